@@ -1,0 +1,1 @@
+"""API shapes: read a `Conversation` out of a request body, write a note into it, touch nothing else."""

@@ -1,0 +1,43 @@
+"""Every error that crosses a port, so that callers catch ours and never a library's.
+
+Three kinds: `BadInput` (the caller's: say what was expected, what came, what to do), `Unavailable` (theirs: go on
+without, or retry), and `Conflict` (somebody was faster: look again). A broken promise of our own is an `assert`.
+"""
+
+
+class MemproxyError(Exception):
+    """The root of everything that this project raises on purpose."""
+
+
+class BadInput(MemproxyError):
+    """What came is not what was promised. The message is shown to the caller as it is: no secrets, no content."""
+
+    def __init__(self, message: str, *, code: str = "bad_input") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class NotFound(BadInput):
+    """No such thing, or it is somebody else's: the two must look the same."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="not_found")
+
+
+class BadSetting(BadInput):
+    """A setting that stops the start. The message says what was expected, what came, and what to do."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="bad_setting")
+
+
+class Unavailable(MemproxyError):
+    """A part that we need (`part`: milvus, embedder, turn_log, model) is down, slow or full. Retrying may help."""
+
+    def __init__(self, part: str, reason: str) -> None:
+        super().__init__(f"{part} is unavailable: {reason}")
+        self.part = part
+
+
+class Conflict(MemproxyError):
+    """A lease or a lock is no longer ours: stop, somebody else goes on."""

@@ -1,0 +1,1 @@
+"""In the worker: turns become memories; slow, idempotent, retried."""
