@@ -66,11 +66,11 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message as text. Parts that are not text (images, audio) are left out; `is_tool_traffic` marks calls and results."""
+    """One message as text; parts that are not text (images, audio) are left out."""
 
     role: str  # one of Role, or whatever else the client sent ("developer")
     content: str
-    is_tool_traffic: bool = False
+    is_tool_traffic: bool = False  # a tool call of the assistant, or a tool's result
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +247,18 @@ class Selection:
 
     candidates: tuple[Candidate, ...]
     tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Text for the model, and where it goes.
+
+    `before` is the index, among the client's own messages, of the message that it stands right before, as a system
+    message of its own; None merges it into the first message if that is a system message, else it becomes the first.
+    """
+
+    text: str
+    before: int | None = None
 
 
 class RecallStatus(StrEnum):

@@ -62,7 +62,7 @@ class MemoryStore(Protocol):
         ...
 
     async def load(self, where: MemoryFilter, *, limit: int) -> list[Record]:
-        """All memories with their vectors, newest first, at most `limit`: for a working set. Reads what was last written."""
+        """All memories with their vectors, newest first, at most `limit`, as last written: for a working set."""
         ...
 
     async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
@@ -128,7 +128,7 @@ class UserLedger(Protocol):
     def write(self, user_id: str) -> AbstractAsyncContextManager[LedgerWrite]:
         """Hold the user's lock: the revision is odd inside and even, and higher, after. Across processes and machines.
 
-        A lock whose holder died expires; the next holder repairs the odd revision. Waits 5 s at most, then `Unavailable`.
+        A lock whose holder died expires; the next holder repairs the odd revision. Waits 5 s, then `Unavailable`.
         """
         ...
 
@@ -209,7 +209,7 @@ class TurnLog(Protocol):
         ...
 
     async def lease(self, *, now: float, seconds: float, due: LearnDue) -> Lease | None:
-        """The oldest due window of a user nobody else works for, or None. Expired leases are taken over with their plan."""
+        """The oldest due window of a user nobody else works for, or None. Expired leases are taken over, plan and all."""
         ...
 
     async def extend(self, lease: Lease, *, until: float) -> None:
@@ -263,7 +263,7 @@ class TurnLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """For metrics. `oldest_seconds` is the age of the oldest turn that is finished and not learnt; 0 when there is none."""
+    """For metrics. `oldest_seconds` is the age of the oldest finished turn that is not learnt; 0 without one."""
 
     opened: int
     due: int

@@ -1,0 +1,100 @@
+"""Every metric of the product, in one place: names and labels are a contract with dashboards and alerts.
+
+No label ever holds a user, a session, a project, or anything that a client chose. Seconds, bytes and turns are said in
+the name. docs/operations.md has a heading for each one.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+FAST_SECONDS = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 5.0)
+SLOW_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+COUNTS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55)
+TOKENS = (50, 100, 200, 400, 800, 1200, 1600, 2000)
+
+
+class Metrics:
+    """One set per process. Several processes share one endpoint through prometheus_client's multiprocess files."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        # In the request
+        self.requests = Counter(
+            "memproxy_requests", "Chat requests by what memory did for them.", ["status", "reason"], registry=registry
+        )
+        self.bodies_passed = Counter(
+            "memproxy_bodies_passed", "Bodies passed on untouched, by why.", ["reason"], registry=registry
+        )
+        self.identity_refused = Counter(
+            "memproxy_identity_refused", "Requests whose identity was refused, by why.", ["reason"], registry=registry
+        )
+        self.recall_seconds = Histogram(
+            "memproxy_recall_seconds", "Time in recall, by stage.", ["stage"], registry=registry, buckets=FAST_SECONDS
+        )
+        self.recall_in_flight = Gauge(
+            "memproxy_recall_in_flight", "Recalls under way.", registry=registry, multiprocess_mode="livesum"
+        )
+        self.recall_shed = Counter(
+            "memproxy_recall_shed",
+            "Requests passed on without memory because too many were in flight.",
+            registry=registry,
+        )
+        self.recall_late = Counter("memproxy_recall_late", "Recalls cut off by the deadline.", registry=registry)
+        self.memories_injected = Histogram(
+            "memproxy_memories_injected", "Memories in a note.", registry=registry, buckets=COUNTS
+        )
+        self.note_tokens = Histogram("memproxy_note_tokens", "Tokens of a note.", registry=registry, buckets=TOKENS)
+        # After the reply
+        self.turns = Counter("memproxy_turns", "Turns observed, by how the reply ended.", ["status"], registry=registry)
+        self.turns_lost = Counter(
+            "memproxy_turns_lost", "Turns that could not be written to the turn log.", ["reason"], registry=registry
+        )
+        self.replies_over_cap = Counter(
+            "memproxy_replies_over_cap", "Replies too large to keep: forwarded, answer not recorded.", registry=registry
+        )
+        self.queue_turns = Gauge(
+            "memproxy_queue_turns",
+            "Turns in the log by state.",
+            ["state"],
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
+        self.queue_oldest_seconds = Gauge(
+            "memproxy_queue_oldest_seconds",
+            "Age of the oldest finished turn that is not learnt.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
+        self.windows = Counter(
+            "memproxy_windows", "Windows of turns that a worker handled, by outcome.", ["outcome"], registry=registry
+        )
+        self.learn_seconds = Histogram(
+            "memproxy_learn_seconds", "Time to learn one window.", registry=registry, buckets=SLOW_SECONDS
+        )
+        self.facts = Counter("memproxy_facts", "Facts by what became of them.", ["outcome"], registry=registry)
+        self.facts_dropped = Counter(
+            "memproxy_facts_dropped", "Facts that the gate refused, by reason.", ["reason"], registry=registry
+        )
+        # The parts
+        self.embed_seconds = Histogram(
+            "memproxy_embed_seconds", "One batch through the model.", ["lane"], registry=registry, buckets=FAST_SECONDS
+        )
+        self.embed_batch_texts = Histogram(
+            "memproxy_embed_batch_texts", "Texts in one batch.", registry=registry, buckets=COUNTS
+        )
+        self.embed_shed = Counter("memproxy_embed_shed", "Texts refused because the queue was full.", registry=registry)
+        self.store_seconds = Histogram(
+            "memproxy_store_seconds", "Calls to Milvus.", ["call"], registry=registry, buckets=FAST_SECONDS
+        )
+        self.store_errors = Counter("memproxy_store_errors", "Failed calls to Milvus.", ["call"], registry=registry)
+        self.part_up = Gauge(
+            "memproxy_part_up", "1 while a part works.", ["part"], registry=registry, multiprocess_mode="livemin"
+        )
+        self.part_restarts = Counter(
+            "memproxy_part_restarts", "Restarts by the supervisor.", ["part"], registry=registry
+        )
+        # REST
+        self.api_seconds = Histogram(
+            "memproxy_api_seconds", "REST calls.", ["route", "code"], registry=registry, buckets=SLOW_SECONDS
+        )
