@@ -37,7 +37,7 @@ class Metrics:
         )
         self.recall_shed = Counter(
             "memproxy_recall_shed",
-            "Requests passed on without memory because too many were in flight.",
+            "Requests passed on without memory: too many in flight.",
             registry=registry,
         )
         self.recall_late = Counter("memproxy_recall_late", "Recalls cut off by the deadline.", registry=registry)
@@ -91,9 +91,7 @@ class Metrics:
         self.part_up = Gauge(
             "memproxy_part_up", "1 while a part works.", ["part"], registry=registry, multiprocess_mode="livemin"
         )
-        self.part_restarts = Counter(
-            "memproxy_part_restarts", "Restarts by the supervisor.", ["part"], registry=registry
-        )
+        self.part_restarts = Counter("memproxy_part_restarts", "Restarts.", ["part"], registry=registry)
         # REST
         self.api_seconds = Histogram(
             "memproxy_api_seconds", "REST calls.", ["route", "code"], registry=registry, buckets=SLOW_SECONDS

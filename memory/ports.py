@@ -209,7 +209,7 @@ class TurnLog(Protocol):
         ...
 
     async def lease(self, *, now: float, seconds: float, due: LearnDue) -> Lease | None:
-        """The oldest due window of a user nobody else works for, or None. Expired leases are taken over, plan and all."""
+        """The oldest due window of a user nobody else works for, or None. Expired ones are taken over, plan and all."""
         ...
 
     async def extend(self, lease: Lease, *, until: float) -> None:
