@@ -1,0 +1,72 @@
+"""Pages of memories, newest first, the same for every store: the order, the cursor, and which rows a filter admits.
+
+The cursor names the last row shown, so a page stays right when rows come or go in between. It must never be trusted:
+whoever sends one may have made it up, and all it can do is move the reader within his own memories.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import Iterable
+
+from memory.errors import BadInput
+from memory.model import Memory
+from memory.ports import MemoryFilter
+
+PAGE_MEMORIES_MAX = 1_000  # rows of one page; REST is stricter
+CURSOR_CHARACTERS_MAX = 2_000  # an id of 256 bytes takes 400
+
+Position = tuple[float, str]
+"""`(created_at, id)`: compared as it is, a larger one is newer. Ids are unique, so the order has no ties."""
+
+
+def position(memory: Memory) -> Position:
+    return (memory.created_at, memory.id)
+
+
+def cut(positions: Iterable[Position], *, limit: int, cursor: str) -> tuple[list[Position], str]:
+    """The positions of one page, newest first, and the cursor of the next one ("" on the last). Raises `BadInput`."""
+    limit = max(1, min(limit, PAGE_MEMORIES_MAX))
+    after = read_cursor(cursor)
+    ordered = sorted((p for p in positions if after is None or p < after), reverse=True)
+    shown = ordered[:limit]
+    return shown, write_cursor(shown[-1]) if len(ordered) > limit else ""
+
+
+def write_cursor(last: Position) -> str:
+    return base64.urlsafe_b64encode(json.dumps(last).encode()).decode().rstrip("=")
+
+
+def read_cursor(cursor: str) -> Position | None:
+    """The position after which the page begins; None for "". Raises `BadInput` for what we did not write."""
+    if not cursor:
+        return None
+    refused = BadInput("cursor is not one that we gave out: start again without it")
+    if len(cursor) > CURSOR_CHARACTERS_MAX:
+        raise refused
+    try:
+        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
+        read = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (binascii.Error, ValueError, RecursionError):
+        raise refused from None
+    match read:
+        case [float(at), str(memory_id)] if math.isfinite(at):
+            return (at, memory_id)
+        case _:
+            raise refused
+
+
+def admits(where: MemoryFilter, memory: Memory) -> bool:
+    """Whether the filter lets the memory through: what the Milvus expression says, in words of Python."""
+    if memory.user_id != where.user_id:
+        return False
+    if where.project_id and memory.project_id != where.project_id and (where.exact_project or memory.project_id):
+        return False
+    if where.agent_id and memory.agent_id not in ("", where.agent_id):
+        return False
+    if where.memory_types and memory.memory_type not in where.memory_types:
+        return False
+    return where.status is None or memory.status == where.status

@@ -1,0 +1,138 @@
+"""A memory as a row of a collection, and back: the same text, the same times, the same evidence, bit for bit.
+
+Times and shares are doubles, so they come back exactly as they went in (vLLM Semantic Router keeps Unix seconds in the
+same fields, as whole numbers). `evidence` and `metadata` are JSON text rather than JSON fields: nothing ever filters on
+them, and text cannot be reinterpreted on its way. Not every Milvus knows null, so an absent time is `NO_TIME`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from memory.errors import BadInput
+from memory.model import (
+    CONTENT_CHARACTERS_MAX,
+    ID_BYTES_MAX,
+    Candidate,
+    Change,
+    Evidence,
+    Memory,
+    MemoryStatus,
+    Record,
+    Vector,
+    is_valid_id,
+    statement_key,
+)
+
+CONTENT_BYTES_MAX = 4 * CONTENT_CHARACTERS_MAX  # UTF-8 takes up to four bytes for a character, and Milvus counts bytes
+JSON_BYTES_MAX = 60_000  # of evidence, and of metadata: Milvus ends a text at 65,535
+NAME_BYTES_MAX = 256  # category, source, subject, superseded_by
+SHORT_BYTES_MAX = 64  # memory_type, status, statement_key
+NO_TIME = -1.0e15  # "not given": 32 million years ago
+
+TEXT_BYTES_MAX: Mapping[str, int] = {
+    "id": ID_BYTES_MAX,
+    "user_id": ID_BYTES_MAX,
+    "project_id": ID_BYTES_MAX,
+    "session_id": ID_BYTES_MAX,
+    "agent_id": ID_BYTES_MAX,
+    "memory_type": SHORT_BYTES_MAX,
+    "category": NAME_BYTES_MAX,
+    "content": CONTENT_BYTES_MAX,
+    "source": NAME_BYTES_MAX,
+    "status": SHORT_BYTES_MAX,
+    "superseded_by": ID_BYTES_MAX,
+    "subject": NAME_BYTES_MAX,
+    "statement_key": SHORT_BYTES_MAX,
+    "evidence": JSON_BYTES_MAX,
+    "metadata": JSON_BYTES_MAX,
+}
+NUMBER_FIELDS = ("created_at", "updated_at", "said_at", "importance", "confidence")
+OPEN_TIME_FIELDS = ("valid_from", "invalid_at", "superseded_at")  # may be absent
+WHOLE_NUMBER_FIELDS = ("access_count",)
+VECTOR_FIELD = "embedding"
+MEMORY_FIELDS = (*TEXT_BYTES_MAX, *NUMBER_FIELDS, *OPEN_TIME_FIELDS, *WHOLE_NUMBER_FIELDS)
+RECORD_FIELDS = (*MEMORY_FIELDS, VECTOR_FIELD)
+
+Row: TypeAlias = dict[str, Any]
+
+
+def written(user_id: str, changes: Sequence[Change], vectors: Vector, *, dimension: int) -> dict[str, Row]:
+    """The rows of these changes by id; of two changes to one memory the later stands. Raises `BadInput`."""
+    assert vectors.shape == (len(changes), dimension), f"vectors {vectors.shape} for {len(changes)} × {dimension}"
+    assert all(change.memory.user_id == user_id for change in changes), "a change of another user's memory"
+    return {c.memory.id: row_of(Record(c.memory, v)) for c, v in zip(changes, vectors, strict=True)}
+
+
+def refuse_foreign(user_id: str, owners: Mapping[str, str]) -> None:
+    """Raise `BadInput` when one of these ids is another user's: ids are the key of the collection, for everybody."""
+    if any(owner != user_id for owner in owners.values()):
+        raise BadInput("a memory id is already taken: draw a new one", code="id_taken")
+
+
+def row_of(record: Record) -> Row:
+    """Raises `BadInput` where the memory does not fit into a row."""
+    memory = record.memory
+    if not is_valid_id(memory.id):
+        raise BadInput(f"a memory id must have 1 to {ID_BYTES_MAX} bytes and no control characters")
+    row: Row = {name: getattr(memory, name) for name in (*NUMBER_FIELDS, *WHOLE_NUMBER_FIELDS)}
+    for name in OPEN_TIME_FIELDS:
+        value = getattr(memory, name)
+        row[name] = NO_TIME if value is None else value
+    for name in (*NUMBER_FIELDS, *OPEN_TIME_FIELDS):
+        row[name] = float(row[name])
+        if not math.isfinite(row[name]):
+            raise BadInput(f"{name} must be a finite number")
+    for name in TEXT_BYTES_MAX:
+        if name not in ("statement_key", "evidence", "metadata"):
+            row[name] = _storable(str(getattr(memory, name)))
+    row["statement_key"] = statement_key(memory.content)
+    row["evidence"] = _json("evidence", [[e.quote, e.turn_id, e.role] for e in memory.evidence])
+    row["metadata"] = _json("metadata", dict(memory.metadata))
+    for name, bytes_max in TEXT_BYTES_MAX.items():
+        if len(row[name].encode()) > bytes_max:
+            raise BadInput(f"{name} is larger than {bytes_max} bytes")
+    row[VECTOR_FIELD] = np.asarray(record.vector, dtype=np.float32)
+    return row
+
+
+def memory_of(row: Mapping[str, Any]) -> Memory:
+    """The memory of a row that has all of `MEMORY_FIELDS`."""
+    values = {name: row[name] for name in (*TEXT_BYTES_MAX, *WHOLE_NUMBER_FIELDS, *NUMBER_FIELDS)}
+    del values["statement_key"]
+    for name in OPEN_TIME_FIELDS:
+        values[name] = None if row[name] == NO_TIME else row[name]
+    values["status"] = MemoryStatus(row["status"])
+    values["evidence"] = tuple(Evidence(*entry) for entry in json.loads(row["evidence"]))
+    values["metadata"] = json.loads(row["metadata"])
+    return Memory(**values)
+
+
+def record_of(row: Mapping[str, Any]) -> Record:
+    """The record of a row that has all of `RECORD_FIELDS`."""
+    return Record(memory_of(row), np.array(row[VECTOR_FIELD], dtype=np.float32))
+
+
+def candidate(memory: Memory, cosine: float) -> Candidate:
+    return Candidate(memory, score=cosine, parts={"dense": cosine})
+
+
+def _json(name: str, value: object) -> str:
+    """As text; lone surrogates stay what they are, as escapes."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return text if text == _storable(text) else json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise BadInput(f"{name} must be JSON: objects, lists, text, finite numbers, true, false and null") from None
+
+
+def _storable(text: str) -> str:
+    """Text that UTF-8 can hold: a lone surrogate, which some clients send, becomes one replacement character."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
