@@ -1,0 +1,256 @@
+"""Everything that the product can be told, and where it was told: flags beat environment beats file beats defaults.
+
+This is the one module that reads the environment. It opens no file but the one it was named, never guesses at a key
+that it does not know, and never writes a secret. `load` depends on its arguments alone (and the named file);
+`from_process` adds this process's environment.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import yaml
+
+from memory.errors import BadSetting
+from memory.settings import (
+    ENVIRONMENT_PREFIX,
+    ExternalModel,
+    Leaf,
+    MemorySettings,
+    SettingDoc,
+    Settings,
+    every_setting,
+    is_section,
+    leaves_of,
+    without_secrets,
+)
+
+__all__ = [
+    "ExternalModel",
+    "MemorySettings",
+    "SettingDoc",
+    "Settings",
+    "child_environment",
+    "dump",
+    "every_setting",
+    "from_process",
+    "load",
+]
+
+CONFIG_VARIABLE = "MEMPROXY_CONFIG"  # names the file, as `--config` does; it is no setting itself
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    value: object
+    source: str
+    is_text: bool  # came as text (environment), so "8080" may stand for 8080
+
+
+def load(file: Path | None, flags: Mapping[str, object], environ: Mapping[str, str]) -> Settings:
+    """The settings in force. `flags` maps dotted paths to values (None: not given). Raises `BadSetting`."""
+    leaves = {leaf.doc.path: leaf for leaf in leaves_of(Settings, "")}
+    given: dict[str, _Given] = {}
+    if file is not None:
+        given.update(_from_file(file, leaves))
+    given.update(_from_environment(environ, leaves))
+    given.update(_from_flags(flags, leaves))
+    settings: Settings = _built(Settings, {path: _converted(leaves[path], one) for path, one in given.items()}, "")
+    _check(settings)
+    return settings
+
+
+def from_process(file: Path | None, flags: Mapping[str, object]) -> Settings:
+    """`load` with this process's environment; `MEMPROXY_CONFIG` names the file where no flag does."""
+    environ = os.environ  # noqa: TID251 - this is the one place that reads it
+    if file is None and environ.get(CONFIG_VARIABLE):
+        file = Path(environ[CONFIG_VARIABLE])
+    return load(file, flags, environ)
+
+
+def child_environment(settings: Settings, extra: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a part that gets its settings by `--config`: ours without settings, plus secrets and `extra`.
+
+    Our variables are left out because they would beat the file, which already holds what they said.
+    """
+    environ = {k: v for k, v in os.environ.items() if not k.startswith(ENVIRONMENT_PREFIX)}  # noqa: TID251 - likewise
+    secrets = {doc.environment: str(getattr(settings, doc.path)) for doc in every_setting() if doc.is_secret}
+    return {**environ, **{name: value for name, value in secrets.items() if value}, **extra}
+
+
+def dump(settings: Settings) -> str:
+    """The settings in force as YAML that `load` takes back, without secrets."""
+    return yaml.safe_dump(without_secrets(settings), sort_keys=False, allow_unicode=True)
+
+
+def _from_file(file: Path, leaves: Mapping[str, Leaf]) -> dict[str, _Given]:
+    try:
+        tree = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadSetting(
+            f"the configuration file {file} cannot be read: {error.strerror}; name one that exists"
+        ) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadSetting(f"the configuration file {file} is not YAML: {error}") from error
+    given: dict[str, _Given] = {}
+    _walk(tree, "", Settings, given, str(file))
+    for path in given:
+        if leaves[path].doc.is_secret:
+            raise BadSetting(f"{path} is a secret: set {leaves[path].doc.environment}, and take it out of {file}")
+    return given
+
+
+def _walk(tree: object, prefix: str, struct: type[msgspec.Struct], given: dict[str, _Given], source: str) -> None:
+    """Collect the leaves below `prefix`; a key without value counts as not given."""
+    if tree is None:
+        return
+    if not isinstance(tree, Mapping):
+        raise BadSetting(
+            f"{prefix.rstrip('.') or 'the file'} ({source}): expected keys with values, got {_shown(tree)}"
+        )
+    hints = typing.get_type_hints(struct, include_extras=True)
+    for key, value in tree.items():
+        if key not in hints:
+            raise BadSetting(_unknown(f"{prefix}{key}", [prefix + name for name in hints], source))
+        if is_section(hints[key]):
+            _walk(value, f"{prefix}{key}.", hints[key], given, source)
+        elif value is not None:
+            given[f"{prefix}{key}"] = _Given(value, source, is_text=False)
+
+
+def _from_environment(environ: Mapping[str, str], leaves: Mapping[str, Leaf]) -> dict[str, _Given]:
+    paths = {leaf.doc.environment: path for path, leaf in leaves.items()}
+    given = {}
+    for name, value in environ.items():
+        if not name.startswith(ENVIRONMENT_PREFIX) or name == CONFIG_VARIABLE:
+            continue
+        if name not in paths:
+            raise BadSetting(_unknown(name, list(paths), "environment"))
+        if value:  # compose files and charts pass on what is unset as ""
+            given[paths[name]] = _Given(value, name, is_text=True)
+    return given
+
+
+def _from_flags(flags: Mapping[str, object], leaves: Mapping[str, Leaf]) -> dict[str, _Given]:
+    given = {}
+    for path, value in flags.items():
+        if path not in leaves:
+            raise BadSetting(_unknown(path, list(leaves), "command line"))
+        if leaves[path].doc.is_secret:
+            raise BadSetting(f"{path} is a secret and other users see arguments: set {leaves[path].doc.environment}")
+        if value is not None:
+            plain = str(value) if isinstance(value, PurePath) else value
+            given[path] = _Given(plain, "--" + path.replace("_", "-"), is_text=isinstance(plain, str))
+    return given
+
+
+def _unknown(key: str, known: list[str], source: str) -> str:
+    nearest = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    advice = f"did you mean {nearest[0]}?" if nearest else f"known here: {', '.join(known)}"
+    return f"unknown setting {key} ({source}): {advice}"
+
+
+def _converted(leaf: Leaf, given: _Given) -> object:
+    value = given.value
+    if given.is_text and typing.get_origin(typing.get_args(leaf.annotation)[0]) is tuple:
+        value = _list_from_text(str(value))
+    try:
+        _refuse_unknown_model_keys(leaf.doc.path, value, given.source)
+        return msgspec.convert(value, leaf.annotation, strict=not given.is_text)
+    except msgspec.ValidationError as error:
+        where = str(error).partition(" - at ")[2]
+        came = "something else" if leaf.doc.is_secret else _shown(value)
+        detail = f" ({error})" if where else ""
+        raise BadSetting(
+            f"{leaf.doc.path} ({given.source}): expected {leaf.doc.type}, got {came}{detail}. {leaf.doc.meaning}"
+        ) from error
+
+
+def _list_from_text(text: str) -> object:
+    """A YAML or JSON list, or words between commas."""
+    if not text.lstrip().startswith("["):
+        return [word.strip() for word in text.split(",") if word.strip()]
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise BadSetting(f"expected a list, got {_shown(text)}: {error}") from error
+
+
+def _refuse_unknown_model_keys(path: str, value: object, source: str) -> None:
+    if path != "external_models" or not isinstance(value, list):
+        return
+    for model in value:
+        given: dict[str, _Given] = {}
+        _walk(model, "external_models.", ExternalModel, given, source)
+
+
+def _shown(value: object) -> str:
+    return f"{value!r:.80}"
+
+
+def _built(struct: type[Any], leaves: Mapping[str, object], prefix: str) -> Any:  # noqa: ANN401 - whichever struct was asked for
+    hints = typing.get_type_hints(struct, include_extras=True)
+    arguments = {}
+    for name, annotation in hints.items():
+        if is_section(annotation):
+            arguments[name] = _built(annotation, leaves, f"{prefix}{name}.")
+        elif prefix + name in leaves:
+            arguments[name] = leaves[prefix + name]
+    return struct(**arguments)
+
+
+def _check(settings: Settings) -> None:
+    """What no single setting can tell."""
+    _check_addresses(settings)
+    if settings.redis_url:
+        raise BadSetting("redis_url: Redis is not supported yet; leave it empty, the turn log is SQLite in data_dir")
+    if settings.memory.milvus.dimension != settings.memory.embedding.dimension:
+        raise BadSetting(
+            f"memory.milvus.dimension is {settings.memory.milvus.dimension}, memory.embedding.dimension is "
+            f"{settings.memory.embedding.dimension}: set both to the length of the model's vectors"
+        )
+    roles = [model.model_role for model in settings.external_models]
+    if len(set(roles)) < len(roles):
+        raise BadSetting("external_models: expected one model for each model_role, got two for one; take one out")
+
+
+def _check_addresses(settings: Settings) -> None:
+    for path, url in (("upstream", settings.upstream), ("milvus_uri", settings.store_uri)):
+        if url and not _is_http_url(url):
+            raise BadSetting(f"{path}: expected a URL such as http://127.0.0.1:8000, got {_shown(url)}")
+    for peer in settings.trusted_peers:
+        try:
+            ipaddress.ip_network(peer)
+        except ValueError as error:
+            raise BadSetting(f"trusted_peers: expected networks such as 10.0.0.0/8: {error}") from error
+    for path in ("host", "api_host"):
+        host = getattr(settings, path)
+        if settings.identity == "development" and not _is_loopback(host):
+            raise BadSetting(
+                f"{path}: identity `development` believes whatever a client says it is, so it listens on loopback "
+                f"only, got {_shown(host)}; use 127.0.0.1, or identity `header` behind something that authenticates"
+            )
+
+
+def _is_http_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
