@@ -1,0 +1,149 @@
+"""What one run of the product claims for itself: its data directory, a folder for its sockets, its ports.
+
+A claim is held by the kernel (a file lock, a bound socket), so it ends with the process, however that ends: nothing
+here ever trusts a number in a file to say who is alive. Never deletes anything in a data directory.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memory.errors import MemproxyError
+
+RUN_FOLDER_PREFIX = "memproxy-"
+SOCKET_PATH_BYTES_MAX = 100  # of a Unix socket's path; the kernel takes 107
+LONGEST_SOCKET_NAME = len("/memproxy-xxxxxxxx/filter-99.sock")
+ORPHAN_WAIT_SECONDS = (
+    10.0  # children of a supervisor that was killed are gone within milliseconds; a busy disk takes longer
+)
+
+
+class CannotStart(MemproxyError):
+    """The start has to stop here. The message says what was expected, what came, and what to do."""
+
+
+@contextmanager
+def data_directory(path: Path) -> Iterator[Path]:
+    """Create `path` (0700) where needed and hold it for this process. Raises `CannotStart` when another one has it."""
+    lock = path / "up.lock"
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise CannotStart(
+            f"data_dir {path} cannot be used: {error.strerror}. Give another one with --data-dir"
+        ) from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            owner = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            raise CannotStart(
+                f"data_dir {path} is in use by another `memproxy up` (pid {owner}): stop that one, or give this one a "
+                "directory of its own with --data-dir"
+            ) from error
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield path
+    finally:
+        os.close(descriptor)
+
+
+def wait_for_lock(lock: Path, *, seconds: float = ORPHAN_WAIT_SECONDS) -> None:
+    """Return once nobody holds the file lock at `lock`: a child of the last run may take a moment to be gone.
+
+    Blocks, since nothing has been started yet. Raises `CannotStart` past `seconds`.
+    """
+    if not lock.exists():
+        return
+    descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    deadline = time.monotonic() + seconds
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise CannotStart(
+                        f"{lock} is held by another process, probably a Milvus Lite server started by hand on the same "
+                        "folder: stop it (`fuser` names it), or give another --data-dir"
+                    ) from error
+                time.sleep(0.05)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def run_folder() -> Iterator[Path]:
+    """A new short 0700 folder for sockets and this run's own files; gone at the end, and so are those of dead runs."""
+    root = _short_root()
+    _remove_stale(root)
+    folder = Path(tempfile.mkdtemp(prefix=RUN_FOLDER_PREFIX, dir=root))
+    fresh = folder / "lock.new"
+    descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fresh.rename(folder / "lock")  # only now does the folder count as one that somebody may hold or have left
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
+
+
+def _short_root() -> Path:
+    root = Path(tempfile.gettempdir())
+    is_short = len(os.fsencode(root)) + LONGEST_SOCKET_NAME <= SOCKET_PATH_BYTES_MAX
+    return root if is_short else Path("/tmp")  # noqa: S108 - a name of ours is drawn in it, with mode 0700
+
+
+def _remove_stale(root: Path) -> None:
+    for folder in root.glob(f"{RUN_FOLDER_PREFIX}*"):
+        try:
+            is_ours = folder.lstat().st_uid == os.getuid() and not folder.is_symlink()
+            descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC) if is_ours else -1
+        except OSError:
+            continue  # gone meanwhile, or not (yet) a run's folder
+        if descriptor < 0:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            continue  # its run is alive
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(descriptor)
+
+
+def reserve_port(host: str, port: int, *, setting: str) -> socket.socket:
+    """Keep a port for one of our parts: bound, never listening. Port 0 draws a free one.
+
+    The part itself binds the same port with SO_REUSEADDR and listens; meanwhile nobody can draw it, at start or
+    during a restart. Keep the socket until the part has been stopped. Raises `CannotStart` when somebody else
+    listens there.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        reserved = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise CannotStart(f"{setting}: {host} is not an address of this machine: {error.strerror}") from error
+    try:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(address)
+    except OSError as error:
+        reserved.close()
+        raise CannotStart(
+            f"{setting}: cannot bind {host}:{port}: {error.strerror}. Give another port, or 0 for any free one"
+        ) from error
+    return reserved

@@ -1,0 +1,135 @@
+"""Whether a part answers: one question to each, with a time-out, from outside.
+
+A probe only asks; it starts, stops and judges nothing. Every one returns False when the part cannot be reached, does
+not answer within the time-out, or says that it is not ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health_pb2
+
+PROBE_SECONDS = 2.0
+ANSWER_BYTES_MAX = 1 << 22  # Envoy's /clusters with many endpoints stays far below
+_MILVUS_VERSION = "/milvus.proto.milvus.MilvusService/GetVersion"
+_HEALTH_CHECK = "/grpc.health.v1.Health/Check"
+
+
+def address_of(url: str) -> tuple[str, int]:
+    """Host and port that an address setting names; the port that its scheme implies where it names none."""
+    parts = urlsplit(url if "://" in url else f"tcp://{url}")
+    implied = {"https": 443, "http": 80}.get(parts.scheme, 19530)
+    return parts.hostname or "127.0.0.1", parts.port or implied
+
+
+async def accepts_connections(host: str, port: int) -> bool:
+    """Somebody listens there."""
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            _, writer = await asyncio.open_connection(host, port)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
+
+
+async def milvus_answers(uri: str) -> bool:
+    """Milvus, Lite or not, answers a call; being refused for want of a password is an answer too."""
+    host, port = address_of(uri)
+    if uri.startswith("https://"):
+        return await accepts_connections(host, port)
+    answer = await _call(f"{host}:{port}", _MILVUS_VERSION, b"")
+    return answer not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
+async def filter_serves(path: Path) -> bool:
+    """The filter on this Unix socket says SERVING."""
+    answer = await _call(f"unix:{path}", _HEALTH_CHECK, b"")
+    if not isinstance(answer, bytes):
+        return False
+    status = health_pb2.HealthCheckResponse.FromString(answer).status
+    return bool(status == health_pb2.HealthCheckResponse.SERVING)
+
+
+async def _call(target: str, method: str, request: bytes) -> bytes | grpc.StatusCode:
+    """One unary call without stubs: its answer as bytes, or how it failed."""
+    async with grpc.aio.insecure_channel(target, options=(("grpc.enable_http_proxy", 0),)) as channel:
+        try:
+            answer: bytes = await channel.unary_unary(method)(request, timeout=PROBE_SECONDS)
+        except grpc.aio.AioRpcError as error:
+            return error.code()
+        return answer
+
+
+async def answers_http(where: Path | tuple[str, int], path: str) -> bool:
+    """GET on a Unix socket, or on a host and port, gives 200."""
+    status, _ = await ask_http(where, path)
+    return status == 200
+
+
+async def ask_http(where: Path | tuple[str, int], path: str, *, method: str = "GET") -> tuple[int, bytes]:
+    """Status and body; (0, b"") where nobody answers."""
+    return await asyncio.to_thread(ask_http_blocking, where, path, method)
+
+
+def ask_http_blocking(where: Path | tuple[str, int], path: str, method: str = "GET") -> tuple[int, bytes]:
+    connection = _UnixConnection(where) if isinstance(where, Path) else http.client.HTTPConnection(*where)
+    connection.timeout = PROBE_SECONDS
+    try:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        return answer.status, answer.read(ANSWER_BYTES_MAX)
+    except (OSError, http.client.HTTPException):
+        return 0, b""
+    finally:
+        connection.close()
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost")
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(PROBE_SECONDS)
+        self.sock.connect(str(self._path))
+
+
+async def envoy_sees_all(admin: tuple[str, int], *, endpoints_of: frozenset[str]) -> bool:
+    """Envoy is live, and its own health checks pass for every endpoint of these clusters."""
+    if not await answers_http(admin, "/ready"):
+        return False
+    status, body = await ask_http(admin, "/clusters?format=json")
+    return status == 200 and all_are_healthy(body, endpoints_of=endpoints_of)
+
+
+def all_are_healthy(clusters: bytes, *, endpoints_of: frozenset[str]) -> bool:
+    """Reads the answer of Envoy's `/clusters?format=json`. A cluster without endpoints is not healthy."""
+    found = {cluster["name"]: cluster.get("host_statuses", []) for cluster in json.loads(clusters)["cluster_statuses"]}
+    return all(
+        found.get(name) and all(_is_healthy(host.get("health_status", {})) for host in found[name])
+        for name in endpoints_of
+    )
+
+
+def _is_healthy(status: dict[str, object]) -> bool:
+    return not any(flag.startswith(("failed_", "pending_")) and value is True for flag, value in status.items())
+
+
+async def active_requests(admin: tuple[str, int]) -> int:
+    """Requests of clients that Envoy is still answering, its own admin page left out; 0 when it cannot be asked."""
+    _, body = await ask_http(admin, "/stats?format=json&filter=^http%5C..*downstream_rq_active$")
+    try:
+        stats = json.loads(body)["stats"]
+    except (ValueError, KeyError):
+        return 0
+    return sum(int(stat["value"]) for stat in stats if not str(stat["name"]).startswith("http.admin."))
