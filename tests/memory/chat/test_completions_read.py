@@ -1,0 +1,220 @@
+"""What is read out of a chat body, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from memory.chat.completions import MemoryContext, NotAChat, read, strip
+from memory.chat.json_spans import MEMBERS_MAX
+from memory.model import Message, Placement, RequestOptions
+
+
+def body(**fields: Any) -> bytes:
+    return json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi"}], **fields}).encode()
+
+
+def messages_of(*messages: Any) -> tuple[Message, ...]:
+    conversation = read(json.dumps({"messages": messages}).encode()).conversation
+    assert conversation is not None
+    return conversation.messages
+
+
+def test_a_plain_chat_is_read() -> None:
+    request = read(body(stream=True, tools=[{"type": "function"}]))
+    assert request.conversation is not None
+    assert request.conversation.messages == (Message("user", "Hi"),)
+    assert (request.conversation.model, request.conversation.is_streamed) == ("m", True)
+    assert request.conversation.offers_tools
+    assert (request.context, request.has_memory_fields, request.problems) == (None, False, ())
+
+
+@pytest.mark.parametrize("tools", ["[]", "[ \n ]", "null", '"x"', "{}"])
+def test_no_tools_are_offered_by_an_empty_list(tools: str) -> None:
+    conversation = read(b'{"messages":[{"role":"user","content":"Hi"}],"tools":' + tools.encode() + b"}").conversation
+    assert conversation is not None
+    assert not conversation.offers_tools
+
+
+@pytest.mark.parametrize("stream", ["false", "null", "1", '"true"'])
+def test_only_true_streams(stream: str) -> None:
+    conversation = read(b'{"messages":[{"role":"user","content":"Hi"}],"stream":' + stream.encode() + b"}").conversation
+    assert conversation is not None
+    assert not conversation.is_streamed
+
+
+def test_text_parts_are_joined_and_other_parts_left_out() -> None:
+    parts = [
+        {"type": "text", "text": "one"},
+        {"type": "image_url", "image_url": {"url": "data:x"}},
+        "two",
+        {"type": "thinking", "text": "hmm"},
+        {"type": "input_text", "text": "three"},
+    ]
+    assert messages_of({"role": "user", "content": parts}) == (Message("user", "one\ntwo\nthree"),)
+
+
+def test_tool_calls_and_their_results_are_tool_traffic() -> None:
+    read_ones = messages_of(
+        {"role": "user", "content": "What is the weather?"},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+        {"role": "tool", "content": "rain", "tool_call_id": "1"},
+        {"role": "assistant", "function_call": {"name": "f"}},
+        {"role": "function", "content": "sun"},
+        {"role": "assistant", "content": "It rains.", "tool_calls": [], "function_call": None},
+    )
+    assert [message.is_tool_traffic for message in read_ones] == [False, True, True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        "null",
+        "[]",
+        '"hello"',
+        "{}",
+        "[1]",
+        '["hi"]',
+        "[{}]",
+        '[{"role":1,"content":"x"}]',
+        '[{"role":"user","content":5}]',
+        '[{"role":"user","content":[5]}]',
+        '[{"role":"user","content":"x"},null]',
+    ],
+)
+def test_messages_of_another_shape_are_no_conversation_but_are_still_stripped(messages: str) -> None:
+    sent = b'{"messages":%s,"memory_context":{"user_id":"ann"}}' % messages.encode()
+    request = read(sent)
+    assert request.conversation is None
+    assert request.context == MemoryContext("ann")
+    assert strip(sent) == b'{"messages":%s}' % messages.encode()
+
+
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        (b"", "not_json"),
+        (b"hello", "not_json"),
+        (b'{"a":1} x', "not_json"),
+        (b'{"a":1,}', "not_json"),
+        (b'{"a":NaN}', "not_json"),
+        (b'{"a":01}', "not_json"),
+        (b'{"a":"\\x"}', "not_json"),
+        (b'{"a":"\\ud800', "not_json"),
+        (b'\xef\xbb\xbf{"a":1}', "not_json"),
+        ('{"a":1}'.encode("utf-16"), "not_utf8"),
+        (b'{"a":"\xff"}', "not_utf8"),
+        (b'{"a":"\xed\xa0\x80"}', "not_utf8"),
+        (b"[1]", "not_an_object"),
+        (b'"memory_context"', "not_an_object"),
+        (b"null", "not_an_object"),
+        (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "too_deep"),
+        (b"{" + b'"a":1,' * MEMBERS_MAX + b'"a":1}', "too_many_members"),
+    ],
+    ids=lambda value: str(value)[:24],
+)
+def test_what_is_not_one_json_object_is_not_a_chat(sent: bytes, reason: str) -> None:
+    for refused in (read, strip):
+        with pytest.raises(NotAChat) as caught:
+            refused(sent)
+        assert caught.value.reason == reason
+
+
+def test_memory_context_is_read_as_sent() -> None:
+    sent = {"user_id": " ann ", "project_id": "p", "session_id": "s", "agent_id": None, "unknown": [1]}
+    request = read(body(memory_context=sent))
+    assert request.context == MemoryContext(user_id=" ann ", project_id="p", session_id="s")
+    assert request.has_memory_fields
+    assert not request.problems
+
+
+def test_memory_config_is_read() -> None:
+    sent = {
+        "enabled": False,
+        "auto_store": False,
+        "memory_types": ["semantic", "episodic"],
+        "retrieval_limit": 200,
+        "similarity_threshold": 1,
+        "token_budget": 2000,
+        "placement": "before_last_user",
+        "unknown": 1,
+    }
+    options = RequestOptions(False, False, ("semantic", "episodic"), 200, 1.0, 2000, Placement.BEFORE_LAST_USER)
+    assert read(body(memory_config=sent)).options == options
+
+
+@pytest.mark.parametrize("field", ["memory_context", "memory_config"])
+def test_null_means_not_given(field: str) -> None:
+    request = read(body(**{field: None}))
+    assert (request.context, request.options, request.problems) == (None, RequestOptions(), ())
+    assert request.has_memory_fields
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [
+        ("memory_context", "ann", "memory_context"),
+        ("memory_context", ["ann"], "memory_context"),
+        ("memory_context", {"user_id": 7}, "memory_context.user_id"),
+        ("memory_context", {"user_id": "ann", "project_id": ["p"]}, "memory_context.project_id"),
+        ("memory_context", {"user_id": "ann\ud800"}, "memory_context"),
+        ("memory_config", True, "memory_config"),
+        ("memory_config", {"enabled": "no"}, "memory_config.enabled"),
+        ("memory_config", {"enabled": 0}, "memory_config.enabled"),
+        ("memory_config", {"auto_store": "false"}, "memory_config.auto_store"),
+        ("memory_config", {"retrieval_limit": 0}, "memory_config.retrieval_limit"),
+        ("memory_config", {"retrieval_limit": 201}, "memory_config.retrieval_limit"),
+        ("memory_config", {"retrieval_limit": True}, "memory_config.retrieval_limit"),
+        ("memory_config", {"retrieval_limit": 5.5}, "memory_config.retrieval_limit"),
+        ("memory_config", {"similarity_threshold": 1.01}, "memory_config.similarity_threshold"),
+        ("memory_config", {"similarity_threshold": "0.5"}, "memory_config.similarity_threshold"),
+        ("memory_config", {"token_budget": 2001}, "memory_config.token_budget"),
+        ("memory_config", {"token_budget": 10**30}, "memory_config.token_budget"),
+        ("memory_config", {"placement": "top"}, "memory_config.placement"),
+        ("memory_config", {"placement": ["off"]}, "memory_config.placement"),
+        ("memory_config", {"memory_types": "semantic"}, "memory_config.memory_types"),
+        ("memory_config", {"memory_types": ["semantic", "dream"]}, "memory_config.memory_types"),
+        ("memory_config", {"memory_types": [{}]}, "memory_config.memory_types"),
+    ],
+)
+def test_a_field_of_ours_that_makes_no_sense_switches_memory_off_both_ways(
+    field: str, value: object, problem: str
+) -> None:
+    request = read(body(**{"memory_context": {"user_id": "ann"}, field: value}))
+    assert request.problems == (problem,)
+    assert not request.options.enabled
+    assert not request.options.auto_store
+    assert request.conversation is not None
+    assert json.loads(strip(request.body)) == json.loads(body())
+
+
+def test_a_number_out_of_range_in_our_config_is_a_problem_and_no_crash() -> None:
+    request = read(b'{"memory_config":{"similarity_threshold":1e999,"unknown":1e999}}')
+    assert request.problems == ("memory_config.similarity_threshold",)
+
+
+def test_of_a_repeated_field_the_last_one_counts_as_it_does_for_every_server() -> None:
+    sent = (
+        b'{"memory_context":{"user_id":"ann"},"messages":5,"model":"a","messages":[{"role":"user","content":"Hi"}],'
+        b'"memory\\u005fcontext":{"user_id":"bob"},"model":"b"}'
+    )
+    request = read(sent)
+    assert request.context == MemoryContext("bob")
+    assert request.conversation is not None
+    assert request.conversation.model == "b"
+    assert strip(sent) == b'{"messages":5,"model":"a","messages":[{"role":"user","content":"Hi"}],"model":"b"}'
+
+
+def test_halves_of_surrogate_pairs_are_replaced_in_the_text_only() -> None:
+    sent = (
+        rb'{"messages":[{"role":"user","content":"\\ud800 \ud83d\ude00 \ud800\uDFFF \udc00\ud83d\ud83d\ude00 \uD800"}]}'
+    )
+    request = read(sent)
+    assert request.conversation is not None
+    text = request.conversation.last_user_text()
+    assert text == "\\ud800 \U0001f600 \U000103ff \ufffd\ufffd\U0001f600 \ufffd"
+    assert text.encode()
+    assert request.body is sent
+    assert strip(sent) is sent
