@@ -1,0 +1,32 @@
+"""Fixtures that start real parts, shared by the tests of the whole way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from product import Product, running_product
+from upstream import RecordingUpstream, running_upstream
+
+
+@pytest.fixture(scope="session")
+def shared_upstream() -> Iterator[RecordingUpstream]:
+    with running_upstream() as upstream:
+        yield upstream
+
+
+@pytest.fixture(scope="session")
+def shared_product(shared_upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """One product for all tests that do not break it: each test uses users of its own."""
+    data_dir = tmp_path_factory.mktemp("product") / "data"
+    with running_product(data_dir, upstream=shared_upstream.url) as product:
+        yield product
+
+
+@pytest.fixture
+def upstream(shared_upstream: RecordingUpstream) -> RecordingUpstream:
+    """The shared upstream with its default behaviour."""
+    shared_upstream.answer, shared_upstream.status = "Noted.", 200
+    shared_upstream.chunk_seconds, shared_upstream.chunk_count = 0.0, 0
+    shared_upstream.streamed.clear()
+    return shared_upstream

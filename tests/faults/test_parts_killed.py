@@ -1,0 +1,112 @@
+"""Real parts of a running product are stopped or killed: every chat is answered, and memory comes back by itself."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from product import Product, eventually, running_product, sentences, with_pid
+from upstream import RecordingUpstream
+
+ANSWER_SECONDS_MAX = 2.0
+FACT = "My locker at the pool has the number 117."
+QUESTION = "What number has my locker at the pool?"
+
+
+@pytest.fixture(scope="module")
+def product(shared_upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    data_dir = tmp_path_factory.mktemp("faults") / "data"
+    with running_product(data_dir, upstream=shared_upstream.url) as running:
+        running.chat(FACT, "patient")
+        assert running.flush("patient")["pending"] == 0
+        yield running
+
+
+def answered(product: Product, upstream: RecordingUpstream, *, is_stripped: bool = True) -> str:
+    """One chat; its memory status. Fails if it is late, unanswered or carries our fields to the upstream."""
+    started = time.monotonic()
+    answer = product.chat(QUESTION, "patient")
+    assert answer.status_code == 200
+    assert time.monotonic() - started < ANSWER_SECONDS_MAX
+    if is_stripped:
+        assert b"memory_context" not in upstream.last_chat().body
+    return answer.headers.get("x-memory-status", "")
+
+
+def remembers_again(product: Product, upstream: RecordingUpstream) -> None:
+    eventually(lambda: answered(product, upstream, is_stripped=False) == "used", seconds=40, every=0.3)
+    assert "117" in upstream.last_chat().system_text()
+
+
+@pytest.mark.stack
+def test_milvus_stopped(product: Product, upstream: RecordingUpstream) -> None:
+    remembers_again(product, upstream)
+    [milvus] = product.children("milvus-lite")[:1]
+    with_pid(milvus, signal.SIGSTOP)
+    try:
+        for _ in range(5):
+            answered(product, upstream)
+    finally:
+        with_pid(milvus, signal.SIGCONT)
+    remembers_again(product, upstream)
+
+
+@pytest.mark.stack
+@pytest.mark.parametrize("part", ["milvus-lite", "memproxy embedder", "memproxy worker", "memproxy filter"])
+def test_part_killed(product: Product, upstream: RecordingUpstream, part: str) -> None:
+    remembers_again(product, upstream)
+    for pid in product.children(part):
+        with_pid(pid, signal.SIGKILL)
+    for _ in range(5):
+        answered(product, upstream, is_stripped=part != "memproxy filter")
+    remembers_again(product, upstream)
+    statement = f"My badge for {part.replace('-', ' ')} is green."
+    product.chat(statement, f"user of {part}")
+    eventually(lambda: sentences([statement]) <= sentences(product.memories(f"user of {part}")), seconds=30, every=0.3)
+
+
+@pytest.mark.stack
+def test_upstream_failing(product: Product, upstream: RecordingUpstream) -> None:
+    upstream.status = 503
+    started = time.monotonic()
+    assert product.chat(QUESTION, "patient").status_code == 503
+    assert time.monotonic() - started < ANSWER_SECONDS_MAX
+    upstream.status = 200
+    remembers_again(product, upstream)
+
+
+@pytest.mark.stack
+def test_kill_nine_of_everything_loses_and_doubles_nothing(upstream: RecordingUpstream, tmp_path: Path) -> None:
+    product = Product(tmp_path / "data", upstream=upstream.url)
+    told: list[str] = []
+    for cycle in range(3):
+        product.start()
+        for i in range(15):
+            number = cycle * 15 + i
+            statement = f"My {SUBJECTS[number]} is {PLACES[number % len(PLACES)]} since {1950 + number}."
+            told.append(statement)
+            answer = product.chat(statement, "survivor", session_id=f"s{number}", stream=bool(number % 2))
+            assert answer.status_code == 200
+        time.sleep(0.3)
+        product.kill_everything()
+    product.start()
+    try:
+        assert product.flush("survivor") == {"pending": 0, "failed": 0}
+        stored = product.memories("survivor")
+    finally:
+        assert product.stop() == 0
+    assert sentences(told) - sentences(stored) == set(), "lost"
+    assert len(stored) == len(told), "doubled"
+
+
+SUBJECTS = (
+    "bicycle, harp, kayak, violin, tent, drone, loom, telescope, piano, canoe, anvil, kiln, sextant, "
+    "lathe, easel, typewriter, gramophone, barometer, hammock, toboggan, wheelbarrow, chandelier, "
+    "accordion, surfboard, printing press, rocking chair, fishing rod, chess set, stamp album, coin jar, "
+    "spare key, raincoat, ladder, generator, beehive, greenhouse, sundial, weather vane, wine rack, tool "
+    "chest, sewing machine, coffee grinder, record player, microscope, umbrella stand"
+).split(", ")
+PLACES = ("in the cellar", "at the lake house", "with my aunt in Porto", "behind the garage", "in storage unit 9")

@@ -1,0 +1,53 @@
+"""A real `milvus-lite server` process on a free port of the loopback, to be stopped, continued and killed by tests."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+START_SECONDS_MAX = 30.0
+
+
+class MilvusLiteServer:
+    """`start` may be called again after `kill`: same port, same data."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port: int = probe.getsockname()[1]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        program = str(Path(sys.executable).parent / "milvus-lite")
+        words = [program, "server", "--data-dir", str(self._data_dir), "--host", "127.0.0.1", "--port", str(self._port)]
+        with (self._data_dir.parent / "milvus-lite.log").open("ab") as log:
+            self._process = subprocess.Popen(words, stdout=log, stderr=log)
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < deadline:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self._port)) == 0:
+                    return
+            time.sleep(0.05)
+        raise AssertionError(f"milvus-lite server did not start on port {self._port}")
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def freeze(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)

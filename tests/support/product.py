@@ -1,0 +1,184 @@
+"""The whole product as a user starts it: `memproxy up` in its own process, free ports, its own data directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+READY_SECONDS_MAX = 90.0  # loading the model on two busy cores is the longest part
+
+
+class Product:
+    """One `memproxy up`. `ports` is what it wrote into its ports file."""
+
+    def __init__(self, data_dir: Path, *arguments: str, upstream: str = "", config: Path | None = None) -> None:
+        self.data_dir = data_dir
+        data_dir.parent.mkdir(parents=True, exist_ok=True)
+        self.log_file = data_dir.parent / f"{data_dir.name}.log"
+        self.ports_file = data_dir.parent / f"{data_dir.name}.ports.json"
+        self._arguments = [
+            *("--data-dir", str(data_dir), "--ports-file", str(self.ports_file)),
+            *("--port", "0", "--api-port", "0", "--envoy-admin-port", "0", "--metrics-port", "0"),
+            *(("--upstream", upstream) if upstream else ()),
+            *(("--config", str(config)) if config else ()),
+            *arguments,
+        ]
+        self.process: subprocess.Popen[str] | None = None
+        self.ports: dict[str, int] = {}
+        self.stdout: list[str] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.ports['proxy']}"
+
+    @property
+    def api(self) -> str:
+        return f"http://127.0.0.1:{self.ports['api']}"
+
+    def start(self) -> None:
+        """Start and wait for the line `ready …`. Raises with the log's end when it does not come."""
+        self.ports_file.unlink(missing_ok=True)
+        command = [str(Path(sys.executable).parent / "memproxy"), "up", *self._arguments]
+        with self.log_file.open("a") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert self.process.stdout is not None
+        os.set_blocking(self.process.stdout.fileno(), False)
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while time.monotonic() < deadline and self.process.poll() is None:
+            line = self.process.stdout.readline()
+            if line:
+                self.stdout.append(line)
+                assert line.startswith("ready http://"), line
+                self.ports = json.loads(self.ports_file.read_text())
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"not ready; exit code {self.process.poll()}; log:\n{self.log()[-4000:]}")
+
+    def log(self) -> str:
+        return self.log_file.read_text()
+
+    def children(self, contains: str = "") -> list[int]:
+        """Process ids of all descendants whose command line contains these words."""
+        assert self.process is not None
+        return [pid for pid in descendants(self.process.pid) if contains in command_line(pid)]
+
+    def stop(self) -> int:
+        """SIGTERM and wait; the exit code."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(timeout=30)
+        finally:
+            self._close()
+
+    def kill_everything(self) -> None:
+        """kill -9 of the supervisor and all it started, at once."""
+        assert self.process is not None
+        for pid in [self.process.pid, *self.children()]:
+            with_pid(pid, signal.SIGKILL)
+        self.process.wait(timeout=10)
+        self._close()
+
+    def _close(self) -> None:
+        assert self.process is not None
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def chat(self, text: str, user_id: str = "", **more: Any) -> httpx.Response:
+        """One chat completion of one user message. `session_id` goes into the context, the rest into the body."""
+        context = {"user_id": user_id, **{k: more.pop(k) for k in ("session_id", "project_id") if k in more}}
+        body = {"model": "m", "messages": [{"role": "user", "content": text}], **more}
+        if user_id:
+            body["memory_context"] = context
+        return httpx.post(f"{self.url}/v1/chat/completions", json=body, timeout=30)
+
+    def flush(self, user_id: str) -> dict[str, int]:
+        answer = httpx.post(f"{self.api}/v1/memory/flush", params={"user_id": user_id}, json={}, timeout=130)
+        answer.raise_for_status()
+        return answer.json()
+
+    def memories(self, user_id: str) -> list[str]:
+        """The contents of all active memories, through REST."""
+        contents: list[str] = []
+        cursor = ""
+        while True:
+            params = {"user_id": user_id, "limit": "100", **({"cursor": cursor} if cursor else {})}
+            answer = httpx.get(f"{self.api}/v1/memory", params=params, timeout=30)
+            answer.raise_for_status()
+            page = answer.json()
+            contents += [m["content"] for m in page["memories"]]
+            cursor = page.get("next_cursor") or ""
+            if not cursor:
+                return contents
+
+
+def eventually(check: Callable[[], Any], *, seconds: float, every: float = 0.1) -> Any:
+    """What `check` returns as soon as it is true; fails after that many seconds with what it returned last."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = check()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"still {found!r} after {seconds} s"
+        time.sleep(every)
+
+
+def descendants(pid: int) -> list[int]:
+    """All living descendants of a process, from /proc."""
+    parents: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if fields[0] != "Z":
+            parents.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found, queue = [], [pid]
+    while queue:
+        children = parents.get(queue.pop(), [])
+        found += children
+        queue += children
+    return found
+
+
+def command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def with_pid(pid: int, sign: signal.Signals) -> None:
+    try:
+        os.kill(pid, sign)
+    except ProcessLookupError:
+        return
+
+
+@contextmanager
+def running_product(
+    data_dir: Path, *arguments: str, upstream: str = "", config: Path | None = None
+) -> Iterator[Product]:
+    product = Product(data_dir, *arguments, upstream=upstream, config=config)
+    try:
+        product.start()
+        yield product
+    finally:
+        if product.process is not None and product.process.poll() is None:
+            product.stop()
+
+
+def sentences(texts: Sequence[str]) -> set[str]:
+    """Texts as comparable statements: case and a final stop do not count."""
+    return {text.strip().rstrip(".").casefold() for text in texts}

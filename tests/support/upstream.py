@@ -1,0 +1,117 @@
+"""An OpenAI-compatible server that remembers, byte for byte, what reached it. It stands where vLLM would stand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> dict[str, object]:
+        return json.loads(self.body)
+
+    def system_text(self) -> str:
+        """All that stands in system messages: where a note would be."""
+        messages = self.json()["messages"]
+        return "\n".join(str(m["content"]) for m in messages if m["role"] == "system")
+
+
+@dataclass
+class RecordingUpstream:
+    """Set `answer`, `status` or `chunk_seconds` between requests; read `received` and `streamed` after them."""
+
+    answer: str = "Noted."
+    status: int = 200
+    chunk_seconds: float = 0.0
+    chunk_count: int = 0  # 0: one chunk for each word
+    received: list[Received] = field(default_factory=list)
+    streamed: list[bytes] = field(default_factory=list)
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def last_chat(self) -> Received:
+        return next(r for r in reversed(self.received) if r.path == "/v1/chat/completions")
+
+    async def _any(self, request: Request) -> Response:
+        body = await request.body()
+        path = request.url.path
+        self.received.append(Received(request.method, path, dict(request.headers), body))
+        if self.status != 200:
+            return JSONResponse({"error": {"message": "out of order"}}, status_code=self.status)
+        if path != "/v1/chat/completions":
+            return JSONResponse({"path": path, "method": request.method, "bytes": len(body)})
+        try:
+            chat = json.loads(body)
+            if not isinstance(chat["messages"], list):
+                raise TypeError("messages")
+        except (ValueError, KeyError, TypeError):
+            return JSONResponse({"error": {"message": "bad request"}}, status_code=400)
+        if chat.get("stream"):
+            return StreamingResponse(self._chunks(), media_type="text/event-stream")
+        message = {"role": "assistant", "content": self.answer}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        return JSONResponse(
+            {"id": "c-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+        )
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        words = self.answer.split(" ") if not self.chunk_count else ["x"] * self.chunk_count
+        for i, word in enumerate(words):
+            delta = {"role": "assistant", "content": word if i == 0 else f" {word}"}
+            yield self._event({"delta": delta, "finish_reason": None})
+            if self.chunk_seconds:
+                await asyncio.sleep(self.chunk_seconds)
+        yield self._event({"delta": {}, "finish_reason": "stop"})
+        done = b"data: [DONE]\n\n"
+        self.streamed.append(done)
+        yield done
+
+    def _event(self, choice: dict[str, object]) -> bytes:
+        chunk = {"id": "c-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "sent": time.time_ns()}
+        event = b"data: " + json.dumps({**chunk, "choices": [{"index": 0, **choice}]}).encode() + b"\n\n"
+        self.streamed.append(event)
+        return event
+
+
+@contextmanager
+def running_upstream() -> Iterator[RecordingUpstream]:
+    upstream = RecordingUpstream()
+    methods = ["GET", "POST", "PUT", "DELETE", "PATCH"]
+    app = Starlette(routes=[Route("/{path:path}", upstream._any, methods=methods)])
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    upstream.port = listener.getsockname()[1]
+    config = uvicorn.Config(app, log_level="error", timeout_keep_alive=5, lifespan="off", access_log=False)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=lambda: server.run(sockets=[listener]), daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield upstream
+    finally:
+        server.should_exit = True
+        thread.join(timeout=10)
+        listener.close()
