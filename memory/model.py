@@ -261,6 +261,15 @@ class Note:
     before: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PastNote:
+    """The text of a note as an earlier request carried it, the memories it holds, and what it costs."""
+
+    text: str
+    memory_ids: tuple[str, ...]
+    tokens: int
+
+
 class RecallStatus(StrEnum):
     """The values of the `x-memory-status` response header."""
 

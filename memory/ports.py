@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from memory.model import Candidate, Change, Memory, MemoryStatus, Record, Turn, TurnStatus, Vector
+from memory.model import Candidate, Change, Memory, MemoryStatus, PastNote, Record, Turn, TurnStatus, Vector
 
 Clock: TypeAlias = Callable[[], float]
 """Unix seconds. Handed in; only `memory/app.py` knows the real one."""
@@ -271,6 +271,25 @@ class QueueDepth:
     retrying: int
     dead: int
     oldest_seconds: float
+
+
+class NoteBook(Protocol):
+    """Notes of earlier requests by conversation key, shared by all filters, bounded. Raises `Unavailable`.
+
+    Losing a note costs a prefix, never an answer, so it may forget the oldest.
+    """
+
+    async def find(self, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
+        """Those of the keys that have a note."""
+        ...
+
+    async def keep(self, user_id: str, key: str, note: PastNote, *, now: float) -> None:
+        """Seen by every later `find` of any process on return. The first note of a key stays."""
+        ...
+
+    async def drop(self, user_id: str, memory_ids: Collection[str]) -> None:
+        """Forget every note that holds one of these memories. An empty collection drops all of the user's notes."""
+        ...
 
 
 class Tokens(Protocol):
