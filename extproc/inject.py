@@ -1,0 +1,230 @@
+"""The request side: what happens to one request, in which order. Events in, commands out; it never waits for anything.
+
+It must never hold a request that it could pass on, and never let our own fields through where it answers.
+
+| state          | event                              | commands                                   | next           |
+|----------------|------------------------------------|--------------------------------------------|----------------|
+| AWAIT_HEADERS  | not ours, too large, or encoded    | Count, Proceed(wants_body=False)           | DONE           |
+| AWAIT_HEADERS  | a POST that we understand          | Proceed(wants_body=True)                   | AWAIT_BODY     |
+| AWAIT_BODY     | not JSON                           | Count, Finish(untouched)                   | DONE           |
+| AWAIT_BODY     | nobody we know, or nothing to do   | Count, Finish(stripped where need be)      | DONE           |
+| AWAIT_BODY     | a conversation of somebody we know | Recall                                     | AWAIT_RECALL   |
+| AWAIT_RECALL   | recalled                           | Finish(stripped, with the notes)           | DONE           |
+
+Reading and editing happen inside `on`; the shell runs `on` in a thread where `is_heavy` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeAlias
+
+from extproc.identity import Anonymous, Headers, IdentityMode, RefusalReason, Refused, identify
+from memory.chat.completions import ChatRequest, NotAChat, edit, read, strip
+from memory.model import RecallStatus, Scope
+from memory.recall.pipeline import RecallOutcome
+
+BODY_BYTES_MAX = 32 << 20  # a known larger body is not sent to us: the copy alone would take longer than it may
+HEAVY_BODY_BYTES = 1 << 20  # reading 1 MiB takes some milliseconds, in which no other stream would move
+
+CHAT_PATH = "/v1/chat/completions"
+RESPONSES_PATH = "/v1/responses"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHeaders:
+    """The first event. `is_end`: no body follows."""
+
+    headers: Headers
+    is_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RequestBody:
+    """The whole body: Envoy buffers it."""
+
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """The answer to `Recall`."""
+
+    outcome: RecallOutcome
+
+
+Event: TypeAlias = RequestHeaders | RequestBody | Recalled
+
+
+@dataclass(frozen=True, slots=True)
+class Proceed:
+    """Answer the headers. Without a wish for the body the stream ends here."""
+
+    wants_body: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """Ask memory, and come back with `Recalled`."""
+
+    scope: Scope
+    request: ChatRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What the client is told in response headers. An empty `receipt_id` is left out."""
+
+    status: RecallStatus
+    count: int = 0
+    receipt_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Answer the body. None leaves the body, or says nothing to the client."""
+
+    body: bytes | None = None
+    receipt: Receipt | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CountPassed:
+    """A body passed on untouched because we could not read it."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CountRefused:
+    """An identity that was not believed."""
+
+    reason: RefusalReason
+
+
+@dataclass(frozen=True, slots=True)
+class CountRequest:
+    """A chat that was answered without asking recall; recall counts its own."""
+
+    status: RecallStatus
+    reason: str
+
+
+Command: TypeAlias = Proceed | Recall | Finish | CountPassed | CountRefused | CountRequest
+
+
+class State(Enum):
+    AWAIT_HEADERS = auto()
+    AWAIT_BODY = auto()
+    AWAIT_RECALL = auto()
+    DONE = auto()
+
+
+class OutOfOrder(Exception):
+    """Envoy, or our own shell, sent what cannot come now."""
+
+
+class Injection:
+    """One request. Feed every event to `on`, in order, and do what it returns, in order."""
+
+    def __init__(self, mode: IdentityMode) -> None:
+        self.state = State.AWAIT_HEADERS
+        self._mode = mode
+        self._headers: Headers = ()
+        self._path = ""
+        self._request: ChatRequest | None = None
+
+    def is_heavy(self, event: Event) -> bool:
+        """Whether `on(event)` would keep other streams waiting."""
+        match event:
+            case RequestBody(body):
+                return len(body) > HEAVY_BODY_BYTES
+            case Recalled(_):
+                return self._request is not None and len(self._request.body) > HEAVY_BODY_BYTES
+            case RequestHeaders():
+                return False
+
+    def on(self, event: Event) -> Sequence[Command]:
+        """Raises `OutOfOrder`, and then knows no more."""
+        match self.state, event:
+            case State.AWAIT_HEADERS, RequestHeaders(headers, is_end):
+                return self._on_headers(headers, is_end=is_end)
+            case State.AWAIT_BODY, RequestBody(body):
+                self.state = State.DONE
+                return self._on_chat(body) if self._path == CHAT_PATH else _stripped(body)
+            case State.AWAIT_RECALL, Recalled(outcome):
+                self.state = State.DONE
+                assert self._request is not None
+                receipt = Receipt(outcome.status, outcome.count, outcome.receipt_id)
+                return [Finish(_changed(self._request.body, edit(self._request, outcome.notes)), receipt)]
+            case _:
+                raise OutOfOrder(f"{type(event).__name__} while {self.state.name}")
+
+    def _on_headers(self, headers: Headers, *, is_end: bool) -> Sequence[Command]:
+        method, path = _first(headers, ":method"), _first(headers, ":path").partition("?")[0]
+        reason = _unreadable(headers)
+        if is_end or method != "POST" or path not in (CHAT_PATH, RESPONSES_PATH):
+            self.state = State.DONE
+            return [Proceed(wants_body=False)]
+        if reason:
+            self.state = State.DONE
+            return [CountPassed(reason), Proceed(wants_body=False)]
+        self._headers, self._path = headers, path
+        self.state = State.AWAIT_BODY
+        return [Proceed(wants_body=True)]
+
+    def _on_chat(self, body: bytes) -> Sequence[Command]:
+        try:
+            request = read(body)
+        except NotAChat as error:
+            return [CountPassed(error.reason), Finish()]
+        scope = identify(self._headers, request.context, self._mode)
+        match scope:
+            case Refused(reason):
+                return [CountRefused(reason), *_without_memory(request, "identity_refused")]
+            case Anonymous():
+                return _without_memory(request, "no_identity")
+        if not request.options.enabled:
+            return _without_memory(request, "not_understood" if request.problems else "disabled")
+        if request.conversation is None:
+            return [CountPassed("no_conversation"), *_without_memory(request, "no_conversation")]
+        self._request = request
+        self.state = State.AWAIT_RECALL
+        return [Recall(scope, request)]
+
+
+def _without_memory(request: ChatRequest, reason: str) -> Sequence[Command]:
+    """Our fields out. Who did not ask for memory is not told about it either."""
+    if not request.has_memory_fields:
+        return [Finish()]
+    status = RecallStatus.DISABLED
+    return [CountRequest(status, reason), Finish(_changed(request.body, edit(request, ())), Receipt(status))]
+
+
+def _stripped(body: bytes) -> Sequence[Command]:
+    try:
+        return [Finish(_changed(body, strip(body)))]
+    except NotAChat as error:
+        return [CountPassed(error.reason), Finish()]
+
+
+def _changed(before: bytes, after: bytes) -> bytes | None:
+    """The new body, or None where it is the old one: then nothing need cross the wire again."""
+    return None if after == before else after
+
+
+def _unreadable(headers: Headers) -> str:
+    """Why we do not want this body, or ""."""
+    length = _first(headers, "content-length")
+    if length.isascii() and length.isdigit() and int(length[:20]) > BODY_BYTES_MAX:
+        return "too_large"
+    if _first(headers, "content-encoding").strip().lower() not in ("", "identity"):
+        return "content_encoding"
+    return ""
+
+
+def _first(headers: Headers, name: str) -> str:
+    """The first value of a header, "" without one. Bytes that are not ASCII only have to compare unequal."""
+    return next((value.decode("latin-1") for key, value in headers if key == name), "")

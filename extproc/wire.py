@@ -1,0 +1,102 @@
+"""Protobuf on one side, plain events and commands on the other. Nothing is decided here.
+
+The messages are our slim copies of Envoy's (proto/), compiled for upb: a betterproto2 message costs a hundred times as
+much. A change of the body is built in one place together with its content-length, because Envoy answers 500 to a body
+whose length does not fit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.struct_pb2 import Struct
+
+from extproc._pb import external_processor_pb2 as pb
+from extproc.identity import Headers, Metadata
+from extproc.inject import Event, Finish, Proceed, Receipt, RequestBody, RequestHeaders
+
+SERVICE: Final = "envoy.service.ext_proc.v3.ExternalProcessor"  # Envoy's name; our package is another
+METHOD: Final = "Process"
+
+METADATA_NAMESPACE: Final = "memory"  # inject writes it, observe and the response headers read it
+RECEIPT_KEY: Final = "receipt"
+
+
+def headers_of(message: pb.HttpHeaders) -> Headers:
+    """Names in lower case, as Envoy sends them. `value` is what an Envoy that is told not to send bytes uses."""
+    return [(header.key, header.raw_value or header.value.encode()) for header in message.headers.headers]
+
+
+def metadata_of(message: pb.ProcessingRequest) -> Metadata:
+    """The metadata of this message. It comes with every chunk: decode it once, where it is wanted."""
+    if not message.HasField("metadata_context"):
+        return {}
+    return {name: MessageToDict(struct) for name, struct in message.metadata_context.filter_metadata.items()}
+
+
+def injection_event(message: pb.ProcessingRequest) -> Event | None:
+    """What the request side is told; None for what it did not ask for."""
+    match message.WhichOneof("request"):
+        case "request_headers":
+            return RequestHeaders(headers_of(message.request_headers), message.request_headers.end_of_stream)
+        case "request_body":
+            return RequestBody(message.request_body.body)
+        case _:
+            return None
+
+
+def proceed(command: Proceed) -> pb.ProcessingResponse:
+    """The answer to the request headers."""
+    response = pb.ProcessingResponse()
+    response.request_headers.SetInParent()
+    if not command.wants_body:
+        response.mode_override.CopyFrom(_NOTHING_MORE)
+    return response
+
+
+def finish(command: Finish) -> pb.ProcessingResponse:
+    """The answer to the request body."""
+    response = pb.ProcessingResponse()
+    response.request_body.SetInParent()
+    if command.body is not None:
+        _replace_body(response.request_body.response, command.body)
+    if command.receipt is not None:
+        response.dynamic_metadata.CopyFrom(_receipt(command.receipt))
+    return response
+
+
+def more_time(seconds: float) -> pb.ProcessingResponse:
+    """Instead of an answer: ask Envoy to wait that long from now. Once per message."""
+    response = pb.ProcessingResponse()
+    response.override_message_timeout.FromNanoseconds(int(seconds * 1e9))
+    return response
+
+
+def _replace_body(response: pb.CommonResponse, body: bytes) -> None:
+    """Body and length together. The length must be `raw_value`: as `value` it would arrive empty."""
+    response.body_mutation.body = body
+    response.header_mutation.set_headers.add(
+        header=pb.HeaderValue(key="content-length", raw_value=str(len(body)).encode()),
+        append_action=pb.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD,
+    )
+
+
+def _receipt(receipt: Receipt) -> Struct:
+    """Strings only: a number would be printed as a float in the response header."""
+    values = {"status": receipt.status.value, "count": str(receipt.count)}
+    if receipt.receipt_id:
+        values[RECEIPT_KEY] = receipt.receipt_id
+    struct = Struct()
+    struct.update({METADATA_NAMESPACE: values})
+    return struct
+
+
+_NOTHING_MORE: Final = pb.ProcessingMode(  # every part by name: what is unset would count as switched off or as default
+    request_headers=pb.ProcessingMode.SEND,
+    response_headers=pb.ProcessingMode.SKIP,
+    request_body=pb.ProcessingMode.NONE,
+    response_body=pb.ProcessingMode.NONE,
+    request_trailers=pb.ProcessingMode.SKIP,
+    response_trailers=pb.ProcessingMode.SKIP,
+)
