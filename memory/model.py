@@ -189,6 +189,14 @@ class Memory:
         if not (0.0 <= self.importance <= 1.0 and 0.0 <= self.confidence <= 1.0):
             raise BadInput("importance and confidence must lie between 0 and 1")
 
+    def status_at(self, at: float) -> MemoryStatus | None:
+        """What this was at that time, judged by when things were said; None: it was not said yet."""
+        if self.said_at > at:
+            return None
+        ended = self.invalid_at if self.invalid_at is not None else self.superseded_at
+        was_superseded = self.status == MemoryStatus.SUPERSEDED and (ended is None or ended <= at)
+        return MemoryStatus.SUPERSEDED if was_superseded else MemoryStatus.ACTIVE
+
 
 _SENTENCE_MARKS = re.compile(r"[.,;:!?\"'()\[\]{}<>\u2010-\u201f\u2026\u3001\u3002\u300a-\u300f*_~`-](?!\d)")
 

@@ -1,0 +1,349 @@
+"""Everything that people and programs may do with memories, in one place: REST, command line, MCP and pages call this.
+
+It never shows, changes or counts anything of another user: somebody else's memory is as absent as one that never was.
+What it is told to store is stored as given; what it is told to forget is gone, and no work under way brings it back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from memory.chat.exchanges import exchanges_of
+from memory.errors import BadInput, NotFound
+from memory.model import (
+    MEMORY_TYPES,
+    Candidate,
+    Change,
+    ChangeKind,
+    Memory,
+    MemoryStatus,
+    Message,
+    Record,
+    RequestOptions,
+    Scope,
+    Turn,
+    TurnStatus,
+    is_valid_id,
+)
+from memory.orders import (
+    Deleted,
+    Edit,
+    NewMemory,
+    Stats,
+    checked_metadata,
+    known_category,
+    refuse_unknown_types,
+)
+from memory.ports import (
+    Backlog,
+    Clock,
+    DeadLetter,
+    Embedder,
+    MemoryFilter,
+    MemoryStore,
+    Page,
+    QueueDepth,
+    TurnLog,
+    UserLedger,
+)
+
+MEMORIES_PER_ADD_MAX = 200  # one embedding batch that a learning lane takes in seconds
+MESSAGES_PER_APPEND_MAX = 1_000  # each exchange is one durable append
+PAGE_MEMORIES_MAX = 100
+DELETE_BATCH = 200  # what one hold of the user's lock deletes: well inside the lock's expiry
+PAGES_PER_LOOK_MAX = 50  # store pages read for one page, or one history, of ours: bounds what a rare match may cost
+
+
+PLAIN = RequestOptions()
+
+
+class Searcher(Protocol):
+    """The ranking that a chat would get: `memory.recall.pipeline.Recall`."""
+
+    async def search(
+        self,
+        scope: Scope,
+        *,
+        query: str,
+        history: Sequence[Message],
+        options: RequestOptions,
+        as_of: float | None = None,
+    ) -> list[Candidate]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FlushPace:
+    """How `flush` waits, in seconds."""
+
+    settle: float = 0.3  # a reply's end may still be on its way to the log when the client asks
+    poll: float = 0.05
+    longest: float = 120.0
+
+
+class Library:
+    """Built from ports, once per process. Methods raise `BadInput` (`NotFound`), `Unavailable` or `Conflict`."""
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        embedder: Embedder,
+        ledger: UserLedger,
+        turn_log: TurnLog,
+        searcher: Searcher,
+        clock: Clock,
+        new_id: Callable[[], str],
+        redact: Callable[[str], str],
+        flush_pace: FlushPace = FlushPace(),
+    ) -> None:
+        """`redact` takes secrets out of a message before the turn log sees it; `new_id` draws ids nobody else has."""
+        self._store = store
+        self._embedder = embedder
+        self._ledger = ledger
+        self._turn_log = turn_log
+        self._searcher = searcher
+        self._clock = clock
+        self._new_id = new_id
+        self._redact = redact
+        self._flush_pace = flush_pace
+
+    async def add(self, scope: Scope, items: Sequence[NewMemory]) -> list[str]:
+        """Store each as given, one id per item, in order; found by search when this returns."""
+        if not 1 <= len(items) <= MEMORIES_PER_ADD_MAX:
+            raise BadInput(f"expected 1 to {MEMORIES_PER_ADD_MAX} memories, got {len(items)}; send several calls")
+        now = self._clock()
+        memories = [self._memory(scope, item, index, now) for index, item in enumerate(items)]
+        vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
+        ids = [memory.id for memory in memories]
+        async with self._ledger.write(scope.user_id) as write:
+            write.touch(ids)
+            await self._store.apply(scope.user_id, [Change(ChangeKind.CREATE, m) for m in memories], vectors)
+        return ids
+
+    def _memory(self, scope: Scope, item: NewMemory, index: int, now: float) -> Memory:
+        at = now if item.created_at is None else item.created_at
+        try:
+            where = Scope(
+                scope.user_id,
+                item.project_id or scope.project_id,
+                item.session_id or scope.session_id,
+                item.agent_id or scope.agent_id,
+            )
+            return Memory(
+                id=self._new_id(),
+                user_id=where.user_id,
+                project_id=where.project_id,
+                session_id=where.session_id,
+                agent_id=where.agent_id,
+                content=item.content,
+                memory_type=item.memory_type,
+                category=known_category(item.category),
+                importance=item.importance,
+                source="api",
+                metadata=checked_metadata(item.metadata or {}),
+                created_at=at,
+                updated_at=at,
+                said_at=at,
+            )
+        except BadInput as error:
+            raise BadInput(f"memories[{index}]: {error}", code=error.code) from error
+
+    async def search(
+        self,
+        scope: Scope,
+        *,
+        query: str,
+        history: Sequence[Message] = (),
+        options: RequestOptions = PLAIN,
+        as_of: float | None = None,
+    ) -> list[Candidate]:
+        """Best first, as a chat with this history and question would get them."""
+        if not query.strip():
+            raise BadInput("query must not be empty")
+        refuse_unknown_types(options.memory_types)
+        return await self._searcher.search(scope, query=query, history=history, options=options, as_of=as_of)
+
+    async def page(
+        self,
+        scope: Scope,
+        *,
+        status: MemoryStatus | None = MemoryStatus.ACTIVE,
+        memory_type: str = "",
+        as_of: float | None = None,
+        limit: int = PAGE_MEMORIES_MAX,
+        cursor: str = "",
+    ) -> Page:
+        """Newest first. `as_of` gives what stood in that status then, by when things were said."""
+        types = (memory_type,) if memory_type else ()
+        refuse_unknown_types(types)
+        asked = None if as_of is not None else status
+        where = MemoryFilter(scope.user_id, scope.project_id, scope.agent_id, memory_types=types, status=asked)
+        found: list[Memory] = []
+        for _ in range(PAGES_PER_LOOK_MAX):
+            page = await self._store.page(where, limit=limit - len(found), cursor=cursor)
+            found += [memory for memory in page.memories if as_of is None or _stood(memory, status, as_of)]
+            cursor = page.next_cursor
+            if not cursor or len(found) >= limit:
+                break
+        return Page(tuple(found), cursor)
+
+    async def get(self, user_id: str, memory_id: str) -> Memory:
+        return (await self._record(user_id, memory_id)).memory
+
+    async def history(self, user_id: str, memory_id: str) -> list[Memory]:
+        """The memory and those that it superseded, directly or through others, latest said first."""
+        newest = await self.get(user_id, memory_id)
+        by_successor: dict[str, list[Memory]] = {}
+        where, cursor = MemoryFilter(user_id, status=MemoryStatus.SUPERSEDED), ""
+        for _ in range(PAGES_PER_LOOK_MAX):
+            page = await self._store.page(where, limit=PAGE_MEMORIES_MAX, cursor=cursor)
+            for memory in page.memories:
+                by_successor.setdefault(memory.superseded_by, []).append(memory)
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        chain = {newest.id: newest}
+        waiting = [newest.id]
+        while waiting:
+            older = [m for m in by_successor.get(waiting.pop(), ()) if m.id not in chain]
+            chain |= {memory.id: memory for memory in older}
+            waiting += [memory.id for memory in older]
+        return sorted(chain.values(), key=lambda memory: (memory.id == newest.id, memory.said_at), reverse=True)
+
+    async def patch(self, user_id: str, memory_id: str, edit: Edit) -> Memory:
+        """Change it in place: same id, same times of saying; changed content is found by its new words."""
+        changes = edit.changes()
+        if not changes:
+            raise BadInput(f"nothing to change: give one of {', '.join(Edit.__slots__)}")
+        if edit.category is not None:
+            known_category(edit.category)
+        if edit.metadata is not None:
+            checked_metadata(edit.metadata)
+        replace((await self._record(user_id, memory_id)).memory, **changes)  # refuses before anything is embedded
+        vectors = await self._embedder.embed([edit.content], is_urgent=False) if edit.content is not None else None
+        async with self._ledger.write(user_id) as write:
+            write.touch([memory_id])
+            record = await self._record(user_id, memory_id)
+            memory = replace(record.memory, **changes, updated_at=self._clock())
+            await self._store.apply(
+                user_id, [Change(ChangeKind.UPDATE, memory)], record.vector[np.newaxis] if vectors is None else vectors
+            )
+        return memory
+
+    async def delete(self, user_id: str, memory_id: str) -> None:
+        async with self._ledger.write(user_id) as write:
+            await self._record(user_id, memory_id)
+            await write.forget([memory_id])  # first: should we die in between, no stored plan brings it back
+            await self._store.delete(user_id, [memory_id])
+
+    async def delete_scope(self, user_id: str, project_id: str = "") -> Deleted:
+        """All memories of the user, or of exactly that project, and what was not learnt yet before this call."""
+        Scope(user_id, project_id)  # refuses ids that cannot be
+        called_at = self._clock()
+        where = MemoryFilter(user_id, project_id, status=None, exact_project=bool(project_id))
+        memories = turns = 0
+        while True:
+            async with self._ledger.write(user_id) as write:
+                turns += await self._turn_log.withdraw(user_id, project_id=project_id, opened_before=called_at)
+                page = await self._store.page(where, limit=DELETE_BATCH, cursor="")
+                ids = [memory.id for memory in page.memories]
+                if not ids:
+                    return Deleted(memories, turns)
+                await write.forget(ids)
+                await self._store.delete(user_id, ids)
+                memories += len(ids)
+
+    async def append_turn(
+        self, scope: Scope, messages: Sequence[Message], *, at: float | None = None, trace_id: str = ""
+    ) -> str:
+        """Record exchanges from elsewhere, to be learnt as if they had come through the proxy; the last turn's id.
+
+        `at` (None: now) is when the first was said; later exchanges of the same call follow a millisecond apart, so
+        that their order stays known. System messages and tool traffic are left out.
+        """
+        if len(messages) > MESSAGES_PER_APPEND_MAX:
+            raise BadInput(
+                f"expected at most {MESSAGES_PER_APPEND_MAX} messages, got {len(messages)}; send several calls"
+            )
+        exchanges = exchanges_of(messages)
+        if not exchanges:
+            raise BadInput("messages must hold at least one user message with text")
+        started = self._clock() if at is None else at
+        turn_id = ""
+        for ordinal, exchange in enumerate(exchanges):
+            turn_id, said_at = self._new_id(), started + ordinal / 1000
+            await self._turn_log.append(
+                Turn(
+                    id=turn_id,
+                    scope=scope,
+                    at=said_at,
+                    messages=tuple(
+                        replace(message, content=self._redact(message.content)) for message in exchange.said
+                    ),
+                    status=TurnStatus.CLOSED,
+                    answer=self._redact(exchange.answer),
+                    answered_at=said_at,
+                    trace_id=trace_id,
+                )
+            )
+        return turn_id
+
+    async def flush(self, user_id: str, session_id: str = "") -> Backlog:
+        """Have all learnt that was said before this call; what is left then awaits a retry (or took too long)."""
+        Scope(user_id, session_id=session_id)
+        called_at, pace = self._clock(), self._flush_pace
+        await asyncio.sleep(pace.settle)
+        polls = int((pace.longest - pace.settle) / pace.poll)
+        for _ in range(max(polls, 1)):
+            # again each time: a reply may end while we wait
+            await self._turn_log.hurry(user_id, session_id=session_id)
+            backlog = await self._turn_log.backlog(user_id, session_id=session_id, opened_before=called_at)
+            if backlog.pending <= backlog.waiting:
+                break
+            await asyncio.sleep(pace.poll)
+        return backlog
+
+    async def stats(self, user_id: str) -> Stats:
+        by_type = {kind: await self._store.count(MemoryFilter(user_id, memory_types=(kind,))) for kind in MEMORY_TYPES}
+        superseded = await self._store.count(MemoryFilter(user_id, status=MemoryStatus.SUPERSEDED))
+        backlog = await self._turn_log.backlog(user_id, opened_before=self._clock())
+        return Stats(sum(by_type.values()), superseded, by_type, backlog.pending, backlog.failed)
+
+    def turns(self, user_id: str, session_id: str = "") -> AsyncIterator[Turn]:
+        """The conversation record, oldest first."""
+        return self._turn_log.turns(user_id, session_id=session_id)
+
+    async def dead_letters(self, *, limit: int) -> list[DeadLetter]:
+        """For operators: of all users."""
+        return await self._turn_log.dead_letters(limit=limit)
+
+    async def replay(self, window_ids: Collection[str]) -> int:
+        """Learn dead letters again; how many. Empty means all."""
+        return await self._turn_log.replay(window_ids)
+
+    async def drop(self, window_ids: Collection[str]) -> int:
+        """Give dead letters up for good; how many."""
+        return await self._turn_log.drop(window_ids)
+
+    async def queue_depth(self) -> QueueDepth:
+        return await self._turn_log.depth(now=self._clock())
+
+    async def is_ready(self) -> bool:
+        """Whether memories can be read now."""
+        return await self._store.is_ready()
+
+    async def _record(self, user_id: str, memory_id: str) -> Record:
+        found = await self._store.get(user_id, [memory_id]) if is_valid_id(memory_id) else []
+        if not found:
+            raise NotFound("there is no such memory")
+        return found[0]
+
+
+def _stood(memory: Memory, status: MemoryStatus | None, as_of: float) -> bool:
+    was = memory.status_at(as_of)
+    return was is not None and (status is None or was == status)
