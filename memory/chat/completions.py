@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -69,14 +69,20 @@ class ChatRequest:
     _members: tuple[Member, ...]
 
 
-class _Part(msgspec.Struct, gc=False):
+class Part(msgspec.Struct, gc=False):
+    """One part of a message's content; of parts that are not text only the type is read."""
+
     type: str = "text"
     text: str | None = None
 
 
+Content: TypeAlias = str | list[str | Part] | None
+"""The content of a message on the wire, in a request and in a reply."""
+
+
 class _WireMessage(msgspec.Struct, gc=False):
     role: str
-    content: str | list[str | _Part] | None = None
+    content: Content = None
     tool_calls: list[msgspec.Raw] | None = None
     function_call: dict[str, msgspec.Raw] | None = None
 
@@ -150,13 +156,17 @@ def _conversation(text: bytes, last: Mapping[str, Member]) -> Conversation | Non
     )
 
 
+def text_of(content: Content) -> str:
+    """The text of a message: its text parts, joined by newlines."""
+    return content if isinstance(content, str) else "\n".join(_texts(content or ()))
+
+
 def _message(wire: _WireMessage) -> Message:
-    content = wire.content if isinstance(wire.content, str) else "\n".join(_texts(wire.content or ()))
     is_call = wire.role == Role.ASSISTANT and bool(wire.tool_calls or wire.function_call)
-    return Message(wire.role, content, is_tool_traffic=is_call or wire.role in _TOOL_ROLES)
+    return Message(wire.role, text_of(wire.content), is_tool_traffic=is_call or wire.role in _TOOL_ROLES)
 
 
-def _texts(parts: Iterable[str | _Part]) -> Iterable[str]:
+def _texts(parts: Iterable[str | Part]) -> Iterable[str]:
     for part in parts:
         if isinstance(part, str):
             yield part

@@ -1,0 +1,217 @@
+"""One exchange as the observing filter sees it: chunks go by, and a turn is opened and closed. It delays nobody.
+
+| phase        | what comes                             | what happens                                                |
+|--------------|----------------------------------------|-------------------------------------------------------------|
+| (any)        | the reply first: Envoy's own answer    | nothing is recorded                                         |
+| request      | the last piece of the client's body    | `OpenTurn`, if a known user said something new              |
+| reply        | the last piece of the reply            | `CloseTurn`: closed, or failed where it is an error         |
+| reply        | the stream ends before the reply does  | `CloseTurn`: aborted, unless the text said `[DONE]` already |
+| done         | anything                               | nothing                                                     |
+
+Chunks may be cut anywhere, inside a character or an event; each body is put together once, at its end, within a limit.
+This step never reads a clock: `at` is when the shell got the message, in Unix seconds. It must never record anybody's
+words whom `identify` does not name, nor those of a request that forbids it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from extproc.identity import Headers, IdentityMode, Metadata, identify
+from extproc.reply import Reply, ReplyBuffer, first_header, read_reply
+from memory.chat.completions import ChatRequest, NotAChat, read
+from memory.model import Message, Scope, Turn, TurnStatus, derived_session_id
+
+REQUEST_BYTES_MAX = 32 << 20  # what the other filter handles, too; past it nothing is kept
+HEAVY_REQUEST_BYTES = 1 << 20  # reading more takes milliseconds, in which no other stream would move
+HEAVY_REPLY_BYTES = 128 << 10  # likewise; a stream costs more per byte than a request
+
+CHAT_PATH = "/v1/chat/completions"
+METADATA_NAMESPACE = "memory"  # where the injecting filter leaves a note for us
+RECEIPT_KEY = "receipt"
+
+_TRACE_PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTurn:
+    """Append this turn to the log."""
+
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class CloseTurn:
+    """Say in the log how the turn ended. `is_over_cap`: the reply was too large to keep, hence no answer."""
+
+    turn_id: str
+    status: TurnStatus
+    answer: str
+    answered_at: float
+    receipt_id: str = ""
+    is_over_cap: bool = False
+
+
+class _Phase(Enum):
+    AWAIT_REQUEST = auto()
+    REQUEST_BODY = auto()
+    AWAIT_REPLY = auto()
+    REPLY_BODY = auto()
+    DONE = auto()
+
+
+class Observation:
+    """One exchange. Tell it what comes, in order, then `on_end`, whatever happened.
+
+    A call that ends a body reads all of it: run that call in a thread where `is_heavy` says so just before. Each turn is
+    opened once and closed once, so such a call must be waited for even when the stream is cancelled meanwhile.
+    """
+
+    def __init__(self, *, turn_id: str, mode: IdentityMode) -> None:
+        self._turn_id = turn_id
+        self._mode = mode
+        self._phase = _Phase.AWAIT_REQUEST
+        self._request_headers: Headers = ()
+        self._request_chunks: list[bytes] = []
+        self._request_size = 0
+        self._is_open = False
+        self._reply_headers: Headers = ()
+        self._reply = ReplyBuffer()
+        self._receipt_id = ""
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether a call that ends the body now under way would keep other streams waiting."""
+        if self._phase is _Phase.REQUEST_BODY:
+            return self._request_size > HEAVY_REQUEST_BYTES
+        return self._is_open and self._reply.size > HEAVY_REPLY_BYTES
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing that still may come can matter: the shell may stop listening."""
+        return self._phase is _Phase.DONE
+
+    def on_request_headers(self, headers: Headers, *, is_end: bool = False) -> None:
+        """`is_end`: no body follows."""
+        if self._phase is not _Phase.AWAIT_REQUEST:
+            return
+        self._request_headers = headers
+        self._phase = _Phase.REQUEST_BODY if not is_end and _is_readable_chat(headers) else _Phase.DONE
+
+    def on_request_body(self, chunk: bytes, *, is_end: bool, at: float) -> OpenTurn | None:
+        """The turn to open, at the end of a body in which a known user says something new."""
+        if self._phase is not _Phase.REQUEST_BODY:
+            return None
+        self._request_size += len(chunk)
+        if self._request_size > REQUEST_BYTES_MAX:
+            self._let_go()
+            return None
+        self._request_chunks.append(chunk)
+        if not is_end:
+            return None
+        turn = self._turn(b"".join(self._request_chunks), at)
+        if turn is None:
+            self._let_go()
+            return None
+        self._request_chunks = []
+        self._is_open = True
+        self._phase = _Phase.AWAIT_REPLY
+        return OpenTurn(turn)
+
+    def on_response_headers(
+        self, headers: Headers, metadata: Metadata, *, at: float, is_end: bool = False
+    ) -> CloseTurn | None:
+        """The start of the reply, and its end where it has no body."""
+        if self._phase is not _Phase.AWAIT_REPLY:
+            if not self._is_open:  # the reply came before the end of the request: Envoy or the upstream refused it
+                self._let_go()
+            return None
+        self._reply_headers = headers
+        receipt_id = metadata.get(METADATA_NAMESPACE, {}).get(RECEIPT_KEY)
+        self._receipt_id = receipt_id if isinstance(receipt_id, str) else ""
+        self._phase = _Phase.REPLY_BODY
+        return self._closed(at, is_whole=True) if is_end else None
+
+    def on_response_body(self, chunk: bytes, *, is_end: bool, at: float) -> CloseTurn | None:
+        """How the turn ended, at the end of the reply."""
+        if self._phase is not _Phase.REPLY_BODY:
+            return None
+        self._reply.add(chunk)
+        return self._closed(at, is_whole=True) if is_end else None
+
+    def on_end(self, *, at: float) -> CloseTurn | None:
+        """The stream is over, by its end, by an error or because it was cancelled. Harmless to repeat."""
+        if self._is_open and self._phase is not _Phase.DONE:
+            return self._closed(at, is_whole=False)
+        self._let_go()
+        return None
+
+    def _let_go(self) -> None:
+        self._phase = _Phase.DONE
+        self._request_chunks = []
+        self._request_headers = ()
+
+    def _turn(self, body: bytes, at: float) -> Turn | None:
+        try:
+            request = read(body)
+        except NotAChat:
+            return None
+        scope = identify(self._request_headers, request.context, self._mode)
+        if not isinstance(scope, Scope) or not (request.options.enabled and request.options.auto_store):
+            return None
+        said = _said(request)
+        if not said or request.conversation is None:
+            return None
+        session_id = scope.session_id or derived_session_id(scope, request.conversation)
+        return Turn(
+            id=self._turn_id,
+            scope=replace(scope, session_id=session_id),
+            at=at,
+            messages=said,
+            model=request.conversation.model,
+            trace_id=_trace_id(self._request_headers),
+        )
+
+    def _closed(self, at: float, *, is_whole: bool) -> CloseTurn:
+        reply = self._read_reply(is_whole=is_whole)
+        over_cap = self._reply.is_over_cap
+        self._let_go()
+        self._reply = ReplyBuffer()
+        return CloseTurn(self._turn_id, reply.status, reply.text, at, self._receipt_id, over_cap)
+
+    def _read_reply(self, *, is_whole: bool) -> Reply:
+        if not self._reply_headers:
+            return Reply(TurnStatus.ABORTED)
+        status = _status(self._reply_headers)
+        if self._reply.is_over_cap and 200 <= status < 300:
+            return Reply(TurnStatus.CLOSED if is_whole else TurnStatus.ABORTED, reason="over_cap")
+        reply = read_reply(status, self._reply_headers, self._reply.body())
+        if is_whole or reply.is_done or reply.status is TurnStatus.FAILED:
+            return reply  # clients hang up as soon as they see `[DONE]`: such an answer is whole
+        return replace(reply, status=TurnStatus.ABORTED, text="")
+
+
+def _is_readable_chat(headers: Headers) -> bool:
+    path = first_header(headers, ":path").partition("?")[0]
+    coding = first_header(headers, "content-encoding").strip().lower()
+    return first_header(headers, ":method") == "POST" and path == CHAT_PATH and coding in ("", "identity")
+
+
+def _status(headers: Headers) -> int:
+    """The status code; 0, which is no success, where Envoy sent none."""
+    digits = first_header(headers, ":status")
+    return int(digits) if digits.isascii() and digits.isdigit() else 0
+
+
+def _said(request: ChatRequest) -> tuple[Message, ...]:
+    """What the user says for the first time in this request, as far as it is text."""
+    if request.conversation is None:
+        return ()
+    return tuple(message for message in request.conversation.new_user_messages() if message.content.strip())
+
+
+def _trace_id(headers: Headers) -> str:
+    found = _TRACE_PARENT.fullmatch(first_header(headers, "traceparent").strip())
+    return found[1] if found else ""
