@@ -1,0 +1,95 @@
+"""Which processes that use a database are alive: each holds an flock on a file of its own, in a folder beside it.
+
+The kernel lets go of the lock in the very moment that a process dies, however it dies, so the dead are found at once
+and without a heartbeat. Nothing here touches the database, and no call waits for another process but `setting_up`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memory.errors import Unavailable
+
+SETUP_WAIT_SECONDS = 5.0  # preparing a database takes milliseconds; whoever needs longer hangs
+SETUP_POLL_SECONDS = 0.01
+
+
+class Owners:
+    """The folder of lock files. One instance is one owner; two instances in one process are two owners.
+
+    A name is drawn once and never again, so whoever was found dead stays dead.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.name = ""
+        self._lock = -1
+
+    def enter(self) -> None:
+        """Become an owner. Raises `OSError`.
+
+        The file is locked under a name that nobody looks at, then renamed: there is no moment at which a living
+        owner's file stands unlocked.
+        """
+        self.name = secrets.token_hex(16)
+        hidden = self.folder / f".{self.name}"
+        self._lock = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        hidden.rename(self.folder / self.name)
+
+    def leave(self) -> None:
+        """From here on we are dead to the others: whoever has no file is."""
+        (self.folder / self.name).unlink(missing_ok=True)
+        os.close(self._lock)
+
+    def is_dead(self, owner: str) -> bool:
+        """Whether that owner is gone; we ourselves never are. Without a file it is: the folder may have been lost."""
+        if owner == self.name:
+            return False
+        try:
+            lock = os.open(self.folder / owner, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return True
+        try:
+            return _try_lock(lock)
+        finally:
+            os.close(lock)
+
+    def find_dead(self, suspects: Collection[str]) -> list[str]:
+        """The dead among `suspects` and among all who left a file."""
+        files = {entry.name for entry in os.scandir(self.folder) if not entry.name.startswith(".")}
+        return [owner for owner in sorted(files.union(suspects)) if self.is_dead(owner)]
+
+    def forget(self, dead_owners: Collection[str]) -> None:
+        """Remove their files, once nothing is theirs any more."""
+        for owner in dead_owners:
+            (self.folder / owner).unlink(missing_ok=True)
+
+
+@contextmanager
+def setting_up(folder: Path) -> Iterator[None]:
+    """Only one process at a time prepares the database. Raises `Unavailable` after 5 s."""
+    deadline = time.monotonic() + SETUP_WAIT_SECONDS
+    lock = os.open(folder / ".setup", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        while not _try_lock(lock):
+            if time.monotonic() > deadline:
+                raise Unavailable("turn_log", "another process has been preparing the database for 5 s")
+            time.sleep(SETUP_POLL_SECONDS)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _try_lock(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

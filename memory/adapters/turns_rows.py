@@ -1,0 +1,101 @@
+"""A turn as a row, and a row as a turn. No query is made here, and no decision about learning.
+
+What is too large is cut, never refused: what the user said first and last is worth more than nothing at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from memory.model import Message, Scope, Turn, TurnStatus
+
+MESSAGES_BYTES_MAX = 1 << 20  # of one turn's user messages in UTF-8: a book's worth; the rest is pasted, not said
+MESSAGES_MAX = 1_000  # of one turn: a client that never sends an assistant message must not grow a row without end
+ANSWER_BYTES_MAX = 1 << 20  # as much as the observer keeps of a reply
+
+TURN_COLUMNS = (
+    "seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, model, "
+    "trace_id, receipt_id"
+)
+
+INSERT_TURN = """
+INSERT OR IGNORE INTO turns (id, user_id, project_id, session_id, agent_id, trace_id, receipt_id, model,
+    said_at, opened_at, finished_at, answered_at, status, stage, owner, messages, answer)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+def values_of(turn: Turn, *, opened_at: float, finished_at: float | None, stage: str, owner: str) -> tuple[object, ...]:
+    """The values for `INSERT_TURN`."""
+    scope = turn.scope
+    return (
+        turn.id,
+        scope.user_id,
+        scope.project_id,
+        scope.session_id,
+        scope.agent_id,
+        to_bytes(turn.trace_id),
+        to_bytes(turn.receipt_id),
+        to_bytes(turn.model),
+        turn.at,
+        opened_at,
+        finished_at,
+        turn.answered_at,
+        turn.status.value,
+        stage,
+        owner,
+        _messages_to_bytes(turn.messages),
+        cut(to_bytes(turn.answer), ANSWER_BYTES_MAX),
+    )
+
+
+def turn_of(row: tuple[Any, ...]) -> Turn:
+    """The turn in a row of `TURN_COLUMNS`."""
+    _, turn_id, user, project, session, agent, said_at, messages, status, answer, answered_at, *texts = row
+    model, trace_id, receipt_id = (to_text(text) for text in texts)
+    return Turn(
+        id=str(turn_id),
+        scope=Scope(str(user), str(project), str(session), str(agent)),
+        at=float(said_at),
+        messages=tuple(Message(*fields) for fields in json.loads(to_text(messages))),
+        status=TurnStatus(status),
+        answer=to_text(answer),
+        answered_at=answered_at,
+        model=model,
+        trace_id=trace_id,
+        receipt_id=receipt_id,
+    )
+
+
+def to_bytes(text: str) -> bytes:
+    """UTF-8 in which a lone surrogate, which JSON bodies may well contain, survives."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def to_text(stored: bytes) -> str:
+    return stored.decode("utf-8", "surrogatepass")
+
+
+def cut(text: bytes, bytes_max: int) -> bytes:
+    """At most so many bytes, ending with a whole character."""
+    if len(text) <= bytes_max:
+        return text
+    end = bytes_max
+    while text[end] & 0xC0 == 0x80:  # a continuation byte: the character began before it
+        end -= 1
+    return text[:end]
+
+
+def _messages_to_bytes(messages: Sequence[Message]) -> bytes:
+    """The newest messages whole while they fit, then the beginning of the one that does not."""
+    kept: list[tuple[str, str, bool]] = []
+    room = MESSAGES_BYTES_MAX
+    for message in reversed(messages[-MESSAGES_MAX:]):
+        content = to_bytes(message.content)
+        kept.append((message.role, to_text(cut(content, room)), message.is_tool_traffic))
+        room -= len(content)
+        if room <= 0:
+            break
+    return to_bytes(json.dumps(kept[::-1], ensure_ascii=False, separators=(",", ":")))

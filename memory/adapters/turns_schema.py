@@ -1,0 +1,155 @@
+"""The tables of the turn log and of the user ledger: one database file, one version number.
+
+This module only names tables and brings a file up to date; it never reads or writes a row of them.
+
+How a turn is kept. `seq` is the order of opening and the only order that learning knows; `said_at` is the turn's own
+time, which for imported history lies in the past, while `opened_at` and `finished_at` say when it reached *us*.
+`status` is how the reply ended (`model.TurnStatus`). `stage` is where it stands on its way to the memories:
+
+    open ─► ready ─► window ─► learnt            nothing: failed or aborted, there is nothing to learn
+                        └────► dropped           withdrawn: its scope was deleted before it was learnt
+
+One row holds one exchange, and the conversation record is derived from it without another column: conversation_id is
+`session_id`; each of `messages` is an input from the user (`user_id`) to the agent (`agent_id`, or the model where none
+was named) at `said_at`; `answer` is the output of the llm (`model`) to the user at `answered_at`; `trace_id` joins both
+to the request. What a client chose freely (texts, model, trace) is a BLOB of UTF-8 in which lone surrogates survive.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from memory.errors import BadSetting
+
+APPLICATION_ID = 0x6D70_7478  # "mptx": tells our file from any other SQLite file
+SQLITE_OLDEST = (3, 35, 0)  # upsert and partial indexes as used here; Python 3.11 usually brings a newer one
+
+_VERSION_1 = (
+    """
+    CREATE TABLE turns (
+        seq INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        user_id TEXT NOT NULL,
+        project_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        agent_id TEXT NOT NULL,
+        trace_id BLOB NOT NULL,
+        receipt_id BLOB NOT NULL,
+        model BLOB NOT NULL,
+        said_at REAL NOT NULL,
+        opened_at REAL NOT NULL,
+        finished_at REAL,
+        answered_at REAL,
+        status TEXT NOT NULL,
+        stage TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        window_id TEXT,
+        messages BLOB NOT NULL,
+        answer BLOB NOT NULL
+    )
+    """,
+    "CREATE INDEX turns_of_user ON turns (user_id, seq)",
+    "CREATE INDEX turns_opened ON turns (owner) WHERE status = 'opened'",
+    "CREATE INDEX turns_in_window ON turns (window_id, seq) WHERE stage = 'window'",
+    # One small index for all that asks what a user still has to learn; learnt turns leave it.
+    """
+    CREATE INDEX turns_unlearnt ON turns (user_id, session_id, stage, seq)
+    WHERE stage IN ('open', 'ready', 'window')
+    """,
+    # The sessions that have ready turns, so that asking for due work never scans turns.
+    """
+    CREATE TABLE ready_sessions (
+        user_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        first_seq INTEGER NOT NULL,
+        turns INTEGER NOT NULL,
+        first_finished_at REAL NOT NULL,
+        last_finished_at REAL NOT NULL,
+        is_hurried INTEGER NOT NULL,
+        PRIMARY KEY (user_id, session_id)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX ready_sessions_in_order ON ready_sessions (first_seq)",
+    # state: leased (due_at: when that ends), waiting (due_at: when to try again), dead. Learnt windows are deleted.
+    """
+    CREATE TABLE windows (
+        id TEXT PRIMARY KEY,
+        user_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        first_seq INTEGER NOT NULL,
+        turns INTEGER NOT NULL,
+        first_finished_at REAL NOT NULL,
+        state TEXT NOT NULL,
+        due_at REAL NOT NULL,
+        attempt INTEGER NOT NULL,
+        token TEXT,
+        owner TEXT,
+        plan BLOB,
+        reason TEXT NOT NULL,
+        buried_at REAL
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX windows_of_user ON windows (user_id, state, session_id)",
+    "CREATE INDEX windows_in_order ON windows (state, first_seq)",
+    "CREATE UNIQUE INDEX windows_by_token ON windows (token) WHERE token IS NOT NULL",
+    # The ledger. `known_since`: changes after that revision are all in `changes`; before it, they are not.
+    """
+    CREATE TABLE users (
+        user_id TEXT PRIMARY KEY,
+        revision INTEGER NOT NULL,
+        known_since INTEGER NOT NULL,
+        lock_token TEXT,
+        lock_owner TEXT,
+        lock_expires_at REAL
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX users_locked ON users (lock_expires_at) WHERE lock_token IS NOT NULL",
+    """
+    CREATE TABLE changes (
+        user_id TEXT NOT NULL,
+        revision INTEGER NOT NULL,
+        memory_id TEXT NOT NULL,
+        PRIMARY KEY (user_id, revision, memory_id)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE forgotten (
+        user_id TEXT NOT NULL,
+        memory_id TEXT NOT NULL,
+        PRIMARY KEY (user_id, memory_id)
+    ) WITHOUT ROWID
+    """,
+)
+
+MIGRATIONS = (_VERSION_1,)  # the n-th one leads from version n to n + 1; never change one that was released
+
+
+def bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:
+    """Create or upgrade the tables, in one transaction. Raises `BadSetting` for a file that is not ours, or newer."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = _version_of(connection, path)
+        for statements in MIGRATIONS[version:]:
+            for statement in statements:
+                connection.execute(statement)
+        if version < len(MIGRATIONS):
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _version_of(connection: sqlite3.Connection, path: str) -> int:
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    application = int(connection.execute("PRAGMA application_id").fetchone()[0])
+    is_empty = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+    if not is_empty and application != APPLICATION_ID:
+        raise BadSetting(f"{path} is a database of something else: name another file for the turn log")
+    if version > len(MIGRATIONS):
+        raise BadSetting(
+            f"{path} has version {version}, this memproxy knows up to {len(MIGRATIONS)}: "
+            "start the newer memproxy again, or name another file"
+        )
+    return version
