@@ -1,0 +1,234 @@
+"""The memory store on Milvus, embedded (Milvus Lite as a server process) or a real server, through the same client.
+
+Order, pages and rows are shared with the store in memory. Reads outside the request are consistent across processes;
+`search`, which a chat waits for, takes what the server has at hand, and `apply` returns only when that includes the
+new rows. It must never build an expression by itself (see `milvus_filters`), nor return a row without having looked
+whose it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self, TypeVar
+
+import numpy as np
+
+from memory.adapters import milvus_filters, pages, rows
+from memory.adapters.milvus_connection import LIBRARY_SECONDS, PART, Link, MilvusAddress, MilvusConnection
+from memory.errors import BadSetting, Unavailable
+from memory.metrics import Metrics
+from memory.model import Candidate, Change, Record, Vector, is_valid_id
+from memory.ports import MemoryFilter, Page
+
+IDS_IN_ONE_CALL_MAX = 200  # a list of the longest ids stays far below what Milvus parses
+ROWS_IN_ONE_CALL_MAX = 1_000  # about 3 MB of memories with their vectors
+POSITIONS_IN_ONE_CALL_MAX = 10_000  # an id and a time each
+SEARCH_LIMIT_MAX = 16_384  # Milvus' own
+FLUSH_AFTER_ROWS = 200  # Milvus Lite: each unflushed row costs a search 50 µs, a flush costs the next one 20 ms
+_KEY = re.compile(r"[0-9a-f]{32}")
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class MilvusTimeouts:
+    """Seconds, connecting included. The filter process wants `search` below the deadline of its requests."""
+
+    search: float = 1.0
+    read: float = 5.0
+    write: float = 10.0
+
+
+class MilvusStore:
+    """`memory.ports.MemoryStore` on a Milvus collection. Needs no server at its start, and finds one that came back."""
+
+    def __init__(self, address: MilvusAddress, *, metrics: Metrics, timeouts: MilvusTimeouts | None = None) -> None:
+        self._address = address
+        self._timeouts = timeouts or MilvusTimeouts()
+        self._connection = MilvusConnection(address, metrics=metrics)
+        self._unflushed_rows = FLUSH_AFTER_ROWS  # what a killed server replays is unflushed too
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._connection.close()
+
+    async def prepare(self) -> None:
+        """Connect and make sure of the collection. Raises `BadSetting` where it cannot hold our rows, `Unavailable`."""
+        await self._connection.call("prepare", self._load_state, seconds=self._timeouts.write)
+
+    async def is_ready(self) -> bool:
+        try:
+            return await self._connection.call("is_ready", self._load_state, seconds=self._timeouts.search)
+        except (Unavailable, BadSetting):
+            return False
+
+    async def search(self, where: MemoryFilter, vector: Vector, *, limit: int) -> list[Candidate]:
+        if limit < 1:
+            return []
+
+        async def ask(link: Link) -> list[list[rows.Row]]:
+            found: list[list[rows.Row]] = await link.client.search(
+                self._address.collection,
+                data=[np.asarray(vector, dtype=np.float32)],
+                anns_field=rows.VECTOR_FIELD,
+                filter=milvus_filters.expression(where),
+                limit=min(limit, SEARCH_LIMIT_MAX),
+                output_fields=list(rows.MEMORY_FIELDS),
+                search_params={"metric_type": "COSINE"},
+                consistency_level="Bounded",
+                timeout=LIBRARY_SECONDS,
+            )
+            return found
+
+        [hits] = await self._call("search", ask, seconds=self._timeouts.search)
+        found = [(rows.memory_of(hit["entity"]), float(hit["distance"])) for hit in hits]
+        return [rows.candidate(memory, cosine) for memory, cosine in found if memory.user_id == where.user_id]
+
+    async def load(self, where: MemoryFilter, *, limit: int) -> list[Record]:
+        positions = sorted(await self._positions("load", where), reverse=True)
+        if len(positions) > limit:
+            return await self.get(where.user_id, [memory_id for _, memory_id in positions[: max(limit, 0)]])
+        found = [rows.record_of(row) for row in await self._scan("load", where, rows.RECORD_FIELDS)]
+        return sorted(_owned(found, where.user_id), key=lambda record: pages.position(record.memory), reverse=True)
+
+    async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
+        if not _KEY.fullmatch(key):
+            return None
+        expression = f"{milvus_filters.expression(where)} and {milvus_filters.one_of('statement_key', (key,))}"
+        found = await self._query("same_statement", expression, rows.RECORD_FIELDS, limit=ROWS_IN_ONE_CALL_MAX)
+        own = _owned([rows.record_of(row) for row in found], where.user_id)
+        return max(own, key=lambda record: pages.position(record.memory), default=None)
+
+    async def get(self, user_id: str, memory_ids: Sequence[str]) -> list[Record]:
+        return [rows.record_of(row) for row in await self._rows_of("get", user_id, memory_ids, rows.RECORD_FIELDS)]
+
+    async def page(self, where: MemoryFilter, *, limit: int, cursor: str) -> Page:
+        pages.read_cursor(cursor)  # before anything is asked
+        shown, next_cursor = pages.cut(await self._positions("page", where), limit=limit, cursor=cursor)
+        ids = [memory_id for _, memory_id in shown]
+        found = await self._rows_of("page", where.user_id, ids, rows.MEMORY_FIELDS)
+        return Page(tuple(rows.memory_of(row) for row in found), next_cursor)
+
+    async def count(self, where: MemoryFilter) -> int:
+        [row] = await self._query("count", milvus_filters.expression(where), ("count(*)",))
+        return int(row["count(*)"])
+
+    async def apply(self, user_id: str, changes: Sequence[Change], vectors: Vector) -> None:
+        written = rows.written(user_id, changes, vectors, dimension=self._address.dimension)
+        for ids in _batches(list(written), IDS_IN_ONE_CALL_MAX):
+            owners = await self._query("apply", milvus_filters.one_of("id", ids), ("id", "user_id"))
+            rows.refuse_foreign(user_id, {row["id"]: row["user_id"] for row in owners})
+        for ids in _batches(list(written), ROWS_IN_ONE_CALL_MAX):
+            await self._upsert(user_id, [written[memory_id] for memory_id in ids])
+
+    async def delete(self, user_id: str, memory_ids: Collection[str]) -> None:
+        for ids in _batches([i for i in dict.fromkeys(memory_ids) if is_valid_id(i)], IDS_IN_ONE_CALL_MAX):
+            await self._delete(user_id, ids)
+
+    async def _upsert(self, user_id: str, batch: list[rows.Row]) -> None:
+        async def write(link: Link) -> None:
+            await link.client.upsert(self._address.collection, batch, timeout=LIBRARY_SECONDS)
+            await self._settle(link, user_id, written_rows=len(batch))
+
+        await self._call("apply", write, seconds=self._timeouts.write)
+
+    async def _delete(self, user_id: str, ids: Sequence[str]) -> None:
+        async def write(link: Link) -> None:
+            expression = milvus_filters.owned(user_id, ids)
+            await link.client.delete(self._address.collection, filter=expression, timeout=LIBRARY_SECONDS)
+            await self._settle(link, user_id, written_rows=len(ids))
+
+        await self._call("delete", write, seconds=self._timeouts.write)
+
+    async def _settle(self, link: Link, user_id: str, *, written_rows: int) -> None:
+        """Return once a search by anybody sees what was just written.
+
+        Milvus Lite shows it at once (and keeps it through a kill: its log is written before it answers), but grows slow
+        with what is not flushed. On a server, a consistent read waits until the searching side has caught up.
+        """
+        if not link.is_lite:
+            expression = milvus_filters.expression(MemoryFilter(user_id, status=None))
+            await self._ask(link, expression, ("id",), limit=1)
+            return
+        self._unflushed_rows += written_rows
+        if self._unflushed_rows >= FLUSH_AFTER_ROWS:
+            await link.client.flush(self._address.collection, timeout=LIBRARY_SECONDS)
+            self._unflushed_rows = 0
+
+    async def _positions(self, name: str, where: MemoryFilter) -> list[pages.Position]:
+        found = await self._scan(name, where, ("id", "created_at"), step=POSITIONS_IN_ONE_CALL_MAX)
+        return [(float(row["created_at"]), str(row["id"])) for row in found]
+
+    async def _scan(
+        self, name: str, where: MemoryFilter, fields: Sequence[str], *, step: int = ROWS_IN_ONE_CALL_MAX
+    ) -> list[rows.Row]:
+        """All rows that the filter admits, by id: Milvus knows no other order, and ends every answer somewhere."""
+        expression = milvus_filters.expression(where)
+        found: list[rows.Row] = []
+        after = ""
+        while True:
+            beyond = f" and id > {milvus_filters.literal(after)}" if after else ""
+            batch = await self._query(name, expression + beyond, fields, limit=step)
+            found += batch
+            if len(batch) < step:
+                return found
+            after = max(row["id"] for row in batch)
+
+    async def _rows_of(
+        self, name: str, user_id: str, memory_ids: Sequence[str], fields: Sequence[str]
+    ) -> list[rows.Row]:
+        """The rows with these ids, in their order, as far as they are the user's."""
+        found: dict[str, rows.Row] = {}
+        for ids in _batches([i for i in dict.fromkeys(memory_ids) if is_valid_id(i)], IDS_IN_ONE_CALL_MAX):
+            batch = await self._query(name, milvus_filters.owned(user_id, ids), fields)
+            found |= {row["id"]: row for row in batch if row["user_id"] == user_id}
+        return [found[memory_id] for memory_id in memory_ids if memory_id in found]
+
+    async def _query(
+        self, name: str, expression: str, fields: Sequence[str], *, limit: int | None = None
+    ) -> list[rows.Row]:
+        return await self._call(
+            name, lambda link: self._ask(link, expression, fields, limit=limit), seconds=self._timeouts.read
+        )
+
+    async def _ask(
+        self, link: Link, expression: str, fields: Sequence[str], *, limit: int | None = None
+    ) -> list[rows.Row]:
+        """Rows as last written by any process. With a limit they are the ones with the smallest ids."""
+        by_id = {} if limit is None else {"limit": limit, "iterator": "True", "reduce_stop_for_best": True}
+        found = await link.client.query(
+            self._address.collection,
+            filter=expression,
+            output_fields=list(fields),
+            consistency_level="Strong",
+            timeout=LIBRARY_SECONDS,
+            **by_id,
+        )
+        return list(found)
+
+    async def _load_state(self, link: Link) -> bool:
+        state = await link.client.get_load_state(self._address.collection, timeout=LIBRARY_SECONDS)
+        return str(state.get("state")) == "Loaded"
+
+    async def _call(self, name: str, work: Callable[[Link], Awaitable[Result]], *, seconds: float) -> Result:
+        """As the port has it: a collection that cannot hold our rows is, to a caller in a request, just not there."""
+        try:
+            return await self._connection.call(name, work, seconds=seconds)
+        except BadSetting as error:
+            raise Unavailable(PART, str(error)) from None
+
+
+def _owned(found: Sequence[Record], user_id: str) -> list[Record]:
+    """Look once more whose they are: the last line that could let another user's memory through."""
+    return [record for record in found if record.memory.user_id == user_id]
+
+
+def _batches(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (ids[start : start + size] for start in range(0, len(ids), size))

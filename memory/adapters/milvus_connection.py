@@ -1,0 +1,205 @@
+"""One connection to Milvus: made on first use, made anew after every loss, and never waited for longer than asked.
+
+The asynchronous client of pymilvus is used because a call of it can be cancelled; a thread that waits for a frozen
+server cannot. Three things it does not do by itself are done here: a time limit that also holds while connecting, the
+way back after the server restarted (Milvus Lite forgets which collections were loaded), and silence while it is away.
+It must never pass on an error of the library, nor put its words, which may quote an id, into a log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeAlias, TypeVar
+
+from memory.adapters import milvus_schema
+from memory.adapters.breaker import Breaker
+from memory.adapters.milvus_schema import Library
+from memory.errors import BadSetting, Unavailable
+from memory.metrics import Metrics
+
+PART = "milvus"
+CONNECT_SECONDS = 2.0
+LIBRARY_SECONDS = 60.0  # ours always ends first; without one the library would retry 75 times
+CHANNEL_OPTIONS = {
+    "grpc.initial_reconnect_backoff_ms": 100,
+    "grpc.min_reconnect_backoff_ms": 500,
+    "grpc.max_reconnect_backoff_ms": 1_000,  # seconds, not minutes, after the server is back
+    "grpc.keepalive_time_ms": 2**31 - 1,  # pings of the library's default make Milvus Lite hang up on an idle client
+}
+CODE_NOT_CONNECTED = 2
+CODES_NOT_LOADED = (100, 101, 4)  # no such collection (new, or wiped), or not in memory (the server restarted)
+
+Client: TypeAlias = Any
+"""A `pymilvus.AsyncMilvusClient`, which has no types."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class MilvusAddress:
+    """Which collection on which server. `token` is empty, or `user:password`, or an API key."""
+
+    uri: str
+    collection: str
+    dimension: int
+    token: str = ""
+
+
+@dataclass(slots=True)
+class Link:
+    """A connected client whose collection is there and loaded. Closed by the last one who uses it."""
+
+    client: Client
+    is_lite: bool
+    uses: int = 0
+    is_retired: bool = False
+
+
+class MilvusConnection:
+    """Hands a prepared `Link` to whoever has something to ask, within a time limit."""
+
+    def __init__(self, address: MilvusAddress, *, metrics: Metrics) -> None:
+        self._address = address
+        self._metrics = metrics
+        self._breaker = Breaker(PART)
+        self._preparing = asyncio.Lock()
+        self._link: Link | None = None
+        self._library: Library = None
+
+    async def close(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            link.is_retired = True
+            if not link.uses:
+                await link.client.close()
+
+    async def call(self, name: str, work: Callable[[Link], Awaitable[Result]], *, seconds: float) -> Result:
+        """What `work` gives, within `seconds`, connecting included. Raises `Unavailable`, `BadSetting`."""
+        loop = asyncio.get_running_loop()
+        self._breaker.admit(loop.time())
+        try:
+            with self._metrics.store_seconds.labels(name).time():
+                async with asyncio.timeout(seconds):
+                    result = await self._answer(work)
+        except BadSetting as error:
+            self._breaker.failed(loop.time(), reason=str(error), is_certain=True)
+            raise
+        except TimeoutError:
+            self._lost(name, f"no answer to {name} within {seconds:g} s", is_certain=False)
+        except self._errors() as error:
+            self._lost(name, f"{type(error).__name__} in {name}, code {_code(error)}", is_certain=_is_connection(error))
+        self._breaker.succeeded()
+        return result
+
+    def _lost(self, name: str, reason: str, *, is_certain: bool) -> NoReturn:
+        self._metrics.store_errors.labels(name).inc()
+        self._breaker.failed(asyncio.get_running_loop().time(), reason=reason, is_certain=is_certain)
+        if self._breaker.is_open:
+            self._retire()  # a new connection finds its way sooner than one that waits for a dead peer
+        raise Unavailable(PART, reason) from None
+
+    async def _answer(self, work: Callable[[Link], Awaitable[Result]]) -> Result:
+        """Ask; once more with everything made anew if the server no longer knows the collection."""
+        try:
+            async with self._borrowed() as link:
+                return await work(link)
+        except self._errors() as error:
+            if _code(error) not in CODES_NOT_LOADED:
+                raise
+        self._retire()
+        async with self._borrowed() as link:
+            return await work(link)
+
+    @asynccontextmanager
+    async def _borrowed(self) -> AsyncIterator[Link]:
+        async with self._preparing:
+            if self._link is None:
+                self._link = await self._prepare()
+            link = self._link
+        link.uses += 1
+        try:
+            yield link
+        finally:
+            link.uses -= 1
+            if link.is_retired and not link.uses:
+                await link.client.close()
+
+    def _retire(self) -> None:
+        """Let go of the connection; whoever still uses it closes it."""
+        link, self._link = self._link, None
+        if link is not None:
+            link.is_retired = True
+
+    async def _prepare(self) -> Link:
+        """Connect, create what is missing, load. Interrupted at any point, the next attempt goes on from there."""
+        library = await self._imported()
+        async with AsyncExitStack() as stack:
+            client = library.AsyncMilvusClient(
+                uri=self._address.uri,
+                token=self._address.token,
+                timeout=CONNECT_SECONDS,
+                dedicated=True,  # a shared one would be closed for others as well
+                grpc_options=CHANNEL_OPTIONS,
+            )
+            stack.push_async_callback(client.close)
+            is_lite = "lite" in (await client.get_server_version(timeout=CONNECT_SECONDS)).lower()
+            await self._ensure_collection(client, is_lite=is_lite)
+            await self._ensure_index(client, is_lite=is_lite)
+            await client.load_collection(self._address.collection, timeout=LIBRARY_SECONDS)
+            stack.pop_all()
+        return Link(client, is_lite)
+
+    async def _imported(self) -> Library:
+        """The library, imported in a thread: it takes half a second, which no chat should wait for."""
+        if self._library is None:
+            library = await asyncio.to_thread(importlib.import_module, "pymilvus")
+            logging.getLogger("pymilvus").setLevel(logging.CRITICAL + 1)  # it logs expressions, ids and all
+            self._library = library
+        return self._library
+
+    async def _ensure_collection(self, client: Client, *, is_lite: bool) -> None:
+        name, dimension = self._address.collection, self._address.dimension
+        if not await client.has_collection(name, timeout=LIBRARY_SECONDS):
+            schema = milvus_schema.fields(self._library, dimension=dimension, is_lite=is_lite)
+            try:
+                await client.create_collection(name, schema=schema, timeout=LIBRARY_SECONDS)
+            except self._errors():
+                if not await client.has_collection(name, timeout=LIBRARY_SECONDS):  # else another process won
+                    raise
+        description = await client.describe_collection(name, timeout=LIBRARY_SECONDS)
+        milvus_schema.check(description, collection=name, dimension=dimension)
+
+    async def _ensure_index(self, client: Client, *, is_lite: bool) -> None:
+        name = self._address.collection
+        if await client.list_indexes(name):
+            return
+        try:
+            params = milvus_schema.index(self._library, is_lite=is_lite)
+            await client.create_index(name, params, timeout=LIBRARY_SECONDS)
+        except self._errors():
+            # Milvus Lite makes the index, then fails to tell the time that the client asks for; or another process won.
+            if not await client.list_indexes(name):
+                raise
+
+    def _errors(self) -> tuple[type[BaseException], ...]:
+        """What the library raises, once it is imported."""
+        if self._library is None:
+            return (OSError,)
+        return (OSError, self._library.MilvusException, self._library.decorators.grpc.RpcError)
+
+
+def _code(error: BaseException) -> object:
+    """A number where Milvus answered, a gRPC status where nobody did."""
+    code = getattr(error, "code", None)
+    return code() if callable(code) else code
+
+
+def _is_connection(error: BaseException) -> bool:
+    """Whether nobody answered, as opposed to a server that said no."""
+    code = _code(error)
+    return not isinstance(code, int) or code == CODE_NOT_CONNECTED

@@ -1,0 +1,43 @@
+"""A `MemoryFilter` as a Milvus expression.
+
+The only place that writes text into an expression. What comes from outside is either checked against a short list, or
+written as a string literal in which quote and backslash are escaped; both Milvus and Milvus Lite read that alike. Ids
+that no memory can have (control characters, too long) never get this far: `Scope` and `Memory` refuse them at birth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from memory.model import MEMORY_TYPES, MemoryStatus, is_valid_id
+from memory.ports import MemoryFilter
+
+
+def expression(where: MemoryFilter) -> str:
+    """Always bound to one user; raises AssertionError for a filter that nobody could have built from valid values."""
+    assert is_valid_id(where.user_id), "a filter without a user would be everybody's"
+    terms = [f"user_id == {literal(where.user_id)}"]
+    if where.project_id:
+        admitted = (where.project_id,) if where.exact_project else ("", where.project_id)
+        terms.append(one_of("project_id", admitted))
+    if where.agent_id:
+        terms.append(one_of("agent_id", ("", where.agent_id)))
+    if where.memory_types:
+        terms.append(one_of("memory_type", [kind for kind in where.memory_types if kind in MEMORY_TYPES] or ["none"]))
+    if where.status is not None:
+        terms.append(f"status == {literal(MemoryStatus(where.status).value)}")
+    return " and ".join(terms)
+
+
+def owned(user_id: str, memory_ids: Sequence[str]) -> str:
+    """These memories, as far as they are the user's."""
+    return f"{expression(MemoryFilter(user_id, status=None))} and {one_of('id', memory_ids)}"
+
+
+def one_of(field: str, values: Iterable[str]) -> str:
+    return f"{field} in [{', '.join(literal(value) for value in values)}]"
+
+
+def literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,418 @@
+"""What every memory store promises, on every adapter: the one in memory, and Milvus Lite as a real server process."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from milvus_lite_server import MilvusLiteServer
+from prometheus_client import CollectorRegistry
+
+from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.milvus import MilvusStore
+from memory.adapters.milvus_connection import MilvusAddress
+from memory.errors import BadInput
+from memory.metrics import Metrics
+from memory.model import (
+    CONTENT_CHARACTERS_MAX,
+    Change,
+    ChangeKind,
+    Evidence,
+    Memory,
+    MemoryStatus,
+    Vector,
+    statement_key,
+)
+from memory.ports import MemoryFilter, MemoryStore
+
+DIMENSION = 8
+COLLECTIONS = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def milvus_lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLiteServer]:
+    server = MilvusLiteServer(tmp_path_factory.mktemp("contract") / "milvus")
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(params=["in memory", "Milvus Lite"])
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[MemoryStore]:
+    """An empty store."""
+    if request.param == "in memory":
+        yield InMemoryStore(dimension=DIMENSION)
+        return
+    server: MilvusLiteServer = request.getfixturevalue("milvus_lite")
+    address = MilvusAddress(server.uri, f"c{next(COLLECTIONS)}", DIMENSION)
+    async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as milvus:
+        yield milvus
+
+
+def direction(*weights: float) -> Vector:
+    """A unit vector with these first components."""
+    vector = np.zeros(DIMENSION, dtype=np.float32)
+    vector[: len(weights)] = weights
+    return vector / np.linalg.norm(vector)
+
+
+def memory(memory_id: str, *, user_id: str = "ann", at: float = 1_700_000_000.0, **rest: object) -> Memory:
+    values = {"content": f"content of {memory_id}", "created_at": at, "updated_at": at, "said_at": at} | rest
+    return Memory(id=memory_id, user_id=user_id, **values)  # type: ignore[arg-type]
+
+
+async def put(store: MemoryStore, *memories: Memory, vectors: Sequence[Vector] = ()) -> None:
+    for user_id in {m.user_id for m in memories}:
+        own = [i for i, m in enumerate(memories) if m.user_id == user_id]
+        matrix = np.stack([vectors[i] if vectors else direction(1.0) for i in own])
+        await store.apply(user_id, [Change(ChangeKind.CREATE, memories[i]) for i in own], matrix)
+
+
+FULL = Memory(
+    id="full",
+    user_id="ann",
+    content='A "quoted" C:\\path, a line\nbreak, a tab\t, NUL \x00, 猫 and 🐈',
+    created_at=1_700_000_000.123456,
+    updated_at=1_700_000_001.25,
+    said_at=1_699_999_999.9,
+    project_id="kitchen",
+    session_id="s-1",
+    agent_id="cook",
+    memory_type="episodic",
+    category="event",
+    source="api",
+    status=MemoryStatus.SUPERSEDED,
+    importance=0.7,
+    confidence=0.1,
+    access_count=3,
+    valid_from=0.0,
+    invalid_at=-86_400.5,
+    superseded_at=1_700_000_002.0,
+    superseded_by="other",
+    subject="my sister",
+    evidence=(Evidence('He said "猫"', "turn-1"), Evidence("lone \ud83d surrogate", "turn-2", "assistant")),
+    metadata={"tags": ["a", 1, 2.5, None, True], "nested": {"键": "值"}, "big": 2**60},
+)
+
+
+async def test_a_memory_comes_back_exactly_as_it_was_written(store: MemoryStore) -> None:
+    vector = direction(0.3, 0.4, -0.5)
+    await put(store, FULL, memory("plain"), vectors=[vector, direction(1.0)])
+
+    full, plain = await store.get("ann", ["full", "plain"])
+
+    assert full.memory == FULL
+    assert plain.memory == memory("plain")
+    assert full.vector.dtype == np.float32
+    np.testing.assert_allclose(full.vector, vector, atol=1e-7)
+
+
+async def test_the_longest_content_fits_in_every_script(store: MemoryStore) -> None:
+    longest = memory("long", content="🐈" * CONTENT_CHARACTERS_MAX)
+    await put(store, longest)
+    assert (await store.get("ann", ["long"]))[0].memory == longest
+
+
+async def test_get_keeps_the_order_asked_for_and_leaves_out_what_is_not_there(store: MemoryStore) -> None:
+    await put(store, *(memory(f"m{i}") for i in range(5)))
+    found = await store.get("ann", ["m3", "no such", "m0", "m4", "", "x" * 5_000, "tab\t", '"] or id != "'])
+    assert [record.memory.id for record in found] == ["m3", "m0", "m4"]
+    assert await store.get("ann", []) == []
+
+
+async def test_search_gives_the_nearest_first_with_their_cosine(store: MemoryStore) -> None:
+    near, middle, far = direction(1.0, 0.1), direction(1.0, 1.0), direction(-1.0, 0.1)
+    await put(store, memory("far"), memory("near"), memory("middle"), vectors=[far, near, middle])
+
+    found = await store.search(MemoryFilter("ann"), direction(1.0), limit=2)
+
+    assert [c.memory.id for c in found] == ["near", "middle"]
+    assert [c.score for c in found] == pytest.approx([float(near[0]), float(middle[0])], abs=1e-5)
+    assert all(c.parts == {"dense": c.score} for c in found)
+    assert len(await store.search(MemoryFilter("ann"), direction(1.0), limit=50)) == 3
+    assert await store.search(MemoryFilter("nobody"), direction(1.0), limit=50) == []
+
+
+async def test_what_is_applied_is_found_at_once_and_applying_twice_changes_nothing(store: MemoryStore) -> None:
+    for i in range(5):
+        await put(store, memory(f"m{i}"))
+        await put(store, memory(f"m{i}"))
+        assert len(await store.search(MemoryFilter("ann"), direction(1.0), limit=50)) == i + 1
+        assert await store.count(MemoryFilter("ann")) == i + 1
+
+
+async def test_an_update_replaces_the_whole_row_and_its_vector(store: MemoryStore) -> None:
+    await put(store, memory("m", project_id="kitchen"))
+    newer = memory("m", content="something else", updated_at=1_700_000_009.0)
+    await put(store, newer, vectors=[direction(0.0, 1.0)])
+
+    [record] = await store.get("ann", ["m"])
+
+    assert record.memory == newer
+    np.testing.assert_allclose(record.vector, direction(0.0, 1.0), atol=1e-7)
+    assert await store.same_statement(MemoryFilter("ann"), statement_key("content of m")) is None
+
+
+async def test_of_two_changes_to_one_memory_in_one_call_the_later_stands(store: MemoryStore) -> None:
+    await put(store, memory("m", content="first"), memory("m", content="second"))
+    assert [r.memory.content for r in await store.get("ann", ["m"])] == ["second"]
+    assert await store.count(MemoryFilter("ann")) == 1
+
+
+async def test_the_filter_of_search_load_page_and_count_is_one_and_the_same(store: MemoryStore) -> None:
+    await put(
+        store,
+        memory("none"),
+        memory("kitchen", project_id="kitchen"),
+        memory("garden", project_id="garden", memory_type="episodic"),
+        memory("cook", project_id="kitchen", agent_id="cook"),
+        memory("smith", agent_id="smith", memory_type="procedural"),
+        memory("old", project_id="kitchen", status=MemoryStatus.SUPERSEDED),
+        memory("bob's", user_id="bob", project_id="kitchen"),
+    )
+    active = {"none", "kitchen", "garden", "cook", "smith"}
+    cases = {
+        MemoryFilter("ann"): active,
+        MemoryFilter("ann", status=None): active | {"old"},
+        MemoryFilter("ann", status=MemoryStatus.SUPERSEDED): {"old"},
+        MemoryFilter("ann", project_id="kitchen"): {"none", "kitchen", "cook", "smith"},
+        MemoryFilter("ann", project_id="kitchen", exact_project=True): {"kitchen", "cook"},
+        MemoryFilter("ann", exact_project=True): active,
+        MemoryFilter("ann", project_id="kitchen", exact_project=True, status=None): {"kitchen", "cook", "old"},
+        MemoryFilter("ann", agent_id="cook"): {"none", "kitchen", "garden", "cook"},
+        MemoryFilter("ann", memory_types=("episodic", "procedural")): {"garden", "smith"},
+        MemoryFilter("ann", memory_types=("reflective",)): set(),
+        MemoryFilter("bob", project_id="kitchen"): {"bob's"},
+    }
+    for where, expected in cases.items():
+        assert {c.memory.id for c in await store.search(where, direction(1.0), limit=50)} == expected, where
+        assert {r.memory.id for r in await store.load(where, limit=50)} == expected, where
+        assert {m.id for m in (await store.page(where, limit=50, cursor="")).memories} == expected, where
+        assert await store.count(where) == len(expected), where
+
+
+async def test_load_and_page_go_from_newest_to_oldest_by_time_then_id(store: MemoryStore) -> None:
+    await put(store, *(memory(f"m{i}", at=1_000.0 + i // 2) for i in range(7)))
+    newest_first = ["m6", "m5", "m4", "m3", "m2", "m1", "m0"]
+
+    assert [r.memory.id for r in await store.load(MemoryFilter("ann"), limit=4)] == newest_first[:4]
+    seen, cursor, pages = [], "", 0
+    while True:
+        page = await store.page(MemoryFilter("ann"), limit=3, cursor=cursor)
+        seen += [m.id for m in page.memories]
+        cursor, pages = page.next_cursor, pages + 1
+        if not cursor:
+            break
+    assert (seen, pages) == (newest_first, 3)
+
+
+async def test_the_last_page_has_no_cursor_even_when_it_is_full(store: MemoryStore) -> None:
+    await put(store, *(memory(f"m{i}", at=float(i)) for i in range(4)))
+    first = await store.page(MemoryFilter("ann"), limit=2, cursor="")
+    last = await store.page(MemoryFilter("ann"), limit=2, cursor=first.next_cursor)
+    assert [m.id for m in last.memories] == ["m1", "m0"]
+    assert last.next_cursor == ""
+
+
+async def test_a_page_goes_on_where_it_was_although_rows_came_and_went(store: MemoryStore) -> None:
+    await put(store, *(memory(f"m{i}", at=float(i)) for i in range(6)))
+    first = await store.page(MemoryFilter("ann"), limit=2, cursor="")
+    await put(store, memory("newer", at=100.0))
+    await store.delete("ann", ["m4", "m3"])
+    second = await store.page(MemoryFilter("ann"), limit=2, cursor=first.next_cursor)
+    assert [m.id for m in second.memories] == ["m2", "m1"]
+
+
+@pytest.mark.parametrize(
+    "cursor", ["x", "%%%", "bnVsbA", "WzEsMl0", "WyJhIiwgImIiXQ", "[" * 9_000, "é", "W05hTiwgIm0iXQ"]
+)
+async def test_a_cursor_that_we_did_not_make_is_bad_input(store: MemoryStore, cursor: str) -> None:
+    with pytest.raises(BadInput):
+        await store.page(MemoryFilter("ann"), limit=2, cursor=cursor)
+
+
+async def test_the_same_statement_is_found_whatever_its_case_space_and_marks(store: MemoryStore) -> None:
+    await put(
+        store,
+        memory("older", content="I like tea.", at=1.0),
+        memory("newer", content="i LIKE  tea!", at=2.0),
+        memory("gone", content="I like tea", at=3.0, status=MemoryStatus.SUPERSEDED),
+        memory("bob's", content="I like tea", user_id="bob", at=4.0),
+    )
+    key = statement_key("I like tea")
+
+    found = await store.same_statement(MemoryFilter("ann"), key)
+
+    assert found is not None
+    assert found.memory.id == "newer"
+    assert found.vector.shape == (DIMENSION,)
+    assert await store.same_statement(MemoryFilter("ann"), statement_key("I like coffee")) is None
+    assert await store.same_statement(MemoryFilter("ann", project_id="p", exact_project=True), key) is None
+    assert await store.same_statement(MemoryFilter("ann"), 'x" or user_id != "') is None
+
+
+async def test_delete_forgets_for_good_and_only_what_belongs_to_the_user(store: MemoryStore) -> None:
+    await put(store, memory("a"), memory("b"), memory("bob's", user_id="bob"))
+    await store.delete("ann", ["a", "bob's", "no such", "tab\t", '"] or id != "'])
+    await store.delete("ann", [])
+    assert [r.memory.id for r in await store.get("ann", ["a", "b"])] == ["b"]
+    assert await store.count(MemoryFilter("ann", status=None)) == 1
+    assert [c.memory.id for c in await store.search(MemoryFilter("ann"), direction(1.0), limit=9)] == ["b"]
+    assert [r.memory.id for r in await store.get("bob", ["bob's"])] == ["bob's"]
+
+
+async def test_a_deleted_memory_can_be_written_again(store: MemoryStore) -> None:
+    await put(store, memory("m"))
+    await store.delete("ann", ["m"])
+    await put(store, memory("m", content="again"))
+    assert [r.memory.content for r in await store.get("ann", ["m"])] == ["again"]
+    assert len(await store.search(MemoryFilter("ann"), direction(1.0), limit=9)) == 1
+
+
+async def test_nobody_reads_or_overwrites_the_memory_of_another_user(store: MemoryStore) -> None:
+    await put(store, memory("m", content="Ann's"))
+    with pytest.raises(BadInput, match="already taken"):
+        await put(store, memory("other", user_id="bob"), memory("m", user_id="bob", content="Bob's"))
+    assert await store.get("bob", ["m"]) == []
+    assert await store.count(MemoryFilter("bob", status=None)) == 0
+    assert [r.memory.content for r in await store.get("ann", ["m"])] == ["Ann's"]
+
+
+async def test_nothing_to_apply_is_fine(store: MemoryStore) -> None:
+    await store.apply("ann", [], np.zeros((0, DIMENSION), dtype=np.float32))
+    assert await store.count(MemoryFilter("ann")) == 0
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        {"metadata": {"set": {1, 2}}},
+        {"metadata": {"nan": float("nan")}},
+        {"metadata": {"large": "x" * 70_000}},
+        {"subject": "x" * 300},
+        {"created_at": float("inf")},
+    ],
+    ids=["not JSON", "NaN", "too large", "a long subject", "endless time"],
+)
+async def test_a_memory_that_does_not_fit_is_bad_input_and_nothing_is_written(
+    store: MemoryStore, rest: dict[str, object]
+) -> None:
+    with pytest.raises(BadInput):
+        await put(store, memory("fits"), replace(memory("m"), **rest))  # type: ignore[arg-type]
+    assert await store.count(MemoryFilter("ann")) == 0
+
+
+async def test_content_with_a_lone_surrogate_is_stored_with_a_replacement_character(store: MemoryStore) -> None:
+    await put(store, memory("m", content="half \ud83d of a cat" + "\udc00" * 7_980))
+    assert (await store.get("ann", ["m"]))[0].memory.content.startswith("half \ufffd of a cat")
+
+
+async def test_a_store_that_works_says_so(store: MemoryStore) -> None:
+    await put(store, memory("m"))
+    assert await store.is_ready()
+
+
+def hostile_ids() -> list[str]:
+    """More than 300 ids that a filter expression, a pattern or a careless comparison would trip over; all are valid."""
+    breakouts = ['"', "'", "\\", '\\"', "\\\\", '" or user_id != "', "' or user_id != '", '" or 1 == 1 or user_id == "']
+    breakouts += ['"] or user_id not in ["', '") or (user_id != "', '\\" or user_id != \\"', "%", "_", "%%", "a%", "*"]
+    breakouts += ["{user}", "{0}", "$meta", "user_id", "true", "null", "None", "0", "-1", "1e9", "[]", "{}", "//", "--"]
+    breakouts += [
+        "\\n",
+        "\\x22",
+        "\\u0022",
+        "&quot;",
+        "%22",
+        "`",
+        "${x}",
+        "#",
+        ";",
+        "a b",
+        "a  b",
+        "and",
+        "||",
+        "&&",
+        "!",
+    ]
+    lookalikes = [
+        "Ann",
+        "ANN",
+        "аnn",
+        "ann\u0301",
+        "ánn",
+        "ánn",
+        "ａｎｎ",
+        "ann.",
+        "annn",
+        "an",
+        "ﬁ",
+        "fi",
+        "Å",
+        "Å",
+        "ß",
+        "ss",
+    ]
+    lookalikes += [
+        "x\u2028x",
+        "x\u2029x",
+        "🐈",
+        "猫",
+        "مرحبا",
+        "É",
+        "E\u0301",
+        "ǆ",
+        "ǅ",
+        "İ",
+        "i\u0307",
+        "ſ",
+        "s",
+    ]
+    edges = ["x" * 256, "猫" * 85, "🐈" * 64, '"' * 256, "\\" * 256, "\\" * 255 + '"', "'" * 255, "a", "b" * 255]
+    wrapped = [f"ann{b}" for b in breakouts] + [f"{b}ann" for b in breakouts] + [f"{b}{b}" for b in breakouts]
+    numbered = [f'u{i}" or user_id == "u{i + 1}' for i in range(100)]
+    return [i for i in dict.fromkeys([*breakouts, *lookalikes, *edges, *wrapped, *numbered]) if i.strip() == i]
+
+
+async def test_hostile_ids_leak_nothing_and_break_nothing(store: MemoryStore) -> None:
+    ids = hostile_ids()
+    assert len(ids) >= 300
+    for user_id in ids:
+        await put(
+            store,
+            memory(
+                f"of {ids.index(user_id)}", user_id=user_id, project_id=user_id, session_id=user_id, agent_id=user_id
+            ),
+        )
+    for index, user_id in enumerate(ids):
+        own = f"of {index}"
+        everywhere = MemoryFilter(user_id, project_id=user_id, agent_id=user_id, exact_project=True)
+        found = await store.search(everywhere, direction(1.0), limit=50)
+        assert [(c.memory.id, c.memory.user_id, c.memory.session_id) for c in found] == [(own, user_id, user_id)]
+        assert [r.memory.id for r in await store.get(user_id, ["of 0", own])] == (["of 0"] if index == 0 else []) + [
+            own
+        ]
+    for user_id in ids[:40]:
+        assert [m.user_id for m in (await store.page(MemoryFilter(user_id), limit=9, cursor="")).memories] == [user_id]
+        stranger = ids[(ids.index(user_id) + 1) % len(ids)]
+        assert (
+            await store.search(MemoryFilter(user_id, project_id=stranger, exact_project=True), direction(1.0), limit=9)
+            == []
+        )
+        await store.delete(stranger, [f"of {ids.index(user_id)}"])
+        assert await store.count(MemoryFilter(user_id)) == 1
+        await store.delete(user_id, [f"of {ids.index(user_id)}"])
+        assert await store.count(MemoryFilter(user_id)) == 0
+
+
+async def test_hostile_memory_ids_name_only_themselves(store: MemoryStore) -> None:
+    ids = hostile_ids()
+    await put(store, *(memory(memory_id) for memory_id in ids), memory("bystander"))
+    assert [r.memory.id for r in await store.get("ann", ids)] == ids
+    for memory_id in ids[:30]:
+        await store.delete("ann", [memory_id])
+    assert [r.memory.id for r in await store.get("ann", ids)] == ids[30:]
+    await store.delete("ann", ids)
+    assert [r.memory.id for r in await store.load(MemoryFilter("ann"), limit=900)] == ["bystander"]
