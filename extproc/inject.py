@@ -23,8 +23,7 @@ from typing import TypeAlias
 
 from extproc.identity import Anonymous, Headers, IdentityMode, RefusalReason, Refused, identify
 from memory.chat.completions import ChatRequest, NotAChat, edit, read, strip
-from memory.model import RecallStatus, Scope
-from memory.recall.pipeline import RecallOutcome
+from memory.model import Note, RecallStatus, Scope
 
 BODY_BYTES_MAX = 32 << 20  # a known larger body is not sent to us: the copy alone would take longer than it may
 HEAVY_BODY_BYTES = 1 << 20  # reading 1 MiB takes some milliseconds, in which no other stream would move
@@ -50,9 +49,12 @@ class RequestBody:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The answer to `Recall`."""
+    """The answer to `Recall`: what memory found, and the notes that go into the body."""
 
-    outcome: RecallOutcome
+    status: RecallStatus
+    count: int = 0
+    receipt_id: str = ""
+    notes: tuple[Note, ...] = ()
 
 
 Event: TypeAlias = RequestHeaders | RequestBody | Recalled
@@ -141,7 +143,7 @@ class Injection:
         match event:
             case RequestBody(body):
                 return len(body) > HEAVY_BODY_BYTES
-            case Recalled(_):
+            case Recalled():
                 return self._request is not None and len(self._request.body) > HEAVY_BODY_BYTES
             case RequestHeaders():
                 return False
@@ -154,11 +156,11 @@ class Injection:
             case State.AWAIT_BODY, RequestBody(body):
                 self.state = State.DONE
                 return self._on_chat(body) if self._path == CHAT_PATH else _stripped(body)
-            case State.AWAIT_RECALL, Recalled(outcome):
+            case State.AWAIT_RECALL, Recalled(status, count, receipt_id, notes):
                 self.state = State.DONE
                 assert self._request is not None
-                receipt = Receipt(outcome.status, outcome.count, outcome.receipt_id)
-                return [Finish(_changed(self._request.body, edit(self._request, outcome.notes)), receipt)]
+                edited = _changed(self._request.body, edit(self._request, notes))
+                return [Finish(edited, Receipt(status, count, receipt_id))]
             case _:
                 raise OutOfOrder(f"{type(event).__name__} while {self.state.name}")
 

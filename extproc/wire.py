@@ -15,12 +15,10 @@ from google.protobuf.struct_pb2 import Struct
 from extproc._pb import external_processor_pb2 as pb
 from extproc.identity import Headers, Metadata
 from extproc.inject import Event, Finish, Proceed, Receipt, RequestBody, RequestHeaders
+from extproc.observe import METADATA_NAMESPACE, RECEIPT_KEY, CloseTurn, Observation, OpenTurn
 
 SERVICE: Final = "envoy.service.ext_proc.v3.ExternalProcessor"  # Envoy's name; our package is another
 METHOD: Final = "Process"
-
-METADATA_NAMESPACE: Final = "memory"  # inject writes it, observe and the response headers read it
-RECEIPT_KEY: Final = "receipt"
 
 
 def headers_of(message: pb.HttpHeaders) -> Headers:
@@ -44,6 +42,32 @@ def injection_event(message: pb.ProcessingRequest) -> Event | None:
             return RequestBody(message.request_body.body)
         case _:
             return None
+
+
+def observe(message: pb.ProcessingRequest, at: float, observation: Observation) -> OpenTurn | CloseTurn | None:
+    """Tell the reply side what came, at that time. Metadata is decoded where it is new, at the response headers."""
+    match message.WhichOneof("request"):
+        case "request_headers":
+            headers = message.request_headers
+            observation.on_request_headers(headers_of(headers), is_end=headers.end_of_stream)
+            return None
+        case "request_body":
+            body = message.request_body
+            return observation.on_request_body(body.body, is_end=body.end_of_stream, at=at)
+        case "response_headers":
+            headers = message.response_headers
+            metadata = metadata_of(message)
+            return observation.on_response_headers(headers_of(headers), metadata, at=at, is_end=headers.end_of_stream)
+        case "response_body":
+            body = message.response_body
+            return observation.on_response_body(body.body, is_end=body.end_of_stream, at=at)
+        case _:
+            return None
+
+
+def ends_body(message: pb.ProcessingRequest) -> bool:
+    """Whether a body is complete with this message."""
+    return message.request_body.end_of_stream or message.response_body.end_of_stream
 
 
 def proceed(command: Proceed) -> pb.ProcessingResponse:

@@ -1,0 +1,172 @@
+"""Brings what was observed into the turn log, off the token path: no stream waits for a disk or loses a turn.
+
+The writes, and the reading of large bodies, belong to the recorder, not to the stream that saw them, which may be
+cancelled at any time. It must never write the end of a turn before its beginning, and never let a broken log reach a
+chat: what cannot be written is counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Protocol, Self, TypeAlias, TypeVar
+
+import structlog
+
+from extproc.observe import CloseTurn, Observation, OpenTurn
+from memory.errors import Unavailable
+from memory.metrics import Metrics
+from memory.model import Turn, TurnStatus
+from memory.ports import Clock, TurnLog
+
+log = structlog.get_logger(__name__)
+
+PENDING_MAX = 10_000  # a turn is some KB: past it, a log that hangs would eat the memory of the filter
+
+T = TypeVar("T")
+Seen: TypeAlias = OpenTurn | CloseTurn | None
+Step: TypeAlias = Callable[[Observation], Seen]
+
+
+class Containment(Protocol):
+    """Awaits what it is given and turns any error into None, having reported it."""
+
+    async def __call__(self, work: Coroutine[None, None, T]) -> T | None: ...
+
+
+class TurnRecorder:
+    """One per process. `async with` it; leaving waits for what is under way."""
+
+    def __init__(self, turn_log: TurnLog, metrics: Metrics, clock: Clock, contained: Containment) -> None:
+        self._turn_log = turn_log
+        self._metrics = metrics
+        self._contained = contained
+        self._group = asyncio.TaskGroup()
+        self._pending = 0
+        self._is_failing = False
+        self.clock = clock
+        self.is_leaving = False
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._group.__aexit__(kind, error, trace)
+
+    def leave(self) -> None:
+        """From now on a stream that breaks off was broken off by us: its turn stays open, and becomes `unknown`."""
+        self.is_leaving = True
+
+    def start(self, work: Coroutine[None, None, T]) -> asyncio.Task[T | None]:
+        """Do it here, whatever becomes of the stream that asked for it."""
+        self._pending += 1
+        task = self._group.create_task(self._contained(work))
+        task.add_done_callback(self._done)
+        return task
+
+    def open(self, turn: Turn) -> asyncio.Task[bool | None] | None:
+        """Start writing the beginning. The task says whether it is in the log; None when we are full."""
+        if self._pending >= PENDING_MAX:
+            self._metrics.turns_lost.labels("backlog").inc()
+            return None
+        return self.start(self._open(turn))
+
+    def close(self, closing: CloseTurn, *, after: asyncio.Task[bool | None]) -> None:
+        """Start writing the end, once `after`, its beginning, is written."""
+        self.start(self._close(closing, after))
+
+    def _done(self, _: asyncio.Task[T | None]) -> None:
+        self._pending -= 1
+
+    async def _open(self, turn: Turn) -> bool:
+        try:
+            await self._turn_log.open(turn)
+        except Unavailable as error:
+            self._lost(error)
+            return False
+        self._recovered()
+        return True
+
+    async def _close(self, closing: CloseTurn, after: asyncio.Task[bool | None]) -> None:
+        if closing.is_over_cap:
+            self._metrics.replies_over_cap.inc()
+        if not await after:
+            return
+        try:
+            await self._turn_log.finish(
+                closing.turn_id,
+                status=closing.status,
+                answer=closing.answer,
+                answered_at=closing.answered_at,
+                receipt_id=closing.receipt_id,
+            )
+        except Unavailable as error:
+            self._lost(error)
+            return
+        self._metrics.turns.labels(closing.status).inc()
+        self._recovered()
+
+    def _lost(self, error: Unavailable) -> None:
+        """Count each, tell once."""
+        self._metrics.turns_lost.labels("unavailable").inc()
+        if not self._is_failing:
+            log.warning("turn_log_down", error=str(error))
+        self._is_failing = True
+
+    def _recovered(self) -> None:
+        if self._is_failing:
+            log.info("turn_log_up")
+        self._is_failing = False
+
+
+class Watch:
+    """One exchange being observed: its automaton, and what of it is still being read or written."""
+
+    def __init__(self, recorder: TurnRecorder, observation: Observation) -> None:
+        self._recorder = recorder
+        self._observation = observation
+        self._reading: asyncio.Task[None] | None = None
+        self._opening: asyncio.Task[bool | None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        return self._observation.is_idle
+
+    async def take(self, step: Step, *, is_end: bool) -> None:
+        """Let the automaton see the next message. `is_end`: a body ends with it, and will be read now."""
+        if is_end and self._observation.is_heavy:
+            self._reading = self._recorder.start(self._in_thread(step))
+            await asyncio.shield(self._reading)
+        else:
+            self._record(step(self._observation))
+
+    def end(self) -> None:
+        """The stream is over, in whatever way. Does not wait."""
+        if self._reading is not None or self._observation.is_heavy:
+            self._recorder.start(self._end_later(self._reading))
+        else:
+            self._record(self._last(self._observation))
+
+    async def _in_thread(self, step: Step) -> None:
+        self._record(await asyncio.to_thread(step, self._observation))
+
+    async def _end_later(self, reading: asyncio.Task[None] | None) -> None:
+        """The automaton is no meeting place: let the thread leave it first."""
+        if reading is not None:
+            await reading
+        await self._in_thread(self._last)
+
+    def _last(self, observation: Observation) -> Seen:
+        return observation.on_end(at=self._recorder.clock())
+
+    def _record(self, seen: Seen) -> None:
+        match seen:
+            case OpenTurn(turn):
+                self._opening = self._recorder.open(turn)
+            case CloseTurn() if self._opening is not None:
+                if not (self._recorder.is_leaving and seen.status is TurnStatus.ABORTED):
+                    self._recorder.close(seen, after=self._opening)

@@ -1,0 +1,225 @@
+"""The shell around both automata: gRPC in, gRPC out, and the waiting that they must not do.
+
+One service plays two roles, told apart by the metadata that Envoy sends with each stream. It must never hold a chat:
+whatever goes wrong in one stream ends that stream, and Envoy goes on without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import grpc
+import structlog
+
+from extproc import wire
+from extproc._pb import external_processor_pb2 as pb
+from extproc.health import DRAIN_SECONDS, Health
+from extproc.identity import IdentityMode
+from extproc.inject import (
+    Command,
+    CountPassed,
+    CountRefused,
+    CountRequest,
+    Event,
+    Finish,
+    Injection,
+    Proceed,
+    Recall,
+    Recalled,
+)
+from extproc.observe import Observation
+from extproc.recorder import TurnRecorder, Watch
+from memory.chat.completions import ChatRequest
+from memory.metrics import Metrics
+from memory.model import Scope
+from memory.ports import Clock, TurnLog
+from memory.recall.pipeline import RecallOutcome
+
+log = structlog.get_logger(__name__)
+
+MESSAGE_BYTES_MAX = 40 << 20  # a body of 32 MiB, grown by our notes, with room for its envelope
+HEAVY_SECONDS = 2.0  # what we ask for when a body of many MiB has come; envoy.yaml allows no more
+GRACE_SECONDS = 5.0  # for streams under way when we stop: a question is answered in 0.1 s, a reply may be cut off
+SETTLE_SECONDS = 1.0  # for cancelled streams to hand over what they saw
+
+OPTIONS = (
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),  # past the default of 4 MB a prompt would go unstripped
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.so_reuseport", 0),  # one process is one socket: Envoy balances, the kernel must not
+    (
+        "grpc.http2.min_ping_interval_without_data_ms",
+        100,
+    ),  # Envoy pings an idle connection to find out whether we live;
+    ("grpc.http2.max_ping_strikes", 0),  # by default gRPC takes that for an attack and hangs up on all streams
+    ("grpc.keepalive_permit_without_calls", 1),
+)
+
+T = TypeVar("T")
+Requests: TypeAlias = AsyncIterator[pb.ProcessingRequest]
+Context: TypeAlias = "grpc.aio.ServicerContext[pb.ProcessingRequest, pb.ProcessingResponse]"
+
+
+class Recaller(Protocol):
+    """What `memory.recall.pipeline.Recall` is to us."""
+
+    async def recall(self, scope: Scope, request: ChatRequest) -> RecallOutcome:
+        """Never raises, and keeps its own deadline."""
+        ...
+
+
+class Filter:
+    """The service behind both of Envoy's filters."""
+
+    def __init__(
+        self,
+        *,
+        recall: Recaller,
+        recorder: TurnRecorder,
+        identity_mode: IdentityMode,
+        metrics: Metrics,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._recall = recall
+        self._recorder = recorder
+        self._mode = identity_mode
+        self._metrics = metrics
+        self._new_id = new_id
+        self._streams = 0
+        self._is_settled = asyncio.Event()
+        self._is_settled.set()
+
+    async def settled(self) -> None:
+        """Wait until no stream is left."""
+        await self._is_settled.wait()
+
+    async def process(self, requests: Requests, context: Context) -> None:
+        """One stream: one exchange in one role."""
+        role = dict(context.invocation_metadata() or ()).get("x-role", "inject")
+        self._streams += 1
+        self._is_settled.clear()
+        try:
+            await contained(self._observe(requests) if role == "observe" else self._inject(requests, context))
+        finally:
+            self._streams -= 1
+            if not self._streams:
+                self._is_settled.set()
+
+    # The request side
+
+    async def _inject(self, requests: Requests, context: Context) -> None:
+        injection = Injection(self._mode)
+        async for message in requests:
+            event = wire.injection_event(message)
+            if event is not None and not await self._answered(injection, event, context):
+                return  # the stream must not live as long as the generation
+
+    async def _answered(self, injection: Injection, event: Event, context: Context) -> bool:
+        """Do what the automaton says; whether it wants to hear more of Envoy."""
+        for command in await self._decided(injection, event, context):
+            match command:
+                case Proceed(wants_body):
+                    await context.write(wire.proceed(command))
+                    return wants_body
+                case Finish():
+                    await context.write(wire.finish(command))
+                    return False
+                case Recall(scope, request):
+                    found = await self._recall.recall(scope, request)
+                    recalled = Recalled(found.status, found.count, found.receipt_id, found.notes)
+                    return await self._answered(injection, recalled, context)
+                case _:
+                    self._count(command)
+        return False
+
+    async def _decided(self, injection: Injection, event: Event, context: Context) -> Sequence[Command]:
+        if not injection.is_heavy(event):
+            return injection.on(event)
+        if not isinstance(event, Recalled):
+            await context.write(wire.more_time(HEAVY_SECONDS))
+        return await asyncio.to_thread(injection.on, event)
+
+    def _count(self, command: CountPassed | CountRefused | CountRequest) -> None:
+        match command:
+            case CountPassed(reason):
+                self._metrics.bodies_passed.labels(reason).inc()
+            case CountRefused(reason):
+                self._metrics.identity_refused.labels(reason).inc()
+            case CountRequest(status, reason):
+                self._metrics.requests.labels(status, reason).inc()
+
+    # The reply side
+
+    async def _observe(self, requests: Requests) -> None:
+        """Nothing is ever sent back."""
+        watch = Watch(self._recorder, Observation(turn_id=self._new_id(), mode=self._mode))
+        try:
+            async for message in requests:
+                step = partial(wire.observe, message, self._recorder.clock())
+                await watch.take(step, is_end=wire.ends_body(message))
+                if watch.is_idle:
+                    return  # a stream that we close costs nobody anything more
+        finally:
+            watch.end()  # the client may go at any time: what was seen until then counts
+
+
+async def contained(work: Coroutine[Any, Any, T]) -> T | None:
+    """The boundary of one stream, and of what it left to the recorder. An error ends that and nothing else.
+
+    The stream then ends without an error status: Envoy would count it against this process, and one odd body, sent
+    again and again, would take memory from everybody.
+    """
+    try:
+        return await work
+    except Exception:
+        log.exception("stream_failed")
+        return None
+
+
+async def serve(
+    *,
+    socket_path: Path,
+    recall: Recaller,
+    turn_log: TurnLog,
+    identity_mode: IdentityMode,
+    metrics: Metrics,
+    clock: Clock,
+    new_id: Callable[[], str],
+    until: asyncio.Event,
+    drain_seconds: float = DRAIN_SECONDS,
+    grace_seconds: float = GRACE_SECONDS,
+) -> None:
+    """Serve both roles on a Unix socket until told to stop, then drain: answer what was asked, write what was seen.
+
+    `new_id` draws the ids of turns. Returns when everything is in the turn log. Builds none of its parts.
+    """
+    async with TurnRecorder(turn_log, metrics, clock, contained) as recorder:
+        filter_ = Filter(recall=recall, recorder=recorder, identity_mode=identity_mode, metrics=metrics, new_id=new_id)
+        server, health = grpc.aio.server(options=OPTIONS), Health()
+        await health.join(server)
+        server.add_generic_rpc_handlers((_handlers(filter_),))
+        server.add_insecure_port(f"unix:{socket_path}")
+        await server.start()
+        try:
+            await until.wait()
+            await health.leave()
+            await asyncio.sleep(drain_seconds)
+        finally:
+            recorder.leave()
+            await server.stop(grace_seconds)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(filter_.settled(), SETTLE_SECONDS)
+
+
+def _handlers(filter_: Filter) -> grpc.GenericRpcHandler:
+    """By hand instead of generated, since the service bears Envoy's name and the messages ours."""
+    process = grpc.stream_stream_rpc_method_handler(
+        filter_.process,
+        request_deserializer=pb.ProcessingRequest.FromString,
+        response_serializer=pb.ProcessingResponse.SerializeToString,
+    )
+    return grpc.method_handlers_generic_handler(wire.SERVICE, {wire.METHOD: process})

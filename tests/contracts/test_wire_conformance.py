@@ -1,0 +1,202 @@
+"""Our slim messages against Envoy's full ones: what one side writes, the other reads, both ways, for each one used."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+from envoy_data_plane.envoy.config.core import v3 as core
+from envoy_data_plane.envoy.extensions.filters.http.ext_proc import v3 as modes
+from envoy_data_plane.envoy.service.ext_proc import v3 as theirs
+from envoy_data_plane.google.protobuf import Struct as TheirStruct
+from google.protobuf.struct_pb2 import Struct
+
+from extproc import wire
+from extproc._pb import external_processor_pb2 as ours
+from extproc.inject import Finish, Proceed, Receipt, RequestBody, RequestHeaders
+from memory.model import RecallStatus
+
+BYTES = bytes(range(256))
+CLAIMS: dict[str, Any] = {"claims": {"sub": "alice", "roles": ["a", 1.5, True]}}
+
+
+def header_map(*pairs: tuple[str, bytes]) -> core.HeaderMap:
+    return core.HeaderMap(headers=[core.HeaderValue(key=key, raw_value=value) for key, value in pairs])
+
+
+def metadata() -> core.Metadata:
+    return core.Metadata(
+        filter_metadata={
+            "memory": TheirStruct.from_dict({"receipt": "r1", "count": "2"}),
+            "envoy.filters.http.jwt_authn": TheirStruct.from_dict(
+                {"claims": {"sub": "alice", "roles": ["a", 1.5, True]}}
+            ),
+        }
+    )
+
+
+HEADERS = (":method", b"POST"), (":path", b"/v1/chat/completions?x=1"), ("x-odd", b"\xff\x00"), ("x-empty", b"")
+
+REQUESTS = {
+    "request_headers": theirs.ProcessingRequest(
+        request_headers=theirs.HttpHeaders(headers=header_map(*HEADERS), end_of_stream=True),
+        metadata_context=metadata(),
+        protocol_config=theirs.ProtocolConfiguration(request_body_mode=modes.ProcessingModeBodySendMode.BUFFERED),
+    ),
+    "response_headers": theirs.ProcessingRequest(
+        response_headers=theirs.HttpHeaders(headers=header_map((":status", b"200"))), observability_mode=True
+    ),
+    "request_body": theirs.ProcessingRequest(request_body=theirs.HttpBody(body=BYTES, end_of_stream=True)),
+    "response_body": theirs.ProcessingRequest(
+        response_body=theirs.HttpBody(body=BYTES), metadata_context=metadata(), observability_mode=True
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REQUESTS)
+def test_what_envoy_sends_we_read(kind: str) -> None:
+    sent = REQUESTS[kind]
+    read = ours.ProcessingRequest.FromString(bytes(sent))
+    assert read.WhichOneof("request") == kind
+    assert read.observability_mode == sent.observability_mode
+    for part in ("request_headers", "response_headers"):
+        if (their := getattr(sent, part)) is not None:
+            our = getattr(read, part)
+            assert wire.headers_of(our) == [(h.key, h.raw_value) for h in their.headers.headers]
+            assert our.end_of_stream == their.end_of_stream
+    for part in ("request_body", "response_body"):
+        if (their := getattr(sent, part)) is not None:
+            our = getattr(read, part)
+            assert (our.body, our.end_of_stream) == (their.body, their.end_of_stream)
+
+
+@pytest.mark.parametrize("kind", REQUESTS)
+def test_what_we_read_and_write_again_is_what_envoy_sent(kind: str) -> None:
+    """Unknown fields travel along: nothing is lost on the way, and no field number of ours means another of theirs."""
+    sent = REQUESTS[kind]
+    again = theirs.ProcessingRequest.parse(ours.ProcessingRequest.FromString(bytes(sent)).SerializeToString())
+    assert again == sent
+
+
+def test_metadata_of_every_type_is_read() -> None:
+    read = wire.metadata_of(ours.ProcessingRequest.FromString(bytes(REQUESTS["response_body"])))
+    assert read == {
+        "memory": {"receipt": "r1", "count": "2"},
+        "envoy.filters.http.jwt_authn": CLAIMS,
+    }
+    assert wire.metadata_of(ours.ProcessingRequest()) == {}
+
+
+def test_events_carry_what_envoy_sent() -> None:
+    def event(kind: str) -> Any:
+        return wire.injection_event(ours.ProcessingRequest.FromString(bytes(REQUESTS[kind])))
+
+    assert event("request_headers") == RequestHeaders(list(HEADERS), is_end=True)
+    assert event("request_body") == RequestBody(BYTES)
+    assert event("response_body") is None
+
+
+def parsed(response: ours.ProcessingResponse) -> theirs.ProcessingResponse:
+    return theirs.ProcessingResponse.parse(response.SerializeToString())
+
+
+def test_envoy_reads_that_we_want_the_body() -> None:
+    assert parsed(wire.proceed(Proceed(wants_body=True))) == theirs.ProcessingResponse(
+        request_headers=theirs.HeadersResponse()
+    )
+
+
+def test_envoy_reads_that_we_want_nothing_more_with_every_part_named() -> None:
+    send, skip = modes.ProcessingModeHeaderSendMode.SEND, modes.ProcessingModeHeaderSendMode.SKIP
+    none = modes.ProcessingModeBodySendMode.NONE
+    assert parsed(wire.proceed(Proceed(wants_body=False))) == theirs.ProcessingResponse(
+        request_headers=theirs.HeadersResponse(),
+        mode_override=modes.ProcessingMode(
+            request_header_mode=send,
+            response_header_mode=skip,
+            request_body_mode=none,
+            response_body_mode=none,
+            request_trailer_mode=skip,
+            response_trailer_mode=skip,
+        ),
+    )
+
+
+def test_envoy_reads_a_new_body_with_its_length_as_raw_value() -> None:
+    overwrite = core.HeaderValueOptionHeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD
+    length = core.HeaderValue(key="content-length", raw_value=b"256")
+    assert parsed(wire.finish(Finish(BYTES, Receipt(RecallStatus.USED, 3, "r9")))) == theirs.ProcessingResponse(
+        request_body=theirs.BodyResponse(
+            response=theirs.CommonResponse(
+                header_mutation=theirs.HeaderMutation(
+                    set_headers=[core.HeaderValueOption(header=length, append_action=overwrite)]
+                ),
+                body_mutation=theirs.BodyMutation(body=BYTES),
+            )
+        ),
+        dynamic_metadata=TheirStruct.from_dict({"memory": {"status": "used", "count": "3", "receipt": "r9"}}),
+    )
+
+
+def test_envoy_reads_that_the_body_stays() -> None:
+    assert parsed(wire.finish(Finish())) == theirs.ProcessingResponse(request_body=theirs.BodyResponse())
+
+
+def test_an_empty_body_is_a_change_too() -> None:
+    response = parsed(wire.finish(Finish(b""))).request_body
+    assert response is not None
+    assert response.response is not None
+    assert response.response.body_mutation == theirs.BodyMutation(body=b"")
+
+
+def test_a_receipt_without_an_id_names_none() -> None:
+    response = wire.finish(Finish(None, Receipt(RecallStatus.DISABLED)))
+    expected = Struct()
+    expected.update({"memory": {"status": "disabled", "count": "0"}})
+    assert response.dynamic_metadata == expected
+
+
+def test_envoy_reads_how_much_more_time_we_want() -> None:
+    assert parsed(wire.more_time(1.5)) == theirs.ProcessingResponse(override_message_timeout=dt.timedelta(seconds=1.5))
+
+
+@pytest.mark.parametrize("name", ["HeaderMutation", "HeaderValueOption", "ProcessingMode"])
+def test_our_enums_and_lists_survive_their_way_there_and_back(name: str) -> None:
+    samples: dict[str, tuple[Any, type]] = {
+        "HeaderMutation": (
+            ours.HeaderMutation(
+                remove_headers=["a", "b"],
+                set_headers=[ours.HeaderValueOption(header=ours.HeaderValue(key="k", value="v"))],
+            ),
+            theirs.HeaderMutation,
+        ),
+        "HeaderValueOption": (
+            ours.HeaderValueOption(append_action=ours.HeaderValueOption.OVERWRITE_IF_EXISTS),
+            core.HeaderValueOption,
+        ),
+        "ProcessingMode": (
+            ours.ProcessingMode(
+                request_headers=ours.ProcessingMode.SEND,
+                request_body=ours.ProcessingMode.BUFFERED,
+                response_body=ours.ProcessingMode.STREAMED,
+                response_trailers=ours.ProcessingMode.SKIP,
+            ),
+            modes.ProcessingMode,
+        ),
+    }
+    message, their_class = samples[name]
+    their_message: Any = their_class.parse(message.SerializeToString())  # type: ignore[attr-defined]
+    assert type(message).FromString(bytes(their_message)) == message
+
+
+@pytest.mark.parametrize(
+    ("our_enum", "their_enum"),
+    [
+        (ours.HeaderValueOption.AppendAction, core.HeaderValueOptionHeaderAppendAction),
+        (ours.ProcessingMode.Headers, modes.ProcessingModeHeaderSendMode),
+        (ours.ProcessingMode.Body, modes.ProcessingModeBodySendMode),
+    ],
+)
+def test_every_enum_value_of_ours_is_theirs(our_enum: Any, their_enum: Any) -> None:
+    assert all(their_enum[name] == number for name, number in our_enum.items())

@@ -1,0 +1,185 @@
+"""The request side as a transcript: events in, commands out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from extproc.identity import IdentityMode, RefusalReason
+from extproc.inject import (
+    BODY_BYTES_MAX,
+    HEAVY_BODY_BYTES,
+    CountPassed,
+    CountRefused,
+    CountRequest,
+    Finish,
+    Injection,
+    OutOfOrder,
+    Proceed,
+    Recall,
+    Recalled,
+    Receipt,
+    RequestBody,
+    RequestHeaders,
+)
+from memory.model import Note, RecallStatus, Scope
+
+ASK: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "What is my cat called?"}]}
+ALICE = ("x-authz-user-id", b"alice")
+
+
+def headers(
+    *more: tuple[str, bytes], method: bytes = b"POST", path: bytes = b"/v1/chat/completions"
+) -> list[tuple[str, bytes]]:
+    return [(":method", method), (":path", path), ("content-type", b"application/json"), *more]
+
+
+def awaiting_body(*more: tuple[str, bytes], path: bytes = b"/v1/chat/completions") -> Injection:
+    injection = Injection(IdentityMode.DEVELOPMENT)
+    assert injection.on(RequestHeaders(headers(*more, path=path))) == [Proceed(wants_body=True)]
+    return injection
+
+
+def body_of(**more: object) -> bytes:
+    return json.dumps({**ASK, **more}).encode()
+
+
+def without_fields(body: bytes | None) -> Any:
+    assert body is not None
+    assert b"memory_" not in body
+    return json.loads(body)
+
+
+def test_a_question_is_recalled_and_leaves_with_the_note_and_without_our_fields() -> None:
+    injection = awaiting_body()
+    [recall] = injection.on(RequestBody(body_of(memory_context={"user_id": "alice", "project_id": "p"})))
+    assert isinstance(recall, Recall)
+    assert recall.scope == Scope("alice", "p")
+    assert recall.request.conversation is not None
+    [finish] = injection.on(Recalled(RecallStatus.USED, 1, "r1", (Note("The cat is called Miu."),)))
+    assert isinstance(finish, Finish)
+    assert finish.receipt == Receipt(RecallStatus.USED, 1, "r1")
+    sent = without_fields(finish.body)
+    assert sent["messages"][-1] == ASK["messages"][0]
+    assert "Miu" in sent["messages"][0]["content"]
+
+
+def test_who_only_sends_the_header_and_has_no_note_keeps_every_byte() -> None:
+    injection = awaiting_body(ALICE)
+    body = body_of(temperature=0.70)
+    [recall] = injection.on(RequestBody(body))
+    assert isinstance(recall, Recall)
+    assert injection.on(Recalled(RecallStatus.EMPTY)) == [Finish(None, Receipt(RecallStatus.EMPTY))]
+
+
+def test_a_stranger_without_our_fields_passes_byte_for_byte_and_is_told_nothing() -> None:
+    assert awaiting_body().on(RequestBody(body_of())) == [Finish(None, None)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"memory_context": {"project_id": "p"}}, "no_identity"),
+        ({"memory_config": {"enabled": True}}, "no_identity"),
+        ({"memory_context": {"user_id": "alice"}, "memory_config": {"enabled": False}}, "disabled"),
+        ({"memory_context": {"user_id": "alice"}, "memory_config": {"enabled": "yes"}}, "not_understood"),
+    ],
+)
+def test_our_fields_are_stripped_even_where_memory_does_nothing(fields: dict[str, object], reason: str) -> None:
+    count, finish = awaiting_body().on(RequestBody(body_of(**fields)))
+    assert count == CountRequest(RecallStatus.DISABLED, reason)
+    assert isinstance(finish, Finish)
+    assert finish.receipt == Receipt(RecallStatus.DISABLED)
+    assert without_fields(finish.body) == ASK
+
+
+def test_a_refused_identity_is_counted_and_stripped() -> None:
+    refused, _, finish = awaiting_body(ALICE).on(RequestBody(body_of(memory_context={"user_id": "bob"})))
+    assert refused == CountRefused(RefusalReason.DISAGREEMENT)
+    assert isinstance(finish, Finish)
+    assert without_fields(finish.body) == ASK
+
+
+def test_a_refused_identity_without_our_fields_passes_byte_for_byte() -> None:
+    injection = awaiting_body(("x-authz-user-id", b"\xff"))
+    assert injection.on(RequestBody(body_of())) == [CountRefused(RefusalReason.INVALID_HEADER), Finish(None, None)]
+
+
+@pytest.mark.parametrize("messages", [None, [], "hello", [1], {"role": "user"}])
+def test_messages_of_the_wrong_type_are_the_upstreams_to_judge_and_only_stripped(messages: object) -> None:
+    *_, finish = awaiting_body().on(RequestBody(body_of(messages=messages, memory_context={"user_id": "alice"})))
+    assert isinstance(finish, Finish)
+    assert without_fields(finish.body) == {"model": "m", "messages": messages}
+
+
+@pytest.mark.parametrize("body", [b"", b"hello", b"[]", b'{"messages": [', b'{"a": NaN}', b"\xff\xfe"])
+def test_a_body_that_is_not_what_it_claims_passes_untouched_and_is_counted(body: bytes) -> None:
+    passed, finish = awaiting_body(ALICE).on(RequestBody(body))
+    assert isinstance(passed, CountPassed)
+    assert finish == Finish(None, None)
+
+
+def test_responses_are_stripped_and_otherwise_left_alone() -> None:
+    injection = awaiting_body(ALICE, path=b"/v1/responses")
+    [finish] = injection.on(RequestBody(b'{"input" : "hi", "memory_context": {"user_id": "alice"} }'))
+    assert isinstance(finish, Finish)
+    assert finish.receipt is None
+    assert json.loads(finish.body or b"") == {"input": "hi"}
+    assert awaiting_body(ALICE, path=b"/v1/responses").on(RequestBody(b'{"input":1}')) == [Finish(None, None)]
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        (("content-length", str(BODY_BYTES_MAX + 1).encode()), "too_large"),
+        (("content-length", b"9" * 30), "too_large"),
+        (("content-encoding", b"gzip"), "content_encoding"),
+    ],
+)
+def test_a_body_that_we_could_not_read_anyway_is_not_asked_for(more: tuple[str, bytes], reason: str) -> None:
+    injection = Injection(IdentityMode.DEVELOPMENT)
+    assert injection.on(RequestHeaders(headers(ALICE, more))) == [CountPassed(reason), Proceed(wants_body=False)]
+
+
+@pytest.mark.parametrize(
+    "more", [("content-length", str(BODY_BYTES_MAX).encode()), ("content-encoding", b"Identity"), ("x", b"\xff")]
+)
+def test_a_body_at_the_limit_is_read(more: tuple[str, bytes]) -> None:
+    awaiting_body(ALICE, more)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [(b"GET", b"/v1/chat/completions"), (b"POST", b"/v1/embeddings"), (b"POST", b"/v1/chat/complet")],
+)
+def test_what_we_do_not_understand_proceeds_without_us(method: bytes, path: bytes) -> None:
+    injection = Injection(IdentityMode.DEVELOPMENT)
+    assert injection.on(RequestHeaders(headers(method=method, path=path))) == [Proceed(wants_body=False)]
+
+
+def test_a_query_string_is_not_part_of_the_path() -> None:
+    awaiting_body(path=b"/v1/chat/completions?api-version=1")
+
+
+def test_a_post_without_a_body_proceeds() -> None:
+    injection = Injection(IdentityMode.DEVELOPMENT)
+    assert injection.on(RequestHeaders(headers(), is_end=True)) == [Proceed(wants_body=False)]
+
+
+def test_only_large_bodies_are_heavy() -> None:
+    injection = awaiting_body(ALICE)
+    large = RequestBody(body_of(padding="x" * HEAVY_BODY_BYTES))
+    assert not injection.is_heavy(RequestHeaders(headers()))
+    assert not injection.is_heavy(RequestBody(body_of()))
+    assert injection.is_heavy(large)
+    injection.on(large)
+    assert injection.is_heavy(Recalled(RecallStatus.EMPTY))
+
+
+def test_events_out_of_order_are_our_own_mistake() -> None:
+    with pytest.raises(OutOfOrder, match="RequestBody while AWAIT_HEADERS"):
+        Injection(IdentityMode.DEVELOPMENT).on(RequestBody(b"{}"))
+    with pytest.raises(OutOfOrder, match="Recalled while AWAIT_BODY"):
+        awaiting_body().on(Recalled(RecallStatus.EMPTY))
