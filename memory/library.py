@@ -295,14 +295,15 @@ class Library:
 
     async def flush(self, user_id: str, session_id: str = "") -> Backlog:
         """Have all learnt that was said before this call; what is left then awaits a retry (or took too long)."""
-        Scope(user_id, session_id=session_id)
-        called_at, pace = self._clock(), self._flush_pace
+        Scope(user_id, session_id=session_id)  # refuses ids that cannot be
+        pace = self._flush_pace
         await asyncio.sleep(pace.settle)
+        opened_before = self._clock()  # after the pause: a turn counts from when the log got it
         polls = int((pace.longest - pace.settle) / pace.poll)
         for _ in range(max(polls, 1)):
             # again each time: a reply may end while we wait
             await self._turn_log.hurry(user_id, session_id=session_id)
-            backlog = await self._turn_log.backlog(user_id, session_id=session_id, opened_before=called_at)
+            backlog = await self._turn_log.backlog(user_id, session_id=session_id, opened_before=opened_before)
             if backlog.pending <= backlog.waiting:
                 break
             await asyncio.sleep(pace.poll)

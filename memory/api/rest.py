@@ -1,0 +1,282 @@
+"""The REST API: every call is one endpoint here, and every endpoint is one call of the library.
+
+It translates and nothing else: HTTP in, JSON out, errors into codes. It never decides anything about memories, and no
+log line or label of it holds an id, a query or a text.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+import structlog
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from memory.api import shapes
+from memory.api.identity import Forbidden, Unauthenticated, caller_of
+from memory.errors import BadInput, Conflict, NotFound, Unavailable
+from memory.library import PAGE_MEMORIES_MAX, Library
+from memory.metrics import Metrics
+from memory.model import MemoryStatus, RequestOptions, Scope
+
+BODY_BYTES_MAX = 1 << 20  # 200 memories of ordinary length, or a long history; more goes in several calls
+QUERY_FIELDS_MAX = 20
+RETRY_SECONDS = 1  # how soon a caller may try again what a part was down for
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request whose caller is known. `path_id` is the memory's id in the path, or ""."""
+
+    user_id: str
+    path_id: str
+    parameters: Mapping[str, str]
+    body: bytes
+
+
+Endpoint = Callable[[Library, Call], Awaitable[Response]]
+
+
+def create_app(library: Library, *, identity_mode: str, edge_secret: str, metrics: Metrics) -> Starlette:
+    """The application. `edge_secret` is what the proxy adds to its requests; "" believes nobody outside development."""
+
+    def route(path: str, method: str, endpoint: Endpoint, *parameters: str) -> Route:
+        async def handle(request: Request) -> Response:
+            started, code = time.perf_counter(), 500
+            try:
+                call = await _call(request, parameters, identity_mode, edge_secret)
+                response = await endpoint(library, call)
+                code = response.status_code
+            except (BadInput, Unavailable, Conflict) as error:
+                response = _refusal(error)
+                code = response.status_code
+            except ClientDisconnect:
+                code = 499  # as nginx counts a client that went away
+                raise
+            finally:
+                metrics.api_seconds.labels(path, str(code)).observe(time.perf_counter() - started)
+            return response
+
+        return Route(path, handle, methods=[method])
+
+    async def ready(_: Request) -> Response:
+        is_ready = await library.is_ready()
+        return _json({"status": "ok" if is_ready else "unavailable"}, 200 if is_ready else 503)
+
+    async def alive(_: Request) -> Response:
+        return _json({"status": "ok"})
+
+    one = "/v1/memory/{id}"
+    return Starlette(
+        routes=[
+            Route("/health", ready, methods=["GET"]),
+            Route("/healthz", alive, methods=["GET"]),
+            route("/v1/memory", "POST", add),
+            route("/v1/memory", "GET", show_page, *_PAGE_PARAMETERS),
+            route("/v1/memory", "DELETE", delete_scope, "project_id"),
+            route("/v1/memory/search", "POST", search),
+            route("/v1/memory/turns", "POST", append_turns),
+            route("/v1/memory/flush", "POST", flush),
+            route("/v1/memory/stats", "GET", show_stats),
+            route(one, "GET", show),
+            route(one, "PATCH", edit),
+            route(one, "DELETE", delete),
+            route(f"{one}/history", "GET", show_history),
+        ],
+        exception_handlers={HTTPException: _http_error, Exception: _unexpected},
+    )
+
+
+_PAGE_PARAMETERS = ("status", "memory_type", "as_of", "limit", "cursor", "project_id")
+
+
+async def add(library: Library, call: Call) -> Response:
+    body = shapes.decoded(call.body, shapes.AddBody)
+    ids = await library.add(Scope(call.user_id), [shapes.new_memory(memory) for memory in body.memories])
+    return _json({"ids": ids}, 201)
+
+
+async def search(library: Library, call: Call) -> Response:
+    started = time.perf_counter()
+    body = shapes.decoded(call.body, shapes.SearchBody)
+    found = await library.search(
+        Scope(call.user_id, body.project_id or "", body.session_id or "", body.agent_id or ""),
+        query=body.query,
+        history=shapes.messages_of(body.history, "history"),
+        options=RequestOptions(
+            memory_types=tuple(body.memory_types or ()), retrieval_limit=body.limit, token_budget=body.token_budget
+        ),
+        as_of=shapes.time_of(body.as_of, "as_of"),
+    )
+    took_ms = round((time.perf_counter() - started) * 1000, 3)
+    return _json({"memories": [shapes.candidate_shape(candidate) for candidate in found], "took_ms": took_ms})
+
+
+async def show_page(library: Library, call: Call) -> Response:
+    given = call.parameters
+    page = await library.page(
+        Scope(call.user_id, given.get("project_id", "")),
+        status=_status(given.get("status", MemoryStatus.ACTIVE.value)),
+        memory_type=given.get("memory_type", ""),
+        as_of=shapes.time_of(given.get("as_of"), "as_of"),
+        limit=_limit(given.get("limit", str(PAGE_MEMORIES_MAX))),
+        cursor=given.get("cursor", ""),
+    )
+    return _json({"memories": list(map(shapes.memory_shape, page.memories)), "next_cursor": page.next_cursor or None})
+
+
+async def delete_scope(library: Library, call: Call) -> Response:
+    if "user_id" not in call.parameters:  # that it is the caller's own has been checked with the identity
+        raise BadInput("user_id must be given: this deletes all memories of that user, or of one project of his")
+    if call.parameters.get("project_id") == "":
+        raise BadInput("project_id is empty: leave it out to delete all memories of the user")
+    deleted = await library.delete_scope(call.user_id, call.parameters.get("project_id", ""))
+    return _json({"deleted": deleted.memories, "withdrawn_turns": deleted.turns})
+
+
+async def append_turns(library: Library, call: Call) -> Response:
+    body = shapes.decoded(call.body, shapes.TurnsBody)
+    if not body.session_id:
+        raise BadInput("session_id must not be empty: it keeps the turns of one conversation together")
+    turn_id = await library.append_turn(
+        Scope(call.user_id, body.project_id or "", body.session_id, body.agent_id or ""),
+        shapes.messages_of(body.messages, "messages"),
+        at=shapes.time_of(body.at, "at"),
+        trace_id=body.trace_id or "",
+    )
+    return _json({"turn_id": turn_id}, 202)
+
+
+async def flush(library: Library, call: Call) -> Response:
+    body = shapes.decoded(call.body, shapes.FlushBody) if call.body.strip() else shapes.FlushBody()
+    left = await library.flush(call.user_id, body.session_id or "")
+    return _json({"pending": left.pending, "failed": left.failed})
+
+
+async def show_stats(library: Library, call: Call) -> Response:
+    stats = await library.stats(call.user_id)
+    return _json(
+        {
+            "memories": {"active": stats.active, "superseded": stats.superseded},
+            "by_type": stats.by_type,
+            "turns": {"pending": stats.pending_turns, "failed": stats.failed_turns},
+        }
+    )
+
+
+async def show(library: Library, call: Call) -> Response:
+    return _json(shapes.memory_shape(await library.get(call.user_id, call.path_id)))
+
+
+async def edit(library: Library, call: Call) -> Response:
+    changed = shapes.edit_of(shapes.decoded(call.body, shapes.EditBody))
+    return _json(shapes.memory_shape(await library.patch(call.user_id, call.path_id, changed)))
+
+
+async def delete(library: Library, call: Call) -> Response:
+    await library.delete(call.user_id, call.path_id)
+    return _json({"deleted": 1})
+
+
+async def show_history(library: Library, call: Call) -> Response:
+    history = await library.history(call.user_id, call.path_id)
+    return _json({"memories": list(map(shapes.memory_shape, history))})
+
+
+async def _call(request: Request, known: Sequence[str], identity_mode: str, edge_secret: str) -> Call:
+    """Who calls and what with. Raises `BadInput` before a byte of the body is read for a caller without identity."""
+    parameters = _parameters(request.scope["query_string"])
+    headers: list[tuple[bytes, bytes]] = request.scope["headers"]
+    user_id = caller_of(headers, parameters.get("user_id"), identity_mode=identity_mode, edge_secret=edge_secret)
+    shapes.refuse_unknown_parameters(parameters, ["user_id", *known])
+    return Call(user_id, request.path_params.get("id", ""), parameters, await _body(request))
+
+
+def _parameters(query_string: bytes) -> dict[str, str]:
+    """Each parameter once, in UTF-8."""
+    try:
+        text = query_string.decode("ascii")
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=QUERY_FIELDS_MAX)
+    except ValueError:
+        raise BadInput("the query string is not percent-encoded UTF-8, or too long") from None
+    parameters = dict(pairs)
+    if len(parameters) < len(pairs):
+        raise BadInput("a query parameter came twice; send each once")
+    return parameters
+
+
+async def _body(request: Request) -> bytes:
+    too_large = BadInput(f"the body may have {BODY_BYTES_MAX} bytes; send several calls", code="too_large")
+    declared = request.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and int(declared[:20]) > BODY_BYTES_MAX:
+        raise too_large
+    chunks, size = [], 0
+    async for chunk in request.stream():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > BODY_BYTES_MAX:
+            raise too_large
+    return b"".join(chunks)
+
+
+def _status(text: str) -> MemoryStatus | None:
+    if text == "all":
+        return None
+    if text not in list(MemoryStatus):
+        raise BadInput(f"status must be active, superseded or all; got {text!r:.40}")
+    return MemoryStatus(text)
+
+
+def _limit(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= PAGE_MEMORIES_MAX):
+        raise BadInput(f"limit must be a whole number from 1 to {PAGE_MEMORIES_MAX}; got {text!r:.40}")
+    return int(text)
+
+
+def _refusal(error: BadInput | Unavailable | Conflict) -> Response:
+    match error:
+        case Unavailable():
+            log.warning("a call went unserved", part=error.part, reason=str(error))
+            message = f"{error.part} is unavailable; try again"
+            return _error("unavailable", message, 503, {"retry-after": str(RETRY_SECONDS)})
+        case Conflict():
+            return _error("conflict", "something else changed this at the same time; look again", 409)
+        case NotFound():
+            return _error(error.code, str(error), 404)
+        case Unauthenticated():
+            return _error(error.code, str(error), 401)
+        case Forbidden():
+            return _error(error.code, str(error), 403)
+        case _:
+            return _error(error.code, str(error), 413 if error.code == "too_large" else 400)
+
+
+async def _http_error(_: Request, error: Exception) -> Response:
+    """What the router refuses: a path or a method that is not there."""
+    assert isinstance(error, HTTPException)
+    code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "bad_request")
+    return _error(code, error.detail.lower(), error.status_code, dict(error.headers or {}))
+
+
+async def _unexpected(_: Request, error: Exception) -> Response:
+    """Our own fault. The server's log gets the traceback, the caller nothing of it."""
+    log.error("a call broke", error=type(error).__name__)
+    return _error("internal", "something went wrong on our side", 500)
+
+
+def _error(code: str, message: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    return _json({"error": {"code": code, "message": message}}, status, headers)
+
+
+def _json(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:  # noqa: ANN401 - any JSON
+    return Response(msgspec.json.encode(content), status, headers=headers, media_type="application/json")

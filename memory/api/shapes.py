@@ -1,0 +1,203 @@
+"""The JSON of the REST API: bodies and query parameters in, memories out.
+
+Every body is checked against its shape before anything else happens; what nobody knows is refused, never ignored.
+Times come as ISO 8601 (without an offset: UTC) or Unix seconds and leave as ISO 8601 in UTC, whole seconds.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from memory.chat.completions import NotAChat, read
+from memory.errors import BadInput
+from memory.model import Candidate, Memory, Message
+from memory.orders import Edit, NewMemory
+
+TIME_MAX = 253_402_300_799.0  # the last second of the year 9999, where ISO 8601 with four digits ends
+SEARCH_LIMIT_MAX = 200
+SEARCH_TOKENS_MAX = 20_000  # ten times what a note may hold: for those who want more than a chat gets
+HISTORY_MESSAGES_MAX = 1_000
+
+_UNKNOWN_FIELD = re.compile(r"unknown field `(.*)`", re.DOTALL)
+_Body = TypeVar("_Body", bound=msgspec.Struct)
+_Time = str | float | None
+_Text = str | None
+
+
+class MemoryBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    content: str
+    memory_type: str = "semantic"
+    category: _Text = None
+    project_id: _Text = None
+    session_id: _Text = None
+    agent_id: _Text = None
+    created_at: _Time = None
+    importance: float | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class AddBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    memories: list[MemoryBody]
+
+
+class SearchBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    query: str
+    limit: Annotated[int, Meta(ge=1, le=SEARCH_LIMIT_MAX)] | None = None
+    token_budget: Annotated[int, Meta(ge=1, le=SEARCH_TOKENS_MAX)] | None = None
+    memory_types: list[str] | None = None
+    project_id: _Text = None
+    session_id: _Text = None
+    agent_id: _Text = None
+    history: msgspec.Raw = msgspec.Raw(b"null")
+    as_of: _Time = None
+
+
+class EditBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    content: str | UnsetType = UNSET
+    importance: float | UnsetType = UNSET
+    category: str | UnsetType = UNSET
+    memory_type: str | UnsetType = UNSET
+    metadata: dict[str, Any] | UnsetType = UNSET
+
+
+class TurnsBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    session_id: str
+    messages: msgspec.Raw
+    at: _Time = None
+    project_id: _Text = None
+    agent_id: _Text = None
+    trace_id: _Text = None
+
+
+class FlushBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    session_id: _Text = None
+
+
+def decoded(body: bytes, shape: type[_Body]) -> _Body:
+    """Raises `BadInput` that says where the body differs from its shape."""
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except msgspec.ValidationError as error:
+        unknown = _UNKNOWN_FIELD.search(str(error))
+        raise BadInput(_unknown(unknown[1], _fields_of(shape)) if unknown else str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadInput(f"the body is not JSON that we can read: {error}") from None
+
+
+def refuse_unknown_parameters(given: Mapping[str, str], known: Sequence[str]) -> None:
+    for name in given:
+        if name not in known:
+            raise BadInput(_unknown(name, known))
+
+
+def new_memory(body: MemoryBody) -> NewMemory:
+    fields = {name: getattr(body, name) for name in ("category", "project_id", "session_id", "agent_id", "importance")}
+    return NewMemory(
+        content=body.content,
+        memory_type=body.memory_type,
+        created_at=time_of(body.created_at, "created_at"),
+        metadata=body.metadata,
+        **{name: value for name, value in fields.items() if value is not None},
+    )
+
+
+def edit_of(body: EditBody) -> Edit:
+    return Edit(**{name: value for name in body.__struct_fields__ if (value := getattr(body, name)) is not UNSET})
+
+
+def messages_of(raw: msgspec.Raw, name: str) -> tuple[Message, ...]:
+    """Messages as a chat request has them; a history of null or [] is none."""
+    if bytes(raw).strip() in (b"null", b"[]"):
+        return ()
+    try:
+        conversation = read(b'{"messages":' + bytes(raw) + b"}").conversation
+    except NotAChat as error:
+        raise BadInput(f"{name} cannot be read: {error.reason}") from None
+    if conversation is None:
+        raise BadInput(f'{name} must be a list of messages such as {{"role": "user", "content": "text"}}')
+    if len(conversation.messages) > HISTORY_MESSAGES_MAX:
+        raise BadInput(f"{name} may hold {HISTORY_MESSAGES_MAX} messages, got {len(conversation.messages)}")
+    return conversation.messages
+
+
+def time_of(value: _Time, name: str) -> float | None:
+    """Unix seconds of an ISO 8601 text or a number (or a number as text, as query parameters are)."""
+    if value is None:
+        return None
+    refused = BadInput(f"{name} must be ISO 8601 such as 2025-03-04T09:00:00Z, or Unix seconds; got {value!r:.40}")
+    try:
+        at = float(value)
+    except ValueError:
+        at = _iso_time(str(value), refused)
+    if not (math.isfinite(at) and 0 <= at <= TIME_MAX):
+        raise refused
+    return at
+
+
+def _iso_time(text: str, refused: BadInput) -> float:
+    try:
+        read_time = datetime.fromisoformat(text)
+        return (read_time if read_time.tzinfo else read_time.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise refused from None
+
+
+def time_text(at: float | None) -> str | None:
+    """ISO 8601 in UTC, cut to whole seconds: `2025-03-04T09:00:00Z`."""
+    if at is None:
+        return None
+    return datetime.fromtimestamp(math.floor(min(max(at, 0.0), TIME_MAX)), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def memory_shape(memory: Memory) -> dict[str, Any]:
+    """A memory as the API shows it."""
+    return {
+        "id": memory.id,
+        "content": memory.content,
+        "memory_type": memory.memory_type,
+        "category": memory.category,
+        "status": memory.status.value,
+        "created_at": time_text(memory.created_at),
+        "updated_at": time_text(memory.updated_at),
+        "said_at": time_text(memory.said_at),
+        "valid_from": time_text(memory.valid_from),
+        "invalid_at": time_text(memory.invalid_at),
+        "superseded_at": time_text(memory.superseded_at),
+        "superseded_by": memory.superseded_by or None,
+        "user_id": memory.user_id,
+        "project_id": memory.project_id or None,
+        "session_id": memory.session_id or None,
+        "agent_id": memory.agent_id or None,
+        "source": memory.source,
+        "subject": memory.subject,
+        "importance": memory.importance,
+        "confidence": memory.confidence,
+        "access_count": memory.access_count,
+        "evidence": [{"quote": e.quote, "turn_id": e.turn_id, "role": e.role} for e in memory.evidence],
+        "metadata": dict(memory.metadata),
+    }
+
+
+def candidate_shape(candidate: Candidate) -> dict[str, Any]:
+    """A search result: the memory, its score, and the parts of that score by name."""
+    return {**memory_shape(candidate.memory), "score": candidate.score, "score_parts": dict(candidate.parts)}
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    advice = f"did you mean {nearest[0]}?" if nearest else f"known: {', '.join(known)}"
+    return f"unknown field {name[:60]}: {advice}"
+
+
+def _fields_of(shape: type[msgspec.Struct]) -> list[str]:
+    """Names at any level of the shape: the message of an unknown field does not need to know which level it was."""
+    below = MemoryBody.__struct_fields__ if shape is AddBody else ()
+    return [*shape.__struct_fields__, *below]

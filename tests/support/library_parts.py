@@ -1,0 +1,113 @@
+"""A library on a real turn log and ledger (SQLite in a folder), a store in memory, and an embedder without a model."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from hashing_embedder import HashingEmbedder
+
+from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.ledger_sqlite import SqliteUserLedger
+from memory.adapters.sqlite_database import SqliteDatabase
+from memory.adapters.turns_sqlite import SqliteTurnLog
+from memory.library import FlushPace, Library
+from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
+from memory.ports import LearnDue, Lease, MemoryFilter
+
+NOW = 1_750_000_000.0
+
+
+class PlainSearch:
+    """The nearest by cosine, and a record of what was asked: what the library needs of a ranking, and no more."""
+
+    def __init__(self, embedder: HashingEmbedder, store: InMemoryStore) -> None:
+        self._embedder = embedder
+        self._store = store
+        self.asked: list[tuple[str, tuple[Message, ...], RequestOptions, float | None]] = []
+
+    async def search(
+        self,
+        scope: Scope,
+        *,
+        query: str,
+        history: Sequence[Message],
+        options: RequestOptions,
+        as_of: float | None = None,
+    ) -> list[Candidate]:
+        self.asked.append((query, tuple(history), options, as_of))
+        vectors = await self._embedder.embed([query], is_urgent=True)
+        where = MemoryFilter(scope.user_id, scope.project_id, memory_types=options.memory_types)
+        return await self._store.search(where, vectors[0], limit=options.retrieval_limit or 20)
+
+
+@dataclass
+class Parts:
+    """The clock stands still until a test sets `now`."""
+
+    embedder: HashingEmbedder
+    store: InMemoryStore
+    ledger: SqliteUserLedger
+    turn_log: SqliteTurnLog
+    searcher: PlainSearch
+    library: Library
+    now: float = NOW
+
+    async def lease(self) -> Lease | None:
+        return await self.turn_log.lease(now=self.now + 1, seconds=30, due=LearnDue())
+
+    async def learn(self, lease: Lease) -> None:
+        """What a worker does with a window, in the plainest way: each user message becomes a memory."""
+        said = [(turn, m.content) for turn in lease.turns for m in turn.messages if m.role == "user"]
+        memories = [
+            Memory(
+                id=f"{turn.id}-{ordinal}",
+                user_id=turn.scope.user_id,
+                project_id=turn.scope.project_id,
+                content=content,
+                created_at=self.now,
+                updated_at=self.now,
+                said_at=turn.at,
+            )
+            for ordinal, (turn, content) in enumerate(said)
+        ]
+        await self.put(*memories)
+        await self.turn_log.acknowledge(lease)
+
+    async def put(self, *memories: Memory) -> None:
+        """Rows as learning leaves them, whatever their status."""
+        for memory in memories:
+            vector = await self.embedder.embed([memory.content], is_urgent=False)
+            await self.store.apply(memory.user_id, [Change(ChangeKind.CREATE, memory)], np.asarray(vector))
+
+
+@asynccontextmanager
+async def library_parts(folder: Path) -> AsyncIterator[Parts]:
+    embedder = HashingEmbedder()
+    store = InMemoryStore(dimension=embedder.dimension)
+    searcher = PlainSearch(embedder, store)
+    ids = (f"id-{number:06}" for number in itertools.count())
+    async with SqliteDatabase(folder / "turns.sqlite") as database:
+
+        def clock() -> float:
+            return parts.now
+
+        ledger = SqliteUserLedger(database, clock=clock)
+        turn_log = SqliteTurnLog(database, clock=clock)
+        library = Library(
+            store=store,
+            embedder=embedder,
+            ledger=ledger,
+            turn_log=turn_log,
+            searcher=searcher,
+            clock=clock,
+            new_id=lambda: next(ids),
+            redact=lambda text: text.replace("hunter2", "[secret]"),
+            flush_pace=FlushPace(settle=0.01, poll=0.005, longest=0.5),
+        )
+        parts = Parts(embedder, store, ledger, turn_log, searcher, library)
+        yield parts
