@@ -26,7 +26,7 @@ SEARCH_LIMIT_MAX = 200
 SEARCH_TOKENS_MAX = 20_000  # ten times what a note may hold: for those who want more than a chat gets
 HISTORY_MESSAGES_MAX = 1_000
 
-_UNKNOWN_FIELD = re.compile(r"unknown field `(.*)`", re.DOTALL)
+_UNKNOWN_FIELD = re.compile(r"unknown field `(.*?)`(?: - at `\$.*`)?$", re.DOTALL)
 _Body = TypeVar("_Body", bound=msgspec.Struct)
 _Time = str | float | None
 _Text = str | None

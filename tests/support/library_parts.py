@@ -86,7 +86,7 @@ class Parts:
 
 
 @asynccontextmanager
-async def library_parts(folder: Path) -> AsyncIterator[Parts]:
+async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIterator[Parts]:
     embedder = HashingEmbedder()
     store = InMemoryStore(dimension=embedder.dimension)
     searcher = PlainSearch(embedder, store)
@@ -107,7 +107,7 @@ async def library_parts(folder: Path) -> AsyncIterator[Parts]:
             clock=clock,
             new_id=lambda: next(ids),
             redact=lambda text: text.replace("hunter2", "[secret]"),
-            flush_pace=FlushPace(settle=0.01, poll=0.005, longest=0.5),
+            flush_pace=FlushPace(settle=0.01, poll=0.005, longest=flush_longest),
         )
         parts = Parts(embedder, store, ledger, turn_log, searcher, library)
         yield parts
