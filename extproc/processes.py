@@ -113,8 +113,14 @@ class Part:
                 return
             except TimeoutError:
                 self._logger.warning("part did not stop in time: killed", part=self.name)
-        _kill_session(process.pid)
+        self.kill()
         await process.wait()
+
+    def kill(self) -> None:
+        """No grace, no restart. `stop` still waits for the end."""
+        self._stopping.set()
+        if self._process is not None and self._process.returncode is None:
+            _kill_session(self._process.pid)
 
     async def _live_once(self) -> tuple[int, int, float]:
         """One life: its pid, how it ended and how many seconds it took."""
@@ -129,6 +135,8 @@ class Part:
         finally:
             os.close(writing)
         self._started_at = loop.time()
+        if self._stopping.is_set():  # asked for while it was being started
+            _kill_session(process.pid)
         loop.add_reader(reading, self._read, reading)
         try:
             code = await process.wait()
@@ -203,4 +211,4 @@ def _kill_session(pid: int) -> None:
 
 def _reading(code: int) -> str:
     names = {number.value: number.name for number in signal.Signals}
-    return names.get(-code, f"signal {-code}") if code < 0 else f"code {code}"
+    return f"signal {names.get(-code, -code)}" if code < 0 else f"code {code}"

@@ -1,0 +1,5 @@
+"""`python -m extproc` is `memproxy`."""
+
+from extproc.cli import main
+
+main()

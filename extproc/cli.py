@@ -1,0 +1,127 @@
+"""The console script `memproxy`: the whole product with `up`, its parts one by one, and the operator's tools.
+
+Only reads arguments and calls. What one part needs is imported when that part is asked for: a filter that starts again
+after a crash should not wait for what the operator's tables need.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from extproc.claims import CannotStart
+from memory.config import from_process
+from memory.errors import BadInput, MemproxyError
+from memory.settings import SettingDoc, every_setting
+
+BAD_START_CODE = 2  # as click's own for wrong arguments: starting again will not help
+UP_FLAGS = (
+    "upstream",
+    "host",
+    "port",
+    "api_port",
+    "envoy_admin_port",
+    "metrics_port",
+    "milvus_uri",
+    "redis_url",
+    "identity",
+    "trusted_peers",
+    "data_dir",
+    "filters",
+    "workers",
+    "ports_file",
+    "log_format",
+)
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_config = click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="YAML file with settings. None is read unless named.",
+)
+
+
+def _flags(*paths: str) -> Callable[[_Function], _Function]:
+    """An option for each of these settings, with the setting's own words."""
+    known = {doc.path: doc for doc in every_setting()}
+
+    def decorate(function: _Function) -> _Function:
+        for path in reversed(paths):
+            function = click.option(f"--{path.replace('_', '-')}", path, default=None, help=_help(known[path]))(
+                function
+            )
+        return function
+
+    return decorate
+
+
+def _help(doc: SettingDoc) -> str:
+    default = ", ".join(doc.default) if isinstance(doc.default, tuple) else str(doc.default)
+    return f"{doc.meaning} [{default or 'none'}; {doc.environment}]"
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="memproxy")
+def memproxy() -> None:
+    """A transparent memory layer for vLLM behind Envoy: chats that remember their user across sessions."""
+
+
+@memproxy.command()
+@_config
+@_flags(*UP_FLAGS)
+def up(config: Path | None, **flags: object) -> None:
+    """Start everything: Envoy, filter, embedder, worker, API, Milvus Lite, and a small model without --upstream.
+
+    Prints one line, `ready http://HOST:PORT`, once a chat would be recalled and learnt. Logs go to standard error.
+    Flags beat the environment, which beats the file.
+    """
+    from extproc.local import up as run
+
+    run(from_process(config, flags), announce=_print_line)
+
+
+def _print_line(line: str) -> None:
+    try:
+        os.write(sys.stdout.fileno(), line.encode() + b"\n")
+    except OSError:
+        return  # nobody listens any more; the product runs all the same
+
+
+@memproxy.command("filter")
+@_config
+@click.option("--socket", "path", type=click.Path(path_type=Path), required=True, help="Unix socket to serve on.")
+def filter_(config: Path | None, path: Path) -> None:
+    """Serve Envoy's external processing on a Unix socket: one process, one event loop."""
+    from extproc import server
+
+    server.run(from_process(config, {}), path)
+
+
+@memproxy.command()
+@click.option("--port", type=click.IntRange(1, 65535), required=True, help="Port on 127.0.0.1.")
+def model(port: int) -> None:
+    """Serve the small local chat model, as `up` does without --upstream."""
+    from extproc.local_model import serve
+
+    serve(port)
+
+
+def main() -> None:
+    """The console script. Exit code 2: the arguments, the settings or the machine do not allow a start."""
+    try:
+        memproxy()
+    except (BadInput, CannotStart) as error:
+        _fail(error, BAD_START_CODE)
+    except MemproxyError as error:
+        _fail(error, 1)
+
+
+def _fail(error: MemproxyError, code: int) -> None:
+    click.echo(f"memproxy: {error}", err=True)
+    sys.exit(code)
