@@ -56,11 +56,11 @@ class _Entry(Generic[Result]):
 class SqliteDatabase:
     """`async with` opens it; the file is created with mode 0600.
 
-    `synchronous`: "normal" survives `kill -9` of any process; "full" also survives the loss of power, at one disk flush
+    `synchronous`: NORMAL survives `kill -9` of any process; FULL also survives the loss of power, at one disk flush
     per transaction. Opening raises `BadSetting` for a file that cannot be used and `Unavailable` for one that is busy.
     """
 
-    def __init__(self, path: Path, *, synchronous: Literal["normal", "full"] = "normal") -> None:
+    def __init__(self, path: Path, *, synchronous: Literal["NORMAL", "FULL"] = "NORMAL") -> None:
         self.path = path.resolve()
         self.owners = Owners(self.path.with_name(self.path.name + ".owners"))
         self.commits = 0  # transactions so far; over it, jobs show what the grouping saves
@@ -189,7 +189,7 @@ class SqliteDatabase:
             mode = writing.execute("PRAGMA journal_mode = WAL").fetchone()[0]
             if mode != "wal":
                 raise BadSetting(f"{self.path} lies where SQLite cannot keep a write-ahead log: name a local disk")
-            writing.execute(f"PRAGMA synchronous = {self._synchronous.upper()}")
+            writing.execute(f"PRAGMA synchronous = {self._synchronous}")
             writing.execute(f"PRAGMA journal_size_limit = {LOG_BYTES_MAX}")
             bring_up_to_date(writing, str(self.path))
             reading = _connect(self.path)

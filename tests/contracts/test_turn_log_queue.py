@@ -1,0 +1,322 @@
+"""The turn log as a queue of work: leases, retries, dead letters, and what people do to it. On every adapter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from turn_logs import DEPLOYMENTS, START, Deployment, a_turn, ids_of, lease_at, tell
+
+from memory.errors import Conflict
+from memory.model import TurnStatus
+from memory.ports import Backlog, LearnDue, Lease, QueueDepth, TurnLog
+
+LATER = START + 31.0  # every lease taken at the start has ended
+
+
+@pytest.fixture(params=sorted(DEPLOYMENTS))
+def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
+    return DEPLOYMENTS[request.param](tmp_path)
+
+
+@pytest.fixture
+async def log(deployment: Deployment) -> AsyncIterator[TurnLog]:
+    async with deployment.start() as process:
+        yield process.log
+
+
+async def leased(log: TurnLog, now: float = START, due: LearnDue | None = None) -> Lease:
+    lease = await lease_at(log, now, due or LearnDue())
+    assert lease is not None
+    return lease
+
+
+async def test_a_window_holds_the_finished_turns_of_one_session_in_the_order_of_opening(log: TurnLog) -> None:
+    for turn_id in ("t1", "t2", "t3"):
+        await log.open(a_turn(turn_id))
+    await tell(log, "other", session="s2")
+    for turn_id in ("t3", "t1"):  # t2 still streams, and holds nobody up
+        await log.finish(turn_id, status=TurnStatus.CLOSED, answer="", answered_at=START)
+    first = await leased(log)
+    assert ids_of(first) == ["t1", "t3"]
+    assert (first.user_id, first.session_id, first.attempt, first.plan) == ("ann", "s1", 1, None)
+    await log.acknowledge(first)
+    assert ids_of(await leased(log)) == ["other"]
+
+
+async def test_a_window_holds_no_more_turns_than_asked_for(log: TurnLog) -> None:
+    for number in range(5):
+        await tell(log, f"t{number}")
+    due = LearnDue(batch_turns_max=2)
+    windows = []
+    while (lease := await lease_at(log, START, due)) is not None:
+        windows.append(ids_of(lease))
+        await log.acknowledge(lease)
+    assert windows == [["t0", "t1"], ["t2", "t3"], ["t4"]]
+
+
+async def test_nobody_else_works_for_a_user_who_is_worked_for(log: TurnLog) -> None:
+    await tell(log, "t1", session="s1")
+    await tell(log, "t2", session="s2")
+    await tell(log, "t3", user="bob")
+    first, second = await leased(log), await leased(log)
+    assert (ids_of(first), ids_of(second)) == (["t1"], ["t3"])
+    assert await lease_at(log, START + 29) is None
+    await log.acknowledge(first)
+    assert ids_of(await leased(log, START + 29)) == ["t2"]
+
+
+async def test_an_ended_lease_is_taken_over_with_its_turns_and_its_plan(log: TurnLog) -> None:
+    await tell(log, "t1")
+    first = await leased(log)
+    await log.save_plan(first, b"the plan \x00\xff")
+    await tell(log, "t2")  # comes too late for this window
+    second = await leased(log, LATER)
+    assert (second.window_id, ids_of(second), second.attempt) == (first.window_id, ["t1"], 2)
+    assert second.plan == b"the plan \x00\xff"
+    for call in (
+        log.extend(first, until=LATER + 60),
+        log.save_plan(first, b"another"),
+        log.acknowledge(first),
+        log.retry_at(first, due_at=LATER, reason="late"),
+        log.bury(first, now=LATER, reason="late"),
+    ):
+        with pytest.raises(Conflict):
+            await call
+    await log.acknowledge(second)
+    assert ids_of(await leased(log, LATER)) == ["t2"]
+
+
+async def test_an_extended_lease_lasts_longer(log: TurnLog) -> None:
+    await tell(log, "t1")
+    lease = await leased(log)
+    await log.extend(lease, until=LATER + 1)
+    assert await lease_at(log, LATER) is None
+    assert ids_of(await leased(log, LATER + 1)) == ["t1"]
+
+
+async def test_an_ended_lease_cannot_be_extended_into_a_second_one_for_the_user(log: TurnLog) -> None:
+    await tell(log, "t1", session="s1")
+    await tell(log, "t2", session="s2")
+    first = await leased(log)
+    await log.retry_at(first, due_at=START + 5, reason="later")
+    second = await leased(log)  # t2, until START + 30
+    assert ids_of(second) == ["t2"]
+    third = await leased(log, LATER)  # t1 again: it is the older one
+    assert ids_of(third) == ["t1"]
+    with pytest.raises(Conflict):
+        await log.extend(second, until=LATER + 60)
+    await log.extend(third, until=LATER + 60)
+
+
+async def test_the_id_of_a_window_follows_from_its_turns(tmp_path: Path) -> None:
+    ids = set()
+    for name in sorted(DEPLOYMENTS):
+        for run in ("a", "b"):
+            folder = tmp_path / name / run
+            folder.mkdir(parents=True)
+            async with DEPLOYMENTS[name](folder).start() as process:
+                for turn_id in ("t1", "t2"):
+                    await tell(process.log, turn_id)
+                ids.add((await leased(process.log)).window_id)
+    assert len(ids) == 1
+
+
+async def test_a_retry_waits_for_its_time_and_holds_up_its_session_only(log: TurnLog) -> None:
+    await tell(log, "t1", session="s1")
+    lease = await leased(log)
+    await log.save_plan(lease, b"plan")
+    await log.retry_at(lease, due_at=START + 100, reason="model is down")
+    await tell(log, "t2", session="s1")
+    await tell(log, "t3", session="s2")
+    other = await leased(log)
+    assert ids_of(other) == ["t3"]
+    await log.acknowledge(other)
+    await log.hurry("ann")  # retries keep their time
+    assert await lease_at(log, START + 99) is None
+    again = await leased(log, START + 100)
+    assert (ids_of(again), again.attempt, again.plan) == (["t1"], 2, b"plan")
+    await log.acknowledge(again)
+    assert ids_of(await leased(log, START + 100)) == ["t2"]
+
+
+async def test_dead_letters_keep_turns_and_plan_and_hold_up_nobody(log: TurnLog) -> None:
+    await tell(log, "t1")
+    lease = await leased(log)
+    await log.save_plan(lease, b"plan")
+    await log.bury(lease, now=START + 7, reason="x" * 10_000)
+    await tell(log, "t2")
+    assert ids_of(await leased(log)) == ["t2"]
+    (letter,) = await log.dead_letters(limit=10)
+    assert (letter.window_id, letter.user_id, letter.session_id) == (lease.window_id, "ann", "s1")
+    assert (letter.turn_ids, letter.buried_at, letter.attempts) == (("t1",), START + 7, 1)
+    assert 0 < len(letter.reason) <= 1_000
+    assert await log.replay([lease.window_id, "no such window"]) == 1
+    assert await log.dead_letters(limit=10) == []
+    again = await leased(log, LATER)
+    assert (again.window_id, again.attempt, again.plan) == (lease.window_id, 1, b"plan")
+
+
+async def test_replay_without_names_means_all_and_drop_without_names_means_none(log: TurnLog) -> None:
+    for number in range(3):
+        await tell(log, f"t{number}", user=f"u{number}")
+        await log.bury(await leased(log), now=START + number, reason="no")
+    letters = await log.dead_letters(limit=2)
+    assert [letter.turn_ids for letter in letters] == [("t0",), ("t1",)]
+    assert await log.drop([]) == 0
+    assert await log.drop([letters[0].window_id]) == 1
+    assert await log.replay([]) == 2
+    assert {ids_of(await lease_at(log, START))[0] for _ in range(2)} == {"t1", "t2"}
+    assert [turn.id async for turn in log.turns("u0")] == ["t0"]  # given up, yet on record
+
+
+async def test_debounce_waits_for_quiet_or_for_enough_turns(deployment: Deployment, log: TurnLog) -> None:
+    due = LearnDue(idle_seconds=60, turns_at_once=3)
+    await tell(log, "t1")
+    deployment.clock.now = START + 50
+    await tell(log, "t2")
+    assert await lease_at(log, START + 100, due) is None  # the second turn began the wait anew
+    assert await lease_at(log, START + 109, due) is None
+    lease = await leased(log, START + 110, due)
+    assert ids_of(lease) == ["t1", "t2"]
+    await log.acknowledge(lease)
+    for number in range(3, 6):
+        await tell(log, f"t{number}")
+    assert ids_of(await lease_at(log, START + 50, due)) == ["t3", "t4", "t5"]
+
+
+async def test_hurry_makes_finished_turns_due_now(log: TurnLog) -> None:
+    due = LearnDue(idle_seconds=3600, turns_at_once=99)
+    await tell(log, "t1", session="s1")
+    await tell(log, "t2", session="s2")
+    await tell(log, "t3", user="bob")
+    await log.hurry("ann", session_id="s2")
+    lease = await leased(log, START, due)
+    assert ids_of(lease) == ["t2"]
+    await log.acknowledge(lease)
+    assert await lease_at(log, START, due) is None
+    await log.hurry("ann")
+    assert ids_of(await lease_at(log, START, due)) == ["t1"]
+    assert await lease_at(log, START, due) is None  # bob was not hurried
+
+
+async def test_the_backlog_counts_what_is_not_learnt_and_why(deployment: Deployment, log: TurnLog) -> None:
+    await tell(log, "dead", session="s1")
+    await log.bury(await leased(log), now=START, reason="no")
+    await tell(log, "retry", session="s2")
+    await log.retry_at(await leased(log), due_at=START + 10, reason="later")
+    await tell(log, "ready", session="s3")
+    await log.open(a_turn("open", session="s4"))
+    await tell(log, "failed", session="s4", status=TurnStatus.FAILED)
+    deployment.clock.now = START + 1
+    await tell(log, "after", session="s4")
+    assert await log.backlog("ann", opened_before=START + 1) == Backlog(pending=3, waiting=1, failed=1)
+    assert await log.backlog("ann", opened_before=START + 2) == Backlog(pending=4, waiting=1, failed=1)
+    assert await log.backlog("ann", session_id="s2", opened_before=START + 2) == Backlog(1, 1, 0)
+    assert await log.backlog("bob", opened_before=START + 2) == Backlog(0, 0, 0)
+    deployment.clock.now = START + 10  # the retry is due: it is work, it does not wait
+    assert await log.backlog("ann", session_id="s2", opened_before=START + 2) == Backlog(1, 0, 0)
+
+
+async def test_the_backlog_counts_by_when_a_turn_reached_us_not_by_its_own_date(log: TurnLog) -> None:
+    await log.append(a_turn("old", at=START - 1e6, status=TurnStatus.CLOSED))
+    assert (await log.backlog("ann", opened_before=START)).pending == 0
+    assert (await log.backlog("ann", opened_before=START + 1)).pending == 1
+
+
+async def test_withdrawn_turns_are_never_learnt(deployment: Deployment, log: TurnLog) -> None:
+    await tell(log, "ready", session="s1")
+    await log.open(a_turn("open", session="s2"))
+    await tell(log, "dead", session="s3", project="p")
+    await tell(log, "foreign", user="bob")
+    deployment.clock.now = START + 5
+    await tell(log, "after", session="s1")
+    assert await log.withdraw("ann", opened_before=START + 5) == 3
+    await log.finish("open", status=TurnStatus.CLOSED, answer="yes", answered_at=START)
+    seen = []
+    while (lease := await lease_at(log, START + 5)) is not None:
+        seen += ids_of(lease)
+        await log.acknowledge(lease)
+    assert sorted(seen) == ["after", "foreign"]
+    assert {turn.id: turn.answer async for turn in log.turns("ann")}["open"] == "yes"  # the record is complete
+    assert await log.depth(now=START + 5) == QueueDepth(0, 0, 0, 0, 0, 0.0)
+
+
+async def test_withdrawing_a_project_renews_the_windows_that_held_its_turns(log: TurnLog) -> None:
+    for turn_id, project in (("t1", ""), ("t2", "p"), ("t3", "")):
+        await tell(log, turn_id, project=project)
+    lease = await leased(log)
+    await log.save_plan(lease, b"names what was deleted")
+    assert await log.withdraw("ann", project_id="p", opened_before=START + 1) == 1
+    with pytest.raises(Conflict):
+        await log.extend(lease, until=LATER)
+    renewed = await leased(log)
+    assert (ids_of(renewed), renewed.plan, renewed.attempt) == (["t1", "t3"], None, 1)
+    assert renewed.window_id != lease.window_id
+
+
+async def test_withdrawing_from_dead_letters_leaves_the_rest_dead(log: TurnLog) -> None:
+    await tell(log, "t1", project="p")
+    await tell(log, "t2")
+    await log.bury(await leased(log), now=START, reason="no")
+    assert await log.withdraw("ann", project_id="p", opened_before=START + 1) == 1
+    assert [letter.turn_ids for letter in await log.dead_letters(limit=9)] == [("t2",)]
+    assert await log.withdraw("ann", opened_before=START + 1) == 1
+    assert await log.dead_letters(limit=9) == []
+    assert await lease_at(log, LATER) is None
+
+
+async def test_depth_names_every_state(deployment: Deployment, log: TurnLog) -> None:
+    await log.open(a_turn("open"))
+    for number, user in enumerate(["dead", "retry", "leased", "ready", "ready"]):
+        deployment.clock.now = START + number
+        await tell(log, f"t{number}", user=user)
+        if user == "dead":
+            await log.bury(await leased(log, START), now=START, reason="no")
+        elif user == "retry":
+            await log.retry_at(await leased(log, START), due_at=START + 99, reason="later")
+        elif user == "leased":
+            await leased(log, START + 2)
+    assert await log.depth(now=START + 11) == QueueDepth(
+        opened=1, due=2, leased=1, retrying=1, dead=1, oldest_seconds=10.0
+    )
+
+
+async def test_two_processes_never_hold_the_same_window(deployment: Deployment) -> None:
+    async with deployment.start() as one, deployment.start() as two:
+        for number in range(40):
+            await tell(one.log, f"t{number}", user=f"u{number % 20}")
+        leases = await asyncio.gather(*(lease_at((one, two)[n % 2].log, START) for n in range(30)))
+        users = [lease.user_id for lease in leases if lease is not None]
+        assert sorted(users) == sorted({f"u{number}" for number in range(20)})
+
+
+async def test_a_lease_whose_caller_was_cancelled_is_given_back(log: TurnLog) -> None:
+    """Whatever the moment of the cancellation, the window is free again at once and counts no attempt."""
+    await tell(log, "t1")
+    heard_of = 0
+    for moment in range(20):
+        asking = asyncio.ensure_future(lease_at(log, START))  # noqa: TID251  # the task is what gets cancelled
+        await asyncio.sleep(moment * 0.0001)
+        asking.cancel()
+        (answer,) = await asyncio.gather(asking, return_exceptions=True)
+        if isinstance(answer, Lease):  # it was faster than we
+            heard_of += 1
+            await log.retry_at(answer, due_at=START, reason="not needed")
+        await log.hurry("ann")  # whatever was written before this has been written now
+        again = await leased(log)
+        heard_of += 1
+        assert again.attempt == heard_of
+        await log.retry_at(again, due_at=START, reason="not needed")
+
+
+async def test_leases_of_a_dead_process_end_with_it(deployment: Deployment) -> None:
+    async with deployment.start() as survivor:
+        async with deployment.start() as mortal:
+            await tell(mortal.log, "t1")
+            await mortal.log.save_plan(await leased(mortal.log), b"plan")
+        assert await survivor.log.recover() == 0  # no turn was open
+        lease = await leased(survivor.log)
+        assert (ids_of(lease), lease.attempt, lease.plan) == (["t1"], 2, b"plan")

@@ -1,0 +1,153 @@
+"""The turn log as the record of what was said: the port's promises, on every adapter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from turn_logs import DEPLOYMENTS, START, Deployment, a_turn, ids_of, lease_at, tell
+
+from memory.errors import BadInput
+from memory.model import Message, Scope, Turn, TurnStatus
+from memory.ports import TurnLog
+
+
+@pytest.fixture(params=sorted(DEPLOYMENTS))
+def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
+    return DEPLOYMENTS[request.param](tmp_path)
+
+
+@pytest.fixture
+async def log(deployment: Deployment) -> AsyncIterator[TurnLog]:
+    async with deployment.start() as process:
+        yield process.log
+
+
+async def recorded(log: TurnLog, user: str = "ann", session: str = "") -> list[Turn]:
+    return [turn async for turn in log.turns(user, session_id=session)]
+
+
+async def test_a_turn_comes_back_as_it_was_told(log: TurnLog) -> None:
+    turn = Turn(
+        id="t1",
+        scope=Scope("ann", project_id="p", session_id="s", agent_id="a"),
+        at=START + 0.123456,
+        messages=(Message("user", "Grüße, 你好 \ud83d \x00 'quoted\""), Message("user", "look", is_tool_traffic=True)),
+        model="m\udce4",
+        trace_id="00-abc",
+        receipt_id="r1",
+    )
+    await log.open(turn)
+    assert await recorded(log) == [turn]
+    await log.finish("t1", status=TurnStatus.CLOSED, answer="ok \udfff", answered_at=START + 2.5)
+    finished = replace(turn, status=TurnStatus.CLOSED, answer="ok \udfff", answered_at=START + 2.5)
+    assert await recorded(log) == [finished]
+    assert (await lease_at(log, START)).turns == (finished,)  # type: ignore[union-attr]
+
+
+async def test_the_receipt_may_become_known_with_the_reply(log: TurnLog) -> None:
+    await log.open(a_turn("t1"))
+    await log.finish("t1", status=TurnStatus.CLOSED, answer="", answered_at=START, receipt_id="r9")
+    assert (await recorded(log))[0].receipt_id == "r9"
+
+
+@pytest.mark.parametrize("status", [TurnStatus.FAILED, TurnStatus.ABORTED])
+async def test_failed_and_aborted_turns_are_recorded_and_teach_nothing(log: TurnLog, status: TurnStatus) -> None:
+    await tell(log, "t1", status=status)
+    assert [turn.status for turn in await recorded(log)] == [status]
+    assert await lease_at(log, START + 99) is None
+    assert (await log.backlog("ann", opened_before=START + 99)).pending == 0
+
+
+async def test_only_the_first_end_of_a_turn_counts(log: TurnLog) -> None:
+    await log.finish("t1", status=TurnStatus.ABORTED, answer="", answered_at=START)  # before its open: never heard of
+    await tell(log, "t1")
+    await log.finish("t1", status=TurnStatus.FAILED, answer="other", answered_at=START)
+    await log.open(a_turn("t1", text="again"))
+    await log.append(a_turn("t1", text="again", status=TurnStatus.CLOSED))
+    (turn,) = await recorded(log)
+    assert (turn.status, turn.answer, turn.messages[0].content) == (TurnStatus.CLOSED, "answer to t1", "words of t1")
+    assert ids_of(await lease_at(log, START)) == ["t1"]
+
+
+async def test_an_end_told_right_after_the_beginning_is_never_lost(log: TurnLog) -> None:
+    """The calls are made in order, but nobody waits for the first before making the second."""
+    for number in range(50):
+        turn_id = f"t{number}"
+        await asyncio.gather(
+            log.open(a_turn(turn_id)),
+            log.finish(turn_id, status=TurnStatus.CLOSED, answer="", answered_at=START),
+        )
+    assert {turn.status for turn in await recorded(log)} == {TurnStatus.CLOSED}
+
+
+async def test_appended_history_is_learnt_like_a_live_turn_with_its_own_date(log: TurnLog) -> None:
+    old = replace(a_turn("old", at=START - 1e7, status=TurnStatus.CLOSED), answer="noted", answered_at=START - 1e7)
+    await log.append(old)
+    assert (await lease_at(log, START)).turns == (old,)  # type: ignore[union-attr]
+
+
+async def test_open_and_append_refuse_each_others_turns(log: TurnLog) -> None:
+    with pytest.raises(BadInput):
+        await log.open(a_turn("t1", status=TurnStatus.CLOSED))
+    with pytest.raises(BadInput):
+        await log.append(a_turn("t1"))
+    with pytest.raises(BadInput):
+        await log.finish("t1", status=TurnStatus.OPENED, answer="", answered_at=START)
+
+
+async def test_the_record_is_one_users_and_in_the_order_of_opening(log: TurnLog) -> None:
+    for number in range(120):  # more than a page
+        await log.append(a_turn(f"t{number}", session=f"s{number % 2}", at=START - number, status=TurnStatus.CLOSED))
+    await tell(log, "foreign", user="bob")
+    assert [turn.id for turn in await recorded(log)] == [f"t{number}" for number in range(120)]
+    assert [turn.id for turn in await recorded(log, session="s1")] == [f"t{number}" for number in range(1, 120, 2)]
+    assert await recorded(log, user="nobody") == []
+
+
+async def test_ids_are_compared_exactly(log: TurnLog) -> None:
+    for number, user in enumerate(["a", "A", "a%", "ä", "a\u0308", "' OR 1=1 --"]):
+        await tell(log, f"t{number}", user=user)
+        assert [turn.id for turn in await recorded(log, user)] == [f"t{number}"]
+        assert (await log.backlog(user, opened_before=START + 1)).pending == 1
+
+
+async def test_learnt_turns_stay_in_the_record(log: TurnLog) -> None:
+    await tell(log, "t1")
+    lease = await lease_at(log, START)
+    assert lease is not None
+    await log.acknowledge(lease)
+    assert [turn.id for turn in await recorded(log)] == ["t1"]
+    assert await lease_at(log, START + 1e6) is None
+
+
+async def test_what_is_too_large_is_cut_and_what_came_last_is_kept(log: TurnLog) -> None:
+    long = "é" * 700_000  # 1.4 MB
+    first, last = Message("user", long), Message("user", "my locker is 17")
+    await log.open(replace(a_turn("t1"), messages=(first, last)))
+    await log.finish("t1", status=TurnStatus.CLOSED, answer=long, answered_at=START)
+    (turn,) = await recorded(log)
+    assert turn.messages[-1] == last
+    assert 400_000 < len(turn.messages[0].content) < 700_000
+    assert long.startswith(turn.messages[0].content)
+    assert long.startswith(turn.answer)
+    assert len(turn.answer.encode()) <= 1 << 20
+
+
+async def test_turns_of_a_process_that_died_become_unknown_and_are_learnt(deployment: Deployment) -> None:
+    async with deployment.start() as survivor:
+        async with deployment.start() as mortal:
+            await mortal.log.open(a_turn("t1"))
+            await tell(mortal.log, "t2")
+            assert await survivor.log.recover() == 0  # it lives
+            assert ids_of(await lease_at(survivor.log, START)) == ["t2"]
+        await survivor.log.open(a_turn("t3", user="bob"))
+        assert await survivor.log.recover() == 1
+        assert await survivor.log.recover() == 0
+        status = {turn.id: turn.status for turn in await recorded(survivor.log)}
+        assert status == {"t1": TurnStatus.UNKNOWN, "t2": TurnStatus.CLOSED}
+        assert ids_of(await lease_at(survivor.log, START + 99)) == ["t2"]  # first in its session to become a window
+        assert (await recorded(survivor.log, "bob"))[0].status is TurnStatus.OPENED  # our own

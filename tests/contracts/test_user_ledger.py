@@ -1,0 +1,188 @@
+"""The user ledger: one writer per user, and readers who can tell what they missed. On every adapter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from turn_logs import DEPLOYMENTS, Deployment
+
+from memory.errors import Conflict, Unavailable
+from memory.ports import UserLedger
+
+
+@pytest.fixture(params=sorted(DEPLOYMENTS))
+def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
+    return DEPLOYMENTS[request.param](tmp_path)
+
+
+@pytest.fixture
+async def ledger(deployment: Deployment) -> AsyncIterator[UserLedger]:
+    async with deployment.start() as process:
+        yield process.ledger
+
+
+async def touch(ledger: UserLedger, *memory_ids: str, user: str = "ann") -> int:
+    """Write these memories; the revision after it."""
+    async with ledger.write(user) as held:
+        held.touch(memory_ids)
+    return (await ledger.revision(user)).number
+
+
+async def test_a_user_nobody_wrote_for_is_settled_and_unchanged(ledger: UserLedger) -> None:
+    revision = await ledger.revision("ann")
+    assert revision.is_settled
+    assert await ledger.changed_since("ann", revision.number) == frozenset()
+
+
+async def test_the_revision_is_odd_inside_and_even_and_higher_after(ledger: UserLedger) -> None:
+    before = await ledger.revision("ann")
+    async with ledger.write("ann"):
+        inside = await ledger.revision("ann")
+        assert not inside.is_settled
+        assert (await ledger.revision("bob")).is_settled
+    after = await ledger.revision("ann")
+    assert after.is_settled
+    assert before.number < inside.number < after.number
+
+
+async def test_readers_learn_what_changed_since_they_looked(ledger: UserLedger) -> None:
+    first = await touch(ledger, "a", "b")
+    second = await touch(ledger, "b", "c")
+    await touch(ledger, "foreign", user="bob")
+    assert await ledger.changed_since("ann", first) == {"b", "c"}
+    assert await ledger.changed_since("ann", second) == frozenset()
+    assert await ledger.changed_since("ann", 0) == {"a", "b", "c"}
+    assert await ledger.changed_since("ann", second + 2) is None  # from another deployment
+
+
+async def test_an_error_inside_still_settles_and_names_what_was_touched(ledger: UserLedger) -> None:
+    before = await touch(ledger, "a")
+
+    async def write_by_half() -> None:
+        async with ledger.write("ann") as held:
+            held.touch(["b"])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await write_by_half()
+    assert (await ledger.revision("ann")).is_settled
+    assert await ledger.changed_since("ann", before) == {"b"}
+
+
+async def test_a_reader_too_far_behind_must_load_everything(ledger: UserLedger) -> None:
+    start = await touch(ledger, "first")
+    for number in range(11):
+        last = await touch(ledger, *(f"m{number}-{n}" for n in range(100)))
+    assert await ledger.changed_since("ann", start) is None
+    recent = await touch(ledger, "newest")
+    assert await ledger.changed_since("ann", last) == {"newest"}
+    await touch(ledger, *(f"many{n}" for n in range(5_000)))
+    assert await ledger.changed_since("ann", recent) is None
+
+
+async def test_writers_of_one_user_take_turns_and_lose_no_update(deployment: Deployment) -> None:
+    value = 0
+    async with deployment.start() as one, deployment.start() as two:
+
+        async def add_one(ledger: UserLedger) -> None:
+            nonlocal value
+            async with ledger.write("ann"):
+                read = value
+                await asyncio.sleep(0)
+                value = read + 1
+
+        await asyncio.gather(*(add_one((one, two)[n % 2].ledger) for n in range(8)))
+        assert value == 8
+        assert (await one.ledger.revision("ann")).number == 16
+
+
+async def test_who_waits_too_long_for_the_lock_is_told_so(deployment: Deployment) -> None:
+    async with deployment.start() as one, deployment.start() as two, one.ledger.write("ann"):
+        with pytest.raises(Unavailable):
+            async with two.ledger.write("ann"):
+                pytest.fail("the lock is held by somebody else")
+        async with two.ledger.write("bob"):  # other users are free
+            pass
+
+
+async def test_a_lock_held_too_long_is_repaired_and_its_holder_is_told(deployment: Deployment) -> None:
+    async with deployment.start() as slow, deployment.start() as other:
+        before = await touch(other.ledger, "a")
+        lock = slow.ledger.write("ann")
+        await lock.__aenter__()
+        inside = await other.ledger.revision("ann")
+        deployment.clock.now += 31
+        async with other.ledger.write("ann"):
+            repaired = await other.ledger.revision("ann")
+            assert not repaired.is_settled
+            assert repaired.number > inside.number
+        after = await other.ledger.revision("ann")
+        assert after.is_settled
+        assert await other.ledger.changed_since("ann", before) is None  # who knows what was written
+        assert await other.ledger.changed_since("ann", after.number) == frozenset()
+        with pytest.raises(Conflict):
+            await lock.__aexit__(None, None, None)
+        assert (await other.ledger.revision("ann")).is_settled
+        assert await other.ledger.changed_since("ann", after.number) is None  # the slow one wrote after all
+
+
+async def test_the_lock_of_a_dead_process_is_free_at_once(deployment: Deployment) -> None:
+    async with deployment.start() as survivor:
+        before = await touch(survivor.ledger, "a")
+        async with deployment.start() as mortal:
+            lock = mortal.ledger.write("ann")
+            await lock.__aenter__()
+            assert not (await survivor.ledger.revision("ann")).is_settled
+        async with survivor.ledger.write("ann"):
+            pass
+        assert await survivor.ledger.changed_since("ann", before) is None
+        with pytest.raises(Unavailable):  # the dead say nothing more
+            await lock.__aexit__(None, None, None)
+
+
+async def test_recovery_settles_what_dead_writers_left_unsettled(deployment: Deployment) -> None:
+    async with deployment.start() as survivor:
+        before = await touch(survivor.ledger, "a")
+        async with deployment.start() as mortal:
+            lock = mortal.ledger.write("ann")
+            await lock.__aenter__()
+            async with survivor.ledger.write("bob"):
+                await survivor.log.recover()
+                assert not (await survivor.ledger.revision("ann")).is_settled  # it lives
+        await survivor.log.recover()
+        after = await survivor.ledger.revision("ann")
+        assert after.is_settled
+        assert after.number > before
+        assert await survivor.ledger.changed_since("ann", before) is None
+        with pytest.raises(Unavailable):  # the dead say nothing more
+            await lock.__aexit__(None, None, None)
+
+
+async def test_a_cancelled_wait_for_the_lock_holds_nothing(ledger: UserLedger) -> None:
+    for moment in range(20):
+
+        async def hold_on() -> None:
+            async with ledger.write("ann"):
+                await asyncio.sleep(10)
+
+        waiting = asyncio.ensure_future(hold_on())  # noqa: TID251  # the task is what gets cancelled
+        await asyncio.sleep(moment * 0.0001)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await touch(ledger, f"m{moment}")
+    assert await ledger.changed_since("ann", 0) == {f"m{moment}" for moment in range(20)}
+
+
+async def test_forgotten_ids_are_remembered_per_user_and_count_as_touched(ledger: UserLedger) -> None:
+    before = await touch(ledger, "a")
+    async with ledger.write("ann") as held:
+        assert await held.forgotten(["a", "b"]) == frozenset()
+        await held.forget(["a", "it's \u4f60"])
+        await held.forget(["a"])
+        assert await held.forgotten(["a", "b", "it's \u4f60"]) == {"a", "it's \u4f60"}
+    assert await ledger.changed_since("ann", before) == {"a", "it's \u4f60"}
+    async with ledger.write("bob") as held:
+        assert await held.forgotten(["a"]) == frozenset()

@@ -1,0 +1,105 @@
+"""Turn logs and ledgers to run the contract suites on, and small makers of turns.
+
+A deployment is one place where turns are kept; each of its processes has a log and a ledger of its own on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from memory.adapters.ledger_sqlite import SqliteUserLedger
+from memory.adapters.sqlite_database import SqliteDatabase
+from memory.adapters.turns_sqlite import SqliteTurnLog
+from memory.model import Message, Scope, Turn, TurnStatus
+from memory.ports import LearnDue, Lease, TurnLog, UserLedger
+
+START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
+AT_ONCE = LearnDue()
+LEASE_SECONDS = 30.0
+
+
+class ManualClock:
+    """Goes on when told to."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What one process of a deployment holds. Leaving it with turns still open is what its death looks like."""
+
+    log: TurnLog
+    ledger: UserLedger
+
+
+class Deployment:
+    """`start` gives one more process on the same turns."""
+
+    def __init__(self, open_process: Callable[[ManualClock], AbstractAsyncContextManager[Process]]) -> None:
+        self.clock = ManualClock()
+        self._open_process = open_process
+
+    def start(self) -> AbstractAsyncContextManager[Process]:
+        return self._open_process(self.clock)
+
+
+def sqlite_deployment(folder: Path) -> Deployment:
+    @asynccontextmanager
+    async def open_process(clock: ManualClock) -> AsyncIterator[Process]:
+        async with SqliteDatabase(folder / "turns.sqlite") as database:
+            ledger = SqliteUserLedger(database, clock=clock, lock_seconds=30.0, wait_seconds=0.3)
+            yield Process(SqliteTurnLog(database, clock=clock), ledger)
+
+    return Deployment(open_process)
+
+
+DEPLOYMENTS = {"sqlite": sqlite_deployment}  # one line per adapter: the suites run on each
+
+
+def a_turn(
+    turn_id: str,
+    *,
+    user: str = "ann",
+    session: str = "s1",
+    project: str = "",
+    status: TurnStatus = TurnStatus.OPENED,
+    at: float = START,
+    text: str = "",
+) -> Turn:
+    return Turn(
+        id=turn_id,
+        scope=Scope(user, project_id=project, session_id=session),
+        at=at,
+        messages=(Message("user", text or f"words of {turn_id}"),),
+        status=status,
+    )
+
+
+async def tell(
+    log: TurnLog,
+    turn_id: str,
+    *,
+    user: str = "ann",
+    session: str = "s1",
+    project: str = "",
+    status: TurnStatus = TurnStatus.CLOSED,
+) -> None:
+    """A whole turn: opened and finished."""
+    await log.open(a_turn(turn_id, user=user, session=session, project=project))
+    await log.finish(turn_id, status=status, answer=f"answer to {turn_id}", answered_at=START + 1)
+
+
+async def lease_at(log: TurnLog, now: float, due: LearnDue = AT_ONCE) -> Lease | None:
+    return await log.lease(now=now, seconds=LEASE_SECONDS, due=due)
+
+
+def ids_of(lease: Lease | None) -> list[str]:
+    """The turns of a lease by id; none without a lease."""
+    return [] if lease is None else [turn.id for turn in lease.turns]
