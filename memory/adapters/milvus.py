@@ -25,7 +25,7 @@ from memory.ports import MemoryFilter, Page
 
 IDS_IN_ONE_CALL_MAX = 200  # a list of the longest ids stays far below what Milvus parses
 ROWS_IN_ONE_CALL_MAX = 1_000  # about 3 MB of memories with their vectors
-POSITIONS_IN_ONE_CALL_MAX = 10_000  # an id and a time each
+ROWS_IN_ONE_ANSWER_MAX = 4_000  # likewise 12 MB; the largest contents would still come to less than Milvus may send
 SEARCH_LIMIT_MAX = 16_384  # Milvus' own
 FLUSH_AFTER_ROWS = 200  # Milvus Lite: each unflushed row costs a search 50 µs, a flush costs the next one 20 ms
 _KEY = re.compile(r"[0-9a-f]{32}")
@@ -93,16 +93,17 @@ class MilvusStore:
 
     async def load(self, where: MemoryFilter, *, limit: int) -> list[Record]:
         positions = sorted(await self._positions("load", where), reverse=True)
-        if len(positions) > limit:
+        if len(positions) > min(limit, ROWS_IN_ONE_ANSWER_MAX):
             return await self.get(where.user_id, [memory_id for _, memory_id in positions[: max(limit, 0)]])
-        found = [rows.record_of(row) for row in await self._scan("load", where, rows.RECORD_FIELDS)]
+        answer = await self._query("load", milvus_filters.expression(where), rows.RECORD_FIELDS)
+        found = [rows.record_of(row) for row in answer]
         return sorted(_owned(found, where.user_id), key=lambda record: pages.position(record.memory), reverse=True)
 
     async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
         if not _KEY.fullmatch(key):
             return None
         expression = f"{milvus_filters.expression(where)} and {milvus_filters.one_of('statement_key', (key,))}"
-        found = await self._query("same_statement", expression, rows.RECORD_FIELDS, limit=ROWS_IN_ONE_CALL_MAX)
+        found = await self._query("same_statement", expression, rows.RECORD_FIELDS)
         own = _owned([rows.record_of(row) for row in found], where.user_id)
         return max(own, key=lambda record: pages.position(record.memory), default=None)
 
@@ -126,16 +127,16 @@ class MilvusStore:
             owners = await self._query("apply", milvus_filters.one_of("id", ids), ("id", "user_id"))
             rows.refuse_foreign(user_id, {row["id"]: row["user_id"] for row in owners})
         for ids in _batches(list(written), ROWS_IN_ONE_CALL_MAX):
-            await self._upsert(user_id, [written[memory_id] for memory_id in ids])
+            await self._upsert([written[memory_id] for memory_id in ids])
 
     async def delete(self, user_id: str, memory_ids: Collection[str]) -> None:
         for ids in _batches([i for i in dict.fromkeys(memory_ids) if is_valid_id(i)], IDS_IN_ONE_CALL_MAX):
             await self._delete(user_id, ids)
 
-    async def _upsert(self, user_id: str, batch: list[rows.Row]) -> None:
+    async def _upsert(self, batch: list[rows.Row]) -> None:
         async def write(link: Link) -> None:
             await link.client.upsert(self._address.collection, batch, timeout=LIBRARY_SECONDS)
-            await self._settle(link, user_id, written_rows=len(batch))
+            await self._settle(link, [str(row["id"]) for row in batch])
 
         await self._call("apply", write, seconds=self._timeouts.write)
 
@@ -143,43 +144,28 @@ class MilvusStore:
         async def write(link: Link) -> None:
             expression = milvus_filters.owned(user_id, ids)
             await link.client.delete(self._address.collection, filter=expression, timeout=LIBRARY_SECONDS)
-            await self._settle(link, user_id, written_rows=len(ids))
+            await self._settle(link, ids)
 
         await self._call("delete", write, seconds=self._timeouts.write)
 
-    async def _settle(self, link: Link, user_id: str, *, written_rows: int) -> None:
+    async def _settle(self, link: Link, written_ids: Sequence[str]) -> None:
         """Return once a search by anybody sees what was just written.
 
         Milvus Lite shows it at once (and keeps it through a kill: its log is written before it answers), but grows slow
         with what is not flushed. On a server, a consistent read waits until the searching side has caught up.
         """
         if not link.is_lite:
-            expression = milvus_filters.expression(MemoryFilter(user_id, status=None))
-            await self._ask(link, expression, ("id",), limit=1)
+            await self._ask(link, milvus_filters.one_of("id", written_ids[:1]), ("id",))
             return
-        self._unflushed_rows += written_rows
+        self._unflushed_rows += len(written_ids)
         if self._unflushed_rows >= FLUSH_AFTER_ROWS:
             await link.client.flush(self._address.collection, timeout=LIBRARY_SECONDS)
             self._unflushed_rows = 0
 
     async def _positions(self, name: str, where: MemoryFilter) -> list[pages.Position]:
-        found = await self._scan(name, where, ("id", "created_at"), step=POSITIONS_IN_ONE_CALL_MAX)
+        """Of all memories that the filter admits: Milvus has no order of its own, so we sort."""
+        found = await self._query(name, milvus_filters.expression(where), ("id", "created_at"))
         return [(float(row["created_at"]), str(row["id"])) for row in found]
-
-    async def _scan(
-        self, name: str, where: MemoryFilter, fields: Sequence[str], *, step: int = ROWS_IN_ONE_CALL_MAX
-    ) -> list[rows.Row]:
-        """All rows that the filter admits, by id: Milvus knows no other order, and ends every answer somewhere."""
-        expression = milvus_filters.expression(where)
-        found: list[rows.Row] = []
-        after = ""
-        while True:
-            beyond = f" and id > {milvus_filters.literal(after)}" if after else ""
-            batch = await self._query(name, expression + beyond, fields, limit=step)
-            found += batch
-            if len(batch) < step:
-                return found
-            after = max(row["id"] for row in batch)
 
     async def _rows_of(
         self, name: str, user_id: str, memory_ids: Sequence[str], fields: Sequence[str]
@@ -191,25 +177,17 @@ class MilvusStore:
             found |= {row["id"]: row for row in batch if row["user_id"] == user_id}
         return [found[memory_id] for memory_id in memory_ids if memory_id in found]
 
-    async def _query(
-        self, name: str, expression: str, fields: Sequence[str], *, limit: int | None = None
-    ) -> list[rows.Row]:
-        return await self._call(
-            name, lambda link: self._ask(link, expression, fields, limit=limit), seconds=self._timeouts.read
-        )
+    async def _query(self, name: str, expression: str, fields: Sequence[str]) -> list[rows.Row]:
+        return await self._call(name, lambda link: self._ask(link, expression, fields), seconds=self._timeouts.read)
 
-    async def _ask(
-        self, link: Link, expression: str, fields: Sequence[str], *, limit: int | None = None
-    ) -> list[rows.Row]:
-        """Rows as last written by any process. With a limit they are the ones with the smallest ids."""
-        by_id = {} if limit is None else {"limit": limit, "iterator": "True", "reduce_stop_for_best": True}
+    async def _ask(self, link: Link, expression: str, fields: Sequence[str]) -> list[rows.Row]:
+        """All rows that the expression admits, in no order, as last written by any process."""
         found = await link.client.query(
             self._address.collection,
             filter=expression,
             output_fields=list(fields),
             consistency_level="Strong",
             timeout=LIBRARY_SECONDS,
-            **by_id,
         )
         return list(found)
 
