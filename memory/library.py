@@ -328,7 +328,7 @@ class Library:
         return await self._turn_log.replay(window_ids)
 
     async def drop(self, window_ids: Collection[str]) -> int:
-        """Give dead letters up for good; how many."""
+        """Give these dead letters up for good; how many. Empty means none."""
         return await self._turn_log.drop(window_ids)
 
     async def queue_depth(self) -> QueueDepth:
