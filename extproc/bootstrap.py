@@ -26,7 +26,6 @@ Tree: TypeAlias = Any
 """YAML or JSON: dicts, lists, strings, numbers, booleans."""
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
-EVERYBODY = ("0.0.0.0/0", "::/0")
 OUR_FILTERS = ("memory.observe", "memory.inject")
 OUR_CLUSTERS = ("memory_observe", "memory_inject", "memory_api")
 ROOT_CERTIFICATES = (Path("/etc/ssl/certs/ca-certificates.crt"), Path("/etc/pki/tls/certs/ca-bundle.crt"))
@@ -125,12 +124,12 @@ def _filled(tree: Tree, plan: EnvoyPlan) -> Tree:
 
 def _values(plan: EnvoyPlan) -> dict[str, Tree]:
     """Every placeholder of the template, with its value."""
-    peers = EVERYBODY if plan.identity is IdentityMode.DEVELOPMENT else plan.trusted_peers
+    peers = LOOPBACK if plan.identity is IdentityMode.DEVELOPMENT else plan.trusted_peers  # it listens nowhere else
     return {
         "host": str(_address(plan.host)),
         "port": plan.port,
         "admin_port": plan.admin_port,
-        "trusted_peers": [_source_range(peer) for peer in peers],
+        "trusted_peers": [one for peer in peers for one in _source_ranges(peer)],
         "filter_endpoints": [{"endpoint": {"address": {"pipe": {"path": str(path)}}}} for path in plan.filter_sockets],
         "api_type": "STATIC" if _address(plan.api_host) else "STRICT_DNS",
         "api_host": str(_address(plan.api_host) or plan.api_host),
@@ -139,12 +138,14 @@ def _values(plan: EnvoyPlan) -> dict[str, Tree]:
     }
 
 
-def _source_range(peer: str) -> Tree:
+def _source_ranges(peer: str) -> list[Tree]:
+    """The range as Envoy writes it. All addresses are two halves: /0 would mean the chain for everybody else."""
     try:
         network = ipaddress.ip_network(peer)
     except ValueError as error:
         raise BadSetting(f"trusted_peers must be CIDR ranges such as 10.0.0.0/8, got {peer!r:.80}: {error}") from error
-    return {"address_prefix": str(network.network_address), "prefix_len": network.prefixlen}
+    networks = network.subnets() if network.prefixlen == 0 else [network]
+    return [{"address_prefix": str(one.network_address), "prefix_len": one.prefixlen} for one in networks]
 
 
 def _upstream(url: str, root_certificates: Path | None) -> dict[str, Tree]:

@@ -1,0 +1,69 @@
+"""Memory that fails is never the client's trouble: every chat is answered, with a real Envoy and broken filters."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import structlog
+from filter_stack import FilterStack, running_stack
+from upstream import RecordingUpstream
+
+SAID = "What is my cat called?"
+BODY = json.dumps(
+    {"model": "m", "messages": [{"role": "user", "content": SAID}], "memory_context": {"user_id": "u"}}
+).encode()
+
+
+async def statuses(stack: FilterStack, count: int) -> list[str]:
+    """The memory status of so many chats, one after the other; all of them answered, and quickly."""
+    seen = []
+    for _ in range(count):
+        started = time.monotonic()
+        answer = await stack.chat(BODY)
+        assert answer.status_code == 200
+        assert time.monotonic() - started < 2.0
+        seen.append(answer.headers.get("x-memory-status", "none"))
+    return seen
+
+
+async def test_without_a_filter_chats_are_answered_and_memory_returns_with_it(upstream: RecordingUpstream) -> None:
+    async with running_stack(upstream.url) as stack:
+        assert await statuses(stack, 1) == ["used"]
+        await stack.filters[0].leave()
+        assert set(await statuses(stack, 5)) == {"none"}
+        assert upstream.last_chat().body == BODY
+        stack.start_filter(stack.plan.filter_sockets[0])
+        await stack.wait_for_filters(1)
+        assert await statuses(stack, 1) == ["used"]
+
+
+async def test_a_filter_that_leaves_takes_no_chat_with_it(upstream: RecordingUpstream) -> None:
+    async with running_stack(upstream.url, filters=2) as stack, asyncio.TaskGroup() as tasks:
+        leaving = tasks.create_task(stack.filters[0].leave())
+        seen: list[str] = []
+        while not leaving.done():
+            seen += await statuses(stack, 5)
+        seen += await statuses(stack, 10)
+        assert set(seen) == {"used"}
+
+
+async def test_a_filter_that_hangs_costs_half_a_second_and_no_more(upstream: RecordingUpstream) -> None:
+    async with running_stack(upstream.url) as stack:
+        stack.recall.seconds = 5.0
+        assert await statuses(stack, 1) == ["none"]
+        assert upstream.last_chat().body == BODY
+        stack.recall.seconds = 0.0
+        assert await statuses(stack, 1) == ["used"]
+
+
+async def test_an_error_of_ours_ends_one_stream_and_nothing_else(upstream: RecordingUpstream) -> None:
+    async with running_stack(upstream.url) as stack:
+        stack.recall.error = RuntimeError(f"a mistake of ours, with {SAID} in it")
+        with structlog.testing.capture_logs() as logs:
+            assert set(await statuses(stack, 20)) == {"none"}, "answered, twenty times"
+        assert [entry["error"] for entry in logs] == ["RuntimeError"] * 20
+        assert SAID not in str(logs)
+        stack.recall.error = None
+        assert set(await statuses(stack, 20)) == {"used"}, "and it did not get this filter ejected"

@@ -1,0 +1,222 @@
+"""The request side through a real Envoy: what the upstream receives, and what the client is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from filter_stack import EDGE_SECRET, NOTE, running_stack
+from upstream import Received, RecordingUpstream, running_upstream
+
+from extproc.identity import IdentityMode
+from extproc.inject import BODY_BYTES_MAX
+
+ODD = b'{ "model" : "m",  "temperature":0.70,\t"messages":[{"content":"caf\\u00e9 \\ud83d","role":"user"}] ,"x":1e0}'
+OURS = b',"memory_context":{"user_id":"alice","project_id":"p"}}'
+
+
+def asking(**more: object) -> bytes:
+    return json.dumps(
+        {"model": "m", "messages": [{"role": "user", "content": "What is my cat called?"}], **more}
+    ).encode()
+
+
+ALICE: dict[str, Any] = {"memory_context": {"user_id": "alice"}}
+
+
+def memory_headers(answer: httpx.Response) -> dict[str, str]:
+    return {name: value for name, value in answer.headers.items() if name.startswith("x-memory")}
+
+
+def exact(received: Received) -> Received:
+    """What the upstream got, once its length is shown to be the length of what it got."""
+    assert received.headers.get("content-length") == str(len(received.body))
+    assert "transfer-encoding" not in received.headers
+    return received
+
+
+async def test_a_note_reaches_the_upstream_with_the_right_length_and_the_client_gets_the_receipt(
+    upstream: RecordingUpstream,
+) -> None:
+    async with running_stack(upstream.url) as stack, stack.client() as client:
+        for round_ in range(3):  # on one connection: a wrong length would break the next request
+            answer = await client.post("/v1/chat/completions", content=asking(**ALICE, user="é" * round_))
+            assert answer.status_code == 200
+            assert memory_headers(answer) == {
+                "x-memory-status": "used",
+                "x-memory-count": "1",
+                "x-memory-receipt": f"r-{round_ + 1}",
+            }
+            received = exact(upstream.last_chat())
+            assert NOTE in received.system_text()
+            assert "memory_context" not in received.json()
+        assert stack.recall.asked[0][0].user_id == "alice"
+
+
+async def test_without_identity_every_byte_passes_and_no_header_comes_back(upstream: RecordingUpstream) -> None:
+    async with running_stack(upstream.url) as stack:
+        answer = await stack.chat(ODD)
+        assert exact(upstream.last_chat()).body == ODD
+        assert memory_headers(answer) == {}
+        assert stack.recall.asked == []
+
+
+async def test_taking_our_fields_out_leaves_every_other_byte(upstream: RecordingUpstream) -> None:
+    async with running_stack(upstream.url) as stack:
+        disabled = b',"memory_config":{"enabled":false}' + OURS
+        answer = await stack.chat(ODD[:-1] + disabled)
+        assert exact(upstream.last_chat()).body == ODD
+        assert memory_headers(answer) == {"x-memory-status": "disabled", "x-memory-count": "0"}
+
+
+async def test_twenty_megabytes_pass_with_a_note_and_without_our_fields(upstream: RecordingUpstream) -> None:
+    async with running_stack(upstream.url) as stack:
+        answer = await stack.chat(asking(**ALICE, padding="x" * (20 << 20)))
+        assert memory_headers(answer)["x-memory-status"] == "used"
+        received = exact(upstream.last_chat())
+        assert NOTE in received.system_text()
+        assert "memory_context" not in received.json()
+
+
+async def test_a_body_past_the_limit_passes_untouched_when_its_length_is_known(upstream: RecordingUpstream) -> None:
+    async with running_stack(upstream.url) as stack:
+        body = asking(**ALICE, padding="x" * (BODY_BYTES_MAX + (4 << 20)))
+        answer = await stack.chat(body)
+        assert answer.status_code == 200
+        assert memory_headers(answer) == {}
+        assert exact(upstream.last_chat()).body == body
+        assert stack.count("memproxy_bodies_passed_total", reason="too_large") == 1
+
+
+async def test_a_chunked_body_past_the_limit_is_refused_by_envoy(upstream: RecordingUpstream) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(36):
+            yield b"x" * (1 << 20)
+
+    async with running_stack(upstream.url) as stack, stack.client() as client:
+        answer = await client.post("/v1/chat/completions", content=pieces())
+        assert answer.status_code == 413
+
+
+async def test_a_chunked_body_is_edited_like_any_other(upstream: RecordingUpstream) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for byte in asking(**ALICE):
+            yield bytes([byte])
+
+    async with running_stack(upstream.url) as stack, stack.client() as client:
+        answer = await client.post("/v1/chat/completions", content=pieces())
+        assert memory_headers(answer)["x-memory-status"] == "used"
+        assert NOTE in upstream.last_chat().system_text()
+
+
+@pytest.mark.parametrize("body", [b"", b"hello", b"[1]", b'{"messages":', b"\xff\xfe", b'{"messages":[]} x'])
+async def test_a_body_that_is_not_what_it_claims_is_the_upstreams_to_answer(
+    upstream: RecordingUpstream, body: bytes
+) -> None:
+    async with running_stack(upstream.url) as stack:
+        answer = await stack.chat(body, **{"x-authz-user-id": "alice"})
+        assert answer.status_code == 400
+        assert upstream.last_chat().body == body
+
+
+async def test_a_compressed_body_passes_untouched(upstream: RecordingUpstream) -> None:
+    async with running_stack(upstream.url) as stack:
+        await stack.chat(asking(**ALICE), **{"content-encoding": "gzip"})
+        assert upstream.last_chat().body == asking(**ALICE)
+        assert stack.count("memproxy_bodies_passed_total", reason="content_encoding") == 1
+
+
+async def test_other_paths_and_methods_pass_and_open_no_stream(upstream: RecordingUpstream) -> None:
+    async with running_stack(upstream.url) as stack, stack.client() as client:
+        for method, path in (
+            ("GET", "/v1/models?x=1"),
+            ("POST", "/v1/embeddings"),
+            ("GET", "/v1/chat/completions"),
+            ("POST", "/v1/chat/completions/"),
+            ("POST", "//v1/chat/completions"),
+            ("PUT", "/v1/memoryless"),
+        ):
+            content = ODD[:-1] + OURS if method != "GET" else None
+            await client.request(method, stack.url + path, content=content)
+            received = upstream.received[-1]
+            assert (received.method, received.path) == (method, path.partition("?")[0])
+            assert received.body == (content or b"")
+        assert stack.recall.asked == []
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{stack.plan.admin_port}") as admin:
+            streams = (await admin.get("/stats", params={"filter": "ext_proc.*streams_started"})).text
+        assert streams.split() == [] or {line.rpartition(" ")[2] for line in streams.strip().splitlines()} == {"0"}
+
+
+async def test_responses_are_stripped_and_otherwise_left_alone(upstream: RecordingUpstream) -> None:
+    async with running_stack(upstream.url) as stack, stack.client() as client:
+        answer = await client.post("/v1/responses", content=b'{"input":"hi"' + OURS)
+        assert answer.status_code == 200
+        assert exact(upstream.received[-1]).body == b'{"input":"hi"}'
+        assert memory_headers(answer) == {}
+
+
+async def test_only_a_trusted_peer_may_say_who_the_user_is(upstream: RecordingUpstream) -> None:
+    alice = {"x-authz-user-id": "alice"}
+    async with running_stack(upstream.url, identity=IdentityMode.HEADER, trusted_peers=("127.0.0.2/32",)) as stack:
+        spoofed = await stack.chat(asking(), source="127.0.0.1", **alice)
+        assert memory_headers(spoofed) == {}
+        assert "x-authz-user-id" not in upstream.last_chat().headers
+        assert stack.recall.asked == []
+        in_body = await stack.chat(asking(**ALICE), source="127.0.0.2")
+        assert memory_headers(in_body)["x-memory-status"] == "disabled"
+        assert stack.count("memproxy_identity_refused_total", reason="unproven_user") == 1
+        believed = await stack.chat(asking(), source="127.0.0.2", **alice)
+        assert memory_headers(believed)["x-memory-status"] == "used"
+        forwarded = await stack.chat(asking(), source="127.0.0.1", **alice, **{"x-forwarded-for": "127.0.0.2"})
+        assert memory_headers(forwarded) == {}
+
+
+async def test_the_memory_api_learns_from_envoy_alone_that_a_call_came_through_it(upstream: RecordingUpstream) -> None:
+    with running_upstream() as api:
+        async with running_stack(upstream.url, api_port=api.port) as stack, stack.client() as client:
+            forged = {"x-memory-edge-secret": "forged", "x-authz-user-id": "alice"}
+            for path in ("/v1/memory", "/v1/memory/search?limit=1"):
+                await client.post(path, content=b"{}", headers=forged)
+                assert api.received[-1].headers["x-memory-edge-secret"] == EDGE_SECRET
+                assert api.received[-1].headers["x-authz-user-id"] == "alice"
+            await stack.chat(asking(), **forged)
+            await client.get("/v1/models", headers=forged)
+            assert len(api.received) == 2
+            assert all("x-memory-edge-secret" not in received.headers for received in upstream.received)
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{stack.plan.admin_port}") as admin:
+                assert EDGE_SECRET not in (await admin.get("/config_dump")).text
+
+
+async def test_an_upstream_below_a_path_gets_its_path_and_its_own_host(upstream: RecordingUpstream) -> None:
+    async with running_stack(f"http://localhost:{upstream.port}/base/v1/") as stack, stack.client() as client:
+        await client.post("/v1/chat/completions?x=1", content=asking(**ALICE))
+        assert upstream.received[-1].path == "/base/v1/chat/completions"
+        assert upstream.received[-1].headers["host"] == f"localhost:{upstream.port}"
+        assert upstream.received[-1].headers["x-forwarded-host"] == f"127.0.0.1:{stack.plan.port}"
+        assert NOTE in upstream.received[-1].system_text()
+        await client.get("/v1/models")
+        assert upstream.received[-1].path == "/base/v1/models"
+
+
+async def test_a_websocket_upgrade_passes(upstream: RecordingUpstream) -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
+        writer.write(await reader.readexactly(5))
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(echo, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, running_stack(f"http://127.0.0.1:{port}") as stack:
+        reader, writer = await asyncio.open_connection("127.0.0.1", stack.plan.port)
+        writer.write(b"GET /v1/realtime HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert b" 101 " in head
+        writer.write(b"hello")
+        assert await reader.readexactly(5) == b"hello"
+        writer.close()

@@ -1,0 +1,142 @@
+"""The reply side through a real Envoy: the client's bytes are the upstream's, and the turn is in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+from filter_stack import NOTE, FilterStack, running_stack
+from upstream import RecordingUpstream
+
+from memory.model import TurnStatus
+
+
+def asking(user: str, text: str = "My cat is called Miu.", **more: object) -> dict[str, Any]:
+    context = {"user_id": user, "session_id": "s-1"}
+    return {"model": "m", "messages": [{"role": "user", "content": text}], "memory_context": context, **more}
+
+
+async def stream(stack: FilterStack, body: dict[str, Any]) -> bytes:
+    async with stack.client() as client, client.stream("POST", "/v1/chat/completions", json=body) as answer:
+        assert answer.headers["x-memory-status"] == "used"
+        return b"".join([piece async for piece in answer.aiter_raw()])
+
+
+async def test_a_plain_reply_becomes_a_turn_with_what_the_client_said_and_not_what_we_added(
+    upstream: RecordingUpstream,
+) -> None:
+    async with running_stack(upstream.url) as stack:
+        answer = await stack.chat(json.dumps(asking("ann")).encode())
+        assert answer.json()["choices"][0]["message"]["content"] == "Noted."
+        assert NOTE in upstream.last_chat().system_text()
+        [turn] = await stack.turns("ann", until=1)
+        assert turn.status == TurnStatus.CLOSED
+        assert [message.content for message in turn.messages] == ["My cat is called Miu."]
+        assert (turn.answer, turn.scope.session_id, turn.receipt_id) == ("Noted.", "s-1", "r-1")
+        assert stack.count("memproxy_turns_total", status="closed") == 1
+
+
+async def test_streamed_bytes_reach_the_client_exactly_and_the_answer_reaches_the_log(
+    upstream: RecordingUpstream,
+) -> None:
+    upstream.answer = "Grüße, 你好, and so on " * 20
+    async with running_stack(upstream.url) as stack:
+        assert await stream(stack, asking("bea", stream=True)) == b"".join(upstream.streamed)
+        [turn] = await stack.turns("bea", until=1)
+        assert (turn.status, turn.answer.split()) == (TurnStatus.CLOSED, upstream.answer.split())
+
+
+async def test_an_error_of_the_upstream_is_a_failed_turn(upstream: RecordingUpstream) -> None:
+    upstream.status = 500
+    async with running_stack(upstream.url) as stack:
+        answer = await stack.chat(json.dumps(asking("cleo")).encode())
+        assert answer.status_code == 500
+        [turn] = await stack.turns("cleo", until=1)
+        assert turn.status == TurnStatus.FAILED
+
+
+async def test_a_client_that_goes_away_leaves_an_aborted_turn(upstream: RecordingUpstream) -> None:
+    upstream.chunk_seconds, upstream.chunk_count = 0.05, 100
+    async with running_stack(upstream.url) as stack:
+        async with (
+            stack.client() as client,
+            client.stream("POST", "/v1/chat/completions", json=asking("dora", stream=True)) as answer,
+        ):
+            async for _ in answer.aiter_raw():
+                break
+        [turn] = await stack.turns("dora", until=1)
+        assert turn.status == TurnStatus.ABORTED
+        assert turn.answer == ""
+
+
+async def test_an_unreachable_upstream_is_a_failed_turn_and_envoys_own_answer(upstream: RecordingUpstream) -> None:
+    async with running_stack("http://127.0.0.1:1") as stack:
+        answer = await stack.chat(json.dumps(asking("emma")).encode())
+        assert answer.status_code == 503
+        [turn] = await stack.turns("emma", until=1)
+        assert turn.status == TurnStatus.FAILED
+
+
+async def test_a_long_silence_and_envoys_pings_do_not_break_the_watch(upstream: RecordingUpstream) -> None:
+    """gRPC takes frequent pings for an attack unless told otherwise, and then drops every stream of the connection."""
+    upstream.chunk_seconds, upstream.chunk_count = 1.0, 4
+    often = (b'"connectionKeepalive": {"interval": "5s"', b'"connectionKeepalive": {"interval": "0.150s"')
+    async with running_stack(upstream.url, rewrite=often) as stack:
+        received = await stream(stack, asking("fay", stream=True))
+        assert received == b"".join(upstream.streamed)
+        [turn] = await stack.turns("fay", until=1)
+        assert (turn.status, turn.answer.split()) == (TurnStatus.CLOSED, ["x"] * 4)
+
+
+async def test_nobody_without_identity_is_recorded(upstream: RecordingUpstream) -> None:
+    async with running_stack(upstream.url) as stack:
+        body = asking("gail")
+        del body["memory_context"]["user_id"]
+        await stack.chat(json.dumps(body).encode())
+        await stack.chat(json.dumps(asking("gail", memory_config={"auto_store": False})).encode())
+        await stack.chat(json.dumps(asking("last")).encode())
+        assert len(await stack.turns("last", until=1)) == 1
+        assert await stack.turns("gail") == []
+
+
+async def test_a_large_prompt_and_a_large_reply_are_recorded_too(upstream: RecordingUpstream) -> None:
+    upstream.answer = "word " * 60_000
+    async with running_stack(upstream.url) as stack:
+        said = "I live in Lisbon. " + "x" * (2 << 20)
+        answer = await stack.chat(json.dumps(asking("hana", said)).encode())
+        assert answer.status_code == 200
+        [turn] = await stack.turns("hana", until=1)
+        assert turn.status == TurnStatus.CLOSED
+        assert turn.messages[0].content.startswith("I live in Lisbon. ")
+        assert turn.answer.startswith("word word")
+
+
+async def test_a_stop_while_a_reply_runs_leaves_its_turn_open_for_the_next_process_to_find(
+    upstream: RecordingUpstream,
+) -> None:
+    upstream.chunk_seconds, upstream.chunk_count = 0.1, 40
+    async with running_stack(upstream.url) as stack, asyncio.TaskGroup() as tasks:
+        watching = tasks.create_task(stream(stack, asking("ida", stream=True)))
+        while not stack.recall.asked:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        await stack.filters[0].leave()
+        assert not watching.done()
+        assert await watching == b"".join(upstream.streamed), "the client does not notice"
+        [turn] = await stack.turns("ida")
+        assert turn.status == TurnStatus.OPENED
+
+
+async def test_many_chats_at_once_lose_no_turn(upstream: RecordingUpstream) -> None:
+    async with running_stack(upstream.url, filters=2) as stack, stack.client() as client:
+
+        async def ask(number: int) -> httpx.Response:
+            return await client.post("/v1/chat/completions", json=asking("jo", f"I own {number} books."))
+
+        answers = await asyncio.gather(*(ask(number) for number in range(60)))
+        assert {answer.headers["x-memory-status"] for answer in answers} == {"used"}
+        turns = await stack.turns("jo", until=60)
+        assert sorted(t.messages[0].content for t in turns) == sorted(f"I own {n} books." for n in range(60))
+        assert {turn.status for turn in turns} == {TurnStatus.CLOSED}

@@ -1,0 +1,211 @@
+"""A real Envoy with real filters behind it, in front of a recording upstream; only recall is told what to find.
+
+The filters and the turn log live in the test's own loop, Envoy is a process of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from prometheus_client import CollectorRegistry
+from turn_logs import sqlite_deployment
+
+from extproc.bootstrap import EnvoyPlan, render
+from extproc.identity import IdentityMode
+from extproc.server import serve
+from memory.chat.completions import ChatRequest
+from memory.metrics import Metrics
+from memory.model import Note, RecallStatus, Scope, Turn
+from memory.ports import TurnLog
+from memory.recall.pipeline import RecallOutcome
+
+ENVOY = Path(sys.executable).with_name("envoy")
+EDGE_SECRET = "s3cret-of-this-run"
+READY_SECONDS = 20.0
+NOTE = "Their cat is called Miu."
+
+
+@dataclass
+class ScriptedRecall:
+    """Finds `NOTE` for everybody, after `seconds`."""
+
+    seconds: float = 0.0
+    error: Exception | None = None
+    asked: list[tuple[Scope, ChatRequest]] = field(default_factory=list)
+
+    async def recall(self, scope: Scope, request: ChatRequest) -> RecallOutcome:
+        self.asked.append((scope, request))
+        await asyncio.sleep(self.seconds)
+        if self.error:
+            raise self.error
+        return RecallOutcome(RecallStatus.USED, "searched", 1, f"r-{len(self.asked)}", (Note(NOTE),))
+
+
+@dataclass
+class RunningFilter:
+    """One filter process in all but the process."""
+
+    socket_path: Path
+    stop: asyncio.Event
+    serving: asyncio.Task[None]
+
+    async def leave(self) -> None:
+        """Drain and wait for the end."""
+        self.stop.set()
+        await self.serving
+
+
+@dataclass
+class FilterStack:
+    """What a test talks to and looks at."""
+
+    plan: EnvoyPlan
+    recall: ScriptedRecall
+    turn_log: TurnLog
+    metrics: Metrics
+    tasks: asyncio.TaskGroup
+    ids: Any = field(default_factory=itertools.count)
+    filters: list[RunningFilter] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.plan.port}"
+
+    def client(self, source: str = "127.0.0.1") -> httpx.AsyncClient:
+        """A client that connects from that address."""
+        return httpx.AsyncClient(
+            base_url=self.url, transport=httpx.AsyncHTTPTransport(local_address=source), timeout=30, trust_env=False
+        )
+
+    async def chat(self, body: bytes, *, source: str = "127.0.0.1", **headers: str) -> httpx.Response:
+        async with self.client(source) as client:
+            return await client.post(
+                "/v1/chat/completions", content=body, headers={"content-type": "application/json", **headers}
+            )
+
+    def start_filter(self, socket_path: Path) -> RunningFilter:
+        stop = asyncio.Event()
+        serving = serve(
+            socket_path=socket_path,
+            recall=self.recall,
+            turn_log=self.turn_log,
+            identity_mode=self.plan.identity,
+            metrics=self.metrics,
+            clock=time.time,  # noqa: TID251 - what memory/app.py hands in
+            new_id=lambda: f"t-{next(self.ids)}",
+            until=stop,
+            grace_seconds=1.0,
+        )
+        running = RunningFilter(socket_path, stop, self.tasks.create_task(serving))
+        self.filters.append(running)
+        return running
+
+    async def wait_for_filters(self, count: int) -> None:
+        """Until Envoy itself believes that so many filters are healthy, in both roles."""
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.plan.admin_port}", trust_env=False) as admin:
+            for role in ("inject", "observe"):
+                gauge = f"cluster.memory_{role}.membership_healthy"
+                await _until(lambda gauge=gauge: _shows(admin, gauge, count))
+
+    async def turns(self, user_id: str, *, until: int = 0) -> list[Turn]:
+        """The record of a user, once it has `until` turns that are no longer open."""
+        deadline = time.monotonic() + 5
+        while True:
+            turns = [turn async for turn in self.turn_log.turns(user_id)]
+            if sum(turn.status != "opened" for turn in turns) >= until or time.monotonic() > deadline:
+                return turns
+            await asyncio.sleep(0.02)
+
+    def count(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that are free now."""
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+@asynccontextmanager
+async def running_stack(
+    upstream: str,
+    *,
+    filters: int = 1,
+    identity: IdentityMode = IdentityMode.DEVELOPMENT,
+    trusted_peers: tuple[str, ...] = ("127.0.0.0/8",),
+    api_port: int = 1,
+    rewrite: tuple[bytes, bytes] = (b"", b""),
+) -> AsyncIterator[FilterStack]:
+    """Envoy, `filters` filters and a SQLite turn log. `rewrite` replaces a piece of Envoy's rendered configuration."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stack-")))
+        process = await stack.enter_async_context(sqlite_deployment(folder).start())
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        port, admin_port = free_ports(2)
+        plan = EnvoyPlan(
+            upstream=upstream,
+            filter_sockets=tuple(folder / f"f{number}.sock" for number in range(filters)),
+            port=port,
+            admin_port=admin_port,
+            api_port=api_port,
+            identity=identity,
+            trusted_peers=trusted_peers,
+        )
+        running = FilterStack(plan, ScriptedRecall(), process.log, Metrics(CollectorRegistry()), tasks)
+        for path in plan.filter_sockets:
+            running.start_filter(path)
+        stack.callback(lambda: [one.stop.set() for one in running.filters])
+        config = folder / "envoy.json"
+        config.write_bytes(render(plan).replace(*rewrite) if rewrite[0] else render(plan))
+        await stack.enter_async_context(running_envoy(config))
+        await running.wait_for_filters(filters)
+        yield running
+
+
+@asynccontextmanager
+async def running_envoy(config: Path) -> AsyncIterator[None]:
+    """Envoy with this configuration; its log on our stderr."""
+    process = await asyncio.create_subprocess_exec(
+        ENVOY,
+        *("-c", str(config), "--disable-hot-restart", "--concurrency", "1", "--log-level", "warn"),
+        env={"MEMPROXY_EDGE_SECRET": EDGE_SECRET, "PATH": os.defpath},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        printed, _ = await process.communicate()
+        assert printed == b"", "Envoy's stdout belongs to the supervisor"
+
+
+async def _shows(admin: httpx.AsyncClient, gauge: str, value: int) -> bool:
+    try:
+        answer = await admin.get("/stats", params={"filter": f"^{gauge}$"})
+    except httpx.TransportError:
+        return False
+    return answer.text.strip() == f"{gauge}: {value}"
+
+
+async def _until(is_true: Any) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while not await is_true():
+        assert time.monotonic() < deadline, "Envoy does not see its filters"
+        await asyncio.sleep(0.05)
