@@ -7,6 +7,7 @@ whatever goes wrong in one stream ends that stream, and Envoy goes on without it
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
@@ -171,12 +172,13 @@ async def contained(work: Coroutine[Any, Any, T]) -> T | None:
     """The boundary of one stream, and of what it left to the recorder. An error ends that and nothing else.
 
     The stream then ends without an error status: Envoy would count it against this process, and one odd body, sent
-    again and again, would take memory from everybody.
+    again and again, would take memory from everybody. The log gets the place and the kind of error, but no message and
+    no variable: those could hold what a user said.
     """
     try:
         return await work
-    except Exception:
-        log.exception("stream_failed")
+    except Exception as error:  # noqa: BLE001 - one of the two places where anything at all may arrive
+        log.error("stream_failed", error=type(error).__name__, frames=traceback.format_tb(error.__traceback__))
         return None
 
 
