@@ -128,7 +128,8 @@ class UserLedger(Protocol):
     def write(self, user_id: str) -> AbstractAsyncContextManager[LedgerWrite]:
         """Hold the user's lock: the revision is odd inside and even, and higher, after. Across processes and machines.
 
-        A lock whose holder died expires; the next holder repairs the odd revision. Waits 5 s, then `Unavailable`.
+        A lock whose holder died, or held it for 30 s, goes to the next one, who repairs the odd revision; `recover` of
+        the turn log repairs it, too. Waits 5 s, then `Unavailable`. Leaving raises `Conflict` where the lock was lost.
         """
         ...
 
@@ -205,7 +206,10 @@ class TurnLog(Protocol):
         ...
 
     async def recover(self) -> int:
-        """Turns left open by dead processes become `unknown`; how many."""
+        """Turns left open by dead processes become `unknown`; how many. Leases and locks that they held end now.
+
+        Cheap when nobody died: may be called every 50 ms, as may `lease`.
+        """
         ...
 
     async def lease(self, *, now: float, seconds: float, due: LearnDue) -> Lease | None:
@@ -213,7 +217,7 @@ class TurnLog(Protocol):
         ...
 
     async def extend(self, lease: Lease, *, until: float) -> None:
-        """Raises `Conflict` when the lease is no longer ours."""
+        """Raises `Conflict` when the lease is no longer ours, or ended and somebody works for that user by now."""
         ...
 
     async def save_plan(self, lease: Lease, plan: bytes) -> None:
@@ -239,7 +243,7 @@ class TurnLog(Protocol):
         ...
 
     async def drop(self, window_ids: Collection[str]) -> int:
-        """Give dead letters up for good; how many."""
+        """Give dead letters up for good; how many. Empty means none: who gives up must say what."""
         ...
 
     async def hurry(self, user_id: str, *, session_id: str = "") -> None:
@@ -247,15 +251,19 @@ class TurnLog(Protocol):
         ...
 
     async def backlog(self, user_id: str, *, session_id: str = "", opened_before: float) -> Backlog:
-        """Of the turns that were opened before that time. Open turns of living processes count as pending."""
+        """Of the turns that reached the log before that time, whatever their own `at` says. Open turns are pending."""
         ...
 
     async def withdraw(self, user_id: str, *, project_id: str = "", opened_before: float) -> int:
-        """Take not yet learnt turns out of the queue (their memories were just deleted by scope); how many."""
+        """Take not yet learnt turns, open ones too, out of the queue (their scope was just deleted); how many.
+
+        What is left of a window becomes another one without a plan, and whoever holds the old lease gets a `Conflict`:
+        so a worker must `extend` or `save_plan` under the user's lock right before it applies a plan.
+        """
         ...
 
     def turns(self, user_id: str, *, session_id: str = "") -> AsyncIterator[Turn]:
-        """The record, oldest first."""
+        """The record, in the order of opening (which for imported history is not the order of `at`)."""
         ...
 
     async def depth(self, *, now: float) -> QueueDepth: ...

@@ -46,6 +46,14 @@ async def test_a_window_holds_the_finished_turns_of_one_session_in_the_order_of_
     assert ids_of(await leased(log)) == ["other"]
 
 
+async def test_a_turn_that_took_long_takes_its_place_in_the_order_of_opening(log: TurnLog) -> None:
+    await log.open(a_turn("long", session="s1"))
+    await tell(log, "t2", session="s2")
+    await tell(log, "t3", session="s1")
+    await log.finish("long", status=TurnStatus.CLOSED, answer="", answered_at=START)
+    assert ids_of(await leased(log)) == ["long", "t3"]
+
+
 async def test_a_window_holds_no_more_turns_than_asked_for(log: TurnLog) -> None:
     for number in range(5):
         await tell(log, f"t{number}")

@@ -17,7 +17,7 @@ from memory.adapters.ledger_sqlite import SqliteUserLedger
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.turns_schema import MIGRATIONS
 from memory.adapters.turns_sqlite import SqliteTurnLog
-from memory.errors import BadSetting, Unavailable
+from memory.errors import BadSetting, Conflict, Unavailable
 from memory.model import Message, TurnStatus
 
 
@@ -31,11 +31,18 @@ def a_log(database: SqliteDatabase) -> SqliteTurnLog:
 
 
 async def test_a_burst_costs_a_few_transactions(path: Path) -> None:
+    """What comes while the writer is busy is written together."""
     async with SqliteDatabase(path) as database:
         log = a_log(database)
+        may_end = threading.Event()
         before = database.commits
-        await asyncio.gather(*(tell(log, f"t{number}") for number in range(500)))
-        assert database.commits - before <= 100  # of 1,000 writes
+        async with asyncio.TaskGroup() as group:
+            group.create_task(database.write(lambda _: may_end.wait(10)))
+            for number in range(500):
+                group.create_task(log.append(a_turn(f"t{number}", status=TurnStatus.CLOSED)))
+            await asyncio.sleep(0.05)
+            may_end.set()
+        assert database.commits - before <= 4  # the busy one, and 500 turns in groups of at most 256
         assert (await log.depth(now=START)).due == 500
 
 
@@ -92,6 +99,19 @@ async def test_what_sqlite_cannot_store_fails_alone(path: Path) -> None:
         )
         assert [type(result) for result in results] == [type(None), UnicodeEncodeError, type(None)]
         assert [turn.id async for turn in log.turns("ann")] == ["t1", "t2"]
+
+
+async def test_a_refused_job_leaves_nothing_behind(path: Path) -> None:
+    async with SqliteDatabase(path) as database:
+
+        def refused(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM turns")
+            raise Conflict("somebody was faster")
+
+        await a_log(database).open(a_turn("t1"))
+        with pytest.raises(Conflict):
+            await database.write(refused)
+        assert [turn.id async for turn in a_log(database).turns("ann")] == ["t1"]
 
 
 async def test_a_fault_of_our_own_is_not_swallowed_and_stops_nobody(path: Path) -> None:

@@ -82,7 +82,7 @@ async def test_eight_processes_append_at_once_and_no_turn_is_lost(path: Path) ->
         assert (await a_log(database).depth(now=START)).due == 8 * TURNS
 
 
-async def test_several_processes_learn_every_turn_once_and_each_users_in_order(path: Path) -> None:
+async def test_several_processes_learn_every_turn_exactly_once(path: Path) -> None:
     subprocess.run([sys.executable, str(SCRIPT), "append", str(path), "p"], check=True, stdout=subprocess.DEVNULL)
     learners = [
         subprocess.Popen([sys.executable, str(SCRIPT), "learn", str(path), "l"], stdout=subprocess.PIPE, text=True)
