@@ -6,7 +6,9 @@ after a crash should not wait for what the operator's tables need.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +17,11 @@ from typing import Any, TypeVar
 import click
 
 from extproc.claims import CannotStart
+from extproc.identity import IdentityMode
+from memory.cli import commands
 from memory.config import from_process
 from memory.errors import BadInput, MemproxyError
-from memory.settings import SettingDoc, every_setting
+from memory.settings import SettingDoc, Settings, every_setting
 
 BAD_START_CODE = 2  # as click's own for wrong arguments: starting again will not help
 UP_FLAGS = (
@@ -98,9 +102,49 @@ def _print_line(line: str) -> None:
 @click.option("--socket", "path", type=click.Path(path_type=Path), required=True, help="Unix socket to serve on.")
 def filter_(config: Path | None, path: Path) -> None:
     """Serve Envoy's external processing on a Unix socket: one process, one event loop."""
-    from extproc import server
+    import uvloop
 
-    server.run(from_process(config, {}), path)
+    from memory.logs import log_to_stderr
+
+    settings = from_process(config, {})
+    log_to_stderr(settings.log_format)
+    uvloop.run(_serve_filter(settings, path))
+
+
+async def _serve_filter(settings: Settings, path: Path) -> None:
+    from extproc import server
+    from memory import app
+
+    until, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, until.set)
+    async with app.open_parts(settings) as parts:
+        await server.serve(
+            socket_path=path,
+            recall=parts.recall(),
+            turn_log=parts.turn_log,
+            identity_mode=IdentityMode(settings.identity),
+            metrics=parts.metrics,
+            clock=app.SYSTEM_CLOCK,
+            new_id=app.new_id,
+            until=until,
+        )
+
+
+@memproxy.command()
+@_config
+@click.option("--socket", "paths", type=click.Path(path_type=Path), multiple=True, help="A filter's; one for each.")
+@click.option("--envoy-concurrency", type=click.IntRange(1), default=1, show_default=True, help="Envoy's threads.")
+@click.option("--to", "target", type=click.Path(path_type=Path), required=True, help="Where the bootstrap is written.")
+def envoy(config: Path | None, paths: tuple[Path, ...], target: Path, envoy_concurrency: int) -> None:
+    """Write Envoy's bootstrap for these settings, then become Envoy: one part alone, for containers."""
+    from extproc.bootstrap import render
+    from extproc.parts import envoy_arguments, envoy_plan, program
+
+    settings = from_process(config, {})
+    target.write_bytes(render(envoy_plan(settings, paths)))
+    path = program("envoy")
+    os.execv(path, [path, *envoy_arguments(target, envoy_concurrency)])  # noqa: S606 - no shell is wanted
 
 
 @memproxy.command()
@@ -110,6 +154,10 @@ def model(port: int) -> None:
     from extproc.local_model import serve
 
     serve(port)
+
+
+for _command in commands.commands.values():
+    memproxy.add_command(_command)
 
 
 def main() -> None:

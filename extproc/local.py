@@ -22,10 +22,19 @@ from structlog.typing import FilteringBoundLogger
 
 from extproc import bootstrap, probes
 from extproc.claims import CannotStart, data_directory, reserve_port, run_folder, wait_for_lock
-from extproc.identity import IdentityMode
 from extproc.log_lines import LogLines, supervisor_logger
 from extproc.metrics_endpoint import METRICS_HOST, AddedUp, MetricsEndpoint, forget_process
-from extproc.parts import LOOPBACK, PartPlan, Place, Ports, plan, ready_line, settings_of_run, upstream_address
+from extproc.parts import (
+    LOOPBACK,
+    PartPlan,
+    Place,
+    Ports,
+    envoy_plan,
+    plan,
+    ready_line,
+    settings_of_run,
+    upstream_address,
+)
 from extproc.processes import Part
 from memory.config import dump
 from memory.errors import BadSetting
@@ -171,7 +180,7 @@ class Supervisor:
 
     def _envoy_page(self) -> bytes:
         admin = (LOOPBACK, self._run.ports.envoy_admin)
-        status, page = probes.ask_http_blocking(admin, "/stats/prometheus?usedonly")
+        status, page = probes.ask_http_blocking(admin, "/stats/prometheus")
         return page if status == 200 else b""
 
     async def _live(self, tasks: asyncio.TaskGroup, announce: Callable[[str], None]) -> None:
@@ -200,18 +209,7 @@ class Supervisor:
 
     async def _write_bootstrap(self) -> None:
         settings = self._run.settings
-        sockets = tuple(self._run.place.filter_socket(number) for number in range(settings.filters))
-        wanted = bootstrap.EnvoyPlan(
-            upstream=settings.upstream,
-            filter_sockets=sockets,
-            host=settings.host,
-            port=settings.port,
-            admin_port=settings.envoy_admin_port,
-            api_port=settings.api_port,
-            api_host=settings.api_host,
-            identity=IdentityMode(settings.identity),
-            trusted_peers=settings.trusted_peers,
-        )
+        wanted = envoy_plan(settings, self._run.place.filter_sockets(settings.filters))
         _write_private(self._run.place.envoy, await asyncio.to_thread(bootstrap.render, wanted))
 
     async def _wait_for_store(self) -> None:

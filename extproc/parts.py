@@ -20,7 +20,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from extproc import probes
+from extproc.bootstrap import EnvoyPlan
 from extproc.claims import CannotStart
+from extproc.identity import IdentityMode
 from extproc.processes import Command
 from memory.config import child_environment
 from memory.settings import Settings
@@ -76,6 +78,9 @@ class Place:
 
     def filter_socket(self, number: int) -> Path:
         return self.folder / f"filter-{number}.sock"
+
+    def filter_sockets(self, count: int) -> tuple[Path, ...]:
+        return tuple(self.filter_socket(number) for number in range(count))
 
 
 def settings_of_run(settings: Settings, place: Place, ports: Ports) -> Settings:
@@ -136,7 +141,7 @@ def _local(environment: dict[str, str]) -> dict[str, str]:
     return {**environment, "PYTHONUNBUFFERED": "1", "no_proxy": hosts, "NO_PROXY": hosts}
 
 
-def _program(name: str) -> str:
+def program(name: str) -> str:
     """The program beside the Python that runs us, or on the PATH."""
     beside = Path(sys.executable).with_name(name)
     found = str(beside) if os.access(beside, os.X_OK) else shutil.which(name)
@@ -146,20 +151,39 @@ def _program(name: str) -> str:
 
 
 def _memproxy(place: Place, part: str, *more: str) -> tuple[str, ...]:
-    return (_program("memproxy"), part, "--config", str(place.settings), *more)
+    return (program("memproxy"), part, "--config", str(place.settings), *more)
 
 
 def _envoy(settings: Settings, place: Place) -> PartPlan:
     admin = (LOOPBACK, settings.envoy_admin_port)
-    arguments = ("-c", str(place.envoy), "--disable-hot-restart", "--concurrency", str(envoy_threads(_cores())))
     return PartPlan(
         Command(
             name="envoy",
-            argv=(_program("envoy"), *arguments, "--log-level", "warn"),
+            argv=(program("envoy"), *envoy_arguments(place.envoy, envoy_threads(_cores()))),
             environment=_local(child_environment(settings, {})),
             stop_seconds=ENVOY_STOP_SECONDS,
         ),
         probe=lambda: probes.envoy_sees_all(admin, endpoints_of=OUR_CLUSTERS),
+    )
+
+
+def envoy_arguments(bootstrap_file: Path, threads: int) -> tuple[str, ...]:
+    """No hot restart: its shared memory goes by a number, so that two Envoys on a machine would disturb each other."""
+    return ("-c", str(bootstrap_file), "--disable-hot-restart", "--concurrency", str(threads), "--log-level", "warn")
+
+
+def envoy_plan(settings: Settings, filter_sockets: tuple[Path, ...]) -> EnvoyPlan:
+    """What Envoy's bootstrap is rendered from."""
+    return EnvoyPlan(
+        upstream=settings.upstream,
+        filter_sockets=filter_sockets,
+        host=settings.host,
+        port=settings.port,
+        admin_port=settings.envoy_admin_port,
+        api_port=settings.api_port,
+        api_host=settings.api_host,
+        identity=IdentityMode(settings.identity),
+        trusted_peers=settings.trusted_peers,
     )
 
 
@@ -235,7 +259,7 @@ def _model(port: int, environment: dict[str, str]) -> PartPlan:
     return PartPlan(
         Command(
             name="model",
-            argv=(_program("memproxy"), "model", "--port", str(port)),
+            argv=(program("memproxy"), "model", "--port", str(port)),
             environment=environment,
             niceness=MODEL_NICENESS,
         ),
@@ -249,7 +273,7 @@ def _milvus(settings: Settings, port: int) -> PartPlan:
     return PartPlan(
         Command(
             name="milvus",
-            argv=(_program("milvus-lite"), "server", "--data-dir", folder, "--host", LOOPBACK, "--port", str(port)),
+            argv=(program("milvus-lite"), "server", "--data-dir", folder, "--host", LOOPBACK, "--port", str(port)),
             environment=_local(child_environment(msgspec.structs.replace(settings, edge_secret=""), {})),
             stop_signal=signal.SIGINT,  # the one that it closes its files on
             stop_seconds=MILVUS_STOP_SECONDS,

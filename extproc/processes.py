@@ -7,10 +7,10 @@ gone. It never hears the terminal's Ctrl-C either (a session of its own): we dec
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from structlog.typing import FilteringBoundLogger
 
+from extproc import tie
 from extproc.log_lines import LogLines, PartLines
 
 BACKOFF_FIRST_SECONDS = 0.2
@@ -25,8 +26,6 @@ BACKOFF_MAX_SECONDS = 10.0
 STEADY_SECONDS = 10.0  # a part that lived so long starts again from the first back-off
 READ_BYTES = 65_536
 LAST_READS_MAX = 16  # a dead part's last words fit into its pipe; whoever still writes to it is not the part
-_PR_SET_PDEATHSIG = 1
-_prctl = getattr(ctypes.CDLL(None), "prctl", None)  # looked up here: a forked child should not have to load anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,25 +163,14 @@ class Part:
 async def _spawn(command: Command, output: int) -> asyncio.subprocess.Process:
     """The kernel ties a child's life to the *thread* that started it, hence the assertion."""
     assert threading.current_thread() is threading.main_thread()
-    supervisor = os.getpid()
-
-    def tie_to_supervisor() -> None:  # runs in the child, between fork and exec
-        if _prctl is not None:
-            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != supervisor:
-            os._exit(1)  # it was gone before the tie held
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored when a shell started us in the background
-        if command.niceness:
-            os.nice(command.niceness)
-
     return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-S", tie.__file__, str(os.getpid()), str(command.niceness)),
         *command.argv,
         env=command.environment,
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,
         start_new_session=True,
-        preexec_fn=tie_to_supervisor,
     )
 
 

