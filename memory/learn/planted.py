@@ -1,0 +1,85 @@
+"""Text that wants to command later conversations rather than tell about the user.
+
+Stored text is read by a model later, so whatever is planted here would speak there. A user's lasting wish about the
+form of answers, food or names is welcome; orders about rules, secrets, other people's links, reasoning or the
+assistant itself are not. Pure, and linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+IGNORE_CASE = re.IGNORECASE
+
+_HIDDEN = re.compile(
+    "[\u200b\u2060-\u2064\ufeff\u202a-\u202e\u2066-\u2069\u00ad\U000e0000-\U000e007f]|"
+    "(?<=[A-Za-z0-9 ])[\u200c\u200d](?=[A-Za-z0-9 ])"
+)
+_PATTERNS = (
+    ("commands_rules", re.compile(
+        r"\b(?:ignore|disregard|forget|override|bypass|skip|drop)\b.{0,30}\b(?:previous|prior|above|earlier|all|any|"
+        r"every|your|the)\b.{0,20}"
+        r"\b(?:instructions?|rules?|guidelines?|prompts?|polic(?:y|ies)|restrictions?|confirmations?|checks?|"
+        r"safety)\b(?! previous)|"
+        r"\b(?:system prompt|developer (?:message|rules?)|jailbreak|safety checks?|without (?:asking|confirmation|"
+        r"checking|verification|verifying))\b|"
+        r"(?:无视|忽略|绕过|跳过|不用理会).{0,14}(?:规定|指令|规则|限制|提示|要求|确认|审核|检查)|系统提示词|"
+        r"开发者(?:的)?(?:规定|指令|模式)|无需(?:确认|审核|验证)|"
+        r"ignorier\w*.{0,30}(?:anweisung|regel)|ohne (?:prüfung|rückfrage)|ignora\w*.{0,30}(?:instruccion|regla)|"
+        r"sin (?:confirmar|verificar)", IGNORE_CASE)),
+    ("reveals", re.compile(
+        r"\b(?:reveal|leak|expose|print out|dump|exfiltrate|send|forward|upload|post|transmit)\b.{0,40}\b(?:stored|"
+        r"user(?:['’]s)?|chat|conversation|"
+        r"history|memor(?:y|ies)|details|prompt|config\w*|data|everything)\b.{0,40}(?:@|http|\bto\b|\bbefore\b)|"
+        r"(?:发送|上传|转发|泄露|打印).{0,20}(?:聊天记录|记忆|用户|提示词|资料|历史)|(?:聊天记录|用户(?:信息|资料|"
+        r"数据)).{0,12}(?:发送|上传|转发|发到|发给)", IGNORE_CASE)),
+    ("speaks_to_assistants", re.compile(
+        r"\b(?:note to|attention|dear|hey|for|to) (?:all )?(?:ai|llms?|language models?|assistants?|chat ?bots?|"
+        r"the assistant|models?)\b\s*[:,]|"
+        r"^\s*(?:ai|assistant|system|llm)\s*[:,]|(?:\bAI|人工智能)?助手(?:们)?(?:请|都|必须|：|:|，)|"
+        r"凡是.{0,14}助手|an die ki\b|asistente\s*[:,]", IGNORE_CASE)),
+    ("writes_memory", re.compile(
+        r"\b(?:save|write|store|add|persist|commit|update)\b.{0,20}\b(?:to|in|into|as)\b.{0,12}\b(?:user|long-?term|"
+        r"your|permanent) ?(?:memory|profile|preferences?)\b|"
+        r"\bmemory update\b|\bstore as user\b|写入.{0,8}(?:记忆|画像|用户)|存入.{0,6}记忆|guárdalo como preferencia|"
+        r"speichere dauerhaft", IGNORE_CASE)),
+    ("third_person_user", re.compile(
+        r"(?:^|[.;:,]\s*|\bthat\s+)(?:the\s+)?(?:user|reader|customer|human)(?:['’]s \w+(?: \w+)?)?\s+"
+        r"(?:is|has|wants?|prefers?|trusts?|agreed?|approved?|waived?|authori[sz]e[ds]?|likes?|always|never|must|"
+        r"should|skips?|changed)\b|"
+        r"用户(?:只|已|想|同意|授权|信任|偏好|要求|希望)|der nutzer\b|el usuario (?:quiere|prefiere|confía|acepta)", IGNORE_CASE)),
+    ("plants_reasoning", re.compile(
+        r"\b(?:repeat|recite|use|keep) (?:that|this|it) (?:as|in) (?:your|the) (?:reasoning|thoughts?|answers?)\b|"
+        r"^\s*(?:knowledge|reasoning|thought|chain of thought|inference|rule)\s*[:：]|"
+        r"\b(?:for|in) (?:all|every|any) (?:later|future|other|coming|following) (?:sessions?|conversations?|chats?|"
+        r"users?)\b|"
+        r"(?:->|→|⇒|=>)|推理提示|请复述|按(?:这个|此)(?:来|执行)|存下来|所有(?:对话|会话)都|凡是(?:问|提到)", IGNORE_CASE)),
+    ("promotes", re.compile(
+        r"\b(?:always|only|permanently|first)\b.{0,24}\b(?:recommend|promote|praise|advertise|mention|link to|"
+        r"append)\b(?! (?:dishes|restaurants|places|food))|"
+        r"\baffiliate\b|一律(?:优先)?推荐|永远推荐|优先推荐.{1,10}(?:品牌|产品)|recomienda siempre", IGNORE_CASE)),
+    ("carries_commands", re.compile(
+        r"\b(?:curl|wget)\s+\S+|\|\s*(?:ba|z)?sh\b|\brm -rf\b|(?:always|from now on|every|include|append|"
+        r"add).{0,40}https?://|memory://|javascript:|"
+        r"</?(?:system|memor\w+|assistant|user|instructions?)\b|<\||\[/?INST\]", IGNORE_CASE)),
+    ("grants_power", re.compile(
+        r"\b(?:admin(?:istrator)? (?:mode|rights|access) (?:is|are) (?:on|granted|enabled)|has (?:full|"
+        r"unlimited) (?:access|permission)|push(?:ed)? (?:code )?straight to (?:main|master)|"
+        r"pre-?approved|auto-?approve|no confirmation)\b|授权代收|同意接收", IGNORE_CASE)),
+)  # fmt: skip
+
+
+def reason_planted(text: str) -> str:
+    """Which trick a statement plays, or "" for an honest one."""
+    if len(_HIDDEN.findall(text)) > 0:
+        return "hidden_characters"
+    plain = unicodedata.normalize("NFKC", text)
+    return next((name for name, pattern in _PATTERNS if pattern.search(plain)), "")
+
+
+def taints_message(message: str) -> bool:
+    """Whether the whole message has to be distrusted: it hides characters, or has reasoning repeated."""
+    if len(_HIDDEN.findall(message)) > 2:
+        return True
+    return bool(re.search(r"\b(?:repeat (?:that|this|it) as your reasoning)\b|推理提示|请复述", message, IGNORE_CASE))

@@ -1,0 +1,249 @@
+"""Which part of a sentence is a statement of the user about themselves and their world, and what kind it is.
+
+When in doubt about a declarative sentence in the first person, keep it: a lost fact cannot be recalled, a needless one
+only ranks low. Questions, requests, courtesies, suppositions and talk about the talk are not statements. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from memory.learn import lexicon
+from memory.learn.lexicon import Language, language_of
+from memory.learn.sentences import Sentence
+
+IGNORE_CASE = re.IGNORECASE
+
+COURTESY_CHARACTERS_MAX = 80  # a longer sentence says more than thanks
+
+
+class Voice(Enum):
+    """Who speaks of whom, which decides how sure we are that it is about the user."""
+
+    FIRST_PERSON = "first_person"
+    WISH = "wish"  # a lasting wish about how to be served, given as a command
+    THIRD_PERSON = "third_person"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """`text` is an exact substring of the sentence it was taken from."""
+
+    text: str
+    language: Language
+    voice: Voice
+    is_explicit: bool = False
+
+
+_CLAUSE_END = re.compile(r"(?<=[,;，；])\s*|\s+[-–—]+\s+|\s+(?=(?:because|since)\s+(?:i|my|we|our)\b)", IGNORE_CASE)
+_CLAUSE_OF_ONES_OWN = re.compile(
+    r"\s*(?:and |but |as |since |because |so |though )?(?:i(?:['’](?:m|ve|d|ll))?|we(?:['’](?:re|ve|ll))?|my|our|"
+    r"she(?:['’]s)?|he(?:['’]s)?|"
+    r"ich|wir|mein\w*|unser\w*|yo|mis?|soy|tengo|estoy|nuestr\w+)\s+\S+",
+    IGNORE_CASE,
+)
+_SUBORDINATE = re.compile(
+    r"\s*(?:and |but |so )?(?:if|when|whenever|while|once|unless|wenn|falls|si|cuando)\b|\s*(?:如果|当|要是)",
+    IGNORE_CASE,
+)
+_ONLY_ASKS_FOR_WORDS = re.compile(
+    r"\s*(?:please\s+)?(?:just\s+|only\s+)?(?:say|reply|answer|confirm|acknowledge|respond)\b.{0,40}$|"
+    r"\s*(?:no need to|you don['’]t (?:need|have) to)\b.{0,40}$|\s*请?(?:回复|回答|只说|确认).{0,12}$",
+    IGNORE_CASE,
+)
+_DIGIT = re.compile(r"\d")
+_NAME_INSIDE = re.compile(r"(?<=[\w,;:'’)] )(?!I\b|I['’])[A-ZÀ-Þ][\wÀ-ÿ'’-]+")
+_NAMED_SUBJECT = re.compile(
+    r"\s*(?!(?:This|That|It|There|These|Those|They|He|She|Here|Everything|Something|Nothing|What|Who|Life|People|"
+    r"Yes|No|Not|Too|Very)\b)"
+    r"[A-ZÀ-Þ][\wÀ-ÿ'’-]+(?: [A-ZÀ-Þ][\wÀ-ÿ'’-]+)* (?:is|has|gets|likes|loves|lives|works|can|can['’]t|needs|was|"
+    r"will|hates|eats|plays|"
+    r"ist|hat|heißt|wohnt|mag|es|tiene|vive|se llama)\b"
+)
+_LATIN = re.compile(r"[A-Za-z]{2,}")
+_STATES = re.compile(
+    r"\b(?:is|are|was|were|has|have|will|lives?|stands?|sits?|hangs?|works?|belongs?|runs?|ist|sind|hat|haben|liegt|"
+    r"steht|está|están|tiene|hay)\b",
+    IGNORE_CASE,
+)
+_STEADY = re.compile(
+    r"\b(?:same as (?:ever|always|before)|unchanged|is still on|wie gehabt|wie immer|igual|no change)\b|照旧|没变|"
+    r"没动|照常|不变",
+    IGNORE_CASE,
+)
+
+
+def is_question(text: str, language: Language) -> bool:
+    """Whether the clause asks, with or without its mark."""
+    if text.rstrip().endswith(("?", "？")) or lexicon.QUESTION_START[language].match(text):
+        return True
+    return bool(language == "zh" and lexicon.QUESTION_ZH.search(text) and not lexicon.QUESTION_ZH_DENIED.search(text))
+
+
+def is_request(text: str, language: Language) -> bool:
+    return bool(lexicon.REQUEST_START[language].match(text))
+
+
+def is_wish(text: str, language: Language) -> bool:
+    """Whether a command is meant to last: "never recommend pork", "以后都叫我…"."""
+    if lexicon.FORM_OF_ADDRESS.match(text):
+        return True
+    if not lexicon.LASTING.search(text):
+        return False
+    return is_request(text, language) or bool(lexicon.LASTING.match(text)) or language in ("zh", "de", "es")
+
+
+def is_courtesy(text: str) -> bool:
+    if len(text) > COURTESY_CHARACTERS_MAX:
+        return False
+    return bool(lexicon.COURTESY.match(text) or lexicon.COURTESY_ZH.match(text) or _ONLY_ASKS_FOR_WORDS.match(text))
+
+
+def is_own_matter(sentence: Sentence) -> bool:
+    """Whether the sentence only tells: it neither asks nor wants anything done now."""
+    language = language_of(sentence.text)
+    if is_courtesy(sentence.text) or lexicon.EXPLICIT_LEAD.match(sentence.text):
+        return True
+    return not any(
+        is_question(c, language) or (is_request(c, language) and not is_wish(c, language))
+        for c in _clauses(sentence.text)
+    )
+
+
+def statements(sentence: Sentence, *, is_telling: bool) -> list[Statement]:
+    """The statements in a sentence, in order. `is_telling`: the message it stands in tells, so names and numbers of
+    others in it are told on purpose; without that, only what is in the first person counts."""
+    text = sentence.text
+    lead = lexicon.EXPLICIT_LEAD.match(text)
+    if lead and not sentence.is_marked_question and any(c.isalnum() for c in text[lead.end() :]):
+        rest = text[lead.end() :].strip("\"'“”‘’ ")
+        return [Statement(rest, language_of(rest), _voice_of_explicit(rest), is_explicit=True)]
+    if is_courtesy(text) or (sentence.precedes_foreign and text.endswith((":", "："))):
+        return []
+    filler = lexicon.LEADING_FILLER.match(text)
+    text = text[filler.end() :] if filler else text
+    if not any(c.isalnum() for c in text) or is_courtesy(text) or _is_unreal(text):
+        return []
+    language = language_of(text)
+    found: list[Statement] = []
+    for run in _declarative_runs(text, language):
+        voice = _voice(run, language, is_telling=is_telling)
+        if voice is not None and not is_courtesy(run):
+            found.append(Statement(run, language, voice))
+    return found
+
+
+def _is_unreal(text: str) -> bool:
+    patterns = (lexicon.HYPOTHETICAL, lexicon.ABOUT_THE_TALK, lexicon.ROLE_PLAY)
+    return any(pattern.match(text) for pattern in patterns) or bool(lexicon.FICTION.search(text))
+
+
+def opens_role_play(sentence: Sentence) -> bool:
+    """Whether from here on the user plays a part: nothing of the rest of the session is about them."""
+    match = lexicon.ROLE_PLAY.search(sentence.text)
+    return bool(match) and (match.start() < 12 or is_request(sentence.text, language_of(sentence.text)))  # type: ignore[union-attr]
+
+
+def _voice_of_explicit(text: str) -> Voice:
+    language = language_of(text)
+    if lexicon.FIRST_PERSON[language].search(text):
+        return Voice.FIRST_PERSON
+    return Voice.WISH if is_request(text, language) or is_wish(text, language) else Voice.THIRD_PERSON
+
+
+def _clauses(text: str) -> list[str]:
+    return [clause for clause in _CLAUSE_END.split(text) if clause.strip()]
+
+
+def _declarative_runs(text: str, language: Language) -> Iterator[str]:
+    """The longest stretches of `text` that neither ask nor request, each an exact substring of it."""
+    asks = text.rstrip().endswith(("?", "？"))
+    if (asks or is_request(text, language)) and is_wish(text, language) and not asks:
+        yield text
+        return
+    cut = language == "zh" or asks or is_question(text, language) or is_request(text, language)
+    if not cut:
+        yield text
+        return
+    yield from _runs_of_kept_clauses(text, language)
+
+
+def _runs_of_kept_clauses(text: str, language: Language) -> Iterator[str]:
+    start: int | None = None
+    end = 0
+    position = 0
+    opened_subordinate = False
+    for index, clause in enumerate(_clauses(text)):
+        begin = text.index(clause, position)
+        position = begin + len(clause)
+        opened_subordinate = index == 0 and bool(_SUBORDINATE.match(clause))
+        if _is_kept_clause(clause, language, is_first=index == 0, after_subordinate=opened_subordinate):
+            start = begin if start is None else start
+            end = position
+        elif start is not None:
+            yield _trimmed(text[start:end])
+            start = None
+    if start is not None:
+        yield _trimmed(text[start:end])
+
+
+def _is_kept_clause(clause: str, language: Language, *, is_first: bool, after_subordinate: bool) -> bool:
+    bare = clause.strip(" ,;，；。.!！")
+    if after_subordinate or not bare:
+        return False
+    if language == "zh":
+        if is_courtesy(bare):
+            return False
+        return is_wish(bare, language) or not (is_question(bare, language) or is_request(bare, language))
+    if is_question(bare, language) or is_request(bare, language):
+        return False
+    if clause.rstrip().endswith(("?", "？")):
+        return bool(_CLAUSE_OF_ONES_OWN.match(bare)) and len(bare.split()) > 2
+    return bool(_CLAUSE_OF_ONES_OWN.match(bare)) or (is_first and bool(lexicon.FIRST_PERSON[language].search(bare)))
+
+
+def _trimmed(text: str) -> str:
+    return text.strip(" ,;，；\t")
+
+
+def _voice(text: str, language: Language, *, is_telling: bool) -> Voice | None:
+    if is_wish(text, language) and (is_request(text, language) or lexicon.FORM_OF_ADDRESS.search(text)):
+        return Voice.WISH
+    if lexicon.FIRST_PERSON[language].search(text) or lexicon.FIRST_PERSON_UNSPACED.search(text):
+        return Voice.FIRST_PERSON if len(text) > 3 else None
+    if language == "zh":
+        return _voice_zh(text, is_telling=is_telling)
+    says_no_more = _STEADY.search(text) and not lexicon.CHANGE_WORDS.search(text)
+    if is_telling and not says_no_more and len(text.split()) >= 3 and _is_specific(text):
+        return Voice.THIRD_PERSON
+    return None
+
+
+def _voice_zh(text: str, *, is_telling: bool) -> Voice | None:
+    if len(text) < 4:
+        return None
+    if lexicon.LASTING.search(text) and is_telling:
+        return Voice.WISH
+    if lexicon.RELATIONS_ZH.search(text) or lexicon.HOUSEHOLD_ZH.search(text):
+        return Voice.FIRST_PERSON
+    if not is_telling or (_STEADY.search(text) and not _DIGIT.search(text) and not lexicon.CHANGE_WORDS.search(text)):
+        return None
+    has_detail = lexicon.TIMES_ZH.search(text) or lexicon.CHANGE_WORDS.search(text) or _LATIN.search(text)
+    return Voice.THIRD_PERSON if has_detail or lexicon.THIRD_PERSON_ZH.search(text) or _DIGIT.search(text) else None
+
+
+def _is_specific(text: str) -> bool:
+    return bool(
+        _DIGIT.search(text)
+        or _NAME_INSIDE.search(text)
+        or _NAMED_SUBJECT.match(text)
+        or lexicon.MONTH_NAMES.search(text)
+        or lexicon.WEEKDAYS.search(text)
+        or lexicon.RELATIONS.search(text)
+        or lexicon.CHANGE_WORDS.search(text)
+        or lexicon.SUBJECTLESS.match(text)
+        or (len(text.split()) >= 4 and _STATES.search(text))
+    )

@@ -1,0 +1,172 @@
+"""Extraction without a model: the user's salient statements, sentence by sentence, as they were said.
+
+A statement is never reworded. Two things may be put beside it so that it stands alone later: the meaning of a relative
+date, after it, and the question that it answers, before it. What the assistant said is never a fact, except a question
+about the user that the user barely confirms; that fact quotes the question and says so. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from memory.learn import labels, salience
+from memory.learn.dates import pinned
+from memory.learn.facts import Fact
+from memory.learn.lexicon import FIRST_PERSON, language_of
+from memory.learn.salience import Statement, Voice
+from memory.learn.sentences import Sentence, own_sentences
+from memory.model import Evidence, Message, Role, Turn
+
+QUESTION_CHARACTERS_MAX = 160  # a longer question of the assistant explains more than it asks
+CONFIDENCE_CONFIRMED = 0.75
+FACTS_OF_ONE_TURN_MAX = 40  # nobody tells more in one breath; the rest was pasted
+
+_YES = re.compile(
+    r"\s*(?:yes|yep|yeah|yup|correct|right|exactly|indeed|true|i do|i am|i did|that['’]s right|ja|genau|stimmt|sí|"
+    r"correcto|exacto|"
+    r"对的?|是的?|没错|嗯|正确|有|有的)(?:[\s,]+(?:i do|i am|i did|that['’]s (?:right|correct)|exactly|correct|"
+    r"indeed|对的?|是的?))?[\s.!。！]*$",
+    re.IGNORECASE,
+)
+_NO = re.compile(
+    r"\s*(?:no|nope|nah|not (?:really|any ?more|at all)|i don['’]t|never|nein|nicht|nunca|不是|没有|不|没|"
+    r"不会)[\s.!。！]*$",
+    re.IGNORECASE,
+)
+_ABOUT_THE_USER = re.compile(
+    r"\b(?:you|your|yours|du|dein\w*|dir|dich|sie|ihr\w*|ihnen|euch|euer|eure|tú|tu|tus|te|usted|su|tienes|eres|"
+    r"vives|haces)\b|[你您]|"
+    r"(?:right|correct)\?\s*$",
+    re.IGNORECASE,
+)
+_OFFER = re.compile(
+    r"\b(?:want|would you (?:like|prefer|mind)|shall|should (?:i|we)|need (?:me|help|any)|can i|could i|may i|"
+    r"interested in|like me to|care for|would it help|"
+    r"make sense|ready to|any (?:other|more)|anything else|does that|soll(?:en|te)? (?:ich|wir)|möchte\w*|willst|"
+    r"brauchst|"
+    r"quieres|quiere|gustaría|lo paso|necesitas)\b|需要|要不要|要我|想要|是否|可以吗|好吗|行吗|用不用",
+    re.IGNORECASE,
+)
+_HAS_DETAIL = re.compile(
+    r"\d|[一二三四五六七八九十两]|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|never|always|only|mostly|"
+    r"every)\b",
+    re.IGNORECASE,
+)
+_LAST_QUESTION = re.compile(r"[^.!?。！？\n]*[?？](?=[^?？]{0,4}$)")
+
+
+def extract(turns: Sequence[Turn], *, context: Sequence[Turn] = ()) -> list[Fact]:
+    """The facts of `turns`, in the order said. `context`: earlier turns of the same session, oldest first.
+
+    Context teaches nothing by itself; it tells what a bare "yes" answers and whether a part is being played.
+    """
+    facts: list[Fact] = []
+    is_playing = any(_opens_role_play(turn) for turn in context)
+    previous = context[-1] if context else None
+    for turn in turns:
+        is_playing = is_playing or _opens_role_play(turn)
+        if not is_playing:
+            facts.extend(_facts_of(turn, previous))
+        previous = turn
+    return facts
+
+
+def _opens_role_play(turn: Turn) -> bool:
+    return any(salience.opens_role_play(s) for m in _user_messages(turn) for s in own_sentences(m.content))
+
+
+def _user_messages(turn: Turn) -> list[Message]:
+    return [m for m in turn.messages if m.role == Role.USER and not m.is_tool_traffic]
+
+
+def _facts_of(turn: Turn, previous: Turn | None) -> list[Fact]:
+    facts: list[Fact] = []
+    question = _question_asked(previous)
+    for index, message in enumerate(_user_messages(turn)):
+        asked = question if index == 0 else ""
+        confirmed = _confirmation(message.content, asked, turn, previous)
+        if confirmed:
+            facts.append(confirmed)
+            continue
+        facts.extend(_told(message.content, asked, turn))
+    return facts[:FACTS_OF_ONE_TURN_MAX]
+
+
+def _question_asked(turn: Turn | None) -> str:
+    """The question about the user that the answer of `turn` ends with, or ""."""
+    match = _LAST_QUESTION.search(turn.answer.rstrip()[-2_000:]) if turn else None
+    question = match.group().strip() if match else ""
+    is_fit = 0 < len(question) <= QUESTION_CHARACTERS_MAX and not _OFFER.search(question)
+    is_about_user = _ABOUT_THE_USER.search(question) or question.endswith(("吗？", "吗?"))
+    return question if is_fit and is_about_user else ""
+
+
+def _confirmation(reply: str, question: str, turn: Turn, previous: Turn | None) -> Fact | None:
+    """A question of the assistant that the user's whole message confirms or denies."""
+    if not question or previous is None or not (_YES.match(reply) or _NO.match(reply)):
+        return None
+    if re.match(
+        r"\s*(?:how|what|why|where|when|which|who|怎么|什么|为什么|wie|was|qué|cómo)\b", question, re.IGNORECASE
+    ):
+        return None
+    statement = Statement(f"{question} {reply.strip()}", language_of(question), Voice.THIRD_PERSON)
+    category = labels.category_of(statement)
+    return Fact(
+        content=statement.text,
+        evidence=Evidence(question, previous.id, Role.ASSISTANT),
+        scope=turn.scope,
+        said_at=turn.at,
+        memory_type=labels.type_of(statement),
+        category=category,
+        confidence=CONFIDENCE_CONFIRMED,
+        importance=labels.importance_of(statement, category),
+    )
+
+
+def _told(message: str, question: str, turn: Turn) -> Iterator[Fact]:
+    sentences = own_sentences(message)
+    is_telling = _is_telling(message, sentences)
+    for index, sentence in enumerate(sentences):
+        found = salience.statements(sentence, is_telling=is_telling)
+        for statement in found:
+            yield _fact(statement, turn)
+        if not found and index == 0 and question and _answers(sentence):
+            answer = Statement(sentence.text, language_of(sentence.text), Voice.THIRD_PERSON)
+            yield _fact(answer, turn, question=question)
+
+
+def _is_telling(message: str, sentences: Sequence[Sentence]) -> bool:
+    """Whether others' names and numbers in the message are told on purpose: it says something in the first person, or
+    asks and wants nothing at all."""
+    if all(salience.is_own_matter(s) for s in sentences) and not any(s.precedes_foreign for s in sentences):
+        return True
+    return any(
+        FIRST_PERSON[language_of(s.text)].search(s.text) and salience.statements(s, is_telling=False) for s in sentences
+    )
+
+
+def _answers(sentence: Sentence) -> bool:
+    """Whether a sentence that is no statement by itself answers with something that is worth keeping."""
+    language = language_of(sentence.text)
+    if salience.is_courtesy(sentence.text) or salience.is_question(sentence.text, language):
+        return False
+    return bool(_HAS_DETAIL.search(sentence.text)) and not salience.is_request(sentence.text, language)
+
+
+def _fact(statement: Statement, turn: Turn, *, question: str = "") -> Fact:
+    category = labels.category_of(statement)
+    dates = "; ".join(f"{phrase}: {meaning}" for phrase, meaning in pinned(statement.text, turn.at))
+    content = f"{question} {statement.text}" if question else statement.text
+    return Fact(
+        content=f"{content} ({dates})" if dates else content,
+        evidence=Evidence(statement.text, turn.id, Role.USER),
+        scope=turn.scope,
+        said_at=turn.at,
+        memory_type=labels.type_of(statement),
+        category=category,
+        confidence=labels.confidence_of(statement),
+        importance=labels.importance_of(statement, category),
+        subject=labels.subject_of(statement),
+        is_explicit=statement.is_explicit,
+    )

@@ -1,0 +1,230 @@
+"""The worker: leases finished turns, has each window learnt, and decides what becomes of a window that failed.
+
+Slow and patient, beside the request path. A window that fails is tried again, later and later, and in the end becomes a
+dead letter with a reason. An outage of our own parts is nobody's fault: it is sat out. Never logs content.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+import structlog
+
+from memory.errors import Conflict, Unavailable
+from memory.learn.extraction import Learner
+from memory.learn.plan import UnreadablePlan
+from memory.learn.window import WindowLearning
+from memory.metrics import Metrics
+from memory.ports import Clock, Embedder, LearnDue, Lease, MemoryStore, TurnLog, UserLedger
+
+OWN_PARTS = frozenset({"milvus", "embedder", "turn_log"})
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """Times in seconds."""
+
+    due: LearnDue = field(default_factory=LearnDue)
+    windows_at_once: int = 4  # of different users; the embedder and the store serialise more anyway
+    lease_seconds: float = 30.0  # extended while working; after a crash nobody waits longer
+    poll_seconds: float = 0.05  # a closed turn has to be learnt within a second
+    recover_seconds: float = 0.5  # between two looks for turns that dead processes left open
+    measure_seconds: float = 5.0  # between two readings of the queue
+    attempts_max: int = 8  # then the window is a dead letter
+    retry_seconds: float = 1.0  # doubled at each attempt
+    retry_seconds_max: float = 300.0
+    outage_retry_seconds_max: float = 5.0  # memory comes back soon after the part that was down
+    outage_seconds_max: float = 86_400.0  # our own parts' outage buries no turn younger than this
+    drain_seconds: float = 10.0  # at the end, for windows under way; what is cut off is taken up again later
+
+
+class Worker:
+    """Learns until told to stop. Any number of workers may share one turn log."""
+
+    def __init__(
+        self,
+        *,
+        turn_log: TurnLog,
+        ledger: UserLedger,
+        store: MemoryStore,
+        embedder: Embedder,
+        learner: Learner,
+        clock: Clock,
+        jitter: Callable[[], float],
+        metrics: Metrics,
+        settings: WorkerSettings | None = None,
+    ) -> None:
+        """`jitter` draws a number in 0..1 that spreads retries."""
+        self._learning = WindowLearning(
+            turn_log=turn_log,
+            ledger=ledger,
+            store=store,
+            embedder=embedder,
+            learner=learner,
+            clock=clock,
+            metrics=metrics,
+        )
+        self._turn_log = turn_log
+        self._clock = clock
+        self._jitter = jitter
+        self._metrics = metrics
+        self._settings = settings or WorkerSettings()
+        self._is_log_down = False
+
+    async def run(self, until: asyncio.Event) -> None:
+        """Work until `until` is set, then finish what is under way, at most `drain_seconds`."""
+        async with asyncio.TaskGroup() as upkeep:
+            watches = (
+                upkeep.create_task(self._every(self._settings.recover_seconds, self._recover)),
+                upkeep.create_task(self._every(self._settings.measure_seconds, self._measure)),
+            )
+            try:
+                await self._serve(until)
+            finally:
+                for watch in watches:
+                    watch.cancel()
+
+    async def work_off(self) -> int:
+        """Handle what is due now, one window after the other; how many there were. Raises `Unavailable`."""
+        handled = 0
+        while lease := await self._lease():
+            await self._handle(lease)
+            handled += 1
+        return handled
+
+    async def _serve(self, until: asyncio.Event) -> None:
+        slots = asyncio.Semaphore(self._settings.windows_at_once)
+        under_way: set[asyncio.Task[None]] = set()
+
+        def release(task: asyncio.Task[None]) -> None:
+            under_way.discard(task)
+            slots.release()
+
+        async with asyncio.TaskGroup() as windows:
+            while not until.is_set():
+                await slots.acquire()
+                lease = await self._lease_or_none()
+                if lease is None:
+                    slots.release()
+                    await _wait(until, self._settings.poll_seconds)
+                else:
+                    task = windows.create_task(self._handle(lease))
+                    under_way.add(task)
+                    task.add_done_callback(release)
+            await self._drain(set(under_way))
+
+    async def _drain(self, under_way: set[asyncio.Task[None]]) -> None:
+        if under_way:
+            _, late = await asyncio.wait(under_way, timeout=self._settings.drain_seconds)
+            for task in late:
+                task.cancel()
+
+    async def _lease(self) -> Lease | None:
+        settings = self._settings
+        return await self._turn_log.lease(now=self._clock(), seconds=settings.lease_seconds, due=settings.due)
+
+    async def _lease_or_none(self) -> Lease | None:
+        """None also while the turn log is down, which is said once."""
+        try:
+            lease = await self._lease()
+        except Unavailable:
+            if not self._is_log_down:
+                log.warning("the turn log is unavailable: learning waits")
+            self._is_log_down = True
+            return None
+        self._is_log_down = False
+        return lease
+
+    async def _handle(self, lease: Lease) -> None:
+        """One job, and the boundary at which its errors end."""
+        outcome = "learnt"
+        with self._metrics.learn_seconds.time():
+            try:
+                async with self._kept(lease):
+                    await self._learning.learn(lease)
+                    await self._turn_log.acknowledge(lease)
+            except Conflict:
+                outcome = "lost"  # somebody else goes on with it
+            except Unavailable as error:
+                outcome = await self._put_off(lease, str(error), is_outage=error.part in OWN_PARTS)
+            except UnreadablePlan as error:
+                outcome = await self._bury(lease, str(error))
+            except Exception as error:  # noqa: BLE001 (one job: a fault in one window must not stop the others)
+                log.error("a window could not be learnt", error=type(error).__name__, attempt=lease.attempt)
+                outcome = await self._put_off(lease, f"unexpected {type(error).__name__}", is_outage=False)
+        self._metrics.windows.labels(outcome).inc()
+
+    @asynccontextmanager
+    async def _kept(self, lease: Lease) -> AsyncIterator[None]:
+        """Extends the lease while the body works; raises `Conflict` out of the body once the lease is lost."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                beat = group.create_task(self._extend(lease))
+                yield
+                beat.cancel()
+        except BaseExceptionGroup as group_of_one:  # the body's error, or the beat's: a group in form only
+            raise group_of_one.exceptions[0] from group_of_one
+
+    async def _extend(self, lease: Lease) -> None:
+        seconds = self._settings.lease_seconds
+        while True:
+            await asyncio.sleep(seconds / 3)
+            try:
+                await self._turn_log.extend(lease, until=self._clock() + seconds)
+            except Unavailable:
+                continue  # the next step of the job will tell whether the lease outlived it
+
+    async def _put_off(self, lease: Lease, reason: str, *, is_outage: bool) -> str:
+        """Back into the queue for later, or, at the end of our patience, to the dead letters."""
+        settings, now = self._settings, self._clock()
+        oldest = min(turn.answered_at or turn.at for turn in lease.turns)
+        is_sat_out = is_outage and now - oldest < settings.outage_seconds_max
+        if lease.attempt >= settings.attempts_max and not is_sat_out:
+            return await self._bury(lease, reason)
+        longest = settings.outage_retry_seconds_max if is_outage else settings.retry_seconds_max
+        doublings = min(lease.attempt - 1, 30)  # the exponent must not overflow after a long outage
+        delay = min(settings.retry_seconds * 2.0**doublings, longest) * (0.5 + self._jitter() / 2)
+        return await self._told(self._turn_log.retry_at(lease, due_at=now + delay, reason=reason), "retried")
+
+    async def _bury(self, lease: Lease, reason: str) -> str:
+        log.error("a window is given up", reason=reason, attempts=lease.attempt)
+        return await self._told(self._turn_log.bury(lease, now=self._clock(), reason=reason), "buried")
+
+    async def _told(self, telling: Awaitable[None], outcome: str) -> str:
+        """The outcome, or "lost" where the turn log cannot be told: then the lease runs out, and it is tried again."""
+        try:
+            await telling
+        except (Conflict, Unavailable):
+            return "lost"
+        return outcome
+
+    async def _every(self, seconds: float, watch: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            with suppress(Unavailable):  # said by `_lease_or_none`
+                await watch()
+            await asyncio.sleep(seconds)
+
+    async def _recover(self) -> None:
+        found = await self._turn_log.recover()
+        if found:
+            log.warning("turns left open by a dead process are learnt without their answers", turns=found)
+
+    async def _measure(self) -> None:
+        depth = await self._turn_log.depth(now=self._clock())
+        for state in ("opened", "due", "leased", "retrying", "dead"):
+            self._metrics.queue_turns.labels(state).set(getattr(depth, state))
+        self._metrics.queue_oldest_seconds.set(depth.oldest_seconds)
+
+
+async def _wait(until: asyncio.Event, seconds: float) -> None:
+    """Until the event is set, at most `seconds`."""
+    try:
+        async with asyncio.timeout(seconds):
+            await until.wait()
+    except TimeoutError:
+        return
