@@ -36,7 +36,7 @@ class WorkerSettings:
     recover_seconds: float = 0.5  # between two looks for turns that dead processes left open
     measure_seconds: float = 5.0  # between two readings of the queue
     attempts_max: int = 8  # then the window is a dead letter
-    retry_seconds: float = 1.0  # doubled at each attempt
+    retry_base_seconds: float = 1.0  # doubled at each attempt
     retry_seconds_max: float = 300.0
     outage_retry_seconds_max: float = 5.0  # memory comes back soon after the part that was down
     outage_seconds_max: float = 86_400.0  # our own parts' outage buries no turn younger than this
@@ -188,7 +188,7 @@ class Worker:
             return await self._bury(lease, reason)
         longest = settings.outage_retry_seconds_max if is_outage else settings.retry_seconds_max
         doublings = min(lease.attempt - 1, 30)  # the exponent must not overflow after a long outage
-        delay = min(settings.retry_seconds * 2.0**doublings, longest) * (0.5 + self._jitter() / 2)
+        delay = min(settings.retry_base_seconds * 2.0**doublings, longest) * (0.5 + self._jitter() / 2)
         return await self._told(self._turn_log.retry_at(lease, due_at=now + delay, reason=reason), "retried")
 
     async def _bury(self, lease: Lease, reason: str) -> str:

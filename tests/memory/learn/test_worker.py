@@ -151,7 +151,7 @@ async def test_a_lost_lease_stops_the_work_before_anything_is_stored(bench: Benc
 
 async def test_a_model_that_is_down_is_asked_later_and_later_and_then_the_window_is_buried(bench: Bench) -> None:
     learner = _Down(Unavailable("model", "no answer in 30 s"))
-    settings = WorkerSettings(attempts_max=4, retry_seconds=10.0, retry_seconds_max=25.0)
+    settings = WorkerSettings(attempts_max=4, retry_base_seconds=10.0, retry_seconds_max=25.0)
     clock = bench.deployment.clock
     waits: list[float] = []
     async with bench.deployment.start() as process:
@@ -193,7 +193,7 @@ async def test_an_outage_of_our_own_parts_is_sat_out(bench: Bench) -> None:
 
 
 async def test_a_fault_of_ours_is_counted_retried_and_buried_and_others_go_on(bench: Bench) -> None:
-    settings = WorkerSettings(attempts_max=2, retry_seconds=1.0)
+    settings = WorkerSettings(attempts_max=2, retry_base_seconds=1.0)
     async with bench.deployment.start() as process:
         await bench.tell(process, BUDGET, user="ann")
         await bench.tell(process, BUDGET, user="bob")
