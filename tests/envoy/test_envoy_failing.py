@@ -58,6 +58,15 @@ async def test_a_filter_that_hangs_costs_half_a_second_and_no_more(upstream: Rec
         assert await statuses(stack, 1) == ["used"]
 
 
+async def test_a_large_body_is_given_the_time_that_it_takes(upstream: RecordingUpstream) -> None:
+    async with running_stack(upstream.url) as stack:
+        stack.recall.seconds = 0.9  # stands for reading many MiB on a busy machine
+        large = BODY[:-1] + b', "padding": "' + b"x" * (2 << 20) + b'"}'
+        answer = await stack.chat(large)
+        assert answer.headers["x-memory-status"] == "used"
+        assert await statuses(stack, 1) == ["none"]
+
+
 async def test_an_error_of_ours_ends_one_stream_and_nothing_else(upstream: RecordingUpstream) -> None:
     async with running_stack(upstream.url) as stack:
         stack.recall.error = RuntimeError(f"a mistake of ours, with {SAID} in it")

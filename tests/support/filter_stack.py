@@ -151,6 +151,7 @@ async def running_stack(
     identity: IdentityMode = IdentityMode.DEVELOPMENT,
     trusted_peers: tuple[str, ...] = ("127.0.0.0/8",),
     api_port: int = 1,
+    root_certificates: Path | None = None,
     rewrite: tuple[bytes, bytes] = (b"", b""),
 ) -> AsyncIterator[FilterStack]:
     """Envoy, `filters` filters and a SQLite turn log. `rewrite` replaces a piece of Envoy's rendered configuration."""
@@ -167,6 +168,7 @@ async def running_stack(
             api_port=api_port,
             identity=identity,
             trusted_peers=trusted_peers,
+            root_certificates=root_certificates,
         )
         running = FilterStack(plan, ScriptedRecall(), process.log, Metrics(CollectorRegistry()), tasks)
         for path in plan.filter_sockets:
