@@ -1,4 +1,4 @@
-"""The tables of the turn log and of the user ledger: one database file, one version number.
+"""The tables of the turn log, the user ledger and the note book: one database file, one version number.
 
 This module only names tables and brings a file up to date; it never reads or writes a row of them.
 
@@ -119,6 +119,19 @@ _VERSION_1 = (
         PRIMARY KEY (user_id, memory_id)
     ) WITHOUT ROWID
     """,
+    # The note book: notes of earlier requests by conversation key, so that a prompt's prefix can stay as it was.
+    """
+    CREATE TABLE notes (
+        user_id TEXT NOT NULL,
+        key TEXT NOT NULL,
+        text TEXT NOT NULL,
+        memory_ids TEXT NOT NULL,
+        tokens INTEGER NOT NULL,
+        kept_at REAL NOT NULL,
+        PRIMARY KEY (user_id, key)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX notes_by_age ON notes (user_id, kept_at)",
 )
 
 MIGRATIONS = (_VERSION_1,)  # the n-th one leads from version n to n + 1; never change one that was released

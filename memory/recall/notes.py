@@ -1,9 +1,10 @@
 """Notes of earlier requests, put back where they stood, so that the prompt's prefix stays the same from turn to turn.
 
 A chat client resends its own messages and knows nothing of our notes. If a note stood before message 4 in one request
-and nowhere in the next, the model server would have to read everything after message 4 again: its prefix cache is worth
-more than most memories. So each note is kept under a key that only that very conversation, up to that very message, can
-have: the hash chain of the client's own messages within the user's scope. A regenerated or edited branch has other keys.
+and nowhere in the next, the model server would have to read everything after message 4 again: its prefix cache is
+worth more than most memories. So each note is kept under a key that only that very conversation, up to that very
+message, can have: the hash chain of the client's own messages within the user's scope. A regenerated or edited branch
+has other keys.
 
 Pure: keys in, notes out. Where notes are kept is the `NoteBook` port's business.
 """

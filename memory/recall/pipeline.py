@@ -44,8 +44,8 @@ class RecallSettings:
     """How recall behaves where a request does not say otherwise."""
 
     is_enabled: bool = True
-    deadline_seconds: float = 0.120  # inside Envoy's message_timeout of 0.5 s: a request that we hold back still gets stripped
-    in_flight_max: int = 16  # 16 embeddings of 5 ms are 80 ms on one core: what is further back would miss the deadline anyway
+    deadline_seconds: float = 0.120  # inside Envoy's message_timeout (0.5 s), so that a late request is still stripped
+    in_flight_max: int = 16  # 16 embeddings of 5 ms are 80 ms: what is further back would be late
     token_budget: int = 800
     retrieval_limit: int | None = None
     similarity_threshold: float | None = None
@@ -139,9 +139,7 @@ class Recall:
             return RecallOutcome(RecallStatus.EMPTY, "nothing_relevant", receipt_id=self._new_id())
         self._metrics.memories_injected.observe(len(memories))
         self._metrics.note_tokens.observe(selection.tokens)
-        return RecallOutcome(
-            RecallStatus.USED, "found", count=len(memories), receipt_id=self._new_id(), notes=(note,)
-        )
+        return RecallOutcome(RecallStatus.USED, "found", count=len(memories), receipt_id=self._new_id(), notes=(note,))
 
     async def search(
         self,
@@ -152,7 +150,7 @@ class Recall:
         options: RequestOptions,
         as_of: float | None = None,
     ) -> list[Candidate]:
-        """The ranking that a chat with this history would get. A named `token_budget` is filled. Raises `Unavailable`."""
+        """What a chat with this history would get; a named `token_budget` is filled. Raises `Unavailable`."""
         conversation = Conversation(messages=(*history, Message(role=Role.USER, content=query)))
         candidates = await self._candidates(scope, build_query(conversation), options)
         if as_of is not None:

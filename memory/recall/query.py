@@ -1,7 +1,7 @@
 """Stage 7: what to look for. Turns a conversation into one `Query`; calls nothing and nobody.
 
-A question that stands on its own is taken as it is. A vague one ("How much?", "And the other one?") borrows the words of
-the user's previous message, because that is where its subject is.
+A question that stands on its own is taken as it is. A vague one ("How much?", "And the other one?") borrows the words
+of the user's previous message, because that is where its subject is.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ VAGUE_WORDS_MAX = 3  # with fewer words of its own, a question leans on what was
 _WORDS = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
 _FUNCTION_WORDS = frozenset(
-    "a an and are as at be but by did do does for from had has have how i if in is it its me much many my of on one or other "
-    "s so that the them then there these they this those to was were what when where which who whom whose why will with "
-    "would you your can could should about again also just more please tell und der die das ist wie was wann wo wer mein "
-    "meine y el la los las es que como cuando donde quien mi mis de".split()
+    "a an and are as at be but by did do does for from had has have how i if in is it its me much many my of on "
+    "one or other s so that the them then there these they this those to was were what when where which who whom "
+    "whose why will with would you your can could should about again also just more please tell und der die das "
+    "ist wie was wann wo wer mein meine y el la los las es que como cuando donde quien mi mis de".split()
 )
 
 

@@ -1,6 +1,6 @@
-"""Stage 8: the memories that may bear on a query, out of the user's scope, best first. Knows the store only as a port.
+"""Stage 8: the memories that may bear on a query, out of the user's scope, best first. Knows the store as a port.
 
-Whatever a store returned, nothing of another user or another project leaves this stage: the scope is checked again here.
+Whatever a store returned, nothing of another user or project leaves this stage: the scope is checked here once more.
 """
 
 from __future__ import annotations
