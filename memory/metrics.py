@@ -19,7 +19,11 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
-        # In the request
+        self._in_the_request(registry)
+        self._after_the_reply(registry)
+        self._of_the_parts(registry)
+
+    def _in_the_request(self, registry: CollectorRegistry) -> None:
         self.requests = Counter(
             "memproxy_requests", "Chat requests by what memory did for them.", ["status", "reason"], registry=registry
         )
@@ -45,7 +49,8 @@ class Metrics:
             "memproxy_memories_injected", "Memories in a note.", registry=registry, buckets=COUNTS
         )
         self.note_tokens = Histogram("memproxy_note_tokens", "Tokens of a note.", registry=registry, buckets=TOKENS)
-        # After the reply
+
+    def _after_the_reply(self, registry: CollectorRegistry) -> None:
         self.turns = Counter("memproxy_turns", "Turns observed, by how the reply ended.", ["status"], registry=registry)
         self.turns_lost = Counter(
             "memproxy_turns_lost", "Turns that could not be written to the turn log.", ["reason"], registry=registry
@@ -76,7 +81,8 @@ class Metrics:
         self.facts_dropped = Counter(
             "memproxy_facts_dropped", "Facts that the gate refused, by reason.", ["reason"], registry=registry
         )
-        # The parts
+
+    def _of_the_parts(self, registry: CollectorRegistry) -> None:
         self.embed_seconds = Histogram(
             "memproxy_embed_seconds", "One batch through the model.", ["lane"], registry=registry, buckets=FAST_SECONDS
         )
@@ -92,7 +98,6 @@ class Metrics:
             "memproxy_part_up", "1 while a part works.", ["part"], registry=registry, multiprocess_mode="livemin"
         )
         self.part_restarts = Counter("memproxy_part_restarts", "Restarts.", ["part"], registry=registry)
-        # REST
         self.api_seconds = Histogram(
             "memproxy_api_seconds", "REST calls.", ["route", "code"], registry=registry, buckets=SLOW_SECONDS
         )
