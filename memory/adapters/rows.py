@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from memory.adapters.well_formed import well_formed
 from memory.errors import BadInput
 from memory.model import (
     CONTENT_CHARACTERS_MAX,
@@ -90,7 +91,7 @@ def row_of(record: Record) -> Row:
             raise BadInput(f"{name} must be a finite number")
     for name in TEXT_BYTES_MAX:
         if name not in ("statement_key", "evidence", "metadata"):
-            row[name] = _storable(str(getattr(memory, name)))
+            row[name] = well_formed(str(getattr(memory, name)))
     row["statement_key"] = statement_key(memory.content)
     row["evidence"] = _json("evidence", [[e.quote, e.turn_id, e.role] for e in memory.evidence])
     row["metadata"] = _json("metadata", dict(memory.metadata))
@@ -126,13 +127,6 @@ def _json(name: str, value: object) -> str:
     """As text; lone surrogates stay what they are, as escapes."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        return text if text == _storable(text) else json.dumps(value, allow_nan=False)
+        return text if text == well_formed(text) else json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         raise BadInput(f"{name} must be JSON: objects, lists, text, finite numbers, true, false and null") from None
-
-
-def _storable(text: str) -> str:
-    """Text that UTF-8 can hold: a lone surrogate, which some clients send, becomes one replacement character."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,97 @@
+"""What every embedder promises, on every adapter: our own process with the real model, and another server over TCP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import numpy as np
+import pytest
+from embedder_process import EmbedderProcess
+from foreign_embeddings import DIMENSION, running_foreign_embeddings
+from prometheus_client import CollectorRegistry
+
+from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
+from memory.metrics import Metrics
+from memory.ports import Embedder
+
+PATIENT_SECONDS = 20.0  # what is measured here is not speed
+
+
+@pytest.fixture(scope="session")
+def embedder_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbedderProcess]:
+    process = EmbedderProcess(tmp_path_factory.mktemp("e"))
+    process.start()
+    yield process
+    process.kill()
+
+
+@pytest.fixture(params=["our process", "another server"])
+async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
+    if request.param == "our process":
+        process: EmbedderProcess = request.getfixturevalue("embedder_process")
+        async with opened(process.endpoint) as ours:
+            yield ours
+        return
+    async with running_foreign_embeddings() as server, opened(server.url) as other:
+        yield other
+
+
+def opened(endpoint: str) -> OpenAiEmbedder:
+    server = EmbeddingServer(endpoint, "all-MiniLM-L6-v2", DIMENSION, urgent_seconds=PATIENT_SECONDS, cache_texts=4)
+    return OpenAiEmbedder(server, metrics=Metrics(CollectorRegistry()))
+
+
+@pytest.mark.parametrize("is_urgent", [True, False])
+async def test_vectors_are_of_unit_length_single_precision_and_one_for_each_text(
+    embedder: Embedder, *, is_urgent: bool
+) -> None:
+    vectors = await embedder.embed(["I have a cat", "My sister lives in Oslo", "猫"], is_urgent=is_urgent)
+    assert vectors.shape == (3, embedder.dimension)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+
+
+async def test_each_text_gets_its_own_vector_wherever_it_stands(embedder: Embedder) -> None:
+    texts = ["I have a cat", "My sister lives in Oslo", "I have a cat", "The meeting is at ten"]
+    together = await embedder.embed(texts, is_urgent=False)
+    backwards = await embedder.embed(texts[::-1], is_urgent=True)
+    np.testing.assert_allclose(together, backwards[::-1], atol=1e-4)
+    np.testing.assert_array_equal(together[0], together[2])
+    assert float(together[0] @ together[1]) < 0.9
+
+
+async def test_more_texts_than_fit_into_one_call_are_all_embedded_in_their_order(embedder: Embedder) -> None:
+    texts = [f"note {i}" for i in range(600)]
+    vectors = await embedder.embed(texts, is_urgent=False)
+    some = [0, 255, 256, 511, 512, 599]
+    again = await embedder.embed([texts[i] for i in some], is_urgent=False)
+    np.testing.assert_allclose(vectors[some], again, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "\x00", "half \ud83d of a cat", "🐈" * 3_000, "word " * 20_000, '"}\n{"input'],
+    ids=["empty", "blank", "NUL", "lone surrogate", "cats", "long", "JSON"],
+)
+async def test_any_text_that_a_client_may_send_has_a_vector(embedder: Embedder, text: str) -> None:
+    vectors = await embedder.embed([text], is_urgent=False)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+
+
+async def test_no_text_gives_no_vector_of_the_right_length(embedder: Embedder) -> None:
+    assert (await embedder.embed([], is_urgent=True)).shape == (0, embedder.dimension)
+
+
+async def test_the_caller_may_change_what_he_got_without_harm_to_others(embedder: Embedder) -> None:
+    first = await embedder.embed(["I have a cat"], is_urgent=True)
+    kept = first.copy()
+    first[:] = 0.0
+    np.testing.assert_array_equal(await embedder.embed(["I have a cat"], is_urgent=True), kept)
+
+
+async def test_our_process_knows_what_belongs_together(embedder_process: EmbedderProcess) -> None:
+    async with opened(embedder_process.endpoint) as embedder:
+        question, answer, other = await embedder.embed(
+            ["What is my cat called?", "My cat is called Miso", "The invoice is due on Friday"], is_urgent=True
+        )
+    assert float(question @ answer) > 0.6 > 0.3 > float(question @ other)

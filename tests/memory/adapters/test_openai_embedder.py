@@ -1,0 +1,172 @@
+"""The embedder's adapter against a server that is slow, wrong, full, away, or back again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import numpy as np
+import pytest
+from foreign_embeddings import DIMENSION, ForeignEmbeddings, Mood, running_foreign_embeddings, vector_of
+from prometheus_client import CollectorRegistry
+
+from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
+from memory.errors import Unavailable
+from memory.metrics import Metrics
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ForeignEmbeddings]:
+    async with running_foreign_embeddings() as running:
+        yield running
+
+
+def embedder_of(url: str, *, metrics: Metrics | None = None, **rest: float) -> OpenAiEmbedder:
+    server = EmbeddingServer(url, "some-model", DIMENSION, **({"urgent_seconds": 0.1} | rest))  # type: ignore[arg-type]
+    return OpenAiEmbedder(server, metrics=metrics or Metrics(CollectorRegistry()))
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "url"),
+    [
+        ("http://h:8000", "http://h:8000/v1/embeddings"),
+        ("http://h:8000/", "http://h:8000/v1/embeddings"),
+        ("http://h:8000/v1", "http://h:8000/v1/embeddings"),
+        ("https://h/v1/embeddings", "https://h/v1/embeddings"),
+        ("unix:/run/e.sock", "http://embedder/v1/embeddings"),
+    ],
+)
+def test_a_base_url_may_be_given_in_any_of_its_usual_forms(endpoint: str, url: str) -> None:
+    assert EmbeddingServer(endpoint, "m", 3).url == url
+
+
+async def test_a_server_that_hangs_costs_a_chat_no_more_than_its_limit_and_then_nothing(
+    server: ForeignEmbeddings,
+) -> None:
+    server.may_answer.clear()
+    async with embedder_of(server.url) as embedder:
+        for attempt in range(6):
+            began = time.monotonic()
+            with pytest.raises(Unavailable, match="embedder"):
+                await embedder.embed([f"text {attempt}"], is_urgent=True)
+            took = time.monotonic() - began
+            assert took < 0.4
+        assert took < 0.02
+        assert len(server.texts) == 3
+        server.may_answer.set()
+        await asyncio.sleep(0.6)
+        assert (await embedder.embed(["again"], is_urgent=True)).shape == (1, DIMENSION)
+
+
+async def test_a_server_that_is_away_is_reported_at_once_and_found_when_it_is_back() -> None:
+    async with running_foreign_embeddings() as first:
+        url = first.url
+    async with embedder_of(url) as embedder:
+        with pytest.raises(Unavailable):
+            await embedder.embed(["a"], is_urgent=True)
+        async with running_foreign_embeddings(port=int(url.rsplit(":", 1)[1])):
+            await asyncio.sleep(0.6)
+            assert (await embedder.embed(["a"], is_urgent=True)).shape == (1, DIMENSION)
+
+
+async def test_a_restart_between_two_calls_goes_unnoticed() -> None:
+    async with running_foreign_embeddings() as first:
+        url = first.url
+        embedder = embedder_of(url)
+        await embedder.__aenter__()
+        await embedder.embed(["a"], is_urgent=True)
+    async with running_foreign_embeddings(port=int(url.rsplit(":", 1)[1])):
+        assert (await embedder.embed(["b"], is_urgent=True)).shape == (1, DIMENSION)
+        await embedder.__aexit__(None, None, None)
+
+
+WRONG: dict[str, Mood] = {
+    "another length": lambda a: a | {"data": [{"index": 0, "embedding": [1.0, 2.0]}]},
+    "too few": lambda a: a | {"data": a["data"][1:]},
+    "twice the same": lambda a: a | {"data": [a["data"][0], a["data"][0]]},
+    "another index": lambda a: a | {"data": [item | {"index": item["index"] + 5} for item in a["data"]]},
+    "no direction": lambda a: a | {"data": [item | {"embedding": [0.0] * DIMENSION} for item in a["data"]]},
+    "not base64": lambda a: a | {"data": [item | {"embedding": "%%%%"} for item in a["data"]]},
+    "half a number": lambda a: a | {"data": [item | {"embedding": "AAAA"} for item in a["data"]]},
+    "no data": lambda a: {"error": "odd"},
+    "text for numbers": lambda a: a | {"data": [item | {"embedding": ["x"]} for item in a["data"]]},
+}
+
+
+@pytest.mark.parametrize("mood", WRONG.values(), ids=WRONG.keys())
+async def test_an_answer_that_is_not_what_was_asked_for_is_never_used(server: ForeignEmbeddings, mood: Mood) -> None:
+    server.mood = mood
+    async with embedder_of(server.url) as embedder:
+        with pytest.raises(Unavailable):
+            await embedder.embed(["a", "b"], is_urgent=False)
+        server.mood = lambda answer: answer
+        expected = vector_of("a") / np.linalg.norm(vector_of("a"))
+        np.testing.assert_allclose((await embedder.embed(["a"], is_urgent=False))[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 503])
+async def test_an_error_of_the_server_is_the_embedder_being_unavailable(server: ForeignEmbeddings, status: int) -> None:
+    server.status = status
+    async with embedder_of(server.url) as embedder:
+        with pytest.raises(Unavailable, match=str(status)):
+            await embedder.embed(["a"], is_urgent=False)
+
+
+async def test_the_wrong_dimension_is_named_so_that_the_setting_can_be_mended(server: ForeignEmbeddings) -> None:
+    other = EmbeddingServer(server.url, "some-model", 768)
+    async with OpenAiEmbedder(other, metrics=Metrics(CollectorRegistry())) as embedder:
+        with pytest.raises(Unavailable, match=r"384 .*768"):
+            await embedder.embed(["a"], is_urgent=False)
+
+
+async def test_past_the_bound_a_question_is_turned_away_at_once_and_counted(server: ForeignEmbeddings) -> None:
+    metrics = Metrics(CollectorRegistry())
+    server.may_answer.clear()
+    async with (
+        embedder_of(server.url, metrics=metrics, urgent_seconds=5.0, urgent_in_flight_max=2) as embedder,
+        asyncio.TaskGroup() as group,
+    ):
+        waiting = [group.create_task(embedder.embed([f"t{i}"], is_urgent=True)) for i in range(2)]
+        await asyncio.sleep(0.05)
+        began = time.monotonic()
+        with pytest.raises(Unavailable, match="under way"):
+            await embedder.embed(["one too many"], is_urgent=True)
+        assert time.monotonic() - began < 0.05
+        server.may_answer.set()
+        await asyncio.gather(*waiting)
+        await embedder.embed(["now there is room"], is_urgent=True)
+    assert metrics.registry.get_sample_value("memproxy_embed_shed_total") == 1
+
+
+async def test_a_cancelled_call_frees_its_place(server: ForeignEmbeddings) -> None:
+    server.may_answer.clear()
+    async with embedder_of(server.url, urgent_seconds=5.0, urgent_in_flight_max=1) as embedder:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await embedder.embed(["a"], is_urgent=True)
+        server.may_answer.set()
+        await embedder.embed(["b"], is_urgent=True)
+
+
+async def test_recent_texts_are_not_asked_for_again_and_old_ones_make_room(server: ForeignEmbeddings) -> None:
+    async with embedder_of(server.url, cache_texts=2) as embedder:
+        for text in ("a", "b", "a", "c", "a", "b"):
+            await embedder.embed([text], is_urgent=False)
+    assert server.texts == ["a", "b", "c", "b"]
+
+
+async def test_of_a_list_only_what_is_new_is_asked_for_and_each_once(server: ForeignEmbeddings) -> None:
+    async with embedder_of(server.url) as embedder:
+        await embedder.embed(["a"], is_urgent=False)
+        vectors = await embedder.embed(["b", "a", "b", "c"], is_urgent=False)
+    assert server.texts == ["a", "b", "c"]
+    np.testing.assert_allclose(vectors[1], vector_of("a") / np.linalg.norm(vector_of("a")), atol=1e-6)
+    np.testing.assert_array_equal(vectors[0], vectors[2])
+
+
+async def test_questions_and_learning_say_which_they_are(server: ForeignEmbeddings) -> None:
+    async with embedder_of(server.url) as embedder:
+        await embedder.embed(["a"], is_urgent=True)
+        await embedder.embed(["b"], is_urgent=False)
+    assert server.lanes == ["request", "learn"]

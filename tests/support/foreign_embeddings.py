@@ -1,0 +1,63 @@
+"""A small server of `/v1/embeddings` that is not ours: floats only, of any length, in any order, and at times at odds.
+
+Its vectors follow from the text alone, so two calls agree; tests set `mood` to make it misbehave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import numpy as np
+from aiohttp import web
+
+DIMENSION = 384
+
+Answer = dict[str, Any]
+Mood = Callable[[Answer], Answer]
+
+
+class ForeignEmbeddings:
+    """`texts` holds what was asked for; `status` and `mood` change the answer; clear `may_answer` to let it hang."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.lanes: list[str] = []
+        self.status = 200
+        self.mood: Mood = lambda answer: answer
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self.url = ""
+
+    async def answer(self, request: web.Request) -> web.Response:
+        asked = await request.json()
+        self.texts += asked["input"]
+        self.lanes.append(request.headers.get("x-memproxy-lane", ""))
+        await self.may_answer.wait()
+        data = [{"index": i, "embedding": vector_of(text).tolist()} for i, text in enumerate(asked["input"])]
+        return web.json_response(self.mood({"object": "list", "data": data[::-1]}), status=self.status)
+
+
+def vector_of(text: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+    return np.random.default_rng(seed).standard_normal(DIMENSION) * 7.0
+
+
+@asynccontextmanager
+async def running_foreign_embeddings(port: int = 0) -> AsyncIterator[ForeignEmbeddings]:
+    server = ForeignEmbeddings()
+    app = web.Application()
+    app.router.add_post("/v1/embeddings", server.answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", port, reuse_address=True)
+    await site.start()
+    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield server
+    finally:
+        server.may_answer.set()
+        await runner.cleanup()
