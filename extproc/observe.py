@@ -65,7 +65,7 @@ class _Phase(Enum):
 class Observation:
     """One exchange. Tell it what comes, in order, then `on_end`, whatever happened.
 
-    A call that ends a body reads all of it: run that call in a thread where `is_heavy` says so just before. Each turn is
+    A call that ends a body reads all of it: run that call in a thread where `is_heavy` says so just before. A turn is
     opened once and closed once, so such a call must be waited for even when the stream is cancelled meanwhile.
     """
 

@@ -1,0 +1,340 @@
+"""Transcripts of exchanges, and the turns that come of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extproc.identity import Headers, IdentityMode, Metadata
+from extproc.observe import REQUEST_BYTES_MAX, CloseTurn, Observation, OpenTurn
+from extproc.reply import REPLY_BYTES_MAX
+from memory.chat.completions import read
+from memory.model import Message, Scope, Turn, TurnStatus, derived_session_id
+
+POST: Headers = [(":method", b"POST"), (":path", b"/v1/chat/completions"), ("x-authz-user-id", b"ann")]
+OK: Headers = [(":status", b"200"), ("content-type", b"text/event-stream")]
+RECEIPT: Metadata = {"memory": {"receipt": "r1", "status": "used"}, "other": {"receipt": "no"}}
+
+ANSWER = "Dein Budget beträgt 10.000 € 🏝"
+STREAM = (
+    "".join(
+        f"data: {json.dumps({'choices': [{'index': 0, 'delta': {'content': piece}}]}, ensure_ascii=False)}\r\n\r\n"
+        for piece in (ANSWER[:9], ANSWER[9:], "")
+    )
+    + "data: [DONE]\n\n"
+).encode()
+
+
+def body(*messages: dict[str, Any], **fields: Any) -> bytes:
+    listed = messages or ({"role": "user", "content": "My budget is 10.000 €."},)
+    return json.dumps({"model": "m", "messages": listed, **fields}, ensure_ascii=False).encode()
+
+
+def observation(mode: IdentityMode = IdentityMode.DEVELOPMENT) -> Observation:
+    return Observation(turn_id="t1", mode=mode)
+
+
+def opened(request: bytes, headers: Headers = POST, mode: IdentityMode = IdentityMode.DEVELOPMENT) -> Turn | None:
+    watch = observation(mode)
+    watch.on_request_headers(headers)
+    event = watch.on_request_body(request, is_end=True, at=5.0)
+    if event is None:
+        assert watch.is_idle
+        assert watch.on_end(at=9.0) is None
+        return None
+    assert not watch.is_idle
+    return event.turn
+
+
+def replied(pieces: Sequence[bytes], *, headers: Headers = OK, is_whole: bool = True) -> CloseTurn | None:
+    """How a turn ends when the reply comes in these pieces, and then ends, or breaks off."""
+    watch = observation()
+    watch.on_request_headers(POST)
+    assert watch.on_request_body(body(), is_end=True, at=1.0)
+    assert watch.on_response_headers(headers, RECEIPT, at=2.0) is None
+    closed = None
+    for piece in pieces:
+        assert closed is None
+        closed = watch.on_response_body(piece, is_end=False, at=2.0)
+    if is_whole:
+        closed = watch.on_response_body(b"", is_end=True, at=3.0)
+        assert watch.on_end(at=9.0) is None
+        return closed
+    closed = watch.on_end(at=3.0)
+    assert watch.on_end(at=9.0) is None
+    return closed
+
+
+# What is recorded of a request
+
+
+def test_a_turn_is_what_the_user_says_for_the_first_time() -> None:
+    request = body(
+        {"role": "system", "content": "S"},
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Hello"},
+        {"role": "user", "content": "I have a cat."},
+        {"role": "user", "content": "Her name is Mochi."},
+        memory_context={"user_id": "ann", "project_id": "p", "session_id": "s", "agent_id": "a"},
+    )
+    headers = [*POST, ("traceparent", b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")]
+    assert opened(request, headers) == Turn(
+        id="t1",
+        scope=Scope("ann", "p", "s", "a"),
+        at=5.0,
+        messages=(Message("user", "I have a cat."), Message("user", "Her name is Mochi.")),
+        model="m",
+        trace_id="0af7651916cd43dd8448eb211c80319c",
+    )
+
+
+def test_without_a_session_id_every_request_of_a_conversation_has_the_same() -> None:
+    first = opened(body({"role": "user", "content": "Hi"}))
+    talk = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Hello"},
+        {"role": "user", "content": "So"},
+    ]
+    later = opened(body(*talk))
+    assert first is not None
+    assert later is not None
+    assert first.scope.session_id == later.scope.session_id != ""
+    other = opened(body(*talk), [*POST[:2], ("x-authz-user-id", b"bob")])
+    assert other is not None
+    assert other.scope.session_id != first.scope.session_id
+
+
+def test_the_session_id_is_the_derived_one() -> None:
+    conversation = read(body()).conversation
+    turn = opened(body())
+    assert conversation is not None
+    assert turn is not None
+    assert turn.scope.session_id == derived_session_id(Scope("ann"), conversation)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}],
+        [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "tool_calls": [{}]},
+            {"role": "tool", "content": "x"},
+        ],
+        [{"role": "system", "content": "Hi"}],
+        [{"role": "user", "content": " \n"}],
+        [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}],
+    ],
+)
+def test_a_request_in_which_the_user_says_nothing_new_is_no_turn(messages: list[dict[str, Any]]) -> None:
+    assert opened(body(*messages)) is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"memory_config": {"auto_store": False}},
+        {"memory_config": {"enabled": False}},
+        {"memory_config": {"auto_store": "no"}},
+        {"memory_config": 5},
+        {"memory_context": "ann"},
+        {"memory_context": {"user_id": "bob"}},
+        {"memory_context": {"project_id": "p\u200b"}},
+        {"memory_context": {"session_id": "\ud800"}},
+    ],
+)
+def test_who_forbids_it_or_contradicts_himself_is_not_recorded(fields: dict[str, Any]) -> None:
+    request = json.dumps({"messages": [{"role": "user", "content": "I have a cat."}], **fields}).encode()
+    assert opened(request) is None
+
+
+def test_who_only_forbids_recall_by_placement_is_still_recorded() -> None:
+    assert opened(body(memory_config={"placement": "off"})) is not None
+
+
+def test_nobody_is_not_recorded() -> None:
+    assert opened(body(), POST[:2]) is None
+
+
+def test_the_body_names_a_user_in_development_only() -> None:
+    request = body(memory_context={"user_id": "bob"})
+    turn = opened(request, POST[:2])
+    assert turn is not None
+    assert turn.scope.user_id == "bob"
+    assert opened(request, POST[:2], IdentityMode.HEADER) is None
+
+
+@pytest.mark.parametrize("request_body", [b"", b"hello", b"[]", b"{}", b'{"messages":5}', gzip.compress(body())])
+def test_what_is_no_chat_is_not_recorded(request_body: bytes) -> None:
+    assert opened(request_body) is None
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [(":method", b"GET"), *POST[1:]],
+        [POST[0], (":path", b"/v1/responses"), POST[2]],
+        [POST[0], (":path", b"/v1/chat/completions/x"), POST[2]],
+        [*POST, ("content-encoding", b"gzip")],
+        [],
+    ],
+)
+def test_another_kind_of_request_is_not_recorded(headers: Headers) -> None:
+    assert opened(body(), headers) is None
+
+
+def test_a_query_string_changes_nothing() -> None:
+    assert opened(body(), [POST[0], (":path", b"/v1/chat/completions?api-version=1"), POST[2]]) is not None
+
+
+def test_a_request_without_a_body_is_not_recorded() -> None:
+    watch = observation()
+    watch.on_request_headers(POST, is_end=True)
+    assert watch.is_idle
+    assert watch.on_request_body(body(), is_end=True, at=1.0) is None
+
+
+def test_a_request_past_the_bound_is_not_kept() -> None:
+    watch = observation()
+    watch.on_request_headers(POST)
+    half = b" " * (REQUEST_BYTES_MAX // 2)
+    assert watch.on_request_body(half, is_end=False, at=1.0) is None
+    assert watch.on_request_body(half, is_end=False, at=1.0) is None
+    assert not watch.is_idle
+    assert watch.is_heavy
+    assert watch.on_request_body(body(), is_end=True, at=1.0) is None
+    assert watch.is_idle
+    assert not watch.is_heavy
+
+
+# How it ends
+
+
+def test_a_whole_reply_closes_the_turn() -> None:
+    assert replied([STREAM]) == CloseTurn("t1", TurnStatus.CLOSED, ANSWER, 3.0, "r1")
+
+
+def test_a_reply_that_breaks_off_aborts_the_turn() -> None:
+    assert replied([STREAM[:100]], is_whole=False) == CloseTurn("t1", TurnStatus.ABORTED, "", 3.0, "r1")
+    whole = json.dumps({"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]}).encode()
+    assert replied([whole], is_whole=False) == CloseTurn("t1", TurnStatus.ABORTED, "", 3.0, "r1")
+
+
+def test_a_client_that_hangs_up_after_done_has_its_whole_answer() -> None:
+    assert replied([STREAM], is_whole=False) == CloseTurn("t1", TurnStatus.CLOSED, ANSWER, 3.0, "r1")
+
+
+def test_a_stream_that_ends_before_its_end_aborts_the_turn() -> None:
+    assert replied([STREAM[:100]]) == CloseTurn("t1", TurnStatus.ABORTED, "", 3.0, "r1")
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+@pytest.mark.parametrize("status", [b"400", b"503", b"", b"2 0"])
+def test_an_error_of_the_upstream_fails_the_turn(status: bytes, *, is_whole: bool) -> None:
+    closed = replied([STREAM], headers=[(":status", status), *OK[1:]], is_whole=is_whole)
+    assert closed == CloseTurn("t1", TurnStatus.FAILED, "", 3.0, "r1")
+
+
+def test_a_reply_without_a_body_closes_at_its_headers() -> None:
+    watch = observation()
+    watch.on_request_headers(POST)
+    watch.on_request_body(body(), is_end=True, at=1.0)
+    closed = watch.on_response_headers([(":status", b"503")], {}, at=2.0, is_end=True)
+    assert closed == CloseTurn("t1", TurnStatus.FAILED, "", 2.0)
+    assert watch.on_end(at=9.0) is None
+
+
+def test_no_reply_at_all_aborts_the_turn() -> None:
+    watch = observation()
+    watch.on_request_headers(POST)
+    watch.on_request_body(body(), is_end=True, at=1.0)
+    assert watch.on_end(at=2.0) == CloseTurn("t1", TurnStatus.ABORTED, "", 2.0)
+    assert watch.on_end(at=3.0) is None
+
+
+def test_a_request_that_breaks_off_is_no_turn() -> None:
+    watch = observation()
+    watch.on_request_headers(POST)
+    assert watch.on_request_body(body()[:-1], is_end=False, at=1.0) is None
+    assert watch.on_end(at=2.0) is None
+    assert watch.on_request_body(b"}", is_end=True, at=3.0) is None
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_reply_past_the_bound_is_not_kept_but_its_turn_ends(*, is_whole: bool) -> None:
+    pieces = [STREAM[:50]] + [b"x" * (1 << 16)] * (REPLY_BYTES_MAX >> 16) + [STREAM]
+    status = TurnStatus.CLOSED if is_whole else TurnStatus.ABORTED
+    assert replied(pieces, is_whole=is_whole) == CloseTurn("t1", status, "", 3.0, "r1", is_over_cap=True)
+
+
+def test_envoy_s_own_answer_is_nobody_s_turn() -> None:
+    watch = observation()
+    assert watch.on_response_headers([(":status", b"413")], {}, at=1.0) is None
+    assert watch.is_idle
+    assert watch.on_response_body(b"too large", is_end=True, at=1.0) is None
+    assert watch.on_end(at=2.0) is None
+
+
+def test_an_answer_before_the_end_of_the_request_is_nobody_s_turn() -> None:
+    watch = observation()
+    watch.on_request_headers(POST)
+    watch.on_request_body(b"{", is_end=False, at=1.0)
+    assert watch.on_response_headers([(":status", b"400")], {}, at=1.0) is None
+    assert watch.is_idle
+    assert watch.on_request_body(body(), is_end=True, at=1.0) is None
+    assert watch.on_end(at=2.0) is None
+
+
+@pytest.mark.parametrize("metadata", [{}, {"memory": {}}, {"memory": {"receipt": 5}}, {"other": {"receipt": "r"}}])
+def test_a_turn_without_a_receipt_has_none(metadata: Metadata) -> None:
+    watch = observation()
+    watch.on_request_headers(POST)
+    watch.on_request_body(body(), is_end=True, at=1.0)
+    watch.on_response_headers(OK, metadata, at=2.0)
+    assert watch.on_response_body(STREAM, is_end=True, at=3.0) == CloseTurn("t1", TurnStatus.CLOSED, ANSWER, 3.0, "")
+
+
+# However it is cut
+
+
+def _cut(whole: bytes, places: Sequence[int]) -> list[bytes]:
+    ends = [0, *sorted(place % (len(whole) + 1) for place in places), len(whole)]
+    return [whole[start:end] for start, end in pairwise(ends)]
+
+
+cuts = st.lists(st.integers(0, 10_000), max_size=20)
+
+
+@given(request_cuts=cuts, reply_cuts=cuts, is_end_apart=st.booleans(), is_packed=st.booleans())
+def test_it_does_not_matter_where_bodies_are_cut(
+    *, request_cuts: list[int], reply_cuts: list[int], is_end_apart: bool, is_packed: bool
+) -> None:
+    packed = gzip.compress(STREAM) if is_packed else STREAM
+    headers = [*OK, ("content-encoding", b"gzip")] if is_packed else OK
+    watch = observation()
+    watch.on_request_headers(POST)
+    outcome: list[OpenTurn | CloseTurn | None] = []
+    pieces = _cut(body(), request_cuts) + [b""] * is_end_apart
+    for index, piece in enumerate(pieces):
+        outcome.append(watch.on_request_body(piece, is_end=index == len(pieces) - 1, at=1.0))
+    watch.on_response_headers(headers, {}, at=2.0)
+    pieces = _cut(packed, reply_cuts) + [b""] * is_end_apart
+    for index, piece in enumerate(pieces):
+        outcome.append(watch.on_response_body(piece, is_end=index == len(pieces) - 1, at=3.0))
+    opening, closing = (event for event in outcome if event is not None)
+    assert isinstance(opening, OpenTurn)
+    assert opening.turn.messages == (Message("user", "My budget is 10.000 €."),)
+    assert closing == CloseTurn("t1", TurnStatus.CLOSED, ANSWER, 3.0)
+
+
+def test_every_single_cut_of_a_stream_gives_the_same_answer() -> None:
+    whole = replied([STREAM])
+    for place in range(len(STREAM)):
+        assert replied([STREAM[:place], STREAM[place:]]) == whole

@@ -1,0 +1,218 @@
+"""What a reply says, in all the shapes that servers give it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extproc.identity import Headers
+from extproc.reply import INFLATED_BYTES_MAX, REPLY_BYTES_MAX, Reply, ReplyBuffer, read_reply, without_reasoning
+from memory.model import TurnStatus
+
+JSON: Headers = [("content-type", b"application/json")]
+STREAM: Headers = [("content-type", b"text/event-stream; charset=utf-8")]
+
+
+def whole(*messages: dict[str, Any], **fields: Any) -> bytes:
+    choices = [{"index": i, "message": message, "finish_reason": "stop"} for i, message in enumerate(messages)]
+    return json.dumps({"object": "chat.completion", "model": "m", "choices": choices, **fields}).encode()
+
+
+def chunk(delta: dict[str, Any], *, index: int = 0, finish_reason: str | None = None) -> bytes:
+    choice = {"index": index, "delta": delta, "finish_reason": finish_reason}
+    return b"data: " + json.dumps({"model": "m", "choices": [choice]}).encode() + b"\n\n"
+
+
+DONE = b"data: [DONE]\n\n"
+STOP = chunk({}, finish_reason="stop")
+
+
+def test_a_whole_answer_is_read() -> None:
+    assert read_reply(200, JSON, whole({"role": "assistant", "content": "Hello"})) == Reply(
+        TurnStatus.CLOSED, text="Hello", model="m", finish_reason="stop"
+    )
+
+
+def test_a_streamed_answer_is_put_together() -> None:
+    usage = b'data: {"model":"m","choices":[],"usage":{"total_tokens":3}}\n\n'
+    body = chunk({"role": "assistant", "content": ""}) + chunk({"content": "Hé"}) + chunk({"content": "llo"}) + STOP
+    assert read_reply(200, STREAM, b": hi\n\n" + body + usage + DONE) == Reply(
+        TurnStatus.CLOSED, text="Héllo", model="m", finish_reason="stop", is_done=True
+    )
+
+
+@pytest.mark.parametrize("headers", [JSON, STREAM, [], [("content-type", b"text/plain")]])
+def test_a_wrong_type_does_not_hide_an_answer(headers: Headers) -> None:
+    assert read_reply(200, headers, b"\n " + whole({"content": "Hello"})).text == "Hello"
+    assert read_reply(200, headers, chunk({"content": "Hello"}) + STOP + DONE).text == "Hello"
+
+
+@pytest.mark.parametrize("ending", [STOP, DONE, STOP + DONE, (STOP + DONE).rstrip()])
+def test_a_stream_is_whole_with_a_finish_reason_or_done(ending: bytes) -> None:
+    reply = read_reply(200, STREAM, chunk({"content": "Hello"}) + ending)
+    assert (reply.status, reply.text) == (TurnStatus.CLOSED, "Hello")
+
+
+@pytest.mark.parametrize("cut", [b"", b'data: {"choi', chunk({"content": "lo"})])
+def test_a_stream_that_just_stops_was_aborted(cut: bytes) -> None:
+    reply = read_reply(200, STREAM, chunk({"content": "Hel"}) + cut)
+    assert (reply.status, reply.text, reply.reason) == (TurnStatus.ABORTED, "", "cut_off")
+
+
+@pytest.mark.parametrize("status", [0, 199, 302, 400, 429, 503])
+def test_anything_but_success_failed(status: int) -> None:
+    reply = read_reply(status, JSON, whole({"content": "Hello"}))
+    assert (reply.status, reply.text) == (TurnStatus.FAILED, "")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [b'{"error":{"message":"out of memory","code":500}}', b'{"object":"error","message":"no","code":400}'],
+)
+def test_an_error_inside_a_success_failed(event: bytes) -> None:
+    assert read_reply(200, JSON, event).status is TurnStatus.FAILED
+    reply = read_reply(200, STREAM, chunk({"content": "Hel"}) + b"data: " + event + b"\n\n" + DONE)
+    assert (reply.status, reply.text) == (TurnStatus.FAILED, "")
+
+
+def test_an_error_that_is_null_is_none() -> None:
+    assert read_reply(200, JSON, whole({"content": "Hello"}, error=None)).text == "Hello"
+
+
+def test_tool_calls_are_no_answer_even_with_words_beside_them() -> None:
+    call = [{"index": 0, "function": {"name": "f", "arguments": ""}}]
+    reply = read_reply(200, JSON, whole({"content": "Let me look.", "tool_calls": call}))
+    assert (reply.status, reply.text, reply.has_tool_calls, reply.reason) == (TurnStatus.CLOSED, "", True, "tool_calls")
+    stream = chunk({"content": "Let me look."}) + chunk({"tool_calls": call}) + chunk({}, finish_reason="tool_calls")
+    reply = read_reply(200, STREAM, stream + DONE)
+    assert (reply.text, reply.has_tool_calls, reply.finish_reason) == ("", True, "tool_calls")
+
+
+def test_an_empty_list_of_tool_calls_is_none() -> None:
+    assert read_reply(200, JSON, whole({"content": "Hello", "tool_calls": [], "function_call": None})).text == "Hello"
+
+
+def test_of_several_choices_the_first_with_text_counts() -> None:
+    assert read_reply(200, JSON, whole({"content": None}, {"content": "B"}, {"content": "C"})).text == "B"
+    stream = chunk({"content": "B"}, index=1) + chunk({"content": "A"}) + chunk({"content": "b"}, index=1) + STOP
+    assert read_reply(200, STREAM, stream + DONE).text == "A"
+
+
+def test_reasoning_is_no_part_of_the_answer() -> None:
+    assert read_reply(200, JSON, whole({"content": "Hello", "reasoning_content": "Hmm"})).text == "Hello"
+    stream = (
+        chunk({"reasoning_content": "Hmm"}) + chunk({"content": "<thi"}) + chunk({"content": "nk>Hm</think>\n\nHi"})
+    )
+    assert read_reply(200, STREAM, stream + STOP + DONE).text == "Hi"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Hello", "Hello"),
+        ("\n<think>\na\nb</think>\n\nHello", "Hello"),
+        ("<think></think>Hello <think>x</think>", "Hello <think>x</think>"),
+        ("<think>never ends", ""),
+        ("Say <think> first.</think>", "Say <think> first.</think>"),
+    ],
+)
+def test_only_a_think_block_at_the_beginning_is_reasoning(text: str, answer: str) -> None:
+    assert without_reasoning(text) == answer
+
+
+def test_content_in_parts_is_joined() -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}]
+    assert read_reply(200, JSON, whole({"content": parts})).text == "a\nb"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "empty"),
+        (b"<html>", "not_understood"),
+        (b"{", "not_understood"),
+        (b'{"choices":5}', "not_understood"),
+        (b'{"choices":null}', "no_text"),
+        (b'{"object":"list"}', "no_text"),
+        (b'{"a":' + b"[" * 100_000, "not_understood"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_what_we_cannot_read_closes_the_turn_without_an_answer(body: bytes, reason: str) -> None:
+    assert read_reply(200, JSON, body) == Reply(TurnStatus.CLOSED, reason=reason)
+
+
+def test_an_event_that_is_not_json_hides_no_other() -> None:
+    body = b"data: ping\n\n" + chunk({"content": "Hello"}) + b'data: {"choices":5}\n\n' + DONE
+    assert read_reply(200, STREAM, body).text == "Hello"
+
+
+def test_broken_characters_cost_no_more_than_themselves() -> None:
+    event = b'data: {"choices":[{"index":0,"delta":{"content":"a\\ud83d\xffb"}}]}\n\n'
+    assert read_reply(200, STREAM, event + DONE).text == "a\ufffd\ufffdb"
+
+
+def _raw_deflate(body: bytes) -> bytes:
+    deflater = zlib.compressobj(wbits=-15)
+    return deflater.compress(body) + deflater.flush()
+
+
+@pytest.mark.parametrize(
+    ("coding", "packed"),
+    [
+        (b"gzip", gzip.compress),
+        (b"X-GZIP", gzip.compress),
+        (b"gzip", lambda body: gzip.compress(body[:20]) + gzip.compress(body[20:])),
+        (b"deflate", zlib.compress),
+        (b"deflate", _raw_deflate),
+        (b"identity", bytes),
+    ],
+)
+def test_packed_replies_are_unpacked(coding: bytes, packed: Any) -> None:
+    headers: Headers = [*STREAM, ("content-encoding", coding)]
+    body = packed(chunk({"content": "Hello"}) + STOP + DONE)
+    assert read_reply(200, headers, body).text == "Hello"
+    assert read_reply(200, headers, body[: len(body) // 3]).status is not TurnStatus.FAILED
+
+
+@pytest.mark.parametrize(
+    ("coding", "body", "reason"),
+    [
+        (b"br", b"\x0b\x02\x80", "coding"),
+        (b"zstd", b"x", "coding"),
+        (b"gzip, gzip", b"x", "coding"),
+        (b"gzip", b"not gzip", "coding"),
+        (b"gzip", b"", "empty"),
+        (b"gzip", gzip.compress(b"") * 50_000, "coding"),
+        (b"gzip", gzip.compress(bytes(INFLATED_BYTES_MAX + 1)), "inflated_too_large"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_coding_that_we_cannot_undo_closes_the_turn_without_an_answer(
+    coding: bytes, body: bytes, reason: str
+) -> None:
+    assert read_reply(200, [*JSON, ("content-encoding", coding)], body) == Reply(TurnStatus.CLOSED, reason=reason)
+
+
+def test_a_buffer_keeps_what_came_up_to_its_bound() -> None:
+    buffer = ReplyBuffer()
+    for piece in (b"a", b"", b"b" * (REPLY_BYTES_MAX - 1)):
+        buffer.add(piece)
+    assert not buffer.is_over_cap
+    assert buffer.body() == b"a" + b"b" * (REPLY_BYTES_MAX - 1)
+    buffer.add(b"c")
+    assert buffer.is_over_cap
+    assert buffer.body() == b""
+    buffer.add(b"d")
+    assert buffer.body() == b""
+
+
+@given(st.integers(200, 299), st.sampled_from(["", "gzip", "deflate", "br"]), st.binary())
+def test_no_reply_raises(status: int, coding: str, body: bytes) -> None:
+    assert read_reply(status, [("content-encoding", coding.encode())], body).status in TurnStatus
