@@ -1,0 +1,162 @@
+"""The rules of the house that no linter keeps: sizes, boundaries, names that documents and dashboards hang on."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from memory.metrics import Metrics
+from memory.settings import every_setting
+
+ROOT = Path(__file__).resolve().parent.parent
+FUNCTION_LINES_MAX = 60
+MODULE_LINES_MAX = 400
+BROAD = {"Exception", "BaseException"}
+BROAD_ALLOWED = {"extproc/server.py": 1, "memory/learn/worker.py": 1}  # one stream, one job: nothing else may end there
+BENCHES = "bench/*.py"
+SOURCES = ("extproc/**/*.py", "memory/**/*.py", BENCHES)
+# Written in two halves each, or this file would be the first to break the rule.
+MACHINE_PATHS = re.compile("|".join(("/wo" + "rk/", "/ro" + "ot/", "/tmp/" + "brief", "bash" + "_jobs", "/ho" + "me/")))
+
+
+def modules(*patterns: str) -> list[Path]:
+    return sorted(
+        {path for pattern in patterns for path in ROOT.glob(pattern) if "_pb" not in path.relative_to(ROOT).parts}
+    )
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    for path in modules(*SOURCES):
+        yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def our_files() -> list[Path]:
+    """What is committed, or would be."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def test_no_module_is_longer_than_a_reader_holds_in_mind() -> None:
+    lengths = {str(p.relative_to(ROOT)): p.read_text(encoding="utf-8").count("\n") for p in modules(*SOURCES)}
+    assert {name: lines for name, lines in lengths.items() if lines > MODULE_LINES_MAX} == {}
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    long = {
+        f"{name}:{node.name}": node.end_lineno - node.lineno + 1
+        for name, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None
+        if node.end_lineno - node.lineno + 1 > FUNCTION_LINES_MAX
+    }
+    assert long == {}
+
+
+def catches_everything(node: ast.AST) -> bool:
+    """A bare or broad `except`, or `suppress` of the same."""
+    if isinstance(node, ast.ExceptHandler):
+        return node.type is None or bool(BROAD & names_in(node.type))
+    if isinstance(node, ast.Call) and "suppress" in names_in(node.func):
+        return any(BROAD & names_in(argument) for argument in node.args)
+    return False
+
+
+def names_in(node: ast.AST) -> set[str]:
+    found = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return found | {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+
+
+def test_a_broad_except_stands_at_the_two_named_boundaries_only() -> None:
+    counts = {name: sum(map(catches_everything, ast.walk(tree))) for name, tree in trees()}
+    assert {name: count for name, count in counts.items() if count > BROAD_ALLOWED.get(name, 0)} == {}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "try: pass\nexcept: pass",
+        "try: pass\nexcept (OSError, Exception): pass",
+        "with contextlib.suppress(BaseException): pass",
+    ],
+)
+def test_a_broad_except_is_recognised(code: str) -> None:
+    assert any(map(catches_everything, ast.walk(ast.parse(code))))
+
+
+def test_no_function_rebinds_a_global() -> None:
+    assert [name for name, tree in trees() if any(isinstance(node, ast.Global) for node in ast.walk(tree))] == []
+
+
+@pytest.mark.parametrize("folder", ["proto", "envoy", "tests"])
+def test_folders_whose_import_names_are_not_ours_hold_no_package(folder: str) -> None:
+    assert list((ROOT / folder).rglob("__init__.py")) == []
+
+
+def test_nothing_that_is_committed_knows_the_machine_it_was_written_on() -> None:
+    knowing = []
+    for path in our_files():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        if found := MACHINE_PATHS.search(text):
+            knowing.append(f"{path.relative_to(ROOT)}: {found[0]}")
+    assert knowing == []
+
+
+def headings() -> str:
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    return "\n".join(re.findall(r"^#{2,6} .*$", text, re.MULTILINE))
+
+
+def test_every_setting_has_a_heading_in_the_operators_handbook() -> None:
+    known = headings()
+    assert [doc.path for doc in every_setting() if f"`{doc.path}`" not in known] == []
+
+
+def test_every_metric_has_a_heading_in_the_operators_handbook() -> None:
+    known = headings()
+    assert [name for name in metric_names() if f"`{name}`" not in known] == []
+
+
+def metric_names() -> list[str]:
+    """As memory/metrics.py declares them, without the endings of a scraped page."""
+    return [family.name for family in Metrics(CollectorRegistry()).registry.collect()]
+
+
+def scraped_names() -> set[str]:
+    endings = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
+    families = Metrics(CollectorRegistry()).registry.collect()
+    return {family.name + ending for family in families for ending in endings[family.type]}
+
+
+def watched_names(prefix: str) -> dict[str, set[str]]:
+    """Metrics that alerts and dashboards name, by file."""
+    files = [ROOT / "envoy" / "alerts.yml", *sorted((ROOT / "envoy" / "grafana").glob("*.json"))]
+    pattern = re.compile(rf"\b{prefix}_[a-z0-9_]+\b")
+    return {str(path.relative_to(ROOT)): set(pattern.findall(path.read_text(encoding="utf-8"))) for path in files}
+
+
+def test_every_metric_that_an_alert_or_a_dashboard_names_exists() -> None:
+    known = scraped_names()
+    watched = watched_names("memproxy")
+    assert any(watched.values())
+    assert {file: names - known for file, names in watched.items() if names - known} == {}
+
+
+def test_every_metric_is_watched_somewhere() -> None:
+    watched = set().union(*watched_names("memproxy").values())
+    unwatched = [name for name in metric_names() if not any(seen.startswith(name) for seen in watched)]
+    assert unwatched == []
