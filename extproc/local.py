@@ -199,11 +199,11 @@ class Supervisor:
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
         """Return once a chat would be recalled and learnt. Raises `CannotStart`."""
         for one, part in self._parts.values():
-            if not one.waits_for_store and one.command.name != "envoy":
+            if not one.searches and one.command.name != "envoy":
                 tasks.create_task(part.keep_running())
         await asyncio.gather(self._write_bootstrap(), self._wait_for_store())
         for one, part in self._parts.values():
-            if one.waits_for_store or one.command.name == "envoy":
+            if one.searches or one.command.name == "envoy":
                 tasks.create_task(part.keep_running())
         await self._wait_until_ready()
 
@@ -238,7 +238,7 @@ class Supervisor:
 
     async def _missing(self) -> list[str]:
         """Names of the parts that do not work now; a Milvus that is not ours counts as well."""
-        names = [name for name, (one, part) in self._parts.items() if not await _works(one, part)]
+        names = [name for name, (one, part) in self._parts.items() if not await _works(one, part, self._run.place)]
         if not self._run.owns_store and not await probes.milvus_answers(self._run.settings.milvus_uri):
             names.append("milvus")
         return names
@@ -316,5 +316,7 @@ class Supervisor:
             self._logger.warning("requests were still under way and are cut off", after_seconds=DRAIN_SECONDS)
 
 
-async def _works(one: PartPlan, part: Part) -> bool:
-    return part.is_running and part.age() >= one.settles_seconds and await one.probe()
+async def _works(one: PartPlan, part: Part, place: Place) -> bool:
+    if part.pid is None or (one.searches and not place.warm_mark(part.pid).exists()):
+        return False
+    return await one.probe()

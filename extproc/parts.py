@@ -40,8 +40,6 @@ ENVOY_STOP_SECONDS = 3.0
 FILTER_STOP_SECONDS = 8.0  # two health-check intervals, then the turns that it still has to write
 MILVUS_STOP_SECONDS = 10.0  # it takes 5 s for calls under way, then closes its files
 
-WORKER_SETTLES_SECONDS = 1.0  # one that cannot work has ended by then
-
 Probe: TypeAlias = Callable[[], Awaitable[bool]]
 
 
@@ -76,6 +74,10 @@ class Place:
     def metrics(self) -> Path:
         return self.folder / "metrics"
 
+    def warm_mark(self, pid: int) -> Path:
+        """There once this process of ours has searched successfully (memory/app.py leaves it)."""
+        return self.folder / f"warm-{pid}"
+
     def filter_socket(self, number: int) -> Path:
         return self.folder / f"filter-{number}.sock"
 
@@ -102,12 +104,11 @@ def settings_of_run(settings: Settings, place: Place, ports: Ports) -> Settings:
 
 @dataclass(frozen=True, slots=True)
 class PartPlan:
-    """One part. It counts as working once it has run `settles_seconds` and while `probe` says so."""
+    """One part. It counts as working while `probe` says so, and where it `searches`, once it has done so."""
 
     command: Command
     probe: Probe
-    settles_seconds: float = 0.0
-    waits_for_store: bool = False  # started once Milvus answers
+    searches: bool = False  # needs Milvus and the embedder: started once Milvus answers
     stage: int = 0  # of the shutdown: lower ones are gone before higher ones are asked
 
 
@@ -209,7 +210,7 @@ def _filter(path: Path, number: int, place: Place, environment: dict[str, str]) 
             stop_seconds=FILTER_STOP_SECONDS,
         ),
         probe=lambda: probes.filter_serves(path),
-        waits_for_store=True,
+        searches=True,
         stage=1,
     )
 
@@ -219,13 +220,13 @@ def _api(settings: Settings, place: Place, environment: dict[str, str]) -> PartP
     return PartPlan(
         Command(name="api", argv=_memproxy(place, "api"), environment=environment),
         probe=lambda: probes.answers_http((host, settings.api_port), "/healthz"),
-        waits_for_store=True,
+        searches=True,
         stage=1,
     )
 
 
 def _workers(settings: Settings, place: Place, environment: dict[str, str]) -> list[PartPlan]:
-    async def nothing_to_ask() -> bool:  # a worker listens nowhere; that it runs is asked of every part
+    async def nothing_to_ask() -> bool:  # a worker listens nowhere; that it runs and has searched is known otherwise
         return True
 
     command = _memproxy(place, "worker")
@@ -233,8 +234,7 @@ def _workers(settings: Settings, place: Place, environment: dict[str, str]) -> l
         PartPlan(
             Command(name=f"worker-{number}", argv=command, environment=environment, niceness=WORKER_NICENESS),
             probe=nothing_to_ask,
-            settles_seconds=WORKER_SETTLES_SECONDS,
-            waits_for_store=True,
+            searches=True,
             stage=2,
         )
         for number in range(settings.workers)

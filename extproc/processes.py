@@ -55,7 +55,6 @@ class Part:
         self._logger = logger
         self._on_death = on_death
         self._process: asyncio.subprocess.Process | None = None
-        self._started_at = 0.0
         self._stopping = asyncio.Event()
 
     @property
@@ -74,10 +73,6 @@ class Part:
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None and self.is_running else None
-
-    def age(self) -> float:
-        """Seconds since it was started; 0 while it is not running."""
-        return asyncio.get_running_loop().time() - self._started_at if self.is_running else 0.0
 
     async def keep_running(self) -> None:
         """Start it, and start it again whenever it dies, until `stop`. Cancelled: it is killed."""
@@ -133,7 +128,7 @@ class Part:
             raise
         finally:
             os.close(writing)
-        self._started_at = loop.time()
+        started_at = loop.time()
         if self._stopping.is_set():  # asked for while it was being started
             _kill_session(process.pid)
         loop.add_reader(reading, self._read, reading)
@@ -147,7 +142,7 @@ class Part:
                 self._read(reading)
             os.close(reading)
             self._lines.end()
-        return process.pid, code, loop.time() - self._started_at
+        return process.pid, code, loop.time() - started_at
 
     def _read(self, descriptor: int) -> None:
         try:
