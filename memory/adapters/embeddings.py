@@ -30,6 +30,8 @@ from memory.model import Vector
 PART = "embedder"
 LANE_HEADER = "x-memproxy-lane"
 TEXTS_IN_ONE_CALL_MAX = 256  # a longer list goes in several calls, so that none outlives its limit
+CHARACTERS_IN_ONE_CALL_MAX = 150_000  # nor sends a megabyte at once, during which nothing else in the process would run
+TEXT_CHARACTERS_MAX = 32_768  # no embedding model reads further
 CONNECTIONS_MAX = 64
 
 
@@ -105,11 +107,10 @@ class OpenAiEmbedder:
             await self._session.close()
 
     async def embed(self, texts: Sequence[str], *, is_urgent: bool) -> Vector:
-        wanted = [well_formed(text) or " " for text in texts]  # servers refuse an empty text
+        wanted = [well_formed(text)[:TEXT_CHARACTERS_MAX] or " " for text in texts]  # servers refuse an empty text
         vectors = {text: vector for text in wanted if (vector := self._recall(text)) is not None}
         missing = [text for text in dict.fromkeys(wanted) if text not in vectors]
-        for start in range(0, len(missing), TEXTS_IN_ONE_CALL_MAX):
-            batch = missing[start : start + TEXTS_IN_ONE_CALL_MAX]
+        for batch in _batches(missing):
             fresh = await self._urgently(batch) if is_urgent else await self._ask(batch, lane="learn")
             for text, vector in zip(batch, fresh, strict=True):
                 vectors[text] = vector
@@ -182,6 +183,20 @@ class OpenAiEmbedder:
         self._recent[text] = vector
         while len(self._recent) > self._server.cache_texts:
             self._recent.popitem(last=False)
+
+
+def _batches(texts: list[str]) -> Iterator[list[str]]:
+    """The texts in order, cut so that each piece may go in one call."""
+    batch: list[str] = []
+    characters = 0
+    for text in texts:
+        characters += len(text)
+        if batch and (len(batch) == TEXTS_IN_ONE_CALL_MAX or characters > CHARACTERS_IN_ONE_CALL_MAX):
+            yield batch
+            batch, characters = [], len(text)
+        batch.append(text)
+    if batch:
+        yield batch
 
 
 def _vectors_of(answer: _Answer, count: int, dimension: int) -> Vector:

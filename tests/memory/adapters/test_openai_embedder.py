@@ -156,6 +156,14 @@ async def test_recent_texts_are_not_asked_for_again_and_old_ones_make_room(serve
     assert server.texts == ["a", "b", "c", "b"]
 
 
+async def test_a_long_list_of_long_texts_goes_in_several_calls_of_bearable_size(server: ForeignEmbeddings) -> None:
+    texts = [f"{i} " + "\x01" * 40_000 for i in range(10)]
+    async with embedder_of(server.url) as embedder:
+        assert (await embedder.embed(texts, is_urgent=False)).shape == (10, DIMENSION)
+    assert len(server.lanes) == 3
+    assert [text.split()[0] for text in server.texts] == [str(i) for i in range(10)]
+
+
 async def test_of_a_list_only_what_is_new_is_asked_for_and_each_once(server: ForeignEmbeddings) -> None:
     async with embedder_of(server.url) as embedder:
         await embedder.embed(["a"], is_urgent=False)

@@ -1,0 +1,39 @@
+"""A part that is away is asked rarely, by one call at a time, and trusted again after one good answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory.adapters.breaker import Breaker
+from memory.errors import Unavailable
+
+
+def test_one_slow_answer_is_no_outage_but_three_in_a_row_are() -> None:
+    breaker = Breaker("part", failures_max=3, rest_seconds=1.0)
+    for _ in range(2):
+        breaker.failed(10.0, reason="slow", is_certain=False)
+    breaker.succeeded()
+    for now in (11.0, 12.0):
+        breaker.failed(now, reason="slow", is_certain=False)
+        breaker.admit(now)
+    breaker.failed(13.0, reason="slow", is_certain=False)
+    with pytest.raises(Unavailable):
+        breaker.admit(13.0)
+
+
+def test_a_refused_connection_needs_no_second_opinion() -> None:
+    breaker = Breaker("part", rest_seconds=1.0)
+    breaker.failed(10.0, reason="refused", is_certain=True)
+    with pytest.raises(Unavailable):
+        breaker.admit(10.5)
+
+
+def test_while_it_rests_one_call_in_a_while_may_try_and_the_others_fail_at_once() -> None:
+    breaker = Breaker("part", rest_seconds=1.0)
+    breaker.failed(10.0, reason="refused", is_certain=True)
+    breaker.admit(11.0)
+    with pytest.raises(Unavailable):
+        breaker.admit(11.1)
+    breaker.succeeded()
+    breaker.admit(11.2)
+    breaker.admit(11.2)
