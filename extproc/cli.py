@@ -6,22 +6,20 @@ after a crash should not wait for what the operator's tables need.
 
 from __future__ import annotations
 
-import asyncio
 import os
-import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from extproc.claims import CannotStart
-from extproc.identity import IdentityMode
-from memory.cli import commands
+from memory.cli import commands, run_part
 from memory.config import from_process
 from memory.errors import BadInput, MemproxyError
-from memory.settings import SettingDoc, Settings, every_setting
+from memory.settings import SettingDoc, every_setting
 
 BAD_START_CODE = 2  # as click's own for wrong arguments: starting again will not help
 UP_FLAGS = (
@@ -102,33 +100,9 @@ def _print_line(line: str) -> None:
 @click.option("--socket", "path", type=click.Path(path_type=Path), required=True, help="Unix socket to serve on.")
 def filter_(config: Path | None, path: Path) -> None:
     """Serve Envoy's external processing on a Unix socket: one process, one event loop."""
-    import uvloop
-
-    from memory.logs import log_to_stderr
-
-    settings = from_process(config, {})
-    log_to_stderr(settings.log_format)
-    uvloop.run(_serve_filter(settings, path))
-
-
-async def _serve_filter(settings: Settings, path: Path) -> None:
     from extproc import server
-    from memory import app
 
-    until, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, until.set)
-    async with app.open_parts(settings) as parts:
-        await server.serve(
-            socket_path=path,
-            recall=parts.recall(),
-            turn_log=parts.turn_log,
-            identity_mode=IdentityMode(settings.identity),
-            metrics=parts.metrics,
-            clock=app.SYSTEM_CLOCK,
-            new_id=app.new_id,
-            until=until,
-        )
+    run_part(partial(server.run, socket_path=path), from_process(config, {}))
 
 
 @memproxy.command()

@@ -35,11 +35,13 @@ from extproc.inject import (
 )
 from extproc.observe import Observation
 from extproc.recorder import TurnRecorder, Watch
+from memory import app
 from memory.chat.completions import ChatRequest
 from memory.metrics import Metrics
 from memory.model import Scope
 from memory.ports import Clock, TurnLog
 from memory.recall.pipeline import RecallOutcome
+from memory.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -215,6 +217,22 @@ async def serve(
             await server.stop(grace_seconds)
             with suppress(TimeoutError):
                 await asyncio.wait_for(filter_.settled(), SETTLE_SECONDS)
+
+
+async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) -> None:
+    """The filter as its own process: its parts built from the settings, served until told to stop."""
+    async with app.open_parts(settings, is_hurried=True) as parts:
+        serving = serve(
+            socket_path=socket_path,
+            recall=parts.recall(),
+            turn_log=parts.turn_log,
+            identity_mode=IdentityMode(settings.identity),
+            metrics=parts.metrics,
+            clock=app.SYSTEM_CLOCK,
+            new_id=app.new_id,
+            until=until,
+        )
+        await app.warming_up(parts, serving)
 
 
 def _handlers(filter_: Filter) -> grpc.GenericRpcHandler:

@@ -74,7 +74,7 @@ def embedder(config: Path | None) -> None:
     settings = from_process(config, {})
     from memory import app  # here, as in all commands: adapters take seconds to import, and `--help` should not
 
-    _run_part(app.run_embedder, settings)
+    run_part(app.run_embedder, settings)
 
 
 @commands.command()
@@ -84,7 +84,7 @@ def worker(config: Path | None) -> None:
     settings = from_process(config, {})
     from memory import app
 
-    _run_part(app.run_worker, settings)
+    run_part(app.run_worker, settings)
 
 
 @commands.command()
@@ -94,11 +94,11 @@ def api(config: Path | None) -> None:
     settings = from_process(config, {})
     from memory import app
 
-    _run_part(app.run_api, settings)
+    run_part(app.run_api, settings)
 
 
-def _run_part(part: _Part, settings: Settings) -> None:
-    """Until SIGTERM or Ctrl-C, then drain."""
+def run_part(part: _Part, settings: Settings) -> None:
+    """Run one part of the product until SIGTERM or Ctrl-C, then let it drain."""
     log_to_stderr(settings.log_format)
 
     async def run() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import structlog
 
@@ -29,12 +29,14 @@ from memory.model import (
     Scope,
     Selection,
 )
-from memory.ports import Clock, Embedder, MemoryStore, Tokens
+from memory.ports import Clock, Embedder, Tokens
 from memory.recall import signals
-from memory.recall.injection import placed, render_note
+from memory.recall.injection import NOTE_FRAME, placed, render_note
 from memory.recall.query import build_query
-from memory.recall.ranking import Weights, select
-from memory.recall.retrieval import retrieve
+from memory.recall.ranking import Ranked, select
+from memory.recall.retrieval import Retrieval
+
+LABEL = "- 2025-01-31: "  # what stands before a memory in a note, for counting: all dates cost the same
 
 log = structlog.get_logger(__name__)
 
@@ -50,7 +52,6 @@ class RecallSettings:
     retrieval_limit: int | None = None
     similarity_threshold: float | None = None
     placement: Placement = Placement.SYSTEM
-    weights: Weights = Weights()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Recall:
         self,
         *,
         embedder: Embedder,
-        store: MemoryStore,
+        retrieval: Retrieval,
         tokens: Tokens,
         clock: Clock,
         new_id: Callable[[], str],
@@ -79,7 +80,7 @@ class Recall:
         settings: RecallSettings,
     ) -> None:
         self._embedder = embedder
-        self._store = store
+        self._retrieval = retrieval
         self._tokens = tokens
         self._clock = clock
         self._new_id = new_id
@@ -121,7 +122,7 @@ class Recall:
     async def _searched(self, scope: Scope, conversation: Conversation, options: RequestOptions) -> RecallOutcome:
         try:
             async with asyncio.timeout(self._settings.deadline_seconds):
-                candidates = await self._candidates(scope, build_query(conversation), options)
+                ranked = await self._ranked(scope, build_query(conversation), options)
         except TimeoutError:
             self._metrics.recall_late.inc()
             return RecallOutcome(RecallStatus.UNAVAILABLE, "deadline")
@@ -129,7 +130,8 @@ class Recall:
             self._note_breakage(error.part)
             return RecallOutcome(RecallStatus.UNAVAILABLE, error.part)
         self._note_breakage("")
-        return self._worded(self._selected(candidates, options), conversation, options)
+        frame = self._tokens(NOTE_FRAME)
+        return self._worded(self._selected(ranked, options, spent=frame), conversation, options)
 
     def _worded(self, selection: Selection, conversation: Conversation, options: RequestOptions) -> RecallOutcome:
         memories = [candidate.memory for candidate in selection.candidates]
@@ -139,7 +141,7 @@ class Recall:
             return RecallOutcome(RecallStatus.EMPTY, "nothing_relevant", receipt_id=self._new_id())
         self._metrics.memories_injected.observe(len(memories))
         self._metrics.note_tokens.observe(selection.tokens)
-        return RecallOutcome(RecallStatus.USED, "found", count=len(memories), receipt_id=self._new_id(), notes=(note,))
+        return RecallOutcome(RecallStatus.USED, "found", len(memories), self._new_id(), (note,))
 
     async def search(
         self,
@@ -150,26 +152,32 @@ class Recall:
         options: RequestOptions,
         as_of: float | None = None,
     ) -> list[Candidate]:
-        """What a chat with this history would get; a named `token_budget` is filled. Raises `Unavailable`."""
+        """What a chat with this history would get; a named `token_budget` is filled. Raises `Unavailable`.
+
+        Nobody's answer waits for this one, so a working set that is not there yet is loaded first.
+        """
         conversation = Conversation(messages=(*history, Message(role=Role.USER, content=query)))
-        candidates = await self._candidates(scope, build_query(conversation), options)
-        if as_of is not None:
-            candidates = [c for c in candidates if c.memory.said_at <= as_of]
-        return list(self._selected(candidates, options).candidates)
+        ranked = await self._ranked(scope, build_query(conversation), options, as_of=as_of, waits=True)
+        return list(self._selected(ranked, options).candidates)
 
-    async def _candidates(self, scope: Scope, query: Query, options: RequestOptions) -> list[Candidate]:
+    async def _ranked(
+        self, scope: Scope, query: Query, options: RequestOptions, *, as_of: float | None = None, waits: bool = False
+    ) -> Ranked:
         with self._metrics.recall_seconds.labels("embed").time():
-            vectors = await self._embedder.embed([query.text], is_urgent=True)
+            [vector] = await self._embedder.embed([query.text], is_urgent=True)
         with self._metrics.recall_seconds.labels("retrieve").time():
-            return await retrieve(self._store, scope, vectors[0], options)
+            if as_of is not None:
+                return await self._retrieval.ranked_as_of(scope, query, vector, options, as_of=as_of)
+            return await self._retrieval.ranked(scope, query, vector, options, now=self._clock(), waits=waits)
 
-    def _selected(self, candidates: Sequence[Candidate], options: RequestOptions) -> Selection:
+    def _selected(self, ranked: Ranked, options: RequestOptions, *, spent: int = 0) -> Selection:
+        """`spent`: tokens of the budget that are gone before the first memory."""
         settings = self._settings
-        with self._metrics.recall_seconds.labels("rank").time():
+        with self._metrics.recall_seconds.labels("select").time():
             return select(
-                candidates,
-                tokens=self._tokens,
-                token_budget=options.token_budget or settings.token_budget,
+                ranked,
+                tokens=lambda content: self._tokens(LABEL + content),
+                token_budget=max(0, (options.token_budget or settings.token_budget) - spent),
                 limit=options.retrieval_limit or settings.retrieval_limit,
                 similarity_threshold=_first(options.similarity_threshold, settings.similarity_threshold),
                 fill=options.token_budget is not None,
@@ -186,4 +194,4 @@ def _first(*values: float | None) -> float | None:
     return next((value for value in values if value is not None), None)
 
 
-__all__ = ["Recall", "RecallOutcome", "RecallSettings", "replace"]
+__all__ = ["Recall", "RecallOutcome", "RecallSettings"]

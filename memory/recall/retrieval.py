@@ -1,14 +1,63 @@
-"""Stage 8: the memories that may bear on a query, out of the user's scope, best first. Knows the store as a port.
+"""Stage 8: score the memories that may bear on a query, in the user's working set or, without one, in the store.
 
 Whatever a store returned, nothing of another user or project leaves this stage: the scope is checked here once more.
 """
 
 from __future__ import annotations
 
-from memory.model import Candidate, RequestOptions, Scope, Vector
-from memory.ports import MemoryFilter, MemoryStore
+from dataclasses import replace
+from typing import Protocol
 
-CANDIDATES_MAX = 200  # the ranking sees no more; REST may ask for as many
+import numpy as np
+
+from memory.model import Candidate, MemoryStatus, Query, Record, RequestOptions, Scope, Vector
+from memory.ports import MemoryFilter, MemoryStore
+from memory.recall.corpus import Corpus
+from memory.recall.ranking import CANDIDATES_MAX, Ranked, rank, rank_found
+
+AS_OF_MEMORIES_MAX = 20_000  # looked through for a question about the state of knowledge at some time
+
+
+class Corpora(Protocol):
+    """Where loaded working sets come from."""
+
+    async def corpus(self, user_id: str, *, waits: bool = False) -> Corpus | None:
+        """All memories of the user, None while they are not loaded. To be used before the next await. Never raises."""
+        ...
+
+
+class Retrieval:
+    """Candidates for a query, from wherever they are found soonest."""
+
+    def __init__(self, *, corpora: Corpora, store: MemoryStore) -> None:
+        self._corpora = corpora
+        self._store = store
+
+    async def ranked(
+        self, scope: Scope, query: Query, vector: Vector, options: RequestOptions, *, now: float, waits: bool = False
+    ) -> Ranked:
+        """The best candidates with every part of their score. Raises `Unavailable` without set and store."""
+        corpus = await self._corpora.corpus(scope.user_id, waits=waits)
+        if corpus is not None:
+            return rank(corpus, query, vector, scope=scope, now=now, memory_types=options.memory_types)
+        where = filter_of(scope, options)
+        found = await self._store.search(where, vector, limit=CANDIDATES_MAX)
+        mine = [candidate for candidate in found if _belongs(candidate, where)]
+        return rank_found(mine, query, scope=scope, now=now)
+
+    async def ranked_as_of(
+        self, scope: Scope, query: Query, vector: Vector, options: RequestOptions, *, as_of: float
+    ) -> Ranked:
+        """The same, with what was known and held true at that time. Raises `Unavailable`."""
+        everything = replace(filter_of(scope, options), status=None)
+        records = await self._store.load(everything, limit=AS_OF_MEMORIES_MAX)
+        known = [
+            Record(replace(record.memory, status=MemoryStatus.ACTIVE), record.vector)
+            for record in records
+            if record.memory.status_at(as_of) is MemoryStatus.ACTIVE
+        ]
+        corpus = Corpus(known, dimension=int(np.shape(vector)[0]))
+        return rank(corpus, query, vector, scope=scope, now=as_of, memory_types=options.memory_types)
 
 
 def filter_of(scope: Scope, options: RequestOptions) -> MemoryFilter:
@@ -19,15 +68,6 @@ def filter_of(scope: Scope, options: RequestOptions) -> MemoryFilter:
         agent_id=scope.agent_id,
         memory_types=options.memory_types,
     )
-
-
-async def retrieve(
-    store: MemoryStore, scope: Scope, vector: Vector, options: RequestOptions, *, limit: int = CANDIDATES_MAX
-) -> list[Candidate]:
-    """Candidates by cosine, best first. Raises `Unavailable`."""
-    where = filter_of(scope, options)
-    found = await store.search(where, vector, limit=limit)
-    return [candidate for candidate in found if _belongs(candidate, where)]
 
 
 def _belongs(candidate: Candidate, where: MemoryFilter) -> bool:

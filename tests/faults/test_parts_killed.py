@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from product import Product, eventually, running_product, sentences, with_pid
 from upstream import RecordingUpstream
@@ -39,6 +40,13 @@ def answered(product: Product, upstream: RecordingUpstream, *, is_stripped: bool
 def remembers_again(product: Product, upstream: RecordingUpstream) -> None:
     eventually(lambda: answered(product, upstream, is_stripped=False) == "used", seconds=40, every=0.3)
     assert "117" in upstream.last_chat().system_text()
+
+
+def is_learnt(product: Product, user_id: str, statement: str) -> bool:
+    try:
+        return sentences([statement]) <= sentences(product.memories(user_id))
+    except httpx.HTTPError:  # the API says 503 while the store is away
+        return False
 
 
 @pytest.mark.stack

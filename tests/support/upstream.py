@@ -59,7 +59,7 @@ class RecordingUpstream:
         self.received.append(Received(request.method, path, dict(request.headers), body))
         if self.status != 200:
             return JSONResponse({"error": {"message": "out of order"}}, status_code=self.status)
-        if path != "/v1/chat/completions":
+        if (request.method, path) != ("POST", "/v1/chat/completions"):
             return JSONResponse({"path": path, "method": request.method, "bytes": len(body)})
         try:
             chat = json.loads(body)

@@ -1,0 +1,263 @@
+"""The one place where adapters are built and put together, and where the real clock and chance live.
+
+Each part (filter, worker, API) asks for what it needs and gets it opened; leaving the `async with` closes everything in
+reverse order, however the part ends. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+import uuid
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+import uvicorn
+from prometheus_client import REGISTRY
+
+from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
+from memory.adapters.ledger_sqlite import SqliteUserLedger
+from memory.adapters.milvus import MilvusStore, MilvusTimeouts
+from memory.adapters.milvus_connection import MilvusAddress
+from memory.adapters.sqlite_database import SqliteDatabase
+from memory.adapters.turns_sqlite import SqliteTurnLog
+from memory.adapters.wordpiece import WordPieceTokens
+from memory.adapters.working_set import WorkingSets
+from memory.api.rest import create_app
+from memory.config import Settings
+from memory.embedder import serve
+from memory.errors import Unavailable
+from memory.learn.extraction import VerbatimLearner
+from memory.learn.redaction import redact
+from memory.learn.worker import Worker, WorkerSettings
+from memory.library import Library
+from memory.metrics import Metrics
+from memory.model import Placement, RequestOptions, Scope
+from memory.ports import Clock, Embedder, LearnDue, MemoryStore, TurnLog, UserLedger
+from memory.recall.pipeline import Recall, RecallSettings
+from memory.recall.retrieval import Corpora, Retrieval
+
+SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the one place that knows the real clock
+REQUEST_SEARCH_SECONDS = 0.1  # of one search in Milvus inside a request: below its deadline
+PATIENT_SECONDS = 5.0  # of a search or an embedding that no chat waits for
+API_DRAIN_SECONDS = 5
+WARM_UP_USER = "memproxy warm-up"  # has no memories
+WARM_UP_PAUSE_SECONDS = 0.2
+
+log = structlog.get_logger(__name__)
+
+
+def new_id() -> str:
+    """An id that nobody else has."""
+    return str(uuid.uuid4())
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The adapters of one process, opened."""
+
+    store: MemoryStore
+    corpora: Corpora
+    embedder: Embedder
+    turn_log: TurnLog
+    ledger: UserLedger
+    metrics: Metrics
+    settings: Settings
+
+    def recall(self) -> Recall:
+        return Recall(
+            embedder=self.embedder,
+            retrieval=Retrieval(corpora=self.corpora, store=self.store),
+            tokens=WordPieceTokens(),
+            clock=SYSTEM_CLOCK,
+            new_id=new_id,
+            metrics=self.metrics,
+            settings=recall_settings(self.settings),
+        )
+
+    def library(self) -> Library:
+        return Library(
+            store=self.store,
+            embedder=self.embedder,
+            ledger=self.ledger,
+            turn_log=self.turn_log,
+            searcher=self.recall(),
+            clock=SYSTEM_CLOCK,
+            new_id=new_id,
+            redact=redact,
+        )
+
+    def worker(self) -> Worker:
+        return Worker(
+            turn_log=self.turn_log,
+            ledger=self.ledger,
+            store=self.store,
+            embedder=self.embedder,
+            learner=VerbatimLearner(),
+            clock=SYSTEM_CLOCK,
+            jitter=random.random,
+            metrics=self.metrics,
+            settings=worker_settings(self.settings),
+        )
+
+
+@asynccontextmanager
+async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIterator[Parts]:
+    """Everything that a filter, a worker or the API stands on. Raises `BadSetting`; needs no server to be up.
+
+    `is_hurried`: chats wait for this process, so a search and an embedding get no longer than a request has.
+    """
+    metrics = Metrics(REGISTRY)
+    dimension = settings.memory.milvus.dimension
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(
+            SqliteDatabase(settings.turn_log_path, synchronous=settings.memory.turn_log.synchronous)
+        )
+        address = MilvusAddress(settings.store_uri, settings.memory.milvus.collection, dimension)
+        timeouts = MilvusTimeouts(search=REQUEST_SEARCH_SECONDS if is_hurried else PATIENT_SECONDS)
+        store = await stack.enter_async_context(MilvusStore(address, metrics=metrics, timeouts=timeouts))
+        server = embedding_server(settings, is_hurried=is_hurried)
+        embedder = await stack.enter_async_context(OpenAiEmbedder(server, metrics=metrics))
+        ledger = SqliteUserLedger(database, clock=SYSTEM_CLOCK)
+        corpora = await stack.enter_async_context(WorkingSets(store=store, ledger=ledger, dimension=dimension))
+        yield Parts(
+            store=store,
+            corpora=corpora,
+            embedder=embedder,
+            turn_log=SqliteTurnLog(database, clock=SYSTEM_CLOCK),
+            ledger=ledger,
+            metrics=metrics,
+            settings=settings,
+        )
+
+
+@asynccontextmanager
+async def open_library(settings: Settings) -> AsyncIterator[Library]:
+    """The library alone, for the operator's tools."""
+    async with open_parts(settings) as parts:
+        yield parts.library()
+
+
+async def run_worker(settings: Settings, until: asyncio.Event) -> None:
+    """Learn until told to stop."""
+    async with open_parts(settings) as parts:
+        await warming_up(parts, parts.worker().run(until))
+
+
+async def run_api(settings: Settings, until: asyncio.Event) -> None:
+    """Serve REST until told to stop."""
+    async with open_parts(settings) as parts:
+        app = create_app(
+            parts.library(),
+            identity_mode=settings.identity,
+            edge_secret=settings.edge_secret,
+            metrics=parts.metrics,
+        )
+        config = uvicorn.Config(
+            app,
+            host=settings.api_host,
+            port=settings.api_port,
+            loop="none",
+            lifespan="off",
+            access_log=False,  # its lines would hold query strings
+            log_config=None,
+            timeout_graceful_shutdown=API_DRAIN_SECONDS,
+        )
+        await warming_up(parts, _serve_http(uvicorn.Server(config), until))
+
+
+async def run_embedder(settings: Settings, until: asyncio.Event) -> None:
+    """Load the model, then serve it until told to stop."""
+    await serve(settings, metrics=Metrics(REGISTRY), until=until)
+
+
+async def warming_up(parts: Parts, work: Coroutine[None, None, None]) -> None:
+    """Do the work, and search once beside it, so that the first chat finds connections and caches ready.
+
+    When that has succeeded, the file `warm-PID` in `run_dir` says so to whoever waits. The work never waits for it.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            warming = group.create_task(_search_once(parts))
+            await work
+            warming.cancel()
+    except BaseExceptionGroup as group_error:
+        if len(group_error.exceptions) > 1:
+            raise
+        raise group_error.exceptions[0] from None  # a bad setting stays one
+
+
+async def _search_once(parts: Parts) -> None:
+    recall, options = parts.recall(), RequestOptions()
+    while True:
+        try:
+            await recall.search(Scope(WARM_UP_USER), query="Is everything there?", history=(), options=options)
+        except Unavailable:
+            await asyncio.sleep(WARM_UP_PAUSE_SECONDS)
+        else:
+            break
+    (Path(parts.settings.run_dir) / f"warm-{os.getpid()}").touch()
+
+
+async def _serve_http(server: uvicorn.Server, until: asyncio.Event) -> None:
+    async with asyncio.TaskGroup() as group:
+        serving = group.create_task(server._serve())  # without uvicorn's own signal handlers: the caller has them
+        stopping = group.create_task(until.wait())
+        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        server.should_exit = True
+
+
+def recall_settings(settings: Settings) -> RecallSettings:
+    memory = settings.memory
+    return RecallSettings(
+        is_enabled=memory.enabled,
+        deadline_seconds=memory.deadline_ms / 1000,
+        in_flight_max=memory.recall_in_flight_max,
+        token_budget=memory.token_budget,
+        retrieval_limit=memory.default_retrieval_limit,
+        similarity_threshold=memory.default_similarity_threshold,
+        placement=Placement(memory.placement),
+    )
+
+
+def worker_settings(settings: Settings) -> WorkerSettings:
+    learn = settings.memory.learn
+    return WorkerSettings(
+        due=LearnDue(idle_seconds=learn.idle_seconds),
+        windows_at_once=learn.windows_in_flight_max,
+        lease_seconds=learn.lease_seconds,
+        attempts_max=learn.retry_attempts,
+        retry_base_seconds=learn.retry_base_seconds,
+        retry_seconds_max=learn.retry_max_seconds,
+    )
+
+
+def embedding_server(settings: Settings, *, is_hurried: bool) -> EmbeddingServer:
+    """Where vectors come from: our own embedder's socket, unless the settings name another server."""
+    embedding = settings.memory.embedding
+    return EmbeddingServer(
+        endpoint=embedding.endpoint or f"unix:{settings.embedder_socket}",
+        model=embedding.model,
+        dimension=embedding.dimension,
+        urgent_seconds=embedding.timeout_ms / 1000 if is_hurried else PATIENT_SECONDS,
+        cache_texts=embedding.cache_texts,
+    )
+
+
+__all__ = [
+    "SYSTEM_CLOCK",
+    "Parts",
+    "new_id",
+    "open_library",
+    "open_parts",
+    "run_api",
+    "run_embedder",
+    "run_worker",
+    "warming_up",
+]
