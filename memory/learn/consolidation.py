@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from memory.learn.facts import Fact
-from memory.learn.supersession import Verdict, compare, covers
+from memory.learn.supersession import Verdict, compare, corrects, covers
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Role, statement_key
 
 EVIDENCE_MAX = 5  # of one memory: the first and the latest ones; more would grow with every repetition
@@ -69,6 +69,8 @@ def _absorb(draft: _Draft, fact: Fact, ordinal: str, ids: Ids) -> None:
 def _settle(draft: _Draft, row: Memory, other: Memory, ids: Ids, ordinal: str) -> None:
     """Let the later of two rows supersede the earlier one, if its words change it. Later is when it was said."""
     newer, older = (row, other) if row.said_at >= other.said_at else (other, row)
+    if _turn_of(newer) == _turn_of(older) and not corrects(newer.content):
+        return  # one breath: what it says holds together
     verdict = compare(newer.content, older.content)
     if verdict is None or draft.rows[older.id].status is not MemoryStatus.ACTIVE:
         return
@@ -83,6 +85,10 @@ def _settle(draft: _Draft, row: Memory, other: Memory, ids: Ids, ordinal: str) -
     draft.put(superseded, ChangeKind.SUPERSEDE)
     if verdict.remainder:
         draft.put(_rest(older, verdict, ids(f"{ordinal}/rest"), draft.now), ChangeKind.CREATE)
+
+
+def _turn_of(row: Memory) -> str:
+    return row.evidence[-1].turn_id if row.evidence else row.id
 
 
 def _rest(older: Memory, verdict: Verdict, memory_id: str, now: float) -> Memory:

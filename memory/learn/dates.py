@@ -21,13 +21,17 @@ _WEEKDAYS = {
     "lun": 0, "mar": 1, "mié": 2, "jue": 3, "vie": 4, "sáb": 5, "dom": 6,
 }  # fmt: skip
 _DAYS = {
-    "today": 0, "tonight": 0, "tomorrow": 1, "yesterday": -1, "the day after tomorrow": 2, "the day before yesterday": -2, "last night": -1,
-    "heute": 0, "morgen": 1, "übermorgen": 2, "gestern": -1, "vorgestern": -2, "hoy": 0, "pasado mañana": 2, "ayer": -1, "anteayer": -2,
+    "today": 0, "tonight": 0, "tomorrow": 1, "yesterday": -1, "the day after tomorrow": 2,
+    "the day before yesterday": -2, "last night": -1,
+    "heute": 0, "morgen": 1, "übermorgen": 2, "gestern": -1, "vorgestern": -2, "hoy": 0, "pasado mañana": 2,
+    "ayer": -1, "anteayer": -2,
     "今天": 0, "今晚": 0, "明天": 1, "明晚": 1, "后天": 2, "大后天": 3, "昨天": -1, "昨晚": -1, "前天": -2,
 }  # fmt: skip
 _NUMBERS = {
-    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
-    "ein": 1, "einem": 1, "einer": 1, "zwei": 2, "drei": 3, "vier": 4, "un": 1, "una": 1, "dos": 2, "tres": 3, "cuatro": 4,
+    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
+    "nine": 9, "ten": 10,
+    "ein": 1, "einem": 1, "einer": 1, "zwei": 2, "drei": 3, "vier": 4, "un": 1, "una": 1, "dos": 2, "tres": 3,
+    "cuatro": 4,
     "一": 1, "两": 2, "二": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9, "十": 10,
 }  # fmt: skip
 _NUMBER = r"\d{1,3}|" + "|".join(sorted((n for n in _NUMBERS if n.isascii()), key=len, reverse=True))
@@ -156,7 +160,8 @@ def _this_month_name(match: re.Match[str], said: date) -> str:
 
 _MONTH_EN = "|".join(_MONTHS_EN)
 _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], date], str]], ...] = (
-    (re.compile(r"\b(?:the day after tomorrow|the day before yesterday)\b|大后天|\bpasado mañana\b", IGNORE_CASE), _day),
+    (re.compile(r"\b(?:the day after tomorrow|the day before yesterday)\b|大后天|\bpasado mañana\b", IGNORE_CASE),
+        _day),
     (re.compile(r"\b(?:today|tonight|tomorrow|yesterday|last night|heute|übermorgen|gestern|vorgestern|hoy|ayer|"
                 r"anteayer)\b|"
                 r"今天|今晚|明天|明晚|后天|昨天|昨晚|前天", IGNORE_CASE), _day),
@@ -168,8 +173,10 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], date], str]], ...]
     (re.compile(r"(这|本|上|下{1,2})个?(?:周|星期|礼拜)([一二三四五六日天末])"), _weekday_zh),
     (re.compile(rf"\bin (?P<number>{_NUMBER}) (?P<unit>days?|weeks?|months?)\b", IGNORE_CASE), _ago_or_ahead),
     (re.compile(rf"\b(?P<number>{_NUMBER}) (?P<unit>days?|weeks?|months?) (?P<ago>ago)\b", IGNORE_CASE), _ago_or_ahead),
-    (re.compile(rf"\b(?:in|vor) (?P<number>{_NUMBER}) (?P<unit>Tag(?:en)?|Wochen?|Monat(?:en)?)\b", IGNORE_CASE), _ago_or_ahead),
-    (re.compile(rf"\b(?:dentro de|hace) (?P<number>{_NUMBER}) (?P<unit>días?|semanas?|mes(?:es)?)\b", IGNORE_CASE), _ago_or_ahead),
+    (re.compile(rf"\b(?:in|vor) (?P<number>{_NUMBER}) (?P<unit>Tag(?:en)?|Wochen?|Monat(?:en)?)\b", IGNORE_CASE),
+        _ago_or_ahead),
+    (re.compile(rf"\b(?:dentro de|hace) (?P<number>{_NUMBER}) (?P<unit>días?|semanas?|mes(?:es)?)\b", IGNORE_CASE),
+        _ago_or_ahead),
     (re.compile(r"\b(next|last) (week)\b|\b(this|next|last) (month|year)\b", IGNORE_CASE), _whole_period),
     (re.compile(r"\b(nächsten?|nächstes|letzten?|letztes) (Woche|Monat|Jahr)\b", IGNORE_CASE), _whole_period),
     (re.compile(r"(前年|去年|今年|明年|后年)(?:([一二三四五六七八九十]{1,2}|\d{1,2})月)?"), _year_zh),

@@ -24,15 +24,18 @@ _KANA_OR_HANGUL = re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
 _IDEOGRAPHS = re.compile(r"[\u3400-\u9fff]")
 _STOP_WORDS = {
     "en": _words(
-        *"the a an is are was of in to and my i i'm it you for on with at that this have we our she he they not no but so "
+        *"the a an is are was of in to and my i i'm it you for on with at that this have we our she he they not no "
+        "but so "
         "me your be from by or what how please".split()
     ),
     "de": _words(
-        *"der die das ist und ich mein meine mir mich wir nicht ein eine einen im am zu mit für auf von den dem bei sind "
+        *"der die das ist und ich mein meine mir mich wir nicht ein eine einen im am zu mit für auf von den dem bei "
+        "sind "
         "habe hat aber auch wie was bitte uns unser unsere".split()
     ),
     "es": _words(
-        *"el la los las es y mi mis yo de que en un una por para con no se me nos lo al del soy tengo está son pero como "
+        *"el la los las es y mi mis yo de que en un una por para con no se me nos lo al del soy tengo está son pero "
+        "como "
         "muy su qué".split()
     ),
 }
@@ -62,7 +65,8 @@ FIRST_PERSON: dict[Language, re.Pattern[str]] = {
     "zh": re.compile("我|咱|俺|本人"),
     "de": _words("ich", "mein\\w{0,2}", "mir", "mich", "wir", "uns", "unser\\w{0,2}"),
     "es": _words(
-        "yo", "mis?", "mí", "m[ií][oa]s?", "me", "conmigo", "nos", "nosotr[oa]s", "nuestr[oa]s?", "soy", "estoy", "tengo",
+        "yo", "mis?", "mí", "m[ií][oa]s?", "me", "conmigo", "nos", "nosotr[oa]s", "nuestr[oa]s?", "soy", "estoy",
+            "tengo",
         "vivo", "trabajo", "voy", "prefiero", "necesito", "quiero", "puedo", "he", "hago", "uso", "suelo", "como",
         "llevo", "estudio", "juego", "odio", "sé", "bebo", "conduzco", "tomo", "viajo", "corro", "aprendo", "duermo",
         "\\w{2,}(?:amos|emos|imos)", "compré", "vendí", "dejé", "empecé", "cambié", "tuve", "fui", "estaba", "tenía",
@@ -84,7 +88,8 @@ RELATIONS = _words(
     "dogs?", "cats?", "kitten", "puppy", "horse", "rabbit", "parrot",
     "frau", "mann", "sohn", "tochter", "kinder", "kind", "mutter", "vater", "eltern", "bruder", "schwester", "chefin",
     "chef", "freundin", "freund", "kolleg(?:e|in)", "hund", "katze", "vermieter(?:in)?",
-    "mujer", "marido", "esposa", "esposo", "novi[oa]", "hij[oa]s?", "madre", "padre", "padres", "herman[oa]s?", "jef[ea]",
+    "mujer", "marido", "esposa", "esposo", "novi[oa]", "hij[oa]s?", "madre", "padre", "padres", "herman[oa]s?",
+        "jef[ea]",
     "amig[oa]s?", "prim[oa]", "perr[oa]", "gat[oa]", "abuel[oa]",
 )  # fmt: skip
 RELATIONS_ZH = re.compile(

@@ -48,13 +48,15 @@ _PATTERNS = (
         r"(?:^|[.;:,]\s*|\bthat\s+)(?:the\s+)?(?:user|reader|customer|human)(?:['’]s \w+(?: \w+)?)?\s+"
         r"(?:is|has|wants?|prefers?|trusts?|agreed?|approved?|waived?|authori[sz]e[ds]?|likes?|always|never|must|"
         r"should|skips?|changed)\b|"
-        r"用户(?:只|已|想|同意|授权|信任|偏好|要求|希望)|der nutzer\b|el usuario (?:quiere|prefiere|confía|acepta)", IGNORE_CASE)),
+        r"用户(?:只|已|想|同意|授权|信任|偏好|要求|希望)|der nutzer\b|el usuario (?:quiere|prefiere|confía|acepta)",
+            IGNORE_CASE)),
     ("plants_reasoning", re.compile(
         r"\b(?:repeat|recite|use|keep) (?:that|this|it) (?:as|in) (?:your|the) (?:reasoning|thoughts?|answers?)\b|"
         r"^\s*(?:knowledge|reasoning|thought|chain of thought|inference|rule)\s*[:：]|"
         r"\b(?:for|in) (?:all|every|any) (?:later|future|other|coming|following) (?:sessions?|conversations?|chats?|"
         r"users?)\b|"
-        r"(?:->|→|⇒|=>)|推理提示|请复述|按(?:这个|此)(?:来|执行)|存下来|所有(?:对话|会话)都|凡是(?:问|提到)", IGNORE_CASE)),
+        r"(?:->|→|⇒|=>)|推理提示|请复述|按(?:这个|此)(?:来|执行)|存下来|所有(?:对话|会话)都|凡是(?:问|提到)",
+            IGNORE_CASE)),
     ("promotes", re.compile(
         r"\b(?:always|only|permanently|first)\b.{0,24}\b(?:recommend|promote|praise|advertise|mention|link to|"
         r"append)\b(?! (?:dishes|restaurants|places|food))|"

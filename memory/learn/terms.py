@@ -11,13 +11,16 @@ import unicodedata
 
 _TOKEN = re.compile(r"[$€£¥]?\d+(?:[.,:/-]\d+)*|[A-Za-zÀ-ɏ]+(?:['’][A-Za-z]+)?|[\u3400-\u9fff]+")
 _EMPTY = frozenset(
-    "a an the and or but so of in on at to for with from by as is are am was were be been being do does did have has had "
-    "i me my mine myself we us our you your yours he him his she her it its they them their this that these those there "
+    "a an the and or but so of in on at to for with from by as is are am was were be been being do does did have has "
+    "had "
+    "i me my mine myself we us our you your yours he him his she her it its they them their this that these those "
+    "there "
     "here not no yes ok will would can could should may might just also too very really s t m re ve ll d "
-    "now today still then than about into over who which what when where how "
+    "now today still then than about into over who which what when where how finally final "
     "der die das ein eine einen einem einer und oder aber von zu im am mit für auf bei ist sind bin war ich mein meine "
     "meinem meinen mir mich wir uns unser du dein deine sie er es jetzt auch noch seit "
-    "el la los las un una unos unas y o pero de del en al a con por para es son soy estoy está mi mis me yo nos se lo su "
+    "el la los las un una unos unas y o pero de del en al a con por para es son soy estoy está mi mis me yo nos se lo "
+    "su "
     "tu te le ahora que".split()
 )
 _EMPTY_ZH = frozenset("的了吗呢吧啊是在有和与也都就还很我你他她它们这那您咱")
@@ -31,7 +34,7 @@ def terms(text: str) -> frozenset[str]:
             found |= _pairs(token)
             continue
         word = token.casefold().removesuffix("'s").removesuffix("’s")
-        if word not in _EMPTY:
+        if word not in _EMPTY and not word.endswith(("n't", "n’t")):
             found.add(word if word[0].isdigit() or not word[0].isalpha() else _stem(word))
     return frozenset(found)
 

@@ -13,12 +13,14 @@ from collections.abc import Iterator, Sequence
 from memory.learn import labels, salience
 from memory.learn.dates import pinned
 from memory.learn.facts import Fact
-from memory.learn.lexicon import FIRST_PERSON, language_of
+from memory.learn.lexicon import EXPLICIT_LEAD, FIRST_PERSON, language_of
 from memory.learn.salience import Statement, Voice
 from memory.learn.sentences import Sentence, own_sentences
 from memory.model import Evidence, Message, Role, Turn
 
 QUESTION_CHARACTERS_MAX = 160  # a longer question of the assistant explains more than it asks
+SHORT_WORDS_MAX = 3  # of a sentence that says little alone
+SHORT_IDEOGRAPHS_MAX = 5
 CONFIDENCE_CONFIRMED = 0.75
 FACTS_OF_ONE_TURN_MAX = 40  # nobody tells more in one breath; the rest was pasted
 
@@ -125,7 +127,7 @@ def _confirmation(reply: str, question: str, turn: Turn, previous: Turn | None) 
 
 
 def _told(message: str, question: str, turn: Turn) -> Iterator[Fact]:
-    sentences = own_sentences(message)
+    sentences = _joined(message, own_sentences(message))
     is_telling = _is_telling(message, sentences)
     for index, sentence in enumerate(sentences):
         found = salience.statements(sentence, is_telling=is_telling)
@@ -134,6 +136,35 @@ def _told(message: str, question: str, turn: Turn) -> Iterator[Fact]:
         if not found and index == 0 and question and _answers(sentence):
             answer = Statement(sentence.text, language_of(sentence.text), Voice.THIRD_PERSON)
             yield _fact(answer, turn, question=question)
+
+
+def _joined(message: str, sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Sentences of a few words go with the one beside them: "We moved! I'm in Bristol now" is one statement."""
+    joined: list[Sentence] = []
+    for sentence in sentences:
+        last = joined[-1] if joined else None
+        if last and _belong_together(message, last, sentence):
+            text = message[last.start : sentence.end]
+            joined[-1] = Sentence(text, last.start, sentence.end, sentence.precedes_foreign)
+        else:
+            joined.append(sentence)
+    return joined
+
+
+def _belong_together(message: str, first: Sentence, second: Sentence) -> bool:
+    is_close = "\n" not in message[first.end : second.start] and not first.precedes_foreign
+    if not is_close or not (_is_short(first) or _is_short(second)):
+        return False
+    return all(
+        salience.is_own_matter(s) and not salience.is_courtesy(s.text) and not EXPLICIT_LEAD.match(s.text)
+        for s in (first, second)
+    )
+
+
+def _is_short(sentence: Sentence) -> bool:
+    if language_of(sentence.text) == "zh":
+        return len(sentence.text) <= SHORT_IDEOGRAPHS_MAX
+    return len(sentence.text.split()) <= SHORT_WORDS_MAX
 
 
 def _is_telling(message: str, sentences: Sequence[Sentence]) -> bool:

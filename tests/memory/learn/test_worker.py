@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from learning_parts import Bench, Faults, Killed
@@ -13,7 +14,7 @@ from memory.errors import Unavailable
 from memory.learn import plan, verbatim
 from memory.learn.facts import Fact
 from memory.learn.worker import WorkerSettings
-from memory.model import Change, ChangeKind, TurnStatus, Vector
+from memory.model import Change, ChangeKind, Record, TurnStatus, Vector
 from memory.ports import LearnDue, MemoryFilter
 
 BUDGET = "My budget for the Hawaii trip is $10,000"
@@ -167,7 +168,7 @@ async def test_a_model_that_is_down_is_asked_later_and_later_and_then_the_window
         (letter,) = await process.log.dead_letters(limit=5)
         assert letter.attempts == 4
         assert letter.reason == "model is unavailable: no answer in 30 s"
-        assert [round(b - a) for a, b in zip(waits, waits[1:], strict=False)] == [10, 20, 25]
+        assert [round(b - a) for a, b in pairwise(waits)] == [10, 20, 25]
 
         await process.log.replay([letter.window_id])
         await bench.worker(process).work_off()
@@ -366,6 +367,9 @@ class _StoreDown:
     async def same_statement(self, where: MemoryFilter, key: str) -> None:
         self.asked += 1
         raise Unavailable("milvus", "connection refused")
+
+    async def load(self, where: MemoryFilter, *, limit: int) -> list[Record]:
+        return await self.same_statement(where, "")  # type: ignore[func-returns-value]
 
     async def apply(self, user_id: str, changes: Sequence[Change], vectors: Vector) -> None:
         raise Unavailable("milvus", "connection refused")

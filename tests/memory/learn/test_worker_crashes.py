@@ -77,12 +77,11 @@ async def test_a_task_that_is_cancelled_at_any_moment_leaves_all_in_order(tmp_pa
         bench = Bench(sqlite_deployment(tmp_path / str(number)))
         (tmp_path / str(number)).mkdir()
         await _prepare(bench)
-        async with bench.deployment.start() as dying:
-            async with asyncio.TaskGroup() as group:
-                task = group.create_task(bench.worker(dying).work_off())
-                for _ in range(number):
-                    await asyncio.sleep(0.0005)
-                task.cancel()
+        async with bench.deployment.start() as dying, asyncio.TaskGroup() as group:
+            task = group.create_task(bench.worker(dying).work_off())
+            for _ in range(number):
+                await asyncio.sleep(0.0005)
+            task.cancel()
         await _check_after_recovery(bench)
 
 
