@@ -83,6 +83,7 @@ class FlushPace:
     settle: float = 0.3  # a reply's end may still be on its way to the log when the client asks
     poll: float = 0.05
     longest: float = 120.0
+    retry: float = 3.0  # also waited for: a store that has just come up costs a retry of half a second
 
 
 class Library:
@@ -299,13 +300,17 @@ class Library:
         pace = self._flush_pace
         await asyncio.sleep(pace.settle)
         opened_before = self._clock()  # after the pause: a turn counts from when the log got it
-        polls = int((pace.longest - pace.settle) / pace.poll)
-        for _ in range(max(polls, 1)):
+        polls, polls_of_retries = (max(1, int(seconds / pace.poll)) for seconds in (pace.longest, pace.retry))
+        for _ in range(polls):
             # again each time: a reply may end while we wait
             await self._turn_log.hurry(user_id, session_id=session_id)
             backlog = await self._turn_log.backlog(user_id, session_id=session_id, opened_before=opened_before)
-            if backlog.pending <= backlog.waiting:
+            if not backlog.pending:
                 break
+            if backlog.pending <= backlog.waiting:
+                polls_of_retries -= 1
+                if polls_of_retries <= 0:
+                    break
             await asyncio.sleep(pace.poll)
         return backlog
 

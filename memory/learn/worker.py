@@ -38,7 +38,7 @@ class WorkerSettings:
     attempts_max: int = 8  # then the window is a dead letter
     retry_base_seconds: float = 1.0  # doubled at each attempt
     retry_seconds_max: float = 300.0
-    outage_retry_seconds_max: float = 5.0  # memory comes back soon after the part that was down
+    outage_pause_seconds: float = 0.5  # while a part of ours is down nothing is leased: memory is back as soon as it is
     outage_seconds_max: float = 86_400.0  # our own parts' outage buries no turn younger than this
     drain_seconds: float = 10.0  # at the end, for windows under way; what is cut off is taken up again later
 
@@ -75,6 +75,7 @@ class Worker:
         self._metrics = metrics
         self._settings = settings or WorkerSettings()
         self._is_log_down = False
+        self._is_part_down = False  # seen by the last window that was put off
 
     async def run(self, until: asyncio.Event) -> None:
         """Work until `until` is set, then finish what is under way, at most `drain_seconds`."""
@@ -108,15 +109,20 @@ class Worker:
         async with asyncio.TaskGroup() as windows:
             while not until.is_set():
                 await slots.acquire()
-                lease = await self._lease_or_none()
+                lease = None if self._is_part_down else await self._lease_or_none()
                 if lease is None:
                     slots.release()
-                    await _wait(until, self._settings.poll_seconds)
+                    await _wait(until, self._pause_seconds())
                 else:
                     task = windows.create_task(self._handle(lease))
                     under_way.add(task)
                     task.add_done_callback(release)
             await self._drain(set(under_way))
+
+    def _pause_seconds(self) -> float:
+        """Until the next look for work; a part that was down gets a new chance after it."""
+        was_down, self._is_part_down = self._is_part_down, False
+        return self._settings.outage_pause_seconds if was_down else self._settings.poll_seconds
 
     async def _drain(self, under_way: set[asyncio.Task[None]]) -> None:
         if under_way:
@@ -186,9 +192,10 @@ class Worker:
         is_sat_out = is_outage and now - oldest < settings.outage_seconds_max
         if lease.attempt >= settings.attempts_max and not is_sat_out:
             return await self._bury(lease, reason)
-        longest = settings.outage_retry_seconds_max if is_outage else settings.retry_seconds_max
+        self._is_part_down = is_outage
         doublings = min(lease.attempt - 1, 30)  # the exponent must not overflow after a long outage
-        delay = min(settings.retry_base_seconds * 2.0**doublings, longest) * (0.5 + self._jitter() / 2)
+        delay = min(settings.retry_base_seconds * 2.0**doublings, settings.retry_seconds_max)
+        delay = settings.outage_pause_seconds if is_outage else delay * (0.5 + self._jitter() / 2)
         return await self._told(self._turn_log.retry_at(lease, due_at=now + delay, reason=reason), "retried")
 
     async def _bury(self, lease: Lease, reason: str) -> str:

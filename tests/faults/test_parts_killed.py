@@ -73,7 +73,7 @@ def test_part_killed(product: Product, upstream: RecordingUpstream, part: str) -
     remembers_again(product, upstream)
     statement = f"My badge for {part.replace('-', ' ')} is green."
     product.chat(statement, f"user of {part}")
-    eventually(lambda: sentences([statement]) <= sentences(product.memories(f"user of {part}")), seconds=30, every=0.3)
+    eventually(lambda: is_learnt(product, f"user of {part}", statement), seconds=30, every=0.3)
 
 
 @pytest.mark.stack

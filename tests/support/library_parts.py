@@ -107,7 +107,7 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
             clock=clock,
             new_id=lambda: next(ids),
             redact=lambda text: text.replace("hunter2", "[secret]"),
-            flush_pace=FlushPace(settle=0.01, poll=0.005, longest=flush_longest),
+            flush_pace=FlushPace(settle=0.01, poll=0.005, longest=flush_longest, retry=0.1),
         )
         parts = Parts(embedder, store, ledger, turn_log, searcher, library)
         yield parts
