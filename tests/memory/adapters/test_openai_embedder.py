@@ -81,6 +81,33 @@ async def test_a_restart_between_two_calls_goes_unnoticed() -> None:
         await embedder.__aexit__(None, None, None)
 
 
+async def test_a_kept_connection_that_the_server_drops_under_a_call_is_replaced_by_a_new_one() -> None:
+    calls_on_connection: list[int] = []
+
+    async def answer_once_then_hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        calls_on_connection.append(0)
+        connection = len(calls_on_connection) - 1
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            calls_on_connection[connection] += 1
+            if connection == 0 and calls_on_connection[0] == 2:
+                break
+            length = next(int(line.split(b":")[1]) for line in head.lower().splitlines() if b"content-length" in line)
+            await reader.readexactly(length)
+            numbers = ",".join(["1.0"] * DIMENSION)
+            body = b'{"data":[{"index":0,"embedding":[' + numbers.encode() + b"]}]}"
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: " + str(len(body)).encode() + b"\r\n\r\n" + body)
+            if connection == 1:
+                break
+        writer.close()
+        await writer.wait_closed()
+
+    server = await asyncio.start_server(answer_once_then_hang_up, "127.0.0.1", 0)
+    async with server, embedder_of(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as embedder:
+        await embedder.embed(["first"], is_urgent=True)
+        assert (await embedder.embed(["second"], is_urgent=True)).shape == (1, DIMENSION)
+    assert calls_on_connection == [2, 1]
+
+
 WRONG: dict[str, Mood] = {
     "another length": lambda a: a | {"data": [{"index": 0, "embedding": [1.0, 2.0]}]},
     "too few": lambda a: a | {"data": a["data"][1:]},
