@@ -1,0 +1,220 @@
+"""What speaks for each memory, kind by kind, before anything is weighed: one array per kind, one value per row.
+
+Cosines are centred on what unrelated texts have and divided by 0.1, so that one unit is one clear step; word evidence
+is BM25 divided by 4; the rest lies between 0 and 1 unless said otherwise. This module must never weigh one kind
+against another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from memory.model import Query, Scope, Vector
+from memory.recall.concepts import ASPECTS, concepts
+from memory.recall.corpus import HALF_LIFE_CLASSES, Corpus, Floats, Layout, windowed
+from memory.recall.lexical import fold, is_gram, terms, unspaced_share
+from memory.recall.temporal import DAY, TimeQuestion, time_question
+
+COSINE_UNRELATED = 0.15  # MiniLM's usual cosine of two English texts that have nothing in common
+UNRELATED_MEMORIES = 3  # how many memories it takes to trust their own median cosine as much as that constant
+COSINE_STEP = 0.1
+BM25_STEP = 4.0
+DENSE_TRUST_UNSPACED = 0.1  # of the cosine where a text is in a script that the embedding model cannot read
+BM25_SATURATION = 1.0  # k1: short memories rarely repeat a word, so repetition counts for little
+BM25_LENGTH = 0.5  # b: a longer memory is rather richer than vaguer
+BACKGROUND_MEMORIES = (
+    30  # as many unseen memories without the term: with a dozen memories, counts say little about rarity
+)
+QUERY_TERMS_MAX = 64  # the rarest of a longer question
+GRAM_WEIGHT = 0.5  # of one character of an unspaced script; its pairs count fully
+HALF_LIFE_DAYS = {"episodic": 60.0, "semantic": 365.0, "procedural": 365.0, "reflective": 180.0}
+AFTERWARDS_DAYS = 5.0  # people tell of a day within about this time after it
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One array per kind, and what the question is like. `kinds` preserves a fixed order."""
+
+    kinds: dict[str, Floats]
+    cosine: Floats
+    question: TimeQuestion
+    is_unspaced: bool
+
+
+def gather(
+    corpus: Corpus, layout: Layout, query: Query, vector: Vector | None, *, scope: Scope, now: float
+) -> Evidence:
+    """The evidence for every row. Without a `vector` there is no cosine (all zeros)."""
+    folded = fold(query.text)
+    question = time_question(folded, now=now)
+    cosine = corpus.similarities(vector, layout) if vector is not None else np.zeros(layout.size, dtype=np.float32)
+    named, words = _query_terms(corpus, query.text)
+    kinds = _dense(layout, cosine, unspaced_share(query.text))
+    kinds |= _lexical(corpus, layout, words)
+    named_concepts = concepts(query.text)
+    kinds["concept"] = _concept(layout, named_concepts - ASPECTS)
+    kinds["aspect"] = _concept(layout, named_concepts & ASPECTS)
+    kinds["speaker"] = np.isin(layout.label, named).astype(np.float32) if named else _zeros(layout)
+    kinds |= _temporal(layout, question, now)
+    kinds |= _form(layout, kinds["dense"])
+    kinds |= _standing(layout, scope, now)
+    return Evidence(kinds, cosine, question, unspaced_share(query.text) > 0.5)
+
+
+def _zeros(layout: Layout) -> Floats:
+    return np.zeros(layout.size, dtype=np.float32)
+
+
+def _query_terms(corpus: Corpus, text: str) -> tuple[list[int], Counter[str]]:
+    """The speakers that the question names, and its other terms with their weight in order of first appearance."""
+    counts: Counter[str] = Counter()
+    for term in terms(text):
+        counts[term] = 1
+    folded = fold(text)
+    named = []
+    for label, number in corpus.labels.items():
+        if label in folded and set(label_terms := terms(label)) <= counts.keys():
+            named.append(number)
+            for term in label_terms:
+                del counts[term]
+    return named, counts
+
+
+def _dense(layout: Layout, cosine: Floats, query_unspaced: float) -> dict[str, Floats]:
+    trust = 1.0 - (1.0 - DENSE_TRUST_UNSPACED) * np.maximum(layout.unspaced, np.float32(query_unspaced))
+    unrelated = _unrelated(cosine)
+    own = (cosine - unrelated) / COSINE_STEP * trust
+    around = windowed(cosine, layout.link) / layout.window_norms if layout.has_neighbours else cosine
+    best = np.maximum.reduceat(own, layout.session_starts)[layout.session]
+    return {
+        "dense": own,
+        "window_dense": (around - unrelated) / COSINE_STEP * trust,
+        "session_dense": best,
+    }
+
+
+def _unrelated(cosine: Floats) -> float:
+    """The cosine that says nothing for this question. Most memories answer no given question, so it is their median.
+
+    It varies: texts in languages that the model cannot read resemble each other all.
+    """
+    n = len(cosine)
+    middle = float(np.median(cosine))
+    return max(COSINE_UNRELATED, (n * middle + UNRELATED_MEMORIES * COSINE_UNRELATED) / (n + UNRELATED_MEMORIES))
+
+
+def _lexical(corpus: Corpus, layout: Layout, words: Counter[str]) -> dict[str, Floats]:
+    n = layout.size
+    own, around = _zeros(layout), _zeros(layout)
+    by_session = np.zeros(len(layout.session_starts), dtype=np.float32)
+    saturation = _saturation(layout.lengths)
+    window_saturation = _saturation(layout.window_lengths)
+    session_saturation = _saturation(layout.session_lengths)
+    for number, weight in _weighed(corpus, layout, words):
+        if number < 0:
+            continue
+        start, end = layout.posting_starts[number], layout.posting_starts[number + 1]
+        rows = layout.posting_rows[start:end]
+        count = np.bincount(rows, minlength=n).astype(np.float32)
+        part = count / (count + saturation)
+        own += weight * part
+        if layout.has_neighbours:
+            near = windowed(count, layout.link)
+            around += weight * near / (near + window_saturation)
+        in_session = np.bincount(layout.session[rows], minlength=len(by_session))
+        by_session += weight * in_session / (in_session + session_saturation)
+    scale = (1.0 + BM25_SATURATION) / BM25_STEP
+    return {
+        "lexical": own * scale,
+        "window_lexical": (around if layout.has_neighbours else own) * scale,
+        "session_lexical": by_session[layout.session] * scale,
+    }
+
+
+def _weighed(corpus: Corpus, layout: Layout, words: Counter[str]) -> list[tuple[int, float]]:
+    """A term's number (-1: no memory has it) and its weight; the rarest ones of a long question, in their order."""
+    found = []
+    total = layout.size + BACKGROUND_MEMORIES
+    for word in words:
+        number = corpus.term_number(word)
+        held = 0
+        if 0 <= number < len(layout.posting_starts) - 1:
+            rows = layout.posting_rows[layout.posting_starts[number] : layout.posting_starts[number + 1]]
+            held = len(np.unique(rows))
+        weight = float(np.log1p((total - held + 0.5) / (held + 0.5)))
+        if len(word) == 1 and is_gram(word):
+            weight *= GRAM_WEIGHT
+        found.append((number if held else -1, weight))
+    if len(found) <= QUERY_TERMS_MAX:
+        return found
+    floor = sorted((weight for _, weight in found), reverse=True)[QUERY_TERMS_MAX - 1]
+    return [item for item in found if item[1] >= floor][:QUERY_TERMS_MAX]
+
+
+def _saturation(lengths: Floats) -> Floats:
+    mean = float(lengths.mean()) or 1.0
+    out: Floats = BM25_SATURATION * (1.0 - BM25_LENGTH + BM25_LENGTH * lengths / mean)
+    return np.maximum(out, 1e-3)
+
+
+def _concept(layout: Layout, names: Collection[str]) -> Floats:
+    """Shared concepts, each by its rarity among these memories."""
+    out = _zeros(layout)
+    for name in sorted(names):
+        rows = layout.concept_rows.get(name)
+        if rows is not None:
+            total = layout.size + BACKGROUND_MEMORIES
+            out[rows] += np.log1p((total - len(rows)) / (len(rows) + 0.5)) / BM25_STEP
+    return out
+
+
+def _temporal(layout: Layout, question: TimeQuestion, now: float) -> dict[str, Floats]:
+    match = _zeros(layout)
+    for span in question.spans:
+        late = np.maximum(layout.said_at - span.end, 0.0) / (AFTERWARDS_DAYS * DAY)
+        inside = (layout.said_at >= span.start) * np.exp(-late)
+        match = np.maximum(match, inside.astype(np.float32))
+    return {
+        "time": match,
+        "when": layout.is_dated * np.float32(question.asks_when),
+        "dated": layout.is_dated,
+    }
+
+
+def _form(layout: Layout, dense: Floats) -> dict[str, Floats]:
+    """How a memory is put: a question holds no answer, what follows one often does."""
+    answer = _zeros(layout)
+    if layout.has_neighbours:
+        answer[1:] = dense[:-1] * layout.is_question[:-1] * layout.is_linked[1:]
+    return {
+        "question": layout.is_question,
+        "answer": answer,
+        "first_person": layout.is_first_person,
+    }
+
+
+def _standing(layout: Layout, scope: Scope, now: float) -> dict[str, Floats]:
+    """What the memory is worth whatever is asked."""
+    half_lives = np.array([HALF_LIFE_DAYS[name] for name in HALF_LIFE_CLASSES]) * DAY
+    age = np.maximum(now - layout.said_at, 0.0)
+    own = (
+        [
+            0.5 * bool(scope.project_id and memory.project_id == scope.project_id)
+            + 0.5 * bool(scope.agent_id and memory.agent_id == scope.agent_id)
+            for memory in layout.memories
+        ]
+        if scope.project_id or scope.agent_id
+        else 0.0
+    )
+    return {
+        "recency": np.exp2(-age / half_lives[layout.half_life_class]).astype(np.float32),
+        "importance": layout.importance - np.float32(0.5),
+        "confidence": layout.confidence - np.float32(1.0),
+        "scope": _zeros(layout) + np.asarray(own, dtype=np.float32),
+        "correction": layout.is_correction,
+        "expiry": -(layout.ends_at <= now).astype(np.float32),
+    }

@@ -1,0 +1,182 @@
+"""Text to terms: what two texts have in common when meaning is put aside.
+
+Words are folded (width, case, accents), stop words dropped and endings stripped lightly. Scripts that put no space
+between words (Chinese, Japanese, Thai, and Korean, whose particles cling to the word) give single characters and
+pairs of characters instead. Identifiers ("OPS-4412", "7.3.1", "petrel_stg") stay whole beside their parts, so that
+7.3.1 never meets 7.3.10. This module keeps no state and knows nothing about memories; it must never guess meaning:
+concepts.py does.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+TERMS_PER_TEXT_MAX = 2_000  # the rest of a longer text is not indexed; a memory has at most 8,000 characters
+STEM_CACHE_WORDS = 65_536  # distinct words remembered with their stem: the vocabulary of a few thousand memories
+
+UNSPACED = (
+    "\u0e00-\u0e7f"  # Thai
+    "\u0e80-\u0eff"  # Lao
+    "\u1000-\u109f"  # Burmese
+    "\u1780-\u17ff"  # Khmer
+    "\u3005-\u3007\u3041-\u30ff"  # Japanese kana
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"  # Han
+    "\uac00-\ud7a3"  # Hangul
+)
+_UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+_TOKEN = re.compile(
+    f"(?P<run>[{UNSPACED}]+)|(?P<word>[^\\W_{UNSPACED}]+(?:[._'’:/-][^\\W_{UNSPACED}]+|_+[^\\W_{UNSPACED}]+)*)"
+)
+_PART = re.compile(r"[^\W_]+")
+_HAS_DIGIT = re.compile(r"\d")
+_VOWEL = re.compile(r"[aeiouy]")
+
+# How extraction names the person whose memories these are: it stands in all of them and tells none apart.
+_THE_USER = "user users nutzer nutzers nutzerin usuario usuaria"
+
+_STOP_ENGLISH = """
+a about all also am an and any are as at be because been being but by can could did do does
+doing done for from get gets getting go goes going gonna got had has have having he her hers him
+his how i if in into is it its just let lets like may maybe me might mine more most much must my
+no nor not of off oh ok okay on only or other our ours out over please really said say says
+shall she should so some such than that the their theirs them then there these they this those
+to too under up us very was we well were what when where which while who whom whose why will
+with would yes yet you your yours d ll m re s t ve don didn doesn isn wasn aren couldn wouldn
+shouldn hasn haven hadn ain im ive dont didnt thats mention mentioned describe described
+"""
+_STOP_GERMAN = """
+aber als am an auch auf aus bei bin bist da dann das dass dein deine dem den der des die dir du
+ein eine einem einen einer eines er es fur hab habe haben hat hatte ich ihm ihn ihr im in ist ja
+kann kein keine man mein meine meinem meinen meiner mich mir mit nach nicht noch nun nur ob oder
+schon sein seine sich sie sind so soll sollte uber um und uns unser unsere vom von vor war waren
+warum was weil welche welchen welcher welches wenn wer wie wir wird wo worum zu zum zur
+"""
+_STOP_SPANISH = """
+al algo como con cual cuales cuando de del desde donde dos el ella ellos en era es esa ese eso
+esta este esto estoy ha hace hay la las le les lo los mas me mi mis muy ni no nos nuestra
+nuestro o para pero por porque que quien se ser si sin sobre son su sus tambien te tengo tiene
+tu tus un una uno unos y ya yo puedo podemos fue han
+"""
+# French and others meet mostly as names of things; their commonest articles would join anything with anything.
+_STOP_OTHER = "le la les des du une et est dans pour pas qui sur au aux ce il je ne se"
+STOP_WORDS = frozenset(
+    " ".join((_THE_USER, _STOP_ENGLISH, _STOP_GERMAN, _STOP_SPANISH, _STOP_OTHER)).split()
+) - frozenset("may die dos uno son".split())  # these carry meaning in a neighbouring language often enough
+
+# Characters that build sentences, and no topic, in Chinese and Japanese.
+STOP_CHARACTERS = frozenset(
+    "的了是在我你您他她它们这那吗呢吧啊呀哦嗯么什怎哪谁和与及或就都也还又很太最把被让给从到对于以而且但因为所如果要想"
+    "会能可以请帮一个些有没不别再着过得地之其着来去说话下上里中个只该样何为几多少点好"
+    "のにはをがでともからへやかなよねですますたりするいるあるこのそれ"
+)
+_STOP_PAIRS = frozenset(
+    """用户 我的 你的 他的 她的 什么 怎么 怎样 如何 可以 一下 一个 一些 这个 那个 我们 他们 帮我
+    给我 请问 需要 应该 有没 没有 是不 不是 还是 就是 现在 告诉 知道 来着 多少 哪些 哪个 哪里
+    为什 时候 すか ます です した して""".split()
+)
+
+
+def terms(text: str) -> list[str]:
+    """The terms of `text` in order, with repetition; at most `TERMS_PER_TEXT_MAX`."""
+    found: list[str] = []
+    for match in _TOKEN.finditer(fold(text)):
+        run = match["run"]
+        if run:
+            found.extend(_grams(run))
+        else:
+            found.extend(_words(match["word"]))
+        if len(found) >= TERMS_PER_TEXT_MAX:
+            break
+    return found[:TERMS_PER_TEXT_MAX]
+
+
+def fold(text: str) -> str:
+    """Lower case, one width, no accents; the length may change. Hangul and kana keep their marks."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    if folded.isascii():
+        return folded
+    return "".join(_unaccented(character) for character in folded)
+
+
+def unspaced_share(text: str) -> float:
+    """The share of letters that belong to scripts without spaces, 0..1: where the embedding model knows nothing."""
+    letters = sum(character.isalpha() for character in text)
+    if not letters or text.isascii():
+        return 0.0
+    return min(1.0, sum(len(run) for run in _UNSPACED_RUN.findall(text)) / letters)
+
+
+def is_gram(term: str) -> bool:
+    """Whether the term is one or two characters of a script without spaces."""
+    return len(term) <= 2 and bool(_UNSPACED_RUN.fullmatch(term))
+
+
+@lru_cache(maxsize=STEM_CACHE_WORDS)
+def stem(word: str) -> str:
+    """A word without its commonest endings: plural, possessive, -ing, -ed, -ly, and a final vowel.
+
+    Light on purpose: it serves English first and does little harm to German and Spanish (Katze, Katzen; gato, gatos).
+    """
+    if len(word) <= 3 or _HAS_DIGIT.search(word) or not word.isascii():
+        return word
+    word = _without_verb_ending(_singular(word))
+    if word.endswith("ly") and len(word) > 5:
+        word = word[:-2]
+    if word.endswith("y") and len(word) > 3:
+        return word[:-1] + "i"
+    if word[-1] in "aeo" and len(word) > 3:
+        return word[:-1]
+    return word
+
+
+def _singular(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("ches", "shes", "sses", "xes", "zes")):
+        return word[:-2]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def _without_verb_ending(word: str) -> str:
+    for ending in ("ing", "ed", "en"):
+        root = word.removesuffix(ending)
+        if root == word or len(root) < 3 or not _VOWEL.search(root):
+            continue
+        if ending != "en" and root[-1] == root[-2] and root[-1] not in "lsz" and len(root) > 3:
+            return root[:-1]
+        return root
+    return word
+
+
+def _words(token: str) -> list[str]:
+    """The parts of a token that are no stop words, and the whole where it looks like an identifier."""
+    token = token.replace("’", "'")
+    if "'" in token:
+        token = token.split("'")[0]  # possessives and contractions: Anna's, don't, we'll
+    if token.isalnum():
+        return [] if token in STOP_WORDS else [stem(token)]
+    parts = [stem(part) for part in _PART.findall(token) if part not in STOP_WORDS]
+    is_identifier = bool(_HAS_DIGIT.search(token)) or "_" in token
+    return [*parts, token] if is_identifier and len(parts) != 1 else parts
+
+
+def _grams(run: str) -> list[str]:
+    singles = [character for character in run if character not in STOP_CHARACTERS]
+    pairs = [run[i : i + 2] for i in range(len(run) - 1)]
+    return singles + [
+        pair
+        for pair in pairs
+        if pair not in _STOP_PAIRS and not (pair[0] in STOP_CHARACTERS and pair[1] in STOP_CHARACTERS)
+    ]
+
+
+@lru_cache(maxsize=4_096)
+def _unaccented(character: str) -> str:
+    if character.isascii() or _UNSPACED_RUN.match(character):
+        return character
+    kept = "".join(c for c in unicodedata.normalize("NFD", character) if not unicodedata.combining(c))
+    return kept or character

@@ -1,0 +1,187 @@
+"""Stage 9: which memories go along, best first, within the budget. Pure: `now` is an argument, nothing is random.
+
+`rank` weighs the evidence for every memory of a corpus; `rank_found` does it for what a bare vector search returned;
+`select` cuts what is not relevant, drops repetitions and fills the budget. Superseded memories stay out unless the
+question is about the past. It must never return a memory of another project, whatever the corpus holds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from memory.model import Candidate, Query, Record, Scope, Selection, Vector
+from memory.recall.corpus import Corpus, Floats, Layout
+from memory.recall.evidence import gather
+from memory.recall.lexical import fold
+from memory.recall.relevance import bar_for
+from memory.recall.weights import NAMES, PARTS, TOPICAL, Bar, Weights
+
+CANDIDATES_MAX = 200  # scored memories that become candidates with all their parts; REST may ask for as many
+COST_EXPONENT = 0.5  # to fill a budget, a memory of four times the length must be twice as likely to be worth its place
+PASSED_OVER_MAX = 12  # memories in all that did not fit: counting tokens costs more than the last gap is worth
+DEFAULT_WEIGHTS = Weights()
+DEFAULT_BAR = Bar()
+
+_WORD = re.compile(r"\w+(?:[.,:/-]\w+)*")
+_FILLERS = frozenset("a an the really very just also so der die das ein eine el la un una 了".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Candidates, best first; then, in the same order, their odds to be relevant (0..1), whether that passes,
+    cosines."""
+
+    candidates: tuple[Candidate, ...] = ()
+    relevance: tuple[float, ...] = ()
+    is_relevant: tuple[bool, ...] = ()
+    cosines: tuple[float, ...] = ()
+
+
+def rank(
+    corpus: Corpus,
+    query: Query,
+    query_vector: Vector | None,
+    *,
+    scope: Scope,
+    now: float,
+    weights: Weights = DEFAULT_WEIGHTS,
+    bar: Bar = DEFAULT_BAR,
+    memory_types: Collection[str] = (),
+    limit: int = CANDIDATES_MAX,
+) -> Ranked:
+    """Score every memory that the scope may see; the best `limit` come back. Without a vector, words alone decide."""
+    layout = corpus.prepare()
+    if not layout.size or not query.text.strip():
+        return Ranked()
+    evidence = gather(corpus, layout, query, query_vector, scope=scope, now=now)
+    is_open = _is_open(layout, scope, memory_types, asks_about_past=evidence.question.asks_about_past)
+    weighed = {name: evidence.kinds[name] * np.float32(getattr(weights, name)) for name in NAMES}
+    score = np.where(is_open, _total(weighed, NAMES), -np.inf)
+    rows = _best(score, limit)
+    if not len(rows):
+        return Ranked()
+    topic = _total(weighed, TOPICAL)[rows]
+    even = bar_for(query.text, bar, is_unspaced=evidence.is_unspaced)
+    passes = (topic >= bar.each) & (topic >= topic.max() - bar.margin) & (topic.max() >= even)
+    relevance = 1.0 / (1.0 + np.exp(-bar.slope * (topic - even)))
+    parts = np.stack([_total(weighed, kinds)[rows] for kinds in PARTS.values()], axis=1).tolist()
+    return Ranked(
+        candidates=tuple(
+            Candidate(layout.memories[row], total, dict(zip(PARTS, values, strict=True)))
+            for row, total, values in zip(rows.tolist(), score[rows].tolist(), parts, strict=True)
+        ),
+        relevance=tuple(relevance.tolist()),
+        is_relevant=tuple(passes.tolist()),
+        cosines=tuple(evidence.cosine[rows].tolist()),
+    )
+
+
+def rank_found(
+    found: Sequence[Candidate],
+    query: Query,
+    *,
+    scope: Scope,
+    now: float,
+    weights: Weights = DEFAULT_WEIGHTS,
+    bar: Bar = DEFAULT_BAR,
+) -> Ranked:
+    """Score what a vector search returned, by the cosine in `parts["dense"]`: for users whose corpus is not loaded.
+
+    Neighbours count as far as the search returned them too.
+    """
+    cosines = (np.array([candidate.parts.get("dense", candidate.score)], dtype=np.float32) for candidate in found)
+    records = (Record(candidate.memory, cosine) for candidate, cosine in zip(found, cosines, strict=True))
+    corpus = Corpus(records, dimension=1)  # one number per memory: its cosine with the question, taken times one
+    return rank(corpus, query, np.ones(1, dtype=np.float32), scope=scope, now=now, weights=weights, bar=bar)
+
+
+def select(
+    ranked: Ranked,
+    *,
+    tokens: Callable[[str], int],
+    token_budget: int,
+    limit: int | None = None,
+    similarity_threshold: float | None = None,
+    fill: bool = False,
+) -> Selection:
+    """The candidates that go along, best first. `fill`: no relevance cut, the budget (in tokens) is used up.
+
+    A `similarity_threshold` (cosine) cuts where a caller names one. What does not fit is passed over, never cut short.
+    """
+    kept = [
+        i
+        for i in range(len(ranked.candidates))
+        if (fill or ranked.is_relevant[i])
+        and (similarity_threshold is None or ranked.cosines[i] >= similarity_threshold)
+    ]
+    if fill and limit is None:
+        kept.sort(
+            key=lambda i: (
+                COST_EXPONENT * math.log(len(ranked.candidates[i].memory.content)) - ranked.candidates[i].score
+            )
+        )
+    chosen: list[int] = []
+    said: set[tuple[str, ...]] = set()
+    left, passed_over = token_budget, 0
+    for i in kept:
+        if len(chosen) == limit or passed_over == PASSED_OVER_MAX:
+            break
+        content = ranked.candidates[i].memory.content
+        statement = _statement(content)
+        if statement in said:
+            continue
+        cost = tokens(content)
+        if cost > left:
+            passed_over += 1
+            continue
+        said.add(statement)
+        chosen.append(i)
+        left -= cost
+    return Selection(tuple(ranked.candidates[i] for i in sorted(chosen)), token_budget - left)
+
+
+def _is_open(
+    layout: Layout, scope: Scope, memory_types: Collection[str], *, asks_about_past: bool
+) -> npt.NDArray[np.bool_]:
+    """Which rows may be returned at all."""
+    is_open = np.ones(layout.size, dtype=np.bool_) if asks_about_past else ~layout.is_superseded
+    if scope.project_id:
+        is_open &= np.array([memory.project_id in ("", scope.project_id) for memory in layout.memories])
+    if scope.agent_id:
+        is_open &= np.array([memory.agent_id in ("", scope.agent_id) for memory in layout.memories])
+    if memory_types:
+        is_open &= np.array([memory.memory_type in memory_types for memory in layout.memories])
+    return is_open
+
+
+def _total(weighed: dict[str, Floats], names: Sequence[str]) -> Floats:
+    total = weighed[names[0]].copy()
+    for name in names[1:]:
+        total += weighed[name]
+    return total
+
+
+def _best(score: npt.NDArray[np.floating], limit: int) -> npt.NDArray[np.intp]:
+    """The rows of the best scores, best first, among equals in row order; rows that are not open are left out."""
+    if limit < len(score):
+        floor = np.partition(score, len(score) - limit)[len(score) - limit]
+        rows = np.flatnonzero(score >= floor)
+    else:
+        rows = np.arange(len(score))
+    rows = rows[np.isfinite(score[rows])]
+    best: npt.NDArray[np.intp] = rows[np.argsort(-score[rows], kind="stable")][:limit]
+    return best
+
+
+def _statement(content: str) -> tuple[str, ...]:
+    """Equal for texts that say the same in the same words; a "not", a name or a number keeps two apart."""
+    return tuple(word for word in _WORD.findall(fold(content)) if word not in _FILLERS)
+
+
+__all__ = ["CANDIDATES_MAX", "Bar", "Corpus", "Ranked", "Weights", "rank", "rank_found", "select"]
