@@ -7,6 +7,7 @@ configuration in the same run, the two taking turns.
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,6 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from extproc.bootstrap import EnvoyPlan, render_bare  # noqa: E402
-from extproc.processes import free_port  # noqa: E402
 
 RESULTS = HERE / "results"
 START_SECONDS_MAX = 10.0
@@ -43,22 +43,13 @@ def running_rig(*arguments: str) -> Iterator[Rig]:
     """The product and a bare Envoy, both in front of the same upstream; everything is stopped at the end."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        upstream_port = free_port("127.0.0.1")
+        upstream_port = free_port()
         stack.enter_context(running(sys.executable, str(HERE / "upstream.py"), str(upstream_port)))
         upstream_url = f"http://127.0.0.1:{upstream_port}"
-        bare_port = free_port("127.0.0.1")
+        bare_port = free_port()
+        plan = EnvoyPlan(upstream_url, (folder / "none.sock",), port=bare_port, admin_port=free_port())
         bootstrap = folder / "bare.json"
-        bootstrap.write_bytes(
-            render_bare(
-                EnvoyPlan(
-                    upstream=upstream_url,
-                    host="127.0.0.1",
-                    port=bare_port,
-                    admin_port=free_port("127.0.0.1"),
-                    api_port=1,
-                )
-            )
-        )
+        bootstrap.write_bytes(render_bare(plan))
         envoy = str(Path(sys.executable).parent / "envoy")
         options = ("--disable-hot-restart", "--concurrency", "2", "--log-level", "error")
         stack.enter_context(running(envoy, "-c", str(bootstrap), *options))
@@ -76,6 +67,12 @@ def running(*command: str) -> Iterator[None]:
     finally:
         process.terminate()
         process.wait(timeout=10)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def _await_port(port: int) -> None:

@@ -1,4 +1,4 @@
-"""How late a streamed chunk arrives, measured from the moment the upstream sent it, beside a bare Envoy in the same run.
+"""How late a streamed chunk arrives after the upstream sent it, beside a bare Envoy in the same run.
 
 `python bench/stream.py [STREAMS]`; bars: p50 < 0.6 ms, p99 < 3 ms.
 """
@@ -20,7 +20,8 @@ _SENT = re.compile(rb'"sent":(\d+)')
 
 def delays(port: int, body: bytes) -> list[float]:
     """Milliseconds between sending and arrival of every chunk of one stream, on a connection of its own."""
-    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n"
+    head += b"content-length: %d\r\n\r\n"
     found: list[float] = []
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
