@@ -70,6 +70,10 @@ class Layout:
     ends_at: npt.NDArray[np.float64]
     half_life_class: npt.NDArray[np.int8]
     label: Ints  # number of the speaker's name, -1 without
+    projects: Ints  # number of each row's project in `project_numbers`; likewise agents
+    project_numbers: dict[str, int]
+    agents: Ints
+    agent_numbers: dict[str, int]
     window_norms: Floats
 
     @property
@@ -203,6 +207,8 @@ class Corpus:
         slots = np.array([row.slot for row in rows], dtype=np.int32)
         tokens, token_rows = _token_stream(rows)
         counts = np.bincount(tokens, minlength=len(self._vocabulary))
+        projects, project_numbers = _numbered([memory.project_id for memory in memories])
+        agents, agent_numbers = _numbered([memory.agent_id for memory in memories])
         marks = np.array([row.marks for row in rows], dtype=np.float32).reshape(-1, 3)
         return Layout(
             slots=slots,
@@ -230,6 +236,10 @@ class Corpus:
             ends_at=np.array([np.inf if m.invalid_at is None else m.invalid_at for m in memories], dtype=np.float64),
             half_life_class=np.array([HALF_LIFE_CLASSES.index(m.memory_type) for m in memories], dtype=np.int8),
             label=np.array([row.label for row in rows], dtype=np.int32),
+            projects=projects,
+            project_numbers=project_numbers,
+            agents=agents,
+            agent_numbers=agent_numbers,
             window_norms=self._window_norms(slots, link),
         )
 
@@ -284,6 +294,12 @@ def _links(is_linked: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
     two[1:] &= is_linked[:-1]
     two[:1] = False
     return is_linked.astype(np.float32), two.astype(np.float32)
+
+
+def _numbered(names: Sequence[str]) -> tuple[Ints, dict[str, int]]:
+    """Each name as a number, so that comparing a column is one step. The empty name is always 0."""
+    numbers = {"": 0}
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int32), numbers
 
 
 def _token_stream(rows: Sequence[_Row]) -> tuple[Ints, Ints]:

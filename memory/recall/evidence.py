@@ -201,20 +201,16 @@ def _standing(layout: Layout, scope: Scope, now: float) -> dict[str, Floats]:
     """What the memory is worth whatever is asked."""
     half_lives = np.array([HALF_LIFE_DAYS[name] for name in HALF_LIFE_CLASSES]) * DAY
     age = np.maximum(now - layout.said_at, 0.0)
-    own = (
-        [
-            0.5 * bool(scope.project_id and memory.project_id == scope.project_id)
-            + 0.5 * bool(scope.agent_id and memory.agent_id == scope.agent_id)
-            for memory in layout.memories
-        ]
-        if scope.project_id or scope.agent_id
-        else 0.0
-    )
+    own = _zeros(layout)
+    if scope.project_id:
+        own += 0.5 * (layout.projects == layout.project_numbers.get(scope.project_id, -1))
+    if scope.agent_id:
+        own += 0.5 * (layout.agents == layout.agent_numbers.get(scope.agent_id, -1))
     return {
         "recency": np.exp2(-age / half_lives[layout.half_life_class]).astype(np.float32),
         "importance": layout.importance - np.float32(0.5),
         "confidence": layout.confidence - np.float32(1.0),
-        "scope": _zeros(layout) + np.asarray(own, dtype=np.float32),
+        "scope": own,
         "correction": layout.is_correction,
         "expiry": -(layout.ends_at <= now).astype(np.float32),
     }

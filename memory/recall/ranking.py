@@ -152,9 +152,9 @@ def _is_open(
     """Which rows may be returned at all."""
     is_open = np.ones(layout.size, dtype=np.bool_) if asks_about_past else ~layout.is_superseded
     if scope.project_id:
-        is_open &= np.array([memory.project_id in ("", scope.project_id) for memory in layout.memories])
+        is_open &= (layout.projects == 0) | (layout.projects == layout.project_numbers.get(scope.project_id, -1))
     if scope.agent_id:
-        is_open &= np.array([memory.agent_id in ("", scope.agent_id) for memory in layout.memories])
+        is_open &= (layout.agents == 0) | (layout.agents == layout.agent_numbers.get(scope.agent_id, -1))
     if memory_types:
         is_open &= np.array([memory.memory_type in memory_types for memory in layout.memories])
     return is_open
