@@ -1,0 +1,251 @@
+"""The contract of `memproxy up`, with all real parts: one line when ready, nothing left behind, whatever ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from product import Product, command_line, eventually, running_product
+from upstream import RecordingUpstream
+
+MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
+FREE_PORTS = ("--port=0", "--api-port=0", "--envoy-admin-port=0", "--metrics-port=0")
+PARTS = ("envoy", "milvus-lite server", "memproxy filter", "memproxy worker", "memproxy embedder", "memproxy api")
+
+
+@pytest.fixture(scope="module")
+def product(shared_upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    with running_product(tmp_path_factory.mktemp("up") / "data", upstream=shared_upstream.url) as running:
+        yield running
+
+
+def refused(*arguments: str, environment: dict[str, str] | None = None) -> str:
+    """What a start says that must not succeed."""
+    ended = subprocess.run(
+        [MEMPROXY, "up", *arguments], capture_output=True, text=True, timeout=60, check=False, env=environment
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert ended.stdout == ""
+    return ended.stderr
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def run_folder(product: Product) -> Path:
+    [pid] = product.children("memproxy embedder")
+    words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    return Path(words[words.index("--config") + 1]).parent
+
+
+@pytest.mark.stack
+def test_the_first_chat_after_ready_is_recalled_and_learnt(product: Product) -> None:
+    answer = product.chat("My bicycle stands in the yellow shed.", "early bird")
+    assert answer.headers["x-memory-status"] in ("empty", "used")
+    assert product.flush("early bird")["pending"] == 0
+    assert product.chat("Where does my bicycle stand?", "early bird").headers["x-memory-status"] == "used"
+
+
+@pytest.mark.stack
+def test_every_part_is_recognised_by_its_command_line_and_none_shows_a_secret(product: Product) -> None:
+    for part in PARTS:
+        assert product.children(part), part
+    environment = Path(f"/proc/{product.children('memproxy api')[0]}/environ").read_bytes().decode().split("\0")
+    [secret] = [word.partition("=")[2] for word in environment if word.startswith("MEMPROXY_EDGE_SECRET=")]
+    assert len(secret) >= 32
+    assert not [pid for pid in product.children() if secret in command_line(pid)]
+    files = [path for path in run_folder(product).iterdir() if path.is_file()]
+    assert not [path.name for path in files if secret in path.read_text(errors="replace")]
+
+
+@pytest.mark.stack
+def test_the_ports_file_names_ports_that_answer(product: Product) -> None:
+    assert set(product.ports) == {"proxy", "api", "envoy_admin", "metrics", "milvus"}
+    for name, port in product.ports.items():
+        with socket.create_connection(("127.0.0.1", port), timeout=5):
+            assert port > 0, name
+
+
+@pytest.mark.stack
+def test_nothing_of_ours_listens_beyond_loopback(product: Product) -> None:
+    listening = subprocess.run(["ss", "-ltnpH"], capture_output=True, text=True, check=True).stdout
+    pids = {f"pid={pid}," for pid in [*product.children(), product.process.pid if product.process else 0]}
+    addresses = [line.split()[3] for line in listening.splitlines() if any(pid in line for pid in pids)]
+    assert len(addresses) >= len(product.ports)
+    assert [
+        address for address in addresses if not address.startswith(("127.0.0.1:", "[::1]:", "[::ffff:127.0.0.1]:"))
+    ] == []
+
+
+@pytest.mark.stack
+def test_worker_and_embedder_step_back_behind_the_request_path(product: Product) -> None:
+    def niceness(part: str) -> int:
+        return os.getpriority(os.PRIO_PROCESS, product.children(part)[0])
+
+    assert niceness("memproxy filter") < niceness("memproxy embedder") < niceness("memproxy worker")
+
+
+@pytest.mark.stack
+def test_one_page_holds_the_metrics_of_all_parts(product: Product) -> None:
+    product.chat("Which colour has my shed?", "early bird")
+    page = httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=10).text
+    for part in ("envoy", "filter-0", "worker-0", "embedder", "api", "milvus"):
+        assert f'memproxy_part_up{{part="{part}"}} 1.0' in page
+    assert "memproxy_requests_total{" in page  # from a filter
+    assert "memproxy_queue_turns{" in page  # from a worker
+    assert "memproxy_embed_seconds_count{" in page  # from the embedder
+    assert "envoy_http_ext_proc_inject_streams_started{" in page  # from Envoy
+    families = [line.split()[2] for line in page.splitlines() if line.startswith("# TYPE")]
+    assert len(families) == len(set(families))
+
+
+@pytest.mark.stack
+def test_a_second_up_on_the_same_data_directory_is_refused_by_name(product: Product) -> None:
+    assert product.process is not None
+    said = refused("--data-dir", str(product.data_dir), *FREE_PORTS)
+    assert f"pid {product.process.pid}" in said
+    assert "--data-dir" in said
+
+
+@pytest.mark.stack
+@pytest.mark.parametrize("part", ["memproxy embedder", "memproxy api", "envoy"])
+def test_a_part_that_was_killed_comes_back_and_is_counted(product: Product, part: str) -> None:
+    [before] = product.children(part)
+    name = part.rpartition(" ")[2]
+    counted = f'memproxy_part_restarts_total{{part="{name}"}}'
+    os.kill(before, signal.SIGKILL)
+    eventually(lambda: [pid for pid in product.children(part) if pid != before], seconds=10)
+
+    def page() -> str:
+        return httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=10).text
+
+    eventually(lambda: f'memproxy_part_up{{part="{name}"}} 1.0' in page(), seconds=60, every=0.5)
+    assert counted in page()
+    assert product.stdout == [product.stdout[0]]
+
+
+@pytest.mark.stack
+def test_nothing_outlives_a_killed_supervisor_and_the_next_up_starts_at_once(
+    upstream: RecordingUpstream, tmp_path: Path
+) -> None:
+    first = Product(tmp_path / "data", upstream=upstream.url)
+    first.start()
+    assert first.process is not None
+    first.chat("My canoe is called Otter.", "paddler")
+    assert first.flush("paddler")["pending"] == 0
+    pids, folder = first.children(), run_folder(first)
+    assert len(pids) >= len(PARTS)
+    first.process.kill()
+    assert first.stop() == -signal.SIGKILL
+    eventually(lambda: not [pid for pid in pids if is_alive(pid)], seconds=5)
+
+    with running_product(tmp_path / "data", upstream="http://127.0.0.1:9") as second:  # unreachable: only a warning
+        assert not folder.exists()
+        assert second.memories("paddler") == ["My canoe is called Otter."]
+        assert "upstream is not reachable" in second.log()
+        pids, folder = second.children(), run_folder(second)
+        assert second.process is not None
+        assert second.process.stdout is not None
+        started = time.monotonic()
+        second.process.send_signal(signal.SIGINT)
+        assert second.process.wait(timeout=30) == 0
+        assert time.monotonic() - started < 15
+        assert second.process.stdout.read() == ""  # after the one line, nothing
+        second.stop()
+        assert not [pid for pid in pids if is_alive(pid)]
+        assert not folder.exists()
+    assert second.stdout == [f"ready {second.url}\n"]
+
+
+@pytest.mark.stack
+def test_a_stream_under_way_is_finished_before_the_end(upstream: RecordingUpstream, tmp_path: Path) -> None:
+    upstream.chunk_seconds, upstream.chunk_count = 0.1, 30
+    with running_product(tmp_path / "data", upstream=upstream.url) as product:
+        body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Tell me a long story."}]}
+        with httpx.stream("POST", f"{product.url}/v1/chat/completions", json=body, timeout=30) as answer:
+            lines = answer.iter_lines()
+            next(lines)
+            assert product.process is not None
+            product.process.send_signal(signal.SIGTERM)
+            rest = list(lines)
+        assert "data: [DONE]" in rest
+        assert product.process.wait(timeout=30) == 0
+        product.stop()
+
+
+def test_a_taken_port_stops_the_start_and_names_the_setting(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        said = refused("--data-dir", str(tmp_path / "data"), *FREE_PORTS[1:], f"--port={port}")
+    assert f"port: cannot bind 127.0.0.1:{port}" in said
+
+
+def test_one_port_for_two_things_is_refused(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+    arguments = (f"--port={port}", f"--api-port={port}", *FREE_PORTS[2:])
+    assert "already that of port" in refused("--data-dir", str(tmp_path / "data"), *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--filters=none",), "filters"),
+        (("--host=0.0.0.0",), "development"),
+        (("--upstream=ftp://models",), "upstream"),
+        (("--config=/nowhere.yaml",), "/nowhere.yaml"),
+        (("--ports-file=/nowhere/ports.json",), "--data-dir"),
+    ],
+)
+def test_a_bad_setting_stops_the_start_and_is_named(tmp_path: Path, arguments: tuple[str, ...], expected: str) -> None:
+    (tmp_path / "file").write_text("")  # whatever else is wrong, this start ends here
+    assert expected in refused("--data-dir", str(tmp_path / "file"), *FREE_PORTS, *arguments)
+
+
+def test_a_missing_program_is_named(tmp_path: Path) -> None:
+    """Beside the interpreter there is none in a virtual environment that holds nothing but a link to our own code."""
+    script = (
+        "import sys; sys.executable = sys.argv.pop(1); sys.argv[0] = 'memproxy';from extproc.cli import main; main()"
+    )
+    words = [
+        sys.executable,
+        "-c",
+        script,
+        str(tmp_path / "python"),
+        "up",
+        "--data-dir",
+        str(tmp_path / "d"),
+        *FREE_PORTS,
+    ]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, env={"PATH": "/nowhere"})
+    assert ended.returncode == 2
+    assert "`envoy` is neither beside" in ended.stderr
+
+
+def test_a_part_that_cannot_start_is_quoted(tmp_path: Path) -> None:
+    """A turn log that is a folder: the parts that open it end at once, and what they said is shown."""
+    (tmp_path / "data" / "turns.sqlite").mkdir(parents=True)
+    said = refused("--data-dir", str(tmp_path / "data"), "--upstream=http://127.0.0.1:9", *FREE_PORTS)
+    assert "Its last lines:" in said
+    assert "turns.sqlite" in said
+
+
+def test_a_ports_file_of_the_last_run_is_gone_before_the_new_one_is_ready(tmp_path: Path) -> None:
+    ports_file = tmp_path / "ports.json"
+    ports_file.write_text(json.dumps({"proxy": 1}))
+    (tmp_path / "file").write_text("")
+    refused("--data-dir", str(tmp_path / "file"), "--ports-file", str(ports_file), *FREE_PORTS)
+    assert not ports_file.exists()
