@@ -94,6 +94,7 @@ def settings_of_run(settings: Settings, place: Place, ports: Ports) -> Settings:
         api_port=ports.api,
         envoy_admin_port=ports.envoy_admin,
         metrics_port=ports.metrics,
+        metrics_host="",  # one page for all
         milvus_uri=settings.store_uri or f"http://{LOOPBACK}:{ports.milvus}",
         data_dir=str(place.data),
         run_dir=str(place.folder),

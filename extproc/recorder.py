@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias, TypeVar
 
@@ -23,6 +24,7 @@ from memory.ports import Clock, TurnLog
 log = structlog.get_logger(__name__)
 
 PENDING_MAX = 10_000  # a turn is some KB: past it, a log that hangs would eat the memory of the filter
+HEAVY_CHARACTERS = 8_192  # looking for secrets costs 0.4 ms for each thousand; more belongs in a thread
 
 T = TypeVar("T")
 Seen: TypeAlias = OpenTurn | CloseTurn | None
@@ -38,7 +40,16 @@ class Containment(Protocol):
 class TurnRecorder:
     """One per process. `async with` it; leaving waits for what is under way."""
 
-    def __init__(self, turn_log: TurnLog, metrics: Metrics, clock: Clock, contained: Containment) -> None:
+    def __init__(
+        self,
+        turn_log: TurnLog,
+        metrics: Metrics,
+        clock: Clock,
+        contained: Containment,
+        redact: Callable[[str], str],
+    ) -> None:
+        """`redact` takes secrets out of a text before the log sees it: no file ever holds them."""
+        self._redact = redact
         self._turn_log = turn_log
         self._metrics = metrics
         self._contained = contained
@@ -83,8 +94,9 @@ class TurnRecorder:
         self._pending -= 1
 
     async def _open(self, turn: Turn) -> bool:
+        messages = [replace(m, content=await self._redacted(m.content)) for m in turn.messages]
         try:
-            await self._turn_log.open(turn)
+            await self._turn_log.open(replace(turn, messages=tuple(messages)))
         except Unavailable as error:
             self._lost(error)
             return False
@@ -96,11 +108,12 @@ class TurnRecorder:
             self._metrics.replies_over_cap.inc()
         if not await after:
             return
+        answer = await self._redacted(closing.answer)
         try:
             await self._turn_log.finish(
                 closing.turn_id,
                 status=closing.status,
-                answer=closing.answer,
+                answer=answer,
                 answered_at=closing.answered_at,
                 receipt_id=closing.receipt_id,
             )
@@ -109,6 +122,11 @@ class TurnRecorder:
             return
         self._metrics.turns.labels(closing.status).inc()
         self._recovered()
+
+    async def _redacted(self, text: str) -> str:
+        if len(text) > HEAVY_CHARACTERS:
+            return await asyncio.to_thread(self._redact, text)
+        return self._redact(text)
 
     def _lost(self, error: Unavailable) -> None:
         """Count each, tell once."""

@@ -37,6 +37,7 @@ from extproc.observe import Observation
 from extproc.recorder import TurnRecorder, Watch
 from memory import app
 from memory.chat.completions import ChatRequest
+from memory.learn.redaction import redact
 from memory.metrics import Metrics
 from memory.model import Scope
 from memory.ports import Clock, TurnLog
@@ -193,6 +194,7 @@ async def serve(
     metrics: Metrics,
     clock: Clock,
     new_id: Callable[[], str],
+    redact: Callable[[str], str],
     until: asyncio.Event,
     drain_seconds: float = DRAIN_SECONDS,
     grace_seconds: float = GRACE_SECONDS,
@@ -201,7 +203,7 @@ async def serve(
 
     `new_id` draws the ids of turns. Returns when everything is in the turn log. Builds none of its parts.
     """
-    async with TurnRecorder(turn_log, metrics, clock, contained) as recorder:
+    async with TurnRecorder(turn_log, metrics, clock, contained, redact) as recorder:
         filter_ = Filter(recall=recall, recorder=recorder, identity_mode=identity_mode, metrics=metrics, new_id=new_id)
         server, health = grpc.aio.server(options=OPTIONS), Health()
         await health.join(server)
@@ -230,6 +232,7 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
             metrics=parts.metrics,
             clock=app.SYSTEM_CLOCK,
             new_id=app.new_id,
+            redact=redact,
             until=until,
         )
         await app.warming_up(parts, serving)

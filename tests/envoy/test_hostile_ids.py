@@ -18,12 +18,40 @@ SECRET = "My vault combination is 99-13-57."
 QUESTION = "What is my vault combination?"
 VICTIM = "victim"
 
-FRAGMENTS = (
-    '"', "'", "\\", '\\"', "\\\\", "`", "%", "_", "*", "{", "}", "$", "{{", "}}", "//", "#", "--", ";", "\n", "\r\n", "\t", "\0",
-    " ", "\u00a0", "\u200b", "\u200d", "\ufeff", "\u202e", "\u2028", "|", "||", "&&", "!=", "==", "(", ")", "[", "]",
-    '" or user_id != "', "' or '1'=='1", '" || user_id like "%', '") or (user_id != "', "victim\" and project_id == \"", "in [\"victim\"]",
-    "user_id", "null", "true", "../", "%00", "\U0001f600", "ＶＩＣＴＩＭ", "victіm", "vıctim", "VICTIM", "victim\u0301",
-)  # fmt: skip
+MARKS = (
+    '"',
+    "'",
+    "\\",
+    '\\"',
+    "\\\\",
+    "`",
+    "%",
+    "_",
+    "*",
+    "{",
+    "}",
+    "$",
+    "{{",
+    "}}",
+    "//",
+    "#",
+    "--",
+    ";",
+    "|",
+    "(",
+    ")",
+)
+INVISIBLE = ("\n", "\r\n", "\t", "\0", " ", "\u00a0", "\u200b", "\u200d", "\ufeff", "\u202e", "\u2028")
+OPERATORS = ("||", "&&", "!=", "==", "[", "]", "user_id", "null", "true", "../", "%00", 'in ["victim"]')
+INJECTIONS = (
+    '" or user_id != "',
+    "' or '1'=='1",
+    '" || user_id like "%',
+    '") or (user_id != "',
+    'victim" and project_id == "',
+)
+LOOK_ALIKES = ("\U0001f600", "ＶＩＣＴＩＭ", "victіm", "vıctim", "VICTIM", "victim\u0301")
+FRAGMENTS = MARKS + INVISIBLE + OPERATORS + INJECTIONS + LOOK_ALIKES
 
 
 def hostile_ids() -> list[str]:

@@ -10,7 +10,10 @@ import pytest
 from product import Product
 from upstream import RecordingUpstream
 
-ODD_JSON = b'{ "model":"m",  "temperature":0.70,"n":1e0,\t"messages":[{"content":"caf\\u00e9 \\ud83d","role":"user"}] ,"x":12345678901234567890}'
+ODD_JSON = (
+    b'{ "model":"m",  "temperature":0.70,"n":1e0,\t"messages":[{"content":"caf\\u00e9 \\ud83d","role":"user"}] ,'
+    b'"x":12345678901234567890}'
+)
 
 
 def post(product: Product, path: str, body: bytes, **headers: str) -> httpx.Response:

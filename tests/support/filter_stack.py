@@ -26,6 +26,7 @@ from extproc.bootstrap import EnvoyPlan, render
 from extproc.identity import IdentityMode
 from extproc.server import serve
 from memory.chat.completions import ChatRequest
+from memory.learn.redaction import redact
 from memory.metrics import Metrics
 from memory.model import Note, RecallStatus, Scope, Turn
 from memory.ports import TurnLog
@@ -105,6 +106,7 @@ class FilterStack:
             metrics=self.metrics,
             clock=time.time,  # noqa: TID251 - what memory/app.py hands in
             new_id=lambda: f"t-{next(self.ids)}",
+            redact=redact,
             until=stop,
             grace_seconds=1.0,
         )
