@@ -69,7 +69,7 @@ def rank(
     topic = _total(weighed, TOPICAL)[rows]
     even = bar_for(query.text, bar, is_unspaced=evidence.is_unspaced)
     passes = (topic >= bar.each) & (topic >= topic.max() - bar.margin) & (topic.max() >= even)
-    relevance = 1.0 / (1.0 + np.exp(-bar.slope * (topic - even)))
+    relevance = 0.5 * (1.0 + np.tanh(0.5 * bar.slope * (topic - even)))  # the logistic curve, without its overflow
     parts = np.stack([_total(weighed, kinds)[rows] for kinds in PARTS.values()], axis=1).tolist()
     return Ranked(
         candidates=tuple(

@@ -1,0 +1,45 @@
+"""Builders for memories with vectors that a test can choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from memory.model import Memory, Record, Vector
+
+NOW = 1_765_800_000.0  # 15 December 2025, noon UTC
+DAY = 86_400.0
+DIMENSION = 8
+
+
+def direction(axis: int, *, towards: int | None = None, cosine: float = 0.0) -> Vector:
+    """A unit vector along an axis, or one that leans from it to another by the given cosine."""
+    vector = np.zeros(DIMENSION, dtype=np.float32)
+    if towards is None:
+        vector[axis] = 1.0
+    else:
+        vector[towards], vector[axis] = cosine, np.sqrt(1 - cosine**2)
+    return vector
+
+
+Remember = Callable[..., Record]
+
+
+@pytest.fixture
+def remember() -> Remember:
+    """`remember("text", axis=3, days_ago=2, session_id="a", ...)`; each has its own id."""
+    count = 0
+
+    def build(content: str, *, vector: Vector | None = None, days_ago: float = 30.0, **fields: object) -> Record:
+        nonlocal count
+        count += 1
+        said_at = NOW - days_ago * DAY
+        memory = Memory(
+            id=f"m{count:03d}", user_id="u", content=content, created_at=said_at, updated_at=said_at, said_at=said_at
+        )
+        return Record(replace(memory, **fields), direction(0) if vector is None else vector)  # type: ignore[arg-type]
+
+    return build
