@@ -19,13 +19,14 @@ import click
 import httpx
 import msgspec
 import uvloop
+from prometheus_client import start_http_server
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from memory.api.shapes import time_text
 from memory.config import Settings, from_process
-from memory.errors import BadInput, NotFound, Unavailable
+from memory.errors import BadInput, BadSetting, NotFound, Unavailable
 from memory.library import PAGE_MEMORIES_MAX, Library
 from memory.logs import log_to_stderr
 from memory.model import MEMORY_TYPES, Scope, Turn
@@ -100,6 +101,8 @@ def api(config: Path | None) -> None:
 def run_part(part: _Part, settings: Settings) -> None:
     """Run one part of the product until SIGTERM or Ctrl-C, then let it drain."""
     log_to_stderr(settings.log_format)
+    if settings.metrics_host:
+        _show_metrics(settings.metrics_host, settings.metrics_port)
 
     async def run() -> None:
         until, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -108,6 +111,16 @@ def run_part(part: _Part, settings: Settings) -> None:
         await part(settings, until)
 
     uvloop.run(run())
+
+
+def _show_metrics(host: str, port: int) -> None:
+    """From a thread that ends with the process."""
+    try:
+        start_http_server(port, host)
+    except OSError as error:
+        raise BadSetting(
+            f"metrics_host: cannot bind {host}:{port}: {error.strerror}. Give another metrics_port"
+        ) from error
 
 
 # Tools that ask the API

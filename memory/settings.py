@@ -154,6 +154,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     metrics_port: Annotated[
         Annotated[int, _PORT], Meta(description="Port of the one Prometheus endpoint of all parts.")
     ] = 9464
+    metrics_host: Annotated[
+        str,
+        Meta(description="Where a part that runs alone shows its own metrics, on `metrics_port`. Empty: nowhere."),
+    ] = ""
     milvus_uri: Annotated[
         str, Meta(description="URL of a Milvus server. Empty: our own Milvus Lite in `data_dir`.")
     ] = ""
