@@ -192,7 +192,8 @@ def _tokens(text: str) -> Iterator[tuple[int, int, SecretClass]]:
             continue
         start = _token_start(head)
         if start is not None:
-            yield run.start() + start, run.end(), SecretClass.API_KEY
+            end = run.start() + len(run.group().rstrip("."))  # the sentence's own full stop
+            yield run.start() + start, end, SecretClass.API_KEY
 
 
 def _token_start(run: str) -> int | None:
