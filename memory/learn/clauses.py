@@ -27,6 +27,14 @@ _NEW_SUBJECT = re.compile(
     r"\S+(?:\s\S+){0,3}\s(?:is|are|was|has|gets|stays|goes|ist|hat|es|tiene)\s",
     re.IGNORECASE,
 )
+# "I have a Golf and a van": the second part borrows the subject and the verb of the first.
+_LEAD = re.compile(r"(?:I|We|Ich|Wir)(?:['’](?:ve|m|re))? [a-z]+(?: (?:got|been))?(?= )")
+_GAPPED = re.compile(
+    r"(?:an?|the|eine?n?|(?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+(?: (?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+)*)"
+    r"(?! (?:\w+ )?(?:is|are|has|gets?|stays?|goes|lives?|works?)\b)(?:\s+(?:for|with|in|on|at|to)\b.*|"
+    r"(?:\s+[\wÀ-ÿ-]+){0,3})$",
+    re.IGNORECASE,
+)
 _DEPENDENT_ZH = re.compile(r"(?:但是?|所以|因为|就|都|也|还|才|不是|而且|然后|最后|再|要|没|不)")
 _IDEOGRAPH = re.compile(r"[\u3400-\u9fff]")
 
@@ -91,4 +99,6 @@ def _runs(statement: str, standing: Sequence[Clause]) -> list[str]:
             runs[-1] = (runs[-1][0], clause.end)
         else:
             runs.append((clause.start, clause.end))
-    return [statement[start:end].strip(" ,;，；.。") for start, end in runs]
+    lead = _LEAD.match(neighbours[0].text)
+    texts = [statement[start:end].strip(" ,;，；.。") for start, end in runs]
+    return [f"{lead.group()} {text}" if lead and _GAPPED.match(text) else text for text in texts]

@@ -25,18 +25,19 @@ _IDEOGRAPHS = re.compile(r"[\u3400-\u9fff]")
 _STOP_WORDS = {
     "en": _words(
         *"the a an is are was of in to and my i i'm it you for on with at that this have we our she he they not no "
-        "but so "
-        "me your be from by or what how please".split()
+        "but so me your be from by or what how please im ive".split()
     ),
     "de": _words(
         *"der die das ist und ich mein meine mir mich wir nicht ein eine einen im am zu mit für auf von den dem bei "
-        "sind "
-        "habe hat aber auch wie was bitte uns unser unsere".split()
+        "sind habe hat aber auch wie was bitte uns unser unsere".split()
     ),
     "es": _words(
         *"el la los las es y mi mis yo de que en un una por para con no se me nos lo al del soy tengo está son pero "
-        "como "
-        "muy su qué".split()
+        "como muy su qué".split()
+    ),
+    "other": _words(
+        *"je j'ai j'habite suis mon ma mes nous notre et dans avec pas une io ho sono mio mia abbiamo il gli che non è "
+        "eu meu minha tenho moro sou não em um ik mijn woon een het".split()
     ),
 }
 
@@ -51,6 +52,8 @@ def language_of(text: str) -> Language:
     if any(c.isalpha() and ord(c) > 0x36F for c in text):
         return "other"
     hits = {language: len(pattern.findall(text)) for language, pattern in _STOP_WORDS.items()}
+    if hits["other"] > max(hits["en"], hits["de"], hits["es"]):
+        return "other"
     if hits["de"] > hits["en"] and hits["de"] >= hits["es"]:
         return "de"
     if hits["es"] > hits["en"]:
@@ -151,7 +154,7 @@ REQUEST_START: dict[Language, re.Pattern[str]] = {
         r"(?:recipe|summary|list|example|explanation|answer|translation|poem|story|script|function|table|draft|idea|"
         r"ideas|"
         r"suggestions?|advice|tips?|help|information|info|recommendations?|plan|checklist|outline|email|letter)\b",
-        r"(?:i\s+)?need\s+(?:an?|some|the|more)\s",
+        r"(?:i\s+)?need\s+(?:an?|some|the|more)\s", r"(?:now\s+)?in\s+[A-Z]\w+\s*$",
         r"i(?:['’]m| am)\s+looking\s+for\s+(?:an?|some|the)\s",
         r"let['’]s\b", r"let me\b", r"more\b", r"another\b", r"same\s+(?:again|for)\b", r"how about\b", r"what about\b",
         r"(?:in\s+)?(?:one|two|three|four|five|\d+)\s+(?:sentences?|words?|lines?|bullets?|paragraphs?)\b",
@@ -294,7 +297,7 @@ ABOUT_THE_TALK = re.compile(
     r"your (?:answer|reply|response|code|suggestion)\b[^,;]{0,40}$|what i (?:mean|meant)\b|here(?:['’]s| is|"
     r" are) (?:my|the|a|an|some)\b[^,;]{0,40}$|"
     r"ich (?:verstehe|meine) (?:das|es) nicht|no entiendo|我(?:只是|就是)?(?:测试|问问|随便|想问|想知道|的意思是|"
-    r"没看懂|不明白|不懂)|我试试|我知道了|我明白|我看看|我先)",
+    r"没看懂|不明白|不懂)|我试试|我知道了|我明白|我看看|我先(?=[试看问想去]))",
     re.IGNORECASE,
 )
 
@@ -315,6 +318,7 @@ TIMES_ZH = re.compile(
     r"[一二三四五六七八九十\d]+(?:月|号|日|点|岁|年|万|千|百|块|元|个|次|公斤|斤|分|升|米|小时|天|周)|今天|明天|"
     r"后天|昨天|早上|晚上|下午|上午|端午|中秋|国庆|五一|春节|元旦|清明"
 )
+STATES_ZH = re.compile("在.{2,}|姓|叫做?.|停在|放在|挂在|藏在|住|养了?|喜欢|讨厌|害怕|对.{1,8}过敏|属于|每[天周月年]")
 CHANGE_WORDS = re.compile(
     r"\b(?:now|from now|from today|since|no longer|any ?more|instead|moved|changed|switched|swapped|sold|cancel\w*|"
     r"quit|left|gone|stopped|"

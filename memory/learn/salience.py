@@ -210,10 +210,11 @@ def _trimmed(text: str) -> str:
 
 
 def _voice(text: str, language: Language, *, is_telling: bool) -> Voice | None:
-    if is_wish(text, language) and (is_request(text, language) or lexicon.FORM_OF_ADDRESS.search(text)):
+    is_command = is_request(text, language) or lexicon.LASTING.match(text) or lexicon.FORM_OF_ADDRESS.search(text)
+    if is_command and is_wish(text, language):
         return Voice.WISH
     if lexicon.FIRST_PERSON[language].search(text) or lexicon.FIRST_PERSON_UNSPACED.search(text):
-        return Voice.FIRST_PERSON if len(text) > 3 else None
+        return Voice.FIRST_PERSON if len(text) >= 3 else None
     if language == "zh":
         return _voice_zh(text, is_telling=is_telling)
     says_no_more = _STEADY.search(text) and not lexicon.CHANGE_WORDS.search(text)
@@ -231,8 +232,8 @@ def _voice_zh(text: str, *, is_telling: bool) -> Voice | None:
         return Voice.FIRST_PERSON
     if not is_telling or (_STEADY.search(text) and not _DIGIT.search(text) and not lexicon.CHANGE_WORDS.search(text)):
         return None
-    has_detail = lexicon.TIMES_ZH.search(text) or lexicon.CHANGE_WORDS.search(text) or _LATIN.search(text)
-    return Voice.THIRD_PERSON if has_detail or lexicon.THIRD_PERSON_ZH.search(text) or _DIGIT.search(text) else None
+    details = (lexicon.TIMES_ZH, lexicon.CHANGE_WORDS, lexicon.THIRD_PERSON_ZH, lexicon.STATES_ZH, _LATIN, _DIGIT)
+    return Voice.THIRD_PERSON if any(detail.search(text) for detail in details) else None
 
 
 def _is_specific(text: str) -> bool:

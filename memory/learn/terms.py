@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_TOKEN = re.compile(r"[$€£¥]?\d+(?:[.,:/-]\d+)*|[A-Za-zÀ-ɏ]+(?:['’][A-Za-z]+)?|[\u3400-\u9fff]+")
+_TOKEN = re.compile(
+    r"[$€£¥]?\d+(?:[.,:/-]\d+)*(?:[A-Za-z]{1,2}(?![A-Za-z]))?|[A-Za-zÀ-ɏ]+(?:['’][A-Za-z]+)?|[\u3400-\u9fff]+"
+)
 _EMPTY = frozenset(
     "a an the and or but so of in on at to for with from by as is are am was were be been being do does did have has "
     "had "
@@ -17,6 +19,7 @@ _EMPTY = frozenset(
     "there "
     "here not no yes ok will would can could should may might just also too very really s t m re ve ll d "
     "now today still then than about into over who which what when where how finally final "
+    "new neu neue neuer neuen nuevo nueva "
     "der die das ein eine einen einem einer und oder aber von zu im am mit für auf bei ist sind bin war ich mein meine "
     "meinem meinen mir mich wir uns unser du dein deine sie er es jetzt auch noch seit "
     "el la los las un una unos unas y o pero de del en al a con por para es son soy estoy está mi mis me yo nos se lo "

@@ -1,0 +1,87 @@
+"""Changed facts replace old ones, and look-alikes survive: scores the state after two or three sessions, and a probe.
+
+Records: `{"id", "lang", "sessions", "current": [matcher], "stale": [regex], "keep": [matcher], "probe": {"query",
+"must": [regex], "must_not": [regex]}}`. A record passes if all four parts hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from memory.evaluation.extraction import (
+    Data,
+    Learnt,
+    Progress,
+    found,
+    ignore_progress,
+    learn_sessions,
+    matches,
+    read_records,
+    seconds,
+    share,
+)
+from memory.learn.extraction import Learner
+from memory.model import Memory
+
+Search: TypeAlias = Callable[[Sequence[Memory], str, float], Awaitable[Sequence[Memory]]]
+"""All memories of a user, a question, and the time it is asked at → the memories that a chat would get."""
+
+PARTS = ("current", "stale", "keep", "probe")
+PROBE_DELAY_SECONDS = 3_600.0  # the probe is a new chat, an hour after the last session
+
+
+async def evaluate_updates(
+    path: Path, learner: Learner, search: Search, *, progress: Progress = ignore_progress
+) -> dict[str, Any]:
+    """The share of records in which each part holds, by language too, and what happened in each record."""
+    records = read_records(path)
+    results: list[dict[str, Any]] = []
+    for number, record in enumerate(records, 1):
+        learnt = await learn_sessions(record, learner)
+        asked_at = seconds(record["sessions"][-1]["at"]) + PROBE_DELAY_SECONDS
+        injected = await search(learnt.memories, record["probe"]["query"], asked_at)
+        results.append(score_update(record, learnt, [memory.content for memory in injected]))
+        progress(number, len(records))
+    languages = sorted({result["lang"] for result in results})
+    return {
+        "records": len(results),
+        **_rates(results),
+        "by_language": {name: _rates([r for r in results if r["lang"] == name]) for name in languages},
+        "per_record": results,
+    }
+
+
+def score_update(record: Data, learnt: Learnt, injected: Sequence[str]) -> dict[str, Any]:
+    """Whether each part holds for one record, with the texts to see why. `injected`: what the probe was given."""
+    active = [memory.content for memory in learnt.active]
+    probe = record["probe"]
+    return {
+        "id": record["id"],
+        "lang": record["lang"],
+        "current": all(any(matches(matcher, text) for text in active) for matcher in record["current"]),
+        "stale": not any(found(pattern, text) for pattern in record["stale"] for text in active),
+        "keep": all(any(matches(matcher, text) for text in active) for matcher in record["keep"]),
+        "probe": all(any(found(p, text) for text in injected) for p in probe["must"])
+        and not any(found(p, text) for p in probe["must_not"] for text in injected),
+        "active_texts": active,
+        "injected_texts": list(injected),
+    }
+
+
+def _rates(results: Sequence[Data]) -> dict[str, float | None]:
+    """`stale_active` is the share of records in which something outdated is still active."""
+    held = {part: sum(bool(result[part]) for result in results) for part in PARTS}
+    passed = sum(all(result[part] for part in PARTS) for result in results)
+    number = len(results)
+    return {
+        "pass": share(passed, number),
+        "current": share(held["current"], number),
+        "stale_active": share(number - held["stale"], number),
+        "keep": share(held["keep"], number),
+        "probe": share(held["probe"], number),
+    }
+
+
+__all__ = ["Search", "evaluate_updates", "score_update"]

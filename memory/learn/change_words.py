@@ -1,0 +1,133 @@
+"""The words by which people say that something ended, changed, was wrong, or stays: English, Chinese, German, Spanish.
+
+Only patterns, no decisions: those stand in `supersession`. Every pattern runs in time linear in its text.
+"""
+
+from __future__ import annotations
+
+import re
+
+IGNORE_CASE = re.IGNORECASE
+
+# Something is over. What it was has to be named.
+CANCELLED = re.compile(
+    r"\b(?:cancel\w*|call(?:ed|ing)? off|not going|won['’]t (?:be )?(?:go|make|attend)\w*|scrapped|abgesagt|"
+    r"storniert|cancel[éóa]\w*)\b|"
+    r"取消|不去了|去不了|不参加|退了",
+    IGNORE_CASE,
+)
+GONE = re.compile(
+    r"\b(?:sold|gone|got rid of|gave (?:up|away)|dropped|stopped|quit|no longer|not \w+ any ?more|n['’]t \w+ any ?more|"
+    r"used to|broke up|divorced|lost my|"
+    r"threw out|dead|died|passed away|verkauft|nicht mehr|aufgehört|gekündigt|vend[íi]\w*|ya no|dej[éó]\w*)\b|"
+    r"卖了|卖掉|不再|戒了|停了|扔了|丢了|没了|辞职|离婚|分手|不[^，。；不]{1,6}了|不住",
+    IGNORE_CASE,
+)
+PERSON_LEFT = re.compile(
+    r"\b(?:left|went to|moved on|moved to|retired|resigned|quit|is leaving|was fired|ging in|hat .{0,20}verlassen|"
+    r"jubil\w+|se fue)\b|"
+    r"调走|离职|退休|辞职|走了|跳槽",
+    IGNORE_CASE,
+)
+# Gone for good, whatever it was: naming it is enough.
+GIVEN_AWAY = re.compile(
+    r"\b(?:sold|got rid of|gave away|threw (?:out|away)|lost|verkauft|weggegeben|vend\w+)\b|卖了|卖掉|扔了|丢了|送人",
+    IGNORE_CASE,
+)
+NO_LONGER = re.compile(
+    r"\b(?:no longer|not \w+ any ?more|n['’]t (?:\w+ ){1,4}any ?more|any ?more|nicht mehr|kein\w* .{1,20} mehr|"
+    r"ya no)\b|不再|不[^，。；不]{1,6}了",
+    IGNORE_CASE,
+)
+# Chinese "X换成Y了": what stands behind it is the new value.
+BECOMES_ZH = re.compile("(?:改|换|变|升|降|加|减|涨|迁|搬|调|推迟|提前|转)[^，。；]{0,3}(?:成|为|到)")
+IS_ONE = re.compile(r"\b(?:is|are|ist|sind|es|son) (?:an?|the|eine?n?|der|die|das|un|una|el|la)\b|是", IGNORE_CASE)
+# Something is otherwise than before.
+CHANGED = re.compile(
+    r"\b(?:now|from now on|from today|from here on|going forward|as of|since|these days|lately|switched|changed|"
+    r"moved|swapped|replaced|instead|"
+    r"pushed|postponed|rescheduled|brought forward|down to|up to|raised|cut(?:ting)?|lowered|updated|became|turned|"
+    r"currently|no longer|"
+    r"any ?more|jetzt|inzwischen|neuerdings|seit|künftig|umgezogen|gewechselt|verschoben|verlegt|nun|"
+    r"ahora|desde|cambi\w+|mud[éóa]\w*|a partir de)\b|"
+    r"现在|跳槽|换工作|改成|改为|改到|改在|换成|换到|换了|搬到|搬去|迁到|加到|减到|涨到|降到|提到|推迟到|提前到|以后|今后|最近|"
+    r"目前|从现在|从今|变成",
+    IGNORE_CASE,
+)
+CORRECTED = re.compile(
+    r"\b(?:oops|sorry|actually|mixed (?:up|something)|(?:my )?mistake|wrong|i meant|correction|typo|i said|misspoke|"
+    r"in fact|"
+    r"falsch|korrektur|eigentlich|vertan|meinte|me equivoqué|perdón|en realidad|quise decir)\b|"
+    r"说反|说错|不对|更正|纠正|记错|搞错|应该是|其实是?|弄错|写错",
+    IGNORE_CASE,
+)
+STEADY = re.compile(
+    r"\b(?:stays?|still|same as|unchanged|as ever|remains?|keeps? (?:the same|going|its|their)|no change|"
+    r"wie gehabt|bleibt|bleiben|"
+    r"weiterhin|wie immer|"
+    r"igual|sigue|siguen|como siempre)\b|照旧|还是|没变|没动|不变|仍然|依然|照常|依旧",
+    IGNORE_CASE,
+)
+NEGATED = re.compile(
+    r"\b(?:no|not|never|without|none|zero|cut(?:ting)?|nicht|kein\w*|ohne|sin|nunca|n['’]t)\b|n['’]t\b|[不没无别]",
+    IGNORE_CASE,
+)
+
+ROLES = re.compile(
+    r"\b(?:manager|boss|lead|supervisor|report(?:s|ing)? to|doctor|gp|dentist|therapist|teacher|coach|trainer|"
+    r"landlord|landlady|"
+    r"accountant|lawyer|cleaner|nanny|chefin?|hausarzt|hausärztin|ärztin|arzt|lehrer(?:in)?|"
+    r"médic[oa]|doctora?|dentista|jef[ea]|profesora?|me lleva)\b|组长|经理|老板|领导|主管|医生|老师|教练|房东|"
+    r"班主任|负责人",
+    IGNORE_CASE,
+)
+PLANS = re.compile(
+    r"\b(?:trips?|going|go(?:es)? to|travel\w*|visit\w*|fly\w*|flight|booked|meeting|appointment|wedding|party|"
+    r"dinner|concert|course|class|"
+    r"training|plan\w*|reservation|reise|flug|termin|urlaub|viaje|cita|reserva)\b|去|订|约|会议|旅行|出差",
+    IGNORE_CASE,
+)
+POSSESSIONS = re.compile(
+    r"\b(?:have|has|had|own|owns|drive|drives|ride|rides|got|bought|use|uses|using|play|plays|smoke|smokes|study|studies|studying|learn|learns|teach|teaches|coach|eat|eats|"
+    r"drink|drinks|take|takes|"
+    r"subscribe\w*|work|works|live|lives|deploy\w*|fahre|habe|hat|nutze|tengo|tiene|uso|conduzco)\b|有|开|用|养|喝|"
+    r"吃|抽|住|学|教|在.{1,12}(?:上班|工作|上学)",
+    IGNORE_CASE,
+)
+
+# Attributes that can have one value only: the class, and how it sounds.
+RESIDENCE = re.compile(
+    r"\b(?:i|we)(?:['’](?:m|re|ve))? (?:(?:now |currently |just |finally |have |am |are )*(?:live|living|moved|"
+    r"based|reside|relocated)) (?:in|to|at|near)\b|"
+    r"\bmoved\b.{0,24}\b(?:i['’]m|we['’]re) in\b|"
+    r"\b(?:wohne|wohnen|lebe) (?:ich|wir)\b|\b(?:ich|wir) (?:wohne|wohnen|lebe|leben|bin .{0,40}gezogen)\b|"
+    r"\b(?:vivo|vivimos|me mud[ée]|nos mudamos)\b|(?:我|我们|我家|咱)[^，。；]{0,8}(?:住在?|搬到|搬去|搬家到)",
+    IGNORE_CASE,
+)
+DIET = re.compile(r"\b(?:vegetarian|vegan|pescatarian|omnivore|flexitarian|carnivore|keto)\b|吃素|素食", IGNORE_CASE)
+ANSWER_STYLE = re.compile(
+    r"\b(?:answers?|replies|responses?|explanations?|keep (?:it|them)|write|respond|reply|antwort\w*|respuestas?)\b.*"
+    r"\b(?:long|thorough|detailed|short|brief|concise|bullet|bullets|sentences?|words?|lines?|kurz|ausführlich|"
+    r"knapp|cort\w+|larg\w+|breve\w*)\b|"
+    r"(?:回答|回复).*(?:长|短|详细|简短|简洁|要点)",
+    IGNORE_CASE,
+)
+MANAGER = re.compile(
+    r"\b(?:my|our) (?:manager|boss|line manager|supervisor|team lead)\b|\b(?:i|"
+    r"we) (?:now )?report to\b",
+    IGNORE_CASE,
+)
+SINGLE_VALUED = re.compile(
+    r"\s*(?P<attribute>(?:my|our|mein\w{0,2}|mi|nuestr[oa]|[A-ZÀ-Þ]\w+['’]s)\s+(?:new |neue[rs]? |"
+    r"nuev[oa] )?(?:[\w-]+\s+){0,3}?"
+    r"(?:name|budget|address|e-?mail(?: address)?|phone number|birthday|age|job|job title|employer|manager|boss|"
+    r"hometown|time ?zone|weight|height|"
+    r"shoe size|deadline|salary|rent|favou?rite [\w -]{2,30}?|geburtstag|adresse|chefin?|lieblings\w+|nombre|"
+    r"cumpleaños|dirección|presupuesto)"
+    r"(?:\s+(?:for|of)\s+[^.,;]{2,40}?)?)\s+(?:is|are|ist|es|was)\s+(?P<value>.+)",
+    IGNORE_CASE,
+)
+SINGLE_VALUED_ZH = re.compile(
+    r"(?P<attribute>(?:我|我们|我家)的?[^，。；是]{0,8}(?:名字|预算|地址|邮箱|电话|生日|年龄|工作|职业|老板|领导|"
+    r"上司|组长|经理|体重|身高|鞋码|老家|工资))是(?P<value>.+)"
+)
