@@ -67,7 +67,7 @@ def test_an_identifier_beats_its_lookalike_that_the_embedding_cannot_tell_apart(
 
 def test_in_chinese_words_decide_because_the_cosine_means_nothing_there(remember: Remember) -> None:
     found = ranked(
-        [remember("用户喜欢看电影", vector=leaning(0.9)), remember("用户的车是白色的", vector=leaning(0.5))],
+        [remember("用户喜欢看电影", vector=leaning(0.95)), remember("用户的车是白色的", vector=leaning(0.1))],
         "我的车是什么颜色的？",
     )
     assert contents(found)[0] == "用户的车是白色的"
@@ -227,7 +227,7 @@ def test_the_budget_holds_and_what_does_not_fit_is_passed_over(remember: Remembe
 
 
 def test_a_budget_buys_several_short_memories_before_a_long_one_that_is_barely_better(remember: Remember) -> None:
-    long = remember("harbour " + "word " * 20, vector=leaning(0.42))
+    long = remember("harbour " + "word " * 20, vector=leaning(0.5))
     short = [remember(f"harbour note {i}", vector=leaning(0.4, axis=2 + i)) for i in range(4)]
     assert len(chosen(ranked([long, *short], "harbour"), token_budget=110, fill=True).candidates) == 4
 
