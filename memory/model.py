@@ -288,6 +288,64 @@ class RecallStatus(StrEnum):
     UNAVAILABLE = "unavailable"
 
 
+class Verdict(StrEnum):
+    """What became of a candidate, and why."""
+
+    INJECTED = "injected"
+    ALREADY_TOLD = "already_told"  # a note that this conversation carried before holds it
+    IRRELEVANT = "irrelevant"
+    DUPLICATE = "duplicate"
+    OVER_BUDGET = "over_budget"  # of tokens
+    OVER_LIMIT = "over_limit"  # of memories
+    NOT_CHOSEN = "not_chosen"  # for no reason that the ranking named
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A candidate in a receipt: its id and scores, never its text."""
+
+    memory_id: str
+    score: float
+    parts: Mapping[str, float]
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedNote:
+    """A note in a receipt. `before` as in `Note`; one that is not new was put back from an earlier request."""
+
+    before: int | None
+    memory_ids: tuple[str, ...]
+    tokens: int
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Why a request got the memories that it got. No memory's text is in it: what is forgotten is gone here, too.
+
+    `query` is in the user's own words. `candidates` are the best of those looked at, best first, and `left_out` counts
+    the others. `timings_ms` has milliseconds by stage.
+    """
+
+    id: str
+    user_id: str
+    at: float
+    status: RecallStatus
+    reason: str
+    signals: Mapping[str, Any] = field(default_factory=dict)
+    query: str = ""
+    candidates: tuple[Weighed, ...] = ()
+    left_out: int = 0
+    notes: tuple[CarriedNote, ...] = ()
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+
+    def memory_ids(self) -> tuple[str, ...]:
+        """Every memory that the receipt names, once."""
+        named = [note_id for note in self.notes for note_id in note.memory_ids]
+        return tuple(dict.fromkeys([*named, *(candidate.memory_id for candidate in self.candidates)]))
+
+
 class TurnStatus(StrEnum):
     OPENED = "opened"
     CLOSED = "closed"

@@ -11,7 +11,19 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from memory.model import Candidate, Change, Memory, MemoryStatus, PastNote, Record, Turn, TurnStatus, Vector
+from memory.model import (
+    Candidate,
+    Change,
+    Memory,
+    MemoryStatus,
+    PastNote,
+    Placement,
+    Receipt,
+    Record,
+    Turn,
+    TurnStatus,
+    Vector,
+)
 
 Clock: TypeAlias = Callable[[], float]
 """Unix seconds. Handed in; only `memory/app.py` knows the real one."""
@@ -291,12 +303,46 @@ class NoteBook(Protocol):
         """Those of the keys that have a note."""
         ...
 
-    async def keep(self, user_id: str, key: str, note: PastNote, *, now: float) -> None:
-        """Seen by every later `find` of any process on return. The first note of a key stays."""
+    async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
+        """In the place of an earlier note of that key. On return, every later `find` of any process sees it.
+
+        `made_at` is when the search behind it began. A note made before a `drop` of one of its memories is not kept.
+        """
         ...
 
-    async def drop(self, user_id: str, memory_ids: Collection[str]) -> None:
-        """Forget every note that holds one of these memories. An empty collection drops all of the user's notes."""
+    async def drop(self, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
+        """Forget every note that holds one of these memories, also those made until `now` that come within a minute.
+
+        An empty collection means all of the user's notes.
+        """
+        ...
+
+
+class Receipts(Protocol):
+    """What was decided for a request, and why; bounded per user, in bytes and in time."""
+
+    def keep(self, receipt: Receipt) -> None:
+        """Readable by every process soon after, unless the part is down or busy. Never waits, never raises."""
+        ...
+
+    async def get(self, user_id: str, receipt_id: str) -> Receipt | None:
+        """None for one that never was, is too old, or is somebody else's. Raises `Unavailable`."""
+        ...
+
+    async def erase(self, user_id: str) -> None:
+        """All of this user's, with the words that they quote. Raises `Unavailable`."""
+        ...
+
+
+class ModelTraits(Protocol):
+    """What was learnt about the upstream's models, shared by all filters. Raises `Unavailable`."""
+
+    async def placement(self, model: str) -> Placement | None:
+        """Where a note may stand for this model; None: nothing is known. What others learnt is seen within seconds."""
+        ...
+
+    async def learn(self, model: str, placement: Placement) -> None:
+        """Seen by this process at once. Once `off` is known, `system` is no news: it only ever becomes more careful."""
         ...
 
 
@@ -316,8 +362,11 @@ __all__ = [
     "LedgerWrite",
     "MemoryFilter",
     "MemoryStore",
+    "ModelTraits",
+    "NoteBook",
     "Page",
     "QueueDepth",
+    "Receipts",
     "Revision",
     "Tokens",
     "TurnLog",

@@ -1,6 +1,7 @@
 """The note book on SQLite: past notes by conversation key, in the turn log's database, so that all filters share them.
 
-Bounded per user: the notes that were written longest ago go first. A lost note costs a prompt's prefix, never an answer.
+Bounded in bytes without counting: `position` and `user_position` grow by each note's bytes, of all users and of its
+own, so what lies wholly further back than the bound is what goes. A lost note costs a prompt's prefix, never an answer.
 """
 
 from __future__ import annotations
@@ -14,63 +15,98 @@ import msgspec
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.model import PastNote
 
-USER_NOTES_MAX = 2_000  # at 3 KB each 6 MB: some hundred conversations of one user
+TOTAL_BYTES_MAX = 256 << 20  # 100,000 notes of the usual 2.5 KB; a model server's prefix cache is long gone by then
+USER_BYTES_MAX = 4 << 20  # some hundred long conversations of one user
+NOTE_BYTES_MAX = 64 << 10  # 1,600 tokens are 8 KB of prose; what is made of endless words is not worth keeping
 KEYS_MAX = 2_000  # of one look-up: a conversation with more user messages keeps its latest notes
+DROP_SECONDS = 60.0  # no request, and no lock that one waits for, lasts that long
 
 _IDS = msgspec.json.Decoder(tuple[str, ...])
+_EVERY_MEMORY = ""  # in place of a memory's id: all notes of that user were dropped
 
 
 class SqliteNoteBook:
     """`memory.ports.NoteBook` in an open `SqliteDatabase`."""
 
-    def __init__(self, database: SqliteDatabase, *, user_notes_max: int = USER_NOTES_MAX) -> None:
+    def __init__(
+        self,
+        database: SqliteDatabase,
+        *,
+        total_bytes_max: int = TOTAL_BYTES_MAX,
+        user_bytes_max: int = USER_BYTES_MAX,
+    ) -> None:
         self._database = database
-        self._user_notes_max = user_notes_max
+        self._total_bytes_max = total_bytes_max
+        self._user_bytes_max = user_bytes_max
 
     async def find(self, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
         if not keys:
             return {}
         return await self._database.read(partial(_found, user_id=user_id, keys=keys[-KEYS_MAX:]))
 
-    async def keep(self, user_id: str, key: str, note: PastNote, *, now: float) -> None:
-        await self._database.write(
-            partial(_kept, user_id=user_id, key=key, note=note, now=now, notes_max=self._user_notes_max)
-        )
+    async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
+        await self._database.write(partial(self._kept, user_id=user_id, key=key, note=note, made_at=made_at))
 
-    async def drop(self, user_id: str, memory_ids: Collection[str]) -> None:
-        await self._database.write(partial(_dropped, user_id=user_id, memory_ids=memory_ids))
+    async def drop(self, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
+        await self._database.write(partial(_dropped, user_id=user_id, memory_ids=memory_ids, now=now))
+
+    def _kept(self, connection: sqlite3.Connection, *, user_id: str, key: str, note: PastNote, made_at: float) -> None:
+        memory_ids = _json(note.memory_ids)
+        size = len(note.text.encode(errors="replace")) + len(memory_ids)
+        if size > NOTE_BYTES_MAX or _was_dropped(connection, user_id, memory_ids, made_at):
+            return
+        connection.execute("DELETE FROM notes WHERE user_id = ? AND key = ?", (user_id, key))
+        position, user_position = connection.execute(
+            "SELECT (SELECT max(position) FROM notes), (SELECT max(user_position) FROM notes WHERE user_id = ?)",
+            (user_id,),
+        ).fetchone()
+        position, user_position = (position or 0) + size, (user_position or 0) + size
+        connection.execute(
+            "INSERT INTO notes (position, user_id, user_position, key, text, memory_ids, tokens) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (position, user_id, user_position, key, note.text, memory_ids, note.tokens),
+        )
+        connection.execute("DELETE FROM notes WHERE position <= ?", (position - self._total_bytes_max,))
+        connection.execute(
+            "DELETE FROM notes WHERE user_id = ? AND user_position <= ?",
+            (user_id, user_position - self._user_bytes_max),
+        )
 
 
 def _found(connection: sqlite3.Connection, *, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
     rows = connection.execute(
         "SELECT key, text, memory_ids, tokens FROM notes "
         "WHERE user_id = ?1 AND key IN (SELECT value FROM json_each(?2))",
-        (user_id, msgspec.json.encode(list(keys)).decode()),
+        (user_id, _json(keys)),
     )
     return {key: PastNote(text, _IDS.decode(ids), tokens) for key, text, ids, tokens in rows}
 
 
-def _kept(
-    connection: sqlite3.Connection, *, user_id: str, key: str, note: PastNote, now: float, notes_max: int
-) -> None:
-    inserted = connection.execute(
-        "INSERT OR IGNORE INTO notes (user_id, key, text, memory_ids, tokens, kept_at) VALUES (?, ?, ?, ?, ?, ?)",
-        (user_id, key, note.text, msgspec.json.encode(note.memory_ids).decode(), note.tokens, now),
+def _was_dropped(connection: sqlite3.Connection, user_id: str, memory_ids: str, made_at: float) -> bool:
+    found = connection.execute(
+        "SELECT 1 FROM notes_dropped WHERE user_id = ?1 AND dropped_at >= ?3 "
+        "AND (memory_id = ?4 OR memory_id IN (SELECT value FROM json_each(?2))) LIMIT 1",
+        (user_id, memory_ids, made_at, _EVERY_MEMORY),
+    ).fetchone()
+    return found is not None
+
+
+def _dropped(connection: sqlite3.Connection, *, user_id: str, memory_ids: Collection[str], now: float) -> None:
+    dropped = _json(list(memory_ids) or [_EVERY_MEMORY])
+    connection.execute("DELETE FROM notes_dropped WHERE dropped_at < ?", (now - DROP_SECONDS,))
+    connection.execute(
+        "INSERT OR REPLACE INTO notes_dropped (user_id, memory_id, dropped_at) SELECT ?, value, ? FROM json_each(?)",
+        (user_id, now, dropped),
     )
-    if inserted.rowcount:
-        connection.execute(
-            "DELETE FROM notes WHERE user_id = ?1 AND key IN "
-            "(SELECT key FROM notes WHERE user_id = ?1 ORDER BY kept_at DESC, key LIMIT -1 OFFSET ?2)",
-            (user_id, notes_max),
-        )
-
-
-def _dropped(connection: sqlite3.Connection, *, user_id: str, memory_ids: Collection[str]) -> None:
     if not memory_ids:
         connection.execute("DELETE FROM notes WHERE user_id = ?", (user_id,))
         return
     connection.execute(
         "DELETE FROM notes WHERE user_id = ?1 AND EXISTS "
         "(SELECT 1 FROM json_each(notes.memory_ids) WHERE value IN (SELECT value FROM json_each(?2)))",
-        (user_id, msgspec.json.encode(list(memory_ids)).decode()),
+        (user_id, dropped),
     )
+
+
+def _json(values: Sequence[str]) -> str:
+    return msgspec.json.encode(values).decode()

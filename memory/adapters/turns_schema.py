@@ -1,4 +1,4 @@
-"""The tables of the turn log, the user ledger and the note book: one database file, one version number.
+"""The tables of turn log, user ledger, note book, receipts and model traits: one database file, one version number.
 
 This module only names tables and brings a file up to date; it never reads or writes a row of them.
 
@@ -120,18 +120,51 @@ _VERSION_1 = (
     ) WITHOUT ROWID
     """,
     # The note book: notes of earlier requests by conversation key, so that a prompt's prefix can stay as it was.
+    # `position` and `user_position` count the bytes of all notes so far, and of the user's: the oldest lie lowest.
     """
     CREATE TABLE notes (
+        position INTEGER PRIMARY KEY,
         user_id TEXT NOT NULL,
+        user_position INTEGER NOT NULL,
         key TEXT NOT NULL,
         text TEXT NOT NULL,
         memory_ids TEXT NOT NULL,
         tokens INTEGER NOT NULL,
-        kept_at REAL NOT NULL,
-        PRIMARY KEY (user_id, key)
+        UNIQUE (user_id, key)
+    )
+    """,
+    "CREATE UNIQUE INDEX notes_of_user ON notes (user_id, user_position)",
+    # Which memories were dropped from it within the last minute: notes that are on their way must not bring them back.
+    """
+    CREATE TABLE notes_dropped (
+        user_id TEXT NOT NULL,
+        memory_id TEXT NOT NULL,
+        dropped_at REAL NOT NULL,
+        PRIMARY KEY (user_id, memory_id)
     ) WITHOUT ROWID
     """,
-    "CREATE INDEX notes_by_age ON notes (user_id, kept_at)",
+    "CREATE INDEX notes_dropped_by_age ON notes_dropped (dropped_at)",
+    # Receipts, bounded by bytes of all (`position`), by number per user (`ordinal`) and by age.
+    """
+    CREATE TABLE receipts (
+        position INTEGER PRIMARY KEY,
+        user_id TEXT NOT NULL,
+        ordinal INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        kept_at REAL NOT NULL,
+        body BLOB NOT NULL,
+        UNIQUE (user_id, id)
+    )
+    """,
+    "CREATE UNIQUE INDEX receipts_of_user ON receipts (user_id, ordinal)",
+    "CREATE INDEX receipts_by_age ON receipts (kept_at)",
+    """
+    CREATE TABLE model_traits (
+        model TEXT PRIMARY KEY,
+        placement TEXT NOT NULL,
+        learnt_at REAL NOT NULL
+    ) WITHOUT ROWID
+    """,
 )
 
 MIGRATIONS = (_VERSION_1,)  # the n-th one leads from version n to n + 1; never change one that was released

@@ -131,6 +131,14 @@ def edit(request: ChatRequest, notes: Sequence[Note]) -> bytes:
     return edited(request.body, edits)
 
 
+def message_bytes(request: ChatRequest) -> list[memoryview]:
+    """Each of the client's messages exactly as sent, in order; none without a conversation."""
+    if request.conversation is None:
+        return []
+    body = memoryview(request.body)
+    return [body[start:end] for start, end in _message_spans(request)]
+
+
 def strip(body: bytes) -> bytes:
     """Any JSON object without our fields; the very same object where it has none. Raises `NotAChat` as `read` does."""
     try:
@@ -278,8 +286,7 @@ _CONFIG_RULES: _Rules = {
 
 def _insertions(request: ChatRequest, notes: Sequence[Note]) -> list[Edit]:
     assert request.conversation is not None, "a note needs a conversation"
-    messages = next(member for member in reversed(request._members) if member.name == "messages")
-    spans = items_of(request._text, messages.value, messages.end)
+    spans = _message_spans(request)
     merged = "\n\n".join(note.text for note in notes if note.before is None)
     edits: list[Edit] = []
     if merged and request.conversation.messages[0].role in _SYSTEM_ROLES:
@@ -291,6 +298,11 @@ def _insertions(request: ChatRequest, notes: Sequence[Note]) -> list[Edit]:
             assert 0 <= note.before < len(spans), "a note stands before one of the client's messages"
             edits.append(_system_message(spans[note.before][0], note.text))
     return edits
+
+
+def _message_spans(request: ChatRequest) -> list[tuple[int, int]]:
+    messages = next(member for member in reversed(request._members) if member.name == "messages")
+    return items_of(request._text, messages.value, messages.end)
 
 
 def _system_message(at: int, text: str) -> Edit:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memory.chat.completions import MemoryContext, NotAChat, read, strip
+from memory.chat.completions import MemoryContext, NotAChat, message_bytes, read, strip
 from memory.chat.json_spans import MEMBERS_MAX
 from memory.model import Message, Placement, RequestOptions
 
@@ -218,3 +218,23 @@ def test_halves_of_surrogate_pairs_are_replaced_in_the_text_only() -> None:
     assert text.encode()
     assert request.body is sent
     assert strip(sent) is sent
+
+
+@pytest.mark.parametrize(
+    ("body", "messages"),
+    [
+        (
+            rb'{"messages": [ {"role":"user","content":"a\u00e9\ud800"} ,{ "content":"b" , "role":"user" } ],"x":1}',
+            [rb'{"role":"user","content":"a\u00e9\ud800"}', b'{ "content":"b" , "role":"user" }'],
+        ),
+        (
+            b'{"messages":[{"role":"user","content":"old"}],"messages":[{"role":"user","content":"new"}]}',
+            [b'{"role":"user","content":"new"}'],
+        ),
+        (b'{"messages":[]}', []),
+        (b'{"messages":"x"}', []),
+        (b'{"model":"m"}', []),
+    ],
+)
+def test_the_messages_can_be_had_exactly_as_the_client_sent_them(body: bytes, messages: list[bytes]) -> None:
+    assert [bytes(message) for message in message_bytes(read(body))] == messages

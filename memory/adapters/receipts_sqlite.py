@@ -1,0 +1,84 @@
+"""Receipts on SQLite, in the turn log's database: any process can show what any filter decided.
+
+Bounded three ways: in age, per user in number, and in bytes of all together (`position` grows by each receipt's bytes).
+Written by the database's own thread after the request went on; nobody waits for that, and nobody hears if it fails.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import partial
+
+import msgspec
+
+from memory.adapters.sqlite_database import SqliteDatabase
+from memory.model import Receipt
+from memory.ports import Clock
+
+RECEIPT_SECONDS_MAX = 7 * 86_400.0  # long enough to ask about last week's answer
+USER_RECEIPTS_MAX = 1_000
+TOTAL_BYTES_MAX = 256 << 20  # some 60,000 receipts of the usual 4 KB
+EXPIRED_AT_ONCE = 100  # deleted with one write, so that no writer waits for a backlog
+
+_RECEIPT = msgspec.json.Decoder(Receipt)
+
+
+class SqliteReceipts:
+    """`memory.ports.Receipts` in an open `SqliteDatabase`."""
+
+    def __init__(
+        self,
+        database: SqliteDatabase,
+        *,
+        clock: Clock,
+        seconds_max: float = RECEIPT_SECONDS_MAX,
+        user_receipts_max: int = USER_RECEIPTS_MAX,
+        total_bytes_max: int = TOTAL_BYTES_MAX,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._seconds_max = seconds_max
+        self._user_receipts_max = user_receipts_max
+        self._total_bytes_max = total_bytes_max
+
+    def keep(self, receipt: Receipt) -> None:
+        self._database.post(partial(self._kept, receipt=receipt, expired=self._clock() - self._seconds_max))
+
+    async def get(self, user_id: str, receipt_id: str) -> Receipt | None:
+        expired = self._clock() - self._seconds_max
+        return await self._database.read(partial(_got, user_id=user_id, receipt_id=receipt_id, expired=expired))
+
+    async def erase(self, user_id: str) -> None:
+        await self._database.write(partial(_erased, user_id=user_id))
+
+    def _kept(self, connection: sqlite3.Connection, *, receipt: Receipt, expired: float) -> None:
+        body = msgspec.json.encode(receipt)
+        position, ordinal = connection.execute(
+            "SELECT (SELECT max(position) FROM receipts), (SELECT max(ordinal) FROM receipts WHERE user_id = ?)",
+            (receipt.user_id,),
+        ).fetchone()
+        position, ordinal = (position or 0) + len(body), (ordinal or 0) + 1
+        connection.execute(
+            "INSERT OR IGNORE INTO receipts (position, user_id, ordinal, id, kept_at, body) VALUES (?, ?, ?, ?, ?, ?)",
+            (position, receipt.user_id, ordinal, receipt.id, receipt.at, body),
+        )
+        connection.execute("DELETE FROM receipts WHERE position <= ?", (position - self._total_bytes_max,))
+        connection.execute(
+            "DELETE FROM receipts WHERE user_id = ? AND ordinal <= ?",
+            (receipt.user_id, ordinal - self._user_receipts_max),
+        )
+        connection.execute(
+            "DELETE FROM receipts WHERE position IN (SELECT position FROM receipts WHERE kept_at <= ? LIMIT ?)",
+            (expired, EXPIRED_AT_ONCE),
+        )
+
+
+def _got(connection: sqlite3.Connection, *, user_id: str, receipt_id: str, expired: float) -> Receipt | None:
+    row = connection.execute(
+        "SELECT body FROM receipts WHERE user_id = ? AND id = ? AND kept_at > ?", (user_id, receipt_id, expired)
+    ).fetchone()
+    return None if row is None else _RECEIPT.decode(row[0])
+
+
+def _erased(connection: sqlite3.Connection, *, user_id: str) -> None:
+    connection.execute("DELETE FROM receipts WHERE user_id = ?", (user_id,))

@@ -1,0 +1,83 @@
+"""Model traits: what one filter learnt about a model's template, all filters know soon. On every adapter."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from note_books import BOOKS, Bounds, Opener
+from turn_logs import ManualClock
+
+from memory.model import Placement
+from memory.ports import ModelTraits
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(params=sorted(BOOKS))
+def open_books(request: pytest.FixtureRequest) -> Opener:
+    return BOOKS[request.param]
+
+
+@pytest.fixture
+async def traits(open_books: Opener, tmp_path: Path, clock: ManualClock) -> AsyncIterator[ModelTraits]:
+    async with open_books(tmp_path, clock, Bounds()) as books:
+        yield books.traits
+
+
+@pytest.fixture
+async def others(open_books: Opener, tmp_path: Path, clock: ManualClock) -> AsyncIterator[ModelTraits]:
+    """Another process's."""
+    async with open_books(tmp_path, clock, Bounds()) as books:
+        yield books.traits
+
+
+async def test_of_a_model_that_nobody_met_nothing_is_known(traits: ModelTraits) -> None:
+    assert await traits.placement("qwen3") is None
+    assert await traits.placement("") is None
+
+
+async def test_what_was_learnt_is_known_at_once_here_and_within_seconds_elsewhere(
+    traits: ModelTraits, others: ModelTraits, clock: ManualClock
+) -> None:
+    assert await traits.placement("qwen3") is None
+    assert await others.placement("qwen3") is None
+    await traits.learn("qwen3", Placement.SYSTEM)
+    assert await traits.placement("qwen3") is Placement.SYSTEM
+    clock.now += 10
+    assert await others.placement("qwen3") is Placement.SYSTEM
+    assert await others.placement("other") is None
+
+
+async def test_lessons_only_become_more_careful_whoever_learns_them(traits: ModelTraits, others: ModelTraits) -> None:
+    await traits.learn("gemma", Placement.SYSTEM)
+    await others.learn("gemma", Placement.OFF)
+    await traits.learn("gemma", Placement.SYSTEM)
+    assert await traits.placement("gemma") is Placement.OFF
+
+
+async def test_a_lesson_is_forgotten_in_the_end(traits: ModelTraits, clock: ManualClock) -> None:
+    await traits.learn("qwen3", Placement.OFF)
+    clock.now += 365 * 86_400
+    assert await traits.placement("qwen3") is None
+    await traits.learn("qwen3", Placement.SYSTEM)
+    assert await traits.placement("qwen3") is Placement.SYSTEM
+
+
+@pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "模型", "\ud800", "x" * 100_000, "it's"])
+async def test_any_name_that_a_client_may_send_is_taken(traits: ModelTraits, model: str) -> None:
+    await traits.learn(model, Placement.SYSTEM)
+    assert await traits.placement(model) is Placement.SYSTEM
+
+
+async def test_a_flood_of_names_pushes_out_the_oldest_only(traits: ModelTraits, clock: ManualClock) -> None:
+    for n in range(1_010):
+        clock.now += 0.001
+        await traits.learn(f"model-{n}", Placement.SYSTEM)
+    clock.now += 60
+    assert await traits.placement("model-0") is None
+    assert await traits.placement("model-1009") is Placement.SYSTEM

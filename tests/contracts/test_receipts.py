@@ -1,0 +1,143 @@
+"""Receipts: readable soon after by the user they are about, and by nobody else; bounded. On every adapter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from note_books import BOOKS, Books, Bounds, Opener
+from turn_logs import START, ManualClock
+
+from memory.model import CarriedNote, RecallStatus, Receipt, Verdict, Weighed
+from memory.ports import Receipts
+
+FULL = Receipt(
+    id="r1",
+    user_id="ann",
+    at=START,
+    status=RecallStatus.USED,
+    reason="found",
+    signals={"search": True, "label": "personal", "scores": {"personal": 0.75, "fact": 0.25}},
+    query="What's my “budget” 你好?",
+    candidates=(
+        Weighed("m1", 1.5, {"dense": 0.9, "lexical": 0.6}, Verdict.INJECTED),
+        Weighed("m2", 0.1, {}, Verdict.IRRELEVANT),
+    ),
+    left_out=148,
+    notes=(CarriedNote(1, ("m0",), 60, is_new=False), CarriedNote(None, ("m1",), 70, is_new=True)),
+    timings_ms={"embed": 3.25, "rank": 0.5},
+)
+
+
+def receipt(receipt_id: str, user_id: str = "ann", *, at: float = START, **fields: Any) -> Receipt:
+    return Receipt(receipt_id, user_id, at, RecallStatus.EMPTY, "nothing_relevant", **fields)
+
+
+@pytest.fixture(params=sorted(BOOKS))
+def open_books(request: pytest.FixtureRequest) -> Opener:
+    return BOOKS[request.param]
+
+
+@pytest.fixture
+async def books(open_books: Opener, tmp_path: Path) -> AsyncIterator[Books]:
+    async with open_books(tmp_path, ManualClock(), Bounds()) as opened:
+        yield opened
+
+
+async def got(receipts: Receipts, user_id: str, receipt_id: str) -> Receipt | None:
+    """What can be read within a second."""
+    for _ in range(100):
+        found = await receipts.get(user_id, receipt_id)
+        if found is not None:
+            return found
+        await asyncio.sleep(0.01)
+    return None
+
+
+async def kept(receipts: Receipts, user_id: str, ids: list[str]) -> list[str]:
+    return [receipt_id for receipt_id in ids if await receipts.get(user_id, receipt_id) is not None]
+
+
+async def test_a_receipt_can_be_read_as_it_was_within_a_second(books: Books) -> None:
+    books.receipts.keep(FULL)
+    assert await got(books.receipts, "ann", "r1") == FULL
+
+
+async def test_another_process_reads_it_too(open_books: Opener, tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with open_books(tmp_path, clock, Bounds()) as one, open_books(tmp_path, clock, Bounds()) as two:
+        one.receipts.keep(FULL)
+        assert await got(two.receipts, "ann", "r1") == FULL
+
+
+async def test_somebody_else_s_receipt_is_as_absent_as_one_that_never_was(books: Books) -> None:
+    books.receipts.keep(FULL)
+    assert await got(books.receipts, "ann", "r1") is not None
+    assert await books.receipts.get("bob", "r1") is None
+    assert await books.receipts.get("ann", "never") is None
+
+
+async def test_the_first_receipt_of_an_id_stands(books: Books) -> None:
+    books.receipts.keep(receipt("r1", query="first"))
+    books.receipts.keep(receipt("r1", query="second"))
+    books.receipts.keep(receipt("r2"))
+    await got(books.receipts, "ann", "r2")
+    found = await books.receipts.get("ann", "r1")
+    assert found is not None
+    assert found.query == "first"
+
+
+async def test_an_expired_receipt_cannot_be_read(open_books: Opener, tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with open_books(tmp_path, clock, Bounds(receipt_seconds=100)) as books:
+        books.receipts.keep(receipt("old"))
+        assert await got(books.receipts, "ann", "old") is not None
+        clock.now += 99
+        assert await books.receipts.get("ann", "old") is not None
+        clock.now += 1
+        assert await books.receipts.get("ann", "old") is None
+
+
+async def test_a_user_keeps_his_latest_receipts_only(open_books: Opener, tmp_path: Path) -> None:
+    ids = [f"r{n:02}" for n in range(30)]
+    async with open_books(tmp_path, ManualClock(), Bounds(user_receipts=10)) as books:
+        books.receipts.keep(receipt("theirs", "bob"))
+        for receipt_id in ids:
+            books.receipts.keep(receipt(receipt_id))
+        await got(books.receipts, "ann", ids[-1])
+        assert await kept(books.receipts, "ann", ids) == ids[20:]
+        assert await kept(books.receipts, "bob", ["theirs"]) == ["theirs"]
+
+
+async def test_all_receipts_together_have_a_bound_in_bytes(open_books: Opener, tmp_path: Path) -> None:
+    ids = [f"r{n:02}" for n in range(30)]
+    async with open_books(tmp_path, ManualClock(), Bounds(total_bytes=20_000)) as books:
+        for n, receipt_id in enumerate(ids):
+            books.receipts.keep(receipt(receipt_id, f"user{n}", query="x" * 1_800))
+        await got(books.receipts, "user29", ids[-1])
+        left = [n for n, receipt_id in enumerate(ids) if await books.receipts.get(f"user{n}", receipt_id) is not None]
+        assert left == list(range(30 - len(left), 30))
+        assert 8 <= len(left) <= 11
+
+
+async def test_erasing_a_user_leaves_nothing_of_his_and_all_of_the_others(books: Books) -> None:
+    books.receipts.keep(FULL)
+    books.receipts.keep(receipt("theirs", "bob"))
+    await got(books.receipts, "bob", "theirs")
+    await books.receipts.erase("ann")
+    assert await books.receipts.get("ann", "r1") is None
+    assert await books.receipts.get("bob", "theirs") is not None
+
+
+async def test_keeping_never_raises_even_what_cannot_be_kept_or_when_all_is_closed(
+    open_books: Opener, tmp_path: Path
+) -> None:
+    async with open_books(tmp_path, ManualClock(), Bounds()) as books:
+        books.receipts.keep(receipt("bad", query="\ud800"))
+        books.receipts.keep(receipt("good"))
+        assert await got(books.receipts, "ann", "good") is not None
+        assert await books.receipts.get("ann", "bad") is None
+    books.receipts.keep(receipt("late"))

@@ -1,0 +1,55 @@
+"""Note books, receipts and model traits to run the contract suites on. Each call opens what one more process has."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from memory.adapters.notes_sqlite import SqliteNoteBook
+from memory.adapters.receipts_sqlite import SqliteReceipts
+from memory.adapters.sqlite_database import SqliteDatabase
+from memory.adapters.traits_sqlite import SqliteModelTraits
+from memory.ports import Clock, ModelTraits, NoteBook, Receipts
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Small enough to be reached in a test."""
+
+    total_bytes: int = 1 << 20
+    user_bytes: int = 1 << 20
+    user_receipts: int = 100
+    receipt_seconds: float = 1_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What one process holds."""
+
+    notes: NoteBook
+    receipts: Receipts
+    traits: ModelTraits
+
+
+Opener = Callable[[Path, Clock, Bounds], AbstractAsyncContextManager[Books]]
+
+
+@asynccontextmanager
+async def sqlite_books(folder: Path, clock: Clock, bounds: Bounds) -> AsyncIterator[Books]:
+    async with SqliteDatabase(folder / "turns.sqlite") as database:
+        yield Books(
+            SqliteNoteBook(database, total_bytes_max=bounds.total_bytes, user_bytes_max=bounds.user_bytes),
+            SqliteReceipts(
+                database,
+                clock=clock,
+                seconds_max=bounds.receipt_seconds,
+                user_receipts_max=bounds.user_receipts,
+                total_bytes_max=bounds.total_bytes,
+            ),
+            SqliteModelTraits(database, clock=clock),
+        )
+
+
+BOOKS: dict[str, Opener] = {"sqlite": sqlite_books}  # one line per adapter: the suites run on each
