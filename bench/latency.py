@@ -28,8 +28,7 @@ def bodies() -> dict[str, bytes]:
 
     def body(text: str, more: dict[str, object]) -> bytes:
         messages = [*history, {"role": "user", "content": text}]
-        options = {"memory_config": {"auto_store": False}} if more else {}
-        return json.dumps({"model": "m", "messages": messages, **more, **options}).encode()
+        return json.dumps({"model": "m", "messages": messages, **more}).encode()
 
     return {
         "no identity": body("Where did I plant the quince tree?", {}),
