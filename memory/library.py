@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from memory.chat.exchanges import exchanges_of
-from memory.errors import BadInput, NotFound
+from memory.errors import BadInput, NotFound, Unavailable
 from memory.model import (
     MEMORY_TYPES,
     Candidate,
@@ -33,6 +33,7 @@ from memory.model import (
 from memory.orders import (
     Deleted,
     Edit,
+    ExplainedReceipt,
     NewMemory,
     Stats,
     checked_metadata,
@@ -46,8 +47,10 @@ from memory.ports import (
     Embedder,
     MemoryFilter,
     MemoryStore,
+    NoteBook,
     Page,
     QueueDepth,
+    Receipts,
     TurnLog,
     UserLedger,
 )
@@ -100,6 +103,8 @@ class Library:
         clock: Clock,
         new_id: Callable[[], str],
         redact: Callable[[str], str],
+        notes: NoteBook | None = None,
+        receipts: Receipts | None = None,
         flush_pace: FlushPace = FlushPace(),
     ) -> None:
         """`redact` takes secrets out of a message before the turn log sees it; `new_id` draws ids nobody else has."""
@@ -107,6 +112,8 @@ class Library:
         self._embedder = embedder
         self._ledger = ledger
         self._turn_log = turn_log
+        self._notes = notes
+        self._receipts = receipts
         self._searcher = searcher
         self._clock = clock
         self._new_id = new_id
@@ -230,17 +237,23 @@ class Library:
         async with self._ledger.write(user_id) as write:
             write.touch([memory_id])
             record = await self._record(user_id, memory_id)
+            if edit.content is not None:
+                await self._drop_notes(user_id, [memory_id])
             memory = replace(record.memory, **changes, updated_at=self._clock())
             await self._store.apply(
                 user_id, [Change(ChangeKind.UPDATE, memory)], record.vector[np.newaxis] if vectors is None else vectors
             )
+        if edit.content is not None:
+            await self._drop_notes(user_id, [memory_id])
         return memory
 
     async def delete(self, user_id: str, memory_id: str) -> None:
         async with self._ledger.write(user_id) as write:
             await self._record(user_id, memory_id)
             await write.forget([memory_id])  # first: should we die in between, no stored plan brings it back
+            await self._drop_notes(user_id, [memory_id])
             await self._store.delete(user_id, [memory_id])
+        await self._drop_notes(user_id, [memory_id])
 
     async def delete_scope(self, user_id: str, project_id: str = "") -> Deleted:
         """All memories of the user, or of exactly that project, and what was not learnt yet before this call."""
@@ -256,8 +269,33 @@ class Library:
                 if not ids:
                     return Deleted(memories, turns)
                 await write.forget(ids)
+                await self._drop_notes(user_id, ids)
                 await self._store.delete(user_id, ids)
                 memories += len(ids)
+            await self._drop_notes(user_id, ids)
+
+    async def _drop_notes(self, user_id: str, memory_ids: Collection[str]) -> None:
+        """No later request repeats what these memories said.
+
+        Called before the write, for should we die then nobody asks again; and after the lock, for until then a request
+        under way may read the old words and keep a note of them.
+        """
+        if self._notes is not None:
+            await self._notes.drop(user_id, memory_ids, now=self._clock())
+
+    async def receipt(self, user_id: str, receipt_id: str) -> ExplainedReceipt:
+        """Why a request got what it got, with what the memories in it say now."""
+        if self._receipts is None or not is_valid_id(receipt_id):
+            raise NotFound("there is no such receipt")
+        found = await self._receipts.get(user_id, receipt_id)
+        if found is None:
+            raise NotFound("there is no such receipt")
+        memory_ids = found.memory_ids()
+        try:
+            records = await self._store.get(user_id, memory_ids) if memory_ids else []
+        except Unavailable:  # the receipt may well be about that
+            records = []
+        return ExplainedReceipt(found, {record.memory.id: record.memory.content for record in records})
 
     async def append_turn(
         self, scope: Scope, messages: Sequence[Message], *, at: float | None = None, trace_id: str = ""

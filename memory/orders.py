@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from memory.errors import BadInput
-from memory.model import CATEGORIES, MEMORY_TYPES
+from memory.model import CATEGORIES, MEMORY_TYPES, Receipt
 
 METADATA_BYTES_MAX = 16_384  # of JSON; a Milvus field of this kind takes 65,536
 METADATA_DEPTH_MAX = 16  # no recursion, here or in a store's own encoder, comes near its limit
@@ -64,6 +64,14 @@ class Stats:
     by_type: dict[str, int]
     pending_turns: int
     failed_turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedReceipt:
+    """A receipt, and what its memories say now, by id; those that are forgotten, or cannot be read now, are missing."""
+
+    receipt: Receipt
+    contents: Mapping[str, str]
 
 
 def checked_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request whose caller is known. `path_id` is the memory's id in the path, or ""."""
+    """A request whose caller is known. `path_id` is the memory's, or the receipt's, id in the path, or ""."""
 
     user_id: str
     path_id: str
@@ -88,6 +88,7 @@ def create_app(library: Library, *, identity_mode: str, edge_secret: str, metric
             route("/v1/memory/turns", "POST", append_turns),
             route("/v1/memory/flush", "POST", flush),
             route("/v1/memory/stats", "GET", show_stats),
+            route("/v1/memory/receipts/{id}", "GET", show_receipt),
             route(one, "GET", show),
             route(one, "PATCH", edit),
             route(one, "DELETE", delete),
@@ -172,6 +173,10 @@ async def show_stats(library: Library, call: Call) -> Response:
             "turns": {"pending": stats.pending_turns, "failed": stats.failed_turns},
         }
     )
+
+
+async def show_receipt(library: Library, call: Call) -> Response:
+    return _json(shapes.receipt_shape(await library.receipt(call.user_id, call.path_id)))
 
 
 async def show(library: Library, call: Call) -> Response:

@@ -19,7 +19,7 @@ from msgspec import UNSET, Meta, UnsetType
 from memory.chat.completions import NotAChat, read
 from memory.errors import BadInput
 from memory.model import Candidate, Memory, Message
-from memory.orders import Edit, NewMemory
+from memory.orders import Edit, ExplainedReceipt, NewMemory
 
 TIME_MAX = 253_402_300_799.0  # the last second of the year 9999, where ISO 8601 with four digits ends
 SEARCH_LIMIT_MAX = 200
@@ -189,6 +189,42 @@ def memory_shape(memory: Memory) -> dict[str, Any]:
 def candidate_shape(candidate: Candidate) -> dict[str, Any]:
     """A search result: the memory, its score, and the parts of that score by name."""
     return {**memory_shape(candidate.memory), "score": candidate.score, "score_parts": dict(candidate.parts)}
+
+
+def receipt_shape(explained: ExplainedReceipt) -> dict[str, Any]:
+    """A receipt as the API shows it; `content` is null for a memory that is forgotten, or cannot be read now."""
+    receipt, contents = explained.receipt, explained.contents
+    return {
+        "id": receipt.id,
+        "created_at": time_text(receipt.at),
+        "status": receipt.status.value,
+        "reason": receipt.reason,
+        "signals": dict(receipt.signals),
+        "query": receipt.query,
+        "candidates": [
+            {
+                "id": one.memory_id,
+                "content": contents.get(one.memory_id),
+                "score": one.score,
+                "score_parts": dict(one.parts),
+                "verdict": one.verdict.value,
+            }
+            for one in receipt.candidates
+        ],
+        "candidates_left_out": receipt.left_out,
+        "notes": [
+            {
+                "before_message": note.before,
+                "is_new": note.is_new,
+                "tokens": note.tokens,
+                "memories": [{"id": one, "content": contents.get(one)} for one in note.memory_ids],
+            }
+            for note in receipt.notes
+        ],
+        "injected": [memory_id for note in receipt.notes for memory_id in note.memory_ids],
+        "tokens": sum(note.tokens for note in receipt.notes),
+        "timings_ms": dict(receipt.timings_ms),
+    }
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:

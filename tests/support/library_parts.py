@@ -13,6 +13,8 @@ from hashing_embedder import HashingEmbedder
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.ledger_sqlite import SqliteUserLedger
+from memory.adapters.notes_sqlite import SqliteNoteBook
+from memory.adapters.receipts_sqlite import SqliteReceipts
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.turns_sqlite import SqliteTurnLog
 from memory.library import FlushPace, Library
@@ -53,6 +55,8 @@ class Parts:
     store: InMemoryStore
     ledger: SqliteUserLedger
     turn_log: SqliteTurnLog
+    notes: SqliteNoteBook
+    receipts: SqliteReceipts
     searcher: PlainSearch
     library: Library
     now: float = NOW
@@ -98,16 +102,20 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
 
         ledger = SqliteUserLedger(database, clock=clock)
         turn_log = SqliteTurnLog(database, clock=clock)
+        notes = SqliteNoteBook(database)
+        receipts = SqliteReceipts(database, clock=clock)
         library = Library(
             store=store,
             embedder=embedder,
             ledger=ledger,
             turn_log=turn_log,
+            notes=notes,
+            receipts=receipts,
             searcher=searcher,
             clock=clock,
             new_id=lambda: next(ids),
             redact=lambda text: text.replace("hunter2", "[secret]"),
             flush_pace=FlushPace(settle=0.01, poll=0.005, longest=flush_longest, retry=0.1),
         )
-        parts = Parts(embedder, store, ledger, turn_log, searcher, library)
+        parts = Parts(embedder, store, ledger, turn_log, notes, receipts, searcher, library)
         yield parts
