@@ -118,12 +118,12 @@ def plan(carried: Carried, memories: Sequence[Memory], *, budget: int, tokens: T
         return NotePlan(carried.notes)
     told = carried.held_earlier()
     unheard = [memory for memory in memories if memory.id not in told]
-    chosen = _fitting(unheard, carried.room(budget=budget, tokens=tokens), tokens=tokens, now=now)
+    chosen, spent = _fitting(unheard, carried.room(budget=budget, tokens=tokens), tokens=tokens, now=now)
     standing = carried.notes.get(carried.newest)
     if all(standing is not None and memory.id in standing.memory_ids for memory in chosen):
         return NotePlan(carried.notes)
-    cost = tokens(NOTE_FRAME) + sum(tokens(note_line(memory, now=now)) for memory in chosen)
-    fresh = PastNote(render_note(chosen, now=now), tuple(memory.id for memory in chosen), cost)
+    text = render_note(chosen, now=now)
+    fresh = PastNote(text, tuple(memory.id for memory in chosen), tokens(NOTE_FRAME) + spent)
     return NotePlan({**carried.notes, carried.newest: fresh}, fresh)
 
 
@@ -132,12 +132,13 @@ def placement_after_refusal(placement: Placement) -> Placement:
     return Placement.SYSTEM if placement is Placement.BEFORE_LAST_USER else Placement.OFF
 
 
-def _fitting(memories: Sequence[Memory], room: int, *, tokens: Tokens, now: float) -> list[Memory]:
-    """As many as fit, best first; one that is too long makes way for the next."""
+def _fitting(memories: Sequence[Memory], room: int, *, tokens: Tokens, now: float) -> tuple[list[Memory], int]:
+    """As many as fit, best first, and what their lines cost; one that is too long makes way for the next."""
     chosen: list[Memory] = []
+    spent = 0
     for memory in memories:
         cost = tokens(note_line(memory, now=now))
-        if cost <= room:
+        if spent + cost <= room:
             chosen.append(memory)
-            room -= cost
-    return chosen
+            spent += cost
+    return chosen, spent

@@ -12,7 +12,7 @@ from typing import Any
 from memory.model import Candidate, CarriedNote, Placement, RecallStatus, Receipt, Verdict, Weighed
 from memory.recall.notes import NotePlan
 
-CANDIDATES_MAX = 50  # besides the injected ones; further down nobody asks why
+CANDIDATES_MAX = 30  # and whatever was injected from further down; each costs 4 µs and 150 bytes
 PARTS_MAX = 32  # of one score; the ranking has about ten
 SIGNALS_MAX = 32
 QUERY_CHARACTERS_MAX = 2_000  # as long as a query gets
