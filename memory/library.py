@@ -103,8 +103,8 @@ class Library:
         clock: Clock,
         new_id: Callable[[], str],
         redact: Callable[[str], str],
-        notes: NoteBook | None = None,
-        receipts: Receipts | None = None,
+        notes: NoteBook,
+        receipts: Receipts,
         flush_pace: FlushPace = FlushPace(),
     ) -> None:
         """`redact` takes secrets out of a message before the turn log sees it; `new_id` draws ids nobody else has."""
@@ -280,14 +280,11 @@ class Library:
         Called before the write, for should we die then nobody asks again; and after the lock, for until then a request
         under way may read the old words and keep a note of them.
         """
-        if self._notes is not None:
-            await self._notes.drop(user_id, memory_ids, now=self._clock())
+        await self._notes.drop(user_id, memory_ids, now=self._clock())
 
     async def receipt(self, user_id: str, receipt_id: str) -> ExplainedReceipt:
         """Why a request got what it got, with what the memories in it say now."""
-        if self._receipts is None or not is_valid_id(receipt_id):
-            raise NotFound("there is no such receipt")
-        found = await self._receipts.get(user_id, receipt_id)
+        found = await self._receipts.get(user_id, receipt_id) if is_valid_id(receipt_id) else None
         if found is None:
             raise NotFound("there is no such receipt")
         memory_ids = found.memory_ids()

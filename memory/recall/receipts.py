@@ -34,11 +34,13 @@ def receipt_of(
     placement: Placement = Placement.OFF,
     timings_ms: Mapping[str, float] | None = None,
 ) -> Receipt:
-    """`candidates`: all that were ranked, best first. `cuts`: why the ranking left some of them out, by memory id.
+    """What is placed nowhere was not injected, whatever was planned.
 
+    `candidates`: all that were ranked, best first. `cuts`: why the ranking left some of them out, by memory id.
     `signals`: names to plain values (text, number, truth, or a mapping of names to numbers).
     """
-    weighed = _weighed(candidates, cuts or {}, plan)
+    placed = None if placement is Placement.OFF else plan
+    weighed = _weighed(candidates, cuts or {}, placed)
     return Receipt(
         id=receipt_id,
         user_id=user_id,
@@ -49,7 +51,7 @@ def receipt_of(
         query=_readable(query[:QUERY_CHARACTERS_MAX]),
         candidates=weighed,
         left_out=len(candidates) - len(weighed),
-        notes=_carried(plan, placement),
+        notes=_carried(placed, placement),
         timings_ms={stage: _rounded(value, 3) for stage, value in (timings_ms or {}).items()},
     )
 
@@ -78,7 +80,7 @@ def _weighed(
 
 
 def _carried(plan: NotePlan | None, placement: Placement) -> tuple[CarriedNote, ...]:
-    if plan is None or placement is Placement.OFF:
+    if plan is None:
         return ()
     return tuple(
         CarriedNote(

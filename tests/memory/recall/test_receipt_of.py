@@ -47,7 +47,12 @@ def test_notes_say_where_they_stood_and_which_one_is_new() -> None:
     placed = receipt(plan=PLAN, placement=Placement.BEFORE_LAST_USER).notes
     assert placed == (CarriedNote(1, ("m0",), 40, is_new=False), CarriedNote(5, ("m1", "m2"), 70, is_new=True))
     assert [note.before for note in receipt(plan=PLAN, placement=Placement.SYSTEM).notes] == [None, None]
-    assert receipt(plan=PLAN, placement=Placement.OFF).notes == ()
+
+
+def test_what_was_planned_but_placed_nowhere_was_not_injected() -> None:
+    found = receipt(candidates=[candidate("m1")], plan=PLAN, placement=Placement.OFF)
+    assert found.notes == ()
+    assert found.candidates[0].verdict is Verdict.NOT_CHOSEN
 
 
 def test_no_memory_s_text_is_in_it() -> None:
