@@ -235,7 +235,7 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
             redact=redact,
             until=until,
         )
-        await app.warming_up(parts, serving)
+        await app.warming_up(parts, serving, decides=True)
 
 
 def _handlers(filter_: Filter) -> grpc.GenericRpcHandler:

@@ -24,7 +24,10 @@ from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
 from memory.adapters.ledger_sqlite import SqliteUserLedger
 from memory.adapters.milvus import MilvusStore, MilvusTimeouts
 from memory.adapters.milvus_connection import MilvusAddress
+from memory.adapters.notes_sqlite import SqliteNoteBook
+from memory.adapters.receipts_sqlite import SqliteReceipts
 from memory.adapters.sqlite_database import SqliteDatabase
+from memory.adapters.traits_sqlite import SqliteModelTraits
 from memory.adapters.turns_sqlite import SqliteTurnLog
 from memory.adapters.wordpiece import WordPieceTokens
 from memory.adapters.working_set import WorkingSets
@@ -38,9 +41,20 @@ from memory.learn.worker import Worker, WorkerSettings
 from memory.library import Library
 from memory.metrics import Metrics
 from memory.model import Placement, RequestOptions, Scope
-from memory.ports import Clock, Embedder, LearnDue, MemoryStore, TurnLog, UserLedger
+from memory.ports import (
+    Clock,
+    Embedder,
+    LearnDue,
+    MemoryStore,
+    ModelTraits,
+    NoteBook,
+    Receipts,
+    TurnLog,
+    UserLedger,
+)
 from memory.recall.pipeline import Recall, RecallSettings
 from memory.recall.retrieval import Corpora, Retrieval
+from memory.recall.training import ClassifierTraining
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the one place that knows the real clock
 REQUEST_SEARCH_SECONDS = 0.1  # of one search in Milvus inside a request: below its deadline
@@ -64,8 +78,12 @@ class Parts:
     store: MemoryStore
     corpora: Corpora
     embedder: Embedder
+    training: ClassifierTraining
     turn_log: TurnLog
     ledger: UserLedger
+    notes: NoteBook
+    receipts: Receipts
+    traits: ModelTraits
     metrics: Metrics
     settings: Settings
 
@@ -73,6 +91,10 @@ class Parts:
         return Recall(
             embedder=self.embedder,
             retrieval=Retrieval(corpora=self.corpora, store=self.store),
+            notes=self.notes,
+            receipts=self.receipts,
+            traits=self.traits,
+            classifier=self.training.current,
             tokens=WordPieceTokens(),
             clock=SYSTEM_CLOCK,
             new_id=new_id,
@@ -90,6 +112,8 @@ class Parts:
             clock=SYSTEM_CLOCK,
             new_id=new_id,
             redact=redact,
+            notes=self.notes,
+            receipts=self.receipts,
         )
 
     def worker(self) -> Worker:
@@ -129,8 +153,12 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
             store=store,
             corpora=corpora,
             embedder=embedder,
+            training=ClassifierTraining(embedder),
             turn_log=SqliteTurnLog(database, clock=SYSTEM_CLOCK),
             ledger=ledger,
+            notes=SqliteNoteBook(database),
+            receipts=SqliteReceipts(database, clock=SYSTEM_CLOCK),
+            traits=SqliteModelTraits(database, clock=SYSTEM_CLOCK),
             metrics=metrics,
             settings=settings,
         )
@@ -176,14 +204,16 @@ async def run_embedder(settings: Settings, until: asyncio.Event) -> None:
     await serve(settings, metrics=Metrics(REGISTRY), until=until)
 
 
-async def warming_up(parts: Parts, work: Coroutine[None, None, None]) -> None:
+async def warming_up(parts: Parts, work: Coroutine[None, None, None], *, decides: bool = False) -> None:
     """Do the work, and search once beside it, so that the first chat finds connections and caches ready.
+
+    `decides`: this process tells questions from small talk, so its classifier is trained first.
 
     When that has succeeded, the file `warm-PID` in `run_dir` says so to whoever waits. The work never waits for it.
     """
     try:
         async with asyncio.TaskGroup() as group:
-            warming = group.create_task(_search_once(parts))
+            warming = group.create_task(_search_once(parts, decides=decides))
             await work
             warming.cancel()
     except BaseExceptionGroup as group_error:
@@ -192,10 +222,12 @@ async def warming_up(parts: Parts, work: Coroutine[None, None, None]) -> None:
         raise group_error.exceptions[0] from None  # a bad setting stays one
 
 
-async def _search_once(parts: Parts) -> None:
+async def _search_once(parts: Parts, *, decides: bool) -> None:
     recall, options = parts.recall(), RequestOptions()
     while True:
         try:
+            if decides and parts.training.current() is None:
+                await parts.training.run()
             await recall.search(Scope(WARM_UP_USER), query="Is everything there?", history=(), options=options)
         except Unavailable:
             await asyncio.sleep(WARM_UP_PAUSE_SECONDS)

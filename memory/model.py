@@ -251,10 +251,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What goes into the note, best first, and what it costs."""
+    """What goes into the note, best first, what it costs, and why the other candidates stay out, by memory id."""
 
     candidates: tuple[Candidate, ...]
     tokens: int
+    cuts: Mapping[str, Verdict] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

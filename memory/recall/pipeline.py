@@ -1,15 +1,16 @@
 """Stages 6 to 9 in order, inside a deadline: decide, query, retrieve, rank, and word the note.
 
 It must never fail a request and never hold one past the deadline: whatever goes wrong below becomes an outcome with a
-status and a reason. Work in flight is bounded; past the bound a request is passed on before it costs an embedding.
+status and a reason, and notes that the conversation carries already go along all the same. Work in flight is bounded;
+past the bound a request is passed on before it costs an embedding. Each outcome leaves a receipt.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -28,15 +29,21 @@ from memory.model import (
     Role,
     Scope,
     Selection,
+    Vector,
 )
-from memory.ports import Clock, Embedder, Tokens
+from memory.ports import Clock, Embedder, ModelTraits, NoteBook, Receipts, Tokens
 from memory.recall import signals
-from memory.recall.injection import NOTE_FRAME, placed, render_note
+from memory.recall.classifier import SignalClassifier
+from memory.recall.notes import Carried, NotePlan, carried_notes, note_keys, plan
 from memory.recall.query import build_query
 from memory.recall.ranking import Ranked, select
+from memory.recall.receipts import receipt_of
 from memory.recall.retrieval import Retrieval
+from memory.recall.signals import Decision
+from memory.recall.upstream import NO_SIGNALS, UpstreamSignals
 
-LABEL = "- 2025-01-31: "  # what stands before a memory in a note, for counting: all dates cost the same
+LABEL = "- [2025-01-31] "  # what stands before a memory in a note, for counting: all dates cost the same
+KEEP_SECONDS_MAX = 0.05  # to write a note into the note book; a note that is not kept costs a prefix, no answer
 
 log = structlog.get_logger(__name__)
 
@@ -51,7 +58,7 @@ class RecallSettings:
     token_budget: int = 800
     retrieval_limit: int | None = None
     similarity_threshold: float | None = None
-    placement: Placement = Placement.SYSTEM
+    placement: Placement = Placement.BEFORE_LAST_USER
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,20 @@ class RecallOutcome:
     notes: tuple[Note, ...] = ()
 
 
+@dataclass(slots=True)
+class _Trace:
+    """What has been found for one request so far. It outlives the deadline, so that what was found is used."""
+
+    began_at: float
+    placement: Placement
+    carried: Carried
+    decision: Decision | None = None
+    query: str = ""
+    ranked: Ranked = field(default_factory=Ranked)
+    selection: Selection = field(default_factory=lambda: Selection((), 0))
+    timings_ms: dict[str, float] = field(default_factory=dict)
+
+
 class Recall:
     """The request's way through memory. One per process."""
 
@@ -73,14 +94,23 @@ class Recall:
         *,
         embedder: Embedder,
         retrieval: Retrieval,
+        notes: NoteBook,
+        receipts: Receipts,
+        traits: ModelTraits,
+        classifier: Callable[[], SignalClassifier | None],
         tokens: Tokens,
         clock: Clock,
         new_id: Callable[[], str],
         metrics: Metrics,
         settings: RecallSettings,
     ) -> None:
+        """`classifier` gives None until it has been trained; rules decide meanwhile."""
         self._embedder = embedder
         self._retrieval = retrieval
+        self._notes = notes
+        self._receipts = receipts
+        self._traits = traits
+        self._classifier = classifier
         self._tokens = tokens
         self._clock = clock
         self._new_id = new_id
@@ -89,59 +119,88 @@ class Recall:
         self._in_flight = 0
         self._broken_part = ""
 
-    async def recall(self, scope: Scope, request: ChatRequest) -> RecallOutcome:
+    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals = NO_SIGNALS) -> RecallOutcome:
         """Never raises, never takes longer than the deadline (plus the loop's own delay)."""
-        outcome = await self._outcome(scope, request)
+        conversation = request.conversation
+        if not (self._settings.is_enabled and request.options.enabled) or conversation is None:
+            outcome = RecallOutcome(RecallStatus.DISABLED, "disabled")
+        else:
+            with self._metrics.recall_seconds.labels("all").time():
+                outcome = await self._recalled(scope, request, conversation, upstream)
         self._metrics.requests.labels(outcome.status, outcome.reason).inc()
         return outcome
 
-    async def _outcome(self, scope: Scope, request: ChatRequest) -> RecallOutcome:
-        options, conversation = request.options, request.conversation
-        if not (self._settings.is_enabled and options.enabled) or conversation is None:
-            return RecallOutcome(RecallStatus.DISABLED, "disabled")
-        decision = signals.decide(conversation)
-        if not decision.search:
-            return RecallOutcome(RecallStatus.SKIPPED, decision.reason)
-        if self._in_flight >= self._settings.in_flight_max:
-            self._metrics.recall_shed.inc()
-            return RecallOutcome(RecallStatus.UNAVAILABLE, "busy")
-        with self._counted():
-            return await self._searched(scope, conversation, options)
-
-    @contextmanager
-    def _counted(self) -> Iterator[None]:
-        self._in_flight += 1
-        self._metrics.recall_in_flight.set(self._in_flight)
-        try:
-            with self._metrics.recall_seconds.labels("all").time():
-                yield
-        finally:
-            self._in_flight -= 1
-            self._metrics.recall_in_flight.set(self._in_flight)
-
-    async def _searched(self, scope: Scope, conversation: Conversation, options: RequestOptions) -> RecallOutcome:
+    async def _recalled(
+        self, scope: Scope, request: ChatRequest, conversation: Conversation, upstream: UpstreamSignals
+    ) -> RecallOutcome:
+        trace = _Trace(
+            began_at=self._clock(),
+            placement=request.options.placement or self._settings.placement,
+            carried=carried_notes(conversation, {}, {}),
+        )
         try:
             async with asyncio.timeout(self._settings.deadline_seconds):
-                ranked = await self._ranked(scope, build_query(conversation), options)
+                status, reason = await self._found(scope, request, conversation, upstream, trace)
         except TimeoutError:
             self._metrics.recall_late.inc()
-            return RecallOutcome(RecallStatus.UNAVAILABLE, "deadline")
+            status, reason = RecallStatus.UNAVAILABLE, "deadline"
         except Unavailable as error:
             self._note_breakage(error.part)
-            return RecallOutcome(RecallStatus.UNAVAILABLE, error.part)
-        self._note_breakage("")
-        frame = self._tokens(NOTE_FRAME)
-        return self._worded(self._selected(ranked, options, spent=frame), conversation, options)
+            status, reason = RecallStatus.UNAVAILABLE, error.part
+        memories = [candidate.memory for candidate in trace.selection.candidates]
+        budget = request.options.token_budget or self._settings.token_budget
+        planned = plan(trace.carried, memories, budget=budget, tokens=self._tokens, now=trace.began_at)
+        await self._keep(scope, trace, planned)
+        return self._told(scope, status, reason, trace, planned)
 
-    def _worded(self, selection: Selection, conversation: Conversation, options: RequestOptions) -> RecallOutcome:
-        memories = [candidate.memory for candidate in selection.candidates]
-        placement = options.placement or self._settings.placement
-        note = placed(render_note(memories, now=self._clock()), placement, conversation) if memories else None
-        if note is None:
-            return RecallOutcome(RecallStatus.EMPTY, "nothing_relevant", receipt_id=self._new_id())
-        self._metrics.memories_injected.observe(len(memories))
-        self._metrics.note_tokens.observe(selection.tokens)
-        return RecallOutcome(RecallStatus.USED, "found", len(memories), self._new_id(), (note,))
+    async def _found(
+        self,
+        scope: Scope,
+        request: ChatRequest,
+        conversation: Conversation,
+        upstream: UpstreamSignals,
+        trace: _Trace,
+    ) -> tuple[RecallStatus, str]:
+        """Fill the trace as far as the deadline lets us; the status where no note goes along. Raises `Unavailable`."""
+        await self._look_back(scope, request, conversation, trace)
+        trace.decision = signals.decide_early(conversation, upstream=upstream)
+        if trace.carried.is_settled:
+            return RecallStatus.SKIPPED, "settled"
+        if trace.decision is not None and not trace.decision.search:
+            return RecallStatus.SKIPPED, trace.decision.reason
+        if self._in_flight >= self._settings.in_flight_max:
+            self._metrics.recall_shed.inc()
+            return RecallStatus.UNAVAILABLE, "busy"
+        with self._counted():
+            return await self._searched(scope, conversation, request.options, trace)
+
+    async def _look_back(self, scope: Scope, request: ChatRequest, conversation: Conversation, trace: _Trace) -> None:
+        """The notes that this conversation carries, and where this model takes notes. Both can do without an answer."""
+        with self._timed(trace, "notes"), suppress(Unavailable):
+            if request.options.placement is None:
+                trace.placement = await self._traits.placement(conversation.model) or trace.placement
+            keys = note_keys(scope, request)
+            past = await self._notes.find(scope.user_id, list(keys.values()))
+            trace.carried = carried_notes(conversation, keys, past)
+
+    async def _searched(
+        self, scope: Scope, conversation: Conversation, options: RequestOptions, trace: _Trace
+    ) -> tuple[RecallStatus, str]:
+        query = build_query(conversation)
+        trace.query = query.text
+        vector = await self._embedded(query, trace)
+        if trace.decision is None:
+            with self._timed(trace, "decide"):
+                trace.decision = signals.decide_late(conversation, vector=vector, classifier=self._classifier())
+            if not trace.decision.search:
+                return RecallStatus.SKIPPED, trace.decision.reason
+        with self._timed(trace, "retrieve"):
+            trace.ranked = await self._retrieval.ranked(scope, query, vector, options, now=trace.began_at)
+        with self._timed(trace, "select"):
+            room = trace.carried.room(budget=options.token_budget or self._settings.token_budget, tokens=self._tokens)
+            trace.selection = self._selected(trace.ranked, options, room=room, told=trace.carried.held_earlier())
+        self._note_breakage("")
+        return RecallStatus.EMPTY, "nothing_relevant"
 
     async def search(
         self,
@@ -156,32 +215,102 @@ class Recall:
 
         Nobody's answer waits for this one, so a working set that is not there yet is loaded first.
         """
-        conversation = Conversation(messages=(*history, Message(role=Role.USER, content=query)))
-        ranked = await self._ranked(scope, build_query(conversation), options, as_of=as_of, waits=True)
-        return list(self._selected(ranked, options).candidates)
+        built = build_query(Conversation(messages=(*history, Message(role=Role.USER, content=query))))
+        [vector] = await self._embedder.embed([built.text], is_urgent=True)
+        if as_of is not None:
+            ranked = await self._retrieval.ranked_as_of(scope, built, vector, options, as_of=as_of)
+        else:
+            ranked = await self._retrieval.ranked(scope, built, vector, options, now=self._clock(), waits=True)
+        room = options.token_budget or self._settings.token_budget
+        fill = (
+            options.token_budget is not None
+        )  # who names a budget in a search wants it filled; a chat wants what helps
+        return list(self._selected(ranked, options, room=room, fill=fill).candidates)
 
-    async def _ranked(
-        self, scope: Scope, query: Query, options: RequestOptions, *, as_of: float | None = None, waits: bool = False
-    ) -> Ranked:
-        with self._metrics.recall_seconds.labels("embed").time():
-            [vector] = await self._embedder.embed([query.text], is_urgent=True)
-        with self._metrics.recall_seconds.labels("retrieve").time():
-            if as_of is not None:
-                return await self._retrieval.ranked_as_of(scope, query, vector, options, as_of=as_of)
-            return await self._retrieval.ranked(scope, query, vector, options, now=self._clock(), waits=waits)
+    async def _embedded(self, query: Query, trace: _Trace) -> Vector:
+        with self._timed(trace, "embed"):
+            vectors = await self._embedder.embed([query.text], is_urgent=True)
+        vector: Vector = vectors[0]
+        return vector
 
-    def _selected(self, ranked: Ranked, options: RequestOptions, *, spent: int = 0) -> Selection:
-        """`spent`: tokens of the budget that are gone before the first memory."""
-        settings = self._settings
-        with self._metrics.recall_seconds.labels("select").time():
-            return select(
-                ranked,
-                tokens=lambda content: self._tokens(LABEL + content),
-                token_budget=max(0, (options.token_budget or settings.token_budget) - spent),
-                limit=options.retrieval_limit or settings.retrieval_limit,
-                similarity_threshold=_first(options.similarity_threshold, settings.similarity_threshold),
-                fill=options.token_budget is not None,
+    def _selected(
+        self,
+        ranked: Ranked,
+        options: RequestOptions,
+        *,
+        room: int,
+        told: frozenset[str] = frozenset(),
+        fill: bool = False,
+    ) -> Selection:
+        threshold = options.similarity_threshold
+        return select(
+            ranked,
+            tokens=lambda content: self._tokens(LABEL + content),
+            token_budget=room,
+            limit=options.retrieval_limit or self._settings.retrieval_limit,
+            similarity_threshold=self._settings.similarity_threshold if threshold is None else threshold,
+            fill=fill,
+            told=told,
+        )
+
+    async def _keep(self, scope: Scope, trace: _Trace, planned: NotePlan) -> None:
+        """Write the new note down, so that the conversation's next request carries it."""
+        if planned.fresh is None or not trace.carried.key or trace.placement is Placement.OFF:
+            return
+        with self._timed(trace, "keep"), suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(KEEP_SECONDS_MAX):
+                await self._notes.keep(scope.user_id, trace.carried.key, planned.fresh, made_at=trace.began_at)
+
+    def _told(self, scope: Scope, status: RecallStatus, reason: str, trace: _Trace, planned: NotePlan) -> RecallOutcome:
+        """The outcome, its metrics and its receipt."""
+        notes = planned.placed(trace.placement)
+        count = len(planned.memory_ids()) if notes else 0
+        if notes:
+            status, reason = RecallStatus.USED, "found" if planned.fresh else "put_back"
+        elif planned.notes:
+            status, reason = RecallStatus.DISABLED, "placement_off"
+        if planned.fresh is not None:
+            self._metrics.memories_injected.observe(len(planned.fresh.memory_ids))
+            self._metrics.note_tokens.observe(planned.fresh.tokens)
+        receipt_id = self._new_id()
+        self._receipts.keep(
+            receipt_of(
+                receipt_id=receipt_id,
+                user_id=scope.user_id,
+                at=trace.began_at,
+                status=status,
+                reason=reason,
+                signals=_explained(trace.decision),
+                query=trace.query,
+                candidates=trace.ranked.candidates,
+                cuts=trace.selection.cuts,
+                plan=planned,
+                placement=trace.placement,
+                timings_ms=trace.timings_ms,
             )
+        )
+        return RecallOutcome(status, reason, count, receipt_id, notes)
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self._in_flight += 1
+        self._metrics.recall_in_flight.set(self._in_flight)
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+            self._metrics.recall_in_flight.set(self._in_flight)
+
+    @contextmanager
+    def _timed(self, trace: _Trace, stage: str) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            yield
+        finally:
+            took = loop.time() - began
+            trace.timings_ms[stage] = took * 1000
+            self._metrics.recall_seconds.labels(stage).observe(took)
 
     def _note_breakage(self, part: str) -> None:
         """One log line for each change of state, not one for each request."""
@@ -190,8 +319,13 @@ class Recall:
             self._broken_part = part
 
 
-def _first(*values: float | None) -> float | None:
-    return next((value for value in values if value is not None), None)
+def _explained(decision: Decision | None) -> dict[str, object]:
+    """The decision as plain values, for a receipt."""
+    if decision is None:
+        return {}
+    label = {"label": str(decision.label)} if decision.label is not None else {}
+    scores = {"scores": dict(decision.scores)} if decision.scores else {}
+    return {"search": decision.search, "reason": decision.reason, **label, **scores}
 
 
 __all__ = ["Recall", "RecallOutcome", "RecallSettings"]

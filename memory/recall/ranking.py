@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from memory.model import Candidate, Query, Record, Scope, Selection, Vector
+from memory.model import Candidate, Query, Record, Scope, Selection, Vector, Verdict
 from memory.recall.corpus import Corpus, Floats, Layout
 from memory.recall.evidence import gather
 from memory.recall.lexical import fold
@@ -109,41 +109,55 @@ def select(
     limit: int | None = None,
     similarity_threshold: float | None = None,
     fill: bool = False,
+    told: Collection[str] = (),
 ) -> Selection:
-    """The candidates that go along, best first. `fill`: no relevance cut, the budget (in tokens) is used up.
+    """The candidates that go along, best first, and why the others do not.
 
-    A `similarity_threshold` (cosine) cuts where a caller names one. What does not fit is passed over, never cut short.
+    `fill`: no relevance cut, the budget (in tokens) is used up. A `similarity_threshold` (cosine) cuts where a caller
+    names one. What does not fit is passed over, never cut short. `told`: ids that need no second telling.
     """
-    kept = [
-        i
-        for i in range(len(ranked.candidates))
-        if (fill or ranked.is_relevant[i])
-        and (similarity_threshold is None or ranked.cosines[i] >= similarity_threshold)
-    ]
+    kept, cuts = _admitted(ranked, similarity_threshold, told, fill=fill)
     if fill and limit is None:
-        kept.sort(
-            key=lambda i: (
-                COST_EXPONENT * math.log(len(ranked.candidates[i].memory.content)) - ranked.candidates[i].score
-            )
-        )
+        kept.sort(key=lambda i: _cost_of_place(ranked.candidates[i]))
     chosen: list[int] = []
     said: set[tuple[str, ...]] = set()
     left, passed_over = token_budget, 0
     for i in kept:
-        if len(chosen) == limit or passed_over == PASSED_OVER_MAX:
-            break
-        content = ranked.candidates[i].memory.content
-        statement = _statement(content)
-        if statement in said:
-            continue
-        cost = tokens(content)
-        if cost > left:
-            passed_over += 1
-            continue
-        said.add(statement)
-        chosen.append(i)
-        left -= cost
-    return Selection(tuple(ranked.candidates[i] for i in sorted(chosen)), token_budget - left)
+        memory = ranked.candidates[i].memory
+        statement = _statement(memory.content)
+        if len(chosen) == limit:
+            cuts[memory.id] = Verdict.OVER_LIMIT
+        elif statement in said:
+            cuts[memory.id] = Verdict.DUPLICATE
+        elif passed_over == PASSED_OVER_MAX or (cost := tokens(memory.content)) > left:
+            cuts[memory.id] = Verdict.OVER_BUDGET
+            passed_over = min(passed_over + 1, PASSED_OVER_MAX)
+        else:
+            said.add(statement)
+            chosen.append(i)
+            left -= cost
+    return Selection(tuple(ranked.candidates[i] for i in sorted(chosen)), token_budget - left, cuts)
+
+
+def _admitted(
+    ranked: Ranked, similarity_threshold: float | None, told: Collection[str], *, fill: bool
+) -> tuple[list[int], dict[str, Verdict]]:
+    kept: list[int] = []
+    cuts: dict[str, Verdict] = {}
+    for i, candidate in enumerate(ranked.candidates):
+        is_close = similarity_threshold is None or ranked.cosines[i] >= similarity_threshold
+        if candidate.memory.id in told:
+            cuts[candidate.memory.id] = Verdict.ALREADY_TOLD
+        elif is_close and (fill or ranked.is_relevant[i]):
+            kept.append(i)
+        else:
+            cuts[candidate.memory.id] = Verdict.IRRELEVANT
+    return kept, cuts
+
+
+def _cost_of_place(candidate: Candidate) -> float:
+    """Smaller is better: a long memory has to be more likely to be the one that is wanted."""
+    return COST_EXPONENT * math.log(len(candidate.memory.content)) - candidate.score
 
 
 def _is_open(

@@ -1,73 +1,157 @@
-"""Stage 6: does this request want memory at all? Decides from the words of the last user message, at no cost.
+"""Stage 6: does this request want memory at all? First what filters ahead of us know, then rules, then a classifier.
 
-A missed search loses an answer and a needless one costs milliseconds, so only what is surely empty is skipped:
-greetings, thanks and bare acknowledgements. Never reads anything but the conversation.
+`decide_early` needs no embedding and settles what is plain: a tool's result, a greeting, a word about the user. What
+it leaves open, `decide_late` settles with the embedding of the query, which a search needs anyway. A missed search
+loses an answer and a needless one costs milliseconds, so doubt means search. This module must never decide by anything
+but the conversation and the trusted signals that it is given.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from memory.model import Conversation, Role
+from memory.model import Conversation, Message, Role, Vector
+from memory.recall import cues
+from memory.recall.classifier import Label, SignalClassifier
+from memory.recall.pleasantries import is_consent, is_pleasantry, without_opening
+from memory.recall.query import is_vague
+from memory.recall.upstream import NO_SIGNALS, SEARCH, SKIP, UpstreamSignals
 
-PLEASANTRY_CHARACTERS_MAX = 60  # nothing longer is only a greeting
+# Of the classifier's score, 0..1. A missed search counts twice, so the line is a third, and a little more because scores
+# shrink towards the middle. The same line is best, or within a sentence of the best, in every split of the phrases.
+SEARCH_SCORE_MIN = 0.38
+AFTER_FACT_SCORE_MIN = 0.55  # the same line, right after a question about the world
+QUESTIONS_BEFORE_MAX = 2  # earlier user messages that a follow-up may lean on
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether to search, and the reason as a short label for metrics and receipts."""
+    """Whether to search, and the reason as a short label for metrics and receipts.
+
+    `label` is what kind of message it is where that is known; `scores` are the classifier's, by label, where it was asked.
+    """
 
     search: bool
     reason: str
+    label: Label | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
 
 
-# One greeting, thanks or acknowledgement each; a message of nothing but these carries no question.
-_PLEASANTRIES = (
-    # English
-    r"hi+|hello+|hey+|hiya|howdy|yo|greetings|good (?:morning|afternoon|evening|night|day)|hi there",
-    r"hello there|hey there",
-    r"thanks?|thank you|thx|ty|cheers|much appreciated|thanks a (?:lot|bunch|million)|many thanks|so much",
-    r"very much|a lot",
-    r"ok+|okay|okey|k|kk|alright|all right|right|sure|fine|great|perfect|nice|cool|awesome|excellent",
-    r"wonderful|lovely",
-    r"got it|i see|understood|makes sense|sounds good|will do|no problem|never ?mind|good to know|that helps",
-    r"yes|yep|yeah|yup|no|nope|bye+|goodbye|see you|see ya|later|good one|well done|welcome|you too",
-    r"have a (?:nice|good|great) (?:day|one|evening|weekend)",
-    r"how are you(?: doing)?(?: today)?|how is it going|how'?s it going|what'?s up|sup|nice to meet you",
-    # Chinese
-    r"你好[呀啊吗]?|您好|嗨|哈[喽啰罗]|早上?好?|早安|上午好|中午好|下午好|晚上好|晚安|在吗|在不在|最近好吗",
-    r"谢谢[你您]?[啦了]?|多谢[啦了]?|感谢|非常感谢|太感谢了?|辛苦[啦了]?|麻烦[你您]?了",
-    r"好的?[呀啊哦吧呢]?|好[啦了嘞]|行[吧啊]?|嗯+|哦+|噢|可以[的了]?|没问题|明白了?|知道了?|懂了?|收到|了解了?|对的?|是的?|没事了?|不用了",
-    r"太好了?|太棒了?|很?棒|不错|厉害|完美|再见|拜拜|回头见|回见|哈+",
-    # Spanish
-    r"hola|buen[oa]s(?: d[ií]as| tardes| noches)?|(?:muchas |mil )?gracias|vale|de acuerdo|perfecto|genial",
-    r"entendido|claro|s[ií]|adi[oó]s|hasta luego|qu[eé] tal|muy bien",
-    # German
-    r"hallo|guten (?:morgen|tag|abend)|gute nacht|moin|servus|danke(?: sch[oö]n| sehr)?|vielen dank",
-    r"alles klar|passt|super|prima|gut|verstanden|ja|nein|tsch[uü]ss|bis bald|wie geht'?s",
-)
-_ONLY_PLEASANTRIES = re.compile(rf"(?:(?:{'|'.join(_PLEASANTRIES)})\s*)+")
-_NOT_WORDS = re.compile(r"[^\w\s']+|_")
+def decide(
+    conversation: Conversation,
+    *,
+    upstream: UpstreamSignals = NO_SIGNALS,
+    vector: Vector | None = None,
+    classifier: SignalClassifier | None = None,
+) -> Decision:
+    """Both steps at once. `vector` is the embedding of the query, shape `(dimension,)`."""
+    early = decide_early(conversation, upstream=upstream)
+    return early if early is not None else decide_late(conversation, vector=vector, classifier=classifier)
 
 
-def decide(conversation: Conversation) -> Decision:
-    """Search, unless there is no question of the user's to search for."""
+def decide_early(conversation: Conversation, *, upstream: UpstreamSignals = NO_SIGNALS) -> Decision | None:
+    """What needs no embedding to be decided; None leaves it to `decide_late`."""
     if conversation.messages[-1].role == Role.TOOL:
-        return Decision(search=False, reason="tool_result")
-    text = conversation.last_user_text()
+        return Decision(search=False, reason="tool_result", label=Label.TOOL)
+    text = cues.shortened(conversation.last_user_text())
     if not text.strip():
         return Decision(search=False, reason="no_question")
+    if upstream.means in (SEARCH, SKIP):
+        return Decision(search=upstream.means == SEARCH, reason=f"upstream_{upstream.means}")
     if is_pleasantry(text):
-        return Decision(search=False, reason="greeting")
-    return Decision(search=True, reason="question")
+        return _pleasantry(text, conversation)
+    spoken = cues.without_mentions(text)
+    if cues.refers_to_earlier_talk(spoken):
+        return Decision(search=True, reason="earlier_talk", label=Label.PERSONAL)
+    if upstream.means == Label.TOOL or cues.is_tool_command(spoken):
+        return Decision(search=False, reason="tool", label=Label.TOOL)
+    if cues.refers_to_user(spoken):
+        return Decision(search=True, reason="about_the_user", label=Label.PERSONAL)
+    if _continues_something_personal(spoken, conversation):
+        return Decision(search=True, reason="follow_up", label=Label.PERSONAL)
+    if cues.is_weather_of_an_event(spoken):
+        return Decision(search=True, reason="event", label=Label.PERSONAL)
+    if cues.is_task(without_opening(spoken)):
+        return Decision(search=True, reason=Label.TASK, label=Label.TASK)
+    if upstream.means:
+        label = Label(upstream.means)
+        return Decision(search=label.wants_memory, reason=label, label=label)
+    return None
 
 
-def is_pleasantry(text: str) -> bool:
-    """Whether the text is only greetings, thanks and acknowledgements (English, Chinese, Spanish, German)."""
-    if len(text) > PLEASANTRY_CHARACTERS_MAX:
+def decide_late(conversation: Conversation, *, vector: Vector | None, classifier: SignalClassifier | None) -> Decision:
+    """What the words and the embedding look like; search while there is no classifier yet."""
+    if classifier is None:
+        return Decision(search=True, reason="question")
+    scores = classifier.scores(_text_to_judge(conversation), vector)
+    search = scores.search >= _line(conversation, classifier)
+    label = max((label for label in Label if label.wants_memory == search), key=lambda label: scores.labels[label])
+    return Decision(
+        search=search,
+        reason=label,
+        label=label,
+        scores={name: round(score, 3) for name, score in scores.labels.items()} | {"search": round(scores.search, 3)},
+    )
+
+
+def _line(conversation: Conversation, classifier: SignalClassifier) -> float:
+    """The score to reach: higher right after a question about the world, for people ask such things in a row."""
+    texts = _user_texts(conversation)
+    if len(texts) < 2 or _speaks_of_the_user(texts[-2]):
+        return SEARCH_SCORE_MIN
+    before = classifier.scores(texts[-2], None)
+    is_about_world = before.search < SEARCH_SCORE_MIN and before.best == Label.GENERAL_FACT
+    return AFTER_FACT_SCORE_MIN if is_about_world else SEARCH_SCORE_MIN
+
+
+def _speaks_of_the_user(text: str) -> bool:
+    spoken = cues.without_mentions(cues.shortened(text))
+    return cues.refers_to_earlier_talk(spoken) or (cues.refers_to_user(spoken) and not cues.is_tool_command(spoken))
+
+
+def _pleasantry(text: str, conversation: Conversation) -> Decision:
+    """ "Yes, please" after "Shall I write it?" is no acknowledgement but the task."""
+    before = _message_before_last_user(conversation)
+    if before and before.role == Role.ASSISTANT and before.content.rstrip().endswith(("?", "？")) and is_consent(text):
+        return Decision(search=True, reason="consent", label=Label.TASK)
+    return Decision(search=False, reason="greeting", label=Label.GREETING)
+
+
+def _continues_something_personal(spoken: str, conversation: Conversation) -> bool:
+    """A message that names nothing by itself, where the talk before it is about the user, or where there is none."""
+    earlier = _user_texts(conversation)[:-1][-QUESTIONS_BEFORE_MAX:]
+    if not earlier:
+        return cues.is_bare_question(spoken)
+    if not (cues.leans_on_history(spoken) or is_vague(spoken)):
         return False
-    folded = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
-    words = " ".join(_NOT_WORDS.sub(" ", folded).split())
-    return not words or _ONLY_PLEASANTRIES.fullmatch(words) is not None
+    before = _message_before_last_user(conversation)
+    answer = cues.without_mentions(cues.shortened(before.content)) if before and before.role == Role.ASSISTANT else ""
+    return cues.refers_to_earlier_talk(answer) or any(map(_speaks_of_the_user, earlier))
+
+
+def _text_to_judge(conversation: Conversation) -> str:
+    """The last user message without its opening courtesy; with the one before it where it leans on that."""
+    texts = _user_texts(conversation)
+    text = without_opening(texts[-1])
+    if len(texts) > 1 and (cues.leans_on_history(text) or is_vague(text)):
+        return f"{texts[-2]} {text}"
+    return text
+
+
+def _user_texts(conversation: Conversation) -> list[str]:
+    return [m.content for m in conversation.messages if m.role == Role.USER and m.content.strip()]
+
+
+def _message_before_last_user(conversation: Conversation) -> Message | None:
+    before: Message | None = None
+    found: Message | None = None
+    for message in conversation.messages:
+        if message.role == Role.USER:
+            found = before
+        if message.content.strip():
+            before = message
+    return found
+
+
+__all__ = ["Decision", "decide", "decide_early", "decide_late", "is_pleasantry"]

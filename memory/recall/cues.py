@@ -1,0 +1,317 @@
+"""Part of stage 6: words that settle by themselves whether memory is wanted, in English, Chinese, Spanish and German.
+
+A reference to earlier talk ("last time", "来着") always wants memory. A live tool's command ("set my alarm", "12 * 7")
+wants none, even though it may say "my". Any other word about the user ("my", "我们") wants it. A word that is only
+mentioned (a quoted title, "I/O", "World War I") is none of these. Where no rule speaks, this module says nothing: it
+must never guess.
+"""
+
+from __future__ import annotations
+
+import re
+
+CHARACTERS_MAX = 1_000  # of a message, from its beginning and its end: where people say what they want
+
+_QUOTED = re.compile(
+    r"《[^》]{0,80}》|“[^”]{0,80}”|「[^」]{0,80}」|『[^』]{0,80}』|‘[^’]{0,80}’(?!\w)|«[^»]{0,80}»|„[^“”]{0,80}[“”]"
+    r"|\"[^\"\n]{0,80}\"|(?<!\w)'[^'\n]{1,80}'(?!\w)|`[^`\n]{0,80}`"
+)
+# "I" as a numeral or a letter, pronouns that open a title inside a sentence, compounds that only contain 我.
+_ONLY_MENTIONED = re.compile(
+    r"\bI(?:/O|-\w+|, (?=[A-Z]))|\bWe Chat\b"
+    r"|\b(?:War|Type|Part|Chapter|Phase|Act|Stage|Class|Group|Article|Title|Volume|Elizabeth|Charles|James|Henry"
+    r"|Napoleon|Wilhelm"
+    r"|Franz|Nicholas|Alexander|Francis|George|Edward|Richard|Philip|Peter|Otto|Ramesses|Darius|Frederick|Louis"
+    r"|William|Mary"
+    r"|Pedro|Leopold|Constantine|Justinian|Xerxes|Felipe|Carlos|Isabel|Friedrich|Karl|Heinrich) I\b(?!['’])"
+    r"|(?<=[a-z,] )(?:My|Our|We|Me|Us|Mine|I)(?= (?!['’])[A-Z])"
+    r"|(?i:\b(?:the word|pronouns?|determiners?|the pronoun|the prefix|the suffix) (?:my|mine|our|ours|me|us|we|i)\b)"
+    r"|自我|我国|我军|我方|我党|我行我素|忘我|唯我独尊|你死我活|你追我赶|我思故我在"
+)
+_NEUTRAL = re.compile(
+    r"\b(?:how|why) (?:do|can|could|would|should|to|did) (?:i|we|you)\b|\b(?:can|could|may) (?:i|we|you) (?:please )?"
+    r"(?:see|use|get|have a|ask|tell me)\b|\b(?:what|why) do we (?:call|mean|know|have|use|say|need)\b"
+    r"|\bdo we have\s*\??$"
+    r"|\b(?:tell|give|show|let|explain to|teach|bring|find|read|help|get|make|send|ask|pick|play|sing|draw|wake"
+    r"|call) (?:me|us)\b"
+    r"|\blet's (?!get back|continue|pick)|\bi (?:want|need|would like|'d like|wanna) (?:to (?:know|understand|learn"
+    r"|ask)|you to)\b"
+    r"|\bi(?:'m| am) (?:curious|wondering|asking|five|5)\b|\bi (?:wonder|mean|guess|think)\b"
+    r"|\bour (?:solar system|galaxy|planet|sun|moon|universe|species|ancestors|atmosphere|bod(?:y|ies)|brains?|eyes"
+    r"|ears|milky way|era)\b"
+    r"|(?:帮|给|替|教|告诉|让|为|请|叫|帮忙给|跟)我(?!妈|爸|家|姐|哥|弟|妹|儿|女|老|的|们|孩|奶|爷|外|媳|朋|同|先生"
+    r"|太太|闺)(?:说|讲|看|查|算|找)?"
+    r"|我(?:想|要|需要|很想)?(?:知道|问一?下|问问?|了解|查一?下|请教)|我好奇|我们(?:知道|常说|一般|通常)"
+    r"|我们的?(?:地球|太阳系|宇宙|银河|星球|国家|祖先|大脑|身体|眼睛|人类)|\bdime\b|\bdame\b",
+    re.IGNORECASE,
+)
+
+# --- earlier talk -----------------------------------------------------------------------------------------------------
+_EARLIER = re.compile(
+    r"\b(?:do|did|don't|can|if) you (?:still )?(?:remember|recall)\b|\bremember (?:when|what|how|that|the|my|our|me"
+    r"|who|where)\b"
+    r"|\bremind (?:me|us) (?:of|what|who|whom|whose|when|why|where|which|how|about|again)\b|\bthe usual\b|\b(?:as"
+    r"|like) (?:usual|always|before)\b"
+    r"|\b(?:my|our|same|his|her|their) (?:usual|regular)\b|\busual (?:order|place|address|way|one|spot|time|format"
+    r"|style|suspects|settings?)\b"
+    r"|\blast time\b|\bthe other day\b|\bsame (?:\w+ )?as (?:last|before|always|usual|ever|yesterday|previously)\b"
+    r"|\b(?:we|i|you|i've|we've|you've) (?:(?:had|have|just|already|once|ever|last|previously) )?(?:told|said"
+    r"|mentioned|discussed|agreed"
+    r"|decided|picked|chose|chosen|settled|talked|spoke|left off|stopped|planned|talking|saved|noted|recommended"
+    r"|suggested|ordered|shared)\b"
+    r"|\bleft off\b|\bsettled on\b|\b(?:our|my) (?:last|previous|earlier) (?:chat|conversation|session|talk|discussion"
+    r"|meeting)\b"
+    r"|\b(?:previous|earlier|last) (?:chat|conversation|session)\b|\bwhat do you know about (?:me|us)\b"
+    r"|\bknow about me\b"
+    r"|\bagain\s*[?？]|\bback to (?:the|our|my) (?!previous|last page|top|start|beginning|page|menu|main|home|first)"
+    r"|\b(?:the way|how) (?:i|we) (?:like|prefer|want|always)\b|\bwhere (?:was i|were we|did (?:i|we) (?:leave|stop"
+    r"|put|park|save))\b"
+    r"|\bany (?:update|updates|news|progress|word) on (?:the|my|our|what|that)\b|\bcontinue (?:with )?(?:where"
+    r"|from (?:where|yesterday|last))\b"
+    # Chinese
+    r"|记得|记不记得|上次|上回|上一?次聊|老样子|老规矩|老地方|照旧|(?:跟|和|像|同)?(?:往常|平时|以前|之前|上次)(?:那样"
+    r"|一样|的?样子)"
+    r"|往常|来着|刚才(?:说|提|聊|讲)|(?:^|[，,。？！ 我们你那])(?:之前|前几天|前两天|前阵子|昨天|上周|上个?月)(?:说|聊"
+    r"|定|提|选|讨论|推荐|决定|商量|约|买|那个|那家|那份|那"
+    r"|为什么(?:没|不)|我们|我|你|咱)|(?:接着|继续)(?:上|昨|之前|刚|前|我们|聊|讲|写|做|说)|我(?:跟|和|给)你(?:说|讲"
+    r"|提|聊)过|(?:说|聊|提|讲|讨论|商量)(?:好|过|定)"
+    r"|最后(?:定|选|决定|挑)|我是谁(?![的写演])|你(?:对我|了解我|知道我)|后来(?:怎么|呢|怎样)"
+    # Spanish
+    r"|\bte acuerdas\b|\brecu[eé]rda(?:s|me)\b|\brecuerdas\b|\b[uú]ltima vez\b|\bla otra vez\b|\bcomo siempre\b"
+    r"|\bde siempre\b|\blo habitual\b"
+    r"|\b(?:te|os) (?:dije|cont[eé]|coment[eé]|mencion[eé])\b|\b(?:donde|d[oó]nde) (?:lo )?(?:dejamos|quedamos)\b"
+    r"|\b(?:acordamos|decidimos|elegimos|hablamos|quedamos|escogimos|hab[ií]amos|dijimos|est[aá]bamos)\b"
+    r"|\bse llamaba\b|\bsigamos\b"
+    # German
+    r"|\bwei(?:ß|ss)t du noch\b|\berinner(?:st|e)\b|\bletzte[sn]? mal\b|\bwie (?:immer|üblich|gehabt|gewohnt"
+    r"|beim letzten)\b|\bdas übliche\b|\bübliche[nrs]?\b"
+    r"|\bnoch ?mal\b(?=.*\?)|\b(?:hatten|haben|hatte|habe|hab) (?:wir|ich)\b.*\b\w*(?:ge\w+t|ge\w+en|sprochen|schieden"
+    r"|einbart|sucht|zählt|stellt)\b"
+    r"|\bhie(?:ß|ss)(?:en)? (?:noch|nochmal|doch|gleich)\b|\bweiter,? wo\b",
+    re.IGNORECASE,
+)
+
+# --- live tools -------------------------------------------------------------------------------------------------------
+_OWN_DEVICE = (
+    r"(?:ip(?: address)?|battery|screen(?! size)(?: time)?|brightness|volume|(?:disk|hard drive|storage)(?: space)?"
+    r"|cpu|ram|gpu"
+    r"|(?:current |gps )?location|clipboard|downloads?(?: folder)?|desktop|inbox|unread \w+|notifications?|recycle bin"
+    r"|trash|browser|terminal"
+    r"|hostname|operating system|internet (?:speed|connection)|network|wi-?fi(?! (?:password|code|key|name))|bluetooth"
+    r"|alarms?(?! code)|timers?)"
+)
+_SWITCHED = (
+    r"(?:lights?|lamps?|tv|television|radio|speakers?|heating|heater|thermostat|air ?con(?:ditioning)?|ac|fan|oven"
+    r"|blinds?|curtains?|shutters?"
+    r"|wi-?fi|bluetooth|airplane mode|dark mode|music|vacuum|camera|alarms?|timers?|stopwatch|garage(?: door)?"
+    r"|sprinklers?|screen|monitor|computer"
+    r"|laptop|phone|volume|brightness|flashlight|torch|printer|kettle|dishwasher|washing machine)"
+)
+_COMMAND = re.compile(
+    rf"^(?:(?:please|can you|could you|now|hey|would you) )*(?:"
+    rf"(?:turn|switch|power|put) (?:on|off|up|down) .*{_SWITCHED}|(?:turn|switch|dim|mute|unmute|lower|raise|start"
+    rf"|stop|restart|reboot|open|close|lock|unlock"
+    rf"|set|connect|disconnect|enable|disable|activate|ring|check|show|locate|find|clear|empty|adjust) (?:me )?(?:the "
+    rf"|my |all |all the |our )?(?:\w+ ){{0,2}}(?:{_SWITCHED}|{_OWN_DEVICE})\b"
+    r"|(?:turn|switch) .* (?:on|off|up|down)$"
+    r"|(?:set|start|cancel|stop|pause|delete|snooze|create) (?:a|an|the|my|all|another) (?:\S+ ){0,3}(?:timer|alarm"
+    r"|stopwatch|countdown|reminder)s?\b"
+    r"|(?:create|make|add) (?:a|an|the) (?:new )?(?:empty )?(?:file|folder|directory|branch)\b|add .{1,60} to (?:the"
+    r"|my|our) (?:shopping|grocery|to-?do) list|(?:pick|generate|give me|choose|create|make) (?:me )?an? (?:random"
+    r"|uuid|strong password|secure password|guid)\b|(?:wake me(?: up)?|remind me) (?:at|in|by|to|tomorrow|on)\b|snooze"
+    r"|(?:pause|resume|skip|stop|next|previous|rewind|shuffle|repeat)"
+    r"(?: (?:the|this|that))?(?: (?:music|song|track|video|playback|podcast|playlist|movie))?$|volume (?:up|down)|mute"
+    r"|unmute"
+    r"|(?:roll|throw) (?:a|an|the|two|three|\d+)?\s*(?:\w+-sided )?(?:dice|die|d\d+)|flip a coin|toss a coin"
+    r"|take a (?:screenshot|photo|picture|selfie)"
+    r"|(?:search|browse|google|look up on) (?:the |on the )?(?:web|internet|online|google|bing)|google |search online"
+    r"|(?:ping|curl|wget|traceroute|grep|sudo|ssh|chmod|mkdir|kubectl) \S+|git (?:status|log|diff|pull|push|fetch"
+    r"|blame|checkout|add|commit)|ls(?: -\w+)?$"
+    r"|(?:run|execute) (?:the |this |that |these |all )?(?:the )?(?:tests?|test suite|script|command|query|code"
+    r"|program|build|linter|`|\w+\.\w+)"
+    r"|(?:read|open|show|print|cat|list|delete|remove|rename|move|copy|download|upload|compress|unzip|tail|count"
+    r"|display)\b.*"
+    r"(?:\b[\w-]+\.(?:py|c|h|js|ts|md|txt|csv|json|ya?ml|toml|log|pdf|rs|go|java|html|cfg|ini|sh|xml|docx?|xlsx?)\b"
+    r"|\b(?:files?|folders?|director(?:y|ies))\b|\S+/\S+)"
+    r")",
+    re.IGNORECASE,
+)
+_LIVE = re.compile(
+    rf"\bmy (?:\w+ )?{_OWN_DEVICE}\b|\bwhat(?:'s| is) (?:the )?(?:current )?(?:time|date)(?: (?:in|is it|now|right now"
+    rf"|today|at the moment)\b.*)?\s*\??$"
+    r"|\bwhat(?:'s| is) (?:today|tomorrow|yesterday)'?s? date\b|\bwhat (?:time|day|date|year|month) is it\b"
+    r"|\bcurrent (?:time|date|temperature|weather)\b|\bhow many (?:days|weeks|hours|months) (?:until|till|to"
+    r"|before) (?:christmas|new year|easter|halloween|thanksgiving|midnight|summer|winter|the end of the year)\b"
+    r"|\bwhat day of the week is\b|\bthe next (?:bus|train|tram|subway|ferry) (?:to|from|leave|depart)|\b(?:commit"
+    r"|push) (?:these|the|my|all) changes\b"
+    r"|\bhow much (?:battery|disk space|storage|free space|memory|ram)\b.*\b(?:left|free|used?|have|available|using)\b"
+    r"|\bwhere am i(?: right now)?\s*\??$"
+    r"|\b(?:stock|share|bitcoin|btc|eth|ethereum|gold|silver|oil) price\b|\bprice of (?:bitcoin|gold|oil|silver"
+    r"|ethereum)\b|\bexchange rate\b"
+    r"|\b(?:latest|breaking|today'?s) (?:news|headlines)\b|\b(?:convert|how (?:many|much) (?:is|are)) [\d.,]+"
+    r"|\b(?:is|are|has|have|when (?:does|will|is)) (?:the )?(?:flight|train|bus|ferry) [A-Z]{0,3}\s?\d+"
+    # Chinese
+    r"|我的?(?:手机|电脑|笔记本|平板|设备)?(?:还有|还剩|剩)?(?:多少)?(?:电量|IP|ip|网速|未读|闹钟|剪贴板|磁盘|硬盘空间"
+    r"|当前位置)|我的?(?:手机|电脑|笔记本|平板)的?(?:内存|存储|空间|磁盘|系统版本|CPU|电池)|手机还(?:有|剩)多少电"
+    r"|我(?:现在|这会儿)?在(?:哪里?|什么位置)(?:[？?]|$)"
+    r"|^(?:请|麻烦|帮我|帮忙|给我|你|把|能不能|可以|小\S同学)*(?:打开|关掉|关闭|关上|开启|调高|调低|调到|调大|调小"
+    r"|启动|停止|暂停|播放|取消|拉上|拉开|锁上)"
+    r".{0,8}(?:灯|空调|电视|窗帘|音乐|音量|闹钟|计时|蓝牙|[Ww]i-?[Ff]i|飞行模式|风扇|扫地机|门锁|大门|暖气|加湿器"
+    r"|热水器|热点|手电筒|屏幕|亮度|歌|视频|播放|浏览器|摄像头|相机)"
+    r"|(?:把).{0,8}(?:灯|空调|电视|窗帘|音量|亮度|温度|声音|暖气|风扇).{0,3}(?:调|开|关|拉)|(?:倒计时"
+    r"|计时)[\d一二三四五六七八九十两半]+|(?:定|设|订)个?.{0,8}(?:闹钟|计时器|提醒|倒计时)"
+    r"|[\d一二三四五六七八九十两半]+(?:个)?(?:分钟|小时)[以之]?后(?:提醒|叫)我|(?:明天|明早|今晚)?.{0,4}点(?:钟"
+    r"|半)?(?:叫|喊)我(?:起床)?"
+    r"|(?:现在|这会儿|此刻|当地).{0,6}几点|^(?:请|帮我|给我)?(?:截(?:个|一?张)?屏|截图|拍(?:一?张|个)照|扫(?:一下"
+    r"|描)?.{0,6}码|(?:新建|创建)(?:一?个)?.{0,6}(?:文件夹?|目录|分支)|返回(?:上一页|首页|主页)|(?:重启|关闭)(?:电脑"
+    r"|手机|服务器|路由器|服务|系统)|打印|随机(?:生成|选|给|来|抽|数)|生成(?:一?个)?随机)|\d+.?\d*(?:美元|人民币|欧元"
+    r"|日元|英镑|公里|英里|斤|磅|摄氏度|华氏度|英寸).{0,6}(?:等于|是|换|合|折).{0,3}多少|(?:等于|换算?成?"
+    r"|兑).{0,4}多少(?:美元|人民币|欧元|日元|英镑|公里|米|斤|克|磅)|^今天(?:是)?(?:几[号月]|星期几|周几|什么日子|农历)"
+    r"|(?:扔|抛|掷)(?:一?个)?(?:硬币|骰子)|(?:最新|今日|今天的?|现在的?)(?:新闻|头条|汇率|股价|金价|油价|热搜)"
+    r"|(?:上网|网上|浏览器|联网|百度|谷歌).{0,4}(?:搜|查|找)|搜索(?:一下)?(?:最新|网)|(?:读取|读一下|打开|删除|重命名"
+    r"|列出|查看|显示).{0,12}(?:\.\w{1,5}\b|目录|文件夹|文件)|(?:运行|执行|跑)(?:一下)?.{0,6}(?:测试|脚本|命令|代码"
+    r"|npm|pip|git)"
+    # Spanish
+    r"|\bmi (?:direcci[oó]n ip|bater[ií]a|ubicaci[oó]n|pantalla|conexi[oó]n)\b|\bbater[ií]a me queda\b"
+    r"|\bqu[eé] hora es\b|\bqu[eé] d[ií]a es hoy\b|\b(?:pon|ponme|programa|cancela|quita) (?:una|un|la|el"
+    r"|mi) (?:alarma|temporizador|despertador|cron[oó]metro)"
+    r"|^(?:por favor,? )?(?:apaga|enciende|sube|baja|prende|abre|cierra|pausa) (?:el|la|las|los|mi) \w+"
+    r"|\blanza (?:una moneda|un dado)\b|\bbusca en (?:internet|google|la web)\b"
+    # German
+    r"|\bmeine? (?:ip(?:-adresse)?|akku|standort|bildschirm|wlan)\b|\bakku habe ich\b|\bwie (?:spät ist es|viel uhr)\b"
+    r"|\bwelche[rns]? (?:tag|datum|wochentag) (?:ist|haben wir) (?:heute|morgen)\b"
+    r"|\b(?:stell|stelle|mach|lösch|lösche)e? (?:mir )?(?:einen|den|meinen) (?:\S+ )?(?:wecker|timer)"
+    r"|^(?:bitte )?(?:mach|schalte?|dreh[e]?) (?:das|den|die|bitte) .*\b(?:an|aus|ein|lauter|leiser|hoch|runter"
+    r"|herunter)\b"
+    r"|\bwirf (?:eine münze|einen würfel)\b|\b(?:such|suche) im (?:internet|netz|web)\b",
+    re.IGNORECASE,
+)
+_ARITHMETIC = re.compile(
+    r"^(?:(?:what(?:'s| is)|how much is|calculate|compute|solve|evaluate|work out|was ist|wie viel ist|rechne"
+    r"|cuánto (?:es|son)|calcula|¿|请|帮我|算一?下|计算(?:一下)?|算算)[\s:：]*)*"
+    r"(?=.*\d)(?:[\d\s.,+\-*/x×÷^%()=√?？]|\b(?:of|times|plus|minus|divided by|squared|cubed|to the power of|mod"
+    r"|square root of|the|sqrt|percent|mal|geteilt durch|por|más|menos|de|von|and)\b"
+    r"|等于(?:多少|几)?|乘以?|除以|加上?|减去?|的平方根?|是多少|多少|根号|百分之|的)+$",
+    re.IGNORECASE,
+)
+_WEATHER = re.compile(
+    r"\b(?:weather|forecast|rain(?:ing|y)?|snow(?:ing)?|sunny|temperature|humid(?:ity)?|air quality|degrees|umbrella"
+    r"|windy)\b"
+    r"|\bwetter\b|\bregnet\b|\bregnen\b|\bschneit\b|\btiempo hace\b|\bva a llover\b|\bllueve\b|\bllover[aá]\b|天气"
+    r"|下雨|下雪|气温|多少度|空气质量|刮风|冷不冷|热不热",
+    re.IGNORECASE,
+)
+_NOW_OR_PLACE = re.compile(
+    r"\b(?:today|tonight|tomorrow|now|right now|currently|outside|this (?:morning|afternoon|evening|week|weekend)"
+    r"|on (?:mon|tues|wednes|thurs|fri|satur|sun)day)\b"
+    r"|\b(?i:in|for|at) [A-Z]\w+|\bin [a-z]{4,}\s*\??$|\b(?:heute|morgen|gerade|draußen)\b|\b(?:hoy|mañana|ahora)\b"
+    r"|\bin [A-ZÄÖÜ]\w+|\ben [A-Z]\w+|今天|明天|后天|现在|今晚|外面|这周|周末|本周",
+    re.IGNORECASE,
+)
+_EVENT = re.compile(
+    r"\b(?:during|for|at|on|before|when|while|by|after) (?:the|our|my|we|i)\b|\b(?:during|while|when)\b"
+    r"|\bwährend\b|\b(?:beim|zur|zum|für die|für den|für das) \w+|\b(?:durante|para (?:el|la|los|las)|en (?:el"
+    r"|la) (?:boda|fiesta|viaje|excursi[oó]n))\b"
+    r"|那[天几]|(?:婚礼|露营|出差|旅行|春游|爬山|比赛|聚会|出发|约会|野餐|活动|考试|面试|运动会|假期|搬家|旅游)",
+    re.IGNORECASE,
+)
+
+# --- the user ---------------------------------------------------------------------------------------------------------
+_USER = re.compile(
+    r"\b(?:my|mine|our|ours|we|we're|we've|we'd|i|i'm|i've|i'd|i'll|myself|ourselves)\b|\b(?:for|about|with|to|suits?"
+    r"|like|from|than|told|know|knows|owes?|and) me\b"
+    r"|\b(?:for|about|with|to|of|from|both|all) (?-i:us)\b"
+    r"|我|咱|俺|本人"
+    r"|(?<!\d )\b(?:mi|mis|nuestr[oa]s?|m[ií][oa]s?|nosotr[oa]s|conmigo|me (?:gust\w+|toca|duele|encant\w+|llamo"
+    r"|recet\w+|qued\w+|dij\w+|recomend\w+|falta\w*|debe\w*)|tengo|tenemos|soy(?! (?:sauce|milk|beans?|protein))|estoy"
+    r"|debo|puedo|hemos|vamos|compramos|pagamos|tenía|dejé)\b"
+    r"|\b(?:mein(?! kampf)|meine[mnrs]?|unser|unsere[mnrs]?|wir|ich|(?-i:mir)|mich|uns)\b",
+    re.IGNORECASE,
+)
+
+# --- a task that what we know may improve ---------------------------------------------------------------------------
+_TASK = re.compile(
+    r"^(?:please |can you |could you |would you |help me (?:to )?|i need you to |now )*(?:write|rewrite|draft|compose"
+    r"|design|plan|suggest|recommend|refactor"
+    r"|implement|brainstorm|outline|review|improve|proofread|rephrase|organi[sz]e|prepare|create|build|choose|pick"
+    r"|come up with|polish|code)\b"
+    r"|^(?:请|麻烦你?|能不能|可以)*(?:帮(?:我|忙|我们)?|给我|替我|用.{1,12}|为.{1,8}|给.{1,8})?(?:写|起草|草拟|拟|推荐"
+    r"|设计|规划|制定|润色|策划|编|安排|重构|优化|改写|准备|想(?:一?个|几个))"
+    r"|^(?:por favor,? )?(?:escr[ií]be\w*|redacta\w*|prep[aá]ra\w*|planifica\w*|recomi[eé]nda\w*|sugi[eé]re\w*"
+    r"|diseña\w*|crea|ay[uú]dame|organiza)\b"
+    r"|^(?:bitte )?(?:schreibe?|entwirf|plane?|empfiehl|schlage? .* vor|erstelle?|gestalte|hilf mir|überarbeite"
+    r"|organisiere|verfasse?|formuliere)\b",
+    re.IGNORECASE,
+)
+
+# --- a message that leans on the one before ----------------------------------------------------------------------------
+_LEANS = re.compile(
+    r"^(?:and|but|or|so|what about|how about|what if|which one|the other|y |¿y |und |oder |was ist mit|那|还有|另外|它"
+    r"|他们?|她们?|这个|哪个|第[一二三]个)"
+    r"|\b(?:its?|he|she|they|them|her|his|their|that one|this one|those|there|er|sie|ihr|dort|su|sus|allí)\b|它|他|她"
+    r"|那里|那边",
+    re.IGNORECASE,
+)
+_BARE_QUESTION = re.compile(
+    r"(?:and |but |so |ok |okay |y |und )?(?:how (?:much|many|old|long|far|often|big)|when|where|who|which(?: one)?"
+    r"|what (?:time|day|date|size|colou?r|name|number|else)|why(?: not)?"
+    r"|cu[aá]ndo|cu[aá]nto(?:s)?|d[oó]nde|qui[eé]n|cu[aá]l|wann|wo|wer|wie (?:viel|viele|lange|oft|alt)|welche[rs]?"
+    r"|多少钱?|几点|哪[天家个里]|什么时候|谁|在哪|为什么)"
+    r"(?: (?:is it|was it|were they|are they|again|exactly|fue|era|war es|das|ist es))?[呢啊呀]?",
+    re.IGNORECASE,
+)
+
+
+def shortened(text: str) -> str:
+    """The beginning and the end of a long message."""
+    return text if len(text) <= CHARACTERS_MAX else f"{text[: CHARACTERS_MAX // 2]}\n{text[-CHARACTERS_MAX // 2 :]}"
+
+
+def without_quotes(text: str) -> str:
+    """`text` with every quoted word or title, which is only mentioned, put as quote signs."""
+    return _QUOTED.sub(' "" ', text)
+
+
+def without_mentions(text: str) -> str:
+    """`text` without what is quoted in it, and without words that only look like pronouns."""
+    return _ONLY_MENTIONED.sub(" ", _QUOTED.sub(" ", text))
+
+
+def refers_to_earlier_talk(text: str) -> bool:
+    """Whether the text points at something said before. `text` has no mentions in it, as for the rest of this module."""
+    return _EARLIER.search(text) is not None
+
+
+def refers_to_user(text: str) -> bool:
+    """Whether the text speaks of the user, beyond the "me" and "I" of asking."""
+    return _USER.search(_NEUTRAL.sub(" ", text)) is not None
+
+
+def is_tool_command(text: str) -> bool:
+    """Whether a live tool answers this: device, clock, sums, weather now, files, the web."""
+    stripped = text.strip().rstrip(".!。！")
+    if _ARITHMETIC.match(stripped) or _COMMAND.match(stripped) or _LIVE.search(stripped):
+        return True
+    if not _WEATHER.search(stripped) or _EVENT.search(stripped):
+        return False
+    return _NOW_OR_PLACE.search(stripped) is not None and not refers_to_user(stripped)
+
+
+def is_weather_of_an_event(text: str) -> bool:
+    """Whether it asks for the weather at an occasion that only its people can date ("during the hike")."""
+    return _WEATHER.search(text) is not None and _EVENT.search(text) is not None
+
+
+def is_task(text: str) -> bool:
+    """Whether it opens by asking for something to be written, planned, chosen or built."""
+    return _TASK.match(text.strip()) is not None
+
+
+def leans_on_history(text: str) -> bool:
+    """Whether the text means little without the message before it ("and its capital?", "那价格呢")."""
+    return _LEANS.search(text) is not None or is_bare_question(text)
+
+
+def is_bare_question(text: str) -> bool:
+    """Whether the text only asks, and names nothing ("How much?", "几点？")."""
+    return _BARE_QUESTION.fullmatch(text.strip().strip("¿?？!！.。 ")) is not None
