@@ -15,6 +15,7 @@ from memory.recall.weights import Bar
 _PERSONAL = re.compile(
     r"\b(?:i|i'[dm]|i've|my|me|mine|we|our|ours|us|ich|mein\w*|mir|mich|wir|uns|unser\w*|yo|mi|mis|nos|nuestr\w*"
     r"|tengo|puedo|quiero|debo|hago|podemos|tenemos|queremos|debemos)\b|我|咱"
+    r"|爸|妈|父亲|母亲|老公|老婆|丈夫|妻子|孩子|儿子|女儿"  # Chinese drops "my" before one's own family
 )
 _TASK = re.compile(
     r"^\W*(?:please |could you |can you |help me |kannst du |bitte |puedes )?"

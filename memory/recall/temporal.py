@@ -91,7 +91,6 @@ _RELATIVE = tuple(
         ((r"\bthis month", r"\bdiesen monat", r"\beste mes", "[这本]个?月"), "month", 0, 1),
         ((r"\blast year", r"\bletztes jahr", r"\bel ano pasado", "去年"), "year", 1, 1),
         ((r"\bthis year", r"\bdieses jahr", r"\beste ano", "今年"), "year", 0, 1),
-        ((r"\brecently\b", r"\blately\b", r"\b(?:kurz|neu)lich\b", r"\brecientemente\b", "最近|近来"), "day", 30, 31),
     )
 )
 _AGO = re.compile(
@@ -151,6 +150,8 @@ def _spans(folded: str, now: float) -> Iterator[tuple[Span, bool]]:
             yield Span(last.start, math.inf), False
         else:
             yield from ((span, False) for span in found)
+    if taken:  # "last week, as told on 6 November": relative to that date, whose span is enough
+        return
     for pattern, unit, back, length in _RELATIVE:
         if pattern.search(folded):
             yield _relative(now, unit, back, length), False

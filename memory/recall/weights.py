@@ -16,26 +16,24 @@ class Weights:
     """One weight per kind of `evidence.gather`, by its name."""
 
     # What the memory itself says
-    dense: float = 0.3  # per 0.1 of cosine; fitted 0.23-0.32
-    lexical: float = 0.2  # own words; fitted 0.1-0.2, small because the window below holds the same words
-    concept: float = (
-        1.0  # fitted 0.4-0.6 on English talk; more, because other languages have little else: there 0.8-2 are equal
-    )
-    aspect: float = 0.5  # orders what is close; "who" and "when" are no topic, so no relevance comes of it
-    speaker: float = 2.2  # the question names the one who speaks; fitted 2.2-2.4
+    dense: float = 0.3  # per 0.1 of cosine; fitted 0.24-0.33
+    lexical: float = 0.2  # own words; fitted 0.19-0.25, small because the window below holds the same words
+    concept: float = 1.0  # fitted 0.23-0.42 on English talk; other languages have little else, and 0.5-2 do equally
+    aspect: float = 1.0  # fitted 0.85-1.3; "who" and "when" are no topic, so no relevance comes of it
+    speaker: float = 2.2  # the question names the one who speaks; fitted 2.3-2.5
     # What stands around it; for a memory that stands alone this repeats its own evidence
-    window_dense: float = 0.45  # fitted 0.4-0.5: a turn is often understood only with its neighbours
+    window_dense: float = 0.45  # fitted 0.42-0.51: a turn is often understood only with its neighbours
     window_lexical: float = 1.0  # fitted 0.95-1.2
     session_dense: float = 0.25  # best turn of the session; fitted 0.21-0.25
-    session_lexical: float = 0.6  # fitted 0.57-0.61
-    answer: float = 0.3  # follows a question that resembles the one asked, per 0.1 of cosine; fitted 0.26-0.36
+    session_lexical: float = 0.6  # fitted 0.57-0.60
+    answer: float = 0.3  # follows a question that resembles the one asked, per 0.1 of cosine; fitted 0.31-0.36
     # When
-    time: float = 4.0  # said in, or within days after, the time that the question names; fitted 3.6-4.1
-    when: float = 1.7  # names a time, and the question asks for one; fitted 1.6-1.8
-    dated: float = 0.5  # names a time at all: events are asked for more often than moods; fitted 0.45-0.63
+    time: float = 3.8  # said in, or within days after, the time that the question names; fitted 3.6-3.9
+    when: float = 1.7  # names a time, and the question asks for one; fitted 1.55-1.75
+    dated: float = 0.5  # names a time at all: events are asked for more often than moods; fitted 0.46-0.64
     # How it is put
-    question: float = -0.4  # ends as a question, so it tells little; fitted -0.3 to -0.6
-    first_person: float = 0.6  # speaks of oneself; fitted 0.55-0.75
+    question: float = -0.4  # ends as a question, so it tells little; fitted -0.33 to -0.59
+    first_person: float = 0.6  # speaks of oneself; fitted 0.57-0.76
     # What it is worth, whatever is asked: enough to order equals, never enough to beat better evidence
     recency: float = 0.3  # of something said just now; halves per half-life
     importance: float = 0.4  # from -0.2 (importance 0) to +0.2 (1)

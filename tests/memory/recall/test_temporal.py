@@ -58,6 +58,12 @@ def test_before_a_date_means_everything_until_then_and_asks_about_the_past() -> 
         assert question.asks_about_past
 
 
+def test_a_relative_time_beside_a_date_counts_from_that_date_and_adds_nothing() -> None:
+    assert asked("what did Tim say last week, as told on November 6, 2023?").spans == (
+        span("2023-11-06", "2023-11-07"),
+    )
+
+
 def test_since_a_date_has_an_open_end() -> None:
     [found] = asked("what have I read since May 2025?").spans
     assert found == Span(span("2025-05-01", "2025-05-02").start, math.inf)

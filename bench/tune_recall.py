@@ -1,0 +1,167 @@
+"""Fits the ranking's weights on long talks, each talk scored with weights fitted on the others.
+
+`python bench/tune_recall.py LOCOMO.json [--vectors CACHE.npz]`; a minute on one core, most of it the embedding model's
+first run. Prints the weights of every fold beside those of `memory/recall/weights.py`, and what each talk scores with
+either; one JSON object goes to stdout.
+
+The fit: for each question a softmax over all turns of its talk, the evidence turns sharing the target, a small ridge,
+Newton steps to convergence. There is one number per kind of evidence, and nothing else is chosen by the fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from memory.adapters.embedding_model import PACKAGED_MODEL, load
+from memory.evaluation.dataset import USER, Talk, read_talks
+from memory.evaluation.score import CHARACTERS_PER_TOKEN, evidence_recall, mean
+from memory.model import Query, Record, Scope, Vector
+from memory.recall.corpus import Corpus
+from memory.recall.evidence import gather
+from memory.recall.ranking import rank, select
+from memory.recall.weights import Weights
+
+FITTED = (
+    "dense", "lexical", "concept", "aspect", "speaker", "window_dense", "window_lexical", "session_dense",
+    "session_lexical", "answer", "time", "when", "dated", "question", "first_person",
+)  # fmt: skip
+RIDGE = 1e-3  # keeps a kind that hardly varies from running away
+NEWTON_STEPS = 12
+BUDGET = 800
+Floats = npt.NDArray[np.float64]
+
+
+class TalkEvidence:
+    """One talk with the evidence for each of its questions, shape `(turns, kinds)` each."""
+
+    def __init__(self, talk: Talk, vectors: dict[str, Vector]) -> None:
+        self.talk, self.vectors = talk, vectors
+        records = (Record(memory, vectors[memory.content]) for memory in talk.memories)
+        self.corpus = Corpus(records, dimension=len(next(iter(vectors.values()))))
+        layout = self.corpus.prepare()
+        self.places = {memory.id: place for place, memory in enumerate(talk.memories)}
+        rows = {self.places[memory.id]: row for row, memory in enumerate(layout.memories)}
+        self.questions: list[tuple[Floats, list[int]]] = []
+        for question in talk.questions:
+            if question.evidence:
+                found = gather(
+                    self.corpus,
+                    layout,
+                    Query(question.text),
+                    vectors[question.text],
+                    scope=Scope(USER),
+                    now=talk.asked_at,
+                )
+                kinds = np.stack([found.kinds[name] for name in FITTED], axis=1).astype(np.float64)
+                self.questions.append((kinds, [rows[place] for place in question.evidence]))
+
+    def scores(self, weights: Weights) -> dict[str, float | None]:
+        """The figures of this talk with these weights."""
+        found: dict[str, list[float]] = {"recall@5": [], "recall@10": [], f"{BUDGET} tokens": []}
+        for question in self.talk.questions:
+            ranked = rank(
+                self.corpus, Query(question.text), self.vectors[question.text],
+                scope=Scope(USER), now=self.talk.asked_at, weights=weights,
+            )  # fmt: skip
+            best = [self.places[candidate.memory.id] for candidate in ranked.candidates]
+            filled = select(ranked, tokens=len, token_budget=int(BUDGET * CHARACTERS_PER_TOKEN), fill=True)
+            chosen = [self.places[candidate.memory.id] for candidate in filled.candidates]
+            for name, returned in zip(found, (best[:5], best[:10], chosen), strict=True):
+                found[name].append(evidence_recall(question, returned))
+        return {name: mean(values) for name, values in found.items()}
+
+
+def fitted(talks: list[TalkEvidence]) -> Weights:
+    """The most likely weights for the evidence of these talks; kinds that a talk cannot teach keep their value."""
+    weights = np.zeros(len(FITTED))
+    count = sum(len(talk.questions) for talk in talks)
+    for _ in range(NEWTON_STEPS):
+        gradient, curvature = -2 * RIDGE * weights, 2 * RIDGE * np.eye(len(FITTED))
+        for talk in talks:
+            for kinds, evidence in talk.questions:
+                score = kinds @ weights
+                odds = np.exp(score - score.max())
+                odds /= odds.sum()
+                expected = odds @ kinds
+                gradient += (kinds[evidence].mean(axis=0) - expected) / count
+                curvature += ((kinds * odds[:, None]).T @ kinds - np.outer(expected, expected)) / count
+        step = np.linalg.solve(curvature, gradient)
+        weights += step * min(1.0, 2.0 / max(1e-9, float(np.abs(step).max())))
+    return replace(Weights(), **dict(zip(FITTED, weights.round(3).tolist(), strict=True)))
+
+
+def embedded(talks: list[Talk], cache: Path | None) -> dict[str, Vector]:
+    texts = [m.content for talk in talks for m in talk.memories] + [q.text for talk in talks for q in talk.questions]
+    different = sorted(set(texts), key=len)
+    if cache and cache.exists():
+        stored = np.load(cache)
+        known = dict(zip(stored["texts"].tolist(), stored["vectors"], strict=True))
+        if known.keys() >= set(different):
+            return known
+    with tempfile.TemporaryDirectory() as exports:
+        model = load(PACKAGED_MODEL, exports_dir=Path(exports), threads=1)
+    batches = [different[start : start + 32] for start in range(0, len(different), 32)]
+    vectors = np.concatenate([model.encode(batch) for batch in track(batches, description="embedding")])
+    if cache:
+        np.savez(cache, texts=np.array(different), vectors=vectors)
+    return dict(zip(different, vectors, strict=True))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("talks", type=Path)
+    parser.add_argument("--vectors", type=Path)
+    arguments = parser.parse_args()
+    talks = read_talks(arguments.talks)
+    vectors = embedded(talks, arguments.vectors)
+    prepared = [TalkEvidence(talk, vectors) for talk in track(talks, description="evidence")]
+    folds = []
+    for held_out in track(prepared, description="fitting"):
+        weights = fitted([talk for talk in prepared if talk is not held_out])
+        folds.append(
+            {
+                "talk": held_out.talk.id,
+                "questions": len(held_out.talk.questions),
+                "weights": {name: getattr(weights, name) for name in FITTED},
+                "fitted_on_others": held_out.scores(weights),
+                "shipped": held_out.scores(Weights()),
+            }
+        )
+    result = {"folds": folds, "all": {kind: _overall(folds, kind) for kind in ("fitted_on_others", "shipped")}}
+    _show(result)
+    print(json.dumps(result))
+
+
+def _overall(folds: list[dict[str, object]], kind: str) -> dict[str, float]:
+    """Over all questions, as if they were one talk."""
+    total = sum(fold["questions"] for fold in folds)  # type: ignore[misc]
+    names = folds[0][kind].keys()  # type: ignore[attr-defined]
+    return {name: round(sum(f[kind][name] * f["questions"] for f in folds) / total, 4) for name in names}  # type: ignore[index, operator, misc]
+
+
+def _show(result: dict[str, object]) -> None:
+    console, folds = Console(stderr=True), result["folds"]
+    table = Table("weight", *(fold["talk"] for fold in folds), "shipped")  # type: ignore[attr-defined]
+    for name in FITTED:
+        table.add_row(name, *(f"{fold['weights'][name]:.2f}" for fold in folds), f"{asdict(Weights())[name]:.2f}")  # type: ignore[attr-defined]
+    console.print(table)
+    scores = Table("talk", "weights", *folds[0]["shipped"])  # type: ignore[index]
+    rows = [(fold["talk"], fold) for fold in folds] + [("all", result["all"])]  # type: ignore[attr-defined]
+    for talk, fold in rows:
+        for kind in ("fitted_on_others", "shipped"):
+            scores.add_row(talk, kind.replace("_", " "), *(f"{value:.3f}" for value in fold[kind].values()))
+    console.print(scores)
+
+
+if __name__ == "__main__":
+    main()

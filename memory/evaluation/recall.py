@@ -1,0 +1,188 @@
+"""Which memories are picked for a message: scores the ranking that a chat gets, and what it is better than.
+
+`evaluate_recall` takes either format and gives a dict that `report.py` turns into a table and a picture. It embeds
+through the port and ranks in memory: neither a store nor a clock has a part in the figures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from memory.evaluation.dataset import USER, RecallCase, Talk, TalkQuestion, holds_talks, read_recall, read_talks
+from memory.evaluation.score import (
+    CHARACTERS_PER_TOKEN,
+    TALK_RECALL_AT,
+    evidence_recall,
+    figures,
+    grouped,
+    mean,
+    score_case,
+    within_budget,
+)
+from memory.model import Conversation, Memory, Message, Query, Record, Role, Scope, Vector
+from memory.ports import Embedder
+from memory.recall.corpus import Corpus
+from memory.recall.evidence import gather
+from memory.recall.query import build_query
+from memory.recall.ranking import CANDIDATES_MAX, rank, select
+from memory.recall.weights import Bar, Weights
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with how many questions are done, of how many."""
+
+OURS = "memproxy"
+BUDGETS = (100, 200, 400, 600, 800, 1_200, 1_600, 2_000)
+BUDGET = 800  # the one that is compared
+TOKEN_BUDGET = 800  # of a chat's note
+EMBED_TEXTS = 64  # per call of the embedder
+_SCOPE = Scope(USER)
+_FUSED_DENSE, _FUSED_WORDS = 0.7, 0.3  # the usual mix of standardised scores
+
+Order: TypeAlias = Callable[[float], Sequence[int]]
+"""A budget of tokens (infinite: none) → positions, best first."""
+
+
+async def evaluate_recall(
+    path: Path,
+    embedder: Embedder,
+    *,
+    weights: Weights = Weights(),  # noqa: B008 - frozen
+    bar: Bar = Bar(),  # noqa: B008 - frozen
+    progress: Progress = lambda done, total: None,
+) -> dict[str, Any]:
+    """Figures for a file of facts (JSON Lines) or of talks (LoCoMo's JSON). Raises `BadInput`, `Unavailable`."""
+    if holds_talks(path):
+        return await _evaluate_talks(read_talks(path), embedder, weights, progress)
+    return await _evaluate_facts(read_recall(path), embedder, weights, bar, progress)
+
+
+async def _evaluate_facts(
+    cases: Sequence[RecallCase], embedder: Embedder, weights: Weights, bar: Bar, progress: Progress
+) -> dict[str, Any]:
+    queries = [_query(case) for case in cases]
+    texts = [query.text for query in queries] + [memory.content for case in cases for memory in case.memories]
+    vectors = await _embedded(texts, embedder)
+    scored = []
+    for done, (case, query) in enumerate(zip(cases, queries, strict=True), start=1):
+        corpus = _corpus(case.memories, vectors, embedder.dimension)
+        ranked = rank(corpus, query, vectors[query.text], scope=_SCOPE, now=case.now, weights=weights, bar=bar)
+        chosen = select(ranked, tokens=len, token_budget=int(TOKEN_BUDGET * CHARACTERS_PER_TOKEN))
+        places = {memory.id: place for place, memory in enumerate(case.memories)}
+        returned = [places[candidate.memory.id] for candidate in chosen.candidates]
+        scored.append((case, score_case(case, returned), returned))
+        progress(done, len(cases))
+    pairs = [(case, score) for case, score, _ in scored]
+    return {
+        "kind": "facts",
+        "all": figures([score for _, score in pairs]),
+        "by_language": grouped(pairs, lambda case: case.language),
+        "by_tag": grouped(pairs, lambda case: case.tag),
+        "records": [
+            {"id": case.id, "returned": returned, "recall@5": score.recall[5] if score.recall else None}
+            for case, score, returned in scored
+        ],
+    }
+
+
+async def _evaluate_talks(
+    talks: Sequence[Talk], embedder: Embedder, weights: Weights, progress: Progress
+) -> dict[str, Any]:
+    total = sum(len(talk.questions) for talk in talks)
+    scored: list[tuple[str, int, dict[str, dict[str, float]]]] = []
+    for talk in talks:
+        contents = [memory.content for memory in talk.memories]
+        vectors = await _embedded([*contents, *(question.text for question in talk.questions)], embedder)
+        corpus = _corpus(talk.memories, vectors, embedder.dimension)
+        for question in talk.questions:
+            orders = _orders(corpus, talk, question, vectors[question.text], weights)
+            scores = {name: _talk_scores(question, order, contents) for name, order in orders.items()}
+            scored.append((talk.id, question.category, scores))
+            progress(len(scored), total)
+    names = list(scored[0][2]) if scored else []
+    mine = [(talk_id, category, scores[OURS]) for talk_id, category, scores in scored]
+    return {
+        "kind": "talks",
+        "questions": total,
+        "budgets": list(BUDGETS),
+        "methods": {name: _means([scores[name] for _, _, scores in scored]) for name in names},
+        "by_talk": {talk.id: _means([s for talk_id, _, s in mine if talk_id == talk.id]) for talk in talks},
+        "by_category": {str(n): _means([s for _, c, s in mine if c == n]) for n in sorted({c for _, c, _ in mine})},
+    }
+
+
+def _orders(corpus: Corpus, talk: Talk, question: TalkQuestion, vector: Vector, weights: Weights) -> dict[str, Order]:
+    """Every method on the same memories. The corpus keeps rows in the order of time, as the talk does."""
+    query, layout = Query(question.text), corpus.prepare()
+    places = {memory.id: place for place, memory in enumerate(talk.memories)}
+    rows = np.array([places[memory.id] for memory in layout.memories])
+    evidence = gather(corpus, layout, query, vector, scope=_SCOPE, now=talk.asked_at)
+    cosine, words = evidence.cosine, evidence.kinds["lexical"]
+    fused = _FUSED_DENSE * _standard(cosine) + _FUSED_WORDS * _standard(words)
+    ranked = rank(corpus, query, vector, scope=_SCOPE, now=talk.asked_at, weights=weights)
+
+    def ours(budget: float) -> list[int]:
+        if math.isinf(budget):
+            return [places[candidate.memory.id] for candidate in ranked.candidates]
+        chosen = select(ranked, tokens=len, token_budget=int(budget * CHARACTERS_PER_TOKEN), fill=True)
+        return [places[candidate.memory.id] for candidate in chosen.candidates]
+
+    return {
+        "cosine ≥ 0.7": _fixed(rows, cosine, floor=0.7),
+        "cosine ≥ 0.6": _fixed(rows, cosine, floor=0.6),
+        "dense": _fixed(rows, cosine),
+        "BM25": _fixed(rows, words, floor=1e-9),
+        "fused": _fixed(rows, fused),
+        OURS: ours,
+    }
+
+
+def _fixed(rows: npt.NDArray[np.intp], score: npt.NDArray[np.floating], *, floor: float = -math.inf) -> Order:
+    """The order of a score, whatever the budget; below the floor nothing is returned."""
+    best = np.argsort(-score, kind="stable")[:CANDIDATES_MAX]
+    order = [int(rows[i]) for i in best if score[i] >= floor]
+    return lambda budget: order
+
+
+def _talk_scores(question: TalkQuestion, order: Order, contents: Sequence[str]) -> dict[str, float]:
+    best = order(math.inf)
+    scores = {f"recall@{k}": evidence_recall(question, best[:k]) for k in TALK_RECALL_AT}
+    for budget in BUDGETS:
+        kept = within_budget(order(budget), contents, budget)
+        scores[f"{budget} tokens"] = evidence_recall(question, kept)
+    return scores
+
+
+def _means(scores: Sequence[Mapping[str, float]]) -> dict[str, float | None]:
+    return {name: mean(score[name] for score in scores) for name in (scores[0] if scores else ())}
+
+
+def _standard(score: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+    out: npt.NDArray[np.floating] = (score - score.mean()) / (score.std() + 1e-9)
+    return out
+
+
+def _query(case: RecallCase) -> Query:
+    question = Message(role=Role.USER, content=case.question)
+    return build_query(Conversation(messages=(*case.history, question)))
+
+
+def _corpus(memories: Sequence[Memory], vectors: Mapping[str, Vector], dimension: int) -> Corpus:
+    return Corpus((Record(memory, vectors[memory.content]) for memory in memories), dimension=dimension)
+
+
+async def _embedded(texts: Sequence[str], embedder: Embedder) -> dict[str, Vector]:
+    different = list(dict.fromkeys(texts))
+    found: dict[str, Vector] = {}
+    for start in range(0, len(different), EMBED_TEXTS):
+        batch = different[start : start + EMBED_TEXTS]
+        found |= dict(zip(batch, await embedder.embed(batch, is_urgent=False), strict=True))
+    return found
+
+
+__all__ = ["BUDGET", "BUDGETS", "OURS", "evaluate_recall"]
