@@ -101,7 +101,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 800
     deadline_ms: Annotated[
         Annotated[int, Meta(ge=1, le=400)],
-        Meta(description="Most time that recall may hold a request; Envoy gives up on the filter at 500 ms."),
+        Meta(description="Most time that recall may hold a request; Envoy gives up on the filter after 1 s."),
     ] = 120
     recall_in_flight_max: Annotated[
         Annotated[int, Meta(ge=1, le=10_000)],

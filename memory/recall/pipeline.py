@@ -53,7 +53,7 @@ class RecallSettings:
     """How recall behaves where a request does not say otherwise."""
 
     is_enabled: bool = True
-    deadline_seconds: float = 0.120  # inside Envoy's message_timeout (0.5 s), so that a late request is still stripped
+    deadline_seconds: float = 0.120  # inside Envoy's message_timeout (1 s), so that a late request is still stripped
     in_flight_max: int = 16  # 16 embeddings of 5 ms are 80 ms: what is further back would be late
     token_budget: int = 800
     retrieval_limit: int | None = None

@@ -50,7 +50,7 @@ async def test_a_filter_that_leaves_takes_no_chat_with_it(upstream: RecordingUps
         assert set(seen) == {"used"}
 
 
-async def test_a_filter_that_hangs_costs_half_a_second_and_no_more(upstream: RecordingUpstream) -> None:
+async def test_a_filter_that_hangs_costs_a_second_and_no_more(upstream: RecordingUpstream) -> None:
     async with running_stack(upstream.url) as stack:
         stack.recall.seconds = 5.0
         assert await statuses(stack, 1) == ["none"]
