@@ -61,7 +61,7 @@ async def test_a_filter_that_hangs_costs_a_second_and_no_more(upstream: Recordin
 
 async def test_a_large_body_is_given_the_time_that_it_takes(upstream: RecordingUpstream) -> None:
     async with running_stack(upstream.url) as stack:
-        stack.recall.seconds = 0.9  # stands for reading many MiB on a busy machine
+        stack.recall.seconds = 1.3  # stands for reading many MiB on a busy machine
         large = BODY[:-1] + b', "padding": "' + b"x" * (2 << 20) + b'"}'
         answer = await stack.chat(large)
         assert answer.headers["x-memory-status"] == "used"
