@@ -124,14 +124,15 @@ def select(
     left, passed_over = token_budget, 0
     for i in kept:
         memory = ranked.candidates[i].memory
-        statement = _statement(memory.content)
         if len(chosen) == limit:
             cuts[memory.id] = Verdict.OVER_LIMIT
-        elif statement in said:
-            cuts[memory.id] = Verdict.DUPLICATE
-        elif passed_over == PASSED_OVER_MAX or (cost := tokens(memory.content)) > left:
+        elif passed_over == PASSED_OVER_MAX:
             cuts[memory.id] = Verdict.OVER_BUDGET
-            passed_over = min(passed_over + 1, PASSED_OVER_MAX)
+        elif (statement := _statement(memory.content)) in said:
+            cuts[memory.id] = Verdict.DUPLICATE
+        elif (cost := tokens(memory.content)) > left:
+            cuts[memory.id] = Verdict.OVER_BUDGET
+            passed_over += 1
         else:
             said.add(statement)
             chosen.append(i)
