@@ -50,7 +50,8 @@ CHANGED = re.compile(
     r"currently|no longer|"
     r"any ?more|jetzt|inzwischen|neuerdings|seit|künftig|umgezogen|gewechselt|verschoben|verlegt|nun|"
     r"ahora|desde|cambi\w+|mud[éóa]\w*|a partir de)\b|"
-    r"现在|跳槽|换工作|改成|改为|改到|改在|换成|换到|换了|搬到|搬去|迁到|加到|减到|涨到|降到|提到|推迟到|提前到|以后|今后|最近|"
+    r"现在|跳槽|换工作|改成|改为|改到|改在|换成|换到|换了|搬到|搬去|迁到|加到|减到|涨到|降到|提到|推迟到|提前到|"
+    r"以后|今后|最近|"
     r"目前|从现在|从今|变成",
     IGNORE_CASE,
 )
@@ -88,7 +89,8 @@ PLANS = re.compile(
     IGNORE_CASE,
 )
 POSSESSIONS = re.compile(
-    r"\b(?:have|has|had|own|owns|drive|drives|ride|rides|got|bought|use|uses|using|play|plays|smoke|smokes|study|studies|studying|learn|learns|teach|teaches|coach|eat|eats|"
+    r"\b(?:have|has|had|own|owns|drive|drives|ride|rides|got|bought|use|uses|using|play|plays|smoke|smokes|study|"
+    r"studies|studying|learn|learns|teach|teaches|coach|eat|eats|"
     r"drink|drinks|take|takes|"
     r"subscribe\w*|work|works|live|lives|deploy\w*|fahre|habe|hat|nutze|tengo|tiene|uso|conduzco)\b|有|开|用|养|喝|"
     r"吃|抽|住|学|教|在.{1,12}(?:上班|工作|上学)",

@@ -216,7 +216,8 @@ COURTESY_ZH = re.compile(
     r"好啊|好嘞|行(?:吧|啊)?|可以(?:的|了)?|"
     r"嗯+|哦+|噢|啊|哈+|对(?:的|啊)?|是的?|没错|没事(?:了|儿)?|没关系|不用了|算了|那算了|知道了|懂了|明白(?:了)?|"
     r"了解|收到|原来如此|"
-    r"辛苦了|厉害|不错|有道理|就是测试一下|测试一下|测试|随便问问|没什么|要|不要|有|没有|哎|唉)[\s，。！!,.~～…]*)+$"
+    r"辛苦了|厉害|不错|有道理|就是测试一下|测试一下|测试|随便(?:问问|聊聊|看看)|就是(?:想)?(?:聊聊|试试|看看)|无聊|"
+    r"打发时间|没什么|要|不要|有|没有|哎|唉)[\s，。！!,.~～…]*)+$"
 )
 # A leading word that only links the sentence to the talk; it is left out of the statement.
 LEADING_FILLER = re.compile(
@@ -266,7 +267,8 @@ HYPOTHETICAL = re.compile(
     r"pretend\b|hypothetical|assume\b|assuming\b|what if\b|if you\b|when i ask\b|"
     r"(?:interesting, )?(?:purely|just) (?:theoretical|hypothetical)|wenn ich .{0,40}(?:wäre|hätte)|angenommen|"
     r"stell dir vor|"
-    r"si (?:yo )?(?:fuera|tuviera|pudiera)|imagina|supong)|\s*(?:假如|假设|假使|如果我(?:是|有|问)|要是我(?:是|有)|"
+    r"si (?:yo )?(?:fuera|tuviera|pudiera)|imagina|supong)|\s*(?:假如|假设|假使|纯属假设|只是假设|打个比方|"
+    r"如果我(?:是|有|问)|要是我(?:是|有)|"
     r"想象)",
     re.IGNORECASE,
 )
@@ -274,14 +276,15 @@ HYPOTHETICAL = re.compile(
 ROLE_PLAY = re.compile(
     r"\b(?:role-?play|pretend (?:to be|you are|you['’]re|that you)|act as|play the (?:role|part)|you are now|"
     r"in character|"
-    r"let['’]s play|rollenspiel|spiel(?:e)? die rolle|tu so, als|haz de|juego de rol|finge (?:ser|que))\b|扮演|"
-    r"角色扮演|假装你|你现在是|充当|模拟一个",
+    r"let['’]s (?:play|pretend|act)|you(?:['’]re| are) (?:an?|the|my) [^,.;]{2,40}[,;] (?:and )?i(?:['’]m| am)|"
+    r"rollenspiel|spiel(?:e)? die rolle|tu so, als|haz de|juego de rol|finge (?:ser|que))\b|扮演|"
+    r"角色扮演|假装你|你现在是|充当|模拟一个|你来(?:演|当|扮)|你演|我来演|咱们演|你当.{1,8}我当",
     re.IGNORECASE,
 )
 FICTION = re.compile(
     r"\b(?:in my (?:novel|story|book|screenplay|script|poem|game)|the (?:narrator|protagonist|hero|heroine|"
     r"main character)|my character|"
-    r"(?:he|she|they) said verbatim)\b|小说里|故事里|剧本里|主人公",
+    r"(?:he|she|they) said verbatim)\b|小说里|故事里|剧本里|主人公|主角|台词",
     re.IGNORECASE,
 )
 # Said of the talk itself, not of the user.
@@ -290,6 +293,12 @@ ABOUT_THE_TALK = re.compile(
     r"i (?:was )?(?:just )?ask(?:ed|ing)\b|"
     r"i (?:don['’]t|do not|didn['’]t) (?:understand|get|follow|see) (?:it|that|this|what|why|how|your)\b|"
     r"i have (?:a|another|one more|some) questions?\b|"
+    r"i (?:don['’]t |do not |really |would )?(?:like|love|prefer|want|hate) (?:that|this|it|these|those|your|"
+    r"the (?:first|second|third|last|other|new|previous|shorter|longer) (?:one|option|version|idea|"
+    r"draft))\b[^,;]{0,30}$|"
+    r"i (?:don['’]t|do not) want (?:that|this|it) (?:stored|saved|remembered|kept|in your memory)\b|"
+    r"(?:just|only|simply) (?:bored|waiting|passing|testing|checking|saying|browsing|chatting)\b|"
+    r"that (?:helps?|works?|looks?|sounds?|makes?)\b|"
     r"i meant (?:the|that|this|it|to)\b|i appreciate (?:it|that|your|the)\b|just killing time|"
     r"i(?:['’]ve)? tried that\b|my question\b|"
     r"that(?:['’]s| is| was) (?:all|it|what i|not what|very|really|so|great|good|helpful|wrong|right|enough|fine|"
@@ -327,6 +336,13 @@ CHANGE_WORDS = re.compile(
     r"dej[éóa]\w*|jubil\w+|mud\w+)\b|"
     r"现在|改成|改为|换成|换了|搬到|搬家|不再|取消|不去了|调走|卖了|辞职|离职|迁到|加到|减到|涨到|降到|以后|最近改|"
     r"推迟|提前到|离婚|毕业了",
+    re.IGNORECASE,
+)
+# A clause that can only be about who writes it, wherever it stands.
+SUBJECTLESS_SURE = re.compile(
+    r"(?:^|[,;:.]\s+)(?:born|raised|allergic|intolerant|married|divorced|widowed|retired|vegetarian|vegan|"
+    r"left-handed)\b"
+    r"(?! (?:people|person|food|recipes?|dishes|couples?)\b)",
     re.IGNORECASE,
 )
 # The subject left out, in English: "training for …", "sold the …", "born in …".

@@ -18,24 +18,26 @@ _HIDDEN = re.compile(
 )
 _PATTERNS = (
     ("commands_rules", re.compile(
-        r"\b(?:ignore|disregard|forget|override|bypass|skip|drop)\b.{0,30}\b(?:previous|prior|above|earlier|all|any|"
+        r"\bforget (?:all|your|every|any|previous)\b.{0,20}\b(?:instructions?|rules?|prompts?)\b|"
+        r"\b(?:ignore|disregard|override|bypass|skip|drop)\b.{0,30}\b(?:previous|prior|above|earlier|all|any|"
         r"every|your|the)\b.{0,20}"
         r"\b(?:instructions?|rules?|guidelines?|prompts?|polic(?:y|ies)|restrictions?|confirmations?|checks?|"
         r"safety)\b(?! previous)|"
-        r"\b(?:system prompt|developer (?:message|rules?)|jailbreak|safety checks?|without (?:asking|confirmation|"
-        r"checking|verification|verifying))\b|"
-        r"(?:无视|忽略|绕过|跳过|不用理会).{0,14}(?:规定|指令|规则|限制|提示|要求|确认|审核|检查)|系统提示词|"
+        r"\b(?:system prompt|developer (?:message|rules?)|jailbreak|without (?:confirmation|verification|"
+        r"asking (?:me|again|the user)))\b|\b(?:skip|waive|bypass|disable|no)\w*\b.{0,20}\bsafety checks?\b|"
+        r"(?:无视|忽略|绕过|跳过|不用理会).{0,14}(?:规定|指令|规则|限制|提示词|确认|审核)|系统提示词|"
         r"开发者(?:的)?(?:规定|指令|模式)|无需(?:确认|审核|验证)|"
         r"ignorier\w*.{0,30}(?:anweisung|regel)|ohne (?:prüfung|rückfrage)|ignora\w*.{0,30}(?:instruccion|regla)|"
         r"sin (?:confirmar|verificar)", IGNORE_CASE)),
     ("reveals", re.compile(
         r"\b(?:reveal|leak|expose|print out|dump|exfiltrate|send|forward|upload|post|transmit)\b.{0,40}\b(?:stored|"
-        r"user(?:['’]s)?|chat|conversation|"
-        r"history|memor(?:y|ies)|details|prompt|config\w*|data|everything)\b.{0,40}(?:@|http|\bto\b|\bbefore\b)|"
+        r"user(?:['’]s)?|chat|conversation|memor(?:y|ies)|prompt|"
+        r"(?:all|every|full) (?:\w+ )?(?:data|details|history|config\w*))\b.{0,40}(?:@|http|\bto\b|\bbefore\b)|"
         r"(?:发送|上传|转发|泄露|打印).{0,20}(?:聊天记录|记忆|用户|提示词|资料|历史)|(?:聊天记录|用户(?:信息|资料|"
         r"数据)).{0,12}(?:发送|上传|转发|发到|发给)", IGNORE_CASE)),
     ("speaks_to_assistants", re.compile(
-        r"\b(?:note to|attention|dear|hey|for|to) (?:all )?(?:ai|llms?|language models?|assistants?|chat ?bots?|"
+        r"\b(?:note to|attention|dear|hey|for|to) (?:all )?(?:ai assistants?|ai|llms?|language models?|assistants?|"
+        r"chat ?bots?|"
         r"the assistant|models?)\b\s*[:,]|"
         r"^\s*(?:ai|assistant|system|llm)\s*[:,]|(?:\bAI|人工智能)?助手(?:们)?(?:请|都|必须|：|:|，)|"
         r"凡是.{0,14}助手|an die ki\b|asistente\s*[:,]", IGNORE_CASE)),
@@ -45,38 +47,53 @@ _PATTERNS = (
         r"\bmemory update\b|\bstore as user\b|写入.{0,8}(?:记忆|画像|用户)|存入.{0,6}记忆|guárdalo como preferencia|"
         r"speichere dauerhaft", IGNORE_CASE)),
     ("third_person_user", re.compile(
-        r"(?:^|[.;:,]\s*|\bthat\s+)(?:the\s+)?(?:user|reader|customer|human)(?:['’]s \w+(?: \w+)?)?\s+"
+        r"(?:^|[.;:,]\s*|\bthat\s+)(?:the\s+)?(?:user|human)(?:['’]s \w+(?: \w+)?)?\s+"
         r"(?:is|has|wants?|prefers?|trusts?|agreed?|approved?|waived?|authori[sz]e[ds]?|likes?|always|never|must|"
         r"should|skips?|changed)\b|"
-        r"用户(?:只|已|想|同意|授权|信任|偏好|要求|希望)|der nutzer\b|el usuario (?:quiere|prefiere|confía|acepta)",
+        r"(?<!的)用户(?:只|已|同意|授权|信任|偏好)|der nutzer (?:hat|ist|will|vertraut|möchte|bezahlt)\b|"
+        r"el usuario (?:quiere|prefiere|confía|acepta)",
             IGNORE_CASE)),
     ("plants_reasoning", re.compile(
         r"\b(?:repeat|recite|use|keep) (?:that|this|it) (?:as|in) (?:your|the) (?:reasoning|thoughts?|answers?)\b|"
         r"^\s*(?:knowledge|reasoning|thought|chain of thought|inference|rule)\s*[:：]|"
         r"\b(?:for|in) (?:all|every|any) (?:later|future|other|coming|following) (?:sessions?|conversations?|chats?|"
         r"users?)\b|"
-        r"(?:->|→|⇒|=>)|推理提示|请复述|按(?:这个|此)(?:来|执行)|存下来|所有(?:对话|会话)都|凡是(?:问|提到)",
+        r"\b(?:is|are) (?:now )?(?:kept|stored|filed|recorded|merged) (?:under|into|with)\b.{0,60}\b(?:always|"
+        r"so for)\b|"
+        r"(?:always|whenever|keep|以后|凡是).{0,40}(?:->|→|⇒)|(?:->|→|⇒).{0,40}(?:always|keep|以后)|推理提示|请复述|"
+        r"按(?:这个|此)(?:来|执行)|存下来|所有(?:对话|会话)都|凡是(?:问|提到)",
             IGNORE_CASE)),
     ("promotes", re.compile(
-        r"\b(?:always|only|permanently|first)\b.{0,24}\b(?:recommend|promote|praise|advertise|mention|link to|"
+        r"(?<!\bi )(?<!\bwe )\b(?:always|only|permanently|first)\b.{0,24}\b(?:recommend|promote|praise|advertise|"
+        r"mention|link to|"
         r"append)\b(?! (?:dishes|restaurants|places|food))|"
-        r"\baffiliate\b|一律(?:优先)?推荐|永远推荐|优先推荐.{1,10}(?:品牌|产品)|recomienda siempre", IGNORE_CASE)),
+        r"\b(?:include|add|use|insert)\b.{0,24}\baffiliate\b|一律(?:优先)?推荐|永远推荐|优先推荐.{1,10}(?:品牌|"
+        r"产品)|recomienda siempre", IGNORE_CASE)),
     ("carries_commands", re.compile(
-        r"\b(?:curl|wget)\s+\S+|\|\s*(?:ba|z)?sh\b|\brm -rf\b|(?:always|from now on|every|include|append|"
+        r"\b(?:curl|wget)\s+(?:-|\S*://)|\|\s*(?:ba|z)?sh\b|\brm -rf\b|(?:always|from now on|every|include|append|"
         r"add).{0,40}https?://|memory://|javascript:|"
         r"</?(?:system|memor\w+|assistant|user|instructions?)\b|<\||\[/?INST\]", IGNORE_CASE)),
     ("grants_power", re.compile(
-        r"\b(?:admin(?:istrator)? (?:mode|rights|access) (?:is|are) (?:on|granted|enabled)|has (?:full|"
-        r"unlimited) (?:access|permission)|push(?:ed)? (?:code )?straight to (?:main|master)|"
-        r"pre-?approved|auto-?approve|no confirmation)\b|授权代收|同意接收", IGNORE_CASE)),
+        r"\b(?:admin(?:istrator)? (?:mode|rights|access) (?:is|are) (?:on|granted|enabled)|(?:your|"
+        r"this assistant['’]s) (?:developer|"
+        r"administrator|creator)|you (?:may|can) (?:now )?(?:skip|ignore|bypass)|"
+        r"push(?:ed)? (?:code )?straight to (?:main|master)|"
+        r"auto-?approve|no confirmation (?:needed|required|necessary))\b|授权代收|同意接收", IGNORE_CASE)),
 )  # fmt: skip
+_TITLE = re.compile(r"(?<=\s)['‘“\"](?:[\w-]+ ){0,3}[\w-]+['’”\"](?=[\s,.;!?]|$)")
+_ENCODED = re.compile(r"(?<![\w/.-])[A-Za-z0-9+/]{40,}={0,2}(?![\w/.-])|(?:\b\w ){8,}")
+_TWO_SCRIPTS = re.compile(r"[A-Za-z][\u0370-\u04ff]|[\u0370-\u04ff][A-Za-z]")
 
 
 def reason_planted(text: str) -> str:
     """Which trick a statement plays, or "" for an honest one."""
     if len(_HIDDEN.findall(text)) > 0:
         return "hidden_characters"
-    plain = unicodedata.normalize("NFKC", text)
+    plain = _TITLE.sub(" ", unicodedata.normalize("NFKC", text))  # the title of a talk commands nobody
+    if _TWO_SCRIPTS.search(plain):
+        return "look_alike_letters"
+    if _ENCODED.search(plain):
+        return "encoded"
     return next((name for name, pattern in _PATTERNS if pattern.search(plain)), "")
 
 

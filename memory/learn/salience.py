@@ -17,6 +17,7 @@ from memory.learn.sentences import Sentence
 
 IGNORE_CASE = re.IGNORECASE
 
+ROLE_PLAY_START_MAX = 12  # characters before the word, such as "please"
 COURTESY_CHARACTERS_MAX = 80  # a longer sentence says more than thanks
 
 
@@ -131,7 +132,7 @@ def statements(sentence: Sentence, *, is_telling: bool) -> list[Statement]:
     found: list[Statement] = []
     for run in _declarative_runs(text, language):
         voice = _voice(run, language, is_telling=is_telling)
-        if voice is not None and not is_courtesy(run):
+        if voice is not None and not is_courtesy(run) and not lexicon.ABOUT_THE_TALK.match(run):
             found.append(Statement(run, language, voice))
     return found
 
@@ -144,7 +145,11 @@ def _is_unreal(text: str) -> bool:
 def opens_role_play(sentence: Sentence) -> bool:
     """Whether from here on the user plays a part: nothing of the rest of the session is about them."""
     match = lexicon.ROLE_PLAY.search(sentence.text)
-    return bool(match) and (match.start() < 12 or is_request(sentence.text, language_of(sentence.text)))  # type: ignore[union-attr]
+    if match is None:
+        return False
+    before = sentence.text[: match.start()]
+    is_told = any(word.casefold() in ("i", "we", "my", "our", "我", "我们") for word in before.split())
+    return not is_told and (len(before) < ROLE_PLAY_START_MAX or is_request(sentence.text, language_of(sentence.text)))
 
 
 def _voice_of_explicit(text: str) -> Voice:
@@ -215,6 +220,8 @@ def _voice(text: str, language: Language, *, is_telling: bool) -> Voice | None:
         return Voice.WISH
     if lexicon.FIRST_PERSON[language].search(text) or lexicon.FIRST_PERSON_UNSPACED.search(text):
         return Voice.FIRST_PERSON if len(text) >= 3 else None
+    if lexicon.SUBJECTLESS_SURE.search(text):
+        return Voice.FIRST_PERSON
     if language == "zh":
         return _voice_zh(text, is_telling=is_telling)
     says_no_more = _STEADY.search(text) and not lexicon.CHANGE_WORDS.search(text)

@@ -28,7 +28,10 @@ _BLOCKS = (
     re.compile(r"(?m)^[ \t]*\[//\]:.*$"),
     re.compile(r"!?\[\]\([^)\n]*\)|!\[[^\]\n]*\]\([^)\n]*\)"),
     re.compile(r"(?im)^[ \t]*[【\[](?:系统|管理员|开发者|system|admin|developer|assistant)[^】\]\n]{0,40}[】\]].*$"),
-    re.compile(r"(?im)^[ \t]*(?:system|assistant|developer|系统|助手)(?: prompt| message|提示|消息)?[ \t]*[:：].*$"),
+    re.compile(
+        r"(?im)^[ \t]*(?:system|assistant|developer|human|user|ai|bot|系统|助手|用户|机器人)(?: prompt|"
+        r" message|提示|消息)?[ \t]*[:：].*$"
+    ),
     re.compile(r"(?s)^[ \t]*[{\[]\s*\"[^\"\n]{1,80}\"\s*:.*[}\]][ \t]*$"),
     # Lines that are code, settings, commands or logs
     re.compile(r"(?m)^[ \t]*(?:export )?[A-Z][A-Z0-9_]{2,}=\S.*$"),
@@ -50,15 +53,22 @@ _QUOTES = (
     re.compile(r"(?<![\w\"])\"([^\"]{1,4000})\"(?!\w)"),
     re.compile(r"(?<![^\s(:,;])['‘]((?:[^'‘’\n]|(?<=\w)['’](?=\w)){1,2000})['’](?!\w)"),
 )
-# "Summarise this: …": the user's request about a text; what follows is that text.
+# "Summarise this: …": a request about a text, or its announcement; what follows is that text, not the user.
 _TEXT_REQUEST = re.compile(
-    r"(?im)^.{0,40}?\b(?:summari[sz]e|sum up|translate|proof-?read|rewrite|rephrase|paraphrase|correct|polish|decode|"
-    r"tidy|reformat|improve|edit|shorten|fix|review|check|explain|convert|extract|classify|analy[sz]e|"
-    r"resume|traduce|corrige|revisa|mejora|fasse|übersetze?|korrigiere?|verbessere?)\b[^\n:：.!?]{0,60}(?:[:：]|\n)"
+    r"(?im)^[ \t]*(?:(?:please|pls|hey|hi|ok|now|bitte|por favor)[, ]+)*"
+    r"(?:(?:can|could|would|will) you (?:please )?|help me (?:to )?|i(?:['’]d like| want| need) you to |kannst du )?"
+    r"(?:summari[sz]e|sum up|translate|proof-?read|rewrite|rephrase|paraphrase|correct|polish|decode|tidy|reformat|"
+    r"improve|edit|shorten|fix|review|check|explain|convert|extract|classify|analy[sz]e|reply to|answer|"
+    r"resume|traduce|corrige|revisa|mejora|fasse?|übersetze?|korrigiere?|verbessere?)\b[^\n:：.!?]{0,60}(?:[:：]|\n)"
     r"|^.{0,12}(?:润色|翻译|总结|概括|改写|校对|转成|转换|修改|检查|纠错|解释|分析|"
     r"改成)[^\n:：。！？]{0,24}(?:[:：]|\n)"
+    r"|^.{0,6}(?:这个|这段|这篇|这封|下面|以下|如下|原文|网页|文章)[^\n:：。！？]{0,16}[:：]"
     r"|^[^\n:：]{0,60}\b(?:page|text|article|mail|e-?mail|message|letter|paragraph|passage|snippet|code|log|error)\b"
     r"[^\n:：]{0,60}\?[ \t]*\n"
+    r"|^[^\n:：]{0,40}\b(?:this|following|below|attached|pasted|diese[rsn]?|folgende[rsn]?|est[ea]|"
+    r"siguiente)\b[^\n:：]{0,20}"
+    r"\b(?:page|text|article|e-?mail|mail|message|letter|paragraph|review|readme|document|post|seite|artikel|nachricht|"
+    r"página|texto|correo|artículo|mensaje)\b[^\n:：]{0,30}[:：](?!//)"
 )
 _ENDS = re.compile(r"(?<=[.!?…])[\"'”’)\]]*(?=\s|$)|(?<=[。！？])[”’」』）)]*|(?<=[.!?])(?=[\u4e00-\u9fff])|\n+")
 _NOT_AN_END = re.compile(

@@ -65,6 +65,9 @@ I broke my collarbone in 2019
 We keep the router in the pantry
 My team uses Kotlin for the backend
 I named my boat Halcyon
+I act as treasurer of our club
+I love role-play games
+I check my mail twice a day
 I read mostly science fiction
 My parents met in Lisbon
 I have a meeting with Dr. Okafor at 3 p.m. on Friday
