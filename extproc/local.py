@@ -84,13 +84,13 @@ def claimed(settings: Settings) -> Iterator[Run]:
     """Take the data directory, the run's folder and the ports. Raises `CannotStart`."""
     owns_store, owns_model = not settings.store_uri, not settings.upstream
     ports_file = Path(settings.ports_file).absolute() if settings.ports_file else None
-    if ports_file is not None:
-        _forget_last_run(ports_file)
     with ExitStack() as claims:
         data = claims.enter_context(data_directory(Path(settings.data_dir).absolute()))
         place = Place(folder=claims.enter_context(run_folder()), data=data)
         place.metrics.mkdir()
         ports = _claim_ports(settings, claims, owns_store=owns_store, owns_model=owns_model)
+        if ports_file is not None:  # only now is it certain that the file is not another run's
+            _forget_last_run(ports_file)
         told = settings_of_run(settings, place, ports)
         if owns_store:
             wait_for_lock(told.milvus_dir / "LOCK")
@@ -121,7 +121,8 @@ def _claim_ports(settings: Settings, claims: ExitStack, *, owns_store: bool, own
 
 def _forget_last_run(ports_file: Path) -> None:
     try:
-        ports_file.unlink(missing_ok=True)
+        ports_file.write_bytes(b"")  # so that a file which cannot be written stops the start, and not its end
+        ports_file.unlink()
     except OSError as error:
         raise CannotStart(f"ports_file {ports_file} cannot be written: {error.strerror}. Name another file") from error
 

@@ -13,9 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
 from product import Product, command_line, eventually, running_product
 from upstream import RecordingUpstream
+
+from extproc.claims import CannotStart
+from extproc.local import claimed
+from memory.settings import Settings
 
 MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
 FREE_PORTS = ("--port=0", "--api-port=0", "--envoy-admin-port=0", "--metrics-port=0")
@@ -57,6 +62,26 @@ def test_the_first_chat_after_ready_is_recalled_and_learnt(product: Product) -> 
     assert answer.headers["x-memory-status"] in ("empty", "used")
     assert product.flush("early bird")["pending"] == 0
     assert product.chat("Where does my bicycle stand?", "early bird").headers["x-memory-status"] == "used"
+
+
+@pytest.mark.stack
+def test_after_a_restart_the_first_chat_of_all_finds_its_memory(upstream: RecordingUpstream, tmp_path: Path) -> None:
+    with running_product(tmp_path / "data", upstream=upstream.url) as product:
+        product.chat("I play the cello on Thursdays.", "cellist")
+        assert product.flush("cellist")["pending"] == 0
+    with running_product(tmp_path / "data", upstream=upstream.url) as product:
+        assert product.chat("When do I play the cello?", "cellist").headers["x-memory-status"] == "used"
+
+
+@pytest.mark.stack
+def test_what_the_operator_does_not_want_stored_is_not(upstream: RecordingUpstream, tmp_path: Path) -> None:
+    config = tmp_path / "memproxy.yaml"
+    config.write_text("memory: {auto_store: false}\n")
+    with running_product(tmp_path / "data", upstream=upstream.url, config=config) as product:
+        wanted = {"memory_config": {"auto_store": True}}
+        assert product.chat("My banjo is green.", "banjoist", **wanted).status_code == 200
+        assert product.flush("banjoist") == {"pending": 0, "failed": 0}
+        assert product.memories("banjoist") == []
 
 
 @pytest.mark.stack
@@ -207,7 +232,6 @@ def test_one_port_for_two_things_is_refused(tmp_path: Path) -> None:
         (("--host=0.0.0.0",), "development"),
         (("--upstream=ftp://models",), "upstream"),
         (("--config=/nowhere.yaml",), "/nowhere.yaml"),
-        (("--ports-file=/nowhere/ports.json",), "--data-dir"),
     ],
 )
 def test_a_bad_setting_stops_the_start_and_is_named(tmp_path: Path, arguments: tuple[str, ...], expected: str) -> None:
@@ -243,9 +267,19 @@ def test_a_part_that_cannot_start_is_quoted(tmp_path: Path) -> None:
     assert "turns.sqlite" in said
 
 
-def test_a_ports_file_of_the_last_run_is_gone_before_the_new_one_is_ready(tmp_path: Path) -> None:
+def test_a_ports_file_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:
+    arguments = ("--data-dir", str(tmp_path / "data"), "--ports-file", str(tmp_path / "none" / "ports.json"))
+    assert "ports_file" in refused(*arguments, *FREE_PORTS)
+
+
+def test_the_ports_file_of_the_last_run_is_gone_once_all_is_claimed_and_not_before(tmp_path: Path) -> None:
     ports_file = tmp_path / "ports.json"
     ports_file.write_text(json.dumps({"proxy": 1}))
-    (tmp_path / "file").write_text("")
-    refused("--data-dir", str(tmp_path / "file"), "--ports-file", str(ports_file), *FREE_PORTS)
-    assert not ports_file.exists()
+    settings = Settings(data_dir=str(tmp_path / "data"), ports_file=str(ports_file), port=0, api_port=0)
+    settings = msgspec.structs.replace(settings, envoy_admin_port=0, metrics_port=0)
+    with claimed(settings):
+        assert not ports_file.exists()
+        ports_file.write_text(json.dumps({"proxy": 2}))
+        with pytest.raises(CannotStart, match="in use"), claimed(settings):
+            pass
+        assert json.loads(ports_file.read_text()) == {"proxy": 2}, "a refused second start left it alone"
