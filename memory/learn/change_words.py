@@ -45,7 +45,7 @@ IS_ONE = re.compile(r"\b(?:is|are|ist|sind|es|son) (?:an?|the|eine?n?|der|die|da
 # Something is otherwise than before.
 CHANGED = re.compile(
     r"\b(?:now|from now on|from today|from here on|going forward|as of|since|these days|lately|switched|changed|"
-    r"moved|swapped|replaced|instead|"
+    r"moved|relocated|swapped|replaced|instead|"
     r"pushed|postponed|rescheduled|brought forward|down to|up to|raised|cut(?:ting)?|lowered|updated|became|turned|"
     r"currently|no longer|"
     r"any ?more|jetzt|inzwischen|neuerdings|seit|künftig|umgezogen|gewechselt|verschoben|verlegt|nun|"
@@ -98,6 +98,13 @@ POSSESSIONS = re.compile(
 )
 
 # Attributes that can have one value only: the class, and how it sounds.
+LONG_AGO = re.compile(
+    r"\b(?:when i was|as a (?:child|kid|student|teenager)|growing up|used to|in (?:19|20)\d\d|years ago|back then|"
+    r"früher|"
+    r"als kind|de niñ[oa]|antes)\b|以前|小时候|曾经|那时",
+    IGNORE_CASE,
+)
+LIVES_IN_TOWN = re.compile(r"\b(?:live|living|based|wohnen?|leben?|viv(?:o|imos)) (?:ich |wir )?(?:in|en) [A-ZÀ-Þ]\w+")
 RESIDENCE = re.compile(
     r"\b(?:i|we)(?:['’](?:m|re|ve))? (?:(?:now |currently |just |finally |have |am |are )*(?:live|living|moved|"
     r"based|reside|relocated)) (?:in|to|at|near)\b|"

@@ -35,6 +35,9 @@ _GAPPED = re.compile(
     r"(?:\s+[\wÀ-ÿ-]+){0,3})$",
     re.IGNORECASE,
 )
+_SUBORDINATE = re.compile(
+    r"\s*(?:when|if|while|after|before|until|as|although|als|wenn|bevor|cuando|si)\b", re.IGNORECASE
+)
 _DEPENDENT_ZH = re.compile(r"(?:但是?|所以|因为|就|都|也|还|才|不是|而且|然后|最后|再|要|没|不)")
 _IDEOGRAPH = re.compile(r"[\u3400-\u9fff]")
 
@@ -57,7 +60,7 @@ def clauses_of(statement: str) -> list[Clause]:
     start = heading.end() if heading else 0
     found: list[Clause] = []
     for joint in _JOINT.finditer(statement, start):
-        if _starts_anew(statement, joint):
+        if _starts_anew(statement, joint) and not _SUBORDINATE.match(statement, start):
             found.append(Clause(statement[start : joint.start()], start, joint.start()))
             start = joint.end()
     found.append(Clause(statement[start:], start, len(statement)))

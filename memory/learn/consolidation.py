@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from memory.learn.facts import Fact
-from memory.learn.supersession import Verdict, compare, corrects, covers
+from memory.learn.supersession import Verdict, compare, corrects, covers, may_change
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Role, statement_key
 
 EVIDENCE_MAX = 5  # of one memory: the first and the latest ones; more would grow with every repetition
@@ -69,10 +69,12 @@ def _absorb(draft: _Draft, fact: Fact, ordinal: str, ids: Ids) -> None:
 def _settle(draft: _Draft, row: Memory, other: Memory, ids: Ids, ordinal: str) -> None:
     """Let the later of two rows supersede the earlier one, if its words change it. Later is when it was said."""
     newer, older = (row, other) if row.said_at >= other.said_at else (other, row)
+    if not may_change(newer.content) or draft.rows[older.id].status is not MemoryStatus.ACTIVE:
+        return
     if _turn_of(newer) == _turn_of(older) and not corrects(newer.content):
         return  # one breath: what it says holds together
     verdict = compare(newer.content, older.content)
-    if verdict is None or draft.rows[older.id].status is not MemoryStatus.ACTIVE:
+    if verdict is None:
         return
     superseded = replace(
         draft.rows[older.id],

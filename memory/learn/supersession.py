@@ -59,6 +59,8 @@ def may_change(content: str) -> bool:
 def compare(newer: str, older: str) -> Verdict | None:
     """How `newer` changes `older`, or None where both hold."""
     said, known = without_pinned_dates(newer), without_pinned_dates(older)
+    if not _have_anything_in_common(said, known):
+        return None
     changing = [clause.text for clause in clauses_of(said) if not words.STEADY.search(clause.text)]
     steady = [clause.text for clause in clauses_of(said) if words.STEADY.search(clause.text)]
     heading = known[: clauses_of(known)[0].start]
@@ -66,6 +68,12 @@ def compare(newer: str, older: str) -> Verdict | None:
     if not fallen:
         return None
     return Verdict(remainder(known, fallen))
+
+
+def _have_anything_in_common(said: str, known: str) -> bool:
+    """The quick look that spares most pairs the long one."""
+    classes = (words.RESIDENCE, words.DIET, words.MANAGER, words.ANSWER_STYLE)
+    return bool(terms(said) & terms(known)) or any(p.search(said) and p.search(known) for p in classes)
 
 
 def covers(known: str, content: str) -> bool:
@@ -140,7 +148,7 @@ def _same_class(clause: str, text: str) -> bool:
 
 
 def _has_one_value_only(clause: str, text: str) -> bool:
-    if _resides(clause) and _resides(text):
+    if _resides(clause) and _resides(text) and _is_new_home(clause, text):
         return not (names_of(clause) & names_of(text)) and not covers(text, clause)
     if words.ANSWER_STYLE.search(clause) and words.ANSWER_STYLE.search(text):
         return True
@@ -150,10 +158,17 @@ def _has_one_value_only(clause: str, text: str) -> bool:
     return terms(old[0]) == terms(new[0]) and terms(old[1]) != terms(new[1])
 
 
+def _is_new_home(clause: str, text: str) -> bool:
+    """Whether the user's words say so, or each names a town; "near the mill" and "third floor" may be one."""
+    if words.CHANGED.search(text):
+        return True
+    return bool(words.LIVES_IN_TOWN.search(clause) and words.LIVES_IN_TOWN.search(text))
+
+
 def _resides(text: str) -> bool:
-    """Whether it says where the user lives; "我妹妹住在…" says where somebody else does."""
+    """Whether it says where the user lives now, not where somebody else does, nor where it was long ago."""
     match = words.RESIDENCE.search(text)
-    return match is not None and not _relations(match.group())
+    return match is not None and not _relations(match.group()) and not words.LONG_AGO.search(text)
 
 
 def _single_valued(text: str) -> tuple[str, str] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 _TOKEN = re.compile(
     r"[$€£¥]?\d+(?:[.,:/-]\d+)*(?:[A-Za-z]{1,2}(?![A-Za-z]))?|[A-Za-zÀ-ɏ]+(?:['’][A-Za-z]+)?|[\u3400-\u9fff]+"
@@ -30,6 +31,7 @@ _EMPTY_ZH = frozenset("的了吗呢吧啊是在有和与也都就还很我你他
 _SUFFIXES = ("ations", "ation", "ingly", "ings", "ing", "edly", "ers", "ies", "ied", "es", "ed", "er", "ly", "s", "e")
 
 
+@lru_cache(maxsize=4_096)  # the memories of a user are compared with each new statement
 def terms(text: str) -> frozenset[str]:
     found: set[str] = set()
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text)):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from memory.learn import gate, verbatim
-from memory.model import Message, Scope, Turn, TurnStatus
+from memory.learn.consolidation import consolidate
+from memory.model import Memory, MemoryStatus, Message, Scope, Turn, TurnStatus
 
 AT = 1_741_600_000.0  # Monday, 10 March 2025, 09:46 UTC
 
@@ -140,7 +143,7 @@ FYI I'm on holiday from 3 to 17 August
 我腰不好，不能久坐
 我最喜欢的颜色是墨绿
 储物柜密码锁坏了，我用的是17号柜
-Ich wohne in Lübeck
+Ich wohne am Hafen
 Mein Hund heißt Balu
 Wir haben zwei Kinder
 Ich vertrage keine Laktose
@@ -148,7 +151,7 @@ Meine Schwester arbeitet als Hebamme
 Mein Auto steht auf Deck 4
 Unser Garten hat 300 Quadratmeter
 Ich fahre jeden Freitag nach Kiel
-Vivo en Salamanca desde 2019
+Vivo cerca del puerto
 Mi perro se llama Bruno
 Soy alérgica a los gatos
 Trabajo en un hospital
@@ -413,3 +416,14 @@ def test_only_a_question_about_the_user_can_be_confirmed(question: str, reply: s
     facts = verbatim.extract([answered], context=[asked])
     assert [f.evidence.quote for f in facts] == ([question] if is_learnt else [])
     assert all(f.evidence.role == "assistant" for f in facts)
+
+
+def test_unrelated_statements_leave_each_other_standing_one_row_each() -> None:
+    rows: dict[str, Memory] = {}
+    for number, statement in enumerate(TOLD * 2):
+        said = turn(statement, turn_id=f"t{number}", at=AT + number)
+        facts = gate.judge(verbatim.extract([said]), [said]).kept
+        changes = consolidate(facts, list(rows.values()), now=AT + number, ids=partial("{}/{}".format, number))
+        rows |= {change.memory.id: change.memory for change in changes}
+    assert [row.content for row in rows.values() if row.status is not MemoryStatus.ACTIVE] == []
+    assert len(rows) == len(TOLD)
