@@ -8,8 +8,9 @@ whose it is.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
@@ -25,7 +26,8 @@ from memory.ports import MemoryFilter, Page
 
 IDS_IN_ONE_CALL_MAX = 200  # a list of the longest ids stays far below what Milvus parses
 ROWS_IN_ONE_CALL_MAX = 1_000  # about 3 MB of memories with their vectors
-ROWS_IN_ONE_ANSWER_MAX = 4_000  # likewise 12 MB; the largest contents would still come to less than Milvus may send
+ROWS_IN_A_PIECE = 50  # converted at a time: each takes 50 µs, and a chat may be waiting for the loop
+ROWS_IN_ONE_ANSWER_MAX = 1_000  # likewise; reading the answer holds the loop for 6 ms, and a chat may be waiting for it
 SEARCH_LIMIT_MAX = 16_384  # Milvus' own
 FLUSH_AFTER_ROWS = 200  # Milvus Lite: each unflushed row costs a search 50 µs, a flush costs the next one 20 ms
 _KEY = re.compile(r"[0-9a-f]{32}")
@@ -96,7 +98,7 @@ class MilvusStore:
         if len(positions) > min(limit, ROWS_IN_ONE_ANSWER_MAX):
             return await self.get(where.user_id, [memory_id for _, memory_id in positions[: max(limit, 0)]])
         answer = await self._query("load", milvus_filters.expression(where), rows.RECORD_FIELDS)
-        found = [rows.record_of(row) for row in answer]
+        found = await _in_pieces(rows.record_of, answer)
         return sorted(_owned(found, where.user_id), key=lambda record: pages.position(record.memory), reverse=True)
 
     async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
@@ -108,14 +110,14 @@ class MilvusStore:
         return max(own, key=lambda record: pages.position(record.memory), default=None)
 
     async def get(self, user_id: str, memory_ids: Sequence[str]) -> list[Record]:
-        return [rows.record_of(row) for row in await self._rows_of("get", user_id, memory_ids, rows.RECORD_FIELDS)]
+        return await self._found("get", user_id, memory_ids, rows.RECORD_FIELDS, rows.record_of)
 
     async def page(self, where: MemoryFilter, *, limit: int, cursor: str) -> Page:
         pages.read_cursor(cursor)  # before anything is asked
         shown, next_cursor = pages.cut(await self._positions("page", where), limit=limit, cursor=cursor)
         ids = [memory_id for _, memory_id in shown]
-        found = await self._rows_of("page", where.user_id, ids, rows.MEMORY_FIELDS)
-        return Page(tuple(rows.memory_of(row) for row in found), next_cursor)
+        found = await self._found("page", where.user_id, ids, rows.MEMORY_FIELDS, rows.memory_of)
+        return Page(tuple(found), next_cursor)
 
     async def count(self, where: MemoryFilter) -> int:
         [row] = await self._query("count", milvus_filters.expression(where), ("count(*)",))
@@ -167,14 +169,23 @@ class MilvusStore:
         found = await self._query(name, milvus_filters.expression(where), ("id", "created_at"))
         return [(float(row["created_at"]), str(row["id"])) for row in found]
 
-    async def _rows_of(
-        self, name: str, user_id: str, memory_ids: Sequence[str], fields: Sequence[str]
-    ) -> list[rows.Row]:
-        """The rows with these ids, in their order, as far as they are the user's."""
-        found: dict[str, rows.Row] = {}
-        for ids in _batches([i for i in dict.fromkeys(memory_ids) if is_valid_id(i)], IDS_IN_ONE_CALL_MAX):
-            batch = await self._query(name, milvus_filters.owned(user_id, ids), fields)
-            found |= {row["id"]: row for row in batch if row["user_id"] == user_id}
+    async def _found(
+        self,
+        name: str,
+        user_id: str,
+        memory_ids: Sequence[str],
+        fields: Sequence[str],
+        convert: Callable[[rows.Row], Result],
+    ) -> list[Result]:
+        """The rows with these ids, converted, in their order, as far as they are the user's."""
+        found: dict[str, Result] = {}
+        for ids in _batches(list(dict.fromkeys(memory_ids)), IDS_IN_ONE_CALL_MAX):
+            possible = [memory_id for memory_id in ids if is_valid_id(memory_id)]
+            if not possible:
+                continue
+            batch = await self._query(name, milvus_filters.owned(user_id, possible), fields)
+            own = [row for row in batch if row["user_id"] == user_id]
+            found |= zip((row["id"] for row in own), await _in_pieces(convert, own), strict=True)
         return [found[memory_id] for memory_id in memory_ids if memory_id in found]
 
     async def _query(self, name: str, expression: str, fields: Sequence[str]) -> list[rows.Row]:
@@ -189,7 +200,7 @@ class MilvusStore:
             consistency_level="Strong",
             timeout=LIBRARY_SECONDS,
         )
-        return list(found)
+        return await _in_pieces(_compact, found)  # the library reads a row only when we come to it
 
     async def _load_state(self, link: Link) -> bool:
         state = await link.client.get_load_state(self._address.collection, timeout=LIBRARY_SECONDS)
@@ -201,6 +212,23 @@ class MilvusStore:
             return await self._connection.call(name, work, seconds=seconds)
         except BadSetting as error:
             raise Unavailable(PART, str(error)) from None
+
+
+def _compact(row: rows.Row) -> rows.Row:
+    """Its vector as an array: hundreds of numbers in a list are hundreds of stops for the garbage collector."""
+    if rows.VECTOR_FIELD in row:
+        row[rows.VECTOR_FIELD] = np.array(row[rows.VECTOR_FIELD], dtype=np.float32)
+    return row
+
+
+async def _in_pieces(convert: Callable[[rows.Row], Result], found: Iterable[rows.Row]) -> list[Result]:
+    """All of them converted, with a pause for others after each piece."""
+    converted: list[Result] = []
+    for number, row in enumerate(found, start=1):
+        converted.append(convert(row))
+        if number % ROWS_IN_A_PIECE == 0:
+            await asyncio.sleep(0)
+    return converted
 
 
 def _owned(found: Sequence[Record], user_id: str) -> list[Record]:

@@ -2,51 +2,100 @@
 
 A set is loaded from the store beside the requests, which meanwhile search the store directly. It is never older than
 the last write that had ended when a request came: each request asks the ledger for the user's revision, a sequence lock
-that is odd while somebody writes, and fetches just the memories that changed. What was read while a write was under way
-is thrown away and read again. When the store or the ledger is down, the set serves on. Bounded in bytes: the set that
-was asked longest ago goes first, and a user with too many memories never gets one.
+that is odd while somebody writes, and fetches just the memories that changed. Those are out of the set from the moment
+that we hear of the change until a read that no write overlapped: a request that cannot wait for it gets the others, and
+nobody ever gets half of a write, or what was forgotten. While the store or the ledger is down, the set serves on.
+
+It must never keep the loop busy for more than a few milliseconds, however large the set, nor hold more than its bytes:
+the set that was asked longest ago goes first, and a user with too many memories never gets one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
-from collections.abc import Coroutine
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 import structlog
 
-from memory.errors import Conflict, Unavailable
+from memory.errors import MemproxyError, Unavailable
 from memory.model import Record
 from memory.ports import MemoryFilter, MemoryStore, Revision, UserLedger
 from memory.recall.corpus import Corpus
 
 MEMORIES_MAX = 20_000  # of one user: laying out more would hold up that user's own requests
 BYTES_MAX = 512 << 20  # of all sets of one process
-ROWS_ON_LOOP_MAX = 1_000  # laying out so many takes about 3 ms; more is done in a thread
-LOAD_ATTEMPTS = 5  # a user who is written to without pause is loaded later
-RETRY_SECONDS = 0.2
+ROWS_ON_LOOP_MAX = 300  # laying out so many takes about 1 ms; more is done in a thread
+ROWS_BETWEEN_NAPS = 16  # under a millisecond of work, which is as long as the thread may keep the interpreter
+NAP_SECONDS = 0.0005  # a real pause: without one the loop gets the interpreter back only every 5 ms
+LOADS_AT_ONCE_MAX = 2  # Milvus Lite answers one query at a time, and requests search it meanwhile
+LOADS_WAITING_MAX = 256  # users who come while so many are waiting are loaded at a later request
+CATCH_UP_SECONDS_MAX = 5.0  # with a user who is written to without pause; then a later request tries again
+PAUSE_SECONDS = 0.005  # between two looks at a user who is being written to: a write takes 10 to 100 ms
+PATIENCE_SECONDS = 0.05  # of a chat for its set's refresh: leaves time for an embedding inside the deadline
+SEARCH_PATIENCE_SECONDS = 20.0  # likewise where no chat waits; the first load of a large user included
+REST_SECONDS_MIN, REST_SECONDS_MAX = 0.25, 5.0  # after a load that failed, doubling
+TOO_LARGE_SECONDS = 60.0  # a user with too many memories is counted again that often
+RESTS_MAX = 10_000  # users; of those who rested longest ago we know nothing any more
 
+BROKEN = (MemproxyError, ValueError, TypeError, LookupError)
+"""What reading somebody's rows may end with: a part that is down or slow, or rows that we did not write."""
+
+Result = TypeVar("Result")
 log = structlog.get_logger(__name__)
-
-
-@dataclass(slots=True)
-class _Set:
-    """One user's corpus, complete up to `revision`. `refresh` is under way while it is not None."""
-
-    corpus: Corpus
-    revision: int
-    size_bytes: int = 0
-    refresh: asyncio.Task[None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class WorkingSetLimits:
+    """`memories_max` of one user; `bytes_max` of all sets together; the patience of a chat and of a search, seconds."""
+
     memories_max: int = MEMORIES_MAX
     bytes_max: int = BYTES_MAX
+    patience: float = PATIENCE_SECONDS
+    search_patience: float = SEARCH_PATIENCE_SECONDS
+
+
+@dataclass(slots=True)
+class _Set:
+    """One user's corpus, complete up to `revision` but for what is known to have changed since.
+
+    The corpus is changed, and laid out in a thread, only under the lock `hands`, and only by tasks of ours: a request
+    may be cancelled at any await, a thread cannot.
+    """
+
+    user_id: str
+    corpus: Corpus
+    revision: int
+    hands: asyncio.Lock = field(default_factory=asyncio.Lock)
+    is_laid_out: bool = False
+    size_bytes: int = 0
+    refresh: asyncio.Task[None] | None = None  # under way
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether it can be ranked right now, on the loop, before the next await."""
+        return self.is_laid_out and not self.hands.locked()
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """No load before that time of the loop; `seconds` is how long the rest is."""
+
+    until: float
+    seconds: float
+
+
+class _TooFarBehind(Exception):
+    """The ledger no longer knows what changed since then: load everything."""
+
+
+class _TooLarge(Exception):
+    """More memories than a set may hold."""
 
 
 class WorkingSets:
@@ -61,8 +110,12 @@ class WorkingSets:
         self._limits = limits or WorkingSetLimits()
         self._sets: OrderedDict[str, _Set] = OrderedDict()
         self._loading: dict[str, asyncio.Task[None]] = {}
-        self._too_large: dict[str, int] = {}  # user -> revision at which there were too many memories
+        self._rests: OrderedDict[str, _Rest] = OrderedDict()
+        self._loads = asyncio.Semaphore(LOADS_AT_ONCE_MAX)
+        self._bytes = 0
+        self._running: set[asyncio.Task[None]] = set()
         self._tasks = asyncio.TaskGroup()
+        self._threads = ThreadPoolExecutor(LOADS_AT_ONCE_MAX + 1, thread_name_prefix="working-set")
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -71,133 +124,231 @@ class WorkingSets:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in [*self._loading.values(), *(s.refresh for s in self._sets.values() if s.refresh)]:
+        for task in self._running:
             task.cancel()
         await self._tasks.__aexit__(None, None, None)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     @property
     def size_bytes(self) -> int:
         """What all sets hold together, estimated."""
-        return sum(one.size_bytes for one in self._sets.values())
+        return self._bytes
 
     async def corpus(self, user_id: str, *, waits: bool = False) -> Corpus | None:
         """All memories of the user as of now, or None while they are not loaded. `waits`: load them first.
 
         Use the corpus before the next await: after it, somebody else may be changing it. Never raises.
         """
+        one = await self._present(user_id, waits=waits)
+        if one is not None:
+            await self._brought_up_to_date(one, waits=waits)
+            if not self._holds(one):  # it went too far behind, or had to make room
+                one = await self._present(user_id, waits=waits)
+        while one is not None and not one.is_steady:
+            await asyncio.wait((self._start(self._steady(one)),))
+            one = self._sets.get(user_id)
+        return one.corpus if one is not None else None
+
+    async def _present(self, user_id: str, *, waits: bool) -> _Set | None:
+        """The user's set. If there is none, a load begins, and is waited for where the caller can."""
         if user_id not in self._sets:
             loading = self._load_beside(user_id)
             if waits and loading is not None:
-                await asyncio.shield(loading)
+                await asyncio.wait((loading,), timeout=self._limits.search_patience)
         one = self._sets.get(user_id)
-        if one is None:
-            return None
-        self._sets.move_to_end(user_id)
-        revision = await self._revision(user_id)
-        if revision is not None and revision.is_settled and revision.number != one.revision:
-            self._refresh_beside(user_id, one)
-        while one.refresh is not None:
-            await asyncio.shield(one.refresh)
-        return one.corpus if self._sets.get(user_id) is one else None
+        if one is not None:
+            self._sets.move_to_end(user_id)
+        return one
 
-    async def _revision(self, user_id: str) -> Revision | None:
+    async def _brought_up_to_date(self, one: _Set, *, waits: bool) -> None:
+        """Wait for what was written before we were asked, as long as the caller's patience lasts."""
         try:
-            return await self._ledger.revision(user_id)
+            revision = await self._ledger.revision(one.user_id)
         except Unavailable:
-            return None
+            return  # nobody can write now, either
+        if _settled(revision) != one.revision and one.refresh is None:
+            one.refresh = self._start(self._refresh(one))  # goes on when a request runs out of time
+        if one.refresh is not None:
+            patience = self._limits.search_patience if waits else self._limits.patience
+            await asyncio.wait((one.refresh,), timeout=patience)
 
     # Loading
 
     def _load_beside(self, user_id: str) -> asyncio.Task[None] | None:
-        if user_id not in self._loading:
-            self._loading[user_id] = self._start(self._load(user_id))
-            self._loading[user_id].add_done_callback(lambda _: self._loading.pop(user_id, None))
-        return self._loading.get(user_id)
+        loading = self._loading.get(user_id)
+        if loading is None and len(self._loading) < LOADS_WAITING_MAX and not self._is_resting(user_id):
+            loading = self._loading[user_id] = self._start(self._load(user_id))
+            loading.add_done_callback(lambda _: self._loading.pop(user_id, None))
+        return loading
 
-    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        return self._tasks.create_task(work)
+    def _is_resting(self, user_id: str) -> bool:
+        rest = self._rests.get(user_id)
+        return rest is not None and asyncio.get_running_loop().time() < rest.until
 
     async def _load(self, user_id: str) -> None:
-        for _ in range(LOAD_ATTEMPTS):
+        async with self._loads:
             try:
-                if await self._is_loaded(user_id):
-                    return
-            except (Unavailable, Conflict):
-                pass
-            await asyncio.sleep(RETRY_SECONDS)
+                one = await self._loaded(user_id)
+            except _TooLarge:
+                self._rest(user_id, TOO_LARGE_SECONDS)
+            except (_TooFarBehind, *BROKEN) as error:
+                before = self._rests.get(user_id)
+                self._rest(user_id, min(2 * before.seconds, REST_SECONDS_MAX) if before else REST_SECONDS_MIN)
+                _report("a working set was not loaded", error)
+            else:
+                self._rests.pop(user_id, None)
+                self._sets[user_id] = one
+                self._bytes += one.size_bytes
+                self._make_room()
 
-    async def _is_loaded(self, user_id: str) -> bool:
-        before = await self._ledger.revision(user_id)
-        if self._too_large.get(user_id) == before.number:
-            return True
-        if not before.is_settled:
-            return False
-        records = await self._store.load(_all_of(user_id), limit=self._limits.memories_max + 1)
-        if await self._ledger.revision(user_id) != before:
-            return False
-        if len(records) > self._limits.memories_max:
-            self._too_large[user_id] = before.number
-            return True
-        corpus = await asyncio.to_thread(self._laid_out, records)
-        self._sets[user_id] = _Set(corpus, before.number, corpus.size_bytes)
-        self._evict()
-        return True
+    async def _loaded(self, user_id: str) -> _Set:
+        """All memories, read at leisure, and then again those that were written meanwhile."""
+        started = await self._ledger.revision(user_id)
+        most, everything = self._limits.memories_max, _all_of(user_id)
+        if await self._store.count(everything) > most:
+            raise _TooLarge
+        records = await self._store.load(everything, limit=most + 1)
+        if len(records) > most:
+            raise _TooLarge
+        one = _Set(user_id, Corpus(dimension=self._dimension), _settled(started))
+        await self._change(one, records=records)
+        await self._catch_up(one)
+        return one
 
-    def _laid_out(self, records: list[Record]) -> Corpus:
-        corpus = Corpus(records, dimension=self._dimension)
-        corpus.prepare()
-        return corpus
-
-    def _evict(self) -> None:
-        while len(self._sets) > 1 and self.size_bytes > self._limits.bytes_max:
-            self._sets.popitem(last=False)
+    def _rest(self, user_id: str, seconds: float) -> None:
+        self._rests[user_id] = _Rest(asyncio.get_running_loop().time() + seconds, seconds)
+        self._rests.move_to_end(user_id)
+        if len(self._rests) > RESTS_MAX:
+            self._rests.popitem(last=False)
 
     # Refreshing
 
-    def _refresh_beside(self, user_id: str, one: _Set) -> None:
-        """A task of its own: a request that runs out of time must not stop it half way."""
-        if one.refresh is None:
-            one.refresh = self._start(self._refresh(user_id, one))
-
-    async def _refresh(self, user_id: str, one: _Set) -> None:
+    async def _refresh(self, one: _Set) -> None:
         try:
-            with suppress(Unavailable, Conflict):  # the store is down: what we have is better than nothing
-                await self._catch_up(user_id, one)
+            await self._catch_up(one)
+        except _TooFarBehind:
+            self._drop(one)
+            self._load_beside(one.user_id)
+        except _TooLarge:
+            self._drop(one)
+            self._rest(one.user_id, TOO_LARGE_SECONDS)
+        except Unavailable:
+            pass  # what we have is better than nothing
+        except BROKEN as error:
+            self._drop(one)
+            _report("a working set was not refreshed", error)
         finally:
             one.refresh = None
 
-    async def _catch_up(self, user_id: str, one: _Set) -> None:
-        target = await self._ledger.revision(user_id)
-        changed = await self._ledger.changed_since(user_id, one.revision)
-        if changed is None:
-            self._forget(user_id)
-            return
-        records = await self._store.get(user_id, sorted(changed))
-        if await self._ledger.revision(user_id) != target or not target.is_settled:
-            return  # somebody wrote meanwhile: the next request catches up
-        found = {record.memory.id: record for record in records}
-        if len(one.corpus) > ROWS_ON_LOOP_MAX:
-            await asyncio.to_thread(_changed, one.corpus, changed, found)
-        else:
-            _changed(one.corpus, changed, found)
-        one.revision, one.size_bytes = target.number, one.corpus.size_bytes
+    async def _catch_up(self, one: _Set) -> None:
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + CATCH_UP_SECONDS_MAX
+        while not await self._has_caught_up(one):
+            if loop.time() > give_up_at:
+                raise Unavailable("turn_log", "the user is being written to all the time")
+            await asyncio.sleep(PAUSE_SECONDS)
         if len(one.corpus) > self._limits.memories_max:
-            self._forget(user_id)
-        self._evict()
+            raise _TooLarge
 
-    def _forget(self, user_id: str) -> None:
-        self._sets.pop(user_id, None)
+    async def _has_caught_up(self, one: _Set) -> bool:
+        """Take out what changed, and put it in again as it is now. False while somebody writes."""
+        target = await self._ledger.revision(one.user_id)
+        changed = await self._ledger.changed_since(one.user_id, one.revision)
+        if changed is None:
+            raise _TooFarBehind
+        await self._change(one, gone=changed)
+        if not target.is_settled:
+            return False
+        records = await self._store.get(one.user_id, sorted(changed)) if changed else []
+        if await self._ledger.revision(one.user_id) != target:
+            return False
+        await self._change(one, records=records)
+        await self._lay_out(one)
+        one.revision = target.number
+        return True
+
+    # The corpus in hand
+
+    async def _change(self, one: _Set, *, records: Sequence[Record] = (), gone: Collection[str] = ()) -> None:
+        gone = [memory_id for memory_id in gone if memory_id in one.corpus]
+        if not records and not gone:
+            return
+        async with one.hands:
+            one.is_laid_out = False
+            for memory_id in gone:
+                one.corpus.remove(memory_id)
+            if len(records) > ROWS_BETWEEN_NAPS:
+                await self._in_thread(lambda: _add_with_naps(one.corpus, records))
+            else:
+                for record in records:
+                    one.corpus.add(record)
+
+    async def _steady(self, one: _Set) -> None:
+        """For a request that goes on without what changed."""
+        try:
+            await self._lay_out(one)
+        except BROKEN as error:
+            self._drop(one)
+            _report("a working set was not laid out", error)
+
+    async def _lay_out(self, one: _Set) -> None:
+        async with one.hands:
+            if one.is_laid_out:
+                return
+            is_quick = len(one.corpus) <= ROWS_ON_LOOP_MAX
+            size = _prepared(one.corpus) if is_quick else await self._in_thread(lambda: _prepared(one.corpus))
+            one.is_laid_out = True
+            if self._holds(one):
+                self._bytes += size - one.size_bytes
+            one.size_bytes = size
+        self._make_room()
+
+    def _holds(self, one: _Set) -> bool:
+        return self._sets.get(one.user_id) is one
+
+    def _drop(self, one: _Set) -> None:
+        if self._holds(one):
+            del self._sets[one.user_id]
+            self._bytes -= one.size_bytes
+
+    def _make_room(self) -> None:
+        while self._bytes > self._limits.bytes_max and len(self._sets) > 1:
+            self._drop(next(iter(self._sets.values())))
+
+    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = self._tasks.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    async def _in_thread(self, work: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
-def _changed(corpus: Corpus, changed: frozenset[str], found: dict[str, Record]) -> None:
-    for memory_id in changed:
-        if memory_id in found:
-            corpus.add(found[memory_id])
-        else:
-            corpus.remove(memory_id)
-    corpus.prepare()
+def _settled(revision: Revision) -> int:
+    """The last number at which nobody wrote."""
+    return revision.number - revision.number % 2
 
 
 def _all_of(user_id: str) -> MemoryFilter:
     """Superseded ones too: a question about the past may want them. The ranking keeps them out of all others."""
     return MemoryFilter(user_id=user_id, status=None)
+
+
+def _add_with_naps(corpus: Corpus, records: Sequence[Record]) -> None:
+    for number, record in enumerate(records, start=1):
+        corpus.add(record)
+        if number % ROWS_BETWEEN_NAPS == 0:
+            time.sleep(NAP_SECONDS)
+
+
+def _prepared(corpus: Corpus) -> int:
+    """Lay it out; its size in bytes."""
+    corpus.prepare()
+    return corpus.size_bytes
+
+
+def _report(event: str, error: Exception) -> None:
+    """A part that is down is told elsewhere, once for each change of state. No word of a row may get into a log."""
+    if not isinstance(error, Unavailable | _TooFarBehind):
+        log.warning(event, error=type(error).__name__)

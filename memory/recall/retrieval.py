@@ -16,6 +16,9 @@ from memory.recall.corpus import Corpus
 from memory.recall.ranking import CANDIDATES_MAX, Ranked, rank, rank_found
 
 AS_OF_MEMORIES_MAX = 20_000  # looked through for a question about the state of knowledge at some time
+CHAT_CANDIDATES_MAX = (
+    80  # of the store, for a chat: twice what a note has room for; a row holds the loop for 0.1 ms
+)
 
 
 class Corpora(Protocol):
@@ -36,12 +39,15 @@ class Retrieval:
     async def ranked(
         self, scope: Scope, query: Query, vector: Vector, options: RequestOptions, *, now: float, waits: bool = False
     ) -> Ranked:
-        """The best candidates with every part of their score. Raises `Unavailable` without set and store."""
+        """The best candidates with every part of their score. Raises `Unavailable` without set and store.
+
+        `waits`: no chat waits for this, so a set that is not there is loaded first, and the store may look further.
+        """
         corpus = await self._corpora.corpus(scope.user_id, waits=waits)
         if corpus is not None:
             return rank(corpus, query, vector, scope=scope, now=now, memory_types=options.memory_types)
         where = filter_of(scope, options)
-        found = await self._store.search(where, vector, limit=CANDIDATES_MAX)
+        found = await self._store.search(where, vector, limit=CANDIDATES_MAX if waits else CHAT_CANDIDATES_MAX)
         mine = [candidate for candidate in found if _belongs(candidate, where)]
         return rank_found(mine, query, scope=scope, now=now)
 
