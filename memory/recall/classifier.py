@@ -1,9 +1,8 @@
-"""Part of stage 6: what kind of message is this? A linear classifier over the embedding and the words, trained at
-start.
+"""Part of stage 6: what kind of message is this? A linear classifier over embedding and words, trained at the start.
 
 The embedding is computed for the search anyway, so reading it costs a few microseconds. It knows English only; for
 scripts without spaces it is left out, and the words and characters carry the decision. Training is closed-form (ridge
-regression in its dual form), hence exact, free of chance, and done in well under a second. This module must never see
+regression in its dual form), hence exact, free of chance, and done in about a second. This module must never see
 evaluation data: it learns from phrases that were written for it, and does no IO.
 """
 
@@ -154,17 +153,15 @@ def _word_kernel(rows: Sequence[Indices], values: Sequence[Floats], terms: int) 
 
 
 def _ridge(kernel: Floats, targets: Indices) -> Floats:
-    """Dual weights, shape (phrases, labels). Labels count equally, however many phrases each has."""
-    sizes = np.bincount(targets, minlength=len(LABELS))
-    importance = (len(targets) / np.maximum(sizes, 1) / len(LABELS))[targets]
+    """Dual weights, shape (phrases, labels)."""
     penalised = kernel.astype(np.float64)
-    penalised[np.diag_indices_from(penalised)] += RIDGE / importance
+    penalised[np.diag_indices_from(penalised)] += RIDGE
     dual = np.linalg.solve(penalised, np.eye(len(LABELS))[targets])
     return np.asarray(dual, dtype=np.float32)
 
 
 def _meaning_weight(text: str) -> float:
-    return 1.0 - unspaced_share(text)
+    return 1.0 - unspaced_share(text[:CHARACTERS_MAX])
 
 
 def features(text: str) -> Iterator[str]:
@@ -172,10 +169,9 @@ def features(text: str) -> Iterator[str]:
     head = without_quotes(text[:CHARACTERS_MAX])
     folded = fold(head)
     before = "^"
-    count = 0
-    for match in _TOKEN.finditer(folded):
+    for position, match in enumerate(_TOKEN.finditer(folded)):
         if run := match["run"]:
-            yield from _characters(run, is_first=not count)
+            yield from _characters(run, is_first=position == 0)
             before = run[-1]
         else:
             word = match["word"]
@@ -185,7 +181,6 @@ def features(text: str) -> Iterator[str]:
             if len(word) > _PREFIX:
                 yield f"{word[:_PREFIX]}-"
             before = word
-        count += 1
     yield f"{before} $"
     yield from _shape(head)
     yield from topics(head, folded)
@@ -207,7 +202,7 @@ def _shape(text: str) -> Iterator[str]:
         yield "#question"
     if stripped.endswith(("!", "！")):
         yield "#exclamation"
-    length = len(text) * (3 if unspaced_share(text) > 0.5 else 1)
+    length = len(text) * (3 if unspaced_share(text[:CHARACTERS_MAX]) > 0.5 else 1)
     yield f"#length{min(length // 20, 4)}"
     for name in _NAME.finditer(text):
         yield "#name's" if name["possessive"] else "#name"

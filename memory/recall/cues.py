@@ -10,7 +10,25 @@ from __future__ import annotations
 
 import re
 
-CHARACTERS_MAX = 1_000  # of a message, from its beginning and its end: where people say what they want
+CHARACTERS_MAX = 400  # of an earlier message, from its beginning and its end: where people say what they want
+
+
+class _Cue:
+    """Phrases of languages with spaces, each from the start of a word, and Chinese ones, tried where any may be."""
+
+    def __init__(self, spaced: str, chinese: str) -> None:
+        self._spaced = re.compile(rf"\b(?:{spaced})", re.IGNORECASE)
+        self._chinese = re.compile(chinese, re.IGNORECASE)
+
+    def is_in(self, text: str) -> bool:
+        if self._spaced.search(text):
+            return True
+        return not text.isascii() and self._chinese.search(text) is not None
+
+    def cut_from(self, text: str) -> str:
+        text = self._spaced.sub(" ", text)
+        return text if text.isascii() else self._chinese.sub(" ", text)
+
 
 _QUOTED = re.compile(
     r"《[^》]{0,80}》|“[^”]{0,80}”|「[^」]{0,80}」|『[^』]{0,80}』|‘[^’]{0,80}’(?!\w)|«[^»]{0,80}»|„[^“”]{0,80}[“”]"
@@ -18,7 +36,7 @@ _QUOTED = re.compile(
 )
 # "I" as a numeral or a letter, pronouns that open a title inside a sentence, compounds that only contain 我.
 _ONLY_MENTIONED = re.compile(
-    r"\bI(?:/O|-\w+|, (?=[A-Z]))|\bWe Chat\b"
+    r"\bI(?:/[A-Z]|-\w+|, (?=[A-Z]))|\bWe Chat\b"
     r"|\b(?:War|Type|Part|Chapter|Phase|Act|Stage|Class|Group|Article|Title|Volume|Elizabeth|Charles|James|Henry"
     r"|Napoleon|Wilhelm"
     r"|Franz|Nicholas|Alexander|Francis|George|Edward|Richard|Philip|Peter|Otto|Ramesses|Darius|Frederick|Louis"
@@ -26,69 +44,70 @@ _ONLY_MENTIONED = re.compile(
     r"|Pedro|Leopold|Constantine|Justinian|Xerxes|Felipe|Carlos|Isabel|Friedrich|Karl|Heinrich) I\b(?!['’])"
     r"|(?<=[a-z,] )(?:My|Our|We|Me|Us|Mine|I)(?= (?!['’])[A-Z])"
     r"|(?i:\b(?:the word|pronouns?|determiners?|the pronoun|the prefix|the suffix) (?:my|mine|our|ours|me|us|we|i)\b)"
-    r"|自我|我国|我军|我方|我党|我行我素|忘我|唯我独尊|你死我活|你追我赶|我思故我在"
+    r"|自我|我国|我军|我方|我党|我行我素|忘我|唯我独尊|你死我活|你追我赶"
 )
-_NEUTRAL = re.compile(
-    r"\b(?:how|why) (?:do|can|could|would|should|to|did) (?:i|we|you)\b|\b(?:can|could|may) (?:i|we|you) (?:please )?"
-    r"(?:see|use|get|have a|ask|tell me)\b|\b(?:what|why) do we (?:call|mean|know|have|use|say|need)\b"
-    r"|\bdo we have\s*\??$"
-    r"|\b(?:tell|give|show|let|explain to|teach|bring|find|read|help|get|make|send|ask|pick|play|sing|draw|wake"
+_NEUTRAL = _Cue(
+    # English, Spanish and German
+    r"(?:how|why) (?:do|can|could|would|should|to|did) (?:i|we|you)\b"
+    r"|(?:can|could|may) (?:i|we|you) (?:please )?(?:see|use|get|have a|ask|tell me)\b"
+    r"|(?:what|why) do we (?:call|mean|know|have|use|say|need)\b|do we have\s*\??$"
+    r"|(?:tell|give|show|let|explain to|teach|bring|find|read|help|get|make|send|ask|pick|play|sing|draw|wake"
     r"|call) (?:me|us)\b"
-    r"|\blet's (?!get back|continue|pick)|\bi (?:want|need|would like|'d like|wanna) (?:to (?:know|understand|learn"
-    r"|ask)|you to)\b"
-    r"|\bi(?:'m| am) (?:curious|wondering|asking|five|5)\b|\bi (?:wonder|mean|guess|think)\b"
-    r"|\bour (?:solar system|galaxy|planet|sun|moon|universe|species|ancestors|atmosphere|bod(?:y|ies)|brains?|eyes"
-    r"|ears|milky way|era)\b"
-    r"|(?:帮|给|替|教|告诉|让|为|请|叫|帮忙给|跟)我(?!妈|爸|家|姐|哥|弟|妹|儿|女|老|的|们|孩|奶|爷|外|媳|朋|同|先生"
+    r"|let's (?!get back|continue|pick)"
+    r"|i (?:want|need|would like|'d like|wanna) (?:to (?:know|understand|learn|ask)|you to)\b"
+    r"|i(?:'m| am) (?:curious|wondering|asking|five|5)\b|i (?:wonder|mean|guess|think)\b"
+    r"|our (?:solar system|galaxy|planet|sun|moon|universe|species|ancestors|atmosphere|bod(?:y|ies)|brains?|eyes|ears"
+    r"|milky way|era)\b"
+    r"|dime\b|dame\b",
+    # Chinese
+    r"(?:帮|给|替|教|告诉|让|为|请|叫|帮忙给|跟)我(?!妈|爸|家|姐|哥|弟|妹|儿|女|老|的|们|孩|奶|爷|外|媳|朋|同|先生"
     r"|太太|闺)(?:说|讲|看|查|算|找)?"
     r"|我(?:想|要|需要|很想)?(?:知道|问一?下|问问?|了解|查一?下|请教)|我好奇|我们(?:知道|常说|一般|通常)"
-    r"|我们的?(?:地球|太阳系|宇宙|银河|星球|国家|祖先|大脑|身体|眼睛|人类)|\bdime\b|\bdame\b",
-    re.IGNORECASE,
+    r"|我们的?(?:地球|太阳系|宇宙|银河|星球|国家|祖先|大脑|身体|眼睛|人类)",
 )
 
 # --- earlier talk -----------------------------------------------------------------------------------------------------
-_EARLIER = re.compile(
-    r"\b(?:do|did|don't|can|if) you (?:still )?(?:remember|recall)\b|\bremember (?:when|what|how|that|the|my|our|me"
-    r"|who|where)\b"
-    r"|\bremind (?:me|us) (?:of|what|who|whom|whose|when|why|where|which|how|about|again)\b|\bthe usual\b|\b(?:as"
-    r"|like) (?:usual|always|before)\b"
-    r"|\b(?:my|our|same|his|her|their) (?:usual|regular)\b|\busual (?:order|place|address|way|one|spot|time|format"
-    r"|style|suspects|settings?)\b"
-    r"|\blast time\b|\bthe other day\b|\bsame (?:\w+ )?as (?:last|before|always|usual|ever|yesterday|previously)\b"
-    r"|\b(?:we|i|you|i've|we've|you've) (?:(?:had|have|just|already|once|ever|last|previously) )?(?:told|said"
-    r"|mentioned|discussed|agreed"
-    r"|decided|picked|chose|chosen|settled|talked|spoke|left off|stopped|planned|talking|saved|noted|recommended"
-    r"|suggested|ordered|shared)\b"
-    r"|\bleft off\b|\bsettled on\b|\b(?:our|my) (?:last|previous|earlier) (?:chat|conversation|session|talk|discussion"
-    r"|meeting)\b"
-    r"|\b(?:previous|earlier|last) (?:chat|conversation|session)\b|\bwhat do you know about (?:me|us)\b"
-    r"|\bknow about me\b"
-    r"|\bagain\s*[?？]|\bback to (?:the|our|my) (?!previous|last page|top|start|beginning|page|menu|main|home|first)"
-    r"|\b(?:the way|how) (?:i|we) (?:like|prefer|want|always)\b|\bwhere (?:was i|were we|did (?:i|we) (?:leave|stop"
-    r"|put|park|save))\b"
-    r"|\bany (?:update|updates|news|progress|word) on (?:the|my|our|what|that)\b|\bcontinue (?:with )?(?:where"
-    r"|from (?:where|yesterday|last))\b"
-    # Chinese
-    r"|记得|记不记得|上次|上回|上一?次聊|老样子|老规矩|老地方|照旧|(?:跟|和|像|同)?(?:往常|平时|以前|之前|上次)(?:那样"
-    r"|一样|的?样子)"
-    r"|往常|来着|刚才(?:说|提|聊|讲)|(?:^|[，,。？！ 我们你那])(?:之前|前几天|前两天|前阵子|昨天|上周|上个?月)(?:说|聊"
-    r"|定|提|选|讨论|推荐|决定|商量|约|买|那个|那家|那份|那"
-    r"|为什么(?:没|不)|我们|我|你|咱)|(?:接着|继续)(?:上|昨|之前|刚|前|我们|聊|讲|写|做|说)|我(?:跟|和|给)你(?:说|讲"
-    r"|提|聊)过|(?:说|聊|提|讲|讨论|商量)(?:好|过|定)"
-    r"|最后(?:定|选|决定|挑)|我是谁(?![的写演])|你(?:对我|了解我|知道我)|后来(?:怎么|呢|怎样)"
+_EARLIER = _Cue(
+    # English
+    r"(?:do|did|don't|can|if) you (?:still )?(?:remember|recall)\b"
+    r"|remember (?:when|what|how|that|the|my|our|me|who|where)\b"
+    r"|remind (?:me|us) (?:of|what|who|whom|whose|when|why|where|which|how|about|again)\b|the usual\b"
+    r"|(?:as|like) (?:usual|always|before)\b|(?:my|our|same|his|her|their) (?:usual|regular)\b"
+    r"|usual (?:order|place|address|way|one|spot|time|format|style|suspects|settings?)\b|last time\b"
+    r"|the other day\b|same (?:\w+ )?as (?:last|before|always|usual|ever|yesterday|previously)\b"
+    r"|(?:we|i|you|i've|we've|you've) (?:(?:had|have|just|already|once|ever|last|previously) )?(?:told|said|mentioned"
+    r"|discussed|agreed|decided|picked|chose|chosen|settled|talked|spoke|left off|stopped|planned|talking|saved|noted"
+    r"|recommended|suggested|ordered|shared)\b"
+    r"|left off\b|settled on\b"
+    r"|(?:our|my) (?:last|previous|earlier) (?:chat|conversation|session|talk|discussion|meeting)\b"
+    r"|(?:previous|earlier|last) (?:chat|conversation|session)\b|what do you know about (?:me|us)\b"
+    r"|know about me\b|again\s*[?？]"
+    r"|back to (?:the|our|my) (?!previous|last page|top|start|beginning|page|menu|main|home|first)"
+    r"|(?:the way|how) (?:i|we) (?:like|prefer|want|always)\b"
+    r"|where (?:was i|were we|did (?:i|we) (?:leave|stop|put|park|save))\b"
+    r"|any (?:update|updates|news|progress|word) on (?:the|my|our|what|that)\b"
+    r"|continue (?:with )?(?:where|from (?:where|yesterday|last))\b"
     # Spanish
-    r"|\bte acuerdas\b|\brecu[eé]rda(?:s|me)\b|\brecuerdas\b|\b[uú]ltima vez\b|\bla otra vez\b|\bcomo siempre\b"
-    r"|\bde siempre\b|\blo habitual\b"
-    r"|\b(?:te|os) (?:dije|cont[eé]|coment[eé]|mencion[eé])\b|\b(?:donde|d[oó]nde) (?:lo )?(?:dejamos|quedamos)\b"
-    r"|\b(?:acordamos|decidimos|elegimos|hablamos|quedamos|escogimos|hab[ií]amos|dijimos|est[aá]bamos)\b"
-    r"|\bse llamaba\b|\bsigamos\b"
+    r"|te acuerdas\b|recu[eé]rda(?:s|me)\b|recuerdas\b|[uú]ltima vez\b|la otra vez\b|como siempre\b"
+    r"|de siempre\b|lo habitual\b|(?:te|os) (?:dije|cont[eé]|coment[eé]|mencion[eé])\b"
+    r"|(?:donde|d[oó]nde) (?:lo )?(?:dejamos|quedamos)\b"
+    r"|(?:acordamos|decidimos|elegimos|hablamos|quedamos|escogimos|hab[ií]amos|dijimos|est[aá]bamos)\b"
+    r"|se llamaba\b|sigamos\b"
     # German
-    r"|\bwei(?:ß|ss)t du noch\b|\berinner(?:st|e)\b|\bletzte[sn]? mal\b|\bwie (?:immer|üblich|gehabt|gewohnt"
-    r"|beim letzten)\b|\bdas übliche\b|\bübliche[nrs]?\b"
-    r"|\bnoch ?mal\b(?=.*\?)|\b(?:hatten|haben|hatte|habe|hab) (?:wir|ich)\b.*\b\w*(?:ge\w+t|ge\w+en|sprochen|schieden"
-    r"|einbart|sucht|zählt|stellt)\b"
-    r"|\bhie(?:ß|ss)(?:en)? (?:noch|nochmal|doch|gleich)\b|\bweiter,? wo\b",
-    re.IGNORECASE,
+    r"|wei(?:ß|ss)t du noch\b|erinner(?:st|e)\b|letzte[sn]? mal\b"
+    r"|wie (?:immer|üblich|gehabt|gewohnt|beim letzten)\b|das übliche\b|übliche[nrs]?\b"
+    r"|noch ?mal\b(?=.*\?)"
+    r"|(?:hatten|haben|hatte|habe|hab) (?:wir|ich)\b.*\b\w*(?:ge\w+t|ge\w+en|sprochen|schieden|einbart|sucht|zählt"
+    r"|stellt)\b"
+    r"|hie(?:ß|ss)(?:en)? (?:noch|nochmal|doch|gleich)\b|weiter,? wo\b",
+    # Chinese
+    r"记得|记不记得|上次|上回|上一?次聊|老样子|老规矩|老地方|照旧"
+    r"|(?:跟|和|像|同)?(?:往常|平时|以前|之前|上次)(?:那样|一样|的?样子)|往常|来着|刚才(?:说|提|聊|讲)"
+    r"|(?:^|[，,。？！ 我们你那])(?:之前|前几天|前两天|前阵子|昨天|上周|上个?月)(?:说|聊|定|提|选|讨论|推荐|决定|商量"
+    r"|约|买|那个|那家|那份|那|为什么(?:没|不)|我们|我|你|咱)"
+    r"|(?:接着|继续)(?:上|昨|之前|刚|前|我们|聊|讲|写|做|说)|我(?:跟|和|给)你(?:说|讲|提|聊)过"
+    r"|(?:说|聊|提|讲|讨论|商量)(?:好|过|定)|最后(?:定|选|决定|挑)|我是谁(?![的写演])"
+    r"|你(?:对我|了解我|知道我)|后来(?:怎么|呢|怎样)",
 )
 
 # --- live tools -------------------------------------------------------------------------------------------------------
@@ -136,55 +155,58 @@ _COMMAND = re.compile(
     r")",
     re.IGNORECASE,
 )
-_LIVE = re.compile(
-    rf"\bmy (?:\w+ )?{_OWN_DEVICE}\b|\bwhat(?:'s| is) (?:the )?(?:current )?(?:time|date)(?: (?:in|is it|now|right now"
-    rf"|today|at the moment)\b.*)?\s*\??$"
-    r"|\bwhat(?:'s| is) (?:today|tomorrow|yesterday)'?s? date\b|\bwhat (?:time|day|date|year|month) is it\b"
-    r"|\bcurrent (?:time|date|temperature|weather)\b|\bhow many (?:days|weeks|hours|months) (?:until|till|to"
-    r"|before) (?:christmas|new year|easter|halloween|thanksgiving|midnight|summer|winter|the end of the year)\b"
-    r"|\bwhat day of the week is\b|\bthe next (?:bus|train|tram|subway|ferry) (?:to|from|leave|depart)|\b(?:commit"
-    r"|push) (?:these|the|my|all) changes\b"
-    r"|\bhow much (?:battery|disk space|storage|free space|memory|ram)\b.*\b(?:left|free|used?|have|available|using)\b"
-    r"|\bwhere am i(?: right now)?\s*\??$"
-    r"|\b(?:stock|share|bitcoin|btc|eth|ethereum|gold|silver|oil) price\b|\bprice of (?:bitcoin|gold|oil|silver"
-    r"|ethereum)\b|\bexchange rate\b"
-    r"|\b(?:latest|breaking|today'?s) (?:news|headlines)\b|\b(?:convert|how (?:many|much) (?:is|are)) [\d.,]+"
-    r"|\b(?:is|are|has|have|when (?:does|will|is)) (?:the )?(?:flight|train|bus|ferry) [A-Z]{0,3}\s?\d+"
-    # Chinese
-    r"|我的?(?:手机|电脑|笔记本|平板|设备)?(?:还有|还剩|剩)?(?:多少)?(?:电量|IP|ip|网速|未读|闹钟|剪贴板|磁盘|硬盘空间"
-    r"|当前位置)|我的?(?:手机|电脑|笔记本|平板)的?(?:内存|存储|空间|磁盘|系统版本|CPU|电池)|手机还(?:有|剩)多少电"
-    r"|我(?:现在|这会儿)?在(?:哪里?|什么位置)(?:[？?]|$)"
-    r"|^(?:请|麻烦|帮我|帮忙|给我|你|把|能不能|可以|小\S同学)*(?:打开|关掉|关闭|关上|开启|调高|调低|调到|调大|调小"
-    r"|启动|停止|暂停|播放|取消|拉上|拉开|锁上)"
-    r".{0,8}(?:灯|空调|电视|窗帘|音乐|音量|闹钟|计时|蓝牙|[Ww]i-?[Ff]i|飞行模式|风扇|扫地机|门锁|大门|暖气|加湿器"
-    r"|热水器|热点|手电筒|屏幕|亮度|歌|视频|播放|浏览器|摄像头|相机)"
-    r"|(?:把).{0,8}(?:灯|空调|电视|窗帘|音量|亮度|温度|声音|暖气|风扇).{0,3}(?:调|开|关|拉)|(?:倒计时"
-    r"|计时)[\d一二三四五六七八九十两半]+|(?:定|设|订)个?.{0,8}(?:闹钟|计时器|提醒|倒计时)"
-    r"|[\d一二三四五六七八九十两半]+(?:个)?(?:分钟|小时)[以之]?后(?:提醒|叫)我|(?:明天|明早|今晚)?.{0,4}点(?:钟"
-    r"|半)?(?:叫|喊)我(?:起床)?"
-    r"|(?:现在|这会儿|此刻|当地).{0,6}几点|^(?:请|帮我|给我)?(?:截(?:个|一?张)?屏|截图|拍(?:一?张|个)照|扫(?:一下"
-    r"|描)?.{0,6}码|(?:新建|创建)(?:一?个)?.{0,6}(?:文件夹?|目录|分支)|返回(?:上一页|首页|主页)|(?:重启|关闭)(?:电脑"
-    r"|手机|服务器|路由器|服务|系统)|打印|随机(?:生成|选|给|来|抽|数)|生成(?:一?个)?随机)|\d+.?\d*(?:美元|人民币|欧元"
-    r"|日元|英镑|公里|英里|斤|磅|摄氏度|华氏度|英寸).{0,6}(?:等于|是|换|合|折).{0,3}多少|(?:等于|换算?成?"
-    r"|兑).{0,4}多少(?:美元|人民币|欧元|日元|英镑|公里|米|斤|克|磅)|^今天(?:是)?(?:几[号月]|星期几|周几|什么日子|农历)"
-    r"|(?:扔|抛|掷)(?:一?个)?(?:硬币|骰子)|(?:最新|今日|今天的?|现在的?)(?:新闻|头条|汇率|股价|金价|油价|热搜)"
-    r"|(?:上网|网上|浏览器|联网|百度|谷歌).{0,4}(?:搜|查|找)|搜索(?:一下)?(?:最新|网)|(?:读取|读一下|打开|删除|重命名"
-    r"|列出|查看|显示).{0,12}(?:\.\w{1,5}\b|目录|文件夹|文件)|(?:运行|执行|跑)(?:一下)?.{0,6}(?:测试|脚本|命令|代码"
-    r"|npm|pip|git)"
+_LIVE = _Cue(
+    # English
+    rf"my (?:\w+ )?{_OWN_DEVICE}\b"
+    r"|what(?:'s| is) (?:the )?(?:current )?(?:time|date)(?: (?:in|is it|now|right now|today"
+    r"|at the moment)\b.*)?\s*\??$"
+    r"|what(?:'s| is) (?:today|tomorrow|yesterday)'?s? date\b|what (?:time|day|date|year|month) is it\b"
+    r"|current (?:time|date|temperature|weather)\b"
+    r"|how many (?:days|weeks|hours|months) (?:until|till|to|before) (?:christmas|new year|easter|halloween"
+    r"|thanksgiving|midnight|summer|winter|the end of the year)\b"
+    r"|what day of the week is\b|the next (?:bus|train|tram|subway|ferry) (?:to|from|leave|depart)"
+    r"|(?:commit|push) (?:these|the|my|all) changes\b"
+    r"|how much (?:battery|disk space|storage|free space|memory|ram)\b.*\b(?:left|free|used?|have|available|using)\b"
+    r"|where am i(?: right now)?\s*\??$|(?:stock|share|bitcoin|btc|eth|ethereum|gold|silver|oil) price\b"
+    r"|price of (?:bitcoin|gold|oil|silver|ethereum)\b|exchange rate\b"
+    r"|(?:latest|breaking|today'?s) (?:news|headlines)\b|(?:convert|how (?:many|much) (?:is|are)) [\d.,]+"
+    r"|(?:is|are|has|have|when (?:does|will|is)) (?:the )?(?:flight|train|bus|ferry) [A-Z]{0,3}\s?\d+"
     # Spanish
-    r"|\bmi (?:direcci[oó]n ip|bater[ií]a|ubicaci[oó]n|pantalla|conexi[oó]n)\b|\bbater[ií]a me queda\b"
-    r"|\bqu[eé] hora es\b|\bqu[eé] d[ií]a es hoy\b|\b(?:pon|ponme|programa|cancela|quita) (?:una|un|la|el"
-    r"|mi) (?:alarma|temporizador|despertador|cron[oó]metro)"
+    r"|mi (?:direcci[oó]n ip|bater[ií]a|ubicaci[oó]n|pantalla|conexi[oó]n)\b|bater[ií]a me queda\b"
+    r"|qu[eé] hora es\b|qu[eé] d[ií]a es hoy\b"
+    r"|(?:pon|ponme|programa|cancela|quita) (?:una|un|la|el|mi) (?:alarma|temporizador|despertador|cron[oó]metro)"
     r"|^(?:por favor,? )?(?:apaga|enciende|sube|baja|prende|abre|cierra|pausa) (?:el|la|las|los|mi) \w+"
-    r"|\blanza (?:una moneda|un dado)\b|\bbusca en (?:internet|google|la web)\b"
+    r"|lanza (?:una moneda|un dado)\b|busca en (?:internet|google|la web)\b"
     # German
-    r"|\bmeine? (?:ip(?:-adresse)?|akku|standort|bildschirm|wlan)\b|\bakku habe ich\b|\bwie (?:spät ist es|viel uhr)\b"
-    r"|\bwelche[rns]? (?:tag|datum|wochentag) (?:ist|haben wir) (?:heute|morgen)\b"
-    r"|\b(?:stell|stelle|mach|lösch|lösche)e? (?:mir )?(?:einen|den|meinen) (?:\S+ )?(?:wecker|timer)"
+    r"|meine? (?:ip(?:-adresse)?|akku|standort|bildschirm|wlan)\b|akku habe ich\b"
+    r"|wie (?:spät ist es|viel uhr)\b"
+    r"|welche[rns]? (?:tag|datum|wochentag) (?:ist|haben wir) (?:heute|morgen)\b"
+    r"|(?:stell|stelle|mach|lösch|lösche)e? (?:mir )?(?:einen|den|meinen) (?:\S+ )?(?:wecker|timer)"
     r"|^(?:bitte )?(?:mach|schalte?|dreh[e]?) (?:das|den|die|bitte) .*\b(?:an|aus|ein|lauter|leiser|hoch|runter"
     r"|herunter)\b"
-    r"|\bwirf (?:eine münze|einen würfel)\b|\b(?:such|suche) im (?:internet|netz|web)\b",
-    re.IGNORECASE,
+    r"|wirf (?:eine münze|einen würfel)\b|(?:such|suche) im (?:internet|netz|web)\b",
+    # Chinese
+    r"我的?(?:手机|电脑|笔记本|平板|设备)?(?:还有|还剩|剩)?(?:多少)?(?:电量|IP|ip|网速|未读|闹钟|剪贴板|磁盘|硬盘空间"
+    r"|当前位置)"
+    r"|我的?(?:手机|电脑|笔记本|平板)的?(?:内存|存储|空间|磁盘|系统版本|CPU|电池)|手机还(?:有|剩)多少电"
+    r"|我(?:现在|这会儿)?在(?:哪里?|什么位置)(?:[？?]|$)"
+    r"|^(?:请|麻烦|帮我|帮忙|给我|你|把|能不能|可以|小\S同学)*(?:打开|关掉|关闭|关上|开启|调高|调低|调到|调大|调小"
+    r"|启动|停止|暂停|播放|取消|拉上|拉开|锁上).{0,8}(?:灯|空调|电视|窗帘|音乐|音量|闹钟|计时|蓝牙|[Ww]i-?[Ff]i"
+    r"|飞行模式|风扇|扫地机|门锁|大门|暖气|加湿器|热水器|热点|手电筒|屏幕|亮度|歌|视频|播放|浏览器|摄像头|相机)"
+    r"|(?:把).{0,8}(?:灯|空调|电视|窗帘|音量|亮度|温度|声音|暖气|风扇).{0,3}(?:调|开|关|拉)"
+    r"|(?:倒计时|计时)[\d一二三四五六七八九十两半]+|(?:定|设|订)个?.{0,8}(?:闹钟|计时器|提醒|倒计时)"
+    r"|[\d一二三四五六七八九十两半]+(?:个)?(?:分钟|小时)[以之]?后(?:提醒|叫)我"
+    r"|(?:明天|明早|今晚)?.{0,4}点(?:钟|半)?(?:叫|喊)我(?:起床)?|(?:现在|这会儿|此刻|当地).{0,6}几点"
+    r"|^(?:请|帮我|给我)?(?:截(?:个|一?张)?屏|截图|拍(?:一?张|个)照|扫(?:一下|描)?.{0,6}码|(?:新建"
+    r"|创建)(?:一?个)?.{0,6}(?:文件夹?|目录|分支)|返回(?:上一页|首页|主页)|(?:重启|关闭)(?:电脑|手机|服务器|路由器"
+    r"|服务|系统)|打印|随机(?:生成|选|给|来|抽|数)|生成(?:一?个)?随机)"
+    r"|\d+.?\d*(?:美元|人民币|欧元|日元|英镑|公里|英里|斤|磅|摄氏度|华氏度|英寸).{0,6}(?:等于|是|换|合|折).{0,3}多少"
+    r"|(?:等于|换算?成?|兑).{0,4}多少(?:美元|人民币|欧元|日元|英镑|公里|米|斤|克|磅)"
+    r"|^今天(?:是)?(?:几[号月]|星期几|周几|什么日子|农历)|(?:扔|抛|掷)(?:一?个)?(?:硬币|骰子)"
+    r"|(?:最新|今日|今天的?|现在的?)(?:新闻|头条|汇率|股价|金价|油价|热搜)"
+    r"|(?:上网|网上|浏览器|联网|百度|谷歌).{0,4}(?:搜|查|找)|搜索(?:一下)?(?:最新|网)"
+    r"|(?:读取|读一下|打开|删除|重命名|列出|查看|显示).{0,12}(?:\.\w{1,5}\b|目录|文件夹|文件)"
+    r"|(?:运行|执行|跑)(?:一下)?.{0,6}(?:测试|脚本|命令|代码|npm|pip|git)",
 )
 _ARITHMETIC = re.compile(
     r"^(?:(?:what(?:'s| is)|how much is|calculate|compute|solve|evaluate|work out|was ist|wie viel ist|rechne"
@@ -217,16 +239,17 @@ _EVENT = re.compile(
 )
 
 # --- the user ---------------------------------------------------------------------------------------------------------
-_USER = re.compile(
-    r"\b(?:my|mine|our|ours|we|we're|we've|we'd|i|i'm|i've|i'd|i'll|myself|ourselves)\b|\b(?:for|about|with|to|suits?"
-    r"|like|from|than|told|know|knows|owes?|and) me\b"
-    r"|\b(?:for|about|with|to|of|from|both|all) (?-i:us)\b"
-    r"|我|咱|俺|本人"
+_USER = _Cue(
+    # English, Spanish and German
+    r"(?:my|mine|our|ours|we|we're|we've|we'd|i|i'm|i've|i'd|i'll|myself|ourselves)\b"
+    r"|(?:for|about|with|to|suits?|like|from|than|told|know|knows|owes?|and) me\b"
+    r"|(?:for|about|with|to|of|from|both|all) (?-i:us)\b"
     r"|(?<!\d )\b(?:mi|mis|nuestr[oa]s?|m[ií][oa]s?|nosotr[oa]s|conmigo|me (?:gust\w+|toca|duele|encant\w+|llamo"
     r"|recet\w+|qued\w+|dij\w+|recomend\w+|falta\w*|debe\w*)|tengo|tenemos|soy(?! (?:sauce|milk|beans?|protein))|estoy"
     r"|debo|puedo|hemos|vamos|compramos|pagamos|tenía|dejé)\b"
-    r"|\b(?:mein(?! kampf)|meine[mnrs]?|unser|unsere[mnrs]?|wir|ich|(?-i:mir)|mich|uns)\b",
-    re.IGNORECASE,
+    r"|(?:mein(?! kampf)|meine[mnrs]?|unser|unsere[mnrs]?|wir|ich|(?-i:mir)|mich|uns)\b",
+    # Chinese
+    r"我|咱|俺|本人",
 )
 
 # --- a task that what we know may improve ---------------------------------------------------------------------------
@@ -244,7 +267,7 @@ _TASK = re.compile(
     re.IGNORECASE,
 )
 
-# --- a message that leans on the one before ----------------------------------------------------------------------------
+# --- a message that leans on the one before ---------------------------------------------------------------------------
 _LEANS = re.compile(
     r"^(?:and|but|or|so|what about|how about|what if|which one|the other|y |¿y |und |oder |was ist mit|那|还有|另外|它"
     r"|他们?|她们?|这个|哪个|第[一二三]个)"
@@ -278,19 +301,19 @@ def without_mentions(text: str) -> str:
 
 
 def refers_to_earlier_talk(text: str) -> bool:
-    """Whether the text points at something said before. `text` has no mentions in it, as for the rest of this module."""
-    return _EARLIER.search(text) is not None
+    """Whether it points at something said before. `text` has no mentions in it, as for the rest of this module."""
+    return _EARLIER.is_in(text)
 
 
 def refers_to_user(text: str) -> bool:
     """Whether the text speaks of the user, beyond the "me" and "I" of asking."""
-    return _USER.search(_NEUTRAL.sub(" ", text)) is not None
+    return _USER.is_in(_NEUTRAL.cut_from(text))
 
 
 def is_tool_command(text: str) -> bool:
     """Whether a live tool answers this: device, clock, sums, weather now, files, the web."""
     stripped = text.strip().rstrip(".!。！")
-    if _ARITHMETIC.match(stripped) or _COMMAND.match(stripped) or _LIVE.search(stripped):
+    if _ARITHMETIC.match(stripped) or _COMMAND.match(stripped) or _LIVE.is_in(stripped):
         return True
     if not _WEATHER.search(stripped) or _EVENT.search(stripped):
         return False

@@ -1,4 +1,4 @@
-"""The signal classifier's training phrases, read from the files beside this module. Reads package files, nothing else."""
+"""The signal classifier's training phrases, read from the files beside this module. It must never read any other."""
 
 from __future__ import annotations
 

@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memory.model import Conversation, Message, Role, Vector
+from memory.model import Conversation, Role, Vector
 from memory.recall import cues
 from memory.recall.classifier import Label, SignalClassifier
 from memory.recall.pleasantries import is_consent, is_pleasantry, without_opening
 from memory.recall.query import is_vague
 from memory.recall.upstream import NO_SIGNALS, SEARCH, SKIP, UpstreamSignals
 
-# Of the classifier's score, 0..1. A missed search counts twice, so the line is a third, and a little more because scores
-# shrink towards the middle. The same line is best, or within a sentence of the best, in every split of the phrases.
+# Of the classifier's score, 0..1. A missed search counts twice, which puts the line at a third; in five splits of the
+# phrases, each judged by the rest, this one had the least weighted error.
 SEARCH_SCORE_MIN = 0.38
 AFTER_FACT_SCORE_MIN = 0.55  # the same line, right after a question about the world
+JUDGED_CHARACTERS_MAX = 400  # a longer message brings work with it; judging it would cost more than it could save
 QUESTIONS_BEFORE_MAX = 2  # earlier user messages that a follow-up may lean on
 
 
@@ -29,7 +30,7 @@ QUESTIONS_BEFORE_MAX = 2  # earlier user messages that a follow-up may lean on
 class Decision:
     """Whether to search, and the reason as a short label for metrics and receipts.
 
-    `label` is what kind of message it is where that is known; `scores` are the classifier's, by label, where it was asked.
+    `label` is what kind of message it is, where that is known; `scores` are the classifier's, where it was asked.
     """
 
     search: bool
@@ -54,14 +55,20 @@ def decide_early(conversation: Conversation, *, upstream: UpstreamSignals = NO_S
     """What needs no embedding to be decided; None leaves it to `decide_late`."""
     if conversation.messages[-1].role == Role.TOOL:
         return Decision(search=False, reason="tool_result", label=Label.TOOL)
-    text = cues.shortened(conversation.last_user_text())
-    if not text.strip():
+    text = conversation.last_user_text()
+    if not text or text.isspace():
         return Decision(search=False, reason="no_question")
     if upstream.means in (SEARCH, SKIP):
         return Decision(search=upstream.means == SEARCH, reason=f"upstream_{upstream.means}")
+    if len(text) > JUDGED_CHARACTERS_MAX:
+        return Decision(search=True, reason="long_message", label=Label.TASK)
     if is_pleasantry(text):
         return _pleasantry(text, conversation)
-    spoken = cues.without_mentions(text)
+    return _by_words(cues.without_mentions(text), conversation, upstream)
+
+
+def _by_words(spoken: str, conversation: Conversation, upstream: UpstreamSignals) -> Decision | None:
+    """Earlier talk goes before tools, tools before a word about the user, and that before what upstream thinks."""
     if cues.refers_to_earlier_talk(spoken):
         return Decision(search=True, reason="earlier_talk", label=Label.PERSONAL)
     if upstream.means == Label.TOOL or cues.is_tool_command(spoken):
@@ -106,27 +113,25 @@ def _line(conversation: Conversation, classifier: SignalClassifier) -> float:
 
 
 def _speaks_of_the_user(text: str) -> bool:
-    spoken = cues.without_mentions(cues.shortened(text))
+    spoken = cues.without_mentions(text)
     return cues.refers_to_earlier_talk(spoken) or (cues.refers_to_user(spoken) and not cues.is_tool_command(spoken))
 
 
 def _pleasantry(text: str, conversation: Conversation) -> Decision:
     """ "Yes, please" after "Shall I write it?" is no acknowledgement but the task."""
-    before = _message_before_last_user(conversation)
-    if before and before.role == Role.ASSISTANT and before.content.rstrip().endswith(("?", "？")) and is_consent(text):
+    if _assistant_before(conversation).rstrip().endswith(("?", "？")) and is_consent(text):
         return Decision(search=True, reason="consent", label=Label.TASK)
     return Decision(search=False, reason="greeting", label=Label.GREETING)
 
 
 def _continues_something_personal(spoken: str, conversation: Conversation) -> bool:
     """A message that names nothing by itself, where the talk before it is about the user, or where there is none."""
-    earlier = _user_texts(conversation)[:-1][-QUESTIONS_BEFORE_MAX:]
+    earlier = _user_texts(conversation)[:-1]
     if not earlier:
         return cues.is_bare_question(spoken)
     if not (cues.leans_on_history(spoken) or is_vague(spoken)):
         return False
-    before = _message_before_last_user(conversation)
-    answer = cues.without_mentions(cues.shortened(before.content)) if before and before.role == Role.ASSISTANT else ""
+    answer = cues.without_mentions(_assistant_before(conversation))
     return cues.refers_to_earlier_talk(answer) or any(map(_speaks_of_the_user, earlier))
 
 
@@ -140,18 +145,24 @@ def _text_to_judge(conversation: Conversation) -> str:
 
 
 def _user_texts(conversation: Conversation) -> list[str]:
-    return [m.content for m in conversation.messages if m.role == Role.USER and m.content.strip()]
+    """The last user messages that say something, shortened, oldest first; enough of them, never all."""
+    texts: list[str] = []
+    for message in reversed(conversation.messages):
+        if message.role == Role.USER and (text := cues.shortened(message.content)).strip():
+            texts.append(text)
+            if len(texts) > QUESTIONS_BEFORE_MAX:
+                break
+    return texts[::-1]
 
 
-def _message_before_last_user(conversation: Conversation) -> Message | None:
-    before: Message | None = None
-    found: Message | None = None
-    for message in conversation.messages:
-        if message.role == Role.USER:
-            found = before
-        if message.content.strip():
-            before = message
-    return found
+def _assistant_before(conversation: Conversation) -> str:
+    """What the assistant said right before the last user message, shortened; "" where it did not."""
+    is_before = False
+    for message in reversed(conversation.messages):
+        if is_before and (text := cues.shortened(message.content)).strip():
+            return text if message.role == Role.ASSISTANT else ""
+        is_before = is_before or message.role == Role.USER
+    return ""
 
 
 __all__ = ["Decision", "decide", "decide_early", "decide_late", "is_pleasantry"]

@@ -33,9 +33,9 @@ class UpstreamRule:
         assert self.means in MEANINGS, f"means must be one of {', '.join(MEANINGS)}"
 
 
-# What vLLM Semantic Router publishes about a request, and names of our own for any other filter. Its chosen category or
-# reasoning mode say nothing about memory ("math" may still be "my maths homework"), so they are left alone; "no fact check
-# needed" neither: a poem needs none, and a greeting.
+# What vLLM Semantic Router publishes about a request, and names of our own for any other filter. Its chosen category
+# and reasoning mode say nothing about memory ("math" may still be "my maths homework"), so they are left alone, and so
+# is "no fact check needed": a poem needs none, nor does a greeting.
 DEFAULT_RULES = (
     UpstreamRule("x-disable-router-memory", ("true",), SKIP),
     UpstreamRule("x-vsr-matched-fact-check", ("needs_fact_check",), Label.GENERAL_FACT),

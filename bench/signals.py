@@ -1,0 +1,92 @@
+"""How well, and how fast, it is decided which requests want memory.
+
+`python bench/signals.py [FILE.jsonl] [--exports DIR]`: FILE is in the format of `memproxy eval signals`, by default
+the records that the tests use. Prints accuracy by language and label, and the time of a decision beyond the embedding;
+one JSON object goes to stdout. Bars: 0.3 ms a decision; at most 3 % of the messages that want memory may be missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from memory.adapters.embedding_model import PACKAGED_MODEL, load
+from memory.evaluation.signals import decided, read_signals, score_signals
+from memory.recall.classifier import SignalClassifier
+from memory.recall.phrases import training_phrases
+from memory.recall.query import build_query
+
+OWN_RECORDS = Path(__file__).resolve().parent.parent / "tests" / "data" / "signals.jsonl"
+ROUNDS = 5  # of all records; the median is what is told
+DECISION_MS_BAR = 0.3
+
+
+def main(file: Path, exports: Path) -> int:
+    model = load(PACKAGED_MODEL, exports_dir=exports, threads=2)
+    phrases = training_phrases()
+    started = time.perf_counter()
+    embedded = model.encode([phrase.text for phrase in phrases])
+    fitting = time.perf_counter()
+    classifier = SignalClassifier.fit(phrases, embedded)
+    fitted = time.perf_counter()
+    cases = read_signals(file)
+    vectors = model.encode([build_query(case.conversation).text for case in cases])
+    result: dict[str, Any] = {
+        "phrases": len(phrases),
+        "embedding_seconds": round(fitting - started, 2),
+        "fit_seconds": round(fitted - fitting, 2),
+    }
+    took: list[float] = []
+    for _ in range(ROUNDS):
+        for case, vector in zip(cases, vectors, strict=True):
+            begun = time.perf_counter()
+            decided(case, vector, classifier)
+            took.append((time.perf_counter() - begun) * 1e3)
+    result["decision_ms"] = {
+        "p50": round(statistics.median(took), 3),
+        "p99": round(statistics.quantiles(took, n=100)[98], 3),
+        "bar": DECISION_MS_BAR,
+    }
+    for name, used in (("with embedding", vectors), ("words alone", [None] * len(cases))):
+        fit = classifier if used is vectors else SignalClassifier.fit(phrases, None)
+        decisions = [decided(case, vector, fit) for case, vector in zip(cases, used, strict=True)]
+        result[name] = score_signals(cases, decisions)
+    show(result)
+    print(json.dumps(result, ensure_ascii=False))
+    return 0 if result["decision_ms"]["p50"] < DECISION_MS_BAR else 1
+
+
+def show(result: dict[str, Any]) -> None:
+    table = Table("", "records", "accuracy", "missed", "needless")
+    for method in ("with embedding", "words alone"):
+        scored = result[method]
+        rows = {method: scored, **scored["by_language"], **scored["by_label"]}
+        for name, rates in rows.items():
+            table.add_row(
+                name,
+                str(rates["records"]),
+                str(rates["accuracy"]),
+                str(rates["false_negative_rate"]),
+                str(rates["false_positive_rate"]),
+            )
+        table.add_section()
+    console = Console(stderr=True)
+    console.print(table)
+    console.print(f"a decision takes {result['decision_ms']['p50']} ms (p50), {result['decision_ms']['p99']} ms (p99)")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", nargs="?", type=Path, default=OWN_RECORDS)
+    parser.add_argument("--exports", type=Path, default=None, help="where the model's ONNX form is kept between runs")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        raise SystemExit(main(arguments.file, arguments.exports or Path(folder)))
