@@ -14,12 +14,14 @@ import uuid
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import structlog
 import uvicorn
 from prometheus_client import REGISTRY
 
+from memory.adapters import classifier_file
 from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
 from memory.adapters.ledger_sqlite import SqliteUserLedger
 from memory.adapters.milvus import MilvusStore, MilvusTimeouts
@@ -27,6 +29,7 @@ from memory.adapters.milvus_connection import MilvusAddress
 from memory.adapters.notes_sqlite import SqliteNoteBook
 from memory.adapters.receipts_sqlite import SqliteReceipts
 from memory.adapters.sqlite_database import SqliteDatabase
+from memory.adapters.template_probe import TemplateProbe
 from memory.adapters.traits_sqlite import SqliteModelTraits
 from memory.adapters.turns_sqlite import SqliteTurnLog
 from memory.adapters.wordpiece import WordPieceTokens
@@ -42,9 +45,11 @@ from memory.library import Library
 from memory.metrics import Metrics
 from memory.model import Placement, RequestOptions, Scope
 from memory.ports import (
+    ChatTemplates,
     Clock,
     Embedder,
     LearnDue,
+    MemoryFilter,
     MemoryStore,
     ModelTraits,
     NoteBook,
@@ -52,6 +57,7 @@ from memory.ports import (
     TurnLog,
     UserLedger,
 )
+from memory.recall.lessons import PlacementLessons
 from memory.recall.pipeline import Recall, RecallSettings
 from memory.recall.retrieval import Corpora, Retrieval
 from memory.recall.training import ClassifierTraining
@@ -84,6 +90,7 @@ class Parts:
     notes: NoteBook
     receipts: Receipts
     traits: ModelTraits
+    templates: ChatTemplates
     metrics: Metrics
     settings: Settings
 
@@ -101,6 +108,9 @@ class Parts:
             metrics=self.metrics,
             settings=recall_settings(self.settings),
         )
+
+    def lessons(self) -> PlacementLessons:
+        return PlacementLessons(traits=self.traits, templates=self.templates, clock=SYSTEM_CLOCK, metrics=self.metrics)
 
     def library(self) -> Library:
         return Library(
@@ -147,18 +157,22 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
         store = await stack.enter_async_context(MilvusStore(address, metrics=metrics, timeouts=timeouts))
         server = embedding_server(settings, is_hurried=is_hurried)
         embedder = await stack.enter_async_context(OpenAiEmbedder(server, metrics=metrics))
+        templates = await stack.enter_async_context(TemplateProbe(settings.upstream))
         ledger = SqliteUserLedger(database, clock=SYSTEM_CLOCK)
         corpora = await stack.enter_async_context(WorkingSets(store=store, ledger=ledger, dimension=dimension))
         yield Parts(
             store=store,
             corpora=corpora,
             embedder=embedder,
-            training=ClassifierTraining(embedder),
+            training=ClassifierTraining(
+                embedder, shipped=partial(classifier_file.shipped, settings.memory.embedding.model)
+            ),
             turn_log=SqliteTurnLog(database, clock=SYSTEM_CLOCK),
             ledger=ledger,
             notes=SqliteNoteBook(database),
             receipts=SqliteReceipts(database, clock=SYSTEM_CLOCK),
             traits=SqliteModelTraits(database, clock=SYSTEM_CLOCK),
+            templates=templates,
             metrics=metrics,
             settings=settings,
         )
@@ -228,6 +242,8 @@ async def _search_once(parts: Parts, *, decides: bool) -> None:
         try:
             if decides and parts.training.current() is None:
                 await parts.training.run()
+            question = await parts.embedder.embed(["Is everything there?"], is_urgent=True)
+            await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)  # as for a user who is new here
             await recall.search(Scope(WARM_UP_USER), query="Is everything there?", history=(), options=options)
         except Unavailable:
             await asyncio.sleep(WARM_UP_PAUSE_SECONDS)
