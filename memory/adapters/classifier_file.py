@@ -40,7 +40,7 @@ def shipped(model: str) -> SignalClassifier | None:
 def read(path: Path, *, expected: str) -> SignalClassifier | None:
     """The classifier in this file, or None where there is none with that fingerprint."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             if str(arrays["fingerprint"]) != expected:
                 return None
             terms = _VOCABULARY.decode(arrays["vocabulary"].tobytes())
