@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from extproc.identity import IdentityMode
+from extproc.upstream_signals import SignalReader
 from memory.errors import BadSetting
 
 Tree: TypeAlias = Any
@@ -38,7 +39,8 @@ class EnvoyPlan:
     """What one run of Envoy needs to know. Ports are 1 to 65535: whoever wants "any free port" chooses it before.
 
     `upstream` is an http or https URL; its path, if any, goes before every client path, except that a final `/v1` is
-    dropped, since clients bring it. `trusted_peers` are CIDR ranges and count in `header` mode only.
+    dropped, since clients bring it. `trusted_peers` are CIDR ranges and count in `header` mode only. `signals` names
+    what filters ahead of ours may say: headers, which only trusted peers keep, and namespaces of metadata.
     """
 
     upstream: str
@@ -50,6 +52,7 @@ class EnvoyPlan:
     api_host: str = "127.0.0.1"
     identity: IdentityMode = IdentityMode.DEVELOPMENT
     trusted_peers: tuple[str, ...] = LOOPBACK
+    signals: SignalReader = field(default_factory=SignalReader)
     root_certificates: Path | None = field(default=None)  # for an https upstream; None: the system's
 
     def __post_init__(self) -> None:
@@ -134,6 +137,9 @@ def _values(plan: EnvoyPlan) -> dict[str, Tree]:
         "api_type": "STATIC" if _address(plan.api_host) else "STRICT_DNS",
         "api_host": str(_address(plan.api_host) or plan.api_host),
         "api_port": plan.api_port,
+        "signal_headers": [{"exact": name} for name in plan.signals.headers],
+        "signal_headers_removed": [{"remove": name} for name in plan.signals.headers],
+        "signal_namespaces": list(plan.signals.namespaces),
         **_upstream(plan.upstream, plan.root_certificates),
     }
 
@@ -202,12 +208,13 @@ def _system_roots() -> Path:
 
 
 def _put(node: Tree, values: Mapping[str, Tree]) -> Tree:
-    """The tree with its placeholders replaced. A key whose value is nothing is left out."""
+    """The tree with its placeholders replaced. A key whose value is nothing goes; lists in a list join it."""
     if isinstance(node, dict):
         placed = {key: _put(value, values) for key, value in node.items()}
         return {key: value for key, value in placed.items() if value is not None}
     if isinstance(node, list):
-        return [_put(value, values) for value in node]
+        placed_items = (_put(value, values) for value in node)
+        return [one for item in placed_items for one in (item if isinstance(item, list) else [item])]
     if not isinstance(node, str):
         return node
     whole = _PLACEHOLDER.fullmatch(node)

@@ -8,7 +8,7 @@ It must never hold a request that it could pass on, and never let our own fields
 | AWAIT_HEADERS  | a POST that we understand          | Proceed(wants_body=True)                   | AWAIT_BODY     |
 | AWAIT_BODY     | not JSON                           | Count, Finish(untouched)                   | DONE           |
 | AWAIT_BODY     | nobody we know, or nothing to do   | Count, Finish(stripped where need be)      | DONE           |
-| AWAIT_BODY     | a conversation of somebody we know | Recall                                     | AWAIT_RECALL   |
+| AWAIT_BODY     | a conversation of somebody we know | Recall, with what filters ahead say of it  | AWAIT_RECALL   |
 | AWAIT_RECALL   | recalled                           | Finish(stripped, with the notes)           | DONE           |
 
 Reading and editing happen inside `on`; the shell runs `on` in a thread where `is_heavy` says so.
@@ -17,13 +17,15 @@ Reading and editing happen inside `on`; the shell runs `on` in a thread where `i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TypeAlias
 
-from extproc.identity import Anonymous, Headers, IdentityMode, RefusalReason, Refused, identify
-from memory.chat.completions import ChatRequest, NotAChat, edit, read, strip
-from memory.model import Note, RecallStatus, Scope
+from extproc.identity import Anonymous, Headers, IdentityMode, Metadata, RefusalReason, Refused, identify
+from extproc.upstream_signals import SignalReader
+from memory.chat.completions import SYSTEM_ROLES, ChatRequest, NotAChat, edit, read, strip
+from memory.model import Note, Placement, RecallStatus, Scope
+from memory.recall.upstream import NO_SIGNALS, UpstreamSignals
 
 BODY_BYTES_MAX = 32 << 20  # a known larger body is not sent to us: the copy alone would take longer than it may
 HEAVY_BODY_BYTES = 1 << 20  # reading 1 MiB takes some milliseconds, in which no other stream would move
@@ -34,10 +36,11 @@ RESPONSES_PATH = "/v1/responses"
 
 @dataclass(frozen=True, slots=True)
 class RequestHeaders:
-    """The first event. `is_end`: no body follows."""
+    """The first event. `is_end`: no body follows. `metadata` is what filters ahead of us wrote down."""
 
     headers: Headers
     is_end: bool = False
+    metadata: Metadata = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +76,21 @@ class Recall:
 
     scope: Scope
     request: ChatRequest
+    upstream: UpstreamSignals = NO_SIGNALS
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What the client is told in response headers. An empty `receipt_id` is left out."""
+    """What the client is told in response headers. An empty `receipt_id` is left out.
+
+    `placement` is for our observer alone: where a note stands that the model's template might refuse. None where there
+    is nothing to refuse: no note, or one inside a system message of the client's own.
+    """
 
     status: RecallStatus
     count: int = 0
     receipt_id: str = ""
+    placement: Placement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +140,12 @@ class OutOfOrder(Exception):
 class Injection:
     """One request. Feed every event to `on`, in order, and do what it returns, in order."""
 
-    def __init__(self, mode: IdentityMode) -> None:
+    def __init__(self, mode: IdentityMode, signals: SignalReader) -> None:
         self.state = State.AWAIT_HEADERS
         self._mode = mode
+        self._signals = signals
         self._headers: Headers = ()
+        self._upstream = NO_SIGNALS
         self._path = ""
         self._request: ChatRequest | None = None
 
@@ -151,8 +162,8 @@ class Injection:
     def on(self, event: Event) -> Sequence[Command]:
         """Raises `OutOfOrder`, and then knows no more."""
         match self.state, event:
-            case State.AWAIT_HEADERS, RequestHeaders(headers, is_end):
-                return self._on_headers(headers, is_end=is_end)
+            case State.AWAIT_HEADERS, RequestHeaders(headers, is_end, metadata):
+                return self._on_headers(headers, metadata, is_end=is_end)
             case State.AWAIT_BODY, RequestBody(body):
                 self.state = State.DONE
                 return self._on_chat(body) if self._path == CHAT_PATH else _stripped(body)
@@ -160,11 +171,11 @@ class Injection:
                 self.state = State.DONE
                 assert self._request is not None
                 edited = _changed(self._request.body, edit(self._request, notes))
-                return [Finish(edited, Receipt(status, count, receipt_id))]
+                return [Finish(edited, Receipt(status, count, receipt_id, _refusable(self._request, notes)))]
             case _:
                 raise OutOfOrder(f"{type(event).__name__} while {self.state.name}")
 
-    def _on_headers(self, headers: Headers, *, is_end: bool) -> Sequence[Command]:
+    def _on_headers(self, headers: Headers, metadata: Metadata, *, is_end: bool) -> Sequence[Command]:
         method, path = _first(headers, ":method"), _first(headers, ":path").partition("?")[0]
         reason = _unreadable(headers)
         if is_end or method != "POST" or path not in (CHAT_PATH, RESPONSES_PATH):
@@ -174,6 +185,7 @@ class Injection:
             self.state = State.DONE
             return [CountPassed(reason), Proceed(wants_body=False)]
         self._headers, self._path = headers, path
+        self._upstream = self._signals.read(headers, metadata)
         self.state = State.AWAIT_BODY
         return [Proceed(wants_body=True)]
 
@@ -194,7 +206,7 @@ class Injection:
             return [CountPassed("no_conversation"), *_without_memory(request, "no_conversation")]
         self._request = request
         self.state = State.AWAIT_RECALL
-        return [Recall(scope, request)]
+        return [Recall(scope, request, self._upstream)]
 
 
 def _without_memory(request: ChatRequest, reason: str) -> Sequence[Command]:
@@ -203,6 +215,16 @@ def _without_memory(request: ChatRequest, reason: str) -> Sequence[Command]:
         return [Finish()]
     status = RecallStatus.DISABLED
     return [CountRequest(status, reason), Finish(_changed(request.body, edit(request, ())), Receipt(status))]
+
+
+def _refusable(request: ChatRequest, notes: Sequence[Note]) -> Placement | None:
+    """Where a system message of ours stands: after other messages, or first, or nowhere."""
+    if any(note.before for note in notes):
+        return Placement.BEFORE_LAST_USER
+    if not notes or request.conversation is None:
+        return None
+    joins_the_clients = notes[0].before is None and request.conversation.messages[0].role in SYSTEM_ROLES
+    return None if joins_the_clients else Placement.SYSTEM
 
 
 def _stripped(body: bytes) -> Sequence[Command]:

@@ -4,6 +4,7 @@
 |--------------|----------------------------------------|-------------------------------------------------------------|
 | (any)        | the reply first: Envoy's own answer    | nothing is recorded                                         |
 | request      | the last piece of the client's body    | `OpenTurn`, if a known user said something new              |
+| reply        | its status, where a note went along    | `NoteJudged`: the model's template takes it there, or not   |
 | reply        | the last piece of the reply            | `CloseTurn`: closed, or failed where it is an error         |
 | reply        | the stream ends before the reply does  | `CloseTurn`: aborted, unless the text said `[DONE]` already |
 | done         | anything                               | nothing                                                     |
@@ -21,8 +22,8 @@ from enum import Enum, auto
 
 from extproc.identity import Headers, IdentityMode, Metadata, identify
 from extproc.reply import Reply, ReplyBuffer, first_header, read_reply
-from memory.chat.completions import ChatRequest, NotAChat, read
-from memory.model import Message, Scope, Turn, TurnStatus, derived_session_id
+from memory.chat.completions import NotAChat, read
+from memory.model import Conversation, Message, Placement, Scope, Turn, TurnStatus, derived_session_id
 
 REQUEST_BYTES_MAX = 32 << 20  # what the other filter handles, too; past it nothing is kept
 HEAVY_REQUEST_BYTES = 1 << 20  # reading more takes milliseconds, in which no other stream would move
@@ -31,6 +32,8 @@ HEAVY_REPLY_BYTES = 128 << 10  # likewise; a stream costs more per byte than a r
 CHAT_PATH = "/v1/chat/completions"
 METADATA_NAMESPACE = "memory"  # where the injecting filter leaves a note for us
 RECEIPT_KEY = "receipt"
+PLACEMENT_KEY = "placement"  # of a note that a template might refuse
+BAD_REQUEST = 400  # what model servers answer when a template refuses the messages
 
 _TRACE_PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -54,6 +57,24 @@ class CloseTurn:
     is_over_cap: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class NoteJudged:
+    """What the upstream said to a request of that model with a note at that place. A refusal may have other causes."""
+
+    model: str
+    placement: Placement
+    is_refused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request in which memory may have a part."""
+
+    scope: Scope
+    conversation: Conversation
+    wants_record: bool
+
+
 class _Phase(Enum):
     AWAIT_REQUEST = auto()
     REQUEST_BODY = auto()
@@ -67,9 +88,12 @@ class Observation:
 
     A call that ends a body reads all of it: run that call in a thread where `is_heavy` says so just before. A turn is
     opened once and closed once, so such a call must be waited for even when the stream is cancelled meanwhile.
+    `judged` is there once the reply began, also of a request that is not recorded.
     """
 
-    def __init__(self, *, turn_id: str, mode: IdentityMode) -> None:
+    def __init__(self, *, turn_id: str, mode: IdentityMode, is_recording: bool = True) -> None:
+        """`is_recording` False: the operator has switched learning off, and no request switches it on."""
+        self._is_recording = is_recording
         self._turn_id = turn_id
         self._mode = mode
         self._phase = _Phase.AWAIT_REQUEST
@@ -77,6 +101,8 @@ class Observation:
         self._request_chunks: list[bytes] = []
         self._request_size = 0
         self._is_open = False
+        self._model = ""
+        self.judged: NoteJudged | None = None
         self._reply_headers: Headers = ()
         self._reply = ReplyBuffer()
         self._receipt_id = ""
@@ -111,14 +137,16 @@ class Observation:
         self._request_chunks.append(chunk)
         if not is_end:
             return None
-        turn = self._turn(b"".join(self._request_chunks), at)
-        if turn is None:
+        asked = self._asked()
+        if asked is None:
             self._let_go()
             return None
+        self._model = asked.conversation.model
+        turn = self._turn(asked, at)
         self._request_chunks = []
-        self._is_open = True
+        self._is_open = turn is not None
         self._phase = _Phase.AWAIT_REPLY
-        return OpenTurn(turn)
+        return OpenTurn(turn) if turn else None
 
     def on_response_headers(
         self, headers: Headers, metadata: Metadata, *, at: float, is_end: bool = False
@@ -129,8 +157,13 @@ class Observation:
                 self._let_go()
             return None
         self._reply_headers = headers
-        receipt_id = metadata.get(METADATA_NAMESPACE, {}).get(RECEIPT_KEY)
+        left = metadata.get(METADATA_NAMESPACE, {})
+        receipt_id = left.get(RECEIPT_KEY)
         self._receipt_id = receipt_id if isinstance(receipt_id, str) else ""
+        self.judged = self._judged(left.get(PLACEMENT_KEY), _status(headers))
+        if not self._is_open:
+            self._let_go()
+            return None
         self._phase = _Phase.REPLY_BODY
         return self._closed(at, is_whole=True) if is_end else None
 
@@ -153,26 +186,37 @@ class Observation:
         self._request_chunks = []
         self._request_headers = ()
 
-    def _turn(self, body: bytes, at: float) -> Turn | None:
+    def _asked(self) -> _Asked | None:
+        """The request, if memory may have a part in it."""
         try:
-            request = read(body)
+            request = read(b"".join(self._request_chunks))
         except NotAChat:
             return None
         scope = identify(self._request_headers, request.context, self._mode)
-        if not isinstance(scope, Scope) or not (request.options.enabled and request.options.auto_store):
+        if not isinstance(scope, Scope) or not request.options.enabled or request.conversation is None:
             return None
-        said = _said(request)
-        if not said or request.conversation is None:
+        return _Asked(scope, request.conversation, wants_record=self._is_recording and request.options.auto_store)
+
+    def _turn(self, asked: _Asked, at: float) -> Turn | None:
+        scope, said = asked.scope, _said(asked.conversation)
+        if not (said and asked.wants_record):
             return None
-        session_id = scope.session_id or derived_session_id(scope, request.conversation)
+        session_id = scope.session_id or derived_session_id(scope, asked.conversation)
         return Turn(
             id=self._turn_id,
             scope=replace(scope, session_id=session_id),
             at=at,
             messages=said,
-            model=request.conversation.model,
+            model=asked.conversation.model,
             trace_id=_trace_id(self._request_headers),
         )
+
+    def _judged(self, placement: object, status: int) -> NoteJudged | None:
+        """Other errors than a 400 say nothing about the messages: overload, a wrong key, an unknown model."""
+        is_taken = 200 <= status < 300
+        if placement not in tuple(Placement) or not (is_taken or status == BAD_REQUEST):
+            return None
+        return NoteJudged(self._model, Placement(str(placement)), is_refused=not is_taken)
 
     def _closed(self, at: float, *, is_whole: bool) -> CloseTurn:
         reply = self._read_reply(is_whole=is_whole)
@@ -205,11 +249,9 @@ def _status(headers: Headers) -> int:
     return int(digits) if digits.isascii() and digits.isdigit() else 0
 
 
-def _said(request: ChatRequest) -> tuple[Message, ...]:
+def _said(conversation: Conversation) -> tuple[Message, ...]:
     """What the user says for the first time in this request, as far as it is text."""
-    if request.conversation is None:
-        return ()
-    return tuple(message for message in request.conversation.new_user_messages() if message.content.strip())
+    return tuple(message for message in conversation.new_user_messages() if message.content.strip())
 
 
 def _trace_id(headers: Headers) -> str:

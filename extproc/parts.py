@@ -24,6 +24,7 @@ from extproc.bootstrap import EnvoyPlan
 from extproc.claims import CannotStart
 from extproc.identity import IdentityMode
 from extproc.processes import Command
+from extproc.upstream_signals import signal_reader
 from memory.config import child_environment
 from memory.settings import Settings
 
@@ -186,6 +187,7 @@ def envoy_plan(settings: Settings, filter_sockets: tuple[Path, ...]) -> EnvoyPla
         api_host=settings.api_host,
         identity=IdentityMode(settings.identity),
         trusted_peers=settings.trusted_peers,
+        signals=signal_reader(settings.memory.upstream_signals),
     )
 
 

@@ -15,11 +15,12 @@ from typing import Protocol, Self, TypeAlias, TypeVar
 
 import structlog
 
-from extproc.observe import CloseTurn, Observation, OpenTurn
+from extproc.observe import CloseTurn, NoteJudged, Observation, OpenTurn
 from memory.errors import Unavailable
 from memory.metrics import Metrics
 from memory.model import Turn, TurnStatus
 from memory.ports import Clock, TurnLog
+from memory.recall.lessons import PlacementLessons
 
 log = structlog.get_logger(__name__)
 
@@ -47,14 +48,17 @@ class TurnRecorder:
         clock: Clock,
         contained: Containment,
         redact: Callable[[str], str],
+        lessons: PlacementLessons,
     ) -> None:
         """`redact` takes secrets out of a text before the log sees it: no file ever holds them."""
         self._redact = redact
+        self._lessons = lessons
         self._turn_log = turn_log
         self._metrics = metrics
         self._contained = contained
         self._group = asyncio.TaskGroup()
         self._pending = 0
+        self._learning: set[asyncio.Task[None]] = set()
         self._is_failing = False
         self.clock = clock
         self.is_leaving = False
@@ -69,8 +73,13 @@ class TurnRecorder:
         await self._group.__aexit__(kind, error, trace)
 
     def leave(self) -> None:
-        """From now on a stream that breaks off was broken off by us: its turn stays open, and becomes `unknown`."""
+        """From now on a stream that breaks off was broken off by us: its turn stays open, and becomes `unknown`.
+
+        What is being found out about models is given up: it waits for the upstream, and can be found out again.
+        """
         self.is_leaving = True
+        for task in self._learning:
+            task.cancel()
 
     def start(self, work: Coroutine[None, None, T]) -> asyncio.Task[T | None]:
         """Do it here, whatever becomes of the stream that asked for it."""
@@ -89,6 +98,23 @@ class TurnRecorder:
     def close(self, closing: CloseTurn, *, after: asyncio.Task[bool | None]) -> None:
         """Start writing the end, once `after`, its beginning, is written."""
         self.start(self._close(closing, after))
+
+    def meet(self, model: str) -> None:
+        """A request of that model goes by: find out about a new one, beside it."""
+        if self._pending < PENDING_MAX and self._lessons.is_new(model):
+            self._learn(self._lessons.meet(model))
+
+    def judge(self, judged: NoteJudged) -> None:
+        """The upstream took or refused a request with a note: learn from it, beside its reply."""
+        if not judged.is_refused:
+            self._lessons.taken(judged.model, judged.placement)
+        elif self._pending < PENDING_MAX:
+            self._learn(self._lessons.refused(judged.model, judged.placement))
+
+    def _learn(self, lesson: Coroutine[None, None, None]) -> None:
+        task = self.start(lesson)
+        self._learning.add(task)
+        task.add_done_callback(self._learning.discard)
 
     def _done(self, _: asyncio.Task[T | None]) -> None:
         self._pending -= 1
@@ -182,6 +208,9 @@ class Watch:
         return observation.on_end(at=self._recorder.clock())
 
     def _record(self, seen: Seen) -> None:
+        if self._observation.judged is not None:
+            self._recorder.judge(self._observation.judged)
+            self._observation.judged = None
         match seen:
             case OpenTurn(turn):
                 self._opening = self._recorder.open(turn)

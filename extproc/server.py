@@ -35,13 +35,16 @@ from extproc.inject import (
 )
 from extproc.observe import Observation
 from extproc.recorder import TurnRecorder, Watch
+from extproc.upstream_signals import SignalReader, signal_reader
 from memory import app
 from memory.chat.completions import ChatRequest
 from memory.learn.redaction import redact
 from memory.metrics import Metrics
 from memory.model import Scope
 from memory.ports import Clock, TurnLog
+from memory.recall.lessons import PlacementLessons
 from memory.recall.pipeline import RecallOutcome
+from memory.recall.upstream import UpstreamSignals
 from memory.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -71,7 +74,7 @@ Context: TypeAlias = "grpc.aio.ServicerContext[pb.ProcessingRequest, pb.Processi
 class Recaller(Protocol):
     """What `memory.recall.pipeline.Recall` is to us."""
 
-    async def recall(self, scope: Scope, request: ChatRequest) -> RecallOutcome:
+    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome:
         """Never raises, and keeps its own deadline."""
         ...
 
@@ -85,12 +88,16 @@ class Filter:
         recall: Recaller,
         recorder: TurnRecorder,
         identity_mode: IdentityMode,
+        signals: SignalReader,
         metrics: Metrics,
         new_id: Callable[[], str],
+        is_recording: bool = True,
     ) -> None:
+        self._is_recording = is_recording
         self._recall = recall
         self._recorder = recorder
         self._mode = identity_mode
+        self._signals = signals
         self._metrics = metrics
         self._new_id = new_id
         self._streams = 0
@@ -116,7 +123,7 @@ class Filter:
     # The request side
 
     async def _inject(self, requests: Requests, context: Context) -> None:
-        injection = Injection(self._mode)
+        injection = Injection(self._mode, self._signals)
         async for message in requests:
             event = wire.injection_event(message)
             if event is not None and not await self._answered(injection, event, context):
@@ -132,8 +139,9 @@ class Filter:
                 case Finish():
                     await context.write(wire.finish(command))
                     return False
-                case Recall(scope, request):
-                    found = await self._recall.recall(scope, request)
+                case Recall(scope, request, upstream):
+                    self._recorder.meet(request.conversation.model if request.conversation else "")
+                    found = await self._recall.recall(scope, request, upstream)
                     recalled = Recalled(found.status, found.count, found.receipt_id, found.notes)
                     return await self._answered(injection, recalled, context)
                 case _:
@@ -160,7 +168,8 @@ class Filter:
 
     async def _observe(self, requests: Requests) -> None:
         """Nothing is ever sent back."""
-        watch = Watch(self._recorder, Observation(turn_id=self._new_id(), mode=self._mode))
+        observation = Observation(turn_id=self._new_id(), mode=self._mode, is_recording=self._is_recording)
+        watch = Watch(self._recorder, observation)
         try:
             async for message in requests:
                 step = partial(wire.observe, message, self._recorder.clock())
@@ -190,21 +199,33 @@ async def serve(
     socket_path: Path,
     recall: Recaller,
     turn_log: TurnLog,
+    lessons: PlacementLessons,
     identity_mode: IdentityMode,
+    signals: SignalReader,
     metrics: Metrics,
     clock: Clock,
     new_id: Callable[[], str],
     redact: Callable[[str], str],
     until: asyncio.Event,
+    is_recording: bool = True,
     drain_seconds: float = DRAIN_SECONDS,
     grace_seconds: float = GRACE_SECONDS,
 ) -> None:
     """Serve both roles on a Unix socket until told to stop, then drain: answer what was asked, write what was seen.
 
-    `new_id` draws the ids of turns. Returns when everything is in the turn log. Builds none of its parts.
+    `new_id` draws the ids of turns; without `is_recording` there are none. Builds none of its parts. Returns when
+    everything is in the turn log.
     """
-    async with TurnRecorder(turn_log, metrics, clock, contained, redact) as recorder:
-        filter_ = Filter(recall=recall, recorder=recorder, identity_mode=identity_mode, metrics=metrics, new_id=new_id)
+    async with TurnRecorder(turn_log, metrics, clock, contained, redact, lessons) as recorder:
+        filter_ = Filter(
+            recall=recall,
+            recorder=recorder,
+            identity_mode=identity_mode,
+            signals=signals,
+            metrics=metrics,
+            new_id=new_id,
+            is_recording=is_recording,
+        )
         server, health = grpc.aio.server(options=OPTIONS), Health()
         await health.join(server)
         server.add_generic_rpc_handlers((_handlers(filter_),))
@@ -228,12 +249,15 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
             socket_path=socket_path,
             recall=parts.recall(),
             turn_log=parts.turn_log,
+            lessons=parts.lessons(),
             identity_mode=IdentityMode(settings.identity),
+            signals=signal_reader(settings.memory.upstream_signals),
             metrics=parts.metrics,
             clock=app.SYSTEM_CLOCK,
             new_id=app.new_id,
             redact=redact,
             until=until,
+            is_recording=settings.memory.enabled and settings.memory.auto_store,
         )
         await app.warming_up(parts, serving, decides=True)
 

@@ -15,7 +15,7 @@ from google.protobuf.struct_pb2 import Struct
 from extproc._pb import external_processor_pb2 as pb
 from extproc.identity import Headers, Metadata
 from extproc.inject import Event, Finish, Proceed, Receipt, RequestBody, RequestHeaders
-from extproc.observe import METADATA_NAMESPACE, RECEIPT_KEY, CloseTurn, Observation, OpenTurn
+from extproc.observe import METADATA_NAMESPACE, PLACEMENT_KEY, RECEIPT_KEY, CloseTurn, Observation, OpenTurn
 
 SERVICE: Final = "envoy.service.ext_proc.v3.ExternalProcessor"  # Envoy's name; our package is another
 METHOD: Final = "Process"
@@ -37,7 +37,8 @@ def injection_event(message: pb.ProcessingRequest) -> Event | None:
     """What the request side is told; None for what it did not ask for."""
     match message.WhichOneof("request"):
         case "request_headers":
-            return RequestHeaders(headers_of(message.request_headers), message.request_headers.end_of_stream)
+            headers = message.request_headers
+            return RequestHeaders(headers_of(headers), headers.end_of_stream, metadata_of(message))
         case "request_body":
             return RequestBody(message.request_body.body)
         case _:
@@ -111,6 +112,8 @@ def _receipt(receipt: Receipt) -> Struct:
     values = {"status": receipt.status.value, "count": str(receipt.count)}
     if receipt.receipt_id:
         values[RECEIPT_KEY] = receipt.receipt_id
+    if receipt.placement is not None:
+        values[PLACEMENT_KEY] = receipt.placement.value
     struct = Struct()
     struct.update({METADATA_NAMESPACE: values})
     return struct

@@ -28,6 +28,7 @@ from memory.settings import (
     MemorySettings,
     SettingDoc,
     Settings,
+    UpstreamSignal,
     every_setting,
     is_section,
     leaves_of,
@@ -47,6 +48,19 @@ __all__ = [
 ]
 
 CONFIG_VARIABLE = "MEMPROXY_CONFIG"  # names the file, as `--config` does; it is no setting itself
+
+# Lists whose items have keys of their own.
+_ITEMS: Mapping[str, type[msgspec.Struct]] = {
+    "external_models": ExternalModel,
+    "memory.upstream_signals": UpstreamSignal,
+}
+# No signal may travel in them: Envoy takes the headers of signals away from strangers, who need these, and shows them
+# to the filter, which must not see a credential.
+_NO_SIGNAL_HEADERS = frozenset(
+    """accept api-key authorization connection content-encoding content-length content-type cookie expect host
+    proxy-authorization te traceparent transfer-encoding upgrade user-agent x-api-key x-authz-user-id x-forwarded-for
+    x-memory-edge-secret x-request-id""".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +175,10 @@ def _unknown(key: str, known: list[str], source: str) -> str:
 
 def _converted(leaf: Leaf, given: _Given) -> object:
     value = given.value
-    if given.is_text and typing.get_origin(typing.get_args(leaf.annotation)[0]) is tuple:
+    if given.is_text and _is_list(typing.get_args(leaf.annotation)[0]):
         value = _list_from_text(str(value))
     try:
-        _refuse_unknown_model_keys(leaf.doc.path, value, given.source)
+        _refuse_unknown_item_keys(leaf.doc.path, value, given.source)
         return msgspec.convert(value, leaf.annotation, strict=not given.is_text)
     except msgspec.ValidationError as error:
         where = str(error).partition(" - at ")[2]
@@ -173,6 +187,11 @@ def _converted(leaf: Leaf, given: _Given) -> object:
         raise BadSetting(
             f"{leaf.doc.path} ({given.source}): expected {leaf.doc.type}, got {came}{detail}. {leaf.doc.meaning}"
         ) from error
+
+
+def _is_list(annotation: Any) -> bool:  # noqa: ANN401 - a type annotation may be anything
+    """Also where it may be nothing instead."""
+    return any(typing.get_origin(one) is tuple for one in (annotation, *typing.get_args(annotation)))
 
 
 def _list_from_text(text: str) -> object:
@@ -185,12 +204,12 @@ def _list_from_text(text: str) -> object:
         raise BadSetting(f"expected a list, got {_shown(text)}: {error}") from error
 
 
-def _refuse_unknown_model_keys(path: str, value: object, source: str) -> None:
-    if path != "external_models" or not isinstance(value, list):
+def _refuse_unknown_item_keys(path: str, value: object, source: str) -> None:
+    if path not in _ITEMS or not isinstance(value, list):
         return
-    for model in value:
+    for item in value:
         given: dict[str, _Given] = {}
-        _walk(model, "external_models.", ExternalModel, given, source)
+        _walk(item, f"{path}.", _ITEMS[path], given, source)
 
 
 def _shown(value: object) -> str:
@@ -211,6 +230,7 @@ def _built(struct: type[Any], leaves: Mapping[str, object], prefix: str) -> Any:
 def _check(settings: Settings) -> None:
     """What no single setting can tell."""
     _check_addresses(settings)
+    _check_signals(settings)
     if settings.redis_url:
         raise BadSetting("redis_url: Redis is not supported yet; leave it empty, the turn log is SQLite in data_dir")
     if settings.memory.milvus.dimension != settings.memory.embedding.dimension:
@@ -221,6 +241,15 @@ def _check(settings: Settings) -> None:
     roles = [model.model_role for model in settings.external_models]
     if len(set(roles)) < len(roles):
         raise BadSetting("external_models: expected one model for each model_role, got two for one; take one out")
+
+
+def _check_signals(settings: Settings) -> None:
+    for signal in settings.memory.upstream_signals or ():
+        if signal.name.lower() in _NO_SIGNAL_HEADERS:
+            raise BadSetting(
+                f"memory.upstream_signals: {signal.name} is a header that clients need for something else, and signals "
+                "are taken away from clients that are not trusted; use a header of its own, such as x-memory-intent"
+            )
 
 
 def _check_addresses(settings: Settings) -> None:

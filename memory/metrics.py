@@ -50,6 +50,13 @@ class Metrics:
         )
         self.note_tokens = Histogram("memproxy_note_tokens", "Tokens of a note.", registry=registry, buckets=TOKENS)
 
+        self.placement_switched = Counter(
+            "memproxy_placement_switched",
+            "Models whose notes stand elsewhere from now on, by where and by why (asked, refused).",
+            ["placement", "source"],
+            registry=registry,
+        )
+
     def _after_the_reply(self, registry: CollectorRegistry) -> None:
         self.turns = Counter("memproxy_turns", "Turns observed, by how the reply ended.", ["status"], registry=registry)
         self.turns_lost = Counter(

@@ -346,6 +346,14 @@ class ModelTraits(Protocol):
         ...
 
 
+class ChatTemplates(Protocol):
+    """What the upstream itself says about its models' chat templates. May be asked beside a request, never in it."""
+
+    async def placement(self, model: str) -> Placement | None:
+        """The freest placement that this model's template takes; None: the server cannot tell. Never raises."""
+        ...
+
+
 class Tokens(Protocol):
     """Counts tokens as the embedding model's WordPiece does, with truncation off: an estimate for other models."""
 
@@ -354,6 +362,7 @@ class Tokens(Protocol):
 
 __all__ = [
     "Backlog",
+    "ChatTemplates",
     "Clock",
     "DeadLetter",
     "Embedder",

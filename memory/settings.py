@@ -81,6 +81,18 @@ class TurnLogSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = "NORMAL"
 
 
+class UpstreamSignal(msgspec.Struct, frozen=True, kw_only=True):
+    """What a filter ahead of us may say about a request: if `name` holds one of `values` (none: any), it `means` that.
+
+    `name` is a header, or `NAMESPACE:KEY` of Envoy's dynamic metadata. A value may be a list with commas; case does not
+    count. `search` and `skip` are orders; the others are kinds of messages, which what the user says may overrule.
+    """
+
+    name: Annotated[str, Meta(pattern=r"^([A-Za-z0-9_.-]+|[^:\s]+:\S+)$")]
+    means: Literal["general_fact", "tool", "greeting", "personal", "task", "smalltalk", "search", "skip"]
+    values: tuple[str, ...] = ()
+
+
 class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     enabled: Annotated[bool, Meta(description="Whether chats are searched and given memories.")] = True
     auto_store: Annotated[bool, Meta(description="Whether chats are recorded and learnt from.")] = True
@@ -110,7 +122,11 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     placement: Annotated[
         Literal["system", "before_last_user", "off"],
         Meta(description="Where the note goes: into the first system message, before the last user message, nowhere."),
-    ] = "system"
+    ] = "before_last_user"
+    upstream_signals: Annotated[
+        tuple[UpstreamSignal, ...] | None,
+        Meta(description="What filters ahead of us may say about a request; none: vLLM Semantic Router and our own."),
+    ] = None
     milvus: MilvusSettings = MilvusSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     learn: LearnSettings = LearnSettings()
@@ -291,5 +307,5 @@ def _expected(annotation: Any) -> str:  # noqa: ANN401 - likewise
     if origin is Literal:
         return "one of " + ", ".join(map(str, arguments))
     if origin is tuple:
-        return "a list of text" if arguments[0] is str else "a list of models"
+        return {str: "a list of text", UpstreamSignal: "a list of signals"}.get(arguments[0], "a list of models")
     return " or ".join(_expected(argument) for argument in arguments)

@@ -26,7 +26,7 @@ RETRIEVAL_LIMIT_MAX = 200
 TOKEN_BUDGET_MAX = 2_000
 MESSAGES_MAX = 20_000  # beyond it a request is not a conversation that we could help with
 
-_SYSTEM_ROLES = (Role.SYSTEM, "developer")
+SYSTEM_ROLES = (Role.SYSTEM, "developer")
 _TEXT_PARTS = ("text", "input_text", "output_text")
 _TOOL_ROLES = ("tool", "function")
 _EMPTY_LIST = re.compile(rb"\[\s*+\]")
@@ -289,7 +289,7 @@ def _insertions(request: ChatRequest, notes: Sequence[Note]) -> list[Edit]:
     spans = _message_spans(request)
     merged = "\n\n".join(note.text for note in notes if note.before is None)
     edits: list[Edit] = []
-    if merged and request.conversation.messages[0].role in _SYSTEM_ROLES:
+    if merged and request.conversation.messages[0].role in SYSTEM_ROLES:
         edits.append(_appended(request._text, spans[0], merged))
     elif merged:
         edits.append(_system_message(spans[0][0], merged))

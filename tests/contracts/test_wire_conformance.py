@@ -15,7 +15,7 @@ from google.protobuf.struct_pb2 import Struct
 from extproc import wire
 from extproc._pb import external_processor_pb2 as ours
 from extproc.inject import Finish, Proceed, Receipt, RequestBody, RequestHeaders
-from memory.model import RecallStatus
+from memory.model import Placement, RecallStatus
 
 BYTES = bytes(range(256))
 CLAIMS: dict[str, Any] = {"claims": {"sub": "alice", "roles": ["a", 1.5, True]}}
@@ -92,7 +92,8 @@ def test_events_carry_what_envoy_sent() -> None:
     def event(kind: str) -> Any:
         return wire.injection_event(ours.ProcessingRequest.FromString(bytes(REQUESTS[kind])))
 
-    assert event("request_headers") == RequestHeaders(list(HEADERS), is_end=True)
+    left = {"memory": {"receipt": "r1", "count": "2"}, "envoy.filters.http.jwt_authn": CLAIMS}
+    assert event("request_headers") == RequestHeaders(list(HEADERS), is_end=True, metadata=left)
     assert event("request_body") == RequestBody(BYTES)
     assert event("response_body") is None
 
@@ -126,7 +127,8 @@ def test_envoy_reads_that_we_want_nothing_more_with_every_part_named() -> None:
 def test_envoy_reads_a_new_body_with_its_length_as_raw_value() -> None:
     overwrite = core.HeaderValueOptionHeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD
     length = core.HeaderValue(key="content-length", raw_value=b"256")
-    assert parsed(wire.finish(Finish(BYTES, Receipt(RecallStatus.USED, 3, "r9")))) == theirs.ProcessingResponse(
+    receipt = Receipt(RecallStatus.USED, 3, "r9", Placement.BEFORE_LAST_USER)
+    assert parsed(wire.finish(Finish(BYTES, receipt))) == theirs.ProcessingResponse(
         request_body=theirs.BodyResponse(
             response=theirs.CommonResponse(
                 header_mutation=theirs.HeaderMutation(
@@ -135,7 +137,9 @@ def test_envoy_reads_a_new_body_with_its_length_as_raw_value() -> None:
                 body_mutation=theirs.BodyMutation(body=BYTES),
             )
         ),
-        dynamic_metadata=TheirStruct.from_dict({"memory": {"status": "used", "count": "3", "receipt": "r9"}}),
+        dynamic_metadata=TheirStruct.from_dict(
+            {"memory": {"status": "used", "count": "3", "receipt": "r9", "placement": "before_last_user"}}
+        ),
     )
 
 

@@ -14,7 +14,9 @@ import pytest
 from extproc.bootstrap import EnvoyPlan, render, render_bare, template
 from extproc.health import CHECK_INTERVAL_SECONDS
 from extproc.identity import IdentityMode
+from extproc.upstream_signals import SignalReader
 from memory.errors import BadSetting
+from memory.recall.upstream import UpstreamRule
 
 PLAN = EnvoyPlan(upstream="http://127.0.0.1:8000", filter_sockets=(Path("/run/f-0.sock"), Path("/run/f-1.sock")))
 
@@ -44,6 +46,7 @@ def accepted(rendered: bytes, folder: Path) -> str:
         {"upstream": "https://10.0.0.7:8443"},
         {"upstream": "http://[::1]:8000", "host": "::1"},
         {"upstream": "http://vllm:8000", "api_host": "memproxy-api"},
+        {"signals": SignalReader(())},
         {"identity": IdentityMode.HEADER, "host": "0.0.0.0", "trusted_peers": ("10.0.0.0/8", "::/0", "0.0.0.0/0")},
     ],
     ids=str,
@@ -55,6 +58,36 @@ def test_envoy_accepts_what_we_render_with_memory_and_without(changes: dict[str,
 
 def test_envoy_refuses_what_is_broken(tmp_path: Path) -> None:
     assert accepted(render(PLAN).replace(b'"cluster": "upstream"', b'"cluster": "nowhere"'), tmp_path) != ""
+
+
+def managers(rendered: bytes) -> list[dict[str, Any]]:
+    """The connection managers: that of trusted peers, and everybody else's."""
+    [listener] = json.loads(rendered)["staticResources"]["listeners"]
+    return [chain["filters"][0]["typedConfig"] for chain in listener["filterChains"]]
+
+
+def filter_of(manager: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(one["typedConfig"] for one in manager["httpFilters"] if one["name"] == name)
+
+
+def visible(filter_: dict[str, Any]) -> set[str]:
+    return {one["exact"] for one in filter_["forwardRules"]["allowedHeaders"]["patterns"]}
+
+
+def removed(manager: dict[str, Any]) -> set[str]:
+    mutations = [one["typedConfig"]["mutations"] for one in manager["earlyHeaderMutationExtensions"]]
+    return {mutation["remove"] for listed in mutations for mutation in listed}
+
+
+def test_signals_are_seen_by_the_injecting_filter_alone_and_kept_by_trusted_peers_alone() -> None:
+    rules = (UpstreamRule("x-a", (), "skip"), UpstreamRule("x-b", (), "skip"), UpstreamRule("space:key", (), "skip"))
+    trusted, others = managers(render(plan(signals=SignalReader(rules))))
+    for manager in (trusted, others):
+        inject, observe = filter_of(manager, "memory.inject"), filter_of(manager, "memory.observe")
+        assert visible(inject) - visible(observe) == {"x-a", "x-b"}
+        assert inject["metadataOptions"]["forwardingNamespaces"] == {"untyped": ["space"]}
+        assert observe["metadataOptions"]["forwardingNamespaces"] == {"untyped": ["memory"]}
+    assert removed(others) - removed(trusted) == {"x-authz-user-id", "x-a", "x-b"}
 
 
 def test_bare_envoy_has_no_trace_of_us() -> None:

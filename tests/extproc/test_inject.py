@@ -24,7 +24,9 @@ from extproc.inject import (
     RequestBody,
     RequestHeaders,
 )
-from memory.model import Note, RecallStatus, Scope
+from extproc.upstream_signals import SignalReader
+from memory.model import Note, Placement, RecallStatus, Scope
+from memory.recall.upstream import UpstreamSignals
 
 ASK: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "What is my cat called?"}]}
 ALICE = ("x-authz-user-id", b"alice")
@@ -36,8 +38,12 @@ def headers(
     return [(":method", method), (":path", path), ("content-type", b"application/json"), *more]
 
 
+def injection_of() -> Injection:
+    return Injection(IdentityMode.DEVELOPMENT, SignalReader())
+
+
 def awaiting_body(*more: tuple[str, bytes], path: bytes = b"/v1/chat/completions") -> Injection:
-    injection = Injection(IdentityMode.DEVELOPMENT)
+    injection = injection_of()
     assert injection.on(RequestHeaders(headers(*more, path=path))) == [Proceed(wants_body=True)]
     return injection
 
@@ -60,10 +66,52 @@ def test_a_question_is_recalled_and_leaves_with_the_note_and_without_our_fields(
     assert recall.request.conversation is not None
     [finish] = injection.on(Recalled(RecallStatus.USED, 1, "r1", (Note("The cat is called Miu."),)))
     assert isinstance(finish, Finish)
-    assert finish.receipt == Receipt(RecallStatus.USED, 1, "r1")
+    assert finish.receipt == Receipt(RecallStatus.USED, 1, "r1", Placement.SYSTEM)
     sent = without_fields(finish.body)
     assert sent["messages"][-1] == ASK["messages"][0]
     assert "Miu" in sent["messages"][0]["content"]
+
+
+TALK = [
+    {"role": "user", "content": "Hi"},
+    {"role": "assistant", "content": "Hello"},
+    {"role": "user", "content": "What is my cat called?"},
+]
+SYSTEM = {"role": "system", "content": "Be kind."}
+NOTE = "The cat is called Miu."
+
+
+@pytest.mark.parametrize(
+    ("messages", "notes", "placement"),
+    [
+        (TALK, (Note(NOTE, 2),), Placement.BEFORE_LAST_USER),
+        ([SYSTEM, *TALK[:1]], (Note(NOTE, 1),), Placement.BEFORE_LAST_USER),
+        (TALK, (Note(NOTE, 0), Note(NOTE, 2)), Placement.BEFORE_LAST_USER),
+        (TALK, (Note(NOTE, 0),), Placement.SYSTEM),
+        (TALK, (Note(NOTE),), Placement.SYSTEM),
+        ([SYSTEM, *TALK], (Note(NOTE),), None),
+        ([{**SYSTEM, "role": "developer"}, *TALK], (Note(NOTE),), None),
+        ([SYSTEM, *TALK], (Note(NOTE, 0),), Placement.SYSTEM),
+        (TALK, (), None),
+    ],
+)
+def test_a_receipt_says_where_a_template_might_refuse_the_note(
+    messages: list[dict[str, str]], notes: tuple[Note, ...], placement: Placement | None
+) -> None:
+    injection = awaiting_body(ALICE)
+    injection.on(RequestBody(body_of(messages=messages)))
+    [finish] = injection.on(Recalled(RecallStatus.USED, 1, "r1", notes))
+    assert isinstance(finish, Finish)
+    assert finish.receipt == Receipt(RecallStatus.USED, 1, "r1", placement)
+
+
+def test_what_filters_ahead_say_goes_to_recall() -> None:
+    injection = injection_of()
+    said = {"memory.signals": {"intent": "search"}, "other": {"intent": "skip"}}
+    injection.on(RequestHeaders(headers(ALICE, ("x-memory-intent", b"tool")), metadata=said))
+    [recall] = injection.on(RequestBody(body_of()))
+    assert isinstance(recall, Recall)
+    assert recall.upstream == UpstreamSignals("search", "memory.signals:intent")
 
 
 def test_who_only_sends_the_header_and_has_no_note_keeps_every_byte() -> None:
@@ -139,7 +187,7 @@ def test_responses_are_stripped_and_otherwise_left_alone() -> None:
     ],
 )
 def test_a_body_that_we_could_not_read_anyway_is_not_asked_for(more: tuple[str, bytes], reason: str) -> None:
-    injection = Injection(IdentityMode.DEVELOPMENT)
+    injection = injection_of()
     assert injection.on(RequestHeaders(headers(ALICE, more))) == [CountPassed(reason), Proceed(wants_body=False)]
 
 
@@ -155,7 +203,7 @@ def test_a_body_at_the_limit_is_read(more: tuple[str, bytes]) -> None:
     [(b"GET", b"/v1/chat/completions"), (b"POST", b"/v1/embeddings"), (b"POST", b"/v1/chat/complet")],
 )
 def test_what_we_do_not_understand_proceeds_without_us(method: bytes, path: bytes) -> None:
-    injection = Injection(IdentityMode.DEVELOPMENT)
+    injection = injection_of()
     assert injection.on(RequestHeaders(headers(method=method, path=path))) == [Proceed(wants_body=False)]
 
 
@@ -164,7 +212,7 @@ def test_a_query_string_is_not_part_of_the_path() -> None:
 
 
 def test_a_post_without_a_body_proceeds() -> None:
-    injection = Injection(IdentityMode.DEVELOPMENT)
+    injection = injection_of()
     assert injection.on(RequestHeaders(headers(), is_end=True)) == [Proceed(wants_body=False)]
 
 
@@ -180,6 +228,6 @@ def test_only_large_bodies_are_heavy() -> None:
 
 def test_events_out_of_order_are_our_own_mistake() -> None:
     with pytest.raises(OutOfOrder, match="RequestBody while AWAIT_HEADERS"):
-        Injection(IdentityMode.DEVELOPMENT).on(RequestBody(b"{}"))
+        injection_of().on(RequestBody(b"{}"))
     with pytest.raises(OutOfOrder, match="Recalled while AWAIT_BODY"):
         awaiting_body().on(Recalled(RecallStatus.EMPTY))

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extproc.identity import Headers, IdentityMode, Metadata
-from extproc.observe import REQUEST_BYTES_MAX, CloseTurn, Observation, OpenTurn
+from extproc.observe import REQUEST_BYTES_MAX, CloseTurn, NoteJudged, Observation, OpenTurn
 from extproc.reply import REPLY_BYTES_MAX
 from memory.chat.completions import read
-from memory.model import Message, Scope, Turn, TurnStatus, derived_session_id
+from memory.model import Message, Placement, Scope, Turn, TurnStatus, derived_session_id
 
 POST: Headers = [(":method", b"POST"), (":path", b"/v1/chat/completions"), ("x-authz-user-id", b"ann")]
 OK: Headers = [(":status", b"200"), ("content-type", b"text/event-stream")]
@@ -46,6 +46,7 @@ def opened(request: bytes, headers: Headers = POST, mode: IdentityMode = Identit
     watch.on_request_headers(headers)
     event = watch.on_request_body(request, is_end=True, at=5.0)
     if event is None:
+        assert watch.on_response_headers(OK, RECEIPT, at=6.0) is None
         assert watch.is_idle
         assert watch.on_end(at=9.0) is None
         return None
@@ -159,8 +160,12 @@ def test_who_only_forbids_recall_by_placement_is_still_recorded() -> None:
     assert opened(body(memory_config={"placement": "off"})) is not None
 
 
-def test_nobody_is_not_recorded() -> None:
+def test_nobody_is_not_recorded_and_not_listened_to_any_longer() -> None:
     assert opened(body(), POST[:2]) is None
+    watch = observation()
+    watch.on_request_headers(POST[:2])
+    watch.on_request_body(body(), is_end=True, at=1.0)
+    assert watch.is_idle
 
 
 def test_the_body_names_a_user_in_development_only() -> None:
@@ -299,6 +304,47 @@ def test_a_turn_without_a_receipt_has_none(metadata: Metadata) -> None:
     watch.on_request_body(body(), is_end=True, at=1.0)
     watch.on_response_headers(OK, metadata, at=2.0)
     assert watch.on_response_body(STREAM, is_end=True, at=3.0) == CloseTurn("t1", TurnStatus.CLOSED, ANSWER, 3.0, "")
+
+
+# What becomes of a note
+
+
+def judged(
+    status: bytes, placement: object = "before_last_user", *, is_recording: bool = True, **fields: Any
+) -> NoteJudged | None:
+    watch = Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT, is_recording=is_recording)
+    watch.on_request_headers(POST)
+    watch.on_request_body(body(**fields), is_end=True, at=1.0)
+    assert watch.judged is None
+    watch.on_response_headers([(":status", status)], {"memory": {"placement": placement}}, at=2.0)
+    return watch.judged
+
+
+def test_a_bad_request_with_a_note_is_a_refusal_and_a_good_one_is_none() -> None:
+    assert judged(b"400") == NoteJudged("m", Placement.BEFORE_LAST_USER, is_refused=True)
+    assert judged(b"200", "system") == NoteJudged("m", Placement.SYSTEM, is_refused=False)
+
+
+@pytest.mark.parametrize("status", [b"401", b"404", b"422", b"429", b"500", b"503", b"302", b""])
+def test_other_failures_say_nothing_about_a_note(status: bytes) -> None:
+    assert judged(status) is None
+
+
+@pytest.mark.parametrize("placement", ["", None, 1.0, "elsewhere", ["system"]])
+def test_a_request_without_a_note_of_ours_is_not_judged(placement: object) -> None:
+    assert judged(b"400", placement) is None
+
+
+def test_a_note_is_judged_where_nothing_is_recorded_but_not_where_memory_is_off() -> None:
+    loop = [
+        *json.loads(body())["messages"],
+        {"role": "assistant", "tool_calls": [{}]},
+        {"role": "tool", "content": "x"},
+    ]
+    assert judged(b"400", memory_config={"auto_store": False}) is not None
+    assert judged(b"400", messages=loop) is not None
+    assert judged(b"400", is_recording=False) is not None
+    assert judged(b"400", memory_config={"enabled": False}) is None
 
 
 # However it is cut

@@ -50,7 +50,7 @@ def test_nothing_told_gives_the_documented_defaults() -> None:
     assert (settings.memory.token_budget, settings.memory.deadline_ms, settings.memory.placement) == (
         800,
         120,
-        "system",
+        "before_last_user",
     )
     assert settings.memory.default_retrieval_limit is None
     assert settings.memory.default_similarity_threshold is None

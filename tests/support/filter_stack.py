@@ -25,33 +25,50 @@ from turn_logs import sqlite_deployment
 from extproc.bootstrap import EnvoyPlan, render
 from extproc.identity import IdentityMode
 from extproc.server import serve
+from extproc.upstream_signals import SignalReader
+from memory.adapters.sqlite_database import SqliteDatabase
+from memory.adapters.template_probe import TemplateProbe
+from memory.adapters.traits_sqlite import SqliteModelTraits
 from memory.chat.completions import ChatRequest
 from memory.learn.redaction import redact
 from memory.metrics import Metrics
-from memory.model import Note, RecallStatus, Scope, Turn
-from memory.ports import TurnLog
+from memory.model import Note, Placement, RecallStatus, Scope, Turn
+from memory.ports import ChatTemplates, Clock, ModelTraits, TurnLog
+from memory.recall.lessons import PlacementLessons
 from memory.recall.pipeline import RecallOutcome
+from memory.recall.upstream import UpstreamSignals
 
 ENVOY = Path(sys.executable).with_name("envoy")
 EDGE_SECRET = "s3cret-of-this-run"
 READY_SECONDS = 20.0
 NOTE = "Their cat is called Miu."
+CLOCK: Clock = time.time  # noqa: TID251 - what memory/app.py hands in
 
 
 @dataclass
 class ScriptedRecall:
-    """Finds `NOTE` for everybody, after `seconds`."""
+    """Finds `NOTE` for everybody, after `seconds`. It stands where the model's traits say, else at `placement`."""
 
+    traits: ModelTraits
+    placement: Placement = Placement.SYSTEM
     seconds: float = 0.0
     error: Exception | None = None
     asked: list[tuple[Scope, ChatRequest]] = field(default_factory=list)
+    signals: list[UpstreamSignals] = field(default_factory=list)
 
-    async def recall(self, scope: Scope, request: ChatRequest) -> RecallOutcome:
+    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome:
         self.asked.append((scope, request))
+        self.signals.append(upstream)
         await asyncio.sleep(self.seconds)
         if self.error:
             raise self.error
-        return RecallOutcome(RecallStatus.USED, "searched", 1, f"r-{len(self.asked)}", (Note(NOTE),))
+        assert request.conversation is not None
+        placement = await self.traits.placement(request.conversation.model) or self.placement
+        receipt_id = f"r-{len(self.asked)}"
+        if placement is Placement.OFF:
+            return RecallOutcome(RecallStatus.DISABLED, "placement_off", 0, receipt_id)
+        before = None if placement is Placement.SYSTEM else len(request.conversation.messages) - 1
+        return RecallOutcome(RecallStatus.USED, "searched", 1, receipt_id, (Note(NOTE, before),))
 
 
 @dataclass
@@ -75,6 +92,7 @@ class FilterStack:
     plan: EnvoyPlan
     recall: ScriptedRecall
     turn_log: TurnLog
+    templates: ChatTemplates
     metrics: Metrics
     tasks: asyncio.TaskGroup
     ids: Any = field(default_factory=itertools.count)
@@ -102,9 +120,13 @@ class FilterStack:
             socket_path=socket_path,
             recall=self.recall,
             turn_log=self.turn_log,
+            lessons=PlacementLessons(
+                traits=self.recall.traits, templates=self.templates, clock=CLOCK, metrics=self.metrics
+            ),
             identity_mode=self.plan.identity,
+            signals=self.plan.signals,
             metrics=self.metrics,
-            clock=time.time,  # noqa: TID251 - what memory/app.py hands in
+            clock=CLOCK,
             new_id=lambda: f"t-{next(self.ids)}",
             redact=redact,
             until=stop,
@@ -155,11 +177,18 @@ async def running_stack(
     api_port: int = 1,
     root_certificates: Path | None = None,
     rewrite: tuple[bytes, bytes] = (b"", b""),
+    signals: SignalReader | None = None,
+    data_dir: Path | None = None,
 ) -> AsyncIterator[FilterStack]:
-    """Envoy, `filters` filters and a SQLite turn log. `rewrite` replaces a piece of Envoy's rendered configuration."""
+    """Envoy, `filters` filters and a SQLite turn log, in `data_dir` where one is given.
+
+    `rewrite` replaces a piece of Envoy's rendered configuration.
+    """
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stack-")))
-        process = await stack.enter_async_context(sqlite_deployment(folder).start())
+        process = await stack.enter_async_context(sqlite_deployment(data_dir or folder).start())
+        database = await stack.enter_async_context(SqliteDatabase((data_dir or folder) / "traits.sqlite"))
+        templates = await stack.enter_async_context(TemplateProbe(upstream))
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         port, admin_port = free_ports(2)
         plan = EnvoyPlan(
@@ -171,8 +200,10 @@ async def running_stack(
             identity=identity,
             trusted_peers=trusted_peers,
             root_certificates=root_certificates,
+            signals=signals or SignalReader(),
         )
-        running = FilterStack(plan, ScriptedRecall(), process.log, Metrics(CollectorRegistry()), tasks)
+        recall = ScriptedRecall(SqliteModelTraits(database, clock=CLOCK))
+        running = FilterStack(plan, recall, process.log, templates, Metrics(CollectorRegistry()), tasks)
         for path in plan.filter_sockets:
             running.start_filter(path)
         stack.callback(lambda: [one.stop.set() for one in running.filters])

@@ -1,0 +1,112 @@
+"""Where each of the upstream's models takes notes: asked of the server once, and learnt from what it refuses.
+
+A chat template may refuse a system message in the middle of a conversation, or any at all; the server then answers 400
+to a chat that would have gone well without us. But a 400 has many causes, and one client's mistake must not take the
+notes of everybody who uses that model. So the server is asked first; only where it cannot tell does a refusal count,
+not against what the same model took lately, and nothing is switched off before it has refused several times in a row.
+This step must never hold a request: it runs beside them, and never raises.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+import structlog
+
+from memory.errors import Unavailable
+from memory.metrics import Metrics
+from memory.model import Placement
+from memory.ports import ChatTemplates, Clock, ModelTraits
+from memory.recall.notes import placement_after_refusal
+
+MODELS_MAX = 1_000  # clients choose the names
+TAKEN_SECONDS_MAX = 3_600.0  # how long a note that was taken speaks for the template: a model may be replaced
+LAST_REFUSALS_MIN = 3  # in a row, before notes are switched off altogether; the first switch costs only a prefix
+SHOWN_CHARACTERS = 80  # of a model's name, in a log line
+
+_CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
+
+log = structlog.get_logger(__name__)
+
+Value = TypeVar("Value")
+
+
+class PlacementLessons:
+    """What is known beyond the traits belongs to this process, and is bounded. One per process."""
+
+    def __init__(self, *, traits: ModelTraits, templates: ChatTemplates, clock: Clock, metrics: Metrics) -> None:
+        self._traits = traits
+        self._templates = templates
+        self._clock = clock
+        self._metrics = metrics
+        self._met: _Recent[bool] = _Recent()
+        self._taken_at: _Recent[float] = _Recent()
+        self._refusals: _Recent[int] = _Recent()
+
+    def is_new(self, model: str) -> bool:
+        """Whether this process meets that model for the first time. It counts as met from now on: `meet` it."""
+        if self._met.get((model, None)):
+            return False
+        self._met.put((model, None), True)
+        return True
+
+    async def meet(self, model: str) -> None:
+        """Ask the server about the model's template, unless something is known already."""
+        with suppress(Unavailable):
+            if await self._traits.placement(model) is None:
+                await self._switch(model, await self._templates.placement(model), source="asked")
+
+    def taken(self, model: str, placement: Placement) -> None:
+        """The upstream took a request of that model with a note there."""
+        self._taken_at.put((model, placement), self._clock())
+        self._refusals.drop((model, placement))
+
+    async def refused(self, model: str, placement: Placement) -> None:
+        """The upstream answered 400 to a request of that model with a note there, for whatever reason."""
+        with suppress(Unavailable):
+            told = await self._templates.placement(model)
+            if told is not None:
+                await self._switch(model, told, source="asked")
+            elif self._is_convincing(model, placement):
+                await self._switch(model, placement_after_refusal(placement), source="refused")
+
+    def _is_convincing(self, model: str, placement: Placement) -> bool:
+        taken_at = self._taken_at.get((model, placement))
+        if taken_at is not None and self._clock() - taken_at < TAKEN_SECONDS_MAX:
+            return False
+        refusals = (self._refusals.get((model, placement)) or 0) + 1
+        self._refusals.put((model, placement), refusals)
+        return placement is Placement.BEFORE_LAST_USER or refusals >= LAST_REFUSALS_MIN
+
+    async def _switch(self, model: str, placement: Placement | None, *, source: str) -> None:
+        """Make it known to all, if it is news. `source` is a label for the metric."""
+        known = await self._traits.placement(model) or Placement.BEFORE_LAST_USER
+        if placement is None or _CAUTION.index(placement) <= _CAUTION.index(known):
+            return
+        await self._traits.learn(model, placement)
+        self._metrics.placement_switched.labels(placement, source).inc()
+        log.warning("placement_switched", model=model[:SHOWN_CHARACTERS], placement=str(placement), source=source)
+
+
+class _Recent(Generic[Value]):
+    """A bounded dictionary by model and placement that forgets what was put in longest ago."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[tuple[str, Placement | None], Value] = OrderedDict()
+
+    def get(self, key: tuple[str, Placement | None]) -> Value | None:
+        return self._values.get(key)
+
+    def put(self, key: tuple[str, Placement | None], value: Value) -> None:
+        self._values[key] = value
+        self._values.move_to_end(key)
+        if len(self._values) > MODELS_MAX:
+            self._values.popitem(last=False)
+
+    def drop(self, key: tuple[str, Placement | None]) -> None:
+        self._values.pop(key, None)
+
+
+__all__ = ["PlacementLessons"]
