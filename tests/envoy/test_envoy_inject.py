@@ -57,6 +57,29 @@ async def test_a_note_reaches_the_upstream_with_the_right_length_and_the_client_
         assert stack.recall.asked[0][0].user_id == "alice"
 
 
+async def test_an_upstream_cannot_speak_for_us(upstream: RecordingUpstream) -> None:
+    upstream.more_headers = {"x-memory-status": "used", "x-memory-count": "99", "x-memory-receipt": "forged"}
+    try:
+        async with running_stack(upstream.url) as stack:
+            assert memory_headers(await stack.chat(asking())) == {}
+            assert memory_headers(await stack.chat(asking(**ALICE)))["x-memory-count"] == "1"
+    finally:
+        upstream.more_headers = {}
+
+
+async def test_a_client_that_speaks_http_1_0_is_served(upstream: RecordingUpstream) -> None:
+    body = asking(**ALICE)
+    async with running_stack(upstream.url) as stack:
+        reader, writer = await asyncio.open_connection("127.0.0.1", stack.plan.port)
+        writer.write(b"POST /v1/chat/completions HTTP/1.0\r\ncontent-type: application/json\r\n")
+        writer.write(b"content-length: %d\r\n\r\n%s" % (len(body), body))
+        answer = await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+    assert answer.startswith(b"HTTP/1.0 200")
+    assert b"x-memory-status: used" in answer
+    assert b"Noted." in answer
+
+
 async def test_without_identity_every_byte_passes_and_no_header_comes_back(upstream: RecordingUpstream) -> None:
     async with running_stack(upstream.url) as stack:
         answer = await stack.chat(ODD)

@@ -42,6 +42,7 @@ class RecordingUpstream:
     status: int = 200
     chunk_seconds: float = 0.0
     chunk_count: int = 0  # 0: one chunk for each word
+    more_headers: dict[str, str] = field(default_factory=dict)
     received: list[Received] = field(default_factory=list)
     streamed: list[bytes] = field(default_factory=list)
     port: int = 0
@@ -73,7 +74,8 @@ class RecordingUpstream:
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         return JSONResponse(
-            {"id": "c-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+            {"id": "c-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage},
+            headers=self.more_headers,
         )
 
     async def _chunks(self) -> AsyncIterator[bytes]:
