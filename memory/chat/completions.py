@@ -21,6 +21,7 @@ from memory.model import MEMORY_TYPES, Conversation, Message, Note, Placement, R
 CONTEXT = "memory_context"
 CONFIG = "memory_config"
 OUR_FIELDS = frozenset((CONTEXT, CONFIG))
+UNKNOWN_KEY = f"{CONFIG}.unknown_key"  # the problem of a key that no rule names; the key itself is the client's text
 
 RETRIEVAL_LIMIT_MAX = 200
 TOKEN_BUDGET_MAX = 2_000
@@ -55,8 +56,8 @@ class ChatRequest:
     """A request body that is one JSON object, read.
 
     `conversation` is None unless `messages` is a non-empty list of messages as the API describes them; our fields can
-    be stripped from such a body all the same. `problems` names what was wrong in our fields ("memory_config.enabled");
-    with any problem, `options` switches memory off, and a `context` with a problem is None.
+    be stripped from such a body all the same. `problems` names what was wrong in our fields ("memory_config.enabled"),
+    never in the client's words; with any problem, `options` switches memory off, and a `context` with a problem is None.
     """
 
     body: bytes
@@ -207,7 +208,8 @@ def _context(text: bytes, member: Member | None) -> tuple[MemoryContext | None, 
 
 
 def _options(text: bytes, member: Member | None) -> tuple[RequestOptions, tuple[str, ...]]:
-    values, problems = _known_fields(text, member, CONFIG, _CONFIG_RULES)
+    """A key that we do not know is a problem here: `{"enable": false}` must not leave memory on."""
+    values, problems = _known_fields(text, member, CONFIG, _CONFIG_RULES, unknown=(UNKNOWN_KEY,))
     if values is None or problems:
         return RequestOptions(), problems
     if "memory_types" in values:
@@ -221,9 +223,12 @@ _Rules = Mapping[str, Callable[[object], bool]]
 
 
 def _known_fields(
-    text: bytes, member: Member | None, name: str, rules: _Rules
+    text: bytes, member: Member | None, name: str, rules: _Rules, *, unknown: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """Values that are given and follow their rules, and the names of those that do not. Null means "not given"."""
+    """Values that are given and follow their rules, and the names of those that do not. Null means "not given".
+
+    Keys that no rule names are passed over, or cause the problem `unknown`.
+    """
     if member is None or text.startswith(b"null", member.value):
         return None, ()
     try:
@@ -231,7 +236,7 @@ def _known_fields(
     except _UNREADABLE:
         return None, (name,)
     values: dict[str, Any] = {}
-    problems: list[str] = []
+    problems = [] if fields.keys() <= rules.keys() else [*unknown]
     for key, is_right in rules.items():
         if key not in fields:
             continue

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # JSON text should not begin with it (RFC 8259), but most parsers let it pass
 MEMBERS_MAX = 10_000  # of one object; a name costs some 250 bytes of memory, and no honest request has so many
 
 _KEY = re.compile(rb'[{,\s]*+("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:\s*+', re.DOTALL)
@@ -81,15 +82,21 @@ def parsed(body: bytes) -> tuple[bytes, list[Member]]:
     """Read the object that `body` is: a text of the same length that msgspec can decode, and the object's members.
 
     JSON allows `"\\ud800"`, half of a surrogate pair, and Python's own parser takes it, so such a body may well be
-    answered. In the text those halves read U+FFFD; in any other case the text is `body` itself. Raises `NotJson`:
-    not_utf8, not_json, not_an_object, too_deep, too_many_members.
+    answered; the same goes for a byte order mark before the object. In the text those halves read U+FFFD and the mark
+    is three spaces; in any other case the text is `body` itself. Raises `NotJson`: not_utf8, not_json, not_an_object,
+    too_deep, too_many_members.
     """
     text = well_formed(body)
     return text, members_of(text)
 
 
 def well_formed(body: bytes) -> bytes:
-    """`body`, or where msgspec refuses it for halves of surrogate pairs, a copy of the same length without them."""
+    """`body`, or where msgspec refuses it for halves of surrogate pairs or a byte order mark, a copy without them.
+
+    The copy has the same length, so that what stands where in the one stands there in the other.
+    """
+    if body.startswith(BYTE_ORDER_MARK):
+        body = b" " * len(BYTE_ORDER_MARK) + body[len(BYTE_ORDER_MARK) :]
     try:
         if not body.isascii():
             body.decode()

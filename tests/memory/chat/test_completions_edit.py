@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memory.chat.completions import NotAChat, edit, read, strip
+from memory.chat.completions import NotAChat, edit, message_bytes, read, strip
 from memory.model import Note
 
 OURS = {"memory_context", "memory_config"}
@@ -38,6 +38,8 @@ def chat(*messages: Any, **fields: Any) -> bytes:
         (b'{"a":1,"memory\\u005fcontext":{},"\\u006Demory_config":{"x":"}"}}', b'{"a":1}'),
         (b'{"a":{"memory_context":1},"Memory_context":2}', b'{"a":{"memory_context":1},"Memory_context":2}'),
         (b'{"memory_context":"\\ud800","a":"\\ud800"}', b'{"a":"\\ud800"}'),
+        (b'\xef\xbb\xbf{"memory_context":{},"a":1}', b'\xef\xbb\xbf{"a":1}'),
+        (b'\xef\xbb\xbf\n{"a":1.0}', b'\xef\xbb\xbf\n{"a":1.0}'),
     ],
 )
 def test_our_fields_leave_with_one_comma_and_the_space_beside_it(sent: bytes, left: bytes) -> None:
@@ -49,6 +51,19 @@ def test_a_body_without_our_fields_and_without_notes_is_the_same_object() -> Non
     body = chat({"role": "user", "content": "Hi"}, temperature=1.0)
     assert strip(body) is body
     assert edited(body) is body
+
+
+def test_a_byte_order_mark_stays_and_hides_nothing_from_us() -> None:
+    """Parsers of most servers let it pass, so such a body is answered like any other."""
+    sent = b"\xef\xbb\xbf" + chat({"role": "user", "content": "Hi"}, memory_context={"user_id": "ann"})
+    request = read(sent)
+    assert request.context is not None
+    assert request.context.user_id == "ann"
+    left = edited(sent, NOTE)
+    assert left.startswith(b"\xef\xbb\xbf{")
+    assert json.loads(left)["messages"][0] == {"role": "system", "content": NOTE.text}
+    assert "memory_context" not in json.loads(left)
+    assert [bytes(message) for message in message_bytes(request)] == [b'{"role": "user", "content": "Hi"}']
 
 
 def test_the_client_s_spelling_survives() -> None:

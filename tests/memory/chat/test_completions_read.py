@@ -103,7 +103,8 @@ def test_messages_of_another_shape_are_no_conversation_but_are_still_stripped(me
         (b'{"a":01}', "not_json"),
         (b'{"a":"\\x"}', "not_json"),
         (b'{"a":"\\ud800', "not_json"),
-        (b'\xef\xbb\xbf{"a":1}', "not_json"),
+        (b'\xef\xbb\xbf\xef\xbb\xbf{"a":1}', "not_json"),
+        (b'{"a":1}\xef\xbb\xbf', "not_json"),
         ('{"a":1}'.encode("utf-16"), "not_utf8"),
         (b'{"a":"\xff"}', "not_utf8"),
         (b'{"a":"\xed\xa0\x80"}', "not_utf8"),
@@ -139,7 +140,6 @@ def test_memory_config_is_read() -> None:
         "similarity_threshold": 1,
         "token_budget": 2000,
         "placement": "before_last_user",
-        "unknown": 1,
     }
     options = RequestOptions(False, False, ("semantic", "episodic"), 200, 1.0, 2000, Placement.BEFORE_LAST_USER)
     assert read(body(memory_config=sent)).options == options
@@ -177,6 +177,8 @@ def test_null_means_not_given(field: str) -> None:
         ("memory_config", {"memory_types": "semantic"}, "memory_config.memory_types"),
         ("memory_config", {"memory_types": ["semantic", "dream"]}, "memory_config.memory_types"),
         ("memory_config", {"memory_types": [{}]}, "memory_config.memory_types"),
+        ("memory_config", {"enable": False}, "memory_config.unknown_key"),
+        ("memory_config", {"enabled": True, "autostore": False}, "memory_config.unknown_key"),
     ],
 )
 def test_a_field_of_ours_that_makes_no_sense_switches_memory_off_both_ways(
@@ -191,8 +193,14 @@ def test_a_field_of_ours_that_makes_no_sense_switches_memory_off_both_ways(
 
 
 def test_a_number_out_of_range_in_our_config_is_a_problem_and_no_crash() -> None:
-    request = read(b'{"memory_config":{"similarity_threshold":1e999,"unknown":1e999}}')
+    request = read(b'{"memory_config":{"similarity_threshold":1e999}}')
     assert request.problems == ("memory_config.similarity_threshold",)
+
+
+def test_a_key_of_memory_context_that_we_do_not_know_is_passed_over() -> None:
+    request = read(body(memory_context={"user_id": "ann", "tenant": 1}))
+    assert (request.context, request.problems) == (MemoryContext("ann"), ())
+    assert request.options.enabled
 
 
 def test_of_a_repeated_field_the_last_one_counts_as_it_does_for_every_server() -> None:
