@@ -11,7 +11,7 @@ import difflib
 import ipaddress
 import os
 import typing
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -63,6 +63,25 @@ _NO_SIGNAL_HEADERS = frozenset(
 )
 
 
+class _OnceOnly(yaml.SafeLoader):
+    """YAML as ever, but a key that comes twice in one place is an error: one of its two values would count for nothing.
+
+    What `<<` brings in may be said again, as YAML means it.
+    """
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - as in the class above
+        seen: set[object] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
+                continue
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    problem=f"the key {key.value:.60} comes twice; take one out", problem_mark=key.start_mark
+                )
+            seen.add(key.value)
+        return super().construct_mapping(node, deep=deep)
+
+
 @dataclass(frozen=True, slots=True)
 class _Given:
     value: object
@@ -108,19 +127,24 @@ def dump(settings: Settings) -> str:
 
 def _from_file(file: Path, leaves: Mapping[str, Leaf]) -> dict[str, _Given]:
     try:
-        tree = yaml.safe_load(file.read_text(encoding="utf-8"))
+        tree = _yaml(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadSetting(
             f"the configuration file {file} cannot be read: {error.strerror}; name one that exists"
         ) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadSetting(f"the configuration file {file} is not YAML: {error}") from error
+        raise BadSetting(f"the configuration file {file} is not YAML that can be used: {error}") from error
     given: dict[str, _Given] = {}
     _walk(tree, "", Settings, given, str(file))
     for path in given:
         if leaves[path].doc.is_secret:
             raise BadSetting(f"{path} is a secret: set {leaves[path].doc.environment}, and take it out of {file}")
     return given
+
+
+def _yaml(text: str) -> Any:  # noqa: ANN401 - whatever it holds
+    """Raises `yaml.YAMLError`."""
+    return yaml.load(text, Loader=_OnceOnly)  # noqa: S506 - a SafeLoader
 
 
 def _walk(tree: object, prefix: str, struct: type[msgspec.Struct], given: dict[str, _Given], source: str) -> None:
@@ -199,7 +223,7 @@ def _list_from_text(text: str) -> object:
     if not text.lstrip().startswith("["):
         return [word.strip() for word in text.split(",") if word.strip()]
     try:
-        return yaml.safe_load(text)
+        return _yaml(text)
     except yaml.YAMLError as error:
         raise BadSetting(f"expected a list, got {_shown(text)}: {error}") from error
 
@@ -253,6 +277,11 @@ def _check_signals(settings: Settings) -> None:
 
 
 def _check_addresses(settings: Settings) -> None:
+    if "@" in settings.upstream.partition("//")[2].partition("/")[0]:
+        raise BadSetting(
+            "upstream: expected a URL without user and password (not shown here): clients send their own Authorization "
+            "header; take out what stands before the @"
+        )
     for path, url in (("upstream", settings.upstream), ("milvus_uri", settings.store_uri)):
         if url and not _is_http_url(url):
             raise BadSetting(f"{path}: expected a URL such as http://127.0.0.1:8000, got {_shown(url)}")

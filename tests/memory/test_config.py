@@ -144,6 +144,35 @@ def test_a_wrong_value_is_told_what_was_expected_and_what_came(
     assert came in message
 
 
+@pytest.mark.parametrize(
+    ("text", "key", "line"),
+    [
+        ("port: 1\napi_port: 2\nport: 3", "port", 3),
+        ("memory:\n  enabled: false\n  milvus: {collection: a, collection: b}", "collection", 3),
+        ("external_models:\n- model_role: memory_rewrite\n  model_role: memory_extraction", "model_role", 3),
+        ("memory: {enabled: true}\nmemory: {auto_store: false}", "memory", 2),
+    ],
+)
+def test_a_key_that_comes_twice_is_refused_with_its_line(text: str, key: str, line: int, tmp_path: Path) -> None:
+    message = refusal(text, folder=tmp_path)
+    assert f"the key {key} comes twice" in message
+    assert f"line {line}," in message
+
+
+def test_what_a_merge_key_brings_in_may_be_said_again(tmp_path: Path) -> None:
+    text = "memory:\n  milvus: &m {collection: a, dimension: 384}\n  embedding: {<<: {dimension: 1}, dimension: 384}"
+    assert settings_of(text, folder=tmp_path).memory.embedding.dimension == 384
+
+
+@pytest.mark.parametrize(
+    "url", ["http://user:hush@x", "http://user:hush@x:8000/v1", "ftp://hush@x", "http://a@b:hush@x"]
+)
+def test_a_password_in_the_upstreams_url_is_refused_and_not_shown(url: str, tmp_path: Path) -> None:
+    for message in (refusal(f"upstream: '{url}'", folder=tmp_path), refusal(folder=tmp_path, flags={"upstream": url})):
+        assert "upstream: expected a URL without user and password" in message
+        assert "hush" not in message
+
+
 def test_a_named_file_that_is_missing_is_an_error_and_an_unnamed_one_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
