@@ -6,6 +6,7 @@ here ever trusts a number in a file to say who is alive. Never deletes anything 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -137,12 +138,16 @@ def reserve_port(host: str, port: int, *, setting: str) -> socket.socket:
         )[0]
         reserved = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise CannotStart(f"{setting}: {host} is not an address of this machine: {error.strerror}") from error
+        raise CannotStart(
+            f"{setting}: {host} is not an address of this machine: {error.strerror}. Give one that is"
+        ) from error
     try:
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         reserved.bind(address)
     except OSError as error:
         reserved.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise CannotStart(f"{setting}: {host} is not an address of this machine. Give one that is") from error
         raise CannotStart(
             f"{setting}: cannot bind {host}:{port}: {error.strerror}. Give another port, or 0 for any free one"
         ) from error

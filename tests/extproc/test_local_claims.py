@@ -55,8 +55,9 @@ def test_a_data_directory_is_made_private_and_belongs_to_one_run_at_a_time(tmp_p
 
 def test_a_data_directory_that_cannot_be_one_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(CannotStart, match="--data-dir"), data_directory(tmp_path / "file"):
-        pass
+    for folder in (tmp_path / "file", Path("/proc/nope"), Path("/proc/nope/deeper")):
+        with pytest.raises(CannotStart, match=f"data_dir {folder} cannot be used.*--data-dir"), data_directory(folder):
+            pass
 
 
 def test_the_run_folder_is_short_private_and_gone_at_the_end() -> None:
@@ -128,5 +129,7 @@ def test_nobody_draws_a_reserved_port() -> None:
 
 
 def test_an_address_of_another_machine_is_refused() -> None:
-    with pytest.raises(CannotStart, match="host"):
-        reserve_port("192.0.2.1", 0, setting="host")
+    for host in ("192.0.2.1", "no-such-host.invalid"):
+        with pytest.raises(CannotStart, match=f"host: {host} is not an address of this machine") as refused:
+            reserve_port(host, 0, setting="host")
+        assert "port" not in str(refused.value)
