@@ -57,7 +57,8 @@ class ChatRequest:
 
     `conversation` is None unless `messages` is a non-empty list of messages as the API describes them; our fields can
     be stripped from such a body all the same. `problems` names what was wrong in our fields ("memory_config.enabled"),
-    never in the client's words; with any problem, `options` switches memory off, and a `context` with a problem is None.
+    never in the client's words; with any problem, `options` switches memory off, and a `context` with a problem is
+    None.
     """
 
     body: bytes
