@@ -39,6 +39,7 @@ from memory.orders import (
     checked_metadata,
     known_category,
     refuse_unknown_types,
+    time_said,
 )
 from memory.ports import (
     Backlog,
@@ -134,8 +135,8 @@ class Library:
         return ids
 
     def _memory(self, scope: Scope, item: NewMemory, index: int, now: float) -> Memory:
-        at = now if item.created_at is None else item.created_at
         try:
+            at = time_said(item.created_at, now, "created_at")
             where = Scope(
                 scope.user_id,
                 item.project_id or scope.project_id,
@@ -309,7 +310,7 @@ class Library:
         exchanges = exchanges_of(messages)
         if not exchanges:
             raise BadInput("messages must hold at least one user message with text")
-        started = self._clock() if at is None else at
+        started = time_said(at, self._clock(), "at")
         turn_id = ""
         for ordinal, exchange in enumerate(exchanges):
             turn_id, said_at = self._new_id(), started + ordinal / 1000
@@ -330,7 +331,11 @@ class Library:
         return turn_id
 
     async def flush(self, user_id: str, session_id: str = "") -> Backlog:
-        """Have all learnt that was said before this call; what is left then awaits a retry (or took too long)."""
+        """Have all learnt that was said before this call.
+
+        What is left then awaits a retry, or took longer than `FlushPace.longest`: also a reply that is still being
+        streamed, for a turn is learnt when its reply has ended.
+        """
         Scope(user_id, session_id=session_id)  # refuses ids that cannot be
         pace = self._flush_pace
         await asyncio.sleep(pace.settle)

@@ -15,6 +15,7 @@ from memory.errors import BadInput
 from memory.model import CATEGORIES, MEMORY_TYPES, Receipt
 
 METADATA_BYTES_MAX = 16_384  # of JSON; a Milvus field of this kind takes 65,536
+AHEAD_SECONDS_MAX = 86_400.0  # clocks and time zones of callers differ; later than that, nothing can have been said
 METADATA_DEPTH_MAX = 16  # no recursion, here or in a store's own encoder, comes near its limit
 
 
@@ -100,3 +101,10 @@ def refuse_unknown_types(memory_types: Sequence[str]) -> None:
     for memory_type in memory_types:
         if memory_type not in MEMORY_TYPES:
             raise BadInput(f"memory_type must be one of {', '.join(MEMORY_TYPES)}; got {memory_type!r:.40}")
+
+
+def time_said(given: float | None, now: float, name: str) -> float:
+    """`given`, or `now` without it. Refuses a time to come, which milliseconds in the place of seconds would be."""
+    if given is not None and given > now + AHEAD_SECONDS_MAX:
+        raise BadInput(f"{name} is in the future: give when it was said, in ISO 8601 or Unix seconds (UTC)")
+    return now if given is None else given

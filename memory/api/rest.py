@@ -18,10 +18,12 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
+from starlette.types import Scope as Asked
 
 from memory.api import shapes
-from memory.api.identity import Forbidden, Unauthenticated, caller_of
+from memory.api.browsers import WrongType, refuse_other_types, refuse_pages
+from memory.api.identity import DEVELOPMENT, Forbidden, Unauthenticated, caller_of
 from memory.errors import BadInput, Conflict, NotFound, Unavailable
 from memory.library import PAGE_MEMORIES_MAX, Library
 from memory.metrics import Metrics
@@ -29,6 +31,8 @@ from memory.model import MemoryStatus, RequestOptions, Scope
 
 BODY_BYTES_MAX = 1 << 20  # 200 memories of ordinary length, or a long history; more goes in several calls
 QUERY_FIELDS_MAX = 20
+ONE = "/v1/memory/{id}"
+RESERVED = frozenset(("search", "turns", "flush", "stats", "receipts", "export", "everything"))
 RETRY_SECONDS = 1  # how soon a caller may try again what a part was down for
 
 log = structlog.get_logger(__name__)
@@ -47,13 +51,33 @@ class Call:
 Endpoint = Callable[[Library, Call], Awaitable[Response]]
 
 
+class NotBuilt(BadInput):
+    """A call that has its name already, and nothing behind it."""
+
+    def __init__(self) -> None:
+        super().__init__("this call is not built yet", code="not_built")
+
+
+class _Route(Route):
+    """Where a path asks for a memory by its id, a word that names a call is no id: its other methods are 405."""
+
+    def matches(self, scope: Asked) -> tuple[Match, Asked]:
+        match, found = super().matches(scope)
+        is_call = self.path == ONE and match is not Match.NONE and found["path_params"]["id"] in RESERVED
+        return (Match.NONE, {}) if is_call else (match, found)
+
+
 def create_app(library: Library, *, identity_mode: str, edge_secret: str, metrics: Metrics) -> Starlette:
     """The application. `edge_secret` is what the proxy adds to its requests; "" believes nobody outside development."""
+
+    is_development = identity_mode == DEVELOPMENT
 
     def route(path: str, method: str, endpoint: Endpoint, *parameters: str) -> Route:
         async def handle(request: Request) -> Response:
             started, code = time.perf_counter(), 500
             try:
+                if is_development:
+                    refuse_pages(request.scope["headers"])
                 call = await _call(request, parameters, identity_mode, edge_secret)
                 response = await endpoint(library, call)
                 code = response.status_code
@@ -67,7 +91,7 @@ def create_app(library: Library, *, identity_mode: str, edge_secret: str, metric
                 metrics.api_seconds.labels(path, str(code)).observe(time.perf_counter() - started)
             return response
 
-        return Route(path, handle, methods=[method])
+        return _Route(path, handle, methods=[method])
 
     async def ready(_: Request) -> Response:
         is_ready = await library.is_ready()
@@ -76,7 +100,6 @@ def create_app(library: Library, *, identity_mode: str, edge_secret: str, metric
     async def alive(_: Request) -> Response:
         return _json({"status": "ok"})
 
-    one = "/v1/memory/{id}"
     return Starlette(
         routes=[
             Route("/health", ready, methods=["GET"]),
@@ -89,10 +112,12 @@ def create_app(library: Library, *, identity_mode: str, edge_secret: str, metric
             route("/v1/memory/flush", "POST", flush),
             route("/v1/memory/stats", "GET", show_stats),
             route("/v1/memory/receipts/{id}", "GET", show_receipt),
-            route(one, "GET", show),
-            route(one, "PATCH", edit),
-            route(one, "DELETE", delete),
-            route(f"{one}/history", "GET", show_history),
+            route("/v1/memory/export", "GET", not_built),
+            route("/v1/memory/everything", "DELETE", not_built),
+            route(ONE, "GET", show),
+            route(ONE, "PATCH", edit),
+            route(ONE, "DELETE", delete),
+            route(f"{ONE}/history", "GET", show_history),
         ],
         exception_handlers={HTTPException: _http_error, Exception: _unexpected},
     )
@@ -198,13 +223,19 @@ async def show_history(library: Library, call: Call) -> Response:
     return _json({"memories": list(map(shapes.memory_shape, history))})
 
 
+async def not_built(_library: Library, _call: Call) -> Response:
+    raise NotBuilt
+
+
 async def _call(request: Request, known: Sequence[str], identity_mode: str, edge_secret: str) -> Call:
     """Who calls and what with. Raises `BadInput` before a byte of the body is read for a caller without identity."""
     parameters = _parameters(request.scope["query_string"])
     headers: list[tuple[bytes, bytes]] = request.scope["headers"]
     user_id = caller_of(headers, parameters.get("user_id"), identity_mode=identity_mode, edge_secret=edge_secret)
     shapes.refuse_unknown_parameters(parameters, ["user_id", *known])
-    return Call(user_id, request.path_params.get("id", ""), parameters, await _body(request))
+    body = await _body(request)
+    refuse_other_types(headers, body)
+    return Call(user_id, request.path_params.get("id", ""), parameters, body)
 
 
 def _parameters(query_string: bytes) -> dict[str, str]:
@@ -262,6 +293,10 @@ def _refusal(error: BadInput | Unavailable | Conflict) -> Response:
             return _error(error.code, str(error), 401)
         case Forbidden():
             return _error(error.code, str(error), 403)
+        case WrongType():
+            return _error(error.code, str(error), 415)
+        case NotBuilt():
+            return _error(error.code, str(error), 501)
         case _:
             return _error(error.code, str(error), 413 if error.code == "too_large" else 400)
 

@@ -13,11 +13,12 @@ import pytest_asyncio
 from library_parts import NOW, Parts, library_parts
 from prometheus_client import CollectorRegistry
 
-from memory.api.rest import BODY_BYTES_MAX, create_app
+from memory.api.rest import BODY_BYTES_MAX, RESERVED, create_app
 from memory.metrics import Metrics
 from memory.model import Memory, MemoryStatus, RequestOptions
 
 ANN = {"x-authz-user-id": "ann"}
+JSON = {"content-type": "application/json"}
 SECRET = "s3cret"
 
 
@@ -36,7 +37,7 @@ async def api_of(
         parts.library, identity_mode=identity_mode, edge_secret=options.pop("edge_secret", SECRET), metrics=metrics
     )
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://api", **options) as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", **options) as client:
         yield client
 
 
@@ -259,6 +260,14 @@ async def test_ids_are_compared_exactly(parts: Parts) -> None:
 
 # Refusals
 
+HELLO = {"role": "user", "content": "hello"}
+
+
+async def test_what_is_said_tomorrow_may_be_another_time_zones_today(api: httpx.AsyncClient) -> None:
+    await add_one(api, created_at=NOW + 86_399)
+    turns = {"session_id": "s", "messages": [HELLO], "at": NOW + 86_399}
+    assert (await api.post("/v1/memory/turns", json=turns)).status_code == 202
+
 
 @pytest.mark.parametrize(
     ("path", "body", "words"),
@@ -270,6 +279,8 @@ async def test_ids_are_compared_exactly(parts: Parts) -> None:
         ("", {"memories": [{"content": "x", "created_at": "yesterday"}]}, ["created_at", "ISO 8601", "yesterday"]),
         ("", {"memories": [{"content": "x", "created_at": -1}]}, ["created_at"]),
         ("", {"memories": [{"content": "x", "created_at": "9999-12-31T23:59:59-12:00"}]}, ["created_at"]),
+        ("", {"memories": [{"content": "x", "created_at": NOW + 86_401}]}, ["memories[0]", "created_at", "future"]),
+        ("", {"memories": [{"content": "x", "created_at": NOW * 1000}]}, ["created_at", "seconds"]),
         ("", {"memories": [{"content": "x", "memory_type": "feeling"}]}, ["memories[0]", "semantic"]),
         ("", [], ["object"]),
         ("/search", {}, ["query"]),
@@ -282,6 +293,7 @@ async def test_ids_are_compared_exactly(parts: Parts) -> None:
         ("/turns", {"session_id": "", "messages": [{"role": "user", "content": "x"}]}, ["session_id"]),
         ("/turns", {"messages": [{"role": "user", "content": "x"}]}, ["session_id"]),
         ("/turns", {"session_id": "s", "messages": [5]}, ["messages"]),
+        ("/turns", {"session_id": "s", "messages": [HELLO], "at": "2999-01-01"}, ["at is in the future"]),
         ("/flush", {"session": "s"}, ["did you mean session_id?"]),
         ("/flush", {"session_id": " s"}, ["session_id"]),
     ],
@@ -308,7 +320,7 @@ async def test_an_unknown_parameter_is_told_its_nearest_neighbour(api: httpx.Asy
     "body", [b"", b"{", b"\xff", b'{"query": "\xff"}', b'{"query": "\\ud800"}', b'{"query": NaN}', b"[" * 100_000]
 )
 async def test_a_body_that_is_not_json_is_refused(api: httpx.AsyncClient, body: bytes) -> None:
-    assert_refused(await api.post("/v1/memory/search", content=body), 400)
+    assert_refused(await api.post("/v1/memory/search", content=body, headers=JSON), 400)
 
 
 async def test_a_body_over_the_limit_is_refused_with_and_without_a_declared_length(api: httpx.AsyncClient) -> None:
@@ -318,6 +330,38 @@ async def test_a_body_over_the_limit_is_refused_with_and_without_a_declared_leng
 
     assert_refused(await api.post("/v1/memory/search", content=b" " * (BODY_BYTES_MAX + 1)), 413, "too_large")
     assert_refused(await api.post("/v1/memory/search", content=chunks()), 413, "too_large")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "search", "POST"),
+        ("DELETE", "turns", "POST"),
+        ("GET", "flush", "POST"),
+        ("PATCH", "stats", "GET"),
+        ("DELETE", "export", "GET"),
+        ("GET", "everything", "DELETE"),
+    ],
+)
+async def test_a_word_that_names_a_call_is_no_memorys_id(
+    api: httpx.AsyncClient, method: str, path: str, allowed: str
+) -> None:
+    answer = await api.request(method, f"/v1/memory/{path}")
+    assert_refused(answer, 405, "method_not_allowed")
+    assert allowed in answer.headers["allow"]
+
+
+@pytest.mark.parametrize("word", sorted(RESERVED))
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+async def test_no_reserved_word_is_looked_up_as_a_memory(api: httpx.AsyncClient, method: str, word: str) -> None:
+    assert "no such memory" not in (await api.request(method, f"/v1/memory/{word}")).text
+
+
+async def test_a_call_that_is_not_built_says_so_to_those_who_may_call_it(parts: Parts) -> None:
+    async with api_of(parts) as api:
+        for method, path in (("GET", "export"), ("DELETE", "everything")):
+            assert_refused(await api.request(method, f"/v1/memory/{path}?user_id=ann"), 501, "not_built")
+            assert_refused(await api.request(method, f"/v1/memory/{path}"), 401)
 
 
 async def test_paths_and_methods_that_are_not_there_answer_in_the_same_shape(api: httpx.AsyncClient) -> None:

@@ -84,7 +84,9 @@ async def answers_to(calls: list[tuple[tuple[str, str], dict[str, str], bytes]],
         app = create_app(parts.library, identity_mode="development", edge_secret="", metrics=metrics)
         transport = httpx.ASGITransport(app)  # an exception inside is an exception here
         async with httpx.AsyncClient(
-            transport=transport, base_url="http://api", headers={"x-authz-user-id": "ann"}
+            transport=transport,
+            base_url="http://localhost",
+            headers={"x-authz-user-id": "ann", "content-type": "application/json"},
         ) as api:
             await api.post("/v1/memory", json={"memories": [{"content": "a first memory"}]})
             return [

@@ -29,7 +29,9 @@ async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
 @pytest_asyncio.fixture
 async def api(parts: Parts) -> AsyncIterator[httpx.AsyncClient]:
     app = create_app(parts.library, identity_mode="development", edge_secret="", metrics=Metrics(CollectorRegistry()))
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api", headers=ANN) as client:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://localhost", headers=ANN
+    ) as client:
         yield client
 
 
