@@ -9,6 +9,7 @@ This step must never hold a request: it runs beside them, and never raises.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from contextlib import suppress
 from typing import Generic, TypeVar
@@ -41,6 +42,7 @@ class PlacementLessons:
         self._templates = templates
         self._clock = clock
         self._metrics = metrics
+        self._switching = asyncio.Lock()  # so that what two learn at once is news only once
         self._met: _Recent[bool] = _Recent()
         self._taken_at: _Recent[float] = _Recent()
         self._refusals: _Recent[int] = _Recent()
@@ -82,10 +84,13 @@ class PlacementLessons:
 
     async def _switch(self, model: str, placement: Placement | None, *, source: str) -> None:
         """Make it known to all, if it is news. `source` is a label for the metric."""
-        known = await self._traits.placement(model) or Placement.BEFORE_LAST_USER
-        if placement is None or _CAUTION.index(placement) <= _CAUTION.index(known):
+        if placement is None:
             return
-        await self._traits.learn(model, placement)
+        async with self._switching:
+            known = await self._traits.placement(model) or Placement.BEFORE_LAST_USER
+            if _CAUTION.index(placement) <= _CAUTION.index(known):
+                return
+            await self._traits.learn(model, placement)
         self._metrics.placement_switched.labels(placement, source).inc()
         log.warning("placement_switched", model=model[:SHOWN_CHARACTERS], placement=str(placement), source=source)
 

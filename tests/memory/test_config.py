@@ -9,6 +9,7 @@ import pytest
 
 from memory import config
 from memory.errors import BadSetting
+from memory.settings import UpstreamSignal
 
 SEED = """
 memory: {enabled: true, auto_store: true, extraction_batch_size: 10, default_retrieval_limit: 5,
@@ -230,3 +231,47 @@ def test_every_setting_says_what_it_means() -> None:
     assert {"upstream", "memory.token_budget", "memory.milvus.address", "external_models"} <= {doc.path for doc in docs}
     assert len({doc.environment for doc in docs}) == len(docs)
     assert [doc.path for doc in docs if not doc.meaning.endswith(".")] == []
+
+
+SIGNALS = """
+memory:
+  upstream_signals:
+    - {name: X-My-Router, values: [weather], means: tool}
+    - {name: "envoy.filters.http.rbac:kind", means: personal}
+"""
+
+
+def test_signals_come_by_file_and_by_environment_and_survive_the_way_to_a_part(tmp_path: Path) -> None:
+    assert settings_of(folder=tmp_path).memory.upstream_signals is None
+    by_file = settings_of(SIGNALS, folder=tmp_path)
+    assert by_file.memory.upstream_signals == (
+        UpstreamSignal(name="X-My-Router", values=("weather",), means="tool"),
+        UpstreamSignal(name="envoy.filters.http.rbac:kind", means="personal"),
+    )
+    environ = {"MEMPROXY_MEMORY_UPSTREAM_SIGNALS": "[{name: x-a, means: skip}]"}
+    by_environment = settings_of(SIGNALS, environ=environ, folder=tmp_path)
+    assert by_environment.memory.upstream_signals == (UpstreamSignal(name="x-a", means="skip"),)
+    nobody = settings_of("memory: {upstream_signals: []}", folder=tmp_path)
+    assert nobody.memory.upstream_signals == ()
+    for settings in (by_file, nobody, config.load(None, {}, {})):
+        assert settings_of(config.dump(settings), folder=tmp_path) == settings
+
+
+@pytest.mark.parametrize(
+    ("signal", "says"),
+    [
+        ("{name: x-a, mean: skip}", "unknown setting memory.upstream_signals.mean"),
+        ("{name: x-a, means: perhaps}", "memory.upstream_signals"),
+        ("{name: 'x a', means: skip}", "memory.upstream_signals"),
+        ("{name: ':path', means: skip}", "memory.upstream_signals"),
+        ("{name: 'space:', means: skip}", "memory.upstream_signals"),
+        ("{name: '', means: skip}", "memory.upstream_signals"),
+        ("{means: skip}", "memory.upstream_signals"),
+        ("{name: Authorization, means: skip}", "clients need for something else"),
+        ("{name: x-authz-user-id, means: skip}", "clients need for something else"),
+    ],
+)
+def test_a_signal_that_cannot_be_or_would_take_something_from_clients_is_refused(
+    signal: str, says: str, tmp_path: Path
+) -> None:
+    assert says in refusal(f"memory: {{upstream_signals: [{signal}]}}", folder=tmp_path)

@@ -1,0 +1,87 @@
+"""Chat templates: what the upstream says of them, asked of real servers of every shape. On every adapter."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import pytest
+from template_server import (
+    ANYWHERE,
+    FIRST,
+    GUARDED,
+    LLAMA_CPP,
+    MISSING,
+    NO_TWINS,
+    NONSENSE,
+    NOWHERE,
+    PROMPT_ONLY,
+    REDIRECT,
+    SILENT,
+    running_template_server,
+)
+
+from memory.adapters.template_probe import SECONDS_MAX, TemplateProbe
+from memory.model import Placement
+
+PROBES: dict[str, Callable[[str], TemplateProbe]] = {"tokenize": TemplateProbe}  # one line per adapter
+MODELS = {"free": ANYWHERE, "strict": FIRST, "none": NOWHERE, "pairs": NO_TWINS}
+
+
+@pytest.fixture(params=sorted(PROBES))
+def probe_of(request: pytest.FixtureRequest) -> Callable[[str], TemplateProbe]:
+    return PROBES[request.param]
+
+
+@pytest.mark.parametrize(
+    ("model", "placement"),
+    [
+        ("free", Placement.BEFORE_LAST_USER),
+        ("strict", Placement.SYSTEM),
+        ("pairs", Placement.SYSTEM),
+        ("none", Placement.OFF),
+        ("unheard of", None),
+        ("", None),
+        ("\ud800", None),
+        ("x" * 10_000, None),
+    ],
+)
+async def test_a_server_that_renders_templates_tells_where_notes_may_stand(
+    probe_of: Callable[[str], TemplateProbe], model: str, placement: Placement | None
+) -> None:
+    with running_template_server(MODELS) as server:
+        for base in (server.url, f"{server.url}/v1/", f"{server.url}/below/v1"):
+            async with probe_of(base) as probe:
+                assert await probe.placement(model) is placement
+
+
+@pytest.mark.parametrize("shape", [LLAMA_CPP, MISSING, PROMPT_ONLY, NONSENSE, GUARDED, REDIRECT])
+async def test_a_server_of_another_shape_tells_nothing(probe_of: Callable[[str], TemplateProbe], shape: str) -> None:
+    with running_template_server(MODELS, shape) as server:
+        async with probe_of(server.url) as probe:
+            assert [await probe.placement(model) for model in MODELS] == [None] * len(MODELS)
+
+
+async def test_a_silent_server_tells_nothing_in_time(probe_of: Callable[[str], TemplateProbe]) -> None:
+    with running_template_server(MODELS, SILENT) as server:
+        async with probe_of(server.url) as probe:
+            began = time.monotonic()
+            assert await asyncio.gather(probe.placement("strict"), probe.placement("free")) == [None, None]
+            assert time.monotonic() - began < 2 * SECONDS_MAX
+
+
+async def test_a_server_that_is_not_there_tells_nothing(probe_of: Callable[[str], TemplateProbe]) -> None:
+    with running_template_server(MODELS) as server:
+        url = server.url
+    for nowhere in (url, ""):
+        async with probe_of(nowhere) as probe:
+            assert await probe.placement("strict") is None
+
+
+async def test_many_who_ask_at_once_and_again_cost_one_question(probe_of: Callable[[str], TemplateProbe]) -> None:
+    with running_template_server(MODELS) as server:
+        async with probe_of(server.url) as probe:
+            told = await asyncio.gather(*(probe.placement("free") for _ in range(50)))
+            assert {*told, await probe.placement("free")} == {Placement.BEFORE_LAST_USER}
+            assert len(server.questions) == 1

@@ -1,0 +1,162 @@
+"""A chat template that refuses a system message in the middle, behind a real Envoy: what it costs, and how long."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from filter_stack import NOTE, FilterStack, running_stack
+from product import eventually, running_product
+from template_server import (
+    ANYWHERE,
+    FIRST,
+    LLAMA_CPP,
+    MISSING,
+    NOWHERE,
+    SILENT,
+    VLLM,
+    TemplateServer,
+    chat_body,
+    running_template_server,
+)
+
+from memory.model import Placement
+
+ALICE = {"x-authz-user-id": "alice"}
+TALK = ("Hello", "Hello to you", "What is my cat called?")
+MODELS = {"free": ANYWHERE, "strict": FIRST, "none": NOWHERE}
+IN_THE_MIDDLE = ["user", "assistant", "system", "user"]
+IN_FRONT = ["system", "user", "assistant", "user"]
+WITHOUT = ["user", "assistant", "user"]
+
+
+@pytest.fixture
+def server() -> Iterator[TemplateServer]:
+    with running_template_server(MODELS, MISSING) as running:
+        yield running
+
+
+async def asked(stack: FilterStack, model: str, *texts: str, **more: object) -> int:
+    """The status of one chat of Alice's."""
+    return (await stack.chat(chat_body(model, *(texts or TALK), **more), **ALICE)).status_code
+
+
+async def learnt(stack: FilterStack, model: str, placement: Placement) -> None:
+    """Once the filter knows that notes for this model stand there."""
+    deadline = time.monotonic() + 5
+    while await stack.recall.traits.placement(model) is not placement:
+        assert time.monotonic() < deadline, f"{model} is not at {placement}"
+        await asyncio.sleep(0.02)
+
+
+async def test_one_refused_request_moves_the_notes_of_that_model_to_the_front(server: TemplateServer) -> None:
+    async with running_stack(server.url) as stack:
+        stack.recall.placement = Placement.BEFORE_LAST_USER
+        assert await asked(stack, "strict") == 400
+        assert server.placed() == IN_THE_MIDDLE
+        await learnt(stack, "strict", Placement.SYSTEM)
+        assert await asked(stack, "strict") == 200
+        assert server.placed() == IN_FRONT
+        assert NOTE in server.chats[-1]["messages"][0]["content"]
+        assert await asked(stack, "free") == 200
+        assert server.placed() == IN_THE_MIDDLE
+        assert stack.count("memproxy_placement_switched_total", placement="system", source="refused") == 1
+
+
+async def test_what_was_learnt_survives_a_restart(server: TemplateServer, tmp_path: Path) -> None:
+    for expected in (400, 200):
+        async with running_stack(server.url, data_dir=tmp_path) as stack:
+            stack.recall.placement = Placement.BEFORE_LAST_USER
+            assert await asked(stack, "strict") == expected
+            await learnt(stack, "strict", Placement.SYSTEM)
+
+
+async def test_a_refusal_counts_where_nothing_is_recorded(server: TemplateServer) -> None:
+    async with running_stack(server.url) as stack:
+        stack.recall.placement = Placement.BEFORE_LAST_USER
+        assert await asked(stack, "strict", memory_config={"auto_store": False}) == 400
+        await learnt(stack, "strict", Placement.SYSTEM)
+
+
+@pytest.mark.parametrize("shape", [MISSING, LLAMA_CPP])
+async def test_a_template_without_any_system_message_loses_its_notes_after_some_refusals(
+    server: TemplateServer, shape: str
+) -> None:
+    server.tokenize = shape
+    async with running_stack(server.url) as stack:
+        stack.recall.placement = Placement.BEFORE_LAST_USER
+        statuses = []
+        for _ in range(5):
+            statuses.append(await asked(stack, "none"))
+            await stack.turns("alice", until=len(statuses))
+        await learnt(stack, "none", Placement.OFF)
+        assert statuses == [400, 400, 400, 400, 200]
+        assert server.placed() == WITHOUT
+
+
+async def test_a_bad_request_after_a_good_one_moves_nothing(server: TemplateServer) -> None:
+    server.also_refuses = {"max_tokens": -1}
+    async with running_stack(server.url) as stack:
+        stack.recall.placement = Placement.BEFORE_LAST_USER
+        assert await asked(stack, "free") == 200
+        assert await asked(stack, "free", max_tokens=-1) == 400
+        await stack.turns("alice", until=2)
+        assert await asked(stack, "free") == 200
+        assert server.placed() == IN_THE_MIDDLE
+        assert await stack.recall.traits.placement("free") is None
+
+
+async def test_a_bad_request_without_a_note_of_ours_moves_nothing(server: TemplateServer) -> None:
+    server.also_refuses = {"max_tokens": -1}
+    async with running_stack(server.url) as stack:
+        messages = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "What is my cat called?"}]
+        for _ in range(4):
+            assert await asked(stack, "free", messages=messages, max_tokens=-1) == 400
+        await stack.turns("alice", until=4)
+        assert await stack.recall.traits.placement("free") is None
+
+
+async def test_a_server_that_tells_is_asked_once_beside_the_first_request(server: TemplateServer) -> None:
+    server.tokenize = VLLM
+    async with running_stack(server.url) as stack:
+        stack.recall.placement = Placement.BEFORE_LAST_USER
+        await asked(stack, "none")  # may be refused: nothing waits for the answer
+        await learnt(stack, "none", Placement.OFF)
+        assert await asked(stack, "none") == 200
+        assert server.placed() == WITHOUT
+        for _ in range(3):
+            assert await asked(stack, "free") == 200
+        assert [question["model"] for question in server.questions].count("free") == 1
+        assert stack.count("memproxy_placement_switched_total", placement="off", source="asked") == 1
+
+
+async def test_no_request_waits_for_a_server_that_does_not_tell(server: TemplateServer) -> None:
+    server.tokenize = SILENT
+    async with running_stack(server.url) as stack:
+        began = time.monotonic()
+        assert await asked(stack, "free") == 200
+        assert time.monotonic() - began < 1.0
+        assert len(server.questions) == 1
+
+
+@pytest.mark.stack
+def test_the_product_moves_its_notes_and_keeps_that_over_a_restart(server: TemplateServer, tmp_path: Path) -> None:
+    def chat(*texts: str) -> httpx.Response:
+        url = f"{product.url}/v1/chat/completions"
+        return httpx.post(url, content=chat_body("strict", *texts), headers=ALICE, timeout=30)
+
+    with running_product(tmp_path / "data", upstream=server.url) as product:
+        chat("My cat is called Quasimodo.")
+        product.flush("alice")
+        first = chat(*TALK)
+        assert (first.status_code, first.headers["x-memory-status"]) == (400, "used")
+        second = eventually(lambda: (again := chat(*TALK)).status_code == 200 and again, seconds=5)
+        assert second.headers["x-memory-status"] == "used"
+    with running_product(tmp_path / "data", upstream=server.url) as product:
+        assert chat(*TALK).status_code == 200
+        assert server.placed() == IN_FRONT
+        assert "Quasimodo" in server.chats[-1]["messages"][0]["content"]

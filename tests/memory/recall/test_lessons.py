@@ -1,0 +1,149 @@
+"""What is learnt about a model's template, from whom, and what is not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from note_books import Bounds, sqlite_books
+from prometheus_client import CollectorRegistry
+from turn_logs import ManualClock
+
+from memory.errors import Unavailable
+from memory.metrics import Metrics
+from memory.model import Placement
+from memory.ports import ModelTraits
+from memory.recall.lessons import LAST_REFUSALS_MIN, TAKEN_SECONDS_MAX, PlacementLessons
+
+MIDDLE, SYSTEM, OFF = Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF
+
+
+@dataclass
+class ToldTemplates:
+    """`memory.ports.ChatTemplates` of a server that says what it was given, else nothing."""
+
+    told: dict[str, Placement] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    async def placement(self, model: str) -> Placement | None:
+        self.asked.append(model)
+        return self.told.get(model)
+
+
+@dataclass
+class Class:
+    """The lessons with what they stand on."""
+
+    lessons: PlacementLessons
+    traits: ModelTraits
+    templates: ToldTemplates
+    clock: ManualClock
+    metrics: Metrics
+
+    def switched(self, placement: str, source: str) -> float:
+        labels = {"placement": placement, "source": source}
+        return self.metrics.registry.get_sample_value("memproxy_placement_switched_total", labels) or 0.0
+
+
+@pytest.fixture
+async def taught(tmp_path: Path) -> AsyncIterator[Class]:
+    clock, templates, metrics = ManualClock(), ToldTemplates(), Metrics(CollectorRegistry())
+    async with sqlite_books(tmp_path, clock, Bounds()) as books:
+        lessons = PlacementLessons(traits=books.traits, templates=templates, clock=clock, metrics=metrics)
+        yield Class(lessons, books.traits, templates, clock, metrics)
+
+
+async def test_a_refusal_in_the_middle_switches_that_model_alone(taught: Class) -> None:
+    await taught.lessons.refused("strict", MIDDLE)
+    assert await taught.traits.placement("strict") is SYSTEM
+    assert await taught.traits.placement("other") is None
+    assert taught.switched("system", "refused") == 1
+
+
+async def test_refusals_on_their_way_when_the_switch_came_are_no_news(taught: Class) -> None:
+    await asyncio.gather(*(taught.lessons.refused("strict", MIDDLE) for _ in range(10)))
+    assert await taught.traits.placement("strict") is SYSTEM
+    assert taught.switched("system", "refused") == 1
+
+
+async def test_notes_are_switched_off_only_after_several_refusals_in_a_row(taught: Class) -> None:
+    for _ in range(LAST_REFUSALS_MIN - 1):
+        await taught.lessons.refused("none", SYSTEM)
+    assert await taught.traits.placement("none") is None
+    taught.lessons.taken("none", SYSTEM)
+    taught.clock.now += TAKEN_SECONDS_MAX + 1
+    for _ in range(LAST_REFUSALS_MIN - 1):
+        await taught.lessons.refused("none", SYSTEM)
+    assert await taught.traits.placement("none") is None
+    await taught.lessons.refused("none", SYSTEM)
+    assert await taught.traits.placement("none") is OFF
+
+
+async def test_a_bad_request_of_one_client_takes_nothing_from_a_model_that_takes_notes(taught: Class) -> None:
+    for placement in (MIDDLE, SYSTEM):
+        taught.lessons.taken("good", placement)
+        for _ in range(20):
+            await taught.lessons.refused("good", placement)
+    assert await taught.traits.placement("good") is None
+
+
+async def test_a_note_that_was_taken_long_ago_says_nothing_about_today(taught: Class) -> None:
+    taught.lessons.taken("replaced", MIDDLE)
+    taught.clock.now += TAKEN_SECONDS_MAX + 1
+    await taught.lessons.refused("replaced", MIDDLE)
+    assert await taught.traits.placement("replaced") is SYSTEM
+
+
+async def test_the_server_s_own_word_goes_before_any_refusal(taught: Class) -> None:
+    taught.templates.told = {"good": MIDDLE, "none": OFF}
+    for _ in range(20):
+        await taught.lessons.refused("good", MIDDLE)
+        await taught.lessons.refused("good", SYSTEM)
+    assert await taught.traits.placement("good") is None
+    await taught.lessons.refused("none", MIDDLE)
+    assert await taught.traits.placement("none") is OFF
+    assert taught.switched("off", "asked") == 1
+
+
+@pytest.mark.parametrize("told", [SYSTEM, OFF])
+async def test_what_the_server_says_when_a_model_is_met_is_learnt(taught: Class, told: Placement) -> None:
+    taught.templates.told = {"strict": told, "good": MIDDLE}
+    for model in ("strict", "good", "unknown"):
+        await taught.lessons.meet(model)
+    assert [await taught.traits.placement(model) for model in ("strict", "good", "unknown")] == [told, None, None]
+
+
+async def test_a_model_is_met_once_and_not_asked_about_where_something_is_known(taught: Class) -> None:
+    assert taught.lessons.is_new("m")
+    assert not taught.lessons.is_new("m")
+    assert taught.lessons.is_new("n")
+    await taught.traits.learn("m", SYSTEM)
+    await taught.lessons.meet("m")
+    assert taught.templates.asked == []
+
+
+class BrokenTraits:
+    """`memory.ports.ModelTraits` of a database that is down."""
+
+    async def placement(self, model: str) -> Placement | None:
+        raise Unavailable("turn_log", "locked")
+
+    async def learn(self, model: str, placement: Placement) -> None:
+        raise Unavailable("turn_log", "locked")
+
+
+async def test_a_database_that_is_down_is_nobody_s_trouble() -> None:
+    metrics = Metrics(CollectorRegistry())
+    lessons = PlacementLessons(traits=BrokenTraits(), templates=ToldTemplates(), clock=ManualClock(), metrics=metrics)
+    await lessons.meet("m")
+    await lessons.refused("m", MIDDLE)
+
+
+async def test_what_is_remembered_of_models_is_bounded(taught: Class) -> None:
+    for number in range(1_005):
+        assert taught.lessons.is_new(f"m{number}")
+    assert not taught.lessons.is_new("m1004")
+    assert taught.lessons.is_new("m0")

@@ -1,0 +1,138 @@
+"""A model server whose models have chat templates of different kinds, and a `/tokenize` of this or that shape."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+# Templates: where a system message may stand. In `no_twins` also no role may follow itself.
+ANYWHERE, FIRST, NOWHERE, NO_TWINS = "anywhere", "first", "nowhere", "no_twins"
+# Shapes of `/tokenize`.
+VLLM, LLAMA_CPP, MISSING, PROMPT_ONLY, SILENT, NONSENSE, GUARDED, REDIRECT = (
+    "vllm",
+    "llama_cpp",
+    "missing",
+    "prompt_only",
+    "silent",
+    "nonsense",
+    "guarded",
+    "redirect",
+)
+
+
+def refusal(template: str, roles: Sequence[str]) -> str:
+    """What a template of that kind says to these roles; "" if it takes them."""
+    if template == NOWHERE and "system" in roles:
+        return "System role not supported"
+    if template in (FIRST, NO_TWINS) and "system" in roles[1:]:
+        return "System message must be at the beginning."
+    if template == NO_TWINS and any(one == other for one, other in pairwise(roles)):
+        return "Conversation roles must alternate user/assistant/user/assistant/..."
+    return ""
+
+
+@dataclass
+class TemplateServer:
+    """`templates` by model; a model that is not there is unknown. `also_refuses` says no to whole request bodies."""
+
+    templates: dict[str, str]
+    tokenize: str = VLLM
+    also_refuses: Mapping[str, object] = field(default_factory=dict)
+    chats: list[dict[str, Any]] = field(default_factory=list)
+    questions: list[dict[str, Any]] = field(default_factory=list)
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def placed(self) -> list[str]:
+        """The roles of the last chat's messages."""
+        return [message["role"] for message in self.chats[-1]["messages"]]
+
+    async def _chat(self, request: Request) -> Response:
+        chat = await request.json()
+        self.chats.append(chat)
+        template = self.templates[chat["model"]]
+        said = refusal(template, [message["role"] for message in chat["messages"]])
+        if said or any(chat.get(name) == value for name, value in self.also_refuses.items()):
+            return _error(400, said or "bad request")
+        message = {"role": "assistant", "content": "Noted."}
+        return JSONResponse({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+
+    async def _tokenize(self, request: Request) -> Response:
+        question = await request.json()
+        self.questions.append(question)
+        match self.tokenize:
+            case "silent":
+                await asyncio.sleep(30)
+            case "nonsense":
+                return Response(b"[" * 100_000, media_type="application/json")
+            case "guarded":
+                return _error(401, "Unauthorized")
+            case "redirect":
+                return Response(status_code=307, headers={"location": "/v1/elsewhere"})
+            case "llama_cpp":
+                return JSONResponse({"tokens": []})
+            case "prompt_only":
+                return _error(400, "field required: prompt")
+            case "vllm":
+                return self._tokenized(question)
+        return _error(404, "Not Found")
+
+    def _tokenized(self, question: dict[str, Any]) -> Response:
+        if question["model"] not in self.templates:
+            return _error(404, "The model does not exist.")
+        said = refusal(self.templates[question["model"]], [message["role"] for message in question["messages"]])
+        return _error(400, said) if said else JSONResponse({"count": 3, "max_model_len": 4096, "tokens": [1, 2, 3]})
+
+
+def _error(status: int, message: str) -> Response:
+    return JSONResponse({"error": {"message": message, "type": "BadRequestError", "code": status}}, status_code=status)
+
+
+@contextmanager
+def running_template_server(templates: Mapping[str, str], tokenize: str = VLLM) -> Iterator[TemplateServer]:
+    server_of_models = TemplateServer(dict(templates), tokenize)
+    routes = [
+        Route("/v1/chat/completions", server_of_models._chat, methods=["POST"]),
+        Route("/tokenize", server_of_models._tokenize, methods=["POST"]),
+        Route("/below/tokenize", server_of_models._tokenize, methods=["POST"]),
+    ]
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    server_of_models.port = listener.getsockname()[1]
+    config = uvicorn.Config(
+        Starlette(routes=routes), log_level="error", lifespan="off", access_log=False, timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=lambda: server.run(sockets=[listener]), daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield server_of_models
+    finally:
+        server.should_exit = True
+        thread.join(timeout=10)
+        listener.close()
+
+
+def chat_body(model: str, *texts: str, **more: object) -> bytes:
+    """A chat of alternating user and assistant messages, beginning and ending with the user."""
+    messages = [{"role": "assistant" if number % 2 else "user", "content": text} for number, text in enumerate(texts)]
+    return json.dumps({"model": model, "messages": messages, **more}).encode()
