@@ -62,7 +62,7 @@ class WorkingSetLimits:
 
 @dataclass(slots=True)
 class _Set:
-    """One user's corpus, complete up to `revision` but for what is known to have changed since.
+    """One user's corpus, complete up to `revision`, and without what changed from then until `heard_of`.
 
     The corpus is changed, and laid out in a thread, only under the lock `hands`, and only by tasks of ours: a request
     may be cancelled at any await, a thread cannot.
@@ -71,6 +71,7 @@ class _Set:
     user_id: str
     corpus: Corpus
     revision: int
+    heard_of: int = 0
     hands: asyncio.Lock = field(default_factory=asyncio.Lock)
     is_laid_out: bool = False
     size_bytes: int = 0
@@ -171,6 +172,8 @@ class WorkingSets:
         if one.refresh is not None:
             patience = self._limits.search_patience if waits else self._limits.patience
             await asyncio.wait((one.refresh,), timeout=patience)
+        while one.refresh is not None and one.heard_of < _settled(revision):  # not even what changed is known yet
+            await asyncio.sleep(PAUSE_SECONDS)
 
     # Loading
 
@@ -228,7 +231,6 @@ class WorkingSets:
             await self._catch_up(one)
         except _TooFarBehind:
             self._drop(one)
-            self._load_beside(one.user_id)
         except _TooLarge:
             self._drop(one)
             self._rest(one.user_id, TOO_LARGE_SECONDS)
@@ -257,6 +259,7 @@ class WorkingSets:
         if changed is None:
             raise _TooFarBehind
         await self._change(one, gone=changed)
+        one.heard_of = _settled(target)
         if not target.is_settled:
             return False
         records = await self._store.get(one.user_id, sorted(changed)) if changed else []
