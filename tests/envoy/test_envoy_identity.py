@@ -1,4 +1,4 @@
-"""The identity header through a real Envoy: what a client may try with several of them, and what the filters make of it.
+"""The identity header through a real Envoy: what a client may try with it, and what the filters make of it.
 
 Envoy hands the lines of a repeated header on one by one, and joins nothing; so a comma in a value is part of an id.
 """

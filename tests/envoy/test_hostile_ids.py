@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
 import unicodedata
+from collections.abc import Iterator
 
 import httpx
 import pytest
-from product import Product
+from product import Product, eventually
 from upstream import RecordingUpstream
 
 from memory.model import is_valid_id
 
+COMBINATION, NEIGHBOURS = b"99-13-57", b"24-68-02"
 SECRET = "My vault combination is 99-13-57."
 QUESTION = "What is my vault combination?"
 VICTIM = "victim"
@@ -60,34 +61,86 @@ def hostile_ids() -> list[str]:
     ids = [*FRAGMENTS]
     ids += [f"{VICTIM}{fragment}" for fragment in FRAGMENTS]
     ids += [f"{fragment}{VICTIM}" for fragment in FRAGMENTS]
+    assert not {VICTIM, "vault", "neighbour"} & set(ids)
     ids += ["x" * 5_000, "é" * 129, "é" * 128, "", VICTIM + " " * 300]
     while len(ids) < 300:
         ids.append("".join(chance.choices(FRAGMENTS, k=chance.randint(2, 6))))
     return [i for i in ids[:300] if i != VICTIM]
 
 
-def ask(product: Product, body: dict[str, object], client: httpx.Client) -> httpx.Response:
-    raw = json.dumps({"model": "m", "messages": [{"role": "user", "content": QUESTION}], **body})
-    return client.post(f"{product.url}/v1/chat/completions", content=raw.encode(), timeout=30)
+SAID = json.dumps({"model": "m", "messages": [{"role": "user", "content": QUESTION}]}).encode()
+
+
+class Asker:
+    """Asks for the combination of the vault, and tells whether the upstream was told it."""
+
+    def __init__(self, product: Product, upstream: RecordingUpstream, client: httpx.Client) -> None:
+        self._url = f"{product.url}/v1/chat/completions"
+        self._upstream = upstream
+        self._client = client
+
+    def by_body(self, **context: str) -> bool:
+        """With this `memory_context`; the request must be answered, and the context be gone."""
+        body = json.dumps({**json.loads(SAID), "memory_context": context}).encode()
+        assert self._post(body, {}) == 200, context
+        assert b"memory_context" not in self._upstream.received[-1].body, context
+        return self._has_told()
+
+    def by_header(self, user_id: bytes) -> bool | None:
+        """None where HTTP has no way to say it: our client or Envoy refuses the header."""
+        try:
+            status = self._post(SAID, {b"x-authz-user-id": user_id})
+        except httpx.LocalProtocolError:
+            return None
+        assert status in (200, 400), user_id
+        return None if status == 400 else self._has_told()
+
+    def _post(self, body: bytes, headers: dict[bytes, bytes]) -> int:
+        headers = {b"content-type": b"application/json", **headers}
+        return self._client.post(self._url, content=body, headers=headers, timeout=30).status_code
+
+    def _has_told(self) -> bool:
+        received = self._upstream.received[-1].body
+        return COMBINATION in received or NEIGHBOURS in received
+
+
+@pytest.fixture(scope="module")
+def asker(shared_product: Product, shared_upstream: RecordingUpstream) -> Iterator[Asker]:
+    """After the victim and a neighbour have each told theirs, in the project `vault`, where it can be found."""
+    shared_product.chat(SECRET, VICTIM, project_id="vault")
+    shared_product.chat(SECRET.replace(COMBINATION.decode(), NEIGHBOURS.decode()), "neighbour", project_id="vault")
+    for user in (VICTIM, "neighbour"):
+        assert shared_product.flush(user) == {"pending": 0, "failed": 0}
+    with httpx.Client() as client:
+        asker = Asker(shared_product, shared_upstream, client)
+        eventually(lambda: asker.by_body(user_id=VICTIM), seconds=10)
+        eventually(lambda: asker.by_body(user_id=VICTIM, project_id="vault", session_id="other"), seconds=10)
+        eventually(lambda: asker.by_header(VICTIM.encode()), seconds=10)
+        yield asker
 
 
 @pytest.mark.stack
-def test_no_id_reaches_another_users_memory_or_breaks_a_request(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
-    shared_product.chat(SECRET, VICTIM, project_id="vault")
-    assert shared_product.flush(VICTIM) == {"pending": 0, "failed": 0}
-    hostile = hostile_ids()
-    with httpx.Client() as client:
-        for identifier in hostile:
-            answer = ask(shared_product, {"memory_context": {"user_id": identifier}}, client)
-            assert answer.status_code == 200, identifier
-            assert b"99-13-57" not in upstream.received[-1].body, identifier
-            assert b"memory_context" not in upstream.received[-1].body, identifier
-        for identifier, field in itertools.product(hostile[:150], ("project_id", "session_id")):
-            answer = ask(shared_product, {"memory_context": {"user_id": "mallory", field: identifier}}, client)
-            assert answer.status_code == 200, (field, identifier)
-            assert b"99-13-57" not in upstream.received[-1].body, (field, identifier)
+def test_no_user_id_reaches_another_users_memory_or_breaks_a_request(asker: Asker) -> None:
+    assert [i for i in hostile_ids() if asker.by_body(user_id=i)] == []
+
+
+@pytest.mark.stack
+def test_no_user_id_in_the_header_reaches_another_users_memory_or_breaks_a_request(asker: Asker) -> None:
+    told = {i: asker.by_header(i.encode()) for i in hostile_ids()}
+    assert [i for i, was_told in told.items() if was_told] == []
+    assert sum(was_told is not None for was_told in told.values()) > 150
+
+
+@pytest.mark.stack
+def test_no_project_id_opens_another_project_of_the_same_user_or_of_another(asker: Asker) -> None:
+    """A project sees its own memories and those of no project."""
+    named = [i for i in hostile_ids() if i]  # "" is no project, and sees everything of its user
+    assert [i for i in named if asker.by_body(user_id=VICTIM, project_id=i)] == []
+
+
+@pytest.mark.stack
+def test_no_session_id_opens_another_project_of_the_same_user_or_of_another(asker: Asker) -> None:
+    assert [i for i in hostile_ids() if asker.by_body(user_id=VICTIM, project_id="other", session_id=i)] == []
 
 
 @pytest.mark.stack
@@ -99,9 +152,16 @@ def test_rest_refuses_or_isolates_hostile_ids(shared_product: Product) -> None:
             params = {"user_id": identifier}
             found = client.post("/v1/memory/search", params=params, json={"query": QUESTION})
             assert found.status_code in (200, 400, 401), identifier
-            assert "99-13-57" not in found.text, identifier
+            assert COMBINATION not in found.content, identifier
             if not is_valid_id(identifier):
                 assert found.status_code in (400, 401), identifier
+
+
+@pytest.mark.stack
+def test_two_users_in_the_header_are_refused_by_rest_behind_the_proxy_too(shared_product: Product) -> None:
+    for users in ((VICTIM, "mallory"), ("mallory", VICTIM)):
+        lines = [("x-authz-user-id", user) for user in users]
+        assert httpx.get(f"{shared_product.url}/v1/memory/stats", headers=lines).status_code == 400
 
 
 @pytest.mark.stack
