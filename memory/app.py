@@ -27,6 +27,7 @@ from memory.adapters.ledger_sqlite import SqliteUserLedger
 from memory.adapters.milvus import MilvusStore, MilvusTimeouts
 from memory.adapters.milvus_connection import MilvusAddress
 from memory.adapters.notes_sqlite import SqliteNoteBook
+from memory.adapters.openai import ChatServer, OpenAiChatModel
 from memory.adapters.receipts_sqlite import SqliteReceipts
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.template_probe import TemplateProbe
@@ -60,7 +61,10 @@ from memory.ports import (
 from memory.recall.lessons import PlacementLessons
 from memory.recall.pipeline import Recall, RecallSettings
 from memory.recall.retrieval import Corpora, Retrieval
+from memory.recall.rewrite import ANSWER_TOKENS, RewriteMode
+from memory.recall.rewriting import Rewriter, RewriteSettings
 from memory.recall.training import ClassifierTraining
+from memory.settings import ExternalModel
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the one place that knows the real clock
 REQUEST_SEARCH_SECONDS = 0.1  # of one search in Milvus inside a request: below its deadline
@@ -91,6 +95,7 @@ class Parts:
     receipts: Receipts
     traits: ModelTraits
     templates: ChatTemplates
+    rewriter: Rewriter | None
     metrics: Metrics
     settings: Settings
 
@@ -107,6 +112,7 @@ class Parts:
             new_id=new_id,
             metrics=self.metrics,
             settings=recall_settings(self.settings),
+            rewriter=self.rewriter,
         )
 
     def lessons(self) -> PlacementLessons:
@@ -173,9 +179,20 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
             receipts=SqliteReceipts(database, clock=SYSTEM_CLOCK),
             traits=SqliteModelTraits(database, clock=SYSTEM_CLOCK),
             templates=templates,
+            rewriter=await _open_rewriter(settings, stack),
             metrics=metrics,
             settings=settings,
         )
+
+
+async def _open_rewriter(settings: Settings, stack: AsyncExitStack) -> Rewriter | None:
+    """None where no model is configured for it, or none is wanted."""
+    model, mode = settings.model_for("memory_rewrite"), RewriteMode(settings.memory.rewrite)
+    if model is None or mode is RewriteMode.OFF:
+        return None
+    opened = await stack.enter_async_context(OpenAiChatModel(chat_server(model)))
+    tokens = min(model.max_tokens, ANSWER_TOKENS)
+    return Rewriter(opened, RewriteSettings(mode, hyde=settings.memory.hyde, max_tokens=tokens))
 
 
 @asynccontextmanager
@@ -283,6 +300,18 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         attempts_max=learn.retry_attempts,
         retry_base_seconds=learn.retry_base_seconds,
         retry_seconds_max=learn.retry_max_seconds,
+    )
+
+
+def chat_server(model: ExternalModel) -> ChatServer:
+    """Where that model answers. An address may name its scheme; without one it is plain HTTP."""
+    address, port = model.llm_endpoint.address, model.llm_endpoint.port
+    base = address if "://" in address else f"http://{f'[{address}]' if ':' in address else address}"
+    return ChatServer(
+        endpoint=f"{base.rstrip('/')}:{port}",
+        model=model.llm_model_name,
+        temperature=model.temperature,
+        skips_thinking=model.llm_provider == "vllm",
     )
 
 

@@ -201,6 +201,8 @@ def _converted(leaf: Leaf, given: _Given) -> object:
     value = given.value
     if given.is_text and _is_list(typing.get_args(leaf.annotation)[0]):
         value = _list_from_text(str(value))
+    if value is False and "off" in typing.get_args(typing.get_args(leaf.annotation)[0]):
+        value = "off"  # which is how YAML reads the bare word
     try:
         _refuse_unknown_item_keys(leaf.doc.path, value, given.source)
         return msgspec.convert(value, leaf.annotation, strict=not given.is_text)

@@ -6,16 +6,17 @@ adapter's own time-out and raises `Unavailable` past it; a cancelled call leaves
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from memory.model import (
     Candidate,
     Change,
     Memory,
     MemoryStatus,
+    Message,
     PastNote,
     Placement,
     Receipt,
@@ -354,6 +355,19 @@ class ChatTemplates(Protocol):
         ...
 
 
+class ChatModel(Protocol):
+    """A language model that answers one request at a time. What it says is a proposal, to be checked by the caller."""
+
+    async def complete(
+        self, messages: Sequence[Message], *, max_tokens: int, seconds: float, schema: Mapping[str, Any] | None = None
+    ) -> str:
+        """The answer's text, at most 256 KB, within `seconds`. Raises `Unavailable("model", …)`.
+
+        With a JSON schema the model is asked to follow it, which no caller may rely on. Cancelled, it is told to stop.
+        """
+        ...
+
+
 class Tokens(Protocol):
     """Counts tokens as the embedding model's WordPiece does, with truncation off: an estimate for other models."""
 
@@ -362,6 +376,7 @@ class Tokens(Protocol):
 
 __all__ = [
     "Backlog",
+    "ChatModel",
     "ChatTemplates",
     "Clock",
     "DeadLetter",

@@ -123,6 +123,13 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
         Literal["system", "before_last_user", "off"],
         Meta(description="Where the note goes: into the first system message, before the last user message, nowhere."),
     ] = "before_last_user"
+    rewrite: Annotated[
+        Literal["off", "vague", "always"],
+        Meta(description="Which questions the `memory_rewrite` model, if there is one, rewrites beside the search."),
+    ] = "vague"
+    hyde: Annotated[
+        bool, Meta(description="Whether that model also writes the memory that it would expect, to be searched for.")
+    ] = False
     upstream_signals: Annotated[
         tuple[UpstreamSignal, ...] | None,
         Meta(description="What filters ahead of us may say about a request; none: vLLM Semantic Router and our own."),

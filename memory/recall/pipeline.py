@@ -34,16 +34,20 @@ from memory.model import (
 from memory.ports import Clock, Embedder, ModelTraits, NoteBook, Receipts, Tokens
 from memory.recall import signals
 from memory.recall.classifier import SignalClassifier
+from memory.recall.fusion import fused
 from memory.recall.notes import Carried, NotePlan, carried_notes, note_keys, plan
 from memory.recall.query import build_query
 from memory.recall.ranking import Ranked, select
 from memory.recall.receipts import receipt_of
 from memory.recall.retrieval import Retrieval
+from memory.recall.rewrite import Rewritten
+from memory.recall.rewriting import Rewriter
 from memory.recall.signals import Decision
 from memory.recall.upstream import NO_SIGNALS, UpstreamSignals
 
 LABEL = "- [2025-01-31] "  # what stands before a memory in a note, for counting: all dates cost the same
 KEEP_SECONDS_MAX = 0.05  # to write a note into the note book; a note that is not kept costs a prefix, no answer
+SECOND_SEARCH_SECONDS = 0.025  # kept for embedding and ranking a rewritten question: an embedding is 5 ms, its tail 20
 
 log = structlog.get_logger(__name__)
 
@@ -77,10 +81,12 @@ class _Trace:
     """What has been found for one request so far. It outlives the deadline, so that what was found is used."""
 
     began_at: float
+    ends_at: float  # in the loop's time
     placement: Placement
     carried: Carried
     decision: Decision | None = None
     query: str = ""
+    rewrite: dict[str, str] = field(default_factory=dict)  # what became of it, for the receipt; empty: none was asked
     ranked: Ranked = field(default_factory=Ranked)
     selection: Selection = field(default_factory=lambda: Selection((), 0))
     timings_ms: dict[str, float] = field(default_factory=dict)
@@ -103,8 +109,9 @@ class Recall:
         new_id: Callable[[], str],
         metrics: Metrics,
         settings: RecallSettings,
+        rewriter: Rewriter | None = None,
     ) -> None:
-        """`classifier` gives None until it has been trained; rules decide meanwhile."""
+        """`classifier` gives None until it has been trained; rules decide meanwhile. `rewriter`: None asks no model."""
         self._embedder = embedder
         self._retrieval = retrieval
         self._notes = notes
@@ -116,6 +123,7 @@ class Recall:
         self._new_id = new_id
         self._metrics = metrics
         self._settings = settings
+        self._rewriter = rewriter
         self._in_flight = 0
         self._broken_part = ""
 
@@ -135,11 +143,12 @@ class Recall:
     ) -> RecallOutcome:
         trace = _Trace(
             began_at=self._clock(),
+            ends_at=asyncio.get_running_loop().time() + self._settings.deadline_seconds,
             placement=request.options.placement or self._settings.placement,
             carried=carried_notes(conversation, {}, {}),
         )
         try:
-            async with asyncio.timeout(self._settings.deadline_seconds):
+            async with asyncio.timeout_at(trace.ends_at):
                 status, reason = await self._found(scope, request, conversation, upstream, trace)
         except TimeoutError:
             self._metrics.recall_late.inc()
@@ -186,6 +195,47 @@ class Recall:
     async def _searched(
         self, scope: Scope, conversation: Conversation, options: RequestOptions, trace: _Trace
     ) -> tuple[RecallStatus, str]:
+        """The plain search, and where a model may ask better, its question beside it. Raises `Unavailable`."""
+        if self._rewriter is None or not self._rewriter.wants(conversation):
+            return await self._searched_plainly(scope, conversation, options, trace)
+        seconds = trace.ends_at - SECOND_SEARCH_SECONDS - asyncio.get_running_loop().time()
+        broken: Unavailable | None = None
+        outcome = RecallStatus.EMPTY, "nothing_relevant"
+        async with asyncio.TaskGroup() as group:
+            rewriting = group.create_task(self._rewriter.rewrite(conversation, seconds=seconds))
+            try:
+                outcome = await self._searched_plainly(scope, conversation, options, trace)
+                if outcome[0] is RecallStatus.EMPTY:
+                    await self._searched_again(scope, rewriting, options, trace)
+            except Unavailable as error:  # a group would wrap it
+                broken = error
+            rewriting.cancel()
+        if broken is not None:
+            raise broken
+        return outcome
+
+    async def _searched_again(
+        self, scope: Scope, rewriting: asyncio.Task[Rewritten | None], options: RequestOptions, trace: _Trace
+    ) -> None:
+        """Search with the model's question too, if it comes in time; what the plain one found stands in any case."""
+        try:
+            with self._timed(trace, "rewrite"):
+                rewritten = await rewriting
+            trace.rewrite = {"rewrite": "no_answer" if rewritten is None else "unused"}
+            if rewritten is None:
+                return
+            query = Query(rewritten.text)
+            with self._timed(trace, "search_again"):
+                [vector] = await self._embedder.embed([query.text], is_urgent=True)
+                again = await self._retrieval.ranked(scope, query, vector, options, now=trace.began_at)
+        except Unavailable:
+            return
+        self._take(fused(trace.ranked, again), options, trace)
+        trace.rewrite = {"rewrite": "used", "rewritten": rewritten.query, "hypothesis": rewritten.hypothesis}
+
+    async def _searched_plainly(
+        self, scope: Scope, conversation: Conversation, options: RequestOptions, trace: _Trace
+    ) -> tuple[RecallStatus, str]:
         query = build_query(conversation)
         trace.query = query.text
         vector = await self._embedded(query, trace)
@@ -195,12 +245,17 @@ class Recall:
             if not trace.decision.search:
                 return RecallStatus.SKIPPED, trace.decision.reason
         with self._timed(trace, "retrieve"):
-            trace.ranked = await self._retrieval.ranked(scope, query, vector, options, now=trace.began_at)
-        with self._timed(trace, "select"):
-            room = trace.carried.room(budget=options.token_budget or self._settings.token_budget, tokens=self._tokens)
-            trace.selection = self._selected(trace.ranked, options, room=room, told=trace.carried.held_earlier())
+            ranked = await self._retrieval.ranked(scope, query, vector, options, now=trace.began_at)
+        self._take(ranked, options, trace)
         self._note_breakage("")
         return RecallStatus.EMPTY, "nothing_relevant"
+
+    def _take(self, ranked: Ranked, options: RequestOptions, trace: _Trace) -> None:
+        """What was found, and what of it goes along, both at once: the deadline never parts them."""
+        with self._timed(trace, "select"):
+            room = trace.carried.room(budget=options.token_budget or self._settings.token_budget, tokens=self._tokens)
+            trace.selection = self._selected(ranked, options, room=room, told=trace.carried.held_earlier())
+            trace.ranked = ranked
 
     async def search(
         self,
@@ -280,7 +335,7 @@ class Recall:
                 at=trace.began_at,
                 status=status,
                 reason=reason,
-                signals=_explained(trace.decision),
+                signals=_explained(trace.decision) | trace.rewrite,
                 query=trace.query,
                 candidates=trace.ranked.candidates,
                 cuts=trace.selection.cuts,

@@ -275,3 +275,8 @@ def test_a_signal_that_cannot_be_or_would_take_something_from_clients_is_refused
     signal: str, says: str, tmp_path: Path
 ) -> None:
     assert says in refusal(f"memory: {{upstream_signals: [{signal}]}}", folder=tmp_path)
+
+
+@pytest.mark.parametrize("key", ["rewrite", "placement"])
+def test_the_bare_word_off_means_off_though_yaml_reads_it_as_false(key: str, tmp_path: Path) -> None:
+    assert getattr(settings_of(f"memory: {{{key}: off}}", folder=tmp_path).memory, key) == "off"

@@ -1,0 +1,150 @@
+"""A chat model over OpenAI's `/v1/chat/completions`: vLLM, llama.cpp's server, or any other that speaks it.
+
+One answer at a time, never streamed, as JSON of a given schema where one is asked for. What comes back is from outside:
+it is read up to a limit, within a time, and translated once into text or `Unavailable`. It must never log, or put into
+an error, a word of what was asked or answered. Cancelling a call closes its connection, which is how model servers
+learn that nobody waits any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import msgspec
+
+from memory.adapters.well_formed import well_formed
+from memory.errors import Unavailable
+from memory.model import Message
+
+PART = "model"
+ANSWER_BYTES_MAX = 256 << 10  # a hundred facts are 30 KB; past it the model rambles or it is no model
+CONNECTIONS_MAX = 16
+KEEP_ALIVE_SECONDS = 60.0
+SCHEMA_NAME = "answer"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatServer:
+    """`endpoint` is a base URL, with or without `/v1`; `model` is what the server calls it.
+
+    `skips_thinking`: ask a model that thinks aloud not to, by the template argument that vLLM and llama.cpp know; other
+    servers may refuse a field that they do not know.
+    """
+
+    endpoint: str
+    model: str
+    temperature: float = 0.1
+    skips_thinking: bool = False
+    api_key: str = ""
+
+    @property
+    def url(self) -> str:
+        base = self.endpoint.rstrip("/")
+        if base.endswith("/chat/completions"):
+            return base
+        return f"{base}/chat/completions" if base.endswith("/v1") else f"{base}/v1/chat/completions"
+
+
+class _Said(msgspec.Struct):
+    content: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Said
+
+
+class _Answer(msgspec.Struct):
+    choices: list[_Choice]
+
+
+class OpenAiChatModel:
+    """`memory.ports.ChatModel`, opened by `async with`. Needs no server at its start, and finds one that came back."""
+
+    def __init__(self, server: ChatServer) -> None:
+        self._server = server
+        self._client: httpx.AsyncClient | None = None
+
+    async def __aenter__(self) -> Self:
+        key = {"authorization": f"Bearer {self._server.api_key}"} if self._server.api_key else {}
+        self._client = httpx.AsyncClient(
+            headers={"content-type": "application/json", "accept-encoding": "identity"} | key,
+            limits=httpx.Limits(max_connections=CONNECTIONS_MAX, keepalive_expiry=KEEP_ALIVE_SECONDS),
+            timeout=None,  # noqa: S113 - ours covers the whole call, also one whose bytes drip
+            trust_env=False,  # a proxy for the outside world is none for a model beside us
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int,
+        seconds: float,
+        schema: Mapping[str, Any] | None = None,
+    ) -> str:
+        """The text of the first choice, as it is: also one that `max_tokens` cut short. Raises `Unavailable`."""
+        body = self._body(messages, max_tokens=max_tokens, schema=schema)
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await self._posted(body)
+        except TimeoutError:
+            raise Unavailable(PART, f"no answer within {seconds:g} s") from None
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            raise Unavailable(PART, type(error).__name__) from None
+        try:
+            choices = msgspec.json.decode(answer, type=_Answer).choices
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise Unavailable(PART, "an answer that is no chat completion") from None
+        text = choices[0].message.content if choices else None
+        if text is None:
+            raise Unavailable(PART, "an answer without text")
+        return text
+
+    def _body(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Any] | None) -> bytes:
+        said = [{"role": well_formed(m.role), "content": well_formed(m.content)} for m in messages]
+        body: dict[str, Any] = {
+            "model": self._server.model,
+            "messages": said,
+            "max_tokens": max_tokens,
+            "temperature": self._server.temperature,
+            "stream": False,
+        }
+        if schema is not None:
+            named = {"name": SCHEMA_NAME, "strict": True, "schema": schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+        if self._server.skips_thinking:
+            body["chat_template_kwargs"] = {"enable_thinking": False}
+        return msgspec.json.encode(body)
+
+    async def _posted(self, body: bytes) -> bytes:
+        """Send; once more if the server hung up on a connection that we had kept (it was restarted)."""
+        try:
+            return await self._sent(body)
+        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
+            return await self._sent(body)
+
+    async def _sent(self, body: bytes) -> bytes:
+        assert self._client is not None, "open the model with `async with`"
+        async with self._client.stream("POST", self._server.url, content=body) as response:
+            if response.status_code != 200:
+                raise Unavailable(PART, f"it answered {response.status_code}")
+            answer = bytearray()
+            async for piece in response.aiter_raw():  # raw: what is packed small could unpack to anything
+                answer += piece
+                if len(answer) > ANSWER_BYTES_MAX:
+                    raise Unavailable(PART, f"an answer of more than {ANSWER_BYTES_MAX} bytes")
+        return bytes(answer)
+
+
+__all__ = ["ChatServer", "OpenAiChatModel"]

@@ -1,0 +1,208 @@
+"""What a chat model promises, on a server whose manners we decide and on the small real model."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import logging
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from chat_server import FakeModelServer, running_chat_server
+
+from memory.adapters.openai import ANSWER_BYTES_MAX, ChatServer, OpenAiChatModel
+from memory.errors import Unavailable
+from memory.model import Message
+
+ASKED = (Message("system", "Be brief."), Message("user", "Say hello, my pin is 4711."))
+SCHEMA = {"type": "object", "properties": {"query": {"type": "string", "maxLength": 20}}, "required": ["query"]}
+START_SECONDS_MAX = 60.0
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeModelServer]:
+    async with running_chat_server() as running:
+        yield running
+
+
+@pytest.fixture
+async def model(server: FakeModelServer) -> AsyncIterator[OpenAiChatModel]:
+    async with OpenAiChatModel(ChatServer(server.url, "m")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def small_model_url() -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    code = f"from extproc.local_model import serve; serve({port})"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while not is_healthy(f"http://127.0.0.1:{port}/health"):
+            assert process.poll() is None
+            assert time.monotonic() < deadline, "the small model did not come up"
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def is_healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=1) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+@pytest.fixture(params=["our server", "the small model"])
+async def any_model(request: pytest.FixtureRequest) -> AsyncIterator[OpenAiChatModel]:
+    if request.param == "the small model":
+        url: str = request.getfixturevalue("small_model_url")
+        async with OpenAiChatModel(ChatServer(url, "smollm2-135m-instruct", skips_thinking=True)) as opened:
+            yield opened
+        return
+    async with running_chat_server() as running, OpenAiChatModel(ChatServer(running.url, "m")) as opened:
+        running.content = '{"query": "hello"}'
+        yield opened
+
+
+async def test_a_question_gets_text(any_model: OpenAiChatModel) -> None:
+    assert await any_model.complete(ASKED, max_tokens=8, seconds=60)
+
+
+async def test_an_answer_follows_the_schema(any_model: OpenAiChatModel) -> None:
+    answer = await any_model.complete(ASKED, max_tokens=200, schema=SCHEMA, seconds=60)
+    assert isinstance(json.loads(answer)["query"], str)
+
+
+async def test_any_text_that_a_client_may_send_can_be_asked(any_model: OpenAiChatModel) -> None:
+    assert (
+        await any_model.complete([Message("user", "half \ud83d of a \x00 cat")], max_tokens=4, seconds=60) is not None
+    )
+
+
+async def test_a_call_that_takes_too_long_ends_on_time(any_model: OpenAiChatModel) -> None:
+    with pytest.raises(Unavailable, match="model is unavailable: no answer within"):
+        await any_model.complete(ASKED, max_tokens=500, seconds=0.0005)
+
+
+async def test_the_request_says_what_was_asked_for_and_no_more(server: FakeModelServer, model: OpenAiChatModel) -> None:
+    await model.complete(ASKED, max_tokens=7, schema=SCHEMA, seconds=5)
+    await model.complete(ASKED, max_tokens=7, seconds=5)
+    first, second = server.asked
+    assert first.pop("response_format")["json_schema"]["schema"] == SCHEMA
+    assert first == second
+    assert set(second) == {"model", "messages", "max_tokens", "temperature", "stream"}
+    assert (second["max_tokens"], second["messages"][1]["content"]) == (7, ASKED[1].content)
+    assert "authorization" not in server.headers[0]
+
+
+async def test_a_key_goes_along_where_there_is_one(server: FakeModelServer) -> None:
+    async with OpenAiChatModel(ChatServer(f"{server.url}/v1/", "m", api_key="k3y")) as keyed:
+        await keyed.complete(ASKED, max_tokens=7, seconds=5)
+    assert server.headers[0]["authorization"] == "Bearer k3y"
+
+
+async def test_calls_one_after_another_share_a_connection(server: FakeModelServer, model: OpenAiChatModel) -> None:
+    for _ in range(3):
+        await model.complete(ASKED, max_tokens=7, seconds=5)
+    assert len(server.peers) == 1
+
+
+JUNK = {
+    "not JSON": b"<html>hello</html>",
+    "not UTF-8": b'{"choices": [{"message": {"content": "\xff"}}]}',
+    "empty": b"",
+    "no choices": b'{"choices": []}',
+    "no text": b'{"choices": [{"message": {"content": null}}]}',
+    "an error": b'{"error": {"message": "my pin is 4711"}}',
+    "a number": b'{"choices": [{"message": {"content": 5}}]}',
+    "packed": gzip.compress(b'{"choices": [{"message": {"content": "x"}}]}'),
+    "deep": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("body", JUNK.values(), ids=JUNK.keys())
+async def test_junk_is_an_answer_that_did_not_come(
+    server: FakeModelServer, model: OpenAiChatModel, body: bytes
+) -> None:
+    server.body = body
+    with pytest.raises(Unavailable) as raised:
+        await model.complete(ASKED, max_tokens=7, seconds=5)
+    assert raised.value.part == "model"
+    assert "4711" not in str(raised.value)
+
+
+@pytest.mark.parametrize("status", [204, 302, 400, 401, 404, 429, 500, 503])
+async def test_any_status_but_200_is_an_answer_that_did_not_come(
+    server: FakeModelServer, model: OpenAiChatModel, status: int
+) -> None:
+    server.status = status
+    with pytest.raises(Unavailable, match=str(status)):
+        await model.complete(ASKED, max_tokens=7, seconds=5)
+
+
+async def test_an_answer_of_ten_megabytes_is_given_up_after_the_limit(
+    server: FakeModelServer, model: OpenAiChatModel
+) -> None:
+    server.body = b'{"choices": [{"message": {"content": "' + b"x" * (10 << 20) + b'"}}]}'
+    with pytest.raises(Unavailable, match=str(ANSWER_BYTES_MAX)):
+        await model.complete(ASKED, max_tokens=7, seconds=10)
+    assert server.sent_bytes < 9 << 20
+    server.body, server.content = None, "well again"
+    assert await model.complete(ASKED, max_tokens=7, seconds=5) == "well again"
+
+
+async def test_an_answer_that_drips_ends_on_time(server: FakeModelServer, model: OpenAiChatModel) -> None:
+    server.drips = True
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match="no answer within"):
+        await model.complete(ASKED, max_tokens=7, seconds=0.2)
+    assert time.monotonic() - began < 1.0
+
+
+async def test_a_cancelled_call_hangs_up_so_that_the_server_stops(
+    server: FakeModelServer, model: OpenAiChatModel
+) -> None:
+    server.seconds = 30.0
+    async with asyncio.TaskGroup() as group:
+        call = group.create_task(model.complete(ASKED, max_tokens=7, seconds=30))
+        while not server.asked:
+            await asyncio.sleep(0.005)
+        call.cancel()
+    async with asyncio.timeout(5):
+        while not server.hung_up:
+            await asyncio.sleep(0.005)
+
+
+async def test_a_server_that_is_not_there_is_found_once_it_is() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    async with OpenAiChatModel(ChatServer(f"http://127.0.0.1:{port}", "m")) as model:
+        with pytest.raises(Unavailable, match="ConnectError"):
+            await model.complete(ASKED, max_tokens=7, seconds=5)
+        for answer in ("here", "restarted"):
+            async with running_chat_server(port) as server:
+                server.content = answer
+                assert await model.complete(ASKED, max_tokens=7, seconds=5) == answer
+
+
+async def test_no_word_of_question_or_answer_is_logged(
+    server: FakeModelServer, model: OpenAiChatModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.content = "your pin is 4711"
+    with caplog.at_level(logging.DEBUG, logger="httpx"):
+        await model.complete(ASKED, max_tokens=7, seconds=5)
+    assert "4711" not in caplog.text

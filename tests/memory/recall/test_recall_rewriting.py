@@ -1,0 +1,289 @@
+"""A question rewritten by a model beside the plain search: used if it comes in time, and never waited for past it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chat_server import FakeModelServer, running_chat_server
+from hashing_embedder import HashingEmbedder
+from prometheus_client import CollectorRegistry
+
+from memory.adapters.notes_sqlite import SqliteNoteBook
+from memory.adapters.openai import ChatServer, OpenAiChatModel
+from memory.adapters.sqlite_database import SqliteDatabase
+from memory.adapters.traits_sqlite import SqliteModelTraits
+from memory.adapters.wordpiece import WordPieceTokens
+from memory.chat.completions import ChatRequest, read
+from memory.metrics import Metrics
+from memory.model import Memory, RecallStatus, Receipt, Record, Scope
+from memory.recall.corpus import Corpus
+from memory.recall.pipeline import Recall, RecallOutcome, RecallSettings
+from memory.recall.retrieval import Retrieval
+from memory.recall.rewrite import RewriteMode
+from memory.recall.rewriting import FAILURES_MAX, Rewriter, RewriteSettings
+
+NOW = 1_750_000_000.0
+DEADLINE_SECONDS = 0.4  # of these tests, on a busy machine; what is shown is the order of things, not their speed
+MEMORIES = (
+    "My kayak is stored at the boathouse in Dorset",
+    "My violin teacher is Mrs. Okafor",
+    "I prefer window seats on trains",
+)
+GOOD = json.dumps({"query": "Where is my kayak stored?"})
+
+
+@dataclass
+class Kept:
+    """Receipts of this process."""
+
+    receipts: list[Receipt] = field(default_factory=list)
+
+    def keep(self, receipt: Receipt) -> None:
+        self.receipts.append(receipt)
+
+    async def get(self, user_id: str, receipt_id: str) -> Receipt | None:
+        return next((r for r in self.receipts if r.id == receipt_id), None)
+
+    async def erase(self, user_id: str) -> None:
+        self.receipts.clear()
+
+
+@dataclass
+class OneCorpus:
+    """Everybody's working set is this one."""
+
+    held: Corpus
+
+    async def corpus(self, user_id: str, *, waits: bool = False) -> Corpus | None:
+        return self.held
+
+
+@dataclass
+class Chat:
+    """A user's chats with recall in them."""
+
+    recall_of: Recall
+    embedder: HashingEmbedder
+    kept: Kept
+    metrics: Metrics
+
+    async def ask(self, *said: str) -> RecallOutcome:
+        return await self.recall_of.recall(Scope("u"), request_of(*said))
+
+    @property
+    def receipt(self) -> Receipt:
+        return self.kept.receipts[-1]
+
+
+def request_of(*said: str) -> ChatRequest:
+    """User and assistant by turns, the user last."""
+    roles = ["user" if (len(said) - 1 - i) % 2 == 0 else "assistant" for i in range(len(said))]
+    messages = [{"role": role, "content": text} for role, text in zip(roles, said, strict=True)]
+    return read(json.dumps({"model": "m", "messages": messages}).encode())
+
+
+@asynccontextmanager
+async def chatting(
+    folder: Path, url: str | None, mode: RewriteMode = RewriteMode.VAGUE, *, hyde: bool = False
+) -> AsyncIterator[Chat]:
+    embedder, kept, metrics = HashingEmbedder(dimension=384), Kept(), Metrics(CollectorRegistry())
+    vectors = await embedder.embed(MEMORIES, is_urgent=False)
+    corpus = Corpus(
+        Record(Memory(f"m{i}", "u", text, NOW, NOW, NOW), np.asarray(vector))
+        for i, (text, vector) in enumerate(zip(MEMORIES, vectors, strict=True))
+    )
+    embedder.texts.clear()
+    ids = (f"r{number}" for number in itertools.count())
+    async with (
+        SqliteDatabase(folder / "turns.sqlite") as database,
+        OpenAiChatModel(ChatServer(url or "http://127.0.0.1:1", "m")) as model,
+    ):
+        recall = Recall(
+            embedder=embedder,
+            retrieval=Retrieval(corpora=OneCorpus(corpus), store=None),  # type: ignore[arg-type] - all is loaded
+            notes=SqliteNoteBook(database),
+            receipts=kept,
+            traits=SqliteModelTraits(database, clock=lambda: NOW),
+            classifier=lambda: None,
+            tokens=WordPieceTokens(),
+            clock=lambda: NOW,
+            new_id=lambda: next(ids),
+            metrics=metrics,
+            settings=RecallSettings(deadline_seconds=DEADLINE_SECONDS),
+            rewriter=Rewriter(model, RewriteSettings(mode, hyde=hyde)) if url is not None else None,
+        )
+        await recall.recall(Scope("u"), request_of("Where do I sit on trains?"))  # what is loaded once is loaded
+        kept.receipts.clear()
+        embedder.texts.clear()
+        yield Chat(recall, embedder, kept, metrics)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeModelServer]:
+    async with running_chat_server() as running:
+        running.content = GOOD
+        yield running
+
+
+@pytest.fixture
+async def chat(tmp_path: Path, server: FakeModelServer) -> AsyncIterator[Chat]:
+    async with chatting(tmp_path, server.url) as opened:
+        yield opened
+
+
+# The subject stands two of the user's messages back, where the plain query does not look.
+VAGUE = ("My kayak needs paint.", "Which colour?", "Green I guess", "Lovely.", "Where is mine?")
+# Here it stands in the message before, so the plain query finds it.
+NEAR = ("I want to paint my kayak.", "Which colour?", "Where is it stored?")
+
+
+def notes_of(outcome: RecallOutcome) -> str:
+    return "\n".join(note.text for note in outcome.notes)
+
+
+async def test_a_rewrite_in_time_finds_what_the_vague_question_does_not(
+    chat: Chat, server: FakeModelServer, tmp_path: Path
+) -> None:
+    assert "boathouse" in notes_of(await chat.ask(*VAGUE))
+    assert len(server.asked) == 1
+    assert (tmp_path / "plain").mkdir() is None
+    async with chatting(tmp_path / "plain", None) as plain:
+        assert "boathouse" not in notes_of(await plain.ask(*VAGUE))
+
+
+async def test_the_receipt_says_which_question_was_used(chat: Chat) -> None:
+    outcome = await chat.ask(*VAGUE)
+    assert chat.receipt.id == outcome.receipt_id
+    assert chat.receipt.query == "Green I guess Where is mine?"
+    assert chat.receipt.signals["rewrite"] == "used"
+    assert chat.receipt.signals["rewritten"] == "Where is my kayak stored?"
+    assert {"rewrite", "search_again"} <= set(chat.receipt.timings_ms)
+
+
+async def test_with_hyde_the_expected_memory_is_searched_for_too(tmp_path: Path, server: FakeModelServer) -> None:
+    server.content = json.dumps({"query": "Where is my kayak?", "memory": "My kayak is stored somewhere."})
+    async with chatting(tmp_path, server.url, hyde=True) as chat:
+        assert "boathouse" in notes_of(await chat.ask(*VAGUE))
+    assert chat.embedder.texts[-1] == "Where is my kayak? My kayak is stored somewhere."
+
+
+async def test_a_late_rewrite_is_ignored_and_the_request_leaves_on_time_with_what_was_found(
+    chat: Chat, server: FakeModelServer
+) -> None:
+    server.seconds = 30.0
+    began = time.monotonic()
+    outcome = await chat.ask(*NEAR)
+    assert time.monotonic() - began < DEADLINE_SECONDS + 0.2
+    assert outcome.status is RecallStatus.USED
+    assert "boathouse" in notes_of(outcome)
+    assert chat.receipt.signals["rewrite"] == "no_answer"
+    assert chat.metrics.registry.get_sample_value("memproxy_recall_late_total") == 0
+    async with asyncio.timeout(5):  # the model is told that nobody waits any more
+        while not server.hung_up:
+            await asyncio.sleep(0.005)
+
+
+async def test_a_rewrite_that_cannot_be_embedded_in_time_leaves_what_was_found(
+    chat: Chat, server: FakeModelServer
+) -> None:
+    embed = chat.embedder.embed
+
+    async def slow_the_second_time(texts: list[str], *, is_urgent: bool) -> object:
+        if "Where is my kayak stored?" in texts:
+            await asyncio.sleep(30)
+        return await embed(texts, is_urgent=is_urgent)
+
+    chat.embedder.embed = slow_the_second_time  # type: ignore[method-assign, assignment]
+    began = time.monotonic()
+    outcome = await chat.ask(*NEAR)
+    assert time.monotonic() - began < DEADLINE_SECONDS + 0.2
+    assert "boathouse" in notes_of(outcome)
+    assert chat.receipt.signals["rewrite"] == "unused"
+
+
+@pytest.mark.parametrize("trouble", ["junk", "no rewrite", "500", "ten megabytes", "drips"])
+async def test_a_model_in_trouble_leaves_the_plain_result(chat: Chat, server: FakeModelServer, trouble: str) -> None:
+    match trouble:
+        case "junk":
+            server.body = b"<html>"
+        case "no rewrite":
+            server.content = json.dumps({"query": "I cannot help with that"})
+        case "500":
+            server.status = 500
+        case "ten megabytes":
+            server.body = b'{"choices": [{"message": {"content": "' + b"x" * (10 << 20) + b'"}}]}'
+        case "drips":
+            server.drips = True
+    began = time.monotonic()
+    outcome = await chat.ask(*NEAR)
+    assert time.monotonic() - began < DEADLINE_SECONDS + 0.3
+    assert "boathouse" in notes_of(outcome)
+    assert len(chat.embedder.texts) == 1
+
+
+async def test_a_model_that_is_down_leaves_the_plain_result(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    async with chatting(tmp_path, f"http://127.0.0.1:{port}") as chat:
+        assert "boathouse" in notes_of(await chat.ask(*NEAR))
+
+
+async def test_a_model_that_fails_time_and_again_is_left_alone(chat: Chat, server: FakeModelServer) -> None:
+    server.status = 500
+    for number in range(FAILURES_MAX + 3):
+        await chat.ask(f"I want to paint my kayak number {number}.", "Yes?", "Where is it stored?")
+    assert len(server.asked) == FAILURES_MAX
+    assert "rewrite" not in chat.receipt.signals
+
+
+async def test_only_so_many_questions_are_rewritten_at_a_time(chat: Chat, server: FakeModelServer) -> None:
+    server.seconds = 0.2
+    async with asyncio.TaskGroup() as group:
+        for number in range(12):
+            group.create_task(chat.ask(f"I want to paint my kayak number {number}.", "Yes?", "Where is it stored?"))
+    assert len(server.asked) == 4
+
+
+async def test_an_embedder_that_is_down_ends_the_wait_for_the_model_at_once(
+    chat: Chat, server: FakeModelServer
+) -> None:
+    chat.embedder.is_down = True
+    server.seconds = 30.0
+    began = time.monotonic()
+    outcome = await chat.ask(*NEAR)
+    assert time.monotonic() - began < DEADLINE_SECONDS / 2
+    assert (outcome.status, outcome.reason) == (RecallStatus.UNAVAILABLE, "embedder")
+
+
+async def test_a_question_that_stands_on_its_own_asks_no_model(chat: Chat, server: FakeModelServer) -> None:
+    await chat.ask("Hi", "Hello", "At which boathouse do I keep the kayak in Dorset?")
+    assert server.asked == []
+    assert len(chat.embedder.texts) == 1
+
+
+async def test_where_all_are_to_be_rewritten_it_asks_for_those_too(tmp_path: Path, server: FakeModelServer) -> None:
+    async with chatting(tmp_path, server.url, RewriteMode.ALWAYS) as chat:
+        server.asked.clear()
+        await chat.ask("Hi", "Hello", "At which boathouse do I keep the kayak in Dorset?")
+    assert len(server.asked) == 1
+
+
+async def test_without_a_model_nothing_is_asked_and_one_text_is_embedded(
+    tmp_path: Path, server: FakeModelServer
+) -> None:
+    async with chatting(tmp_path, None) as chat:
+        await chat.ask(*NEAR)
+    assert server.asked == []
+    assert len(chat.embedder.texts) == 1
+    assert "rewrite" not in chat.receipt.signals

@@ -1,0 +1,81 @@
+"""A small real server of `/v1/chat/completions` whose answer, pace and manners a test decides."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+
+
+class FakeModelServer:
+    """`content` is what it says. `body`, where set, is sent instead of a completion; `seconds` is how long it thinks.
+
+    `drips` sends a byte every 20 ms, for ever. `asked` holds the bodies of all requests, `hung_up` counts those whose
+    client went away.
+    """
+
+    def __init__(self) -> None:
+        self.content: str | None = "{}"
+        self.body: bytes | None = None
+        self.status = 200
+        self.seconds = 0.0
+        self.drips = False
+        self.asked: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.peers: set[int] = set()
+        self.hung_up = 0
+        self.sent_bytes = 0
+        self.url = ""
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(await request.json())
+        self.headers.append({name.lower(): value for name, value in request.headers.items()})
+        if request.transport is not None:
+            self.peers.add(request.transport.get_extra_info("peername")[1])
+        try:
+            await asyncio.sleep(self.seconds)
+            return await self._written(request)
+        except (asyncio.CancelledError, ConnectionError):
+            self.hung_up += 1
+            raise
+
+    async def _written(self, request: web.Request) -> web.StreamResponse:
+        if self.drips:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            while True:
+                await response.write(b" ")
+                await asyncio.sleep(0.02)
+        if self.body is not None:
+            response = web.StreamResponse(status=self.status)
+            await response.prepare(request)
+            for start in range(0, len(self.body), 1 << 16):
+                await response.write(self.body[start : start + (1 << 16)])
+                self.sent_bytes += 1 << 16
+            await response.write_eof()
+            return response
+        choice = {"index": 0, "message": {"role": "assistant", "content": self.content}, "finish_reason": "stop"}
+        return web.Response(
+            status=self.status,
+            content_type="application/json",
+            body=json.dumps({"id": "c", "object": "chat.completion", "choices": [choice]}).encode(),
+        )
+
+
+@asynccontextmanager
+async def running_chat_server(port: int = 0) -> AsyncIterator[FakeModelServer]:
+    server = FakeModelServer()
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", server.answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port, reuse_address=True).start()
+    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield server
+    finally:
+        await runner.cleanup()
