@@ -210,7 +210,8 @@ def _tokens(text: str) -> Iterator[Span]:
             continue
         start = _token_start(head)
         if start is not None:
-            yield run.start() + start, run.end(), SecretClass.API_KEY
+            end = run.start() + len(run.group().rstrip("."))  # the full stop is the sentence's own
+            yield run.start() + start, end, SecretClass.API_KEY
     for match in _MIXED.finditer(text):
         if _is_mixed(match.group()):
             yield (*match.span(), SecretClass.TOKEN)

@@ -174,3 +174,8 @@ def test_a_token_hidden_anywhere_in_prose_is_found() -> None:
         token = "ghp_" + "".join(draw.choices(string.ascii_letters + string.digits, k=36))
         text = f"so I put {token}{draw.choice('. , ) ;')} in the file"
         assert token not in redact(text)
+
+
+def test_the_full_stop_after_a_key_stays_so_that_the_next_sentence_is_its_own() -> None:
+    text = "My API key is sk-proj-aB3dE5fG7hJ9kL1mN2pQ4rS6tU8v. My terrier is called Biscuit."
+    assert redact(text) == "My API key is [redacted api key]. My terrier is called Biscuit."
