@@ -95,7 +95,12 @@ def render_bare(plan: EnvoyPlan) -> bytes:
 
 def _bare(route: dict[str, Tree]) -> dict[str, Tree]:
     """A route without what only our filters need."""
-    ours = ("typed_per_filter_config", "response_headers_to_add", "request_body_buffer_limit")
+    ours = (
+        "typed_per_filter_config",
+        "response_headers_to_add",
+        "response_headers_to_remove",
+        "request_body_buffer_limit",
+    )
     return {key: value for key, value in route.items() if key not in ours}
 
 
