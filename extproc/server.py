@@ -38,7 +38,7 @@ from extproc.recorder import TurnRecorder, Watch
 from extproc.upstream_signals import SignalReader, signal_reader
 from memory import app
 from memory.chat.completions import ChatRequest
-from memory.learn.redaction import redact
+from memory.learn.redaction import recordable
 from memory.metrics import Metrics
 from memory.model import Scope
 from memory.ports import Clock, TurnLog
@@ -255,7 +255,7 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
             metrics=parts.metrics,
             clock=app.SYSTEM_CLOCK,
             new_id=app.new_id,
-            redact=redact,
+            redact=recordable,
             until=until,
             is_recording=settings.memory.enabled and settings.memory.auto_store,
         )

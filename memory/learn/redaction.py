@@ -20,6 +20,9 @@ class SecretPolicy(StrEnum):
     ALLOW = "allow"
 
 
+RECORDED_CHARACTERS_MAX = 65_536  # of one message: looking for secrets takes 30 ms for so many, and nobody says more
+_LEFT_OUT = "\n[…]\n"
+
 REDACT_ALL: Mapping[SecretClass, SecretPolicy] = MappingProxyType(dict.fromkeys(SecretClass, SecretPolicy.REDACT))
 PLACEHOLDER = re.compile(r"\[(?P<how>redacted|withheld) [a-z ]{3,20}\]")
 
@@ -43,6 +46,30 @@ def redact(text: str, policy: Mapping[SecretClass, SecretPolicy] = REDACT_ALL) -
     return "".join([*parts, text[position:]])
 
 
+def recordable(text: str, *, characters_max: int = RECORDED_CHARACTERS_MAX) -> str:
+    """What the turn log may hold of a text: without secrets, and of a very long one its beginning and its end.
+
+    The cuts fall on white space and never within a private key, so that no half of a secret is left unseen.
+    """
+    if len(text) <= characters_max:
+        return redact(text)
+    half = characters_max // 2
+    head, tail = text[:half], text[-half:]
+    if head.rfind("-----BEGIN") > head.rfind("-----END"):
+        head = head[: head.rfind("-----BEGIN")]
+    head = head[: len(head) - len(_WORD_AT_END.search(head)[0])]  # type: ignore[index]  # matches "" at least
+    begin, end = tail.find("-----BEGIN"), tail.find("-----END")
+    if 0 <= end and not 0 <= begin < end:
+        tail = tail[end:].partition("\n")[2]
+    else:
+        tail = tail[len(_WORD_AT_START.match(tail)[0]) :]  # type: ignore[index]  # likewise
+    return redact(head) + _LEFT_OUT + redact(tail)
+
+
+_WORD_AT_END = re.compile(r"\S{0,512}\Z")
+_WORD_AT_START = re.compile(r"\S{0,512}")
+
+
 def _merged(spans: list[tuple[int, int, SecretClass]]) -> list[tuple[int, int, SecretClass]]:
     """In order, without overlap; overlapping ones become one."""
     merged: list[tuple[int, int, SecretClass]] = []
@@ -55,4 +82,4 @@ def _merged(spans: list[tuple[int, int, SecretClass]]) -> list[tuple[int, int, S
     return merged
 
 
-__all__ = ["PLACEHOLDER", "REDACT_ALL", "SecretClass", "SecretPolicy", "redact"]
+__all__ = ["PLACEHOLDER", "REDACT_ALL", "SecretClass", "SecretPolicy", "recordable", "redact"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.learn.redaction import PLACEHOLDER, REDACT_ALL, SecretClass, SecretPolicy, redact
+from memory.learn.redaction import PLACEHOLDER, REDACT_ALL, SecretClass, SecretPolicy, recordable, redact
 from memory.learn.secret_spans import iban_length, is_chinese_id, passes_luhn
 
 SECRETS = [
@@ -179,3 +179,27 @@ def test_a_token_hidden_anywhere_in_prose_is_found() -> None:
 def test_the_full_stop_after_a_key_stays_so_that_the_next_sentence_is_its_own() -> None:
     text = "My API key is sk-proj-aB3dE5fG7hJ9kL1mN2pQ4rS6tU8v. My terrier is called Biscuit."
     assert redact(text) == "My API key is [redacted api key]. My terrier is called Biscuit."
+
+
+def test_of_a_very_long_text_the_beginning_and_the_end_are_recorded_without_half_a_secret() -> None:
+    key = "sk-proj-aB3dE5fG7hJ9kL1mN2pQ4rS6tU8v"
+    for offset in range(0, 60, 3):
+        text = "I live in Porto. " + "x " * (490 - offset // 2) + key + " " + "y " * 5_000 + f" {key} My cat is Tom."
+        kept = recordable(text, characters_max=2_000)
+        assert len(kept) <= 2_100
+        assert kept.startswith("I live in Porto.")
+        assert kept.endswith("My cat is Tom.")
+        assert "sk-proj" not in kept
+        assert key[-8:] not in kept
+
+
+def test_a_private_key_that_the_cut_would_halve_is_left_out_whole() -> None:
+    body = "\n".join(["MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"] * 100)
+    pem = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n"
+    kept = recordable("Hello. " + "a " * 300 + pem + "b " * 3_000 + pem + "Bye.", characters_max=2_000)
+    assert "MIIEvQ" not in kept
+    assert kept.endswith("Bye.")
+
+
+def test_a_short_text_is_only_redacted() -> None:
+    assert recordable("My cat is Tom.") == "My cat is Tom."
