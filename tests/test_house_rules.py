@@ -20,6 +20,10 @@ MODULE_LINES_MAX = 400
 BROAD = {"Exception", "BaseException"}
 BROAD_ALLOWED = {"extproc/server.py": 1, "memory/learn/worker.py": 1}  # one stream, one job: nothing else may end there
 BENCHES = "bench/*.py"
+# Settings that nobody reads, each with its reason; one that is read by now must leave this list.
+WITHOUT_EFFECT = {
+    "memory.extraction_batch_size": "counts turns for a model that extracts; verbatim learning never waits"
+}
 SOURCES = ("extproc/**/*.py", "memory/**/*.py", BENCHES)
 # Written in two halves each, or this file would be the first to break the rule.
 MACHINE_PATHS = re.compile("|".join(("/wo" + "rk/", "/ro" + "ot/", "/tmp/" + "brief", "bash" + "_jobs", "/ho" + "me/")))
@@ -124,6 +128,32 @@ def headings() -> str:
 def test_every_setting_has_a_heading_in_the_operators_handbook() -> None:
     known = headings()
     assert [doc.path for doc in every_setting() if f"`{doc.path}`" not in known] == []
+
+
+def reads_in(tree: ast.AST) -> set[tuple[str, str]]:
+    """Every `owner.name`, with the last word of the owner: `settings.memory.enabled` gives `memory`, `enabled`."""
+    named = {node: node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    dotted = {node: node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    owners = {**named, **dotted}
+    return {(owners.get(node.value, ""), name) for node, name in dotted.items()}
+
+
+def reads_of_settings() -> set[tuple[str, str]]:
+    """Whatever the sources read, and what a property of the settings reads for those of them that ask it."""
+    sources = dict(trees())
+    settings = sources.pop("memory/settings.py")
+    reads = set().union(*(reads_in(tree) for name, tree in sources.items() if not name.startswith("bench/")))
+    for node in ast.walk(settings):
+        if isinstance(node, ast.FunctionDef) and ("settings", node.name) in reads:
+            reads |= {("settings" if owner == "self" else owner, name) for owner, name in reads_in(node)}
+    return reads
+
+
+def test_every_setting_is_read_by_somebody() -> None:
+    reads = reads_of_settings()
+    sections = {doc.path: ("settings." + doc.path).split(".")[-2:] for doc in every_setting()}
+    unread = {path for path, (section, name) in sections.items() if (section, name) not in reads}
+    assert unread == set(WITHOUT_EFFECT)
 
 
 def test_every_metric_has_a_heading_in_the_operators_handbook() -> None:
