@@ -59,7 +59,7 @@ def recordable(text: str, *, characters_max: int = RECORDED_CHARACTERS_MAX) -> s
         head = head[: head.rfind("-----BEGIN")]
     head = head[: len(head) - len(_WORD_AT_END.search(head)[0])]  # type: ignore[index]  # matches "" at least
     begin, end = tail.find("-----BEGIN"), tail.find("-----END")
-    if 0 <= end and not 0 <= begin < end:
+    if end >= 0 and not 0 <= begin < end:
         tail = tail[end:].partition("\n")[2]
     else:
         tail = tail[len(_WORD_AT_START.match(tail)[0]) :]  # type: ignore[index]  # likewise
