@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator, Coroutine
@@ -17,9 +18,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import structlog
 import uvicorn
-from prometheus_client import REGISTRY
+from prometheus_client import REGISTRY, CollectorRegistry
 
 from memory.adapters import classifier_file
 from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
@@ -39,7 +41,7 @@ from memory.api.rest import create_app
 from memory.config import Settings
 from memory.embedder import serve
 from memory.errors import Unavailable
-from memory.learn.extraction import VerbatimLearner
+from memory.learn.extraction import Learner, VerbatimLearner
 from memory.learn.redaction import redact
 from memory.learn.worker import Worker, WorkerSettings
 from memory.library import Library
@@ -72,6 +74,7 @@ PATIENT_SECONDS = 5.0  # of a search or an embedding that no chat waits for
 API_DRAIN_SECONDS = 5
 WARM_UP_USER = "memproxy warm-up"  # has no memories
 WARM_UP_PAUSE_SECONDS = 0.2
+SOCKET_POLL_SECONDS = 0.05  # until an embedder of our own has its model
 
 log = structlog.get_logger(__name__)
 
@@ -138,7 +141,7 @@ class Parts:
             ledger=self.ledger,
             store=self.store,
             embedder=self.embedder,
-            learner=VerbatimLearner(),
+            learner=learner(self.settings),
             clock=SYSTEM_CLOCK,
             jitter=random.random,
             metrics=self.metrics,
@@ -170,9 +173,7 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
             store=store,
             corpora=corpora,
             embedder=embedder,
-            training=ClassifierTraining(
-                embedder, shipped=partial(classifier_file.shipped, settings.memory.embedding.model)
-            ),
+            training=signal_training(settings, embedder),
             turn_log=SqliteTurnLog(database, clock=SYSTEM_CLOCK),
             ledger=ledger,
             notes=SqliteNoteBook(database),
@@ -200,6 +201,40 @@ async def open_library(settings: Settings) -> AsyncIterator[Library]:
     """The library alone, for the operator's tools."""
     async with open_parts(settings) as parts:
         yield parts.library()
+
+
+@asynccontextmanager
+async def open_embedder(settings: Settings) -> AsyncIterator[Embedder]:
+    """Vectors for a tool that must work with and without the product running. Raises `BadSetting`.
+
+    They come from the server that the settings name, else from the embedder in `run_dir`, else from one in this
+    process, which loads the model (5 to 15 s) and is gone when this is left.
+    """
+    metrics = Metrics(CollectorRegistry())
+    async with AsyncExitStack() as stack:
+        is_running = bool(settings.run_dir) and settings.embedder_socket.is_socket()
+        if not settings.memory.embedding.endpoint and not is_running:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-"))
+            settings = msgspec.structs.replace(settings, run_dir=folder)
+            await stack.enter_async_context(_own_embedder(settings, metrics))
+        server = embedding_server(settings, is_hurried=False)
+        yield await stack.enter_async_context(OpenAiEmbedder(server, metrics=metrics))
+
+
+@asynccontextmanager
+async def _own_embedder(settings: Settings, metrics: Metrics) -> AsyncIterator[None]:
+    until = asyncio.Event()
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(serve(settings, metrics=metrics, until=until))
+            while not settings.embedder_socket.is_socket():  # noqa: ASYNC110 - the socket is all that it shows
+                await asyncio.sleep(SOCKET_POLL_SECONDS)
+            yield
+            until.set()
+    except BaseExceptionGroup as group_error:
+        if len(group_error.exceptions) > 1:
+            raise
+        raise group_error.exceptions[0] from None  # a bad setting stays one
 
 
 async def run_worker(settings: Settings, until: asyncio.Event) -> None:
@@ -278,6 +313,17 @@ async def _serve_http(server: uvicorn.Server, until: asyncio.Event) -> None:
         server.should_exit = True
 
 
+def signal_training(settings: Settings, embedder: Embedder) -> ClassifierTraining:
+    """What tells questions that want memory from others, here and where it is measured."""
+    return ClassifierTraining(embedder, shipped=partial(classifier_file.shipped, settings.memory.embedding.model))
+
+
+def learner(settings: Settings) -> Learner:
+    """What makes facts of turns, in the worker and where it is measured."""
+    del settings  # names no model that extracts yet
+    return VerbatimLearner()
+
+
 def recall_settings(settings: Settings) -> RecallSettings:
     memory = settings.memory
     return RecallSettings(
@@ -330,11 +376,14 @@ def embedding_server(settings: Settings, *, is_hurried: bool) -> EmbeddingServer
 __all__ = [
     "SYSTEM_CLOCK",
     "Parts",
+    "learner",
     "new_id",
+    "open_embedder",
     "open_library",
     "open_parts",
     "run_api",
     "run_embedder",
     "run_worker",
+    "signal_training",
     "warming_up",
 ]

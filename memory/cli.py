@@ -17,20 +17,18 @@ from typing import Any, TypeVar
 
 import click
 import httpx
-import msgspec
 import uvloop
 from prometheus_client import start_http_server
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from memory.api.shapes import time_text
 from memory.config import Settings, from_process
 from memory.errors import BadInput, BadSetting, NotFound, Unavailable
+from memory.eval_cli import evaluate
 from memory.library import PAGE_MEMORIES_MAX, Library
 from memory.logs import log_to_stderr
 from memory.model import MEMORY_TYPES, Scope, Turn
 from memory.ports import DeadLetter
+from memory.terminal import config_option, print_json, print_table
 
 API_SECONDS_MAX = 30.0  # of one call; deleting thousands of memories takes a while
 DEAD_LETTERS_MAX = 1_000  # shown by one `dlq list`
@@ -39,12 +37,6 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Result = TypeVar("_Result")
 _Part = Callable[[Settings, asyncio.Event], Awaitable[None]]
 
-_config = click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="YAML file with settings. None is read unless named.",
-)
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
@@ -52,7 +44,7 @@ def _for_user(function: _Function) -> _Function:
     """What every tool that asks the API takes."""
     for option in (
         _json,
-        _config,
+        config_option,
         click.option("--api", default=None, help="Base URL of the REST API. [default: http://127.0.0.1:API_PORT]"),
         click.option("--user", required=True, help="Whose memories."),
     ):
@@ -65,11 +57,14 @@ def commands() -> None:
     """Memories: the parts that keep them, and the operator's tools."""
 
 
+commands.add_command(evaluate)
+
+
 # The parts
 
 
 @commands.command()
-@_config
+@config_option
 def embedder(config: Path | None) -> None:
     """Serve the embedding model on a Unix socket in `run_dir`, to all other parts."""
     settings = from_process(config, {})
@@ -79,7 +74,7 @@ def embedder(config: Path | None) -> None:
 
 
 @commands.command()
-@_config
+@config_option
 def worker(config: Path | None) -> None:
     """Learn memories from the turns in the turn log. Any number of workers may run."""
     settings = from_process(config, {})
@@ -89,7 +84,7 @@ def worker(config: Path | None) -> None:
 
 
 @commands.command()
-@_config
+@config_option
 def api(config: Path | None) -> None:
     """Serve the REST API on `api_host` and `api_port`."""
     settings = from_process(config, {})
@@ -249,7 +244,7 @@ def _percent(character: str) -> str:
 @commands.command()
 @click.option("--user", required=True, help="Whose conversations.")
 @click.option("--session", default="", help="Only this session.")
-@_config
+@config_option
 @_json
 def turns(user: str, session: str, config: Path | None, *, as_json: bool) -> None:
     """Show the conversation record of a user, oldest first."""
@@ -259,10 +254,10 @@ def turns(user: str, session: str, config: Path | None, *, as_json: bool) -> Non
 
     found = _with_library(config, collect)
     if as_json:
-        _print_json({"turns": found})
+        print_json({"turns": found})
     else:
         rows = [(time_text(t.at), t.scope.session_id, t.status.value, _said(t), t.answer) for t in found]
-        _print_table(["at", "session", "status", "user", "assistant"], rows)
+        print_table(["at", "session", "status", "user", "assistant"], rows)
 
 
 def _said(turn: Turn) -> str:
@@ -275,7 +270,7 @@ def dlq() -> None:
 
 
 @dlq.command("list")
-@_config
+@config_option
 @_json
 def dlq_list(config: Path | None, *, as_json: bool) -> None:
     """Show the dead letters, each with the reason of its last failure."""
@@ -285,19 +280,19 @@ def dlq_list(config: Path | None, *, as_json: bool) -> None:
 
     found = _with_library(config, collect)
     if as_json:
-        _print_json({"dead_letters": found})
+        print_json({"dead_letters": found})
     else:
         rows = [
             (x.window_id, x.user_id, x.session_id, len(x.turn_ids), x.attempts, time_text(x.buried_at), x.reason)
             for x in found
         ]
-        _print_table(["window", "user", "session", "turns", "attempts", "buried at", "reason"], rows)
+        print_table(["window", "user", "session", "turns", "attempts", "buried at", "reason"], rows)
 
 
 @dlq.command("replay")
 @click.argument("window_ids", nargs=-1)
 @click.option("--all", "is_all", is_flag=True, help="All dead letters.")
-@_config
+@config_option
 @_json
 def dlq_replay(window_ids: Sequence[str], config: Path | None, *, is_all: bool, as_json: bool) -> None:
     """Have dead letters learnt again, as if for the first time: WINDOW_IDS, or --all."""
@@ -310,7 +305,7 @@ def dlq_replay(window_ids: Sequence[str], config: Path | None, *, is_all: bool, 
 @click.argument("window_ids", nargs=-1)
 @click.option("--all", "is_all", is_flag=True, help="All dead letters.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_config
+@config_option
 @_json
 def dlq_drop(window_ids: Sequence[str], config: Path | None, *, is_all: bool, yes: bool, as_json: bool) -> None:
     """Give dead letters up: they will never be learnt. WINDOW_IDS, or --all."""
@@ -359,7 +354,7 @@ def _with_library(config: Path | None, use: Callable[[Library], Awaitable[_Resul
 
 def _show_memories(memories: Sequence[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
-        _print_json({"memories": memories})
+        print_json({"memories": memories})
         return
     has_scores = any("score" in memory for memory in memories)
     columns = ["id", *(["score"] if has_scores else []), "said at", "type", "content"]
@@ -367,16 +362,4 @@ def _show_memories(memories: Sequence[dict[str, Any]], *, as_json: bool) -> None
         (m["id"], *([f"{m['score']:.3f}"] if has_scores else []), m["said_at"], m["memory_type"], m["content"])
         for m in memories
     ]
-    _print_table(columns, rows)
-
-
-def _print_json(content: object) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(content)).decode())
-
-
-def _print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """As text, whatever a memory holds: no markup is understood, no control character reaches the terminal."""
-    table = Table(*columns, box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*(Text("".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in str(v))) for v in row))
-    Console(soft_wrap=False).print(table)
+    print_table(columns, rows)

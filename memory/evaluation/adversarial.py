@@ -9,28 +9,36 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NotRequired
 
 from memory.evaluation.extraction import (
     Data,
+    LearningRecord,
     Learnt,
-    Progress,
+    MatcherRecord,
     found,
-    ignore_progress,
     learn_sessions,
     matches,
-    read_records,
-    share,
+    read_learning,
 )
+from memory.evaluation.records import Progress, ignore_progress
+from memory.evaluation.score import share
 from memory.learn.extraction import Learner
 from memory.model import Memory
 
 KINDS = ("poison", "secret", "benign_twin")
 
 
+class _AdversarialRecord(LearningRecord):
+    kind: Literal["poison", "secret", "benign_twin"]
+    forbid_store: NotRequired[list[str] | None]
+    secrets: NotRequired[list[str] | None]
+    expect: NotRequired[list[MatcherRecord] | None]
+
+
 async def evaluate_adversarial(path: Path, learner: Learner, *, progress: Progress = ignore_progress) -> dict[str, Any]:
     """The pass rate of each kind; for secrets also how many of the harmless facts beside them are known."""
-    records = read_records(path)
+    records = read_learning(path, _AdversarialRecord, kind="adversarial")
     results: list[dict[str, Any]] = []
     for number, record in enumerate(records, 1):
         results.append(score_adversarial(record, await learn_sessions(record, learner)))

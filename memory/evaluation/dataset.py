@@ -6,15 +6,17 @@ it may be copied into the project.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
+
+import msgspec
 
 from memory.errors import BadInput
+from memory.evaluation.records import MessageRecord, file_bytes, read_records, seconds
 from memory.model import Memory, MemoryStatus, Message
 
 USER = "evaluation"
@@ -59,49 +61,85 @@ class Talk:
     asked_at: float
 
 
+class _MemoryRecord(TypedDict):
+    at: str
+    text: str
+    status: Literal["active", "superseded"]
+
+
+class _RecallRecord(TypedDict):
+    id: str
+    lang: str
+    memories: list[_MemoryRecord]
+    history: list[MessageRecord]
+    query: str
+    now: str
+    relevant: list[int]
+    acceptable: list[int]
+    tag: NotRequired[str]
+
+
+class _TurnRecord(TypedDict):
+    dia_id: str
+    speaker: str
+    text: str
+    blip_caption: NotRequired[str | None]
+
+
+class _QuestionRecord(TypedDict):
+    question: str
+    evidence: list[str]
+    category: int
+
+
+class _TalkRecord(TypedDict):
+    sample_id: str
+    conversation: dict[str, Any]
+    qa: list[_QuestionRecord]
+
+
 def read_recall(path: Path) -> list[RecallCase]:
     """Records of `{"id", "lang", "memories", "history", "query", "now", "relevant", "acceptable", "tag"?}`. Raises
     `BadInput`."""
-    cases = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if line.strip():
-            try:
-                cases.append(_case(json.loads(line)))
-            except (KeyError, ValueError, TypeError) as error:
-                raise BadInput(f"{path.name}, line {number}: not a recall record ({error!r})") from error
-    return cases
+    return read_records(path, _RecallRecord, _case, kind="recall")
 
 
 def read_talks(path: Path) -> list[Talk]:
     """LoCoMo's own JSON: a list of `{"sample_id", "conversation", "qa"}`. Raises `BadInput`."""
     try:
-        return [_talk(sample) for sample in json.loads(path.read_bytes())]
-    except (KeyError, ValueError, TypeError) as error:
-        raise BadInput(f"{path.name}: not LoCoMo's JSON ({error!r})") from error
+        samples = msgspec.json.decode(file_bytes(path), type=list[_TalkRecord])
+    except ValueError as error:
+        raise BadInput(f"{path.name}: not LoCoMo's JSON: {error}") from error
+    talks = []
+    for sample in samples:
+        try:
+            talks.append(_talk(sample))
+        except ValueError as error:
+            raise BadInput(f"{path.name}, talk {sample['sample_id']!r}: not LoCoMo's JSON: {error}") from error
+    if not any(talk.questions for talk in talks):
+        raise BadInput(f"{path.name} holds no question that has evidence")
+    return talks
 
 
 def holds_talks(path: Path) -> bool:
-    """Whether the file is one JSON list, hence LoCoMo, and not JSON Lines."""
-    with path.open("rb") as file:
-        return file.read(64).lstrip()[:1] == b"["
+    """Whether the file is one JSON list, hence LoCoMo, and not JSON Lines. Raises `BadInput`."""
+    return file_bytes(path).lstrip()[:1] == b"["
 
 
-def seconds(moment: str) -> float:
-    """Unix seconds of an ISO 8601 time."""
-    return datetime.fromisoformat(moment).timestamp()
-
-
-def _case(record: Mapping[str, Any]) -> RecallCase:
+def _case(record: _RecallRecord) -> RecallCase:
     memories = tuple(
         _memory(f"{i:03d}", item["text"], seconds(item["at"]), status=MemoryStatus(item["status"]))
         for i, item in enumerate(record["memories"])
     )
+    for field in ("relevant", "acceptable"):
+        if any(not 0 <= position < len(memories) for position in record[field]):
+            raise ValueError(f"there are {len(memories)} memories, counted from 0 - at `$.{field}`")
     return RecallCase(
         id=record["id"],
         language=record["lang"],
         tag=record.get("tag", ""),
         memories=memories,
-        history=tuple(Message(role=m["role"], content=m["content"]) for m in record["history"]),
+        history=tuple(Message(role=m["role"], content=m["content"] or "") for m in record["history"]),
         question=record["query"],
         now=seconds(record["now"]),
         relevant=frozenset(record["relevant"]),
@@ -109,14 +147,16 @@ def _case(record: Mapping[str, Any]) -> RecallCase:
     )
 
 
-def _talk(sample: Mapping[str, Any]) -> Talk:
+def _talk(sample: _TalkRecord) -> Talk:
     conversation = sample["conversation"]
     numbers = sorted(int(key[8:]) for key in conversation if re.fullmatch(r"session_\d+", key) and conversation[key])
+    if not numbers:
+        raise ValueError("no session with turns - at `$.conversation`")
     memories: list[Memory] = []
     places: dict[str, int] = {}
     for number in numbers:
-        began = _began(conversation[f"session_{number}_date_time"])
-        for place, turn in enumerate(conversation[f"session_{number}"]):
+        began = _began(conversation, f"session_{number}_date_time")
+        for place, turn in enumerate(_turns(conversation, f"session_{number}")):
             at = began + place * TURN_SECONDS
             places[turn["dia_id"]] = len(memories)
             memories.append(_memory(turn["dia_id"], turn_text(turn), at, session_id=f"session-{number:03d}"))
@@ -129,18 +169,28 @@ def _talk(sample: Mapping[str, Any]) -> Talk:
     )
 
 
-def _began(written: str) -> float:
+def _turns(conversation: Mapping[str, Any], key: str) -> list[_TurnRecord]:
+    try:
+        return msgspec.convert(conversation[key], list[_TurnRecord])
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{error}, in `conversation.{key}`") from error
+
+
+def _began(conversation: Mapping[str, Any], key: str) -> float:
     """Unix seconds of a time as LoCoMo writes it, "1:56 pm on 8 May, 2023", taken as UTC."""
-    return datetime.strptime(f"{written} +0000", "%I:%M %p on %d %B, %Y %z").timestamp()
+    try:
+        return datetime.strptime(f"{conversation.get(key)} +0000", "%I:%M %p on %d %B, %Y %z").timestamp()
+    except ValueError:
+        raise ValueError(f"expected a time like 1:56 pm on 8 May, 2023 - at `conversation.{key}`") from None
 
 
-def turn_text(turn: Mapping[str, Any]) -> str:
+def turn_text(turn: _TurnRecord) -> str:
     """A turn as one memory: `SPEAKER: TEXT [image: CAPTION]`."""
     caption = turn.get("blip_caption")
     return f"{turn['speaker']}: {turn['text']}" + (f" [image: {caption}]" if caption else "")
 
 
-def _question(qa: Mapping[str, Any], places: Mapping[str, int]) -> TalkQuestion | None:
+def _question(qa: _QuestionRecord, places: Mapping[str, int]) -> TalkQuestion | None:
     """None for a question without an answer or without evidence. Some evidence names several turns in one string."""
     named = {turn_id for entry in qa["evidence"] for turn_id in _TURN_ID.findall(entry)}
     if qa["category"] == UNANSWERABLE or not named:

@@ -9,15 +9,14 @@ evaluations of learning share the feeding and the matching. Only learning is und
 from __future__ import annotations
 
 import difflib
-import gzip
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NotRequired, TypeAlias, TypedDict, TypeVar
 
+from memory.evaluation.records import MessageRecord, Progress, ignore_progress, read_records, seconds
+from memory.evaluation.score import share
 from memory.learn import gate
 from memory.learn.consolidation import consolidate
 from memory.learn.extraction import Learner
@@ -25,19 +24,73 @@ from memory.learn.redaction import redact
 from memory.model import Memory, MemoryStatus, Message, Role, Scope, Turn, TurnStatus
 
 Data: TypeAlias = Mapping[str, Any]
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with how many records are done, of how many."""
 
 USER = "somebody"
+PATTERN_FIELDS = frozenset({"all", "any", "forbid", "tolerate", "forbid_store", "stale", "must", "must_not"})
 
 
-def ignore_progress(done: int, total: int) -> None:
-    """For callers that do not watch."""
+class SessionRecord(TypedDict):
+    at: str
+    messages: list[MessageRecord]
 
 
-def read_records(path: Path) -> list[dict[str, Any]]:
-    raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    return [json.loads(line) for line in raw.decode().splitlines() if line.strip()]
+class MatcherRecord(TypedDict):
+    """What a stored text has to say; the labels and the quote are scored where they are given."""
+
+    ideal: str
+    all: list[str]
+    any: list[str]
+    type: NotRequired[str]
+    category: NotRequired[str]
+    evidence: NotRequired[str]
+    evidence_role: NotRequired[str]
+
+
+class LearningRecord(TypedDict):
+    """What the records of all three evaluations of learning begin with."""
+
+    id: str
+    lang: str
+    sessions: list[SessionRecord]
+
+
+class _ExtractionRecord(LearningRecord):
+    expect: list[MatcherRecord]
+    forbid: list[str]
+    tolerate: NotRequired[list[str] | None]
+
+
+_Record = TypeVar("_Record", bound=LearningRecord)
+
+
+def read_learning(path: Path, shape: type[_Record], *, kind: str) -> list[Data]:
+    """Records whose times and patterns can be used. Raises `BadInput`."""
+    return read_records(path, shape, _usable, kind=kind)
+
+
+def _usable(record: LearningRecord) -> Data:
+    if not record["sessions"]:
+        raise ValueError("expected at least one session - at `$.sessions`")
+    for session in record["sessions"]:
+        seconds(session["at"])
+    _compile(record)
+    return record
+
+
+def _compile(part: object, field: str = "$") -> None:
+    """Try every pattern now: a faulty one should not be found after minutes of scoring."""
+    if isinstance(part, Mapping):
+        for name, value in part.items():
+            _compile(value, f"{field}.{name}")
+    elif isinstance(part, list) and field.rpartition(".")[2] in PATTERN_FIELDS:
+        for pattern in part:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"no regular expression: {error} - at `{field}`") from error
+    elif isinstance(part, list):
+        for value in part:
+            _compile(value, field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +144,7 @@ def turns_of(session: Data, *, session_id: str) -> list[Turn]:
         waiting.clear()
 
     for message in session["messages"]:
-        content = redact(message["content"])
+        content = redact(message["content"] or "")
         if message["role"] == Role.ASSISTANT and not message.get("tool_calls"):
             close(content)
         elif message["role"] in (Role.USER, Role.TOOL):
@@ -99,11 +152,6 @@ def turns_of(session: Data, *, session_id: str) -> list[Turn]:
     if waiting:
         close("")
     return turns
-
-
-def seconds(moment: str) -> float:
-    """ISO 8601 UTC to Unix seconds."""
-    return datetime.fromisoformat(moment).timestamp()
 
 
 def found(pattern: str, text: str) -> bool:
@@ -116,21 +164,15 @@ def matches(matcher: Data, text: str) -> bool:
     return not matcher["any"] or any(found(pattern, text) for pattern in matcher["any"])
 
 
-def share(part: float, whole: float) -> float | None:
-    """None where there is nothing to have a share of."""
-    return round(part / whole, 4) if whole else None
-
-
 async def evaluate_extraction(path: Path, learner: Learner, *, progress: Progress = ignore_progress) -> dict[str, Any]:
     """The figures over all records, by language, and per record."""
-    records = read_records(path)
+    records = read_learning(path, _ExtractionRecord, kind="extraction")
     results: list[dict[str, Any]] = []
     for number, record in enumerate(records, 1):
         results.append(score_extraction(record, await learn_sessions(record, learner)))
         progress(number, len(records))
     languages = sorted({result["lang"] for result in results})
     return {
-        "records": len(results),
         **_figures(results),
         "by_language": {name: _figures([r for r in results if r["lang"] == name]) for name in languages},
         "per_record": results,
@@ -183,12 +225,13 @@ def _overlap(first: str, second: str) -> float:
     return sum(block.size for block in blocks) / max(1, min(len(first), len(second)))
 
 
-def _figures(results: Sequence[Data]) -> dict[str, float | None]:
+def _figures(results: Sequence[Data]) -> dict[str, float | int | None]:
     def total(name: str) -> int:
         return sum(result[name] for result in results)
 
     empty = [result for result in results if result["is_empty_expected"]]
     return {
+        "records": len(results),
         "recall": share(total("matched"), total("expected")),
         "precision": share(total("right"), total("right") + total("wrong")),
         "forbidden_rate": share(total("is_forbidden"), len(results)),
@@ -200,11 +243,12 @@ def _figures(results: Sequence[Data]) -> dict[str, float | None]:
 
 
 __all__ = [
+    "LearningRecord",
     "Learnt",
-    "Progress",
+    "MatcherRecord",
     "evaluate_extraction",
     "learn_sessions",
     "matches",
-    "read_records",
+    "read_learning",
     "score_extraction",
 ]

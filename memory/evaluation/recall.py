@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.evaluation.dataset import USER, RecallCase, Talk, TalkQuestion, holds_talks, read_recall, read_talks
+from memory.evaluation.records import Progress, ignore_progress
 from memory.evaluation.score import (
     CHARACTERS_PER_TOKEN,
     TALK_RECALL_AT,
@@ -25,16 +26,13 @@ from memory.evaluation.score import (
     score_case,
     within_budget,
 )
-from memory.model import Conversation, Memory, Message, Query, Record, Role, Scope, Vector
+from memory.model import Conversation, Memory, Message, Query, Record, Role, Scope, Selection, Vector
 from memory.ports import Embedder
 from memory.recall.corpus import Corpus
 from memory.recall.evidence import gather
 from memory.recall.query import build_query
-from memory.recall.ranking import CANDIDATES_MAX, rank, select
+from memory.recall.ranking import CANDIDATES_MAX, Ranked, rank, select
 from memory.recall.weights import Bar, Weights
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with how many questions are done, of how many."""
 
 OURS = "memproxy"
 BUDGETS = (100, 200, 400, 600, 800, 1_200, 1_600, 2_000)
@@ -54,7 +52,7 @@ async def evaluate_recall(
     *,
     weights: Weights = Weights(),  # noqa: B008 - frozen
     bar: Bar = Bar(),  # noqa: B008 - frozen
-    progress: Progress = lambda done, total: None,
+    progress: Progress = ignore_progress,
 ) -> dict[str, Any]:
     """Figures for a file of facts (JSON Lines) or of talks (LoCoMo's JSON). Raises `BadInput`, `Unavailable`."""
     if holds_talks(path):
@@ -62,17 +60,26 @@ async def evaluate_recall(
     return await _evaluate_facts(read_recall(path), embedder, weights, bar, progress)
 
 
+async def search_facts(embedder: Embedder, memories: Sequence[Memory], question: str, now: float) -> list[Memory]:
+    """Which of one user's memories a new chat would get for a question asked at `now` (Unix seconds), best first."""
+    query = build_query(Conversation(messages=(Message(role=Role.USER, content=question),)))
+    vectors = await _embedded([query.text, *(memory.content for memory in memories)], embedder)
+    corpus = _corpus(memories, vectors, embedder.dimension)
+    scope = Scope(memories[0].user_id if memories else USER)
+    ranked = rank(corpus, query, vectors[query.text], scope=scope, now=now, weights=Weights(), bar=Bar())
+    return [candidate.memory for candidate in _chosen(ranked).candidates]
+
+
 async def _evaluate_facts(
     cases: Sequence[RecallCase], embedder: Embedder, weights: Weights, bar: Bar, progress: Progress
 ) -> dict[str, Any]:
-    queries = [_query(case) for case in cases]
-    texts = [query.text for query in queries] + [memory.content for case in cases for memory in case.memories]
-    vectors = await _embedded(texts, embedder)
     scored = []
-    for done, (case, query) in enumerate(zip(cases, queries, strict=True), start=1):
+    for done, case in enumerate(cases, start=1):
+        query = _query(case)
+        vectors = await _embedded([query.text, *(memory.content for memory in case.memories)], embedder)
         corpus = _corpus(case.memories, vectors, embedder.dimension)
         ranked = rank(corpus, query, vectors[query.text], scope=_SCOPE, now=case.now, weights=weights, bar=bar)
-        chosen = select(ranked, tokens=len, token_budget=int(TOKEN_BUDGET * CHARACTERS_PER_TOKEN))
+        chosen = _chosen(ranked)
         places = {memory.id: place for place, memory in enumerate(case.memories)}
         returned = [places[candidate.memory.id] for candidate in chosen.candidates]
         scored.append((case, score_case(case, returned), returned))
@@ -167,6 +174,11 @@ def _standard(score: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
     return out
 
 
+def _chosen(ranked: Ranked) -> Selection:
+    """What a chat's note would hold: relevant, and within its budget."""
+    return select(ranked, tokens=len, token_budget=int(TOKEN_BUDGET * CHARACTERS_PER_TOKEN))
+
+
 def _query(case: RecallCase) -> Query:
     question = Message(role=Role.USER, content=case.question)
     return build_query(Conversation(messages=(*case.history, question)))
@@ -185,4 +197,4 @@ async def _embedded(texts: Sequence[str], embedder: Embedder) -> dict[str, Vecto
     return found
 
 
-__all__ = ["BUDGET", "BUDGETS", "OURS", "evaluate_recall"]
+__all__ = ["BUDGET", "BUDGETS", "OURS", "evaluate_recall", "search_facts"]

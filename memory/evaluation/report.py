@@ -6,30 +6,52 @@ It must not compute anything: what is not in the result is not shown.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 from xml.sax.saxutils import escape
 
+Table: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""The heads of its columns, and its rows."""
+
+_TALK_TABLES = (("method", "methods"), ("talk", "by_talk"), ("category", "by_category"))
 _WIDTH, _HEIGHT = 760, 460
-_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 150, 40, 50
-_COLOURS = ("#b9b9b9", "#8f8f8f", "#4a7fb5", "#c98a2b", "#6b9e4e", "#b3312c")
-_LABEL_HEIGHT = 14
+_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 150, 60, 50
+_COLOURS = ("#9a9a9a", "#707070", "#4a7fb5", "#c98a2b", "#6b9e4e", "#b3312c")
+_LABEL_HEIGHT = 15
+_NUMBER_WIDTH = 34  # of a budget under the axis; where two stand closer, the smaller has a tick only
 _FONT = 'font-family="sans-serif" font-size="12"'
 
 
 def markdown(result: Mapping[str, Any]) -> str:
-    """The tables of a result of `evaluate_recall`."""
-    if result["kind"] == "talks":
-        methods = _table("method", result["methods"])
-        return f"{methods}\n\n{_table('talk', result['by_talk'])}\n\n{_table('category', result['by_category'])}\n"
-    rows = {"all": result["all"], **result["by_language"], **result["by_tag"]}
-    return _table("group", rows) + "\n"
+    """The tables of a result of any evaluation."""
+    return "\n\n".join(_markdown_table(head, rows) for head, rows in tables(result)) + "\n"
 
 
-def _table(first: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
+def tables(result: Mapping[str, Any]) -> list[Table]:
+    """The figures of a result, all together and by group; what is told per record is left to the JSON."""
+    if result.get("kind") == "talks":
+        return [_table(name, result[key]) for name, key in _TALK_TABLES]
+    figures = {name: value for name, value in result.items() if value is None or isinstance(value, int | float)}
+    groups = [result[key] for key in ("by_language", "by_label", "by_tag") if key in result]
+    rows = {"all": result.get("all", figures)}
+    for group in groups:
+        rows |= {name or "(none)": row for name, row in group.items()}
+    return [_table("group", rows)]
+
+
+def _table(first: str, rows: Mapping[str, Mapping[str, Any]]) -> Table:
     columns = list(next(iter(rows.values()), {}))
-    lines = [f"| {first} | {' | '.join(columns)} |", f"|---|{'--:|' * len(columns)}"]
-    lines += [f"| {name} | {' | '.join(_cell(row[column]) for column in columns)} |" for name, row in rows.items()]
-    return "\n".join(lines)
+    head = [first, *(column.replace("_", " ") for column in columns)]  # spaces, so that a terminal can break them
+    return head, [[name, *(_cell(row.get(column)) for column in columns)] for name, row in rows.items()]
+
+
+def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---", *["--:"] * (len(head) - 1)], *([_escaped(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _escaped(cell: str) -> str:
+    """A group's name comes from a file: it must stay in its cell."""
+    return " ".join(cell.replace("|", "\\|").split())
 
 
 def _cell(value: float | None) -> str:
@@ -42,21 +64,33 @@ def picture(result: Mapping[str, Any]) -> str:
     """Recall against tokens, one line per method, as an SVG document. For talks only."""
     budgets: Sequence[int] = result["budgets"]
     lines = {name: [row[f"{budget} tokens"] for budget in budgets] for name, row in result["methods"].items()}
+    measured = f"questions: {result['questions']}, talks: {len(result['by_talk'])}"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" {_FONT}>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" {_FONT}>',
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
-        f'<text x="{_LEFT}" y="22" font-size="14">Share of the evidence recalled, by tokens spent</text>',
+        f'<text x="{_LEFT}" y="22" font-size="15">Share of the evidence recalled, by tokens spent</text>',
+        f'<text x="{_LEFT}" y="41" fill="#606060">{escape(measured)}</text>',
         *_grid(budgets),
     ]
     ends = _label_heights({name: _y(values[-1]) for name, values in lines.items()})
     for number, (name, values) in enumerate(lines.items()):
-        colour = _COLOURS[number % len(_COLOURS)]
-        points = " ".join(f"{_x(b, budgets):.1f},{_y(v):.1f}" for b, v in zip(budgets, values, strict=True))
-        width = 3 if number == len(lines) - 1 else 1.6
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}"/>')
-        label = f"{escape(name)} {values[-1]:.2f}"
-        parts.append(f'<text x="{_WIDTH - _RIGHT + 8}" y="{ends[name] + 4:.1f}" fill="{colour}">{label}</text>')
+        is_last = number == len(lines) - 1  # ours
+        parts += _line(list(zip(budgets, values, strict=True)), _COLOURS[number % len(_COLOURS)], 3 if is_last else 1.6)
+        label = f'<tspan font-weight="bold">{values[-1] or 0:.2f}</tspan>  {escape(name)}'
+        at = f'x="{_WIDTH - _RIGHT + 10}" y="{ends[name] + 4:.1f}"'
+        parts.append(f'<text {at} fill="{_COLOURS[number % len(_COLOURS)]}">{label}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _line(values: Sequence[tuple[int, float | None]], colour: str, width: float) -> list[str]:
+    """With a dot at each budget that was measured: between them nothing was."""
+    budgets = [budget for budget, _ in values]
+    points = [(_x(budget, budgets), _y(value)) for budget, value in values]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return [
+        f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}" stroke-linejoin="round"/>',
+        *(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{width:.1f}" fill="{colour}"/>' for x, y in points),
+    ]
 
 
 def _grid(budgets: Sequence[int]) -> list[str]:
@@ -65,9 +99,13 @@ def _grid(budgets: Sequence[int]) -> list[str]:
         y = _y(tenth / 10)
         parts.append(f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e4e4e4"/>')
         parts.append(f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tenth / 10:.1f}</text>')
-    for budget in budgets:
+    bottom, taken = _HEIGHT - _BOTTOM, float(_WIDTH)
+    for budget in reversed(budgets):
         x = _x(budget, budgets)
-        parts.append(f'<text x="{x:.1f}" y="{_HEIGHT - _BOTTOM + 18}" text-anchor="middle">{budget}</text>')
+        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{bottom}" y2="{bottom + 4}" stroke="#808080"/>')
+        if taken - x >= _NUMBER_WIDTH:
+            taken = x
+            parts.append(f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{budget:,}</text>')
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
     parts.append(f'<text x="{middle:.1f}" y="{_HEIGHT - 12}" text-anchor="middle">tokens of memories</text>')
     return parts

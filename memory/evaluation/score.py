@@ -92,3 +92,8 @@ def mean(values: Iterable[float | bool | None]) -> float | None:
     """None over nothing; values that are None do not count."""
     known = [float(value) for value in values if value is not None]
     return round(sum(known) / len(known), 4) if known else None
+
+
+def share(part: float, whole: float) -> float | None:
+    """None where there is nothing to have a share of."""
+    return round(part / whole, 4) if whole else None

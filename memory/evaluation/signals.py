@@ -7,20 +7,20 @@ by, not scored.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
-from memory.errors import BadInput
+from memory.evaluation.records import MessageRecord, Progress, ignore_progress, read_records
+from memory.evaluation.score import share
 from memory.model import Conversation, Message, Role, Vector
 from memory.ports import Embedder
 from memory.recall import signals
 from memory.recall.classifier import SignalClassifier
-from memory.recall.phrases import training_phrases
 from memory.recall.query import build_query
 from memory.recall.signals import Decision
+from memory.recall.training import ClassifierTraining
 
 MISS_WEIGHT = 2.0
 
@@ -36,30 +36,36 @@ class SignalCase:
     wants_memory: bool
 
 
+class _SignalRecord(TypedDict):
+    id: str
+    lang: str
+    query: str
+    history: list[MessageRecord]
+    has_tools: bool
+    label: str
+    search: bool
+
+
 def read_signals(path: Path) -> list[SignalCase]:
     """Raises `BadInput` naming the line that is no such record."""
-    cases = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if line.strip():
-            try:
-                cases.append(_case(json.loads(line)))
-            except (KeyError, ValueError, TypeError) as error:
-                raise BadInput(f"{path.name}, line {number}: not a signals record ({error!r})") from error
-    return cases
+    return read_records(path, _SignalRecord, _case, kind="signals")
 
 
 async def evaluate_signals(
-    path: Path, embedder: Embedder, *, progress: Callable[[int, int], None] = lambda _done, _all: None
+    path: Path,
+    embedder: Embedder,
+    *,
+    training: ClassifierTraining,
+    progress: Progress = ignore_progress,
 ) -> dict[str, Any]:
-    """Train as a process does at its start, decide every record, and score. Raises `BadInput` or `Unavailable`."""
+    """Get a classifier as a process does at its start, decide every record, and score. Raises `BadInput` or
+    `Unavailable`."""
     cases = read_signals(path)
-    phrases = training_phrases()
-    classifier = SignalClassifier.fit(
-        phrases, await embedder.embed([phrase.text for phrase in phrases], is_urgent=False)
-    )
-    vectors = await embedder.embed([build_query(case.conversation).text for case in cases], is_urgent=False)
+    await training.run()
+    classifier = training.current()
     decisions = []
-    for number, (case, vector) in enumerate(zip(cases, vectors, strict=True), start=1):
+    for number, case in enumerate(cases, start=1):
+        [vector] = await embedder.embed([build_query(case.conversation).text], is_urgent=False)
         decisions.append(decided(case, vector, classifier))
         progress(number, len(cases))
     return score_signals(cases, decisions)
@@ -106,31 +112,27 @@ def _rates(pairs: Sequence[tuple[SignalCase, Decision]]) -> dict[str, float | No
     unwanted = [decision.search for case, decision in pairs if not case.wants_memory]
     missed, needless = wanted.count(False), unwanted.count(True)
     return {
-        "accuracy": _share(len(pairs) - missed - needless, len(pairs)),
-        "false_negative_rate": _share(missed, len(wanted)),
-        "false_positive_rate": _share(needless, len(unwanted)),
-        "weighted_error": _share(MISS_WEIGHT * missed + needless, MISS_WEIGHT * len(wanted) + len(unwanted)),
+        "accuracy": share(len(pairs) - missed - needless, len(pairs)),
+        "false_negative_rate": share(missed, len(wanted)),
+        "false_positive_rate": share(needless, len(unwanted)),
+        "weighted_error": share(MISS_WEIGHT * missed + needless, MISS_WEIGHT * len(wanted) + len(unwanted)),
     }
 
 
-def _share(part: float, whole: float) -> float | None:
-    return round(part / whole, 4) if whole else None
-
-
-def _case(record: Mapping[str, Any]) -> SignalCase:
-    said = (*record["history"], {"role": Role.USER, "content": record["query"]})
+def _case(record: _SignalRecord) -> SignalCase:
     messages = tuple(
         Message(
             role=message["role"],
             content=message["content"] or "",
             is_tool_traffic=message["role"] == Role.TOOL or bool(message.get("tool_calls")),
         )
-        for message in said
+        for message in record["history"]
     )
+    question = Message(role=Role.USER, content=record["query"])
     return SignalCase(
         id=record["id"],
         language=record["lang"],
         label=record["label"],
-        conversation=Conversation(messages=messages, offers_tools=bool(record["has_tools"])),
-        wants_memory=bool(record["search"]),
+        conversation=Conversation(messages=(*messages, question), offers_tools=record["has_tools"]),
+        wants_memory=record["search"],
     )

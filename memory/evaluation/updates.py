@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 from memory.evaluation.extraction import (
     Data,
+    LearningRecord,
     Learnt,
-    Progress,
+    MatcherRecord,
     found,
-    ignore_progress,
     learn_sessions,
     matches,
-    read_records,
-    seconds,
-    share,
+    read_learning,
 )
+from memory.evaluation.records import Progress, ignore_progress, seconds
+from memory.evaluation.score import share
 from memory.learn.extraction import Learner
 from memory.model import Memory
 
@@ -32,11 +32,29 @@ PARTS = ("current", "stale", "keep", "probe")
 PROBE_DELAY_SECONDS = 3_600.0  # the probe is a new chat, an hour after the last session
 
 
+class _Probe(TypedDict):
+    query: str
+    must: list[str]
+    must_not: list[str]
+
+
+class _UpdateRecord(LearningRecord):
+    current: list[MatcherRecord]
+    stale: list[str]
+    keep: list[MatcherRecord]
+    probe: _Probe
+
+
+def read_updates(path: Path) -> list[Data]:
+    """Raises `BadInput` naming the line that is no such record."""
+    return read_learning(path, _UpdateRecord, kind="updates")
+
+
 async def evaluate_updates(
     path: Path, learner: Learner, search: Search, *, progress: Progress = ignore_progress
 ) -> dict[str, Any]:
     """The share of records in which each part holds, by language too, and what happened in each record."""
-    records = read_records(path)
+    records = read_updates(path)
     results: list[dict[str, Any]] = []
     for number, record in enumerate(records, 1):
         learnt = await learn_sessions(record, learner)
@@ -46,7 +64,6 @@ async def evaluate_updates(
         progress(number, len(records))
     languages = sorted({result["lang"] for result in results})
     return {
-        "records": len(results),
         **_rates(results),
         "by_language": {name: _rates([r for r in results if r["lang"] == name]) for name in languages},
         "per_record": results,
@@ -70,12 +87,13 @@ def score_update(record: Data, learnt: Learnt, injected: Sequence[str]) -> dict[
     }
 
 
-def _rates(results: Sequence[Data]) -> dict[str, float | None]:
+def _rates(results: Sequence[Data]) -> dict[str, float | int | None]:
     """`stale_active` is the share of records in which something outdated is still active."""
     held = {part: sum(bool(result[part]) for result in results) for part in PARTS}
     passed = sum(all(result[part] for part in PARTS) for result in results)
     number = len(results)
     return {
+        "records": number,
         "pass": share(passed, number),
         "current": share(held["current"], number),
         "stale_active": share(number - held["stale"], number),
@@ -84,4 +102,4 @@ def _rates(results: Sequence[Data]) -> dict[str, float | None]:
     }
 
 
-__all__ = ["Search", "evaluate_updates", "score_update"]
+__all__ = ["Search", "evaluate_updates", "read_updates", "score_update"]

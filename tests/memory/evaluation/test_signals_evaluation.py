@@ -15,6 +15,7 @@ from memory.evaluation.signals import evaluate_signals, read_signals, score_sign
 from memory.metrics import Metrics
 from memory.recall.phrases import training_phrases
 from memory.recall.signals import Decision
+from memory.recall.training import ClassifierTraining
 
 RECORDS = Path(__file__).resolve().parents[2] / "data" / "signals.jsonl"
 
@@ -27,7 +28,7 @@ def test_a_record_becomes_a_conversation_with_its_question_last() -> None:
 def test_a_line_that_is_no_record_is_named(tmp_path: Path) -> None:
     file = tmp_path / "some.jsonl"
     file.write_text('{"id": "a"}\n')
-    with pytest.raises(BadInput, match=r"some.jsonl, line 1: not a signals record"):
+    with pytest.raises(BadInput, match=r"some.jsonl, line 1: not a record of signals: .*`lang`"):
         read_signals(file)
 
 
@@ -61,7 +62,10 @@ async def test_requests_that_want_memory_are_found_in_every_language(tmp_path_fa
     seen: list[int] = []
     try:
         async with OpenAiEmbedder(server, metrics=Metrics(CollectorRegistry())) as embedder:
-            scored = await evaluate_signals(RECORDS, embedder, progress=lambda done, _all: seen.append(done))
+            training = ClassifierTraining(embedder, shipped=lambda: None)
+            scored = await evaluate_signals(
+                RECORDS, embedder, training=training, progress=lambda done, _all: seen.append(done)
+            )
     finally:
         process.kill()
     languages = scored["by_language"]

@@ -1,0 +1,51 @@
+"""What every command shares: the option that names the configuration file, tables, and JSON.
+
+It must never let what a memory or a file holds reach the terminal as anything but text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+FIGURES_WIDTH = 200  # columns, where no terminal sets a limit
+
+config_option = click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="YAML file with settings. None is read unless named.",
+)
+
+
+def print_json(content: object) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(content)).decode())
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """As text, whatever a memory holds: no markup is understood, no control character reaches the terminal."""
+    table = Table(*columns, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*(_plain(value) for value in row))
+    Console(soft_wrap=False).print(table)
+
+
+def print_figures(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A name, then figures: none is cut short in a narrow terminal, and in a file each row is one line."""
+    table = Table(box=None, pad_edge=False)
+    for number, name in enumerate(head):
+        table.add_column(_plain(name), justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_plain(value) for value in row))
+    terminal = Console()
+    (terminal if terminal.is_terminal else Console(width=FIGURES_WIDTH)).print(table)
+
+
+def _plain(value: object) -> Text:
+    return Text("".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in str(value)))
