@@ -7,6 +7,8 @@ Written by the database's own thread after the request went on; nobody waits for
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import msgspec
@@ -31,11 +33,14 @@ class SqliteReceipts:
         database: SqliteDatabase,
         *,
         clock: Clock,
+        redact: Callable[[str], str],
         seconds_max: float = RECEIPT_SECONDS_MAX,
         user_receipts_max: int = USER_RECEIPTS_MAX,
         total_bytes_max: int = TOTAL_BYTES_MAX,
     ) -> None:
+        """`redact` takes secrets out of what the user asked before it is written; it runs in the writer's thread."""
         self._database = database
+        self._redact = redact
         self._clock = clock
         self._seconds_max = seconds_max
         self._user_receipts_max = user_receipts_max
@@ -52,7 +57,7 @@ class SqliteReceipts:
         await self._database.write(partial(_erased, user_id=user_id))
 
     def _kept(self, connection: sqlite3.Connection, *, receipt: Receipt, expired: float) -> None:
-        body = msgspec.json.encode(receipt)
+        body = msgspec.json.encode(_without_secrets(receipt, self._redact))
         position, ordinal = connection.execute(
             "SELECT (SELECT max(position) FROM receipts), (SELECT max(ordinal) FROM receipts WHERE user_id = ?)",
             (receipt.user_id,),
@@ -71,6 +76,11 @@ class SqliteReceipts:
             "DELETE FROM receipts WHERE position IN (SELECT position FROM receipts WHERE kept_at <= ? LIMIT ?)",
             (expired, EXPIRED_AT_ONCE),
         )
+
+
+def _without_secrets(receipt: Receipt, redact: Callable[[str], str]) -> Receipt:
+    signals = {name: redact(value) if isinstance(value, str) else value for name, value in receipt.signals.items()}
+    return replace(receipt, query=redact(receipt.query), signals=signals)
 
 
 def _got(connection: sqlite3.Connection, *, user_id: str, receipt_id: str, expired: float) -> Receipt | None:

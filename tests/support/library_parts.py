@@ -17,6 +17,7 @@ from memory.adapters.notes_sqlite import SqliteNoteBook
 from memory.adapters.receipts_sqlite import SqliteReceipts
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.turns_sqlite import SqliteTurnLog
+from memory.learn.redaction import redact
 from memory.library import FlushPace, Library
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
 from memory.ports import LearnDue, Lease, MemoryFilter
@@ -103,7 +104,7 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
         ledger = SqliteUserLedger(database, clock=clock)
         turn_log = SqliteTurnLog(database, clock=clock)
         notes = SqliteNoteBook(database)
-        receipts = SqliteReceipts(database, clock=clock)
+        receipts = SqliteReceipts(database, clock=clock, redact=redact)
         library = Library(
             store=store,
             embedder=embedder,

@@ -11,6 +11,7 @@ from memory.adapters.notes_sqlite import SqliteNoteBook
 from memory.adapters.receipts_sqlite import SqliteReceipts
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.traits_sqlite import SqliteModelTraits
+from memory.learn.redaction import redact
 from memory.ports import Clock, ModelTraits, NoteBook, Receipts
 
 
@@ -43,6 +44,7 @@ async def sqlite_books(folder: Path, clock: Clock, bounds: Bounds) -> AsyncItera
             SqliteNoteBook(database, total_bytes_max=bounds.total_bytes, user_bytes_max=bounds.user_bytes),
             SqliteReceipts(
                 database,
+                redact=redact,
                 clock=clock,
                 seconds_max=bounds.receipt_seconds,
                 user_receipts_max=bounds.user_receipts,
