@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-import socket
 import subprocess
 import sys
+import threading
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -187,12 +188,35 @@ def test_a_picture_of_facts_and_a_folder_that_is_not_there_are_refused_before_th
     assert (lost.returncode, "there is no folder" in lost.stderr) == (2, True)
 
 
-def test_the_embedding_server_that_the_settings_name_is_asked_and_its_absence_told(run: Run, tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))  # taken, and nobody listens
+class _Full(BaseHTTPRequestHandler):
+    """An embedding server that has no room, and remembers what it was asked."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        self.asked.append(self.path)
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(503)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
+        """Stay silent."""
+
+
+def test_the_embedding_server_that_the_settings_name_is_asked_and_its_refusal_told(run: Run, tmp_path: Path) -> None:
+    server = HTTPServer(("127.0.0.1", 0), _Full)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
         config = tmp_path / "config.yaml"
-        config.write_text(f"memory: {{embedding: {{endpoint: 'http://127.0.0.1:{free.getsockname()[1]}'}}}}")
+        config.write_text(f"memory: {{embedding: {{endpoint: 'http://127.0.0.1:{server.server_port}'}}}}")
         done = run("recall", some_lines("abstention.jsonl", 1, tmp_path), "--config", config)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert _Full.asked == ["/v1/embeddings"]
     assert done.returncode == 1
-    assert "embedder is unavailable" in done.stderr
+    assert "embedder is unavailable: it answered 503" in done.stderr
     assert "Traceback" not in done.stderr
