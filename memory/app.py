@@ -42,7 +42,7 @@ from memory.config import Settings
 from memory.embedder import serve
 from memory.errors import Unavailable
 from memory.learn.extraction import Learner, VerbatimLearner
-from memory.learn.redaction import redact
+from memory.learn.redaction import recordable
 from memory.learn.worker import Worker, WorkerSettings
 from memory.library import Library
 from memory.metrics import Metrics
@@ -130,7 +130,7 @@ class Parts:
             searcher=self.recall(),
             clock=SYSTEM_CLOCK,
             new_id=new_id,
-            redact=redact,
+            redact=recordable,
             notes=self.notes,
             receipts=self.receipts,
         )
@@ -177,7 +177,7 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
             turn_log=SqliteTurnLog(database, clock=SYSTEM_CLOCK),
             ledger=ledger,
             notes=SqliteNoteBook(database),
-            receipts=SqliteReceipts(database, clock=SYSTEM_CLOCK),
+            receipts=SqliteReceipts(database, clock=SYSTEM_CLOCK, redact=recordable),
             traits=SqliteModelTraits(database, clock=SYSTEM_CLOCK),
             templates=templates,
             rewriter=await _open_rewriter(settings, stack),
