@@ -172,7 +172,8 @@ class WorkingSets:
         if one.refresh is not None:
             patience = self._limits.search_patience if waits else self._limits.patience
             await asyncio.wait((one.refresh,), timeout=patience)
-        while one.refresh is not None and one.heard_of < _settled(revision):  # not even what changed is known yet
+        # Not even what changed is known yet: rare, and ended by the caller's own deadline, so no event for it.
+        while one.refresh is not None and one.heard_of < _settled(revision):  # noqa: ASYNC110 - see above
             await asyncio.sleep(PAUSE_SECONDS)
 
     # Loading

@@ -16,9 +16,7 @@ from memory.recall.corpus import Corpus
 from memory.recall.ranking import CANDIDATES_MAX, Ranked, rank, rank_found
 
 AS_OF_MEMORIES_MAX = 20_000  # looked through for a question about the state of knowledge at some time
-CHAT_CANDIDATES_MAX = (
-    80  # of the store, for a chat: twice what a note has room for; a row holds the loop for 0.1 ms
-)
+CHAT_CANDIDATES_MAX = 80  # of the store, for a chat: twice what a note has room for; a row holds the loop for 0.1 ms
 
 
 class Corpora(Protocol):
