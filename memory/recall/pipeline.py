@@ -47,6 +47,8 @@ from memory.recall.upstream import NO_SIGNALS, UpstreamSignals
 
 LABEL = "- [2025-01-31] "  # what stands before a memory in a note, for counting: all dates cost the same
 KEEP_SECONDS_MAX = 0.05  # to write a note into the note book; a note that is not kept costs a prefix, no answer
+KEEP_SECONDS_MIN = 0.01  # also past the deadline: it is a hundred times what the write usually takes
+BY_CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
 SECOND_SEARCH_SECONDS = 0.025  # kept for embedding and ranking a rewritten question: an embedding is 5 ms, its tail 20
 
 log = structlog.get_logger(__name__)
@@ -187,7 +189,8 @@ class Recall:
         """The notes that this conversation carries, and where this model takes notes. Both can do without an answer."""
         with self._timed(trace, "notes"), suppress(Unavailable):
             if request.options.placement is None:
-                trace.placement = await self._traits.placement(conversation.model) or trace.placement
+                learnt = await self._traits.placement(conversation.model) or trace.placement
+                trace.placement = max(learnt, trace.placement, key=BY_CAUTION.index)
             keys = note_keys(scope, request)
             past = await self._notes.find(scope.user_id, list(keys.values()))
             trace.carried = carried_notes(conversation, keys, past)
@@ -277,9 +280,7 @@ class Recall:
         else:
             ranked = await self._retrieval.ranked(scope, built, vector, options, now=self._clock(), waits=True)
         room = options.token_budget or self._settings.token_budget
-        fill = (
-            options.token_budget is not None
-        )  # who names a budget in a search wants it filled; a chat wants what helps
+        fill = options.token_budget is not None  # a search that names a budget wants it filled; a chat wants what helps
         return list(self._selected(ranked, options, room=room, fill=fill).candidates)
 
     async def _embedded(self, query: Query, trace: _Trace) -> Vector:
@@ -312,8 +313,10 @@ class Recall:
         """Write the new note down, so that the conversation's next request carries it."""
         if planned.fresh is None or not trace.carried.key or trace.placement is Placement.OFF:
             return
+        now = asyncio.get_running_loop().time()
+        ends_at = min(now + KEEP_SECONDS_MAX, max(now + KEEP_SECONDS_MIN, trace.ends_at))
         with self._timed(trace, "keep"), suppress(Unavailable, TimeoutError):
-            async with asyncio.timeout(KEEP_SECONDS_MAX):
+            async with asyncio.timeout_at(ends_at):
                 await self._notes.keep(scope.user_id, trace.carried.key, planned.fresh, made_at=trace.began_at)
 
     def _told(self, scope: Scope, status: RecallStatus, reason: str, trace: _Trace, planned: NotePlan) -> RecallOutcome:
@@ -324,7 +327,7 @@ class Recall:
             status, reason = RecallStatus.USED, "found" if planned.fresh else "put_back"
         elif planned.notes:
             status, reason = RecallStatus.DISABLED, "placement_off"
-        if planned.fresh is not None:
+        if notes and planned.fresh is not None:
             self._metrics.memories_injected.observe(len(planned.fresh.memory_ids))
             self._metrics.note_tokens.observe(planned.fresh.tokens)
         receipt_id = self._new_id()

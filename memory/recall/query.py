@@ -10,8 +10,9 @@ import re
 
 from memory.model import Conversation, Query, Role
 
-QUERY_CHARACTERS_MAX = 2_000  # the embedding model reads 256 tokens; a longer message keeps its head and its tail
-HEAD_CHARACTERS = 500  # people put the question last and its subject first
+QUERY_CHARACTERS_MAX = 900  # the embedding model reads 256 tokens; a longer message keeps its head and its tail
+HEAD_CHARACTERS = 250  # people put the question last and its subject first
+SUBJECT_CHARACTERS_MAX = 600  # of an earlier message that a vague one leans on
 VAGUE_WORDS_MAX = 3  # with fewer words of its own, a question leans on what was said before
 
 _WORDS = re.compile(r"[^\W_]+")
@@ -31,8 +32,8 @@ def build_query(conversation: Conversation) -> Query:
         return Query(text="")
     text = questions[-1]
     if len(questions) > 1 and is_vague(text):
-        text = f"{questions[-2]} {text}"
-    return Query(text=_shortened(text))
+        text = f"{_shortened(questions[-2], SUBJECT_CHARACTERS_MAX)} {text}"
+    return Query(text=_shortened(text, QUERY_CHARACTERS_MAX))
 
 
 def is_vague(text: str) -> bool:
@@ -45,7 +46,7 @@ def is_vague(text: str) -> bool:
     return len(words) + unspaced / 2 < VAGUE_WORDS_MAX
 
 
-def _shortened(text: str) -> str:
-    if len(text) <= QUERY_CHARACTERS_MAX:
+def _shortened(text: str, characters_max: int) -> str:
+    if len(text) <= characters_max:
         return text
-    return f"{text[:HEAD_CHARACTERS]} {text[-(QUERY_CHARACTERS_MAX - HEAD_CHARACTERS) :]}"
+    return f"{text[:HEAD_CHARACTERS]} {text[-(characters_max - HEAD_CHARACTERS) :]}"
