@@ -268,12 +268,15 @@ class Library:
                 page = await self._store.page(where, limit=DELETE_BATCH, cursor="")
                 ids = [memory.id for memory in page.memories]
                 if not ids:
-                    return Deleted(memories, turns)
+                    break
                 await write.forget(ids)
                 await self._drop_notes(user_id, ids)
                 await self._store.delete(user_id, ids)
                 memories += len(ids)
             await self._drop_notes(user_id, ids)
+        if not project_id:
+            await self._receipts.erase(user_id)  # they hold what the user asked
+        return Deleted(memories, turns)
 
     async def _drop_notes(self, user_id: str, memory_ids: Collection[str]) -> None:
         """No later request repeats what these memories said.

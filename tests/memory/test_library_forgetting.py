@@ -144,3 +144,12 @@ async def test_a_receipt_can_be_read_while_the_store_is_down(parts: Parts, monke
     monkeypatch.setattr(parts.store, "get", is_down)
     explained = await parts.library.receipt("ann", "r1")
     assert (explained.contents, explained.receipt.query) == ({}, "what do I like")
+
+
+async def test_forgetting_everything_forgets_what_was_asked(parts: Parts) -> None:
+    parts.receipts.keep(Receipt("r-all", "ann", parts.now, RecallStatus.EMPTY, "nothing_relevant", query="my cat?"))
+    await parts.library.add(Scope("ann", "red"), [NewMemory("red one")])
+    await parts.library.delete_scope("ann", "red")
+    assert await parts.receipts.get("ann", "r-all") is not None
+    await parts.library.delete_scope("ann")
+    assert await parts.receipts.get("ann", "r-all") is None
