@@ -23,6 +23,7 @@ class Breaker:
         self._rest_seconds = rest_seconds
         self._failures = 0
         self._rests_until = 0.0
+        self._failed_at = 0.0
         self._log = structlog.get_logger(__name__)
 
     @property
@@ -42,10 +43,17 @@ class Breaker:
             self._log.info("part is back", part=self._part)
         self._failures = 0
 
-    def failed(self, now: float, *, reason: str, is_certain: bool) -> None:
-        """`is_certain`: a refused connection speaks for itself; a time-out may be bad luck. `reason` gets logged."""
+    def failed(self, now: float, *, reason: str, is_certain: bool, began_at: float = float("inf")) -> None:
+        """`is_certain`: a refused connection speaks for itself; a time-out may be bad luck. `reason` gets logged.
+
+        Calls that are slow together were slow once: of those that were under way (`began_at`) when one failed, that one
+        counts. A busy part is not taken for one that is away.
+        """
+        if not is_certain and began_at < self._failed_at:
+            return
         was_open = self.is_open
         self._failures = max(self._failures + 1, self._failures_max if is_certain else 0)
+        self._failed_at = now
         self._rests_until = now + self._rest_seconds
         if self.is_open and not was_open:
             self._log.warning("part is unavailable", part=self._part, reason=reason)

@@ -138,21 +138,22 @@ class OpenAiEmbedder:
     async def _ask(self, texts: list[str], *, lane: str) -> Vector:
         """One call within its lane's limit. Raises `Unavailable`."""
         seconds = self._server.urgent_seconds if lane == "request" else self._server.learn_seconds
+        began_at = asyncio.get_running_loop().time()
         body = msgspec.json.encode({"model": self._server.model, "input": texts, "encoding_format": "base64"})
         try:
             async with asyncio.timeout(seconds):
                 status, answer = await self._post(body, lane=lane)
         except TimeoutError:
-            raise self._failure(f"no answer within {seconds:g} s", is_certain=False) from None
+            raise self._failure(f"no answer within {seconds:g} s", is_certain=False, began_at=began_at) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise self._failure(type(error).__name__, is_certain=True) from None
+            raise self._failure(type(error).__name__, is_certain=True, began_at=began_at) from None
         if status != 200:
-            raise self._failure(f"it answered {status}", is_certain=False)
+            raise self._failure(f"it answered {status}", is_certain=False, began_at=began_at)
         try:
             vectors = _vectors_of(msgspec.json.decode(answer, type=_Answer), len(texts), self.dimension)
         except (msgspec.DecodeError, binascii.Error, ValueError) as error:
             reason = "an answer that is not JSON" if isinstance(error, msgspec.DecodeError) else str(error)
-            raise self._failure(reason, is_certain=False) from None
+            raise self._failure(reason, is_certain=False, began_at=began_at) from None
         self._breaker.succeeded()
         return vectors
 
@@ -169,8 +170,9 @@ class OpenAiEmbedder:
             async with self._session.post(self._server.url, data=body, headers=headers) as response:
                 return response.status, await response.read()
 
-    def _failure(self, reason: str, *, is_certain: bool) -> Unavailable:
-        self._breaker.failed(asyncio.get_running_loop().time(), reason=reason, is_certain=is_certain)
+    def _failure(self, reason: str, *, is_certain: bool, began_at: float) -> Unavailable:
+        now = asyncio.get_running_loop().time()
+        self._breaker.failed(now, reason=reason, is_certain=is_certain, began_at=began_at)
         return Unavailable(PART, reason)
 
     def _recall(self, text: str) -> Vector | None:

@@ -81,7 +81,8 @@ class MilvusConnection:
     async def call(self, name: str, work: Callable[[Link], Awaitable[Result]], *, seconds: float) -> Result:
         """What `work` gives, within `seconds`, connecting included. Raises `Unavailable`, `BadSetting`."""
         loop = asyncio.get_running_loop()
-        self._breaker.admit(loop.time())
+        began_at = loop.time()
+        self._breaker.admit(began_at)
         try:
             with self._metrics.store_seconds.labels(name).time():
                 async with asyncio.timeout(seconds):
@@ -90,15 +91,17 @@ class MilvusConnection:
             self._breaker.failed(loop.time(), reason=str(error), is_certain=True)
             raise
         except TimeoutError:
-            self._lost(name, f"no answer to {name} within {seconds:g} s", is_certain=False)
+            self._lost(name, f"no answer to {name} within {seconds:g} s", is_certain=False, began_at=began_at)
         except self._errors() as error:
-            self._lost(name, f"{type(error).__name__} in {name}, code {_code(error)}", is_certain=_is_connection(error))
+            reason = f"{type(error).__name__} in {name}, code {_code(error)}"
+            self._lost(name, reason, is_certain=_is_connection(error), began_at=began_at)
         self._breaker.succeeded()
         return result
 
-    def _lost(self, name: str, reason: str, *, is_certain: bool) -> NoReturn:
+    def _lost(self, name: str, reason: str, *, is_certain: bool, began_at: float) -> NoReturn:
         self._metrics.store_errors.labels(name).inc()
-        self._breaker.failed(asyncio.get_running_loop().time(), reason=reason, is_certain=is_certain)
+        now = asyncio.get_running_loop().time()
+        self._breaker.failed(now, reason=reason, is_certain=is_certain, began_at=began_at)
         if self._breaker.is_open:
             self._retire()  # a new connection finds its way sooner than one that waits for a dead peer
         raise Unavailable(PART, reason) from None

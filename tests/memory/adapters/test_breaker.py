@@ -21,6 +21,16 @@ def test_one_slow_answer_is_no_outage_but_three_in_a_row_are() -> None:
         breaker.admit(13.0)
 
 
+def test_calls_that_are_slow_together_count_as_one() -> None:
+    breaker = Breaker("part", failures_max=2, rest_seconds=1.0)
+    for late in range(10):
+        breaker.failed(10.0 + late / 10, reason="slow", is_certain=False, began_at=9.9 + late / 1_000)
+    breaker.admit(11.0)
+    breaker.failed(11.1, reason="slow", is_certain=False, began_at=11.0)
+    with pytest.raises(Unavailable):
+        breaker.admit(11.2)
+
+
 def test_a_refused_connection_needs_no_second_opinion() -> None:
     breaker = Breaker("part", rest_seconds=1.0)
     breaker.failed(10.0, reason="refused", is_certain=True)
