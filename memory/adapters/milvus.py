@@ -94,10 +94,13 @@ class MilvusStore:
         return [rows.candidate(memory, cosine) for memory, cosine in found if memory.user_id == where.user_id]
 
     async def load(self, where: MemoryFilter, *, limit: int) -> list[Record]:
-        positions = sorted(await self._positions("load", where), reverse=True)
-        if len(positions) > min(limit, ROWS_IN_ONE_ANSWER_MAX):
-            return await self.get(where.user_id, [memory_id for _, memory_id in positions[: max(limit, 0)]])
-        answer = await self._query("load", milvus_filters.expression(where), rows.RECORD_FIELDS)
+        if limit < 1:
+            return []
+        few = min(limit, ROWS_IN_ONE_ANSWER_MAX)  # which most users have: all in one query, whatever their order
+        answer = await self._query("load", milvus_filters.expression(where), rows.RECORD_FIELDS, limit=few + 1)
+        if len(answer) > few:
+            positions = sorted(await self._positions("load", where), reverse=True)
+            return await self.get(where.user_id, [memory_id for _, memory_id in positions[:limit]])
         found = await _in_pieces(rows.record_of, answer)
         return sorted(_owned(found, where.user_id), key=lambda record: pages.position(record.memory), reverse=True)
 
@@ -188,15 +191,22 @@ class MilvusStore:
             found |= zip((row["id"] for row in own), await _in_pieces(convert, own), strict=True)
         return [found[memory_id] for memory_id in memory_ids if memory_id in found]
 
-    async def _query(self, name: str, expression: str, fields: Sequence[str]) -> list[rows.Row]:
-        return await self._call(name, lambda link: self._ask(link, expression, fields), seconds=self._timeouts.read)
+    async def _query(
+        self, name: str, expression: str, fields: Sequence[str], *, limit: int | None = None
+    ) -> list[rows.Row]:
+        return await self._call(
+            name, lambda link: self._ask(link, expression, fields, limit=limit), seconds=self._timeouts.read
+        )
 
-    async def _ask(self, link: Link, expression: str, fields: Sequence[str]) -> list[rows.Row]:
-        """All rows that the expression admits, in no order, as last written by any process."""
+    async def _ask(
+        self, link: Link, expression: str, fields: Sequence[str], *, limit: int | None = None
+    ) -> list[rows.Row]:
+        """All rows that the expression admits, or any `limit` of them, in no order, as last written by any process."""
         found = await link.client.query(
             self._address.collection,
             filter=expression,
             output_fields=list(fields),
+            limit=limit,
             consistency_level="Strong",
             timeout=LIBRARY_SECONDS,
         )

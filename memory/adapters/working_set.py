@@ -27,12 +27,14 @@ from memory.errors import MemproxyError, Unavailable
 from memory.model import Record
 from memory.ports import MemoryFilter, MemoryStore, Revision, UserLedger
 from memory.recall.corpus import Corpus
+from memory.recall.retrieval import Expected
 
 MEMORIES_MAX = 20_000  # of one user: laying out more would hold up that user's own requests
 BYTES_MAX = 512 << 20  # of all sets of one process
 ROWS_ON_LOOP_MAX = 300  # laying out so many takes about 1 ms; more is done in a thread
 ROWS_BETWEEN_NAPS = 16  # under a millisecond of work, which is as long as the thread may keep the interpreter
 NAP_SECONDS = 0.0005  # a real pause: without one the loop gets the interpreter back only every 5 ms
+LOAD_DELAY_SECONDS = 0.1  # the request that a load is for searches the store first: it has no time to queue behind it
 LOADS_AT_ONCE_MAX = 2  # Milvus Lite answers one query at a time, and requests search it meanwhile
 LOADS_WAITING_MAX = 256  # users who come while so many are waiting are loaded at a later request
 CATCH_UP_SECONDS_MAX = 5.0  # with a user who is written to without pause; then a later request tries again
@@ -40,7 +42,7 @@ PAUSE_SECONDS = 0.005  # between two looks at a user who is being written to: a 
 PATIENCE_SECONDS = 0.07  # of a chat for its set's refresh, which comes after the embedding and fits the deadline
 SEARCH_PATIENCE_SECONDS = 20.0  # likewise where no chat waits; the first load of a large user included
 REST_SECONDS_MIN, REST_SECONDS_MAX = 0.25, 5.0  # after a load that failed, doubling
-TOO_LARGE_SECONDS = 60.0  # a user with too many memories is counted again that often
+TOO_LARGE_SECONDS = 600.0  # likewise after a user turned out to have too many: finding out reads them all
 RESTS_MAX = 10_000  # users; of those who rested longest ago we know nothing any more
 
 BROKEN = (MemproxyError, ValueError, TypeError, LookupError)
@@ -72,6 +74,7 @@ class _Set:
     corpus: Corpus
     revision: int
     heard_of: int = 0
+    news: asyncio.Event = field(default_factory=asyncio.Event)  # `heard_of` moved, or `refresh` ended
     hands: asyncio.Lock = field(default_factory=asyncio.Lock)
     is_laid_out: bool = False
     size_bytes: int = 0
@@ -135,25 +138,35 @@ class WorkingSets:
         """What all sets hold together, estimated."""
         return self._bytes
 
-    async def corpus(self, user_id: str, *, waits: bool = False) -> Corpus | None:
-        """All memories of the user as of now, or None while they are not loaded. `waits`: load them first.
+    def expect(self, user_id: str) -> Expected:
+        """A request of this user has come: see that their set is there and current. Hand the result to `corpus`."""
+        return self._start(self._made_current(user_id, waits=False))
 
-        Use the corpus before the next await: after it, somebody else may be changing it. Never raises.
+    async def corpus(self, user_id: str, *, waits: bool = False, expected: Expected | None = None) -> Corpus | None:
+        """All memories of the user, as of now (or of `expect`), or None while they are not loaded.
+
+        `waits`: load them first. Use the corpus before the next await: after it, somebody else may be changing it.
+        Never raises.
         """
+        if expected is None:
+            await self._made_current(user_id, waits=waits)
+        elif not expected.done():
+            await asyncio.wait((expected,))
+        while (one := self._sets.get(user_id)) is not None and not one.is_steady:
+            await asyncio.wait((self._start(self._steady(one)),))
+        return one.corpus if one is not None else None
+
+    async def _made_current(self, user_id: str, *, waits: bool) -> None:
         one = await self._present(user_id, waits=waits)
         if one is not None:
             await self._brought_up_to_date(one, waits=waits)
             if not self._holds(one):  # it went too far behind, or had to make room
-                one = await self._present(user_id, waits=waits)
-        while one is not None and not one.is_steady:
-            await asyncio.wait((self._start(self._steady(one)),))
-            one = self._sets.get(user_id)
-        return one.corpus if one is not None else None
+                await self._present(user_id, waits=waits)
 
     async def _present(self, user_id: str, *, waits: bool) -> _Set | None:
         """The user's set. If there is none, a load begins, and is waited for where the caller can."""
         if user_id not in self._sets:
-            loading = self._load_beside(user_id)
+            loading = self._load_beside(user_id, delay=0.0 if waits else LOAD_DELAY_SECONDS)
             if waits and loading is not None:
                 await asyncio.wait((loading,), timeout=self._limits.search_patience)
         one = self._sets.get(user_id)
@@ -172,16 +185,16 @@ class WorkingSets:
         if one.refresh is not None:
             patience = self._limits.search_patience if waits else self._limits.patience
             await asyncio.wait((one.refresh,), timeout=patience)
-        # Not even what changed is known yet: rare, and ended by the caller's own deadline, so no event for it.
-        while one.refresh is not None and one.heard_of < _settled(revision):  # noqa: ASYNC110 - see above
-            await asyncio.sleep(PAUSE_SECONDS)
+        while one.refresh is not None and one.heard_of < _settled(revision):  # not even what changed is known yet
+            one.news.clear()
+            await one.news.wait()
 
     # Loading
 
-    def _load_beside(self, user_id: str) -> asyncio.Task[None] | None:
+    def _load_beside(self, user_id: str, *, delay: float) -> asyncio.Task[None] | None:
         loading = self._loading.get(user_id)
         if loading is None and len(self._loading) < LOADS_WAITING_MAX and not self._is_resting(user_id):
-            loading = self._loading[user_id] = self._start(self._load(user_id))
+            loading = self._loading[user_id] = self._start(self._load(user_id, delay=delay))
             loading.add_done_callback(lambda _: self._loading.pop(user_id, None))
         return loading
 
@@ -189,7 +202,8 @@ class WorkingSets:
         rest = self._rests.get(user_id)
         return rest is not None and asyncio.get_running_loop().time() < rest.until
 
-    async def _load(self, user_id: str) -> None:
+    async def _load(self, user_id: str, *, delay: float) -> None:
+        await asyncio.sleep(delay)
         async with self._loads:
             try:
                 one = await self._loaded(user_id)
@@ -209,8 +223,6 @@ class WorkingSets:
         """All memories, read at leisure, and then again those that were written meanwhile."""
         started = await self._ledger.revision(user_id)
         most, everything = self._limits.memories_max, _all_of(user_id)
-        if await self._store.count(everything) > most:
-            raise _TooLarge
         records = await self._store.load(everything, limit=most + 1)
         if len(records) > most:
             raise _TooLarge
@@ -242,6 +254,7 @@ class WorkingSets:
             _report("a working set was not refreshed", error)
         finally:
             one.refresh = None
+            one.news.set()
 
     async def _catch_up(self, one: _Set) -> None:
         loop = asyncio.get_running_loop()
@@ -261,6 +274,7 @@ class WorkingSets:
             raise _TooFarBehind
         await self._change(one, gone=changed)
         one.heard_of = _settled(target)
+        one.news.set()
         if not target.is_settled:
             return False
         records = await self._store.get(one.user_id, sorted(changed)) if changed else []

@@ -5,25 +5,40 @@ Whatever a store returned, nothing of another user or project leaves this stage:
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from memory.errors import Unavailable
 from memory.model import Candidate, MemoryStatus, Query, Record, RequestOptions, Scope, Vector
 from memory.ports import MemoryFilter, MemoryStore
 from memory.recall.corpus import Corpus
 from memory.recall.ranking import CANDIDATES_MAX, Ranked, rank, rank_found
 
 AS_OF_MEMORIES_MAX = 20_000  # looked through for a question about the state of knowledge at some time
-CHAT_CANDIDATES_MAX = 80  # of the store, for a chat: twice what a note has room for; a row holds the loop for 0.1 ms
+CHAT_CANDIDATES_MAX = 80  # for a chat: twice what a note has room for; each holds the loop for 0.1 ms
+CHAT_SEARCHES_MAX = 4  # in the store at a time: Milvus Lite takes 20 ms for each, one after another
+
+Expected: TypeAlias = asyncio.Task[None]
+"""What `Corpora.expect` returns: meanwhile, the user's set is being looked after."""
 
 
 class Corpora(Protocol):
     """Where loaded working sets come from."""
 
-    async def corpus(self, user_id: str, *, waits: bool = False) -> Corpus | None:
-        """All memories of the user, None while they are not loaded. To be used before the next await. Never raises."""
+    def expect(self, user_id: str) -> Expected:
+        """A request of this user has come: find out meanwhile what was written before it."""
+        ...
+
+    async def corpus(self, user_id: str, *, waits: bool = False, expected: Expected | None = None) -> Corpus | None:
+        """All memories of the user as of now, or of `expected`; None while they are not loaded.
+
+        To be used before the next await. Never raises.
+        """
         ...
 
 
@@ -33,21 +48,50 @@ class Retrieval:
     def __init__(self, *, corpora: Corpora, store: MemoryStore) -> None:
         self._corpora = corpora
         self._store = store
+        self._chat_searches = 0
+
+    def expect(self, scope: Scope) -> Expected:
+        """Get ready for `ranked`, which takes what this returns, while the query is being embedded."""
+        return self._corpora.expect(scope.user_id)
 
     async def ranked(
-        self, scope: Scope, query: Query, vector: Vector, options: RequestOptions, *, now: float, waits: bool = False
+        self,
+        scope: Scope,
+        query: Query,
+        vector: Vector,
+        options: RequestOptions,
+        *,
+        now: float,
+        waits: bool = False,
+        expected: Expected | None = None,
     ) -> Ranked:
         """The best candidates with every part of their score. Raises `Unavailable` without set and store.
 
-        `waits`: no chat waits for this, so a set that is not there is loaded first, and the store may look further.
+        `waits`: no chat waits for this, so a set that is not there is loaded first, and more candidates are looked at.
         """
-        corpus = await self._corpora.corpus(scope.user_id, waits=waits)
+        limit = CANDIDATES_MAX if waits else CHAT_CANDIDATES_MAX
+        corpus = await self._corpora.corpus(scope.user_id, waits=waits, expected=expected)
         if corpus is not None:
-            return rank(corpus, query, vector, scope=scope, now=now, memory_types=options.memory_types)
+            return rank(corpus, query, vector, scope=scope, now=now, memory_types=options.memory_types, limit=limit)
         where = filter_of(scope, options)
-        found = await self._store.search(where, vector, limit=CANDIDATES_MAX if waits else CHAT_CANDIDATES_MAX)
+        if waits:
+            found = await self._store.search(where, vector, limit=limit)
+        else:
+            with self._room_in_the_store():
+                found = await self._store.search(where, vector, limit=limit)
         mine = [candidate for candidate in found if _belongs(candidate, where)]
         return rank_found(mine, query, scope=scope, now=now)
+
+    @contextmanager
+    def _room_in_the_store(self) -> Iterator[None]:
+        """One more would come too late, and make the others late, too."""
+        if self._chat_searches >= CHAT_SEARCHES_MAX:
+            raise Unavailable("milvus", f"{self._chat_searches} searches are already under way")
+        self._chat_searches += 1
+        try:
+            yield
+        finally:
+            self._chat_searches -= 1
 
     async def ranked_as_of(
         self, scope: Scope, query: Query, vector: Vector, options: RequestOptions, *, as_of: float
