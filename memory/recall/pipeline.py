@@ -33,6 +33,7 @@ from memory.model import (
 )
 from memory.ports import Clock, Embedder, ModelTraits, NoteBook, Receipts, Tokens
 from memory.recall import signals
+from memory.recall.admission import Admission
 from memory.recall.classifier import SignalClassifier
 from memory.recall.fusion import fused
 from memory.recall.notes import Carried, NotePlan, carried_notes, note_keys, plan
@@ -50,6 +51,9 @@ KEEP_SECONDS_MAX = 0.05  # to write a note into the note book; a note that is no
 KEEP_SECONDS_MIN = 0.01  # also past the deadline: it is a hundred times what the write usually takes
 BY_CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
 SECOND_SEARCH_SECONDS = 0.025  # kept for embedding and ranking a rewritten question: an embedding is 5 ms, its tail 20
+
+SEARCH_STAGES = ("notes", "embed", "retrieve", "select")
+LOG_PAUSE_SECONDS = 5.0  # between two lines about parts that come and go
 
 log = structlog.get_logger(__name__)
 
@@ -126,8 +130,9 @@ class Recall:
         self._metrics = metrics
         self._settings = settings
         self._rewriter = rewriter
-        self._in_flight = 0
+        self._admission = Admission(at_once_max=settings.in_flight_max, deadline_seconds=settings.deadline_seconds)
         self._broken_part = ""
+        self._quiet_until = 0.0
 
     async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals = NO_SIGNALS) -> RecallOutcome:
         """Never raises, never takes longer than the deadline (plus the loop's own delay)."""
@@ -179,10 +184,10 @@ class Recall:
             return RecallStatus.SKIPPED, "settled"
         if trace.decision is not None and not trace.decision.search:
             return RecallStatus.SKIPPED, trace.decision.reason
-        if self._in_flight >= self._settings.in_flight_max:
+        if not self._admission.has_room:
             self._metrics.recall_shed.inc()
             return RecallStatus.UNAVAILABLE, "busy"
-        with self._counted():
+        with self._admitted(trace):
             return await self._searched(scope, conversation, request.options, trace)
 
     async def _look_back(self, scope: Scope, request: ChatRequest, conversation: Conversation, trace: _Trace) -> None:
@@ -241,6 +246,7 @@ class Recall:
     ) -> tuple[RecallStatus, str]:
         query = build_query(conversation)
         trace.query = query.text
+        expected = self._retrieval.expect(scope)
         vector = await self._embedded(query, trace)
         if trace.decision is None:
             with self._timed(trace, "decide"):
@@ -248,7 +254,8 @@ class Recall:
             if not trace.decision.search:
                 return RecallStatus.SKIPPED, trace.decision.reason
         with self._timed(trace, "retrieve"):
-            ranked = await self._retrieval.ranked(scope, query, vector, options, now=trace.began_at)
+            now = trace.began_at
+            ranked = await self._retrieval.ranked(scope, query, vector, options, now=now, expected=expected)
         self._take(ranked, options, trace)
         self._note_breakage("")
         return RecallStatus.EMPTY, "nothing_relevant"
@@ -350,14 +357,16 @@ class Recall:
         return RecallOutcome(status, reason, count, receipt_id, notes)
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
-        self._in_flight += 1
-        self._metrics.recall_in_flight.set(self._in_flight)
-        try:
-            yield
-        finally:
-            self._in_flight -= 1
-            self._metrics.recall_in_flight.set(self._in_flight)
+    def _admitted(self, trace: _Trace) -> Iterator[None]:
+        """One of the searches under way. How long it took, a model's rewriting aside, says how many there may be."""
+        with self._admission.place() as place:
+            self._metrics.recall_in_flight.set(self._admission.in_flight)
+            try:
+                yield
+                place.is_complete = True
+            finally:
+                place.seconds = sum(trace.timings_ms.get(stage, 0.0) for stage in SEARCH_STAGES) / 1000
+        self._metrics.recall_in_flight.set(self._admission.in_flight)
 
     @contextmanager
     def _timed(self, trace: _Trace, stage: str) -> Iterator[None]:
@@ -371,8 +380,10 @@ class Recall:
             self._metrics.recall_seconds.labels(stage).observe(took)
 
     def _note_breakage(self, part: str) -> None:
-        """One log line for each change of state, not one for each request."""
-        if part != self._broken_part:
+        """One log line for each change of state, not for each request; and few where it changes all the time."""
+        now = asyncio.get_running_loop().time()
+        if part != self._broken_part and now >= self._quiet_until:
+            self._quiet_until = now + LOG_PAUSE_SECONDS
             log.warning("recall works again") if not part else log.warning("recall goes on without memory", part=part)
             self._broken_part = part
 

@@ -64,7 +64,10 @@ class OneCorpus:
 
     held: Corpus
 
-    async def corpus(self, user_id: str, *, waits: bool = False) -> Corpus | None:
+    def expect(self, user_id: str) -> None:
+        return None
+
+    async def corpus(self, user_id: str, *, waits: bool = False, expected: object = None) -> Corpus | None:
         return self.held
 
 
