@@ -24,9 +24,8 @@ def shared_product(shared_upstream: RecordingUpstream, tmp_path_factory: pytest.
 
 
 @pytest.fixture
-def upstream(shared_upstream: RecordingUpstream) -> RecordingUpstream:
-    """The shared upstream with its default behaviour."""
-    shared_upstream.answer, shared_upstream.status = "Noted.", 200
-    shared_upstream.chunk_seconds, shared_upstream.chunk_count = 0.0, 0
-    shared_upstream.streamed.clear()
-    return shared_upstream
+def upstream(shared_upstream: RecordingUpstream) -> Iterator[RecordingUpstream]:
+    """The shared upstream with its default behaviour, for this test and for whoever comes after it."""
+    shared_upstream.behave()
+    yield shared_upstream
+    shared_upstream.behave()

@@ -51,6 +51,13 @@ class RecordingUpstream:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    def behave(self) -> None:
+        """As at the start, but for what was received."""
+        self.answer, self.status = "Noted.", 200
+        self.chunk_seconds, self.chunk_count = 0.0, 0
+        self.more_headers = {}
+        self.streamed.clear()
+
     def last_chat(self) -> Received:
         return next(r for r in reversed(self.received) if r.path == "/v1/chat/completions")
 
