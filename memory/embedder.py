@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import math
 import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
@@ -24,7 +25,7 @@ import numpy as np
 import uvicorn
 
 from memory.adapters import embedding_model
-from memory.adapters.embeddings import LANE_HEADER
+from memory.adapters.embeddings import LANE_HEADER, PATIENCE_HEADER
 from memory.config import Settings
 from memory.errors import BadInput, BadSetting, Unavailable
 from memory.metrics import Metrics
@@ -36,7 +37,7 @@ TEXT_CHARACTERS_MAX = 32_768  # the model reads 256 tokens; what comes so late i
 BATCH_TEXTS_MAX = 32
 LEARN_BATCH_CHARACTERS_MAX = 400  # four sentences, about 15 ms: what a question may have to wait for
 QUEUED_TEXTS_MAX = {"request": 256, "learn": 4_096}  # seconds of work on two cores; beyond it, waiting helps nobody
-QUESTION_SECONDS_MAX = 0.5  # whoever asked a question that long ago has gone on without the answer
+QUESTION_SECONDS_MAX = 0.5  # whoever asked a question that long ago has gone on without the answer, if not sooner
 DRAIN_SECONDS = 2
 
 Lane: TypeAlias = Literal["request", "learn"]
@@ -106,7 +107,7 @@ class Job:
     texts: list[str]
     vectors: Vector
     missing: int
-    asked_at: float
+    given_up_at: float  # in the loop's time: nobody waits for it any more
     done: asyncio.Future[Vector]
 
     @property
@@ -123,15 +124,18 @@ class Batches:
         self._queues: dict[Lane, deque[tuple[Job, int]]] = {lane: deque() for lane in LANES}
         self._waiting = asyncio.Event()
 
-    async def embed(self, texts: list[str], *, lane: Lane) -> Vector:
-        """Vectors in the order of the texts. Raises `Unavailable` when the lane is full or the wait was too long."""
+    async def embed(self, texts: list[str], *, lane: Lane, patience: float = math.inf) -> Vector:
+        """Vectors in the order of the texts. Raises `Unavailable` when the lane is full or the wait was too long.
+
+        `patience` in seconds: what waits longer is not embedded at all, so that the time goes to those who still wait.
+        """
         queue = self._queues[lane]
         if len(queue) + len(texts) > QUEUED_TEXTS_MAX[lane]:
             self._metrics.embed_shed.inc(len(texts))
             raise Unavailable("embedder", "too many texts are waiting")
         loop = asyncio.get_running_loop()
         vectors = np.empty((len(texts), self.model.dimension), dtype=np.float32)
-        job = Job(texts, vectors, len(texts), loop.time(), loop.create_future())
+        job = Job(texts, vectors, len(texts), loop.time() + patience, loop.create_future())
         queue.extend((job, index) for index in range(len(texts)))
         self._waiting.set()
         return await job.done
@@ -162,7 +166,7 @@ class Batches:
         characters = 0
         while queue and len(batch) < BATCH_TEXTS_MAX:
             job, index = queue[0]
-            if lane == "request" and now - job.asked_at > QUESTION_SECONDS_MAX and not job.is_given_up:
+            if now > job.given_up_at and not job.is_given_up:
                 job.done.set_exception(Unavailable("embedder", "it took too long"))
             characters += min(len(job.texts[index]), LEARN_BATCH_CHARACTERS_MAX)
             if lane == "learn" and batch and characters > LEARN_BATCH_CHARACTERS_MAX:
@@ -215,7 +219,7 @@ class EmbeddingsApp:
         try:
             asked = self._read(await _body(receive))
             texts = asked.texts
-            vectors = await self._batches.embed(texts, lane=_lane(scope))
+            vectors = await self._batches.embed(texts, lane=_lane(scope), patience=_patience(scope))
         except BadInput as error:
             return _error(413 if error.code == "too_large" else 400, str(error))
         except Unavailable as error:
@@ -244,8 +248,20 @@ class EmbeddingsApp:
 
 def _lane(scope: MutableMapping[str, Any]) -> Lane:
     """As the header says; whoever says nothing is asked to wait behind the questions."""
-    name = LANE_HEADER.encode()
-    return "request" if any(key == name and value == b"request" for key, value in scope["headers"]) else "learn"
+    return "request" if _header(scope, LANE_HEADER) == "request" else "learn"
+
+
+def _patience(scope: MutableMapping[str, Any]) -> float:
+    """Seconds that the caller waits, as the header says in milliseconds; a question is never kept for long."""
+    given = _header(scope, PATIENCE_HEADER)
+    seconds = int(given) / 1000 if given.isascii() and given.isdecimal() else math.inf
+    return min(seconds, QUESTION_SECONDS_MAX) if _lane(scope) == "request" else seconds
+
+
+def _header(scope: MutableMapping[str, Any], name: str) -> str:
+    """The first of that name, "" without one."""
+    wanted = name.encode()
+    return next((value.decode("latin-1") for key, value in scope["headers"] if key == wanted), "")
 
 
 async def _body(receive: Receive) -> bytes:

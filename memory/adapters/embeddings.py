@@ -29,6 +29,7 @@ from memory.model import Vector
 
 PART = "embedder"
 LANE_HEADER = "x-memproxy-lane"
+PATIENCE_HEADER = "x-memproxy-patience-ms"  # our embedder does not begin with a text that nobody waits for any more
 TEXTS_IN_ONE_CALL_MAX = 256  # a longer list goes in several calls, so that none outlives its limit
 CHARACTERS_IN_ONE_CALL_MAX = 150_000  # nor sends a megabyte at once, during which nothing else in the process would run
 TEXT_CHARACTERS_MAX = 32_768  # no embedding model reads further
@@ -142,7 +143,7 @@ class OpenAiEmbedder:
         body = msgspec.json.encode({"model": self._server.model, "input": texts, "encoding_format": "base64"})
         try:
             async with asyncio.timeout(seconds):
-                status, answer = await self._post(body, lane=lane)
+                status, answer = await self._post(body, {LANE_HEADER: lane, PATIENCE_HEADER: str(int(seconds * 1000))})
         except TimeoutError:
             raise self._failure(f"no answer within {seconds:g} s", is_certain=False, began_at=began_at) from None
         except (aiohttp.ClientError, OSError) as error:
@@ -157,10 +158,9 @@ class OpenAiEmbedder:
         self._breaker.succeeded()
         return vectors
 
-    async def _post(self, body: bytes, *, lane: str) -> tuple[int, bytes]:
+    async def _post(self, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
         """Send; once more if the server hung up on a connection that we had kept (it was restarted)."""
         assert self._session is not None, "open the embedder with `async with`"
-        headers = {LANE_HEADER: lane}
         try:
             async with self._session.post(self._server.url, data=body, headers=headers) as response:
                 return response.status, await response.read()

@@ -53,8 +53,11 @@ class Running:
         self.metrics = metrics
         self._session = session
 
-    async def post(self, body: object, *, lane: str = "request", path: str = "/v1/embeddings") -> tuple[int, Any]:
+    async def post(
+        self, body: object, *, lane: str = "request", path: str = "/v1/embeddings", patience_ms: str = ""
+    ) -> tuple[int, Any]:
         headers = {"x-memproxy-lane": lane} if lane else {}
+        headers |= {"x-memproxy-patience-ms": patience_ms} if patience_ms else {}
         content = {"data": io.BytesIO(body)} if isinstance(body, bytes) else {"json": body}
         async with self._session.post(f"http://e{path}", headers=headers, **content) as response:  # type: ignore[arg-type]
             return response.status, await response.json()
@@ -214,6 +217,21 @@ async def test_a_question_that_nobody_waits_for_any_more_is_not_worked_on(embedd
     assert late.result()[0] == 503
     assert (await embedder.post({"input": "next"}))[0] == 200
     assert embedder.model.batches == [["first"], ["next"]]
+
+
+@pytest.mark.parametrize("lane", ["request", "learn"])
+async def test_who_says_how_long_they_wait_costs_nothing_after_that(embedder: Running, lane: str) -> None:
+    embedder.model.may_go.clear()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(embedder.post({"input": "first"}))
+        await embedder.until_batches(1)
+        hurried = group.create_task(embedder.post({"input": "hurried"}, lane=lane, patience_ms="30"))
+        patient = group.create_task(embedder.post({"input": "patient"}, lane=lane, patience_ms="soon"))
+        await asyncio.sleep(0.1)
+        embedder.model.may_go.set()
+    assert hurried.result()[0] == 503
+    assert patient.result()[0] == 200
+    assert embedder.model.batches == [["first"], ["patient"]]
 
 
 async def test_the_socket_is_private_replaces_a_stale_one_and_goes_with_the_process(tmp_path: Path) -> None:
