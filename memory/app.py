@@ -24,12 +24,12 @@ import uvicorn
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from memory.adapters import classifier_file
-from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
+from memory.adapters.embeddings import OpenAiEmbedder
 from memory.adapters.ledger_sqlite import SqliteUserLedger
 from memory.adapters.milvus import MilvusStore, MilvusTimeouts
 from memory.adapters.milvus_connection import MilvusAddress
 from memory.adapters.notes_sqlite import SqliteNoteBook
-from memory.adapters.openai import ChatServer, OpenAiChatModel
+from memory.adapters.openai import OpenAiChatModel
 from memory.adapters.receipts_sqlite import SqliteReceipts
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.template_probe import TemplateProbe
@@ -43,15 +43,14 @@ from memory.embedder import serve
 from memory.errors import Unavailable
 from memory.learn.extraction import Learner, VerbatimLearner
 from memory.learn.redaction import recordable
-from memory.learn.worker import Worker, WorkerSettings
+from memory.learn.worker import Worker
 from memory.library import Library
 from memory.metrics import Metrics
-from memory.model import Placement, RequestOptions, Scope
+from memory.model import RequestOptions, Scope
 from memory.ports import (
     ChatTemplates,
     Clock,
     Embedder,
-    LearnDue,
     MemoryFilter,
     MemoryStore,
     ModelTraits,
@@ -61,16 +60,15 @@ from memory.ports import (
     UserLedger,
 )
 from memory.recall.lessons import PlacementLessons
-from memory.recall.pipeline import Recall, RecallSettings
+from memory.recall.pipeline import Recall
 from memory.recall.retrieval import Corpora, Retrieval
 from memory.recall.rewrite import ANSWER_TOKENS, RewriteMode
 from memory.recall.rewriting import Rewriter, RewriteSettings
 from memory.recall.training import ClassifierTraining
-from memory.settings import ExternalModel
+from memory.tuning import PATIENT_SECONDS, chat_server, embedding_server, recall_settings, worker_settings
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the one place that knows the real clock
 REQUEST_SEARCH_SECONDS = 0.1  # of one search in Milvus inside a request: below its deadline
-PATIENT_SECONDS = 5.0  # of a search or an embedding that no chat waits for
 API_DRAIN_SECONDS = 5
 WARM_UP_USER = "memproxy warm-up"  # has no memories
 WARM_UP_PAUSE_SECONDS = 0.2
@@ -322,55 +320,6 @@ def learner(settings: Settings) -> Learner:
     """What makes facts of turns, in the worker and where it is measured."""
     del settings  # names no model that extracts yet
     return VerbatimLearner()
-
-
-def recall_settings(settings: Settings) -> RecallSettings:
-    memory = settings.memory
-    return RecallSettings(
-        is_enabled=memory.enabled,
-        deadline_seconds=memory.deadline_ms / 1000,
-        in_flight_max=memory.recall_in_flight_max,
-        token_budget=memory.token_budget,
-        retrieval_limit=memory.default_retrieval_limit,
-        similarity_threshold=memory.default_similarity_threshold,
-        placement=Placement(memory.placement),
-    )
-
-
-def worker_settings(settings: Settings) -> WorkerSettings:
-    learn = settings.memory.learn
-    return WorkerSettings(
-        due=LearnDue(idle_seconds=learn.idle_seconds),
-        windows_at_once=learn.windows_in_flight_max,
-        lease_seconds=learn.lease_seconds,
-        attempts_max=learn.retry_attempts,
-        retry_base_seconds=learn.retry_base_seconds,
-        retry_seconds_max=learn.retry_max_seconds,
-    )
-
-
-def chat_server(model: ExternalModel) -> ChatServer:
-    """Where that model answers. An address may name its scheme; without one it is plain HTTP."""
-    address, port = model.llm_endpoint.address, model.llm_endpoint.port
-    base = address if "://" in address else f"http://{f'[{address}]' if ':' in address else address}"
-    return ChatServer(
-        endpoint=f"{base.rstrip('/')}:{port}",
-        model=model.llm_model_name,
-        temperature=model.temperature,
-        skips_thinking=model.llm_provider == "vllm",
-    )
-
-
-def embedding_server(settings: Settings, *, is_hurried: bool) -> EmbeddingServer:
-    """Where vectors come from: our own embedder's socket, unless the settings name another server."""
-    embedding = settings.memory.embedding
-    return EmbeddingServer(
-        endpoint=embedding.endpoint or f"unix:{settings.embedder_socket}",
-        model=embedding.model,
-        dimension=embedding.dimension,
-        urgent_seconds=embedding.timeout_ms / 1000 if is_hurried else PATIENT_SECONDS,
-        cache_texts=embedding.cache_texts,
-    )
 
 
 __all__ = [

@@ -141,7 +141,7 @@ def reads_in(tree: ast.AST) -> set[tuple[str, str]]:
 def reads_of_settings() -> set[tuple[str, str]]:
     """Whatever the sources read, and what a property of the settings reads for those of them that ask it."""
     sources = dict(trees())
-    settings = sources.pop("memory/settings.py")
+    settings = sources.pop("memory/settings/tree.py")
     reads = set().union(*(reads_in(tree) for name, tree in sources.items() if not name.startswith("bench/")))
     for node in ast.walk(settings):
         if isinstance(node, ast.FunctionDef) and ("settings", node.name) in reads:

@@ -1,0 +1,35 @@
+"""What the domain needs from the world: small protocols, each with its guarantees and its errors.
+
+Every port has one contract suite in `tests/contracts/` that runs on every adapter. Every call is bounded in time by the
+adapter's own time-out and raises `Unavailable` past it; a cancelled call leaves nothing half done.
+"""
+
+from __future__ import annotations
+
+from memory.ports.models import ChatModel, Clock, Embedder, Tokens
+from memory.ports.requests import ChatTemplates, ModelTraits, NoteBook, Receipts
+from memory.ports.stores import LedgerWrite, MemoryFilter, MemoryStore, Page, Revision, UserLedger
+from memory.ports.turns import Backlog, DeadLetter, LearnDue, Lease, QueueDepth, TurnLog
+
+__all__ = [
+    "Backlog",
+    "ChatModel",
+    "ChatTemplates",
+    "Clock",
+    "DeadLetter",
+    "Embedder",
+    "LearnDue",
+    "Lease",
+    "LedgerWrite",
+    "MemoryFilter",
+    "MemoryStore",
+    "ModelTraits",
+    "NoteBook",
+    "Page",
+    "QueueDepth",
+    "Receipts",
+    "Revision",
+    "Tokens",
+    "TurnLog",
+    "UserLedger",
+]

@@ -1,0 +1,46 @@
+"""The models that we ask: for vectors, for an answer; and the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from memory.model import (
+    Message,
+    Vector,
+)
+
+Clock: TypeAlias = Callable[[], float]
+"""Unix seconds. Handed in; only `memory/app.py` knows the real one."""
+
+
+class Embedder(Protocol):
+    """Text to vectors. One process serves all; requests go ahead of learning."""
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        ...
+
+    async def embed(self, texts: Sequence[str], *, is_urgent: bool) -> Vector:
+        """Unit vectors, shape `(len(texts), dimension)`, float32. Raises `Unavailable`."""
+        ...
+
+
+class ChatModel(Protocol):
+    """A language model that answers one request at a time. What it says is a proposal, to be checked by the caller."""
+
+    async def complete(
+        self, messages: Sequence[Message], *, max_tokens: int, seconds: float, schema: Mapping[str, Any] | None = None
+    ) -> str:
+        """The answer's text, at most 256 KB, within `seconds`. Raises `Unavailable("model", …)`.
+
+        With a JSON schema the model is asked to follow it, which no caller may rely on. Cancelled, it is told to stop.
+        """
+        ...
+
+
+class Tokens(Protocol):
+    """Counts tokens as the embedding model's WordPiece does, with truncation off: an estimate for other models."""
+
+    def __call__(self, text: str) -> int: ...

@@ -1,0 +1,73 @@
+"""What a request leaves behind for later ones: notes, receipts, and what was learnt about a model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from memory.model import (
+    PastNote,
+    Placement,
+    Receipt,
+)
+
+
+class NoteBook(Protocol):
+    """Notes of earlier requests by conversation key, shared by all filters, bounded. Raises `Unavailable`.
+
+    Losing a note costs a prefix, never an answer, so it may forget the oldest.
+    """
+
+    async def find(self, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
+        """Those of the keys that have a note."""
+        ...
+
+    async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
+        """In the place of an earlier note of that key. On return, every later `find` of any process sees it.
+
+        `made_at` is when the search behind it began. A note made before a `drop` of one of its memories is not kept.
+        """
+        ...
+
+    async def drop(self, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
+        """Forget every note that holds one of these memories, also those made until `now` that come within a minute.
+
+        An empty collection means all of the user's notes.
+        """
+        ...
+
+
+class Receipts(Protocol):
+    """What was decided for a request, and why; bounded per user, in bytes and in time."""
+
+    def keep(self, receipt: Receipt) -> None:
+        """Readable by every process soon after, unless the part is down or busy. Never waits, never raises."""
+        ...
+
+    async def get(self, user_id: str, receipt_id: str) -> Receipt | None:
+        """None for one that never was, is too old, or is somebody else's. Raises `Unavailable`."""
+        ...
+
+    async def erase(self, user_id: str) -> None:
+        """All of this user's, with the words that they quote. Raises `Unavailable`."""
+        ...
+
+
+class ModelTraits(Protocol):
+    """What was learnt about the upstream's models, shared by all filters. Raises `Unavailable`."""
+
+    async def placement(self, model: str) -> Placement | None:
+        """Where a note may stand for this model; None: nothing is known. What others learnt is seen within seconds."""
+        ...
+
+    async def learn(self, model: str, placement: Placement) -> None:
+        """Seen by this process at once. Once `off` is known, `system` is no news: it only ever becomes more careful."""
+        ...
+
+
+class ChatTemplates(Protocol):
+    """What the upstream itself says about its models' chat templates. May be asked beside a request, never in it."""
+
+    async def placement(self, model: str) -> Placement | None:
+        """The freest placement that this model's template takes; None: the server cannot tell. Never raises."""
+        ...

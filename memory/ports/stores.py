@@ -1,0 +1,127 @@
+"""Where memories live, and the lock and the revision of each user."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from memory.model import (
+    Candidate,
+    Change,
+    Memory,
+    MemoryStatus,
+    Record,
+    Vector,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFilter:
+    """Which memories of one user. Empty means "any". A given project (agent) also admits memories that have none."""
+
+    user_id: str
+    project_id: str = ""
+    agent_id: str = ""
+    memory_types: tuple[str, ...] = ()
+    status: MemoryStatus | None = MemoryStatus.ACTIVE
+    exact_project: bool = False  # only memories of that very project: for deletion, never for recall
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page, newest first (`created_at`, then `id`, both descending). `next_cursor` is "" on the last one."""
+
+    memories: tuple[Memory, ...]
+    next_cursor: str
+
+
+class MemoryStore(Protocol):
+    """Where memories live. All calls are bound to one user; nothing of another user is ever returned or changed.
+
+    Read-modify-write is the caller's: hold `UserLedger.write` around it. What `apply` wrote is seen by every later call
+    of any process. Raises `Unavailable`.
+    """
+
+    async def search(self, where: MemoryFilter, vector: Vector, *, limit: int) -> list[Candidate]:
+        """The nearest memories by cosine, best first; `parts["dense"]` and `score` are the cosine."""
+        ...
+
+    async def load(self, where: MemoryFilter, *, limit: int) -> list[Record]:
+        """All memories with their vectors, newest first, at most `limit`, as last written: for a working set."""
+        ...
+
+    async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
+        """The memory whose content has this `model.statement_key`, the newest if there are several."""
+        ...
+
+    async def get(self, user_id: str, memory_ids: Sequence[str]) -> list[Record]:
+        """Those that exist and belong to the user, in the order asked for."""
+        ...
+
+    async def page(self, where: MemoryFilter, *, limit: int, cursor: str) -> Page:
+        """Raises `BadInput` for a cursor that we did not make."""
+        ...
+
+    async def count(self, where: MemoryFilter) -> int: ...
+
+    async def apply(self, user_id: str, changes: Sequence[Change], vectors: Vector) -> None:
+        """Write every row, or raise; repeating is harmless. `vectors` has shape `(len(changes), dimension)`.
+
+        Return once the rows survive a crash of the store and are found by search.
+        """
+        ...
+
+    async def delete(self, user_id: str, memory_ids: Collection[str]) -> None:
+        """Gone for good; ids that do not exist are ignored."""
+        ...
+
+    async def is_ready(self) -> bool:
+        """Whether a search would work now. Never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A user's revision: odd while a write is under way, even when all is visible."""
+
+    number: int
+
+    @property
+    def is_settled(self) -> bool:
+        return self.number % 2 == 0
+
+
+class LedgerWrite(Protocol):
+    """The user's lock, held. Names what changes, so that readers refresh just that."""
+
+    def touch(self, memory_ids: Collection[str]) -> None:
+        """These memories are written or deleted while the lock is held. Call before the write."""
+        ...
+
+    async def forgotten(self, memory_ids: Collection[str]) -> frozenset[str]:
+        """Those of them that were deleted for good: a stored plan must not bring them back."""
+        ...
+
+    async def forget(self, memory_ids: Collection[str]) -> None:
+        """Remember that these ids were deleted. Implies `touch`."""
+        ...
+
+
+class UserLedger(Protocol):
+    """Locks and revisions per user, as a sequence lock (DESIGN §4, "Working set"). Raises `Unavailable`."""
+
+    def write(self, user_id: str) -> AbstractAsyncContextManager[LedgerWrite]:
+        """Hold the user's lock: the revision is odd inside and even, and higher, after. Across processes and machines.
+
+        A lock whose holder died, or held it for 30 s, goes to the next one, who repairs the odd revision; `recover` of
+        the turn log repairs it, too. Waits 5 s, then `Unavailable`. Leaving raises `Conflict` where the lock was lost.
+        """
+        ...
+
+    async def revision(self, user_id: str) -> Revision: ...
+
+    async def changed_since(self, user_id: str, number: int) -> frozenset[str] | None:
+        """Ids touched after that (even) revision; None when that is no longer known: load everything."""
+        ...

@@ -1,0 +1,32 @@
+"""What the product can be told: every setting with its type, default, limits and meaning.
+
+Only declarations and their catalogue: nothing here reads anything, from nowhere. `memory/config.py` does that.
+"""
+
+from __future__ import annotations
+
+from memory.settings.catalogue import ENVIRONMENT_PREFIX, Leaf, SettingDoc, is_section, leaves_of, without_secrets
+from memory.settings.learning import LearnSettings
+from memory.settings.models import ExternalModel, ModelEndpoint
+from memory.settings.recall import UpstreamSignal
+from memory.settings.storage import EmbeddingSettings, MilvusSettings, TurnLogSettings
+from memory.settings.tree import MemorySettings, Settings, every_setting
+
+__all__ = [
+    "ENVIRONMENT_PREFIX",
+    "EmbeddingSettings",
+    "ExternalModel",
+    "Leaf",
+    "LearnSettings",
+    "MemorySettings",
+    "MilvusSettings",
+    "ModelEndpoint",
+    "SettingDoc",
+    "Settings",
+    "TurnLogSettings",
+    "UpstreamSignal",
+    "every_setting",
+    "is_section",
+    "leaves_of",
+    "without_secrets",
+]

@@ -1,0 +1,90 @@
+"""Every setting, described: for the command line's help, the documents, and messages about a wrong one."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from memory.settings.recall import UpstreamSignal
+
+ENVIRONMENT_PREFIX = "MEMPROXY_"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingDoc:
+    """One setting for people: dotted path in the file, its environment variable, what it takes, and what it does."""
+
+    path: str
+    environment: str
+    type: str
+    default: object
+    meaning: str
+    is_secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    doc: SettingDoc
+    annotation: Any
+
+
+def docs_of(settings: type[msgspec.Struct]) -> Iterator[SettingDoc]:
+    """Each of them, described, in the order of the file."""
+    return (leaf.doc for leaf in leaves_of(settings, ""))
+
+
+def without_secrets(settings: msgspec.Struct) -> dict[str, Any]:
+    tree: dict[str, Any] = msgspec.to_builtins(settings)
+    for doc in docs_of(type(settings)):
+        if doc.is_secret:
+            del tree[doc.path]
+    return tree
+
+
+def leaves_of(struct: type[msgspec.Struct], prefix: str) -> Iterator[Leaf]:
+    hints = typing.get_type_hints(struct, include_extras=True)
+    for field in msgspec.structs.fields(struct):
+        annotation, path = hints[field.name], prefix + field.name
+        if is_section(annotation):
+            yield from leaves_of(annotation, f"{path}.")
+            continue
+        described: Meta = annotation.__metadata__[-1]
+        yield Leaf(
+            SettingDoc(
+                path=path,
+                environment=ENVIRONMENT_PREFIX + path.replace(".", "_").upper(),
+                type=_expected(annotation),
+                default=field.default,
+                meaning=described.description or "",
+                is_secret=bool((described.extra or {}).get("is_secret")),
+            ),
+            annotation,
+        )
+
+
+def is_section(annotation: Any) -> bool:  # noqa: ANN401 - a type annotation may be anything
+    return isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)
+
+
+def _expected(annotation: Any) -> str:  # noqa: ANN401 - likewise
+    """What a setting takes, in words."""
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "nothing"}
+    if annotation in words:
+        return words[annotation]
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        inner, meta = _expected(arguments[0]), arguments[1]
+        low = meta.ge if meta.ge is not None else meta.gt
+        if low is None:
+            return inner
+        return f"{inner} {'from' if meta.gt is None else 'above'} {low} to {meta.le}"
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, arguments))
+    if origin is tuple:
+        return {str: "a list of text", UpstreamSignal: "a list of signals"}.get(arguments[0], "a list of models")
+    return " or ".join(_expected(argument) for argument in arguments)

@@ -1,0 +1,32 @@
+"""When and how it is learnt from finished turns."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+
+class LearnSettings(msgspec.Struct, frozen=True, kw_only=True):
+    retry_attempts: Annotated[
+        Annotated[int, Meta(ge=1, le=100)],
+        Meta(description="Attempts at one window before it goes to the dead letters."),
+    ] = 8
+    retry_base_seconds: Annotated[
+        Annotated[float, Meta(gt=0, le=3600)], Meta(description="First wait before a retry; it doubles each time.")
+    ] = 1.0
+    retry_max_seconds: Annotated[
+        Annotated[float, Meta(gt=0, le=86_400)], Meta(description="Longest wait between two attempts.")
+    ] = 300.0
+    lease_seconds: Annotated[
+        Annotated[float, Meta(ge=1, le=3600)], Meta(description="How long a silent worker keeps its window.")
+    ] = 30.0
+    windows_in_flight_max: Annotated[
+        Annotated[int, Meta(ge=1, le=64)],
+        Meta(description="Windows of different users that one worker learns at a time."),
+    ] = 4
+    idle_seconds: Annotated[
+        Annotated[float, Meta(ge=0, le=86_400)],
+        Meta(description="A session is learnt that long after its last turn; 0 means at once (verbatim mode)."),
+    ] = 0.0

@@ -1,0 +1,47 @@
+"""Where memories, vectors and turns are kept."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+
+class MilvusSettings(msgspec.Struct, frozen=True, kw_only=True):
+    address: Annotated[str, Meta(description="host:port of a Milvus server; `milvus_uri` wins over it.")] = ""
+    collection: Annotated[str, Meta(description="Collection that holds the memories.")] = "agentic_memory"
+    dimension: Annotated[
+        Annotated[int, Meta(ge=1, le=32768)],
+        Meta(description="Length of a vector in the collection; the same as `memory.embedding.dimension`."),
+    ] = 384
+
+
+class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True):
+    model: Annotated[
+        str, Meta(description="all-MiniLM-L6-v2 (comes with the package), a folder, or the name at `endpoint`.")
+    ] = "all-MiniLM-L6-v2"
+    dimension: Annotated[Annotated[int, Meta(ge=1, le=32768)], Meta(description="Length of its vectors.")] = 384
+    endpoint: Annotated[
+        str,
+        Meta(description="Base URL of an OpenAI-compatible /v1/embeddings, or unix:PATH. Empty: our own embedder."),
+    ] = ""
+    timeout_ms: Annotated[
+        Annotated[int, Meta(ge=1, le=60_000)],
+        Meta(description="Longest wait for a vector inside a request; learning waits 30 s."),
+    ] = 100
+    cache_texts: Annotated[
+        Annotated[int, Meta(ge=0, le=1_000_000)],
+        Meta(description="Recent texts whose vectors each process keeps; 1.5 KB each."),
+    ] = 2048
+    threads: Annotated[
+        Annotated[int, Meta(ge=0, le=256)],
+        Meta(description="Threads of the model; 0 means half of the cores, at least 1."),
+    ] = 0
+
+
+class TurnLogSettings(msgspec.Struct, frozen=True, kw_only=True):
+    synchronous: Annotated[
+        Literal["NORMAL", "FULL"],
+        Meta(description="NORMAL survives a kill of the process, FULL also a power cut, at one disk sync per commit."),
+    ] = "NORMAL"

@@ -1,0 +1,156 @@
+"""All settings in one tree, as the configuration file has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from memory.settings.catalogue import SettingDoc, docs_of, without_secrets
+from memory.settings.learning import LearnSettings
+from memory.settings.models import ExternalModel
+from memory.settings.recall import UpstreamSignal
+from memory.settings.storage import EmbeddingSettings, MilvusSettings, TurnLogSettings
+
+_PORT = Meta(ge=0, le=65535)
+
+
+class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
+    enabled: Annotated[bool, Meta(description="Whether chats are searched and given memories.")] = True
+    auto_store: Annotated[bool, Meta(description="Whether chats are recorded and learnt from.")] = True
+    extraction_batch_size: Annotated[
+        Annotated[int, Meta(ge=1, le=1000)],
+        Meta(description="A session is due after so many turns where a model extracts; verbatim mode does not wait."),
+    ] = 10
+    default_retrieval_limit: Annotated[
+        Annotated[int, Meta(ge=1, le=200)] | None,
+        Meta(description="Most memories in a note; none: the token budget decides."),
+    ] = None
+    default_similarity_threshold: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="Least cosine of a memory; none: relevance is judged from all the evidence."),
+    ] = None
+    token_budget: Annotated[
+        Annotated[int, Meta(ge=1, le=2000)], Meta(description="Most tokens of a note, labels included.")
+    ] = 800
+    deadline_ms: Annotated[
+        Annotated[int, Meta(ge=1, le=400)],
+        Meta(description="Most time that recall may hold a request; Envoy gives up on the filter after 1 s."),
+    ] = 120
+    recall_in_flight_max: Annotated[
+        Annotated[int, Meta(ge=1, le=10_000)],
+        Meta(description="Recalls at a time in one filter; a request past it goes on without memory, and is counted."),
+    ] = 16
+    placement: Annotated[
+        Literal["system", "before_last_user", "off"],
+        Meta(description="Where the note goes: into the first system message, before the last user message, nowhere."),
+    ] = "before_last_user"
+    rewrite: Annotated[
+        Literal["off", "vague", "always"],
+        Meta(description="Which questions the `memory_rewrite` model, if there is one, rewrites beside the search."),
+    ] = "vague"
+    hyde: Annotated[
+        bool, Meta(description="Whether that model also writes the memory that it would expect, to be searched for.")
+    ] = False
+    upstream_signals: Annotated[
+        tuple[UpstreamSignal, ...] | None,
+        Meta(description="What filters ahead of us may say about a request; none: vLLM Semantic Router and our own."),
+    ] = None
+    milvus: MilvusSettings = MilvusSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    learn: LearnSettings = LearnSettings()
+    turn_log: TurnLogSettings = TurnLogSettings()
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it. Ports may be 0: any free one. Paths are as given, relative to the working directory."""
+
+    upstream: Annotated[
+        str, Meta(description="URL of the OpenAI-compatible server. Empty: `up` starts a small local model.")
+    ] = ""
+    host: Annotated[
+        str, Meta(description="Address that the proxy listens on; beyond loopback only with `identity: header`.")
+    ] = "127.0.0.1"
+    port: Annotated[Annotated[int, _PORT], Meta(description="Port of the proxy.")] = 8080
+    api_host: Annotated[str, Meta(description="Address that the REST API listens on; containers set 0.0.0.0.")] = (
+        "127.0.0.1"
+    )
+    api_port: Annotated[Annotated[int, _PORT], Meta(description="Port of the REST API.")] = 8081
+    envoy_admin_port: Annotated[
+        Annotated[int, _PORT], Meta(description="Port of Envoy's admin page, loopback only.")
+    ] = 9901
+    metrics_port: Annotated[
+        Annotated[int, _PORT], Meta(description="Port of the one Prometheus endpoint of all parts.")
+    ] = 9464
+    metrics_host: Annotated[
+        str,
+        Meta(description="Where a part that runs alone shows its own metrics, on `metrics_port`. Empty: nowhere."),
+    ] = ""
+    milvus_uri: Annotated[
+        str, Meta(description="URL of a Milvus server. Empty: our own Milvus Lite in `data_dir`.")
+    ] = ""
+    redis_url: Annotated[str, Meta(description="Reserved: the turn log on Redis. Not built yet, must be empty.")] = ""
+    identity: Annotated[
+        Literal["development", "header"],
+        Meta(description="Who says who the user is: `development` believes the client, `header` only `trusted_peers`."),
+    ] = "development"
+    trusted_peers: Annotated[
+        tuple[str, ...], Meta(description="Networks whose x-authz-user-id is believed in mode `header`.")
+    ] = ("127.0.0.0/8", "::1/128")
+    data_dir: Annotated[
+        str, Meta(description="Folder of everything that must survive; local disk, one `up` at a time.")
+    ] = ".memproxy"
+    filters: Annotated[Annotated[int, Meta(ge=1, le=64)], Meta(description="Filter processes.")] = 1
+    workers: Annotated[Annotated[int, Meta(ge=1, le=64)], Meta(description="Worker processes.")] = 1
+    ports_file: Annotated[
+        str, Meta(description="Where `up` writes the ports it uses, as JSON, before it is ready.")
+    ] = ""
+    run_dir: Annotated[
+        str,
+        Meta(description="Folder (0700) for the sockets of one run; `up` makes one. Parts run alone must be given it."),
+    ] = ""
+    log_format: Annotated[Literal["text", "json"], Meta(description="How log lines on stderr look.")] = "text"
+    edge_secret: Annotated[
+        str,
+        Meta(
+            description="What Envoy proves itself to the REST API with; only from the environment, new at each start.",
+            extra={"is_secret": True},
+        ),
+    ] = ""
+    memory: MemorySettings = MemorySettings()
+    external_models: Annotated[
+        tuple[ExternalModel, ...], Meta(description="Chat models by role: memory_extraction, memory_rewrite.")
+    ] = ()
+
+    def __repr__(self) -> str:
+        return f"Settings({without_secrets(self)})"  # so that no log line ever shows a secret
+
+    @property
+    def turn_log_path(self) -> Path:
+        return Path(self.data_dir) / "turns.sqlite"
+
+    @property
+    def milvus_dir(self) -> Path:
+        """Where our own Milvus Lite keeps its files."""
+        return Path(self.data_dir) / "milvus"
+
+    @property
+    def embedder_socket(self) -> Path:
+        return Path(self.run_dir) / "embedder.sock"
+
+    @property
+    def store_uri(self) -> str:
+        """URL of the Milvus server that was named, or "" where Milvus Lite is ours to start."""
+        named = self.milvus_uri or self.memory.milvus.address
+        return named if not named or "://" in named else f"http://{named}"
+
+    def model_for(self, role: Literal["memory_extraction", "memory_rewrite"]) -> ExternalModel | None:
+        return next((model for model in self.external_models if model.model_role == role), None)
+
+
+def every_setting() -> Iterator[SettingDoc]:
+    """All settings, in the order of the file."""
+    return docs_of(Settings)

@@ -1,0 +1,62 @@
+"""Settings, as people write them, turned into the values that each part takes. Decides nothing, opens nothing."""
+
+from __future__ import annotations
+
+from memory.adapters.embeddings import EmbeddingServer
+from memory.adapters.openai import ChatServer
+from memory.learn.worker import WorkerSettings
+from memory.model import Placement
+from memory.ports import LearnDue
+from memory.recall.pipeline import RecallSettings
+from memory.settings import ExternalModel, Settings
+
+PATIENT_SECONDS = 5.0  # of a search or an embedding that no chat waits for
+
+
+def recall_settings(settings: Settings) -> RecallSettings:
+    memory = settings.memory
+    return RecallSettings(
+        is_enabled=memory.enabled,
+        deadline_seconds=memory.deadline_ms / 1000,
+        in_flight_max=memory.recall_in_flight_max,
+        token_budget=memory.token_budget,
+        retrieval_limit=memory.default_retrieval_limit,
+        similarity_threshold=memory.default_similarity_threshold,
+        placement=Placement(memory.placement),
+    )
+
+
+def worker_settings(settings: Settings) -> WorkerSettings:
+    learn = settings.memory.learn
+    return WorkerSettings(
+        due=LearnDue(idle_seconds=learn.idle_seconds),
+        windows_at_once=learn.windows_in_flight_max,
+        lease_seconds=learn.lease_seconds,
+        attempts_max=learn.retry_attempts,
+        retry_base_seconds=learn.retry_base_seconds,
+        retry_seconds_max=learn.retry_max_seconds,
+    )
+
+
+def chat_server(model: ExternalModel) -> ChatServer:
+    """Where that model answers. An address may name its scheme; without one it is plain HTTP."""
+    address, port = model.llm_endpoint.address, model.llm_endpoint.port
+    base = address if "://" in address else f"http://{f'[{address}]' if ':' in address else address}"
+    return ChatServer(
+        endpoint=f"{base.rstrip('/')}:{port}",
+        model=model.llm_model_name,
+        temperature=model.temperature,
+        skips_thinking=model.llm_provider == "vllm",
+    )
+
+
+def embedding_server(settings: Settings, *, is_hurried: bool) -> EmbeddingServer:
+    """Where vectors come from: our own embedder's socket, unless the settings name another server."""
+    embedding = settings.memory.embedding
+    return EmbeddingServer(
+        endpoint=embedding.endpoint or f"unix:{settings.embedder_socket}",
+        model=embedding.model,
+        dimension=embedding.dimension,
+        urgent_seconds=embedding.timeout_ms / 1000 if is_hurried else PATIENT_SECONDS,
+        cache_texts=embedding.cache_texts,
+    )
