@@ -25,6 +25,7 @@ from memory.model import (
     Memory,
     MemoryStatus,
     Record,
+    Trust,
     Vector,
     is_valid_id,
     statement_key,
@@ -49,12 +50,14 @@ TEXT_BYTES_MAX: Mapping[str, int] = {
     "status": SHORT_BYTES_MAX,
     "superseded_by": ID_BYTES_MAX,
     "subject": NAME_BYTES_MAX,
+    "trust": SHORT_BYTES_MAX,
+    "made_by": NAME_BYTES_MAX,
     "statement_key": SHORT_BYTES_MAX,
     "evidence": JSON_BYTES_MAX,
     "metadata": JSON_BYTES_MAX,
 }
 NUMBER_FIELDS = ("created_at", "updated_at", "said_at", "importance", "confidence")
-OPEN_TIME_FIELDS = ("valid_from", "invalid_at", "superseded_at")  # may be absent
+OPEN_TIME_FIELDS = ("valid_from", "invalid_at", "superseded_at", "expires_at", "used_at")  # may be absent
 WHOLE_NUMBER_FIELDS = ("access_count",)
 VECTOR_FIELD = "embedding"
 MEMORY_FIELDS = (*TEXT_BYTES_MAX, *NUMBER_FIELDS, *OPEN_TIME_FIELDS, *WHOLE_NUMBER_FIELDS)
@@ -109,6 +112,7 @@ def memory_of(row: Mapping[str, Any]) -> Memory:
     for name in OPEN_TIME_FIELDS:
         values[name] = None if row[name] == NO_TIME else row[name]
     values["status"] = MemoryStatus(row["status"])
+    values["trust"] = Trust(row["trust"])
     values["evidence"] = tuple(Evidence(*entry) for entry in json.loads(row["evidence"]))
     values["metadata"] = json.loads(row["metadata"])
     return Memory(**values)

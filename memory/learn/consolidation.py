@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from memory.learn.facts import Fact
 from memory.learn.supersession import Verdict, compare, corrects, covers, may_change
-from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Role, statement_key
+from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Role, Trust, statement_key
 
 EVIDENCE_MAX = 5  # of one memory: the first and the latest ones; more would grow with every repetition
 CONFIDENCE_STEP = 0.3  # of what is missing to certainty, at each repetition
@@ -109,7 +109,10 @@ def _new_row(fact: Fact, memory_id: str, now: float) -> Memory:
         created_at=now,
         updated_at=now,
         said_at=fact.said_at,
-        valid_from=fact.said_at,
+        valid_from=fact.said_at if fact.valid_from is None else fact.valid_from,
+        expires_at=fact.expires_at,
+        made_by=fact.made_by,
+        trust=fact.trust or (Trust.EXPLICIT if fact.is_explicit else Trust.INFERRED),
         memory_type=fact.memory_type,
         category=fact.category,
         importance=fact.importance,

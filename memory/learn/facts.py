@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memory.errors import BadInput
-from memory.model import CATEGORIES, MEMORY_TYPES, Evidence, Scope
+from memory.model import CATEGORIES, MEMORY_TYPES, Evidence, Scope, Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,10 @@ class Fact:
     importance: float = 0.5
     subject: str = "user"
     is_explicit: bool = False
+    valid_from: float | None = None  # Unix seconds of the world's time; None: from when it was said
+    expires_at: float | None = None
+    made_by: str = "verbatim"  # or model and version of the prompt
+    trust: Trust | None = None  # None: explicit or inferred, as `is_explicit` says
 
     def __post_init__(self) -> None:
         if self.memory_type not in MEMORY_TYPES or self.category not in CATEGORIES:

@@ -12,9 +12,9 @@ from dataclasses import asdict
 from typing import Any
 
 from memory.errors import BadInput, MemproxyError
-from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus
+from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Trust
 
-VERSION = 1
+VERSION = 2
 
 
 class UnreadablePlan(MemproxyError):
@@ -40,4 +40,5 @@ def decode(plan: bytes) -> list[Change]:
 
 def _memory(fields: dict[str, Any]) -> Memory:
     evidence = tuple(Evidence(**quoted) for quoted in fields.pop("evidence"))
-    return Memory(**{**fields, "evidence": evidence, "status": MemoryStatus(fields["status"])})
+    fields |= {"status": MemoryStatus(fields["status"]), "trust": Trust(fields["trust"]), "evidence": evidence}
+    return Memory(**fields)

@@ -141,7 +141,7 @@ def test_a_plan_comes_back_as_it_was_stored() -> None:
 
 
 def test_a_plan_that_is_not_ours_is_refused() -> None:
-    for broken in (b"", b"[]", b"{}", b'{"version": 2, "changes": []}', b'{"version": 1, "changes": [{}]}', b"\xff"):
+    for broken in (b"", b"[]", b"{}", b'{"version": 1, "changes": []}', b'{"version": 2, "changes": [{}]}', b"\xff"):
         try:
             decode(broken)
         except UnreadablePlan:

@@ -1,0 +1,73 @@
+"""The values that travel between the stages. Frozen, checked at birth, free of IO.
+
+Times are Unix seconds (UTC, float). Token counts are estimates in WordPiece tokens of the embedding model.
+An empty `project_id`, `session_id` or `agent_id` means "not given"; an empty `user_id` cannot be built.
+"""
+
+from __future__ import annotations
+
+from memory.model.chats import Conversation, Message, Placement, RequestOptions, Role, derived_session_id
+from memory.model.identity import ID_BYTES_MAX, Scope, is_valid_id
+from memory.model.memories import (
+    CATEGORIES,
+    CONTENT_CHARACTERS_MAX,
+    MEMORY_TYPES,
+    Change,
+    ChangeKind,
+    Evidence,
+    Memory,
+    MemoryStatus,
+    Record,
+    Trust,
+    Vector,
+    statement_key,
+)
+from memory.model.recalled import (
+    Candidate,
+    CarriedNote,
+    Note,
+    PastNote,
+    Query,
+    RecallStatus,
+    Receipt,
+    Selection,
+    Verdict,
+    Weighed,
+)
+from memory.model.turns import Turn, TurnStatus
+
+__all__ = [
+    "CATEGORIES",
+    "CONTENT_CHARACTERS_MAX",
+    "ID_BYTES_MAX",
+    "MEMORY_TYPES",
+    "Candidate",
+    "CarriedNote",
+    "Change",
+    "ChangeKind",
+    "Conversation",
+    "Evidence",
+    "Memory",
+    "MemoryStatus",
+    "Message",
+    "Note",
+    "PastNote",
+    "Placement",
+    "Query",
+    "RecallStatus",
+    "Receipt",
+    "Record",
+    "RequestOptions",
+    "Role",
+    "Scope",
+    "Selection",
+    "Trust",
+    "Turn",
+    "TurnStatus",
+    "Vector",
+    "Verdict",
+    "Weighed",
+    "derived_session_id",
+    "is_valid_id",
+    "statement_key",
+]

@@ -1,0 +1,78 @@
+"""What a request says, and how it wants to be served."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+
+from memory.model.identity import Scope
+
+
+class Role(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message as text; parts that are not text (images, audio) are left out."""
+
+    role: str  # one of Role, or whatever else the client sent ("developer")
+    content: str
+    is_tool_traffic: bool = False  # a tool call of the assistant, or a tool's result
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What a request says, in the order it says it; never empty."""
+
+    messages: tuple[Message, ...]
+    model: str = ""
+    offers_tools: bool = False
+    is_streamed: bool = False
+
+    def last_user_text(self) -> str:
+        """The text of the last user message, or "" where there is none."""
+        return next((m.content for m in reversed(self.messages) if m.role == Role.USER), "")
+
+    def new_user_messages(self) -> tuple[Message, ...]:
+        """The user messages after the last assistant message: what this request adds to the record."""
+        fresh: list[Message] = []
+        for message in reversed(self.messages):
+            if message.role == Role.ASSISTANT:
+                break
+            if message.role == Role.USER:
+                fresh.append(message)
+        return tuple(reversed(fresh))
+
+
+class Placement(StrEnum):
+    """Where the note goes: merged into the first system message, right before the last user message, or nowhere."""
+
+    SYSTEM = "system"
+    BEFORE_LAST_USER = "before_last_user"
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOptions:
+    """`memory_config` of one request. None means "as configured"."""
+
+    enabled: bool = True
+    auto_store: bool = True
+    memory_types: tuple[str, ...] = ()
+    retrieval_limit: int | None = None
+    similarity_threshold: float | None = None
+    token_budget: int | None = None
+    placement: Placement | None = None
+
+
+def derived_session_id(scope: Scope, conversation: Conversation) -> str:
+    """A stable session id for clients that send none: the hash of scope, system message and first user message."""
+    system = next((m.content for m in conversation.messages if m.role in (Role.SYSTEM, "developer")), "")
+    first = next((m.content for m in conversation.messages if m.role == Role.USER), "")
+    seed = "\x1f".join((scope.user_id, scope.project_id, scope.agent_id, system, first))
+    return "s-" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:32]

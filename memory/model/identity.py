@@ -1,0 +1,41 @@
+"""Who asks, and from where."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+
+from memory.errors import BadInput
+
+ID_BYTES_MAX = 256  # of any user, project, session or agent id, in UTF-8; Milvus fields are declared with it
+
+
+def is_valid_id(value: str) -> bool:
+    """Whether `value` may name a user, project, session or agent.
+
+    1 to 256 bytes of UTF-8, no control, format or surrogate character, no white space at an edge. Ids are compared
+    exactly: nothing is trimmed, folded or normalised, so two ids that merely look alike stay two.
+    """
+    if not value or value[0].isspace() or value[-1].isspace():
+        return False
+    if any(unicodedata.category(character) in ("Cc", "Cf", "Cs") for character in value):
+        return False
+    return len(value.encode()) <= ID_BYTES_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose memories, and from where. `user_id` and `project_id` bound what may be seen; the rest only ranks."""
+
+    user_id: str
+    project_id: str = ""
+    session_id: str = ""
+    agent_id: str = ""
+
+    def __post_init__(self) -> None:
+        if not is_valid_id(self.user_id):
+            raise BadInput("user_id must be 1-256 bytes of UTF-8 without control characters or white space at an edge")
+        for name in ("project_id", "session_id", "agent_id"):
+            value = getattr(self, name)
+            if value and not is_valid_id(value):
+                raise BadInput(f"{name} must be empty or follow the rules of user_id")

@@ -1,0 +1,156 @@
+"""What is known about a user, with its evidence and its past."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from memory.errors import BadInput
+from memory.model.identity import is_valid_id
+
+CONTENT_CHARACTERS_MAX = 8_000  # of one memory as stored; the gate of learning is stricter (2,000)
+
+
+Vector: TypeAlias = npt.NDArray[np.float32]
+"""One embedding, shape `(dimension,)`, unit length; or several, shape `(n, dimension)`."""
+
+
+class MemoryStatus(StrEnum):
+    """Only active memories are recalled; the others can be brought back until they are forgotten."""
+
+    ACTIVE = "active"
+    SUPERSEDED = "superseded"  # something said later took its place
+    ARCHIVED = "archived"  # put away by upkeep: beyond the quota, a duplicate, or of no use for long
+
+
+class Trust(StrEnum):
+    """How a memory came to be, from the most to the least trusted."""
+
+    BOOTSTRAPPED = "bootstrapped"  # given by an application or an import
+    EXPLICIT = "explicit"  # the user asked for it to be remembered, or corrected it
+    INFERRED = "inferred"  # the user said it in passing
+    TOOL = "tool"  # derived from other memories, not from anybody's words
+
+
+MEMORY_TYPES = ("semantic", "procedural", "episodic", "reflective")
+
+
+CATEGORIES = (
+    "preference",
+    "fact",
+    "skill",
+    "habit",
+    "event",
+    "context",
+    "constraint",
+    "decision",
+    "goal",
+    "correction",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Where a memory comes from: `quote` is an exact substring of a message of `role` in turn `turn_id`."""
+
+    quote: str
+    turn_id: str
+    role: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One thing we know about a user.
+
+    World time: `valid_from` to `invalid_at` (None: open). System time: `created_at`, `updated_at`, `superseded_at`.
+    `said_at` is when the user said it, which decides what supersedes what. Scores lie in 0..1.
+    """
+
+    id: str
+    user_id: str
+    content: str
+    created_at: float
+    updated_at: float
+    said_at: float
+    project_id: str = ""
+    session_id: str = ""
+    agent_id: str = ""
+    memory_type: str = "semantic"
+    category: str = "fact"
+    source: str = "conversation"  # conversation, api, import
+    status: MemoryStatus = MemoryStatus.ACTIVE
+    importance: float = 0.5
+    confidence: float = 1.0
+    access_count: int = 0
+    valid_from: float | None = None
+    invalid_at: float | None = None
+    superseded_at: float | None = None
+    superseded_by: str = ""
+    expires_at: float | None = None  # world time after which it is of little use; lowers its rank, never its status
+    used_at: float | None = None  # when it last went into a prompt, as far as it has been counted
+    trust: Trust = Trust.INFERRED
+    made_by: str = ""  # what made it of which words: "verbatim", or model and version of the prompt
+    subject: str = "user"
+    evidence: tuple[Evidence, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not is_valid_id(self.user_id):
+            raise BadInput("a memory needs a valid user_id")
+        if not self.content.strip() or len(self.content) > CONTENT_CHARACTERS_MAX:
+            raise BadInput(f"content must have 1 to {CONTENT_CHARACTERS_MAX} characters, not only white space")
+        if self.memory_type not in MEMORY_TYPES:
+            raise BadInput(f"memory_type must be one of {', '.join(MEMORY_TYPES)}; got {self.memory_type!r:.40}")
+        if not (0.0 <= self.importance <= 1.0 and 0.0 <= self.confidence <= 1.0):
+            raise BadInput("importance and confidence must lie between 0 and 1")
+
+    def status_at(self, at: float) -> MemoryStatus | None:
+        """What this was at that time, judged by when things were said; None: it was not said yet."""
+        if self.said_at > at:
+            return None
+        ended = self.invalid_at if self.invalid_at is not None else self.superseded_at
+        was_superseded = self.status == MemoryStatus.SUPERSEDED and (ended is None or ended <= at)
+        return MemoryStatus.SUPERSEDED if was_superseded else MemoryStatus.ACTIVE
+
+
+_SENTENCE_MARKS = re.compile(r"[.,;:!?\"'()\[\]{}<>\u2010-\u201f\u2026\u3001\u3002\u300a-\u300f*_~`-](?!\d)")
+
+
+def statement_key(content: str) -> str:
+    """A hash that is equal for the same statement: case, white space, width and sentence marks are folded away.
+
+    What may carry meaning stays: currency and other symbols, and any mark right before a digit ("1.5", "-3", "10:30").
+    """
+    folded = unicodedata.normalize("NFKC", content).casefold()
+    words = _SENTENCE_MARKS.sub(" ", folded).split()
+    return hashlib.sha256(" ".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A memory with its embedding, shape `(dimension,)`."""
+
+    memory: Memory
+    vector: Vector
+
+
+class ChangeKind(StrEnum):
+    CREATE = "create"
+    UPDATE = "update"
+    SUPERSEDE = "supersede"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One planned write. `memory` is the complete row as it will stand, so applying a change twice changes nothing."""
+
+    kind: ChangeKind
+    memory: Memory

@@ -1,0 +1,38 @@
+"""What was said and answered: what is learnt from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from memory.errors import BadInput
+from memory.model.chats import Message
+from memory.model.identity import Scope
+
+
+class TurnStatus(StrEnum):
+    OPENED = "opened"
+    CLOSED = "closed"
+    FAILED = "failed"  # the upstream answered with an error
+    ABORTED = "aborted"  # the reply ended before its end: client gone, or upstream reset
+    UNKNOWN = "unknown"  # we went down before the reply ended
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The user messages after the last assistant message, plus the answer. `scope.session_id` is never empty here."""
+
+    id: str
+    scope: Scope
+    at: float
+    messages: tuple[Message, ...]
+    status: TurnStatus = TurnStatus.OPENED
+    answer: str = ""
+    answered_at: float | None = None
+    model: str = ""
+    trace_id: str = ""
+    receipt_id: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.scope.session_id:
+            raise BadInput("a turn needs a session_id")
