@@ -26,7 +26,7 @@ from memory.errors import BadInput, BadSetting, NotFound, Unavailable
 from memory.eval_cli import evaluate
 from memory.library import PAGE_MEMORIES_MAX, Library
 from memory.logs import log_to_stderr
-from memory.model import MEMORY_TYPES, Scope, Turn
+from memory.model import MEMORY_TYPES, MemoryStatus, Scope, Turn
 from memory.ports import DeadLetter
 from memory.terminal import config_option, print_json, print_table
 
@@ -142,7 +142,7 @@ def search(query: str, types: Sequence[str], **given: Any) -> None:  # noqa: ANN
 @commands.command("list")
 @click.option("--project", default="", help="Within this project; memories without one count too.")
 @click.option("--type", "memory_type", type=click.Choice(MEMORY_TYPES), default=None, help="Only this type.")
-@click.option("--status", type=click.Choice(["active", "superseded", "all"]), default="active", show_default=True)
+@click.option("--status", type=click.Choice([*MemoryStatus, "all"]), default="active", show_default=True)
 @click.option("--as-of", default=None, help="What stood at that time: ISO 8601 or Unix seconds.")
 @click.option("--limit", type=click.IntRange(1), default=PAGE_MEMORIES_MAX, show_default=True, help="Most to show.")
 @_for_user

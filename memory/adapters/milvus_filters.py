@@ -26,6 +26,8 @@ def expression(where: MemoryFilter) -> str:
         terms.append(one_of("memory_type", [kind for kind in where.memory_types if kind in MEMORY_TYPES] or ["none"]))
     if where.status is not None:
         terms.append(f"status == {literal(MemoryStatus(where.status).value)}")
+    if not where.with_archived:
+        terms.append(f"status != {literal(MemoryStatus.ARCHIVED.value)}")
     return " and ".join(terms)
 
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable
 
 from memory.errors import BadInput
-from memory.model import Memory
+from memory.model import Memory, MemoryStatus
 from memory.ports import MemoryFilter
 
 PAGE_MEMORIES_MAX = 1_000  # rows of one page; REST is stricter
@@ -68,5 +68,7 @@ def admits(where: MemoryFilter, memory: Memory) -> bool:
     if where.agent_id and memory.agent_id not in ("", where.agent_id):
         return False
     if where.memory_types and memory.memory_type not in where.memory_types:
+        return False
+    if not where.with_archived and memory.status is MemoryStatus.ARCHIVED:
         return False
     return where.status is None or memory.status == where.status

@@ -24,7 +24,7 @@ from typing import Self, TypeVar
 import structlog
 
 from memory.errors import MemproxyError, Unavailable
-from memory.model import Record
+from memory.model import MemoryStatus, Record
 from memory.ports import MemoryFilter, MemoryStore, Revision, UserLedger
 from memory.recall.corpus import Corpus
 from memory.recall.retrieval import Expected
@@ -280,7 +280,7 @@ class WorkingSets:
         records = await self._store.get(one.user_id, sorted(changed)) if changed else []
         if await self._ledger.revision(one.user_id) != target:
             return False
-        await self._change(one, records=records)
+        await self._change(one, records=[r for r in records if r.memory.status is not MemoryStatus.ARCHIVED])
         await self._lay_out(one)
         one.revision = target.number
         return True
@@ -350,7 +350,7 @@ def _settled(revision: Revision) -> int:
 
 def _all_of(user_id: str) -> MemoryFilter:
     """Superseded ones too: a question about the past may want them. The ranking keeps them out of all others."""
-    return MemoryFilter(user_id=user_id, status=None)
+    return MemoryFilter(user_id=user_id, status=None, with_archived=False)
 
 
 def _add_with_naps(corpus: Corpus, records: Sequence[Record]) -> None:

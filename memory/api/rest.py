@@ -269,7 +269,7 @@ def _status(text: str) -> MemoryStatus | None:
     if text == "all":
         return None
     if text not in list(MemoryStatus):
-        raise BadInput(f"status must be active, superseded or all; got {text!r:.40}")
+        raise BadInput(f"status must be {', '.join(MemoryStatus)} or all; got {text!r:.40}")
     return MemoryStatus(text)
 
 

@@ -113,9 +113,14 @@ class Memory:
             raise BadInput("importance and confidence must lie between 0 and 1")
 
     def status_at(self, at: float) -> MemoryStatus | None:
-        """What this was at that time, judged by when things were said; None: it was not said yet."""
+        """What this was at that time, judged by when things were said; None: it was not said yet.
+
+        What is put away by now stays put away, whichever time is asked about.
+        """
         if self.said_at > at:
             return None
+        if self.status is MemoryStatus.ARCHIVED:
+            return MemoryStatus.ARCHIVED
         ended = self.invalid_at if self.invalid_at is not None else self.superseded_at
         was_superseded = self.status == MemoryStatus.SUPERSEDED and (ended is None or ended <= at)
         return MemoryStatus.SUPERSEDED if was_superseded else MemoryStatus.ACTIVE

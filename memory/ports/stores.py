@@ -27,6 +27,7 @@ class MemoryFilter:
     memory_types: tuple[str, ...] = ()
     status: MemoryStatus | None = MemoryStatus.ACTIVE
     exact_project: bool = False  # only memories of that very project: for deletion, never for recall
+    with_archived: bool = True  # without a status: also what upkeep put away; False: what may ever be recalled
 
 
 @dataclass(frozen=True, slots=True)

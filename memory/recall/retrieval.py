@@ -97,7 +97,7 @@ class Retrieval:
         self, scope: Scope, query: Query, vector: Vector, options: RequestOptions, *, as_of: float
     ) -> Ranked:
         """The same, with what was known and held true at that time. Raises `Unavailable`."""
-        everything = replace(filter_of(scope, options), status=None)
+        everything = replace(filter_of(scope, options), status=None, with_archived=False)
         records = await self._store.load(everything, limit=AS_OF_MEMORIES_MAX)
         known = [
             Record(replace(record.memory, status=MemoryStatus.ACTIVE), record.vector)

@@ -234,6 +234,28 @@ async def test_a_cursor_that_we_did_not_make_is_bad_input(store: MemoryStore, cu
         await store.page(MemoryFilter("ann"), limit=2, cursor=cursor)
 
 
+async def test_what_is_put_away_is_listed_by_its_status_and_left_out_where_nobody_may_recall_it(
+    store: MemoryStore,
+) -> None:
+    await put(
+        store,
+        memory("active", at=3.0),
+        memory("old", at=2.0, status=MemoryStatus.SUPERSEDED),
+        memory("away", at=1.0, status=MemoryStatus.ARCHIVED),
+    )
+    listed = {
+        MemoryFilter("ann"): ["active"],
+        MemoryFilter("ann", status=MemoryStatus.ARCHIVED): ["away"],
+        MemoryFilter("ann", status=None): ["active", "old", "away"],
+        MemoryFilter("ann", status=None, with_archived=False): ["active", "old"],
+    }
+    for where, ids in listed.items():
+        assert [record.memory.id for record in await store.load(where, limit=9)] == ids
+        assert await store.count(where) == len(ids)
+        found = await store.search(where, direction(1.0), limit=9)
+        assert sorted(candidate.memory.id for candidate in found) == sorted(ids)
+
+
 async def test_the_same_statement_is_found_whatever_its_case_space_and_marks(store: MemoryStore) -> None:
     await put(
         store,

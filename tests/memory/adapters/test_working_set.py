@@ -13,7 +13,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar
@@ -32,7 +32,7 @@ from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.working_set import WorkingSetLimits, WorkingSets
 from memory.errors import Unavailable
 from memory.metrics import Metrics
-from memory.model import Change, ChangeKind, Memory, Record
+from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record
 from memory.ports import MemoryFilter, MemoryStore, UserLedger
 from memory.recall.corpus import Corpus, Layout
 
@@ -164,6 +164,17 @@ async def test_what_another_process_wrote_is_seen_by_the_next_request(tmp_path: 
         assert await here.seen(waits=False) == {"a": "changed", "b": "content of b", "c": "content of c"}
         await here.write(forget=("a", "c"))
         assert await here.seen(waits=False) == {"b": "content of b"}
+
+
+async def test_what_is_put_away_is_in_no_set_and_takes_no_room_in_it(tmp_path: Path, store: MemoryStore) -> None:
+    async with world(tmp_path, store) as here:
+        away = replace(memory("away"), status=MemoryStatus.ARCHIVED)
+        await here.write(memory("a"), memory("b"), away)
+        assert sorted(await here.seen() or ()) == ["a", "b"]
+        await here.write(replace(memory("b"), status=MemoryStatus.ARCHIVED))
+        assert sorted(await here.seen(waits=False) or ()) == ["a"]
+        await here.write(memory("away"))
+        assert sorted(await here.seen(waits=False) or ()) == ["a", "away"]
 
 
 async def test_a_set_that_is_current_costs_the_store_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,100 @@
+"""Which memories say the same thing twice, and the one row that stays for all of them.
+
+Likeness decides nothing: "I am allergic" and "I am not allergic" stand at a cosine of 0.957. Two rows are one only if
+they say the same words in the same order, with the same names, numbers, days and the same "not". What an application
+stored is never put away for it, for that was stored as given. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from memory.learn import change_words
+from memory.learn.consolidation import EVIDENCE_MAX
+from memory.learn.life import RESTORED, TRUST, Step, Why, is_kept_by_hand, put_away
+from memory.learn.values import values_of
+from memory.model import Evidence, Memory, MemoryStatus, Trust, statement_key
+
+# What only strengthens: with or without it, a statement says the same. "Just" and "only" are none of these.
+_FILLERS = re.compile(r"\b(?:really|very|also|actually|honestly|basically)\b,?", re.IGNORECASE)
+_FILLERS_ZH = re.compile("其实|真的")
+_CONTRACTIONS = (
+    (re.compile(r"\bcan(?:['’]t|not)\b"), "can not"),
+    (re.compile(r"\bwon['’]t\b"), "will not"),
+    (re.compile(r"n['’]t\b"), " not"),
+    (re.compile(r"['’]m\b"), " am"),
+    (re.compile(r"['’]re\b"), " are"),
+    (re.compile(r"['’]ve\b"), " have"),
+)
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+
+
+def matter(content: str) -> str:
+    """Equal for two texts that say the same in the same words, fillers, articles and contractions aside.
+
+    Nothing is reordered and no word is cut to its stem: "liked" is not "like", and who bit whom stays told.
+    """
+    text = unicodedata.normalize("NFKC", _FILLERS_ZH.sub("", _FILLERS.sub(" ", content))).casefold()
+    for contraction, full in _CONTRACTIONS:
+        text = contraction.sub(full, text)
+    return statement_key(_ARTICLES.sub(" ", text))
+
+
+def united(memories: Iterable[Memory], *, now: float) -> list[list[Step]]:
+    """For each statement that several active rows make: what to write, the row that stays first.
+
+    Only rows of one project, agent and subject are compared.
+    """
+    alike: dict[tuple[object, ...], list[Memory]] = {}
+    for memory in memories:
+        if memory.status is MemoryStatus.ACTIVE and memory.memory_type != "reflective":
+            alike.setdefault(_place(memory), []).append(memory)
+    return [unit for group in alike.values() if len(group) > 1 for unit in _unit(group, now)]
+
+
+def _place(memory: Memory) -> tuple[object, ...]:
+    return (memory.project_id, memory.agent_id, memory.subject, matter(memory.content))
+
+
+def _unit(group: Sequence[Memory], now: float) -> list[list[Step]]:
+    stays = max(group, key=lambda m: (is_kept_by_hand(m), TRUST[m.trust], m.access_count, m.confidence, -m.created_at))
+    goes = [m for m in group if m is not stays and _may_go(m) and says_the_same(m.content, stays.content)]
+    if not goes:
+        return []
+    whole = _with_all(stays, goes, now)
+    kept = [Step(Why.UNITED, stays, whole)] if whole != replace(stays, updated_at=now) else []
+    return [[*kept, *(put_away(memory, Why.DUPLICATE, now=now, of=stays.id) for memory in goes)]]
+
+
+def _may_go(memory: Memory) -> bool:
+    return memory.trust is not Trust.BOOTSTRAPPED and RESTORED not in memory.metadata
+
+
+def says_the_same(one: str, other: str) -> bool:
+    """Whether names, numbers, days and denials are equal, too: what `matter` keeps, looked at once more by kind."""
+    old, new = values_of(one), values_of(other)
+    measures = (old.amounts, old.days, old.weekdays, old.times) == (new.amounts, new.days, new.weekdays, new.times)
+    is_denied = [bool(change_words.NEGATED.search(text)) for text in (one, other)]
+    return matter(one) == matter(other) and measures and old.names == new.names and is_denied[0] == is_denied[1]
+
+
+def _with_all(stays: Memory, goes: Sequence[Memory], now: float) -> Memory:
+    """The row that stays, as sure, as weighty and as lately said as any of them. Doing it again changes nothing."""
+    rows = [stays, *goes]
+    return replace(
+        stays,
+        updated_at=now,
+        said_at=max(row.said_at for row in rows),
+        importance=max(row.importance for row in rows),
+        confidence=max(row.confidence for row in rows),
+        access_count=max(row.access_count for row in rows),  # never a sum: a repeat would add it up again
+        used_at=max((row.used_at for row in rows if row.used_at is not None), default=None),
+        evidence=_bounded(list(dict.fromkeys(e for row in rows for e in row.evidence))),
+    )
+
+
+def _bounded(evidence: list[Evidence]) -> tuple[Evidence, ...]:
+    return tuple(evidence if len(evidence) <= EVIDENCE_MAX else [evidence[0], *evidence[-(EVIDENCE_MAX - 1) :]])
