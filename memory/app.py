@@ -190,8 +190,13 @@ async def _open_rewriter(settings: Settings, stack: AsyncExitStack) -> Rewriter 
     if model is None or mode is RewriteMode.OFF:
         return None
     opened = await stack.enter_async_context(OpenAiChatModel(chat_server(model)))
-    tokens = min(model.max_tokens, ANSWER_TOKENS)
-    return Rewriter(opened, RewriteSettings(mode, hyde=settings.memory.hyde, max_tokens=tokens))
+    rewriting = RewriteSettings(
+        mode,
+        hyde=settings.memory.hyde,
+        max_tokens=min(model.max_tokens, ANSWER_TOKENS),
+        seconds_max=model.llm_timeout_seconds,
+    )
+    return Rewriter(opened, rewriting)
 
 
 @asynccontextmanager

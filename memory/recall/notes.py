@@ -25,7 +25,7 @@ from memory.recall.injection import NOTE_FRAME, note_line, render_note
 # and a tokenizer that takes dates and numbers digit by digit counts up to a quarter more.
 ALL_NOTES_TOKENS_MAX = 1_600
 LATE_NOTE_TOKENS_MIN = 160  # the frame and two or three memories: with less than that a note says nothing
-BODY_BYTES_MAX = 1 << 20  # hashing that takes 2 ms on the event loop; a larger conversation has no note book
+BODY_BYTES_MAX = 32 << 20  # as much as is read at all; hashing it takes 70 ms, so large ones are hashed in a thread
 KEY_BYTES = 16
 
 
@@ -75,7 +75,7 @@ class NotePlan:
 def note_keys(scope: Scope, request: ChatRequest) -> dict[int, str]:
     """The key of each user message by its index: this conversation, up to and with that message.
 
-    None without a conversation, and for bodies that are too large to hash in the request.
+    None without a conversation, and for bodies that are too large. Costs some 4 ms for each MiB.
     """
     if request.conversation is None or len(request.body) > BODY_BYTES_MAX:
         return {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from enum import StrEnum
 
 import structlog
 
@@ -33,9 +34,21 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RewriteSettings:
+    """`seconds_max`: of one call, wherever a request would leave it more."""
+
     mode: RewriteMode = RewriteMode.VAGUE
     hyde: bool = False
     max_tokens: int = ANSWER_TOKENS
+    seconds_max: float = 30.0
+
+
+class NoRewrite(StrEnum):
+    """Why there is none; also what a receipt says."""
+
+    BUSY = "busy"  # as many calls as we allow ourselves are under way
+    LATE = "late"
+    NO_ANSWER = "no_answer"  # the model is down, or answered with an error
+    USELESS = "useless"  # junk, or a query that has nothing to do with the chat
 
 
 class Rewriter:
@@ -54,11 +67,14 @@ class Rewriter:
             return False
         return wants_rewrite(conversation, self._settings.mode)
 
-    async def rewrite(self, conversation: Conversation, *, seconds: float) -> Rewritten | None:
-        """The question as the model would ask it; None where it is busy, late, or talks junk."""
+    async def rewrite(self, conversation: Conversation, *, seconds: float) -> Rewritten | NoRewrite:
+        """The question as the model would ask it, within `seconds` and the setting's bound; or why there is none."""
         if self._in_flight >= IN_FLIGHT_MAX:
-            return None
+            return NoRewrite.BUSY
         hyde = self._settings.hyde
+        seconds = min(seconds, self._settings.seconds_max)
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + seconds
         self._in_flight += 1
         try:
             answer = await self._model.complete(
@@ -69,14 +85,14 @@ class Rewriter:
             )
         except Unavailable as error:
             self._failed(str(error))
-            return None
+            return NoRewrite.LATE if loop.time() >= ends_at else NoRewrite.NO_ANSWER
         finally:
             self._in_flight -= 1
         rewritten = read_rewrite(answer, conversation, hyde=hyde)
         if rewritten is None:
             self._failed("an answer that is of no use")
-        else:
-            self._failures = 0
+            return NoRewrite.USELESS
+        self._failures = 0
         return rewritten
 
     def _failed(self, reason: str) -> None:
@@ -87,4 +103,4 @@ class Rewriter:
             log.warning("questions are not rewritten for a while", reason=reason, seconds=REST_SECONDS)
 
 
-__all__ = ["RewriteSettings", "Rewriter"]
+__all__ = ["NoRewrite", "RewriteSettings", "Rewriter"]

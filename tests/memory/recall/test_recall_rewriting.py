@@ -7,7 +7,7 @@ import itertools
 import json
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,13 +24,15 @@ from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.traits_sqlite import SqliteModelTraits
 from memory.adapters.wordpiece import WordPieceTokens
 from memory.chat.completions import ChatRequest, read
+from memory.errors import Unavailable
 from memory.metrics import Metrics
-from memory.model import Memory, RecallStatus, Receipt, Record, Scope
+from memory.model import Candidate, Memory, Message, RecallStatus, Receipt, Record, RequestOptions, Scope, Vector
 from memory.recall.corpus import Corpus
 from memory.recall.pipeline import Recall, RecallOutcome, RecallSettings
 from memory.recall.retrieval import Retrieval
 from memory.recall.rewrite import RewriteMode
 from memory.recall.rewriting import FAILURES_MAX, Rewriter, RewriteSettings
+from memory.recall.searching import SECOND_SEARCH_SECONDS
 
 NOW = 1_750_000_000.0
 DEADLINE_SECONDS = 0.4  # of these tests, on a busy machine; what is shown is the order of things, not their speed
@@ -58,6 +60,21 @@ class Kept:
         self.receipts.clear()
 
 
+class TroubledEmbedder(HashingEmbedder):
+    """Takes long for some texts (`slow`, in seconds), and fails for others (`broken`)."""
+
+    def __init__(self) -> None:
+        super().__init__(dimension=384)
+        self.slow: dict[str, float] = {}
+        self.broken: set[str] = set()
+
+    async def embed(self, texts: Sequence[str], *, is_urgent: bool) -> Vector:
+        if self.broken.intersection(texts):
+            raise Unavailable("embedder", "it fails for this one")
+        await asyncio.sleep(sum(self.slow.get(text, 0.0) for text in texts))
+        return await super().embed(texts, is_urgent=is_urgent)
+
+
 @dataclass
 class OneCorpus:
     """Everybody's working set is this one."""
@@ -76,12 +93,16 @@ class Chat:
     """A user's chats with recall in them."""
 
     recall_of: Recall
-    embedder: HashingEmbedder
+    embedder: TroubledEmbedder
     kept: Kept
     metrics: Metrics
 
     async def ask(self, *said: str) -> RecallOutcome:
         return await self.recall_of.recall(Scope("u"), request_of(*said))
+
+    async def search(self, query: str, history: Sequence[Message]) -> list[Candidate]:
+        """As the API does it."""
+        return await self.recall_of.search(Scope("u"), query=query, history=history, options=RequestOptions())
 
     @property
     def receipt(self) -> Receipt:
@@ -97,9 +118,15 @@ def request_of(*said: str) -> ChatRequest:
 
 @asynccontextmanager
 async def chatting(
-    folder: Path, url: str | None, mode: RewriteMode = RewriteMode.VAGUE, *, hyde: bool = False
+    folder: Path,
+    url: str | None,
+    mode: RewriteMode = RewriteMode.VAGUE,
+    *,
+    hyde: bool = False,
+    deadline_seconds: float = DEADLINE_SECONDS,
+    model_seconds: float = 30.0,
 ) -> AsyncIterator[Chat]:
-    embedder, kept, metrics = HashingEmbedder(dimension=384), Kept(), Metrics(CollectorRegistry())
+    embedder, kept, metrics = TroubledEmbedder(), Kept(), Metrics(CollectorRegistry())
     vectors = await embedder.embed(MEMORIES, is_urgent=False)
     corpus = Corpus(
         Record(Memory(f"m{i}", "u", text, NOW, NOW, NOW), np.asarray(vector))
@@ -111,6 +138,7 @@ async def chatting(
         SqliteDatabase(folder / "turns.sqlite") as database,
         OpenAiChatModel(ChatServer(url or "http://127.0.0.1:1", "m")) as model,
     ):
+        rewriter = Rewriter(model, RewriteSettings(mode, hyde=hyde, seconds_max=model_seconds))
         recall = Recall(
             embedder=embedder,
             retrieval=Retrieval(corpora=OneCorpus(corpus), store=None),  # type: ignore[arg-type] - all is loaded
@@ -122,8 +150,8 @@ async def chatting(
             clock=lambda: NOW,
             new_id=lambda: next(ids),
             metrics=metrics,
-            settings=RecallSettings(deadline_seconds=DEADLINE_SECONDS),
-            rewriter=Rewriter(model, RewriteSettings(mode, hyde=hyde)) if url is not None else None,
+            settings=RecallSettings(deadline_seconds=deadline_seconds),
+            rewriter=rewriter if url is not None else None,
         )
         await recall.recall(Scope("u"), request_of("Where do I sit on trains?"))  # what is loaded once is loaded
         kept.receipts.clear()
@@ -144,8 +172,11 @@ async def chat(tmp_path: Path, server: FakeModelServer) -> AsyncIterator[Chat]:
         yield opened
 
 
-# The subject stands two of the user's messages back, where the plain query does not look.
-VAGUE = ("My kayak needs paint.", "Which colour?", "Green I guess", "Lovely.", "Where is mine?")
+# The subject stands further back than the plain query looks.
+VAGUE = (
+    *("My kayak needs paint.", "Which colour?", "Green is nice on summer evenings.", "Lovely."),
+    *("Let us speak of bread recipes instead.", "Rye?", "Rye bread with caraway seeds.", "Good.", "Where is mine?"),
+)
 # Here it stands in the message before, so the plain query finds it.
 NEAR = ("I want to paint my kayak.", "Which colour?", "Where is it stored?")
 
@@ -167,7 +198,7 @@ async def test_a_rewrite_in_time_finds_what_the_vague_question_does_not(
 async def test_the_receipt_says_which_question_was_used(chat: Chat) -> None:
     outcome = await chat.ask(*VAGUE)
     assert chat.receipt.id == outcome.receipt_id
-    assert chat.receipt.query == "Green I guess Where is mine?"
+    assert chat.receipt.query.endswith("Where is mine?")
     assert chat.receipt.signals["rewrite"] == "used"
     assert chat.receipt.signals["rewritten"] == "Where is my kayak stored?"
     assert {"rewrite", "search_again"} <= set(chat.receipt.timings_ms)
@@ -189,7 +220,7 @@ async def test_a_late_rewrite_is_ignored_and_the_request_leaves_on_time_with_wha
     assert time.monotonic() - began < DEADLINE_SECONDS + 0.2
     assert outcome.status is RecallStatus.USED
     assert "boathouse" in notes_of(outcome)
-    assert chat.receipt.signals["rewrite"] == "no_answer"
+    assert chat.receipt.signals["rewrite"] == "late"
     assert chat.metrics.registry.get_sample_value("memproxy_recall_late_total") == 0
     async with asyncio.timeout(5):  # the model is told that nobody waits any more
         while not server.hung_up:
@@ -199,19 +230,58 @@ async def test_a_late_rewrite_is_ignored_and_the_request_leaves_on_time_with_wha
 async def test_a_rewrite_that_cannot_be_embedded_in_time_leaves_what_was_found(
     chat: Chat, server: FakeModelServer
 ) -> None:
-    embed = chat.embedder.embed
-
-    async def slow_the_second_time(texts: list[str], *, is_urgent: bool) -> object:
-        if "Where is my kayak stored?" in texts:
-            await asyncio.sleep(30)
-        return await embed(texts, is_urgent=is_urgent)
-
-    chat.embedder.embed = slow_the_second_time  # type: ignore[method-assign, assignment]
+    chat.embedder.slow = {"Where is my kayak stored?": 30.0}
     began = time.monotonic()
     outcome = await chat.ask(*NEAR)
     assert time.monotonic() - began < DEADLINE_SECONDS + 0.2
     assert "boathouse" in notes_of(outcome)
+    assert chat.receipt.signals["rewrite"] == "late"
+    assert chat.metrics.registry.get_sample_value("memproxy_recall_late_total") == 0
+
+
+async def test_where_a_late_rewrite_would_have_been_the_only_one_to_find_anything_the_plain_search_s_word_stands(
+    chat: Chat, server: FakeModelServer
+) -> None:
+    chat.embedder.slow = {"Where is my kayak stored?": 30.0}
+    outcome = await chat.ask(*VAGUE)
+    assert (outcome.status, outcome.reason, outcome.notes) == (RecallStatus.EMPTY, "nothing_relevant", ())
+    assert (chat.receipt.status, chat.receipt.signals["rewrite"]) == (RecallStatus.EMPTY, "late")
+    assert chat.metrics.registry.get_sample_value("memproxy_recall_late_total") == 0
+
+
+async def test_a_rewrite_whose_embedding_fails_is_unused(chat: Chat) -> None:
+    chat.embedder.broken = {"Where is my kayak stored?"}
+    assert "boathouse" in notes_of(await chat.ask(*NEAR))
     assert chat.receipt.signals["rewrite"] == "unused"
+
+
+async def test_a_deadline_that_leaves_a_model_no_time_asks_none(tmp_path: Path, server: FakeModelServer) -> None:
+    async with chatting(tmp_path, server.url, deadline_seconds=SECOND_SEARCH_SECONDS) as chat:
+        await chat.ask(*NEAR)
+    assert server.asked == []
+    assert chat.receipt.signals["rewrite"] == "no_time"
+
+
+async def test_a_model_s_own_time_out_ends_the_wait_before_the_deadline_does(
+    tmp_path: Path, server: FakeModelServer
+) -> None:
+    server.seconds = 30.0
+    async with chatting(tmp_path, server.url, deadline_seconds=3.0, model_seconds=0.1) as chat:
+        began = time.monotonic()
+        assert "boathouse" in notes_of(await chat.ask(*NEAR))
+    assert time.monotonic() - began < 1.0
+    assert chat.receipt.signals["rewrite"] == "late"
+
+
+async def test_a_search_by_the_api_is_rewritten_as_a_chat_is(chat: Chat, server: FakeModelServer) -> None:
+    history = request_of(*VAGUE).conversation.messages[:-1]  # type: ignore[union-attr] - it is one
+    found = await chat.search(VAGUE[-1], history)
+    assert [candidate.memory.content for candidate in found] == [MEMORIES[0]]
+    assert len(server.asked) == 1
+    server.status = 500
+    assert await chat.search(VAGUE[-1], history) == []
+    assert await chat.search("Where is my kayak stored?", ()) != []
+    assert len(server.asked) == 2
 
 
 @pytest.mark.parametrize("trouble", ["junk", "no rewrite", "500", "ten megabytes", "drips"])

@@ -1,0 +1,79 @@
+"""What recall is told, what it answers, and the trace of one request between the two.
+
+The trace outlives the deadline: each stage writes down what it found as soon as it has found it, so that whatever was
+there when time ran out is used, and told. It must never hold anything past its request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from memory.metrics import Metrics
+from memory.model import Note, Placement, RecallStatus, Selection
+from memory.recall.notes import Carried
+from memory.recall.ranking import Ranked
+from memory.recall.signals import Decision
+
+
+@dataclass(frozen=True, slots=True)
+class RecallSettings:
+    """How recall behaves where a request does not say otherwise."""
+
+    is_enabled: bool = True
+    deadline_seconds: float = 0.120  # inside Envoy's message_timeout (1 s), so that a late request is still stripped
+    in_flight_max: int = 16  # 16 embeddings of 5 ms are 80 ms: what is further back would be late
+    token_budget: int = 800
+    retrieval_limit: int | None = None
+    similarity_threshold: float | None = None
+    placement: Placement = Placement.BEFORE_LAST_USER
+
+
+@dataclass(frozen=True, slots=True)
+class RecallOutcome:
+    """What to do with the request. `reason` is a short label for metrics."""
+
+    status: RecallStatus
+    reason: str
+    count: int = 0
+    receipt_id: str = ""
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(slots=True)
+class Trace:
+    """What has been found for one request so far. `ends_at` is in the loop's time, `began_at` in Unix seconds."""
+
+    began_at: float
+    ends_at: float
+    placement: Placement
+    carried: Carried
+    decision: Decision | None = None
+    query: str = ""
+    plain: tuple[RecallStatus, str] | None = None  # what the plain search gave; None until it has ended
+    rewrite: dict[str, str] = field(default_factory=dict)  # what became of it, for the receipt; empty: none was asked
+    ranked: Ranked = field(default_factory=Ranked)
+    selection: Selection = field(default_factory=lambda: Selection((), 0))
+    timings_ms: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the deadline; negative past it."""
+        return self.ends_at - asyncio.get_running_loop().time()
+
+    @contextmanager
+    def timed(self, stage: str, metrics: Metrics) -> Iterator[None]:
+        """Write down how long a stage took, also one that the deadline ends."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            yield
+        finally:
+            took = loop.time() - began
+            self.timings_ms[stage] = took * 1000
+            metrics.recall_seconds.labels(stage).observe(took)
+
+
+__all__ = ["RecallOutcome", "RecallSettings", "Trace"]
