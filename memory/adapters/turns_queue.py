@@ -12,25 +12,38 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from memory.adapters.turns_rows import TURN_COLUMNS, turn_of
 from memory.errors import Conflict
 from memory.ports import LearnDue, Lease
 
+TOKEN_BYTES = 4  # of UTF-8 in a token, about: enough to say that much has gathered
 WINDOW_BYTES_MAX = 4 << 20  # of text in one window; a single turn is always taken, however large
 REASON_CHARACTERS_MAX = 500  # of why a window was given back or buried
 
 
 @dataclass(frozen=True, slots=True)
 class DueWork:
-    """The oldest due work: a window that was leased before, or ("") the ready turns of a session."""
+    """What comes first: a window that was leased before, or ("") the ready turns of a session up to `last_seq`."""
 
     window_id: str
     user_id: str
     session_id: str
     first_seq: int
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyTurn:
+    """What has to be known of a turn to put it into a window. `size`: bytes of what was said and answered."""
+
+    seq: int
+    id: str
+    finished_at: float
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +59,13 @@ def make_ready(connection: sqlite3.Connection, seq: int, user_id: str, session_i
     """A turn has ended and is to be learnt: count it in with its session."""
     connection.execute(
         """
-        INSERT INTO ready_sessions VALUES (?1, ?2, ?3, 1, ?4, ?4, 0)
+        INSERT INTO ready_sessions
+            (user_id, session_id, first_seq, turns, first_finished_at, last_finished_at, bytes)
+        SELECT ?1, ?2, ?3, 1, ?4, ?4, length(messages) + length(answer) FROM turns WHERE seq = ?3
         ON CONFLICT DO UPDATE SET
             first_seq = min(first_seq, excluded.first_seq),
             turns = turns + 1,
+            bytes = bytes + excluded.bytes,
             first_finished_at = min(first_finished_at, excluded.first_finished_at),
             last_finished_at = max(last_finished_at, excluded.last_finished_at)
         """,
@@ -58,15 +74,35 @@ def make_ready(connection: sqlite3.Connection, seq: int, user_id: str, session_i
 
 
 def find_due(connection: sqlite3.Connection, *, now: float, due: LearnDue) -> DueWork | None:
-    """The oldest due window, or session with due turns, of a user for whom nobody works. Changes nothing."""
-    found = [row for row in (_due_window(connection, now), _due_session(connection, now, due)) if row is not None]
+    """Urgent turns, else the oldest due window or session, of a user for whom nobody works. Changes nothing."""
+    urgent = _due_session(connection, _URGENT, {"now": now})
+    if urgent is not None:
+        return DueWork(*urgent)
+    limits = {
+        "now": now,
+        "turns": due.turns_at_once,
+        "idle": due.idle_seconds,
+        "bytes": None if due.tokens_at_once is None else due.tokens_at_once * TOKEN_BYTES,
+    }
+    found = [row for row in (_due_window(connection, now), _due_session(connection, _GATHERED, limits)) if row]
     return min((DueWork(*row) for row in found), key=lambda work: work.first_seq, default=None)
 
 
-def _due_window(connection: sqlite3.Connection, now: float) -> tuple[str, str, str, int] | None:
-    row: tuple[str, str, str, int] | None = connection.execute(
+_Row: TypeAlias = tuple[str, str, str, int, int]
+_URGENT = """
+    SELECT '', user_id, session_id, first_seq, urgent_seq FROM ready_sessions AS mine
+    WHERE first_seq <= urgent_seq
+"""
+_GATHERED = """
+    SELECT '', user_id, session_id, first_seq, 9223372036854775807 FROM ready_sessions AS mine
+    WHERE (turns >= :turns OR :idle <= 0 OR last_finished_at <= :now - :idle OR bytes >= :bytes)
+"""
+
+
+def _due_window(connection: sqlite3.Connection, now: float) -> _Row | None:
+    row: _Row | None = connection.execute(
         """
-        SELECT id, user_id, session_id, first_seq FROM windows AS mine
+        SELECT id, user_id, session_id, first_seq, 9223372036854775807 FROM windows AS mine
         WHERE state IN ('leased', 'waiting') AND due_at <= :now
           AND NOT EXISTS (SELECT 1 FROM windows WHERE user_id = mine.user_id AND state = 'leased' AND due_at > :now)
           AND NOT EXISTS (SELECT 1 FROM windows WHERE user_id = mine.user_id AND state IN ('leased', 'waiting')
@@ -78,23 +114,22 @@ def _due_window(connection: sqlite3.Connection, now: float) -> tuple[str, str, s
     return row
 
 
-def _due_session(connection: sqlite3.Connection, now: float, due: LearnDue) -> tuple[str, str, str, int] | None:
-    row: tuple[str, str, str, int] | None = connection.execute(
-        """
-        SELECT '', user_id, session_id, first_seq FROM ready_sessions AS mine
-        WHERE (is_hurried OR turns >= :turns OR :idle <= 0 OR last_finished_at <= :now - :idle)
+def _due_session(connection: sqlite3.Connection, choice: str, limits: Mapping[str, float | None]) -> _Row | None:
+    """The oldest session of the choice whose user nobody works for, and that has no window on its way."""
+    row: _Row | None = connection.execute(
+        f"""{choice}
           AND NOT EXISTS (SELECT 1 FROM windows WHERE user_id = mine.user_id AND state = 'leased' AND due_at > :now)
           AND NOT EXISTS (SELECT 1 FROM windows WHERE user_id = mine.user_id AND state IN ('leased', 'waiting')
                           AND session_id = mine.session_id)
         ORDER BY first_seq LIMIT 1
-        """,
-        {"now": now, "turns": due.turns_at_once, "idle": due.idle_seconds},
+        """,  # noqa: S608  # our own constants
+        limits,
     ).fetchone()
     return row
 
 
 def take(connection: sqlite3.Connection, *, now: float, due: LearnDue, holder: Holder) -> Lease | None:
-    """Lease the oldest due work; a session's ready turns become a window that stays as it is from now on."""
+    """Lease what is due first; a session's ready turns become a window that stays as it is from now on."""
     work = find_due(connection, now=now, due=due)
     if work is None:
         return None
@@ -103,9 +138,11 @@ def take(connection: sqlite3.Connection, *, now: float, due: LearnDue, holder: H
         "UPDATE windows SET state = 'leased', due_at = ?, attempt = attempt + 1, token = ?, owner = ? WHERE id = ?",
         (holder.until, holder.token, holder.owner, window_id),
     )
-    attempt, plan = connection.execute("SELECT attempt, plan FROM windows WHERE id = ?", (window_id,)).fetchone()
+    attempt, plan, waiting_since = connection.execute(
+        "SELECT attempt, plan, first_finished_at FROM windows WHERE id = ?", (window_id,)
+    ).fetchone()
     turns = tuple(turn_of(row) for row in _window_rows(connection, window_id))
-    return Lease(window_id, work.user_id, work.session_id, turns, attempt, holder.token, plan)
+    return Lease(window_id, work.user_id, work.session_id, turns, attempt, holder.token, plan, waiting_since)
 
 
 def _fix_window(connection: sqlite3.Connection, work: DueWork, turns_max: int) -> str:
@@ -113,26 +150,33 @@ def _fix_window(connection: sqlite3.Connection, work: DueWork, turns_max: int) -
         """
         SELECT seq, id, finished_at, length(messages) + length(answer) FROM turns
         WHERE stage IN ('open', 'ready', 'window') AND stage = 'ready' AND user_id = ? AND session_id = ?
+          AND seq <= ?
         ORDER BY seq LIMIT ?
         """,
-        (work.user_id, work.session_id, max(1, turns_max)),
+        (work.user_id, work.session_id, work.last_seq, max(1, turns_max)),
     ).fetchall()
-    chosen: list[tuple[int, str, float]] = []
+    chosen: list[ReadyTurn] = []
     room = WINDOW_BYTES_MAX
-    for seq, turn_id, finished_at, size in rows:
-        room -= size
+    for row in rows:
+        turn = ReadyTurn(*row)
+        room -= turn.size
         if chosen and room < 0:
             break
-        chosen.append((seq, turn_id, finished_at))
-    window_id = window_id_of(work.user_id, work.session_id, (turn_id for _, turn_id, _ in chosen))
+        chosen.append(turn)
+    return make_window(connection, work.user_id, work.session_id, chosen)
+
+
+def make_window(connection: sqlite3.Connection, user_id: str, session_id: str, turns: Sequence[ReadyTurn]) -> str:
+    """These ready turns of a session, in order, are one window from now on; its id. Nobody holds it yet."""
+    window_id = window_id_of(user_id, session_id, (turn.id for turn in turns))
     connection.execute(
         "INSERT INTO windows VALUES (?, ?, ?, ?, ?, ?, 'waiting', 0, 0, NULL, NULL, NULL, '', NULL)",
-        (window_id, work.user_id, work.session_id, chosen[0][0], len(chosen), min(at for _, _, at in chosen)),
+        (window_id, user_id, session_id, turns[0].seq, len(turns), min(turn.finished_at for turn in turns)),
     )
     connection.executemany(
-        "UPDATE turns SET stage = 'window', window_id = ? WHERE seq = ?", [(window_id, seq) for seq, _, _ in chosen]
+        "UPDATE turns SET stage = 'window', window_id = ? WHERE seq = ?", [(window_id, turn.seq) for turn in turns]
     )
-    recount_session(connection, work.user_id, work.session_id, taken=len(chosen))
+    recount_session(connection, user_id, session_id, turns=len(turns), size=sum(turn.size for turn in turns))
     return window_id
 
 
@@ -142,8 +186,8 @@ def window_id_of(user_id: str, session_id: str, turn_ids: Iterable[str]) -> str:
     return "w-" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def recount_session(connection: sqlite3.Connection, user_id: str, session_id: str, *, taken: int) -> None:
-    """`taken` of a session's ready turns are ready no more."""
+def recount_session(connection: sqlite3.Connection, user_id: str, session_id: str, *, turns: int, size: int) -> None:
+    """So many of a session's ready turns, of so many bytes, are ready no more."""
     first = connection.execute(
         """
         SELECT seq, finished_at FROM turns
@@ -157,10 +201,10 @@ def recount_session(connection: sqlite3.Connection, user_id: str, session_id: st
         return
     connection.execute(
         """
-        UPDATE ready_sessions SET turns = turns - ?, first_seq = ?, first_finished_at = ?
+        UPDATE ready_sessions SET turns = turns - ?, bytes = bytes - ?, first_seq = ?, first_finished_at = ?
         WHERE user_id = ? AND session_id = ?
         """,
-        (taken, *first, user_id, session_id),
+        (turns, size, *first, user_id, session_id),
     )
 
 

@@ -9,6 +9,9 @@ time, which for imported history lies in the past, while `opened_at` and `finish
     open ─► ready ─► window ─► learnt            nothing: failed or aborted, there is nothing to learn
                         └────► dropped           withdrawn: its scope was deleted before it was learnt
 
+A ready turn is looked at once: `worth` says what a look found, NULL that nobody has looked yet. A session is urgent up
+to the turn `urgent_seq`: whatever of it is ready by then is due now.
+
 One row holds one exchange, and the conversation record is derived from it without another column: conversation_id is
 `session_id`; each of `messages` is an input from the user (`user_id`) to the agent (`agent_id`, or the model where none
 was named) at `said_at`; `answer` is the output of the llm (`model`) to the user at `answered_at`; `trace_id` joins both
@@ -70,7 +73,8 @@ _VERSION_1 = (
     ) WITHOUT ROWID
     """,
     "CREATE INDEX ready_sessions_in_order ON ready_sessions (first_seq)",
-    # state: leased (due_at: when that ends), waiting (due_at: when to try again), dead. Learnt windows are deleted.
+    # state: leased (due_at: when that ends), waiting (due_at: when to try again), dead, shed (since version 2).
+    # Learnt windows are deleted.
     """
     CREATE TABLE windows (
         id TEXT PRIMARY KEY,
@@ -167,7 +171,54 @@ _VERSION_1 = (
     """,
 )
 
-MIGRATIONS = (_VERSION_1,)  # the n-th one leads from version n to n + 1; never change one that was released
+# Triggers. What waits in a file of version 1 was hurried or not; nobody has looked at it yet, and somebody will.
+_VERSION_2 = (
+    "ALTER TABLE turns ADD COLUMN worth REAL",
+    "ALTER TABLE turns ADD COLUMN is_explicit INTEGER NOT NULL DEFAULT 0",
+    "CREATE INDEX turns_unexamined ON turns (seq) WHERE stage = 'ready' AND worth IS NULL",
+    "CREATE INDEX turns_of_session ON turns (user_id, session_id, seq)",  # what was said right before a window
+    "ALTER TABLE ready_sessions ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE ready_sessions ADD COLUMN urgent_seq INTEGER NOT NULL DEFAULT 0",
+    """
+    UPDATE ready_sessions SET (bytes, urgent_seq) = (
+        SELECT coalesce(sum(length(messages) + length(answer)), 0), iif(is_hurried, max(seq), 0) FROM turns
+        WHERE stage IN ('open', 'ready', 'window') AND stage = 'ready'
+          AND turns.user_id = ready_sessions.user_id AND turns.session_id = ready_sessions.session_id
+    )
+    """,
+    "ALTER TABLE ready_sessions DROP COLUMN is_hurried",
+    "CREATE INDEX ready_sessions_urgent ON ready_sessions (first_seq) WHERE first_seq <= urgent_seq",
+)
+
+_VERSION_3 = (
+    # Uses of memories that the store does not have yet (`counted`), and the sum that it is just being given (`total`).
+    """
+    CREATE TABLE uses (
+        user_id TEXT NOT NULL,
+        memory_id TEXT NOT NULL,
+        counted INTEGER NOT NULL,
+        total INTEGER,
+        used_at REAL NOT NULL,
+        PRIMARY KEY (user_id, memory_id)
+    ) WITHOUT ROWID
+    """,
+    # When each user's memories were last looked after; `begun_at` while somebody is at it.
+    """
+    CREATE TABLE rounds (
+        user_id TEXT PRIMARY KEY,
+        begun_at REAL,
+        ended_at REAL NOT NULL
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX rounds_under_way ON rounds (begun_at) WHERE begun_at IS NOT NULL",
+    "CREATE INDEX rounds_in_order ON rounds (ended_at, user_id)",
+)
+
+MIGRATIONS = (
+    _VERSION_1,
+    _VERSION_2,
+    _VERSION_3,
+)  # the n-th leads from version n to n + 1; never change one that was released
 
 
 def bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:

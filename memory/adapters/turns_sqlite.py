@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import secrets
 import sqlite3
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from functools import partial
 
-from memory.adapters import ledger_sqlite, turns_queue, turns_upkeep
+from memory.adapters import ledger_sqlite, turns_queue, turns_triggers, turns_upkeep
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.turns_rows import ANSWER_BYTES_MAX, INSERT_TURN, TURN_COLUMNS, cut, to_bytes, turn_of, values_of
 from memory.errors import BadInput, Unavailable
-from memory.model import Turn, TurnStatus
-from memory.ports import Backlog, Clock, DeadLetter, LearnDue, Lease, QueueDepth
+from memory.model import Turn, TurnStatus, Urgency
+from memory.ports import Backlog, Clock, DeadLetter, FreshTurn, LearnDue, Lease, QueueDepth
 
 PAGE_TURNS = 50  # read at once from the record; a turn may be 2 MiB
 
@@ -78,6 +78,23 @@ class SqliteTurnLog:
         except (asyncio.CancelledError, Unavailable):  # the lease may exist by now, and nobody would ever hear of it
             self._database.post(partial(turns_queue.take_back, token=holder.token))
             raise
+
+    async def unexamined(self, *, limit: int) -> list[FreshTurn]:
+        return await self._database.read(partial(turns_triggers.unexamined, limit=limit))
+
+    async def mark(self, urgencies: Mapping[str, Urgency]) -> None:
+        if urgencies:
+            await self._database.write(partial(turns_triggers.mark, urgencies=urgencies))
+
+    async def shed(self, *, now: float, keep: int, window_turns: int) -> int:
+        """Looks first, on the reading side, so that a queue of sensible length costs no transaction."""
+        if await self._database.read(turns_triggers.waiting) <= keep:
+            return 0
+        return await self._database.write(partial(turns_triggers.shed, now=now, keep=keep, window_turns=window_turns))
+
+    async def context(self, lease: Lease, *, limit: int) -> list[Turn]:
+        statuses = sorted(status.value for status in TAUGHT)
+        return await self._database.read(partial(turns_triggers.context, lease=lease, limit=limit, statuses=statuses))
 
     async def extend(self, lease: Lease, *, until: float) -> None:
         await self._database.write(partial(turns_queue.extend, lease=lease, until=until))

@@ -12,6 +12,8 @@ from collections.abc import Collection
 from memory.adapters.turns_queue import end_window, make_ready, recount_session, turn_ids_of, window_id_of
 from memory.ports import Backlog, DeadLetter, QueueDepth
 
+GIVEN_UP = ("dead", "shed")  # states of a window that only people bring back
+
 
 def holders(connection: sqlite3.Connection) -> set[str]:
     """Who has open turns or leases: the ones whose death would matter."""
@@ -49,7 +51,7 @@ def dead_letters(connection: sqlite3.Connection, limit: int) -> list[DeadLetter]
     rows = connection.execute(
         """
         SELECT id, user_id, session_id, reason, buried_at, attempt FROM windows
-        WHERE state = 'dead' ORDER BY buried_at, first_seq LIMIT ?
+        WHERE state IN ('dead', 'shed') ORDER BY buried_at, first_seq LIMIT ?
         """,
         (limit,),
     ).fetchall()
@@ -64,7 +66,7 @@ def replay(connection: sqlite3.Connection, window_ids: Collection[str]) -> int:
     return connection.execute(
         """
         UPDATE windows SET state = 'waiting', due_at = 0, attempt = 0, buried_at = NULL
-        WHERE state = 'dead' AND (?1 = '[]' OR id IN (SELECT value FROM json_each(?1)))
+        WHERE state IN ('dead', 'shed') AND (?1 = '[]' OR id IN (SELECT value FROM json_each(?1)))
         """,
         (json.dumps(list(window_ids)),),
     ).rowcount
@@ -72,7 +74,7 @@ def replay(connection: sqlite3.Connection, window_ids: Collection[str]) -> int:
 
 def drop(connection: sqlite3.Connection, window_ids: Collection[str]) -> int:
     found = connection.execute(
-        "SELECT id FROM windows WHERE state = 'dead' AND id IN (SELECT value FROM json_each(?))",
+        "SELECT id FROM windows WHERE state IN ('dead', 'shed') AND id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(window_ids)),),
     ).fetchall()
     for (window_id,) in found:
@@ -82,7 +84,15 @@ def drop(connection: sqlite3.Connection, window_ids: Collection[str]) -> int:
 
 def hurry(connection: sqlite3.Connection, user_id: str, session_id: str) -> None:
     connection.execute(
-        "UPDATE ready_sessions SET is_hurried = 1 WHERE user_id = ?1 AND ?2 IN ('', session_id)", (user_id, session_id)
+        """
+        UPDATE ready_sessions SET urgent_seq = max(urgent_seq, (
+            SELECT max(seq) FROM turns
+            WHERE stage IN ('open', 'ready', 'window') AND stage = 'ready'
+              AND turns.user_id = ready_sessions.user_id AND turns.session_id = ready_sessions.session_id
+        ))
+        WHERE user_id = ?1 AND ?2 IN ('', session_id)
+        """,
+        (user_id, session_id),
     )
 
 
@@ -90,7 +100,7 @@ def withdraw(connection: sqlite3.Connection, user_id: str, project_id: str, open
     """Also turns that are still open: they end as they may, but are not learnt."""
     rows = connection.execute(
         """
-        SELECT seq, session_id, stage, window_id FROM turns
+        SELECT seq, session_id, stage, window_id, length(messages) + length(answer) FROM turns
         WHERE stage IN ('open', 'ready', 'window') AND user_id = ?1 AND opened_at < ?2 AND ?3 IN ('', project_id)
         """,
         (user_id, opened_before, project_id),
@@ -98,13 +108,13 @@ def withdraw(connection: sqlite3.Connection, user_id: str, project_id: str, open
     connection.executemany(
         "UPDATE turns SET stage = 'withdrawn', window_id = NULL WHERE seq = ?", [(seq,) for seq, *_ in rows]
     )
-    taken: dict[str, int] = {}
-    for _, session_id, stage, _ in rows:
+    taken: dict[str, list[int]] = {}
+    for _, session_id, stage, _, size in rows:
         if stage == "ready":
-            taken[session_id] = taken.get(session_id, 0) + 1
-    for session_id, count in taken.items():
-        recount_session(connection, user_id, session_id, taken=count)
-    for window_id in sorted({window_id for *_, stage, window_id in rows if stage == "window"}):
+            taken.setdefault(session_id, []).append(size)
+    for session_id, sizes in taken.items():
+        recount_session(connection, user_id, session_id, turns=len(sizes), size=sum(sizes))
+    for window_id in sorted({window_id for _, _, stage, window_id, _ in rows if stage == "window"}):
         _renew_window(connection, window_id)
     return len(rows)
 
@@ -129,7 +139,7 @@ def _renew_window(connection: sqlite3.Connection, window_id: str) -> None:
         """
         UPDATE windows SET id = ?, first_seq = ?, turns = ?, first_finished_at = ?,
             plan = NULL, token = NULL, owner = NULL,
-            due_at = iif(state = 'leased', 0, due_at), attempt = iif(state = 'dead', attempt, 0),
+            due_at = iif(state = 'leased', 0, due_at), attempt = iif(state IN ('dead', 'shed'), attempt, 0),
             state = iif(state = 'leased', 'waiting', state)
         WHERE id = ?
         """,
@@ -143,9 +153,9 @@ def backlog(
     """A window whose retry is due by `now` is pending, no longer waiting."""
     failed, waiting, pending = connection.execute(
         """
-        SELECT total(windows.state IS 'dead'),
+        SELECT total(coalesce(windows.state, '') IN ('dead', 'shed')),
                total(windows.state IS 'waiting' AND windows.due_at > :now),
-               total(windows.state IS NOT 'dead')
+               total(coalesce(windows.state, '') NOT IN ('dead', 'shed'))
         FROM turns LEFT JOIN windows ON windows.id = turns.window_id
         WHERE stage IN ('open', 'ready', 'window') AND turns.user_id = :user_id
           AND :session_id IN ('', turns.session_id) AND opened_at < :opened_before
@@ -163,7 +173,7 @@ def depth(connection: sqlite3.Connection, *, now: float) -> QueueDepth:
     ).fetchone()
     rows = connection.execute("SELECT state, sum(turns), min(first_finished_at) FROM windows GROUP BY state").fetchall()
     turns = {state: count for state, count, _ in rows}
-    finished = [at for state, _, at in rows if state != "dead"] + ([] if oldest_ready is None else [oldest_ready])
+    finished = [at for state, _, at in rows if state not in GIVEN_UP] + ([] if oldest_ready is None else [oldest_ready])
     return QueueDepth(
         opened=opened,
         due=int(ready),
@@ -171,4 +181,5 @@ def depth(connection: sqlite3.Connection, *, now: float) -> QueueDepth:
         retrying=turns.get("waiting", 0),
         dead=turns.get("dead", 0),
         oldest_seconds=max(0.0, now - min(finished, default=now)),
+        shed=turns.get("shed", 0),
     )

@@ -34,7 +34,7 @@ from memory.model.recalled import (
     Verdict,
     Weighed,
 )
-from memory.model.turns import Turn, TurnStatus
+from memory.model.turns import Turn, TurnStatus, Urgency
 
 __all__ = [
     "CATEGORIES",
@@ -64,6 +64,7 @@ __all__ = [
     "Trust",
     "Turn",
     "TurnStatus",
+    "Urgency",
     "Vector",
     "Verdict",
     "Weighed",

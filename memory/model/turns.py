@@ -19,6 +19,23 @@ class TurnStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Urgency:
+    """What a look at a finished turn says about when it is to be learnt, and what is lost if it never is.
+
+    `worth` lies in 0..1, 0 for small talk. `is_explicit`: the user asked for something to be remembered or forgotten,
+    or put something right: due at once, never shed. `ends_topic`: it speaks of something else than the turns before it.
+    """
+
+    worth: float
+    is_explicit: bool = False
+    ends_topic: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.worth <= 1.0:
+            raise BadInput("worth must lie between 0 and 1")
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """The user messages after the last assistant message, plus the answer. `scope.session_id` is never empty here."""
 

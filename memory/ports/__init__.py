@@ -9,7 +9,8 @@ from __future__ import annotations
 from memory.ports.models import ChatModel, Clock, Embedder, Tokens
 from memory.ports.requests import ChatTemplates, ModelTraits, NoteBook, Receipts
 from memory.ports.stores import LedgerWrite, MemoryFilter, MemoryStore, Page, Revision, UserLedger
-from memory.ports.turns import Backlog, DeadLetter, LearnDue, Lease, QueueDepth, TurnLog
+from memory.ports.turns import Backlog, DeadLetter, FreshTurn, LearnDue, Lease, QueueDepth, TurnLog
+from memory.ports.upkeep import Rounds, Use, Uses
 
 __all__ = [
     "Backlog",
@@ -18,6 +19,7 @@ __all__ = [
     "Clock",
     "DeadLetter",
     "Embedder",
+    "FreshTurn",
     "LearnDue",
     "Lease",
     "LedgerWrite",
@@ -29,7 +31,10 @@ __all__ = [
     "QueueDepth",
     "Receipts",
     "Revision",
+    "Rounds",
     "Tokens",
     "TurnLog",
+    "Use",
     "UserLedger",
+    "Uses",
 ]

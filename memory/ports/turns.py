@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from memory.model import (
     Turn,
     TurnStatus,
+    Urgency,
 )
 
 
@@ -23,11 +24,12 @@ class Lease:
     attempt: int  # 1 for the first
     token: str  # proves that the lease is still ours
     plan: bytes | None  # what an earlier attempt stored; apply it as it is
+    waiting_since: float = 0.0  # when the first of its turns reached its end, by our clock
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """`pending`: turns not learnt yet, `waiting`: those of them that await a retry, `failed`: turns in dead letters."""
+    """`pending`: turns not learnt yet, `waiting`: those of them that await a retry, `failed`: dead or shed."""
 
     pending: int
     waiting: int
@@ -36,6 +38,8 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
+    """A window that was given up after its last attempt, or (attempts 0) shed before its first."""
+
     window_id: str
     user_id: str
     session_id: str
@@ -47,11 +51,24 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class LearnDue:
-    """When a finished turn is due. Verbatim mode: at once. Per-user order always holds: one live lease per user."""
+    """When the finished turns of a session are due: any one of these is enough. Verbatim mode: at once.
+
+    Beside them, what was marked as explicit, as ending a topic, or hurried is due now, up to that turn and no further,
+    and goes before everybody else's work. Per-user order always holds: one live lease per user.
+    """
 
     batch_turns_max: int = 20  # of one window
     idle_seconds: float = 0.0  # debounce: a session is due that long after its last turn; 0 means at once
     turns_at_once: int = 1  # or as soon as it has so many turns
+    tokens_at_once: int | None = None  # or about so many tokens, answers included; None: however many
+
+
+@dataclass(frozen=True, slots=True)
+class FreshTurn:
+    """A finished turn that nobody has looked at yet. `earlier`: turns of its session right before it that wait, too."""
+
+    turn: Turn
+    earlier: tuple[Turn, ...]  # oldest first
 
 
 class TurnLog(Protocol):
@@ -88,6 +105,36 @@ class TurnLog(Protocol):
         """The oldest due window of a user nobody else works for, or None. Expired ones are taken over, plan and all."""
         ...
 
+    async def unexamined(self, *, limit: int) -> list[FreshTurn]:
+        """Finished turns that wait to be leased and are not marked yet, oldest first, at most `limit` (and 8 MB).
+
+        Cheap when there are none: may be called every 50 ms.
+        """
+        ...
+
+    async def mark(self, urgencies: Mapping[str, Urgency]) -> None:
+        """What a look at these turns (by id) found. Only the first mark counts; leased and unknown turns are ignored.
+
+        What made an earlier turn of the session urgent stays so, whatever is marked or told after it.
+        """
+        ...
+
+    async def shed(self, *, now: float, keep: int, window_turns: int) -> int:
+        """Give up the least valuable windows while more than `keep` finished turns are not learnt; how many turns.
+
+        A window is worth as much as its best turn; of equal ones the oldest go first. Only marked turns that were never
+        leased, in windows of at most `window_turns`, and never one with an explicit turn. They become dead letters with
+        a reason: they stay on record, and `replay` brings them back.
+        """
+        ...
+
+    async def context(self, lease: Lease, *, limit: int) -> list[Turn]:
+        """The last turns of the session before the window, oldest first, that taught, or would have, and still may.
+
+        Not those that failed, were aborted, or were withdrawn. Costs the same however long the session is.
+        """
+        ...
+
     async def extend(self, lease: Lease, *, until: float) -> None:
         """Raises `Conflict` when the lease is no longer ours, or ended and somebody works for that user by now."""
         ...
@@ -111,7 +158,7 @@ class TurnLog(Protocol):
     async def dead_letters(self, *, limit: int) -> list[DeadLetter]: ...
 
     async def replay(self, window_ids: Collection[str]) -> int:
-        """Make dead letters due again, attempt 1; how many. Empty means all."""
+        """Make dead letters due again, attempt 1; how many. Empty means all. What was shed is not shed again."""
         ...
 
     async def drop(self, window_ids: Collection[str]) -> int:
@@ -119,7 +166,10 @@ class TurnLog(Protocol):
         ...
 
     async def hurry(self, user_id: str, *, session_id: str = "") -> None:
-        """Make all finished turns of the user (or of one session) due now, debounce aside. Retries keep their time."""
+        """Make all turns of the user (or of one session) that are finished now due, debounce aside; later ones wait.
+
+        Retries keep their time. Called for a session, this is how its end is said.
+        """
         ...
 
     async def backlog(self, user_id: str, *, session_id: str = "", opened_before: float) -> Backlog:
@@ -151,3 +201,4 @@ class QueueDepth:
     retrying: int
     dead: int
     oldest_seconds: float
+    shed: int = 0
