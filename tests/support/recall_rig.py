@@ -1,0 +1,109 @@
+"""Recall in one process, on real parts but for an embedder that hashes words and can be made slow or break."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hashing_embedder import HashingEmbedder
+from prometheus_client import CollectorRegistry
+
+from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.ledger_sqlite import SqliteUserLedger
+from memory.adapters.notes_sqlite import SqliteNoteBook
+from memory.adapters.receipts_sqlite import SqliteReceipts
+from memory.adapters.sqlite_database import SqliteDatabase
+from memory.adapters.traits_sqlite import SqliteModelTraits
+from memory.adapters.wordpiece import WordPieceTokens
+from memory.adapters.working_set import WorkingSets
+from memory.chat.completions import ChatRequest, read
+from memory.errors import Unavailable
+from memory.learn.redaction import redact
+from memory.metrics import Metrics
+from memory.model import Change, ChangeKind, Memory, Receipt, Scope, Vector
+from memory.recall.pipeline import Recall, RecallOutcome, RecallSettings
+from memory.recall.retrieval import Retrieval
+
+NOW = 1_750_000_000.0
+KAYAK = "My kayak is stored at the boathouse in Dorset"
+SETTINGS = RecallSettings(deadline_seconds=0.2, in_flight_max=4)
+
+
+@dataclass
+class SlowEmbedder:
+    """A hashing embedder that can be slow or down, and counts what it is asked."""
+
+    seconds: float = 0.0
+    is_down: bool = False
+    calls: int = 0
+    dimension: int = 384
+
+    async def embed(self, texts: Sequence[str], *, is_urgent: bool) -> Vector:
+        self.calls += 1
+        if self.is_down:
+            raise Unavailable("embedder", "it is down")
+        await asyncio.sleep(self.seconds)
+        return await HashingEmbedder(dimension=self.dimension).embed(texts, is_urgent=is_urgent)
+
+
+@dataclass
+class Rig:
+    recall: Recall
+    embedder: SlowEmbedder
+    traits: SqliteModelTraits
+    receipts: SqliteReceipts
+    metrics: Metrics
+
+    async def receipt(self, outcome: RecallOutcome) -> Receipt:
+        """The receipt of that request, once it is written."""
+        for _ in range(200):
+            found = await self.receipts.get("u", outcome.receipt_id)
+            if found is not None:
+                return found
+            await asyncio.sleep(0.01)
+        raise AssertionError("no receipt")
+
+
+def request_of(text: str, **config: object) -> ChatRequest:
+    return request_with([{"role": "user", "content": text}], **config)
+
+
+def request_with(messages: Sequence[Mapping[str, Any]], **config: object) -> ChatRequest:
+    """A chat of these messages; `config` is its `memory_config`."""
+    return read(json.dumps({"model": "m", "messages": messages, "memory_config": config}).encode())
+
+
+@asynccontextmanager
+async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIterator[Rig]:
+    embedder, metrics, store = SlowEmbedder(), Metrics(CollectorRegistry()), InMemoryStore()
+    vectors = await HashingEmbedder(dimension=384).embed([KAYAK], is_urgent=False)
+    await store.apply("u", [Change(ChangeKind.CREATE, Memory("m1", "u", KAYAK, NOW, NOW, NOW))], np.asarray(vectors))
+    ids = (f"r{number}" for number in itertools.count())
+    async with SqliteDatabase(folder / "turns.sqlite") as database:
+        ledger = SqliteUserLedger(database, clock=lambda: NOW)
+        traits = SqliteModelTraits(database, clock=lambda: NOW)
+        receipts = SqliteReceipts(database, clock=lambda: NOW, redact=redact)
+        async with WorkingSets(store=store, ledger=ledger, dimension=384) as corpora:
+            recall = Recall(
+                embedder=embedder,
+                retrieval=Retrieval(corpora=corpora, store=store),
+                notes=SqliteNoteBook(database),
+                receipts=receipts,
+                traits=traits,
+                classifier=lambda: None,
+                tokens=WordPieceTokens(),
+                clock=lambda: NOW,
+                new_id=lambda: next(ids),
+                metrics=metrics,
+                settings=settings,
+            )
+            await recall.recall(Scope("u"), request_of("Where is my kayak stored?"))
+            embedder.calls = 0
+            yield Rig(recall, embedder, traits, receipts, metrics)
