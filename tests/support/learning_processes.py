@@ -1,0 +1,206 @@
+"""What learns, as real processes: Milvus Lite, the embedder with the real model, and `memproxy worker`s to be killed.
+
+The turn log is a file that the test shares with them. Workers are started alone, as on a machine that runs only them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+from embedder_process import EmbedderProcess
+from milvus_lite_server import MilvusLiteServer
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+
+from memory.adapters.ledger_sqlite import SqliteUserLedger
+from memory.adapters.milvus import MilvusStore
+from memory.adapters.milvus_connection import MilvusAddress
+from memory.adapters.sqlite_database import SqliteDatabase
+from memory.adapters.turns_sqlite import SqliteTurnLog
+from memory.app import SYSTEM_CLOCK
+from memory.metrics import Metrics
+from memory.model import Memory, Message, Scope, Turn, TurnStatus
+from memory.ports import MemoryFilter
+
+MEMPROXY = str(Path(sys.executable).parent / "memproxy")
+WARM_SECONDS_MAX = 60.0
+DIMENSION = 384
+
+
+@dataclass
+class WorkerProcess:
+    """One `memproxy worker`. `metrics_port` is 0 where it shows no metrics."""
+
+    process: subprocess.Popen[bytes]
+    warm_file: Path
+    metrics_port: int = 0
+
+    async def warm(self) -> None:
+        """Return once it has reached the store and the embedder, so that what comes next is learnt at full speed."""
+        deadline = time.monotonic() + WARM_SECONDS_MAX
+        while not self.warm_file.exists():
+            assert self.process.poll() is None, f"the worker ended with {self.process.returncode}"
+            assert time.monotonic() < deadline, "the worker did not come up"
+            await asyncio.sleep(0.02)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.kill()
+        self.process.wait(timeout=10)
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=30)
+
+    async def metric(self, name: str, **labels: str) -> float | None:
+        """What its metrics endpoint says now; the sum over all labels that were not named. None: not there."""
+        async with httpx.AsyncClient(timeout=10) as client:
+            text = (await client.get(f"http://127.0.0.1:{self.metrics_port}/metrics")).text
+        found = [
+            sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+            if sample.name == name and labels.items() <= sample.labels.items()
+        ]
+        return sum(found) if found else None
+
+
+@dataclass
+class LearningProcesses:
+    """A folder with its store and its embedder, running. Each `start_worker` adds one more worker."""
+
+    folder: Path
+    milvus: MilvusLiteServer
+    embedder: EmbedderProcess
+    collection: str = "agentic_memory"
+    workers: list[WorkerProcess] = field(default_factory=list)
+
+    def apart(self, name: str) -> LearningProcesses:
+        """The same servers, with a turn log and a collection of its own."""
+        folder = self.folder / name
+        folder.mkdir()
+        return LearningProcesses(folder, self.milvus, self.embedder, f"memory_{name}")
+
+    def config(self, settings: Mapping[str, Any], *, metrics_port: int = 0) -> Path:
+        """The configuration file: these parts, and the settings of the test on top (`memory` is merged)."""
+        file = self.folder / "memproxy.yaml"
+        memory = {
+            "milvus": {"collection": self.collection},
+            "embedding": {"endpoint": self.embedder.endpoint},
+            **settings.get("memory", {}),
+        }
+        shown = {"metrics_host": "127.0.0.1", "metrics_port": metrics_port} if metrics_port else {}
+        file.write_text(
+            yaml.safe_dump(
+                {
+                    "data_dir": str(self.folder),
+                    "run_dir": str(self.folder),
+                    "milvus_uri": self.milvus.uri,
+                    **settings,
+                    **shown,
+                    "memory": memory,
+                }
+            )
+        )
+        return file
+
+    def start_worker(self, settings: Mapping[str, Any] | None = None, *, metrics_port: int = 0) -> WorkerProcess:
+        config = self.config(settings or {}, metrics_port=metrics_port)
+        with (self.folder / "worker.log").open("ab") as log:
+            process = subprocess.Popen([MEMPROXY, "worker", "--config", str(config)], stdout=log, stderr=log)
+        worker = WorkerProcess(process, self.folder / f"warm-{process.pid}", metrics_port)
+        self.workers.append(worker)
+        return worker
+
+    def run(self, *words: str) -> str:
+        """An operator's command, with the configuration of the last worker; its stdout."""
+        command = [MEMPROXY, *words, "--config", str(self.folder / "memproxy.yaml")]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+    def dead_letters(self) -> list[dict[str, Any]]:
+        return json.loads(self.run("dlq", "list", "--json"))["dead_letters"]
+
+    def end(self) -> None:
+        for worker in self.workers:
+            if worker.process.poll() is None:
+                worker.kill()
+
+    def log(self) -> str:
+        return (self.folder / "worker.log").read_text()
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The test's own view of the turn log, the ledger and the store, as another process."""
+
+    turn_log: SqliteTurnLog
+    ledger: SqliteUserLedger
+    store: MilvusStore
+
+    async def tell(
+        self, turn_id: str, user: str, text: str, *, at: float, session: str = "s1", answer: str = "Noted."
+    ) -> None:
+        """A finished turn."""
+        turn = Turn(
+            id=turn_id,
+            scope=Scope(user, session_id=session),
+            at=at,
+            messages=(Message("user", text),),
+            status=TurnStatus.CLOSED,
+            answer=answer,
+            answered_at=at,
+        )
+        await self.turn_log.append(turn)
+
+    async def memories(self, user: str) -> list[Memory]:
+        """Of any status."""
+        found = await self.store.load(MemoryFilter(user, status=None), limit=2_000)
+        return [record.memory for record in found]
+
+    async def pending(self, user: str) -> int:
+        return (await self.turn_log.backlog(user, opened_before=1e12)).pending
+
+    async def learnt(self, *users: str, seconds: float = 60.0) -> None:
+        """Return once nothing of these users is pending."""
+        deadline = time.monotonic() + seconds
+        for user in users:
+            while waiting := await self.pending(user):
+                assert time.monotonic() < deadline, f"{waiting} turns of {user} are still not learnt"
+                await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def records_of(parts: LearningProcesses) -> AsyncIterator[Records]:
+    address = MilvusAddress(parts.milvus.uri, parts.collection, DIMENSION)
+    async with (
+        SqliteDatabase(parts.folder / "turns.sqlite") as database,
+        MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store,
+    ):
+        ledger = SqliteUserLedger(database, clock=SYSTEM_CLOCK)
+        yield Records(SqliteTurnLog(database, clock=SYSTEM_CLOCK), ledger, store)
+
+
+@contextmanager
+def running_learning_processes(folder: Path) -> Iterator[LearningProcesses]:
+    """Store and embedder, up. Everything is killed at the end."""
+    (folder / "milvus").mkdir(parents=True, exist_ok=True)
+    milvus, embedder = MilvusLiteServer(folder / "milvus"), EmbedderProcess(folder)
+    with ExitStack() as stack:
+        stack.callback(milvus.kill)
+        stack.callback(embedder.kill)
+        milvus.start()
+        embedder.start()
+        yield LearningProcesses(folder, milvus, embedder)
