@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from memory.chat.exchanges import exchanges_of
+from memory.erasure import Erasure, SourceForgotten
 from memory.errors import BadInput, NotFound, Unavailable
 from memory.model import (
     MEMORY_TYPES,
@@ -60,7 +61,6 @@ from memory.ports import (
 MEMORIES_PER_ADD_MAX = 200  # one embedding batch that a learning lane takes in seconds
 MESSAGES_PER_APPEND_MAX = 1_000  # each exchange is one durable append
 PAGE_MEMORIES_MAX = 100
-DELETE_BATCH = 200  # what one hold of the user's lock deletes: well inside the lock's expiry
 PAGES_PER_LOOK_MAX = 50  # store pages read for one page, or one history, of ours: bounds what a rare match may cost
 
 
@@ -114,8 +114,10 @@ class Library:
         self._embedder = embedder
         self._ledger = ledger
         self._turn_log = turn_log
-        self._notes = notes
         self._receipts = receipts
+        self._erasure = Erasure(
+            store=store, ledger=ledger, turn_log=turn_log, notes=notes, receipts=receipts, clock=clock
+        )
         self._searcher = searcher
         self._clock = clock
         self._new_id = new_id
@@ -241,52 +243,25 @@ class Library:
             write.touch([memory_id])
             record = await self._record(user_id, memory_id)
             if edit.content is not None:
-                await self._drop_notes(user_id, [memory_id])
+                await self._erasure.drop_notes(user_id, [memory_id])
             memory = replace(record.memory, **changes, updated_at=self._clock())
             await self._store.apply(
                 user_id, [Change(ChangeKind.UPDATE, memory)], record.vector[np.newaxis] if vectors is None else vectors
             )
         if edit.content is not None:
-            await self._drop_notes(user_id, [memory_id])
+            await self._erasure.drop_notes(user_id, [memory_id])
         return memory
 
     async def delete(self, user_id: str, memory_id: str) -> None:
-        async with self._ledger.write(user_id) as write:
-            await self._record(user_id, memory_id)
-            await write.forget([memory_id])  # first: should we die in between, no stored plan brings it back
-            await self._drop_notes(user_id, [memory_id])
-            await self._store.delete(user_id, [memory_id])
-        await self._drop_notes(user_id, [memory_id])
+        await self._erasure.memory(user_id, memory_id)
 
     async def delete_scope(self, user_id: str, project_id: str = "") -> Deleted:
         """All memories of the user, or of exactly that project, and what was not learnt yet before this call."""
-        Scope(user_id, project_id)  # refuses ids that cannot be
-        called_at = self._clock()
-        where = MemoryFilter(user_id, project_id, status=None, exact_project=bool(project_id))
-        memories = turns = 0
-        while True:
-            async with self._ledger.write(user_id) as write:
-                turns += await self._turn_log.withdraw(user_id, project_id=project_id, opened_before=called_at)
-                page = await self._store.page(where, limit=DELETE_BATCH, cursor="")
-                ids = [memory.id for memory in page.memories]
-                if not ids:
-                    break
-                await write.forget(ids)
-                await self._drop_notes(user_id, ids)
-                await self._store.delete(user_id, ids)
-                memories += len(ids)
-            await self._drop_notes(user_id, ids)
-        if not project_id:
-            await self._receipts.erase(user_id)  # they hold what the user asked
-        return Deleted(memories, turns)
+        return Deleted(*await self._erasure.scope(user_id, project_id))
 
-    async def _drop_notes(self, user_id: str, memory_ids: Collection[str]) -> None:
-        """No later request repeats what these memories said.
-
-        Called before the write, for should we die then nobody asks again; and after the lock, for until then a request
-        under way may read the old words and keep a note of them.
-        """
-        await self._notes.drop(user_id, memory_ids, now=self._clock())
+    async def forget_source(self, user_id: str, turn_id: str) -> SourceForgotten:
+        """Forget what stands on that turn's words alone, and take them out of the evidence of everything else."""
+        return await self._erasure.source(user_id, turn_id)
 
     async def receipt(self, user_id: str, receipt_id: str) -> ExplainedReceipt:
         """Why a request got what it got, with what the memories in it say now."""

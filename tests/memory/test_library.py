@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 from library_parts import NOW, Parts, library_parts
 
+from memory.erasure import DELETE_BATCH
 from memory.errors import BadInput, NotFound, Unavailable
-from memory.library import DELETE_BATCH
 from memory.model import Memory, MemoryStatus, Message, RequestOptions, Scope
 from memory.orders import Edit, NewMemory
 from memory.ports import MemoryFilter
