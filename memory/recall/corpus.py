@@ -116,6 +116,11 @@ class Corpus:
     def __contains__(self, memory_id: object) -> bool:
         return memory_id in self._rows
 
+    def memory(self, memory_id: str) -> Memory | None:
+        """The memory with that id, whatever its status; None where there is none."""
+        row = self._rows.get(memory_id)
+        return None if row is None else row.memory
+
     @property
     def labels(self) -> dict[str, int]:
         """Speakers' names, folded, by number: of memories that read "NAME: what NAME said"."""

@@ -39,6 +39,8 @@ def fused(plain: Ranked, rewritten: Ranked) -> Ranked:
         relevance=tuple(best(one, [ranked.relevance for ranked in rankings]) for one in order),
         is_relevant=tuple(bool(best(one, [ranked.is_relevant for ranked in rankings])) for one in order),
         cosines=tuple(best(one, [ranked.cosines for ranked in rankings]) for one in order),
+        corrections=rewritten.corrections,
+        told=rewritten.told,
     )
 
 

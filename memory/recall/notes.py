@@ -38,9 +38,10 @@ class Carried:
     key: str  # of that message; "" where the note book is not used
     is_settled: bool  # the question was asked and searched for before: what stands there stays, and nothing is added
 
-    def held_earlier(self) -> frozenset[str]:
-        """Memories in notes before earlier messages: they are told already, and need no second telling."""
-        return frozenset(one for index, note in self.notes.items() if index != self.newest for one in note.memory_ids)
+    def held_earlier(self) -> tuple[str, ...]:
+        """Memories in notes before earlier messages, oldest first: they were told, and need no second telling."""
+        earlier = (self.notes[index] for index in sorted(self.notes) if index != self.newest)
+        return tuple(dict.fromkeys(memory_id for note in earlier for memory_id in note.memory_ids))
 
     def room(self, *, budget: int, tokens: Tokens) -> int:
         """Tokens for the lines of a new note, which has `budget` and its share of what all notes together may cost.
@@ -116,7 +117,7 @@ def plan(carried: Carried, memories: Sequence[Memory], *, budget: int, tokens: T
     """
     if carried.newest is None:
         return NotePlan(carried.notes)
-    told = carried.held_earlier()
+    told = frozenset(carried.held_earlier())
     unheard = [memory for memory in memories if memory.id not in told]
     chosen, spent = _fitting(unheard, carried.room(budget=budget, tokens=tokens), tokens=tokens, now=now)
     standing = carried.notes.get(carried.newest)

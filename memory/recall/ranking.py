@@ -8,18 +8,18 @@ question is about the past. It must never return a memory of another project, wh
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from memory.model import Candidate, Query, Record, Scope, Selection, Vector, Verdict
+from memory.model import Candidate, Memory, Query, Record, Scope, Selection, Vector, Verdict
 from memory.recall.corpus import Corpus, Floats, Layout
 from memory.recall.evidence import gather
-from memory.recall.lexical import fold
+from memory.recall.injection import LINE_CHARACTERS_MAX
 from memory.recall.relevance import bar_for
+from memory.recall.succession import look_back, statement
 from memory.recall.weights import NAMES, PARTS, TOPICAL, Bar, Weights
 
 CANDIDATES_MAX = 200  # scored memories that become candidates with all their parts; REST may ask for as many
@@ -28,19 +28,21 @@ PASSED_OVER_MAX = 12  # memories in all that did not fit: counting tokens costs 
 DEFAULT_WEIGHTS = Weights()
 DEFAULT_BAR = Bar()
 
-_WORD = re.compile(r"\w+(?:[.,:/-]\w+)*")
-_FILLERS = frozenset("a an the really very just also so der die das ein eine el la un una 了".split())
-
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Candidates, best first; then, in the same order, their odds to be relevant (0..1), whether that passes,
-    cosines."""
+    """Candidates, best first; then, in the same order, their odds to be relevant (0..1), whether that passes, cosines.
+
+    `corrections`: ids of candidates that took the place of what earlier notes still tell; `told`: what those notes tell
+    that still holds. Both only as far as the corpus knows them.
+    """
 
     candidates: tuple[Candidate, ...] = ()
     relevance: tuple[float, ...] = ()
     is_relevant: tuple[bool, ...] = ()
     cosines: tuple[float, ...] = ()
+    corrections: tuple[str, ...] = ()
+    told: tuple[Memory, ...] = ()
 
 
 def rank(
@@ -54,8 +56,12 @@ def rank(
     bar: Bar = DEFAULT_BAR,
     memory_types: Collection[str] = (),
     limit: int = CANDIDATES_MAX,
+    told: Sequence[str] = (),
 ) -> Ranked:
-    """Score every memory that the scope may see; the best `limit` come back. Without a vector, words alone decide."""
+    """Score every memory that the scope may see; the best `limit` come back. Without a vector, words alone decide.
+
+    `told`: ids in earlier notes of this conversation. What took their place since is among the candidates in any case.
+    """
     layout = corpus.prepare()
     if not layout.size or not query.text.strip():
         return Ranked()
@@ -66,9 +72,14 @@ def rank(
     rows = _best(score, limit)
     if not len(rows):
         return Ranked()
-    topic = _total(weighed, TOPICAL)[rows]
+    before = look_back(corpus, told)
+    corrections = _rows_of(before.corrections, layout, is_open)
+    topic = _total(weighed, TOPICAL)
+    best_topic = topic[rows].max()
+    rows = np.concatenate([rows, corrections[~np.isin(corrections, rows)]])
+    topic = topic[rows]
     even = bar_for(query.text, bar, is_unspaced=evidence.is_unspaced)
-    passes = (topic >= bar.each) & (topic >= topic.max() - bar.margin) & (topic.max() >= even)
+    passes = (topic >= bar.each) & (topic >= best_topic - bar.margin) & (best_topic >= even)
     relevance = 0.5 * (1.0 + np.tanh(0.5 * bar.slope * (topic - even)))  # the logistic curve, without its overflow
     parts = np.stack([_total(weighed, kinds)[rows] for kinds in PARTS.values()], axis=1).tolist()
     return Ranked(
@@ -79,6 +90,8 @@ def rank(
         relevance=tuple(relevance.tolist()),
         is_relevant=tuple(passes.tolist()),
         cosines=tuple(evidence.cosine[rows].tolist()),
+        corrections=tuple(layout.memories[row].id for row in corrections),
+        told=before.holding,
     )
 
 
@@ -114,13 +127,16 @@ def select(
     """The candidates that go along, best first, and why the others do not.
 
     `fill`: no relevance cut, the budget (in tokens) is used up. A `similarity_threshold` (cosine) cuts where a caller
-    names one. What does not fit is passed over, never cut short. `told`: ids that need no second telling.
+    names one. What does not fit is passed over, never cut short. `told`: ids that need no second telling; what says the
+    same as they do in the same words needs none either. Corrections of what was told go first, relevant or not.
     """
     kept, cuts = _admitted(ranked, similarity_threshold, told, fill=fill)
     if fill and limit is None:
         kept.sort(key=lambda i: _cost_of_place(ranked.candidates[i]))
+    corrections = [i for i, candidate in enumerate(ranked.candidates) if candidate.memory.id in ranked.corrections]
+    kept = [*corrections, *(i for i in kept if i not in corrections)]
     chosen: list[int] = []
-    said: set[tuple[str, ...]] = set()
+    said = {statement(memory.content) for memory in ranked.told}
     left, passed_over = token_budget, 0
     for i in kept:
         memory = ranked.candidates[i].memory
@@ -128,16 +144,18 @@ def select(
             cuts[memory.id] = Verdict.OVER_LIMIT
         elif passed_over == PASSED_OVER_MAX:
             cuts[memory.id] = Verdict.OVER_BUDGET
-        elif (statement := _statement(memory.content)) in said:
+        elif (said_here := statement(memory.content)) in said:
             cuts[memory.id] = Verdict.DUPLICATE
         elif (cost := tokens(memory.content)) > left:
             cuts[memory.id] = Verdict.OVER_BUDGET
             passed_over += 1
         else:
-            said.add(statement)
+            said.add(said_here)
+            cuts.pop(memory.id, None)
             chosen.append(i)
             left -= cost
-    return Selection(tuple(ranked.candidates[i] for i in sorted(chosen)), token_budget - left, cuts)
+    order = sorted(chosen, key=lambda i: (i not in corrections, i))
+    return Selection(tuple(ranked.candidates[i] for i in order), token_budget - left, cuts)
 
 
 def _admitted(
@@ -158,7 +176,8 @@ def _admitted(
 
 def _cost_of_place(candidate: Candidate) -> float:
     """Smaller is better: a long memory has to be more likely to be the one that is wanted."""
-    return COST_EXPONENT * math.log(len(candidate.memory.content)) - candidate.score
+    length = min(len(candidate.memory.content), LINE_CHARACTERS_MAX)
+    return COST_EXPONENT * math.log(length) - candidate.score
 
 
 def _is_open(
@@ -173,6 +192,15 @@ def _is_open(
     if memory_types:
         is_open &= np.array([memory.memory_type in memory_types for memory in layout.memories])
     return is_open
+
+
+def _rows_of(memories: Sequence[Memory], layout: Layout, is_open: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+    """Where those of them stand that may be returned at all, in their order."""
+    wanted = {memory.id: place for place, memory in enumerate(memories)}
+    found = (
+        [row for row, memory in enumerate(layout.memories) if memory.id in wanted and is_open[row]] if wanted else []
+    )
+    return np.array(sorted(found, key=lambda row: wanted[layout.memories[row].id]), dtype=np.intp)
 
 
 def _total(weighed: dict[str, Floats], names: Sequence[str]) -> Floats:
@@ -192,11 +220,6 @@ def _best(score: npt.NDArray[np.floating], limit: int) -> npt.NDArray[np.intp]:
     rows = rows[np.isfinite(score[rows])]
     best: npt.NDArray[np.intp] = rows[np.argsort(-score[rows], kind="stable")][:limit]
     return best
-
-
-def _statement(content: str) -> tuple[str, ...]:
-    """Equal for texts that say the same in the same words; a "not", a name or a number keeps two apart."""
-    return tuple(word for word in _WORD.findall(fold(content)) if word not in _FILLERS)
 
 
 __all__ = ["CANDIDATES_MAX", "Bar", "Corpus", "Ranked", "Weights", "rank", "rank_found", "select"]

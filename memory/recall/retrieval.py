@@ -6,7 +6,7 @@ Whatever a store returned, nothing of another user or project leaves this stage:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol, TypeAlias
@@ -64,15 +64,18 @@ class Retrieval:
         now: float,
         waits: bool = False,
         expected: Expected | None = None,
+        told: Sequence[str] = (),
     ) -> Ranked:
         """The best candidates with every part of their score. Raises `Unavailable` without set and store.
 
         `waits`: no chat waits for this, so a set that is not there is loaded first, and more candidates are looked at.
+        `told`: what earlier notes of this conversation hold, oldest first; the set knows what took its place since.
         """
         limit = CANDIDATES_MAX if waits else CHAT_CANDIDATES_MAX
         corpus = await self._corpora.corpus(scope.user_id, waits=waits, expected=expected)
         if corpus is not None:
-            return rank(corpus, query, vector, scope=scope, now=now, memory_types=options.memory_types, limit=limit)
+            types = options.memory_types
+            return rank(corpus, query, vector, scope=scope, now=now, memory_types=types, limit=limit, told=told)
         where = filter_of(scope, options)
         if waits:
             found = await self._store.search(where, vector, limit=limit)

@@ -30,6 +30,7 @@ from memory.ports import Embedder, Tokens
 from memory.recall import signals
 from memory.recall.classifier import SignalClassifier
 from memory.recall.fusion import fused
+from memory.recall.injection import on_one_line
 from memory.recall.query import build_query
 from memory.recall.ranking import Ranked, select
 from memory.recall.retrieval import Retrieval
@@ -100,8 +101,15 @@ class Searching:
                 trace.plain = RecallStatus.SKIPPED, trace.decision.reason
                 return trace.plain
         with trace.timed("retrieve", self._metrics):
-            now = trace.began_at
-            ranked = await self._retrieval.ranked(scope, query, vector, options, now=now, expected=expected)
+            ranked = await self._retrieval.ranked(
+                scope,
+                query,
+                vector,
+                options,
+                now=trace.began_at,
+                expected=expected,
+                told=trace.carried.held_earlier(),
+            )
         self._take(ranked, options, trace)
         trace.plain = RecallStatus.EMPTY, "nothing_relevant"
         return trace.plain
@@ -118,7 +126,8 @@ class Searching:
             query = Query(rewritten.text)
             with trace.timed("search_again", self._metrics):
                 vector = await self._embedded(query)
-                again = await self._retrieval.ranked(scope, query, vector, options, now=trace.began_at)
+                now, told = trace.began_at, trace.carried.held_earlier()
+                again = await self._retrieval.ranked(scope, query, vector, options, now=now, told=told)
         except Unavailable:
             trace.rewrite = {"rewrite": "unused"}
             return
@@ -129,7 +138,7 @@ class Searching:
         """What was found, and what of it goes along, both at once: the deadline never parts them."""
         with trace.timed("select", self._metrics):
             room = trace.carried.room(budget=options.token_budget or self._settings.token_budget, tokens=self._tokens)
-            trace.selection = self._selected(ranked, options, room=room, told=trace.carried.held_earlier())
+            trace.selection = self._selected(ranked, options, room=room, told=frozenset(trace.carried.held_earlier()))
             trace.ranked = ranked
 
     # For a caller of the API
@@ -191,7 +200,7 @@ class Searching:
         threshold = options.similarity_threshold
         return select(
             ranked,
-            tokens=lambda content: self._tokens(LABEL + content),
+            tokens=lambda content: self._tokens(LABEL + on_one_line(content)),
             token_budget=room,
             limit=options.retrieval_limit or self._settings.retrieval_limit,
             similarity_threshold=self._settings.similarity_threshold if threshold is None else threshold,

@@ -112,7 +112,7 @@ def test_no_conversation_and_one_too_large_to_hash_have_no_keys() -> None:
 def test_notes_stand_where_they_stood_and_the_newest_place_is_before_the_last_user_message() -> None:
     carried = carried_by([SYSTEM, U1, A1, U2, A2, U3], {1: past("a"), 3: past("b")})
     assert (carried.notes, carried.newest) == ({1: past("a"), 3: past("b")}, 5)
-    assert carried.held_earlier() == {"a", "b"}
+    assert carried.held_earlier() == ("a", "b")
     assert not carried.is_settled
 
 
