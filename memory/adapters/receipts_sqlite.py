@@ -7,9 +7,10 @@ Written by the database's own thread after the request went on; nobody waits for
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -53,6 +54,9 @@ class SqliteReceipts:
         expired = self._clock() - self._seconds_max
         return await self._database.read(partial(_got, user_id=user_id, receipt_id=receipt_id, expired=expired))
 
+    async def amend(self, user_id: str, receipt_id: str, outcome: Mapping[str, Any]) -> None:
+        await self._database.write(partial(_amended, user_id=user_id, receipt_id=receipt_id, outcome=outcome))
+
     async def erase(self, user_id: str) -> None:
         await self._database.write(partial(_erased, user_id=user_id))
 
@@ -88,6 +92,14 @@ def _got(connection: sqlite3.Connection, *, user_id: str, receipt_id: str, expir
         "SELECT body FROM receipts WHERE user_id = ? AND id = ? AND kept_at > ?", (user_id, receipt_id, expired)
     ).fetchone()
     return None if row is None else _RECEIPT.decode(row[0])
+
+
+def _amended(connection: sqlite3.Connection, *, user_id: str, receipt_id: str, outcome: Mapping[str, Any]) -> None:
+    """The few bytes more are not counted: a receipt is amended once, with a list of ids that its maker bounds."""
+    row = connection.execute("SELECT body FROM receipts WHERE user_id = ? AND id = ?", (user_id, receipt_id)).fetchone()
+    if row is not None:
+        body = msgspec.json.encode(replace(_RECEIPT.decode(row[0]), outcome=outcome))
+        connection.execute("UPDATE receipts SET body = ? WHERE user_id = ? AND id = ?", (body, user_id, receipt_id))
 
 
 def _erased(connection: sqlite3.Connection, *, user_id: str) -> None:

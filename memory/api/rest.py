@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request whose caller is known. `path_id` is the memory's, or the receipt's, id in the path, or ""."""
+    """A request whose caller is known. `path_id` is the memory's, the receipt's or the turn's id in the path, or ""."""
 
     user_id: str
     path_id: str
@@ -109,6 +109,7 @@ def create_app(library: Library, *, identity_mode: str, edge_secret: str, metric
             route("/v1/memory", "DELETE", delete_scope, "project_id"),
             route("/v1/memory/search", "POST", search),
             route("/v1/memory/turns", "POST", append_turns),
+            route("/v1/memory/turns/{id}", "DELETE", forget_source),
             route("/v1/memory/flush", "POST", flush),
             route("/v1/memory/stats", "GET", show_stats),
             route("/v1/memory/receipts/{id}", "GET", show_receipt),
@@ -181,6 +182,11 @@ async def append_turns(library: Library, call: Call) -> Response:
         trace_id=body.trace_id or "",
     )
     return _json({"turn_id": turn_id}, 202)
+
+
+async def forget_source(library: Library, call: Call) -> Response:
+    forgotten = await library.forget_source(call.user_id, call.path_id)
+    return _json({"deleted": len(forgotten.forgotten), "kept": len(forgotten.kept)})
 
 
 async def flush(library: Library, call: Call) -> Response:

@@ -228,6 +228,7 @@ def receipt_shape(explained: ExplainedReceipt) -> dict[str, Any]:
         "injected": [memory_id for note in receipt.notes for memory_id in note.memory_ids],
         "tokens": sum(note.tokens for note in receipt.notes),
         "timings_ms": dict(receipt.timings_ms),
+        "outcome": dict(receipt.outcome),
     }
 
 

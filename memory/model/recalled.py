@@ -117,6 +117,7 @@ class Receipt:
     left_out: int = 0
     notes: tuple[CarriedNote, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
+    outcome: Mapping[str, Any] = field(default_factory=dict)  # what the worker did about what the user asked of memory
 
     def memory_ids(self) -> tuple[str, ...]:
         """Every memory that the receipt names, once."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Protocol
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol
 
 from memory.model import (
     PastNote,
@@ -46,6 +46,13 @@ class Receipts(Protocol):
 
     async def get(self, user_id: str, receipt_id: str) -> Receipt | None:
         """None for one that never was, is too old, or is somebody else's. Raises `Unavailable`."""
+        ...
+
+    async def amend(self, user_id: str, receipt_id: str, outcome: Mapping[str, Any]) -> None:
+        """Put in what learning from that exchange did, in the place of what was put in before.
+
+        Ignored for a receipt that is not there. Durable on return; raises `Unavailable`.
+        """
         ...
 
     async def erase(self, user_id: str) -> None:

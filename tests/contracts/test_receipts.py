@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +142,20 @@ async def test_keeping_never_raises_even_what_cannot_be_kept_or_when_all_is_clos
         assert await got(books.receipts, "ann", "good") is not None
         assert await books.receipts.get("ann", "bad") is None
     books.receipts.keep(receipt("late"))
+
+
+async def test_what_learning_did_is_put_into_the_receipt_and_the_rest_stays(books: Books) -> None:
+    books.receipts.keep(FULL)
+    assert await got(books.receipts, "ann", "r1") == FULL
+    await books.receipts.amend("ann", "r1", {"forgot": ["m1"], "count": 1})
+    await books.receipts.amend("ann", "r1", {"forgot": ["m1", "m2"], "count": 2})
+    assert await books.receipts.get("ann", "r1") == replace(FULL, outcome={"forgot": ["m1", "m2"], "count": 2})
+
+
+async def test_nobody_amends_a_receipt_that_is_not_theirs_or_not_there(books: Books) -> None:
+    books.receipts.keep(FULL)
+    assert await got(books.receipts, "ann", "r1") == FULL
+    await books.receipts.amend("bob", "r1", {"count": 1})
+    await books.receipts.amend("ann", "never", {"count": 1})
+    assert await books.receipts.get("ann", "r1") == FULL
+    assert await books.receipts.get("bob", "r1") is None
