@@ -15,9 +15,10 @@ from prometheus_client import CollectorRegistry
 
 from memory.api.rest import BODY_BYTES_MAX, RESERVED, create_app
 from memory.metrics import Metrics
-from memory.model import Memory, MemoryStatus, RequestOptions
+from memory.model import Evidence, Memory, MemoryStatus, RequestOptions
 
 ANN = {"x-authz-user-id": "ann"}
+BOB = {"x-authz-user-id": "bob"}
 JSON = {"content-type": "application/json"}
 SECRET = "s3cret"
 
@@ -413,3 +414,21 @@ async def test_times_leave_as_whole_seconds_of_utc(api: httpx.AsyncClient) -> No
     one = await add_one(api, created_at=1_741_078_800.999)
     assert (await api.get(f"/v1/memory/{one}")).json()["created_at"] == "2025-03-04T09:00:00Z"
     assert NOW == 1_750_000_000.0
+
+
+async def test_forgetting_a_turn_forgets_what_stands_on_it_alone(api: httpx.AsyncClient, parts: Parts) -> None:
+    told = {"created_at": NOW, "updated_at": NOW, "said_at": NOW, "user_id": "ann"}
+    tea, again = Evidence("I like tea", "t1"), Evidence("I like tea!", "t2")
+    await parts.put(
+        Memory(id="alone", content="My cat is Tom", evidence=(Evidence("My cat is Tom", "t1"),), **told),
+        Memory(id="twice", content="I like tea", evidence=(tea, again), **told),
+        Memory(id="other", content="I sail", evidence=(Evidence("I sail", "t3"),), **told),
+    )
+    assert (await api.delete("/v1/memory/turns/t1", headers=BOB)).status_code == 404
+    answer = await api.delete("/v1/memory/turns/t1")
+    assert (answer.status_code, answer.json()) == (200, {"deleted": 1, "kept": 1})
+    assert (await api.get("/v1/memory/alone")).status_code == 404
+    left = (await api.get("/v1/memory/twice")).json()
+    assert [quoted["turn_id"] for quoted in left["evidence"]] == ["t2"]
+    assert (await api.get("/v1/memory/other")).status_code == 200
+    assert_refused(await api.delete("/v1/memory/turns/t1"), 404, "not_found")

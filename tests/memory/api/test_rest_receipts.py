@@ -89,6 +89,7 @@ async def test_a_receipt_tells_signals_query_candidates_notes_and_timings(api: h
         "injected": [tea],
         "tokens": 61,
         "timings_ms": {"embed": 4.5},
+        "outcome": {},
     }
 
 
