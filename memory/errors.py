@@ -39,5 +39,9 @@ class Unavailable(MemproxyError):
         self.part = part
 
 
+class Busy(Unavailable):
+    """A part that is well but has more to do than it can in time. Whoever comes now goes on without, and is counted."""
+
+
 class Conflict(MemproxyError):
     """A lease or a lock is no longer ours: stop, somebody else goes on."""

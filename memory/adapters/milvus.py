@@ -104,6 +104,23 @@ class MilvusStore:
         found = await _in_pieces(rows.record_of, answer)
         return sorted(_owned(found, where.user_id), key=lambda record: pages.position(record.memory), reverse=True)
 
+    async def load_several(self, user_ids: Sequence[str], *, limit: int) -> dict[str, list[Record]] | None:
+        expression, most = milvus_filters.recallable(user_ids), min(limit + 1, SEARCH_LIMIT_MAX)
+
+        async def ask(link: Link) -> list[rows.Row]:
+            if link.is_lite:
+                return await self._swept(link, expression, limit=most)
+            return await self._ask(link, expression, rows.RECORD_FIELDS, limit=most)
+
+        answer = await self._call("load", ask, seconds=self._timeouts.read)
+        if len(answer) > limit:
+            return None
+        found: dict[str, list[Record]] = {user_id: [] for user_id in user_ids}
+        for record in await _in_pieces(rows.record_of, answer):
+            if record.memory.user_id in found:  # look once more whose they are
+                found[record.memory.user_id].append(record)
+        return found
+
     async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
         if not _KEY.fullmatch(key):
             return None
@@ -212,6 +229,22 @@ class MilvusStore:
         )
         return await _in_pieces(_compact, found)  # the library reads a row only when we come to it
 
+    async def _swept(self, link: Link, expression: str, *, limit: int) -> list[rows.Row]:
+        """The same on Milvus Lite, by a search: its index is exact, so it finds all, in a third of a query's time."""
+        anywhere = np.full(self._address.dimension, self._address.dimension**-0.5, dtype=np.float32)
+        [hits] = await link.client.search(
+            self._address.collection,
+            data=[anywhere],
+            anns_field=rows.VECTOR_FIELD,
+            filter=expression,
+            limit=limit,
+            output_fields=list(rows.RECORD_FIELDS),
+            search_params={"metric_type": "COSINE"},
+            consistency_level="Strong",
+            timeout=LIBRARY_SECONDS,
+        )
+        return await _in_pieces(_entity, hits)
+
     async def _load_state(self, link: Link) -> bool:
         state = await link.client.get_load_state(self._address.collection, timeout=LIBRARY_SECONDS)
         return str(state.get("state")) == "Loaded"
@@ -229,6 +262,10 @@ def _compact(row: rows.Row) -> rows.Row:
     if rows.VECTOR_FIELD in row:
         row[rows.VECTOR_FIELD] = np.array(row[rows.VECTOR_FIELD], dtype=np.float32)
     return row
+
+
+def _entity(hit: rows.Row) -> rows.Row:
+    return _compact(dict(hit["entity"]))
 
 
 async def _in_pieces(convert: Callable[[rows.Row], Result], found: Iterable[rows.Row]) -> list[Result]:
