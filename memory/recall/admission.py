@@ -54,7 +54,7 @@ class Admission:
             self.in_flight -= 1
 
     def _learn(self, place: _Place) -> None:
-        each, known = 2 * place.seconds / (place.beside + self.in_flight), self._seconds_each
+        each, known = place.seconds / max(place.beside, self.in_flight), self._seconds_each
         if not known:
             self._seconds_each = each
         elif place.is_complete or each > known:  # one that failed quickly tells nothing
