@@ -1,8 +1,9 @@
 """How well, and how fast, it is decided which requests want memory.
 
-`python bench/signals.py [FILE.jsonl] [--exports DIR]`: FILE is in the format of `memproxy eval signals`, by default
-the records that the tests use. Prints accuracy by language and label, and the time of a decision beyond the embedding;
-one JSON object goes to stdout. Bars: 0.3 ms a decision; at most 3 % of the messages that want memory may be missed.
+`python bench/signals.py [FILE.jsonl …] [--exports DIR]`: each FILE is in the format of `memproxy eval signals`, by
+default the records that the tests use. Prints accuracy by language and label, and the time of a decision
+beyond the embedding; one JSON object goes to stdout. Bars, which decide the exit code: 0.3 ms a decision (p50),
+accuracy 0.94 in English and 0.90 elsewhere, and at most 3 % of the messages that want memory missed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import statistics
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +21,21 @@ from rich.console import Console
 from rich.table import Table
 
 from memory.adapters.embedding_model import PACKAGED_MODEL, load
-from memory.evaluation.signals import decided, read_signals, score_signals
+from memory.evaluation.signals import SignalCase, decided, read_signals, score_signals
 from memory.recall.classifier import SignalClassifier
 from memory.recall.phrases import training_phrases
 from memory.recall.query import build_query
 
-OWN_RECORDS = Path(__file__).resolve().parent.parent / "tests" / "data" / "signals.jsonl"
+DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
+OWN_RECORDS = (DATA / "signals.jsonl", DATA / "signals_fresh.jsonl")
 ROUNDS = 5  # of all records; the median is what is told
 DECISION_MS_BAR = 0.3
+ENGLISH_ACCURACY_BAR = 0.94
+OTHER_ACCURACY_BAR = 0.90
+MISSED_BAR = 0.03
 
 
-def main(file: Path, exports: Path) -> int:
+def main(files: Sequence[Path], exports: Path) -> int:
     model = load(PACKAGED_MODEL, exports_dir=exports, threads=2)
     phrases = training_phrases()
     started = time.perf_counter()
@@ -37,7 +43,7 @@ def main(file: Path, exports: Path) -> int:
     fitting = time.perf_counter()
     classifier = SignalClassifier.fit(phrases, embedded)
     fitted = time.perf_counter()
-    cases = read_signals(file)
+    cases = [case for file in files for case in read_signals(file)]
     vectors = model.encode([build_query(case.conversation).text for case in cases])
     result: dict[str, Any] = {
         "phrases": len(phrases),
@@ -61,7 +67,23 @@ def main(file: Path, exports: Path) -> int:
         result[name] = score_signals(cases, decisions)
     show(result)
     print(json.dumps(result, ensure_ascii=False))
-    return 0 if result["decision_ms"]["p50"] < DECISION_MS_BAR else 1
+    return 0 if is_good_enough(cases, result) else 1
+
+
+def is_good_enough(cases: Sequence[SignalCase], result: Mapping[str, Any]) -> bool:
+    """Whether every bar is met. All languages but English are held to theirs together: alone, they are few records."""
+    scored = result["with embedding"]
+    wrong = {one["id"] for one in scored["wrong"]}
+    right = {
+        is_english: [case.id not in wrong for case in cases if (case.language == "en") is is_english]
+        for is_english in (True, False)
+    }
+    return (
+        result["decision_ms"]["p50"] < DECISION_MS_BAR
+        and sum(right[True]) >= ENGLISH_ACCURACY_BAR * len(right[True])
+        and sum(right[False]) >= OTHER_ACCURACY_BAR * len(right[False])
+        and (scored["false_negative_rate"] or 0.0) <= MISSED_BAR
+    )
 
 
 def show(result: dict[str, Any]) -> None:
@@ -85,7 +107,7 @@ def show(result: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("file", nargs="?", type=Path, default=OWN_RECORDS)
+    parser.add_argument("file", nargs="*", type=Path, default=OWN_RECORDS)
     parser.add_argument("--exports", type=Path, default=None, help="where the model's ONNX form is kept between runs")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -54,6 +54,8 @@ _NEUTRAL = _Cue(
     r"|(?:tell|give|show|let|explain to|teach|bring|find|read|help|get|make|send|ask|pick|play|sing|draw|wake"
     r"|call) (?:me|us)\b"
     r"|let's (?!get back|continue|pick)"
+    r"|(?:like|as if) i(?:'m| am| was| were) (?:an? )?(?:(?:total |complete )?(?:beginner|child|kid|toddler|novice)"
+    r"|\d+|five|six|seven|eight|nine|ten|eleven|twelve)\b"
     r"|i (?:want|need|would like|'d like|wanna) (?:to (?:know|understand|learn|ask)|you to)\b"
     r"|i(?:'m| am) (?:curious|wondering|asking|five|5)\b|i (?:wonder|mean|guess|think)\b"
     r"|our (?:solar system|galaxy|planet|sun|moon|universe|species|ancestors|atmosphere|bod(?:y|ies)|brains?|eyes|ears"
