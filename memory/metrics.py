@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 FAST_SECONDS = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 5.0)
 SLOW_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+LAG_SECONDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 300.0, 1_800.0, 7_200.0)
 COUNTS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55)
 TOKENS = (50, 100, 200, 400, 800, 1200, 1600, 2000)
 
@@ -84,9 +85,36 @@ class Metrics:
         self.learn_seconds = Histogram(
             "memproxy_learn_seconds", "Time to learn one window.", registry=registry, buckets=SLOW_SECONDS
         )
+        self.learn_lag_seconds = Histogram(
+            "memproxy_learn_lag_seconds",
+            "From the end of a window's first turn until the window was learnt.",
+            registry=registry,
+            buckets=LAG_SECONDS,
+        )
+        self.turns_shed = Counter(
+            "memproxy_turns_shed",
+            "Turns given up unlearnt because too many were waiting, the least valuable first.",
+            registry=registry,
+        )
         self.facts = Counter("memproxy_facts", "Facts by what became of them.", ["outcome"], registry=registry)
         self.facts_dropped = Counter(
             "memproxy_facts_dropped", "Facts that the gate refused, by reason.", ["reason"], registry=registry
+        )
+
+        self.upkeep_changes = Counter(
+            "memproxy_upkeep_changes", "Memories that upkeep changed, by why.", ["why"], registry=registry
+        )
+        self.upkeep_rounds = Counter(
+            "memproxy_upkeep_rounds",
+            "Scheduled rounds over one user's memories, by outcome.",
+            ["outcome"],
+            registry=registry,
+        )
+        self.upkeep_seconds = Histogram(
+            "memproxy_upkeep_seconds",
+            "Time of one round over one user's memories.",
+            registry=registry,
+            buckets=SLOW_SECONDS,
         )
 
     def _of_the_parts(self, registry: CollectorRegistry) -> None:
@@ -97,6 +125,18 @@ class Metrics:
             "memproxy_embed_batch_texts", "Texts in one batch.", registry=registry, buckets=COUNTS
         )
         self.embed_shed = Counter("memproxy_embed_shed", "Texts refused because the queue was full.", registry=registry)
+        self.model_calls = Counter(
+            "memproxy_model_calls",
+            "Calls to chat models that memory asks, by role and outcome (answered, failed).",
+            ["role", "outcome"],
+            registry=registry,
+        )
+        self.model_tokens = Counter(
+            "memproxy_model_tokens",
+            "Tokens of those calls as the server counts them (prompt, cached among the prompt's, answer), by role.",
+            ["role", "kind"],
+            registry=registry,
+        )
         self.store_seconds = Histogram(
             "memproxy_store_seconds", "Calls to Milvus.", ["call"], registry=registry, buckets=FAST_SECONDS
         )

@@ -19,6 +19,7 @@ import msgspec
 
 from memory.adapters.well_formed import well_formed
 from memory.errors import Unavailable
+from memory.metrics import Metrics
 from memory.model import Message
 
 PART = "model"
@@ -33,7 +34,8 @@ class ChatServer:
     """`endpoint` is a base URL, with or without `/v1`; `model` is what the server calls it.
 
     `skips_thinking`: ask a model that thinks aloud not to, by the template argument that vLLM and llama.cpp know; other
-    servers may refuse a field that they do not know.
+    servers may refuse a field that they do not know. `priority` likewise: vLLM serves higher numbers later, if it was
+    started with priority scheduling, and refuses the field otherwise.
     """
 
     endpoint: str
@@ -41,6 +43,8 @@ class ChatServer:
     temperature: float = 0.1
     skips_thinking: bool = False
     api_key: str = ""
+    priority: int | None = None
+    role: str = "model"  # what it is asked for; a label of metrics
 
     @property
     def url(self) -> str:
@@ -60,13 +64,25 @@ class _Choice(msgspec.Struct):
 
 class _Answer(msgspec.Struct):
     choices: list[_Choice]
+    usage: Any = None
+
+
+class _CachedTokens(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    prompt_tokens_details: _CachedTokens | None = None
 
 
 class OpenAiChatModel:
     """`memory.ports.ChatModel`, opened by `async with`. Needs no server at its start, and finds one that came back."""
 
-    def __init__(self, server: ChatServer) -> None:
+    def __init__(self, server: ChatServer, *, metrics: Metrics | None = None) -> None:
         self._server = server
+        self._metrics = metrics
         self._client: httpx.AsyncClient | None = None
 
     async def __aenter__(self) -> Self:
@@ -94,7 +110,15 @@ class OpenAiChatModel:
         schema: Mapping[str, Any] | None = None,
     ) -> str:
         """The text of the first choice, as it is: also one that `max_tokens` cut short. Raises `Unavailable`."""
-        body = self._body(messages, max_tokens=max_tokens, schema=schema)
+        try:
+            text, usage = await self._completed(self._body(messages, max_tokens=max_tokens, schema=schema), seconds)
+        except Unavailable:
+            self._count("failed")
+            raise
+        self._count("answered", usage)
+        return text
+
+    async def _completed(self, body: bytes, seconds: float) -> tuple[str, _Usage]:
         try:
             async with asyncio.timeout(seconds):
                 answer = await self._posted(body)
@@ -103,13 +127,24 @@ class OpenAiChatModel:
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise Unavailable(PART, type(error).__name__) from None
         try:
-            choices = msgspec.json.decode(answer, type=_Answer).choices
+            read = msgspec.json.decode(answer, type=_Answer)
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise Unavailable(PART, "an answer that is no chat completion") from None
-        text = choices[0].message.content if choices else None
+        text = read.choices[0].message.content if read.choices else None
         if text is None:
             raise Unavailable(PART, "an answer without text")
-        return text
+        return text, _usage_of(read.usage)
+
+    def _count(self, outcome: str, usage: _Usage | None = None) -> None:
+        if self._metrics is None:
+            return
+        role = self._server.role
+        self._metrics.model_calls.labels(role, outcome).inc()
+        if usage is not None:
+            cached = usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details else 0
+            self._metrics.model_tokens.labels(role, "prompt").inc(max(0, usage.prompt_tokens))
+            self._metrics.model_tokens.labels(role, "cached").inc(max(0, cached or 0))
+            self._metrics.model_tokens.labels(role, "answer").inc(max(0, usage.completion_tokens))
 
     def _body(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Any] | None) -> bytes:
         said = [{"role": well_formed(m.role), "content": well_formed(m.content)} for m in messages]
@@ -125,6 +160,8 @@ class OpenAiChatModel:
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         if self._server.skips_thinking:
             body["chat_template_kwargs"] = {"enable_thinking": False}
+        if self._server.priority is not None:
+            body["priority"] = self._server.priority
         return msgspec.json.encode(body)
 
     async def _posted(self, body: bytes) -> bytes:
@@ -145,6 +182,14 @@ class OpenAiChatModel:
                 if len(answer) > ANSWER_BYTES_MAX:
                     raise Unavailable(PART, f"an answer of more than {ANSWER_BYTES_MAX} bytes")
         return bytes(answer)
+
+
+def _usage_of(reported: object) -> _Usage:
+    """Zeros where the server reports none, or something else: a count is no reason to lose an answer."""
+    try:
+        return msgspec.convert(reported, _Usage)
+    except msgspec.ValidationError:
+        return _Usage()
 
 
 __all__ = ["ChatServer", "OpenAiChatModel"]
