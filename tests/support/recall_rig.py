@@ -60,6 +60,16 @@ class Rig:
     traits: SqliteModelTraits
     receipts: SqliteReceipts
     metrics: Metrics
+    store: InMemoryStore
+    ledger: SqliteUserLedger
+    corpora: WorkingSets
+
+    async def write(self, *memories: Memory) -> None:
+        """What the worker would do: rows as they shall stand, under the user's lock."""
+        vectors = await HashingEmbedder(dimension=384).embed([memory.content for memory in memories], is_urgent=False)
+        async with self.ledger.write("u") as change:
+            change.touch([memory.id for memory in memories])
+            await self.store.apply("u", [Change(ChangeKind.UPDATE, memory) for memory in memories], vectors)
 
     async def receipt(self, outcome: RecallOutcome) -> Receipt:
         """The receipt of that request, once it is written."""
@@ -106,4 +116,4 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
             )
             await recall.recall(Scope("u"), request_of("Where is my kayak stored?"))
             embedder.calls = 0
-            yield Rig(recall, embedder, traits, receipts, metrics)
+            yield Rig(recall, embedder, traits, receipts, metrics, store, ledger, corpora)
