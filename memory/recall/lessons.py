@@ -10,6 +10,7 @@ This step must never hold a request: it runs beside them, and never raises.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import OrderedDict
 from contextlib import suppress
 from typing import Generic, TypeVar
@@ -24,6 +25,7 @@ from memory.recall.notes import placement_after_refusal
 
 MODELS_MAX = 1_000  # clients choose the names
 TAKEN_SECONDS_MAX = 3_600.0  # how long a note that was taken speaks for the template: a model may be replaced
+ASK_AGAIN_SECONDS = 60.0  # after a server that could not tell: it may have been starting, or busy
 LAST_REFUSALS_MIN = 3  # in a row, before notes are switched off altogether; the first switch costs only a prefix
 SHOWN_CHARACTERS = 80  # of a model's name, in a log line
 
@@ -43,22 +45,35 @@ class PlacementLessons:
         self._clock = clock
         self._metrics = metrics
         self._switching = asyncio.Lock()  # so that what two learn at once is news only once
-        self._met: _Recent[bool] = _Recent()
+        self._met_until: _Recent[float] = _Recent()
+        self._meeting: set[str] = set()
         self._taken_at: _Recent[float] = _Recent()
         self._refusals: _Recent[int] = _Recent()
 
     def is_new(self, model: str) -> bool:
-        """Whether this process meets that model for the first time. It counts as met from now on: `meet` it."""
-        if self._met.get((model, None)):
-            return False
-        self._met.put((model, None), True)
-        return True
+        """Whether nobody has found out about that model yet, nor is about to: then `meet` it."""
+        met_until = self._met_until.get((model, None))
+        return model not in self._meeting and (met_until is None or self._clock() >= met_until)
 
     async def meet(self, model: str) -> None:
-        """Ask the server about the model's template, unless something is known already."""
-        with suppress(Unavailable):
+        """Ask the server about the model's template, unless something is known already.
+
+        A model counts as met once that is answered; of a server that could not tell it is asked again after a minute.
+        """
+        self._meeting.add(model)
+        met_until = self._clock() + ASK_AGAIN_SECONDS
+        try:
             if await self._traits.placement(model) is None:
-                await self._switch(model, await self._templates.placement(model), source="asked")
+                told = await self._templates.placement(model)
+                await self._switch(model, told, source="asked")
+                if told is None:
+                    return
+            met_until = math.inf
+        except Unavailable:
+            return
+        finally:
+            self._meeting.discard(model)
+            self._met_until.put((model, None), met_until)
 
     def taken(self, model: str, placement: Placement) -> None:
         """The upstream took a request of that model with a note there."""

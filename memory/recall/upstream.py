@@ -21,8 +21,9 @@ MEANINGS = (*tuple(Label), SEARCH, SKIP)
 class UpstreamRule:
     """If the value called `name` holds one of `values` (an empty tuple: any), the request is what `means` says.
 
-    A value may be a list with commas; case and white space do not count. `means` is a `Label`, or `search` or `skip`,
-    which nothing overrides.
+    A value may be a list with commas; case and white space do not count. `means` is a `Label`, which what the user says
+    may overrule; or an order, `search` or `skip`, which goes before our own judgement of any message. An order says
+    nothing where there is nothing to judge: right after a tool's result, and without a word of the user's.
     """
 
     name: str

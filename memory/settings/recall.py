@@ -12,7 +12,8 @@ class UpstreamSignal(msgspec.Struct, frozen=True, kw_only=True):
     """What a filter ahead of us may say about a request: if `name` holds one of `values` (none: any), it `means` that.
 
     `name` is a header, or `NAMESPACE:KEY` of Envoy's dynamic metadata. A value may be a list with commas; case does not
-    count. `search` and `skip` are orders; the others are kinds of messages, which what the user says may overrule.
+    count. `search` and `skip` are orders, for every message of the user's that has a word in it (no tool's result);
+    the others are kinds of messages, which what the user says may overrule.
     """
 
     name: Annotated[str, Meta(pattern=r"^([A-Za-z0-9_.-]+|[^:\s]+:\S+)$")]

@@ -16,7 +16,7 @@ from memory.errors import Unavailable
 from memory.metrics import Metrics
 from memory.model import Placement
 from memory.ports import ModelTraits
-from memory.recall.lessons import LAST_REFUSALS_MIN, TAKEN_SECONDS_MAX, PlacementLessons
+from memory.recall.lessons import ASK_AGAIN_SECONDS, LAST_REFUSALS_MIN, TAKEN_SECONDS_MAX, PlacementLessons
 
 MIDDLE, SYSTEM, OFF = Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF
 
@@ -27,9 +27,11 @@ class ToldTemplates:
 
     told: dict[str, Placement] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    seconds: float = 0.0
 
     async def placement(self, model: str) -> Placement | None:
         self.asked.append(model)
+        await asyncio.sleep(self.seconds)
         return self.told.get(model)
 
 
@@ -116,13 +118,36 @@ async def test_what_the_server_says_when_a_model_is_met_is_learnt(taught: Class,
     assert [await taught.traits.placement(model) for model in ("strict", "good", "unknown")] == [told, None, None]
 
 
-async def test_a_model_is_met_once_and_not_asked_about_where_something_is_known(taught: Class) -> None:
+async def test_a_model_is_met_once_the_server_has_answered_and_not_before(taught: Class) -> None:
+    taught.templates.told = {"m": MIDDLE}
     assert taught.lessons.is_new("m")
+    assert taught.lessons.is_new("m")  # whoever asked was cut off before the answer
+    await taught.lessons.meet("m")
+    taught.clock.now += 10 * ASK_AGAIN_SECONDS
     assert not taught.lessons.is_new("m")
     assert taught.lessons.is_new("n")
+
+
+async def test_while_one_asks_about_a_model_nobody_else_does(taught: Class) -> None:
+    taught.templates.seconds = 0.05
+    async with asyncio.TaskGroup() as group:
+        group.create_task(taught.lessons.meet("m"))
+        await asyncio.sleep(0.01)
+        assert not taught.lessons.is_new("m")
+
+
+async def test_a_server_that_could_not_tell_is_asked_again_after_a_while(taught: Class) -> None:
+    await taught.lessons.meet("m")
+    assert not taught.lessons.is_new("m")
+    taught.clock.now += ASK_AGAIN_SECONDS
+    assert taught.lessons.is_new("m")
+
+
+async def test_a_model_is_not_asked_about_where_something_is_known(taught: Class) -> None:
     await taught.traits.learn("m", SYSTEM)
     await taught.lessons.meet("m")
     assert taught.templates.asked == []
+    assert not taught.lessons.is_new("m")
 
 
 class BrokenTraits:
@@ -144,6 +169,6 @@ async def test_a_database_that_is_down_is_nobody_s_trouble() -> None:
 
 async def test_what_is_remembered_of_models_is_bounded(taught: Class) -> None:
     for number in range(1_005):
-        assert taught.lessons.is_new(f"m{number}")
+        await taught.lessons.meet(f"m{number}")
     assert not taught.lessons.is_new("m1004")
     assert taught.lessons.is_new("m0")

@@ -182,6 +182,14 @@ def test_an_order_from_upstream_is_followed_whatever_the_words_say() -> None:
     assert decide(talk("hello"), upstream=UpstreamSignals("search", "x")).search
 
 
+@pytest.mark.parametrize("order", ["search", "skip"])
+def test_an_order_says_nothing_where_no_message_of_the_user_is_to_be_judged(order: str) -> None:
+    upstream = UpstreamSignals(order, "x")
+    loop = Conversation((Message("user", "what is my name"), Message("assistant", ""), Message("tool", "{}")))
+    assert decide(loop, upstream=upstream).reason == "tool_result"
+    assert decide(talk("  "), upstream=upstream).reason == "no_question"
+
+
 def test_doubt_means_search_until_the_classifier_is_trained() -> None:
     decision = decide_late(talk("how many stars are in Orion"), vector=None, classifier=None)
     assert (decision.search, decision.reason) == (True, "question")
