@@ -12,15 +12,16 @@ IGNORE_CASE = re.IGNORECASE
 # Something is over. What it was has to be named.
 CANCELLED = re.compile(
     r"\b(?:cancel\w*|call(?:ed|ing)? off|not going|won['’]t (?:be )?(?:go|make|attend)\w*|scrapped|abgesagt|"
-    r"storniert|cancel[éóa]\w*)\b|"
-    r"取消|不去了|去不了|不参加|退了",
+    r"(?:is|are|was|were)(?: now| all)? off|f[ae]lls? through|not happening|storniert|entfällt|entfallen|fällt aus|"
+    r"cancel[éóa]\w*)\b|"
+    r"取消|不去了|去不了|不参加|退了|泡汤|黄了|不办了",
     IGNORE_CASE,
 )
 GONE = re.compile(
     r"\b(?:sold|gone|got rid of|gave (?:up|away)|dropped|stopped|quit|no longer|not \w+ any ?more|n['’]t \w+ any ?more|"
     r"used to|broke up|divorced|lost my|"
     r"threw out|dead|died|passed away|verkauft|nicht mehr|aufgehört|gekündigt|vend[íi]\w*|ya no|dej[éó]\w*)\b|"
-    r"卖了|卖掉|不再|戒了|停了|扔了|丢了|没了|辞职|离婚|分手|不[^，。；不]{1,6}了|不住",
+    r"卖了|卖掉|不再|戒了|停了|扔了|丢了|没了|辞职|离职|离婚|分手|不[^，。；不]{1,6}了|不住",
     IGNORE_CASE,
 )
 PERSON_LEFT = re.compile(
@@ -31,7 +32,9 @@ PERSON_LEFT = re.compile(
 )
 # Gone for good, whatever it was: naming it is enough.
 GIVEN_AWAY = re.compile(
-    r"\b(?:sold|got rid of|gave away|threw (?:out|away)|lost|verkauft|weggegeben|vend\w+)\b|卖了|卖掉|扔了|丢了|送人",
+    r"\b(?:sold|got rid of|gave away|threw (?:out|away)|lost|replaced|traded in|swapped|verkauft|weggegeben|ersetzt|"
+    r"vend\w+)\b|"
+    r"卖了|卖掉|扔了|丢了|送人|换掉",
     IGNORE_CASE,
 )
 NO_LONGER = re.compile(
@@ -93,7 +96,7 @@ POSSESSIONS = re.compile(
     r"studies|studying|learn|learns|teach|teaches|coach|eat|eats|"
     r"drink|drinks|take|takes|"
     r"subscribe\w*|work|works|live|lives|deploy\w*|fahre|habe|hat|nutze|tengo|tiene|uso|conduzco)\b|有|开|用|养|喝|"
-    r"吃|抽|住|学|教|在.{1,12}(?:上班|工作|上学)",
+    r"吃|抽|住|学|教|在.{1,12}(?:上班|工作|上学|任职|做|当)",
     IGNORE_CASE,
 )
 
@@ -112,6 +115,16 @@ RESIDENCE = re.compile(
     r"\b(?:wohne|wohnen|lebe) (?:ich|wir)\b|\b(?:ich|wir) (?:wohne|wohnen|lebe|leben|bin .{0,40}gezogen)\b|"
     r"\b(?:vivo|vivimos|me mud[ée]|nos mudamos)\b|(?:我|我们|我家|咱)[^，。；]{0,8}(?:住在?|搬到|搬去|搬家到)",
     IGNORE_CASE,
+)
+# Where somebody lives: what stands before it says who.
+LIVES = re.compile(
+    r"\b(?:lives?|living|(?:is |are )?based|moved|relocated|wohnt|wohnen|lebt|zog|gezogen|vive|viven|se mudó) "
+    r"(?:back |over )?(?:in|to|near|nach|en|a)\b",
+    IGNORE_CASE,
+)
+# "They gave me another locker": the thing that took the place of the one there was.
+ANOTHER = re.compile(
+    r"\b(?:another|a different|a new|the new|eine?n? ander\w+|eine?n? neue\w*|otr[oa]) (?P<thing>[\w-]+)", IGNORE_CASE
 )
 DIET = re.compile(r"\b(?:vegetarian|vegan|pescatarian|omnivore|flexitarian|carnivore|keto)\b|吃素|素食", IGNORE_CASE)
 ANSWER_STYLE = re.compile(

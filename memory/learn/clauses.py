@@ -16,7 +16,7 @@ _PINNED_DATES = re.compile(r"\s*\([^()]{1,60}: (?:week of )?\d{4}(?:-\d\d){0,2}(
 _HEADING = re.compile(r"[^,;:，；：]{2,40}[:：]\s+(?=\S)")
 _JOINT = re.compile(
     r"\s*[;；]\s*|\s*，\s*|\s*,\s+(?:and |but |though |y |und |aber |pero )?|\s+(?:and|but|y|und|aber)\s+|"
-    r"(?<=[.!?])\s+|(?<=[。！？])",
+    r"(?<=[.!?])(?<!\bst\.)(?<!\bdr\.)(?<!\bmr\.)(?<!\bms\.)(?<!\bmrs\.)(?<!\bno\.)(?<!\bprof\.)\s+|(?<=[。！？])",
     re.IGNORECASE,
 )
 _NEW_SUBJECT = re.compile(
@@ -24,13 +24,14 @@ _NEW_SUBJECT = re.compile(
     r"mein\w{0,2}|unser\w{0,2}|der|die|das|ich|wir|er|sie|für|mis?|nuestr[oa]s?|el|la|los|las|al|a la|"
     r"yo)(?:['’]\w+)?\s+\S|"
     r"(?-i:[A-ZÀ-Þ][\wÀ-ÿ-]+)(?:['’]s)?\s+(?:in|on|at|with|the|is|has|gets|will|from|to|for|mit|bei|en|con)\b|"
+    r"(?:to|nach)\s+(?-i:[A-ZÀ-Þ])|"
     r"\S+(?:\s\S+){0,3}\s(?:is|are|was|has|gets|stays|goes|ist|hat|es|tiene)\s",
     re.IGNORECASE,
 )
 # "I have a Golf and a van": the second part borrows the subject and the verb of the first.
 _LEAD = re.compile(r"(?:I|We|Ich|Wir)(?:['’](?:ve|m|re))? [a-z]+(?: (?:got|been))?(?= )")
 _GAPPED = re.compile(
-    r"(?:an?|the|eine?n?|(?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+(?: (?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+)*)"
+    r"(?:to|nach) (?-i:[A-ZÀ-Þ]).*$|(?:an?|the|eine?n?|(?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+(?: (?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+)*)"
     r"(?! (?:\w+ )?(?:is|are|has|gets?|stays?|goes|lives?|works?)\b)(?:\s+(?:for|with|in|on|at|to)\b.*|"
     r"(?:\s+[\wÀ-ÿ-]+){0,3})$",
     re.IGNORECASE,

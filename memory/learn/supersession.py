@@ -52,6 +52,7 @@ def may_change(content: str) -> bool:
         words.NEGATED,
         words.RESIDENCE,
         words.ANSWER_STYLE,
+        words.LIVES,
     )
     return any(s.search(content) for s in signals) or bool(_single_valued(content))
 
@@ -148,6 +149,8 @@ def _same_class(clause: str, text: str) -> bool:
 
 
 def _has_one_value_only(clause: str, text: str) -> bool:
+    if _live_elsewhere(clause, text):
+        return True
     if _resides(clause) and _resides(text) and _is_new_home(clause, text):
         return not (names_of(clause) & names_of(text)) and not covers(text, clause)
     if words.ANSWER_STYLE.search(clause) and words.ANSWER_STYLE.search(text):
@@ -156,6 +159,17 @@ def _has_one_value_only(clause: str, text: str) -> bool:
     if old is None or new is None:
         return False
     return terms(old[0]) == terms(new[0]) and terms(old[1]) != terms(new[1])
+
+
+def _live_elsewhere(clause: str, text: str) -> bool:
+    """ "My brother Leo lives in Turin" and "Leo moved to Vienna": one person, two towns."""
+    lived, lives = words.LIVES.search(clause), words.LIVES.search(text)
+    if not lived or not lives or words.LONG_AGO.search(text):
+        return False
+    before, now = clause[: lived.start()], text[: lives.start()]
+    is_same_person = bool(names_of(before) & names_of(now) or _relations(before) & _relations(now))
+    old, new = names_of(clause[lived.end() :]), names_of(text[lives.end() :])
+    return is_same_person and bool(old and new) and old.isdisjoint(new)
 
 
 def _is_new_home(clause: str, text: str) -> bool:
@@ -223,6 +237,8 @@ def _same_topic(clause: str, heading: str, changing: Sequence[str]) -> bool:
     in_one_only = {_folded(name) for name in old.names ^ new.names} - (terms(clause) & terms(whole))
     topic = (old.topic | terms(heading)) - in_one_only
     shared = topic & new.topic
+    if _is_replaced(clause, changing):
+        return True
     if not shared or _are_of_two_sorts(clause, whole, shared):
         return False
     enough = TOPIC_SHARE_MIN_ZH if _IDEOGRAPH.search(clause) else TOPIC_SHARE_MIN
@@ -231,6 +247,12 @@ def _same_topic(clause: str, heading: str, changing: Sequence[str]) -> bool:
     return any(_opening(text) & shared for text in changing) and (
         differ_in_measure(new, old) or bool(_opening(clause) & shared)
     )
+
+
+def _is_replaced(clause: str, changing: Sequence[str]) -> bool:
+    """ "My locker is number 41" and "they gave me another locker": the thing is named, and it is another one."""
+    things = [match["thing"] for text in changing for match in words.ANOTHER.finditer(text)]
+    return any(_opening(clause) & terms(thing) for thing in things)
 
 
 def _folded(name: str) -> str:
