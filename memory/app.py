@@ -12,8 +12,8 @@ import random
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,18 +31,24 @@ from memory.adapters.milvus_connection import MilvusAddress
 from memory.adapters.notes_sqlite import SqliteNoteBook
 from memory.adapters.openai import OpenAiChatModel
 from memory.adapters.receipts_sqlite import SqliteReceipts
+from memory.adapters.rounds_sqlite import SqliteRounds
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.template_probe import TemplateProbe
 from memory.adapters.traits_sqlite import SqliteModelTraits
 from memory.adapters.turns_sqlite import SqliteTurnLog
+from memory.adapters.uses_sqlite import SqliteUses
 from memory.adapters.wordpiece import WordPieceTokens
 from memory.adapters.working_set import WorkingSets
 from memory.api.rest import create_app
 from memory.config import Settings
 from memory.embedder import serve
+from memory.erasure import Erasure
 from memory.errors import Unavailable
 from memory.learn.extraction import Learner, VerbatimLearner
 from memory.learn.redaction import recordable
+from memory.learn.reflection import Reflecting
+from memory.learn.schedule import Pace, Schedule
+from memory.learn.upkeep import Upkeep
 from memory.learn.worker import Worker
 from memory.library import Library
 from memory.metrics import Metrics
@@ -56,8 +62,10 @@ from memory.ports import (
     ModelTraits,
     NoteBook,
     Receipts,
+    Rounds,
     TurnLog,
     UserLedger,
+    Uses,
 )
 from memory.recall.lessons import PlacementLessons
 from memory.recall.pipeline import Recall
@@ -65,7 +73,7 @@ from memory.recall.retrieval import Corpora, Retrieval
 from memory.recall.rewrite import ANSWER_TOKENS, RewriteMode
 from memory.recall.rewriting import Rewriter, RewriteSettings
 from memory.recall.training import ClassifierTraining
-from memory.tuning import PATIENT_SECONDS, chat_server, embedding_server, recall_settings, worker_settings
+from memory.tuning import PATIENT_SECONDS, chat_server, embedding_server, life_rules, recall_settings, worker_settings
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the one place that knows the real clock
 REQUEST_SEARCH_SECONDS = 0.1  # of one search in Milvus inside a request: below its deadline
@@ -94,6 +102,8 @@ class Parts:
     ledger: UserLedger
     notes: NoteBook
     receipts: Receipts
+    uses: Uses
+    rounds: Rounds
     traits: ModelTraits
     templates: ChatTemplates
     rewriter: Rewriter | None
@@ -114,6 +124,7 @@ class Parts:
             metrics=self.metrics,
             settings=recall_settings(self.settings),
             rewriter=self.rewriter,
+            uses=self.uses,
         )
 
     def lessons(self) -> PlacementLessons:
@@ -131,6 +142,18 @@ class Parts:
             redact=recordable,
             notes=self.notes,
             receipts=self.receipts,
+            uses=self.uses,
+        )
+
+    def erasure(self) -> Erasure:
+        return Erasure(
+            store=self.store,
+            ledger=self.ledger,
+            turn_log=self.turn_log,
+            notes=self.notes,
+            receipts=self.receipts,
+            uses=self.uses,
+            clock=SYSTEM_CLOCK,
         )
 
     def worker(self) -> Worker:
@@ -140,6 +163,8 @@ class Parts:
             store=self.store,
             embedder=self.embedder,
             learner=learner(self.settings),
+            erasure=self.erasure(),
+            receipts=self.receipts,
             clock=SYSTEM_CLOCK,
             jitter=random.random,
             metrics=self.metrics,
@@ -176,6 +201,8 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
             ledger=ledger,
             notes=SqliteNoteBook(database),
             receipts=SqliteReceipts(database, clock=SYSTEM_CLOCK, redact=recordable),
+            uses=await stack.enter_async_context(SqliteUses(database)),
+            rounds=SqliteRounds(database),
             traits=SqliteModelTraits(database, clock=SYSTEM_CLOCK),
             templates=templates,
             rewriter=await _open_rewriter(settings, stack),
@@ -227,23 +254,67 @@ async def open_embedder(settings: Settings) -> AsyncIterator[Embedder]:
 @asynccontextmanager
 async def _own_embedder(settings: Settings, metrics: Metrics) -> AsyncIterator[None]:
     until = asyncio.Event()
-    try:
+    with _unwrapped():
         async with asyncio.TaskGroup() as group:
             group.create_task(serve(settings, metrics=metrics, until=until))
             while not settings.embedder_socket.is_socket():  # noqa: ASYNC110 - the socket is all that it shows
                 await asyncio.sleep(SOCKET_POLL_SECONDS)
             yield
             until.set()
-    except BaseExceptionGroup as group_error:
-        if len(group_error.exceptions) > 1:
-            raise
-        raise group_error.exceptions[0] from None  # a bad setting stays one
 
 
 async def run_worker(settings: Settings, until: asyncio.Event) -> None:
     """Learn until told to stop."""
     async with open_parts(settings) as parts:
-        await warming_up(parts, parts.worker().run(until))
+        await warming_up(parts, _work(parts, until))
+
+
+async def _work(parts: Parts, until: asyncio.Event) -> None:
+    """Learn, and look after what was learnt."""
+    life = parts.settings.memory.life
+    with _unwrapped():
+        async with open_upkeep(parts) as upkeep, asyncio.TaskGroup() as group:
+            pace = Pace(every=life.every_hours * 3600)
+            schedule = Schedule(upkeep, rounds=parts.rounds, clock=SYSTEM_CLOCK, metrics=parts.metrics, pace=pace)
+            looking_after = group.create_task(schedule.run(until)) if life.every_hours else None
+            await parts.worker().run(until)
+            if looking_after is not None:
+                looking_after.cancel()  # what it was in the middle of is left whole, and taken up again later
+
+
+@contextmanager
+def _unwrapped() -> Iterator[None]:
+    """A single error out of a group of tasks stays what it is: a bad setting, say."""
+    try:
+        yield
+    except BaseExceptionGroup as group_error:
+        if len(group_error.exceptions) > 1:
+            raise
+        raise group_error.exceptions[0] from None
+
+
+@asynccontextmanager
+async def open_upkeep(parts: Parts, *, embedder: Embedder | None = None) -> AsyncIterator[Upkeep]:
+    """What looks after memories. It derives some only where the settings want that, and name a model for it."""
+    model, at_least = parts.settings.model_for("memory_extraction"), parts.settings.memory.life.reflect_from
+    reflecting = None
+    async with AsyncExitStack() as stack:
+        if model is not None and at_least:
+            opened = await stack.enter_async_context(OpenAiChatModel(chat_server(model)))
+            reflecting = Reflecting(
+                opened, name=model.llm_model_name, at_least=at_least, seconds=model.llm_timeout_seconds
+            )
+        yield Upkeep(
+            store=parts.store,
+            embedder=embedder or parts.embedder,
+            ledger=parts.ledger,
+            uses=parts.uses,
+            notes=parts.notes,
+            clock=SYSTEM_CLOCK,
+            metrics=parts.metrics,
+            rules=life_rules(parts.settings),
+            reflecting=reflecting,
+        )
 
 
 async def run_api(settings: Settings, until: asyncio.Event) -> None:
@@ -280,15 +351,11 @@ async def warming_up(parts: Parts, work: Coroutine[None, None, None], *, decides
 
     When that has succeeded, the file `warm-PID` in `run_dir` says so to whoever waits. The work never waits for it.
     """
-    try:
+    with _unwrapped():
         async with asyncio.TaskGroup() as group:
             warming = group.create_task(_search_once(parts, decides=decides))
             await work
             warming.cancel()
-    except BaseExceptionGroup as group_error:
-        if len(group_error.exceptions) > 1:
-            raise
-        raise group_error.exceptions[0] from None  # a bad setting stays one
 
 
 async def _search_once(parts: Parts, *, decides: bool) -> None:
@@ -335,6 +402,7 @@ __all__ = [
     "open_embedder",
     "open_library",
     "open_parts",
+    "open_upkeep",
     "run_api",
     "run_embedder",
     "run_worker",

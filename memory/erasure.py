@@ -13,11 +13,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from memory.errors import NotFound
-from memory.model import Change, ChangeKind, Evidence, Memory, Record, Role, Scope, is_valid_id, statement_key
-from memory.ports import Clock, LedgerWrite, MemoryFilter, MemoryStore, NoteBook, Receipts, TurnLog, UserLedger
+from memory.learn.reflection import hanging_on
+from memory.model import (
+    Change,
+    ChangeKind,
+    Evidence,
+    Memory,
+    MemoryStatus,
+    Record,
+    Role,
+    Scope,
+    is_valid_id,
+    statement_key,
+)
+from memory.ports import Clock, LedgerWrite, MemoryFilter, MemoryStore, NoteBook, Receipts, TurnLog, UserLedger, Uses
 
 DELETE_BATCH = 200  # what one hold of the user's lock deletes: well inside the lock's expiry
 SOURCE_PAGE = 100
+HANGING_PAGE = 1_000
 CONFIDENCE_STEP = 0.3  # what a repetition added of what was missing to certainty is taken back
 
 
@@ -40,6 +53,7 @@ class Erasure:
         turn_log: TurnLog,
         notes: NoteBook,
         receipts: Receipts,
+        uses: Uses,
         clock: Clock,
     ) -> None:
         self._store = store
@@ -47,13 +61,40 @@ class Erasure:
         self._turn_log = turn_log
         self._notes = notes
         self._receipts = receipts
+        self._uses = uses
         self._clock = clock
 
-    async def forget_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> None:
-        """Under the user's lock, which the caller holds. The caller calls `drop_notes` again when it has left it."""
+    async def forget_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> list[str]:
+        """Under the user's lock, which the caller holds. All that went with them, duplicates put away and reflections.
+
+        The caller calls `drop_notes` with those again when it has left the lock.
+        """
+        gone = [*memory_ids, *await self._hanging_on(user_id, memory_ids)]
+        await self._erase_held(user_id, held, gone)
+        return gone
+
+    async def _erase_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> None:
         await held.forget(memory_ids)  # first: should we die in between, no stored plan brings it back
         await self.drop_notes(user_id, memory_ids)
+        await self._uses.drop(user_id, memory_ids)
         await self._store.delete(user_id, memory_ids)
+
+    async def _hanging_on(self, user_id: str, memory_ids: Collection[str]) -> list[str]:
+        """What says the same though it is put away, and what was derived from it."""
+        if not memory_ids:
+            return []
+        wheres = (
+            MemoryFilter(user_id, status=MemoryStatus.ARCHIVED),
+            MemoryFilter(user_id, status=None, memory_types=("reflective",)),
+        )
+        possible: dict[str, Memory] = {}
+        for where in wheres:
+            cursor, seen = "", False
+            while not seen or cursor:
+                page = await self._store.page(where, limit=HANGING_PAGE, cursor=cursor)
+                cursor, seen = page.next_cursor, True
+                possible |= {memory.id: memory for memory in page.memories}
+        return hanging_on(possible.values(), memory_ids)
 
     async def drop_notes(self, user_id: str, memory_ids: Collection[str]) -> None:
         """No later request repeats what these memories said.
@@ -68,8 +109,8 @@ class Erasure:
         async with self._ledger.write(user_id) as held:
             if not is_valid_id(memory_id) or not await self._store.get(user_id, [memory_id]):
                 raise NotFound("there is no such memory")
-            await self.forget_held(user_id, held, [memory_id])
-        await self.drop_notes(user_id, [memory_id])
+            gone = await self.forget_held(user_id, held, [memory_id])
+        await self.drop_notes(user_id, gone)
 
     async def scope(self, user_id: str, project_id: str) -> tuple[int, int]:
         """All memories of the user, or of exactly that project, and what was not learnt yet before this call.
@@ -87,7 +128,7 @@ class Erasure:
                 ids = [memory.id for memory in page.memories]
                 if not ids:
                     break
-                await self.forget_held(user_id, held, ids)
+                await self._erase_held(user_id, held, ids)  # what hangs on them is of the same scope
                 memories += len(ids)
             await self.drop_notes(user_id, ids)
         if not project_id:
@@ -126,7 +167,7 @@ class Erasure:
                 changes = [Change(ChangeKind.UPDATE, row) for row in left]
                 await self._store.apply(user_id, changes, _vectors(records, left))
             if gone:
-                await self.forget_held(user_id, held, gone)
+                gone = await self.forget_held(user_id, held, gone)
         await self.drop_notes(user_id, gone)
         return gone, [row.id for row in left]
 

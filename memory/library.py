@@ -56,6 +56,7 @@ from memory.ports import (
     Receipts,
     TurnLog,
     UserLedger,
+    Uses,
 )
 
 MEMORIES_PER_ADD_MAX = 200  # one embedding batch that a learning lane takes in seconds
@@ -107,6 +108,7 @@ class Library:
         redact: Callable[[str], str],
         notes: NoteBook,
         receipts: Receipts,
+        uses: Uses,
         flush_pace: FlushPace = FlushPace(),
     ) -> None:
         """`redact` takes secrets out of a message before the turn log sees it; `new_id` draws ids nobody else has."""
@@ -116,7 +118,7 @@ class Library:
         self._turn_log = turn_log
         self._receipts = receipts
         self._erasure = Erasure(
-            store=store, ledger=ledger, turn_log=turn_log, notes=notes, receipts=receipts, clock=clock
+            store=store, ledger=ledger, turn_log=turn_log, notes=notes, receipts=receipts, uses=uses, clock=clock
         )
         self._searcher = searcher
         self._clock = clock
@@ -229,22 +231,18 @@ class Library:
         return sorted(chain.values(), key=lambda memory: (memory.id == newest.id, memory.said_at), reverse=True)
 
     async def patch(self, user_id: str, memory_id: str, edit: Edit) -> Memory:
-        """Change it in place: same id, same times of saying; changed content is found by its new words."""
-        changes = edit.changes()
-        if not changes:
-            raise BadInput(f"nothing to change: give one of {', '.join(Edit.__slots__)}")
-        if edit.category is not None:
-            known_category(edit.category)
-        if edit.metadata is not None:
-            checked_metadata(edit.metadata)
-        replace((await self._record(user_id, memory_id)).memory, **changes)  # refuses before anything is embedded
+        """Change it in place, or bring it back from the archive: same id, same times of saying.
+
+        Changed content is found by its new words.
+        """
+        edit.on((await self._record(user_id, memory_id)).memory, now=self._clock())  # refuses before embedding
         vectors = await self._embedder.embed([edit.content], is_urgent=False) if edit.content is not None else None
         async with self._ledger.write(user_id) as write:
             write.touch([memory_id])
             record = await self._record(user_id, memory_id)
             if edit.content is not None:
                 await self._erasure.drop_notes(user_id, [memory_id])
-            memory = replace(record.memory, **changes, updated_at=self._clock())
+            memory = edit.on(record.memory, now=self._clock())
             await self._store.apply(
                 user_id, [Change(ChangeKind.UPDATE, memory)], record.vector[np.newaxis] if vectors is None else vectors
             )
@@ -337,8 +335,9 @@ class Library:
     async def stats(self, user_id: str) -> Stats:
         by_type = {kind: await self._store.count(MemoryFilter(user_id, memory_types=(kind,))) for kind in MEMORY_TYPES}
         superseded = await self._store.count(MemoryFilter(user_id, status=MemoryStatus.SUPERSEDED))
+        archived = await self._store.count(MemoryFilter(user_id, status=MemoryStatus.ARCHIVED))
         backlog = await self._turn_log.backlog(user_id, opened_before=self._clock())
-        return Stats(sum(by_type.values()), superseded, by_type, backlog.pending, backlog.failed)
+        return Stats(sum(by_type.values()), superseded, archived, by_type, backlog.pending, backlog.failed)
 
     def turns(self, user_id: str, session_id: str = "") -> AsyncIterator[Turn]:
         """The conversation record, oldest first."""

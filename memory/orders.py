@@ -6,13 +6,14 @@ Pure. Nothing here knows a store, and no check ever repairs what it was given.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from memory.errors import BadInput
-from memory.model import CATEGORIES, MEMORY_TYPES, Receipt
+from memory.learn.life import kept_keys, restored
+from memory.model import CATEGORIES, MEMORY_TYPES, Memory, MemoryStatus, Receipt
 
 METADATA_BYTES_MAX = 16_384  # of JSON; a Milvus field of this kind takes 65,536
 AHEAD_SECONDS_MAX = 86_400.0  # clocks and time zones of callers differ; later than that, nothing can have been said
@@ -36,16 +37,32 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What to change about a memory; None leaves it. `metadata` replaces all of it."""
+    """What to change about a memory; None leaves it. `metadata` replaces all but our own marks.
+
+    `status` can only become active, which brings back what was put away.
+    """
 
     content: str | None = None
     importance: float | None = None
     category: str | None = None
     memory_type: str | None = None
     metadata: dict[str, Any] | None = None
+    status: str | None = None
 
-    def changes(self) -> dict[str, Any]:
-        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
+    def on(self, memory: Memory, *, now: float) -> Memory:
+        """The memory as this leaves it. Raises `BadInput`."""
+        given = {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
+        if not given:
+            raise BadInput(f"nothing to change: give one of {', '.join(self.__slots__)}")
+        if self.category is not None:
+            known_category(self.category)
+        if self.metadata is not None:
+            checked_metadata(self.metadata)
+            given["metadata"] = {**self.metadata, **{key: memory.metadata[key] for key in kept_keys(memory)}}
+        if given.pop("status", MemoryStatus.ACTIVE.value) != MemoryStatus.ACTIVE.value:
+            raise BadInput("status can only be set to active, which brings back what was put away")
+        changed = replace(memory, **given, updated_at=now)
+        return restored(changed, now=now) if self.status is not None else changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +79,7 @@ class Stats:
 
     active: int
     superseded: int
+    archived: int
     by_type: dict[str, int]
     pending_turns: int
     failed_turns: int

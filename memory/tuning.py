@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memory.adapters.embeddings import EmbeddingServer
 from memory.adapters.openai import ChatServer
+from memory.learn.life import DAY, FADING, Fading, LifeRules
 from memory.learn.worker import WorkerSettings
 from memory.model import Placement
 from memory.ports import LearnDue
@@ -35,6 +36,22 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         attempts_max=learn.retry_attempts,
         retry_base_seconds=learn.retry_base_seconds,
         retry_seconds_max=learn.retry_max_seconds,
+    )
+
+
+def life_rules(settings: Settings) -> LifeRules:
+    """Where the settings say 0, a rule is switched off; a category that they do not name ages as it does otherwise."""
+    life = settings.memory.life
+    named: dict[str, Fading] = {
+        one.category: Fading(one.half_life_days * DAY or None, one.expires_after_days * DAY or None)
+        for one in life.categories or ()
+    }
+    return LifeRules(
+        quota=life.quota_memories or None,
+        floor=life.floor,
+        floor_seconds=life.floor_days * DAY,
+        erase_after=life.erase_after_days * DAY or None,
+        fading={**FADING, **named},
     )
 
 

@@ -199,7 +199,7 @@ async def show_stats(library: Library, call: Call) -> Response:
     stats = await library.stats(call.user_id)
     return _json(
         {
-            "memories": {"active": stats.active, "superseded": stats.superseded},
+            "memories": {"active": stats.active, "superseded": stats.superseded, "archived": stats.archived},
             "by_type": stats.by_type,
             "turns": {"pending": stats.pending_turns, "failed": stats.failed_turns},
         }

@@ -66,6 +66,7 @@ class EditBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     category: str | UnsetType = UNSET
     memory_type: str | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET
+    status: str | UnsetType = UNSET
 
 
 class TurnsBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

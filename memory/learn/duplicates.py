@@ -18,6 +18,8 @@ from memory.learn.life import RESTORED, TRUST, Step, Why, is_kept_by_hand, put_a
 from memory.learn.values import values_of
 from memory.model import Evidence, Memory, MemoryStatus, Trust, statement_key
 
+AT_ONCE_MAX = 150  # rows put away for one statement, so that all of it is one write; the others go the next time
+
 # What only strengthens: with or without it, a statement says the same. "Just" and "only" are none of these.
 _FILLERS = re.compile(r"\b(?:really|very|also|actually|honestly|basically)\b,?", re.IGNORECASE)
 _FILLERS_ZH = re.compile("其实|真的")
@@ -66,7 +68,7 @@ def _unit(group: Sequence[Memory], now: float) -> list[list[Step]]:
         return []
     whole = _with_all(stays, goes, now)
     kept = [Step(Why.UNITED, stays, whole)] if whole != replace(stays, updated_at=now) else []
-    return [[*kept, *(put_away(memory, Why.DUPLICATE, now=now, of=stays.id) for memory in goes)]]
+    return [[*kept, *(put_away(memory, Why.DUPLICATE, now=now, of=stays.id) for memory in goes[:AT_ONCE_MAX])]]
 
 
 def _may_go(memory: Memory) -> bool:

@@ -20,7 +20,7 @@ DAY = 86_400.0
 EXPIRED = 0.25  # of its usefulness is left to a memory whose time is over: "when was that trip?" is still asked
 TRUST = {Trust.BOOTSTRAPPED: 1.0, Trust.EXPLICIT: 1.0, Trust.INFERRED: 0.8, Trust.TOOL: 0.6}
 ASKED_FOR = frozenset({Trust.BOOTSTRAPPED, Trust.EXPLICIT})
-ARCHIVED, RESTORED = "archived", "restored"  # keys in `metadata`
+ARCHIVED, RESTORED, REFLECTS = "archived", "restored", "reflects"  # our own keys in `metadata`
 
 
 class Why(StrEnum):
@@ -180,6 +180,16 @@ def restored(memory: Memory, *, now: float) -> Memory:
         metadata[ARCHIVED] = reason["before"]
     metadata[RESTORED] = {"at": now}
     return replace(memory, status=MemoryStatus.ACTIVE, metadata=metadata, updated_at=now)
+
+
+def kept_keys(memory: Memory) -> list[str]:
+    """Our own marks in its metadata, which an edit of the metadata leaves alone."""
+    ours = {
+        ARCHIVED: memory.status is MemoryStatus.ARCHIVED,
+        RESTORED: True,
+        REFLECTS: memory.trust is Trust.TOOL,
+    }
+    return [key for key, is_ours in ours.items() if is_ours and key in memory.metadata]
 
 
 def totals(steps: Sequence[Step]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 import structlog
 
 from memory.chat.completions import ChatRequest
-from memory.errors import Unavailable
+from memory.errors import Busy, Unavailable
 from memory.metrics import Metrics
 from memory.model import (
     Candidate,
@@ -25,7 +25,7 @@ from memory.model import (
     RequestOptions,
     Scope,
 )
-from memory.ports import Clock, Embedder, ModelTraits, NoteBook, Receipts, Tokens
+from memory.ports import Clock, Embedder, ModelTraits, NoteBook, Receipts, Tokens, Uses
 from memory.recall import signals
 from memory.recall.admission import Admission
 from memory.recall.classifier import SignalClassifier
@@ -67,6 +67,7 @@ class Recall:
         metrics: Metrics,
         settings: RecallSettings,
         rewriter: Rewriter | None = None,
+        uses: Uses | None = None,
     ) -> None:
         """`classifier` gives None until it has been trained; rules decide meanwhile. `rewriter`: None asks no model."""
         self._searching = Searching(
@@ -80,6 +81,7 @@ class Recall:
         )
         self._notes = notes
         self._receipts = receipts
+        self._uses = uses
         self._traits = traits
         self._tokens = tokens
         self._clock = clock
@@ -119,6 +121,9 @@ class Recall:
             if trace.plain is None:
                 self._metrics.recall_late.inc()
             status, reason = trace.plain or (RecallStatus.UNAVAILABLE, "deadline")
+        except Busy:
+            self._metrics.recall_shed.inc()
+            status, reason = RecallStatus.UNAVAILABLE, "busy"
         except Unavailable as error:
             self._note_breakage(error.part)
             status, reason = RecallStatus.UNAVAILABLE, error.part
@@ -194,6 +199,8 @@ class Recall:
         if notes and planned.fresh is not None:
             self._metrics.memories_injected.observe(len(planned.fresh.memory_ids))
             self._metrics.note_tokens.observe(planned.fresh.tokens)
+            if self._uses is not None:  # what is put back was counted when it was new
+                self._uses.count(scope.user_id, planned.fresh.memory_ids, at=trace.began_at)
         receipt_id = self._new_id()
         self._receipts.keep(
             receipt_of(

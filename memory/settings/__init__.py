@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from memory.settings.catalogue import ENVIRONMENT_PREFIX, Leaf, SettingDoc, is_section, leaves_of, without_secrets
 from memory.settings.learning import LearnSettings
+from memory.settings.life import CategoryLife, LifeSettings
 from memory.settings.models import ExternalModel, ModelEndpoint
 from memory.settings.recall import UpstreamSignal
 from memory.settings.storage import EmbeddingSettings, MilvusSettings, TurnLogSettings
@@ -14,10 +15,12 @@ from memory.settings.tree import MemorySettings, Settings, every_setting
 
 __all__ = [
     "ENVIRONMENT_PREFIX",
+    "CategoryLife",
     "EmbeddingSettings",
     "ExternalModel",
     "Leaf",
     "LearnSettings",
+    "LifeSettings",
     "MemorySettings",
     "MilvusSettings",
     "ModelEndpoint",

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from memory.settings.life import CategoryLife
 from memory.settings.recall import UpstreamSignal
 
 ENVIRONMENT_PREFIX = "MEMPROXY_"
@@ -86,5 +87,7 @@ def _expected(annotation: Any) -> str:  # noqa: ANN401 - likewise
     if origin is Literal:
         return "one of " + ", ".join(map(str, arguments))
     if origin is tuple:
-        return {str: "a list of text", UpstreamSignal: "a list of signals"}.get(arguments[0], "a list of models")
+        return {str: "a list of text", UpstreamSignal: "a list of signals", CategoryLife: "a list of categories"}.get(
+            arguments[0], "a list of models"
+        )
     return " or ".join(_expected(argument) for argument in arguments)

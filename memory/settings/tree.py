@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from memory.settings.catalogue import SettingDoc, docs_of, without_secrets
 from memory.settings.learning import LearnSettings
+from memory.settings.life import LifeSettings
 from memory.settings.models import ExternalModel
 from memory.settings.recall import UpstreamSignal
 from memory.settings.storage import EmbeddingSettings, MilvusSettings, TurnLogSettings
@@ -62,6 +63,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     milvus: MilvusSettings = MilvusSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     learn: LearnSettings = LearnSettings()
+    life: LifeSettings = LifeSettings()
     turn_log: TurnLogSettings = TurnLogSettings()
 
 

@@ -17,6 +17,7 @@ from memory.adapters.notes_sqlite import SqliteNoteBook
 from memory.adapters.receipts_sqlite import SqliteReceipts
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.turns_sqlite import SqliteTurnLog
+from memory.adapters.uses_sqlite import SqliteUses
 from memory.learn.redaction import redact
 from memory.library import FlushPace, Library
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
@@ -58,6 +59,7 @@ class Parts:
     turn_log: SqliteTurnLog
     notes: SqliteNoteBook
     receipts: SqliteReceipts
+    uses: SqliteUses
     searcher: PlainSearch
     library: Library
     now: float = NOW
@@ -105,6 +107,7 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
         turn_log = SqliteTurnLog(database, clock=clock)
         notes = SqliteNoteBook(database)
         receipts = SqliteReceipts(database, clock=clock, redact=redact)
+        uses = SqliteUses(database)
         library = Library(
             store=store,
             embedder=embedder,
@@ -112,11 +115,12 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
             turn_log=turn_log,
             notes=notes,
             receipts=receipts,
+            uses=uses,
             searcher=searcher,
             clock=clock,
             new_id=lambda: next(ids),
             redact=lambda text: text.replace("hunter2", "[secret]"),
             flush_pace=FlushPace(settle=0.01, poll=0.005, longest=flush_longest, retry=0.1),
         )
-        parts = Parts(embedder, store, ledger, turn_log, notes, receipts, searcher, library)
+        parts = Parts(embedder, store, ledger, turn_log, notes, receipts, uses, searcher, library)
         yield parts

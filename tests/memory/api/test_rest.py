@@ -163,7 +163,7 @@ async def test_turns_are_accepted_and_learnt_and_flush_waits_for_them(api: httpx
     await parts.learn(lease)
     assert (await api.post("/v1/memory/flush", json={"session_id": "s"})).json() == {"pending": 0, "failed": 0}
     stats = (await api.get("/v1/memory/stats")).json()
-    assert stats["memories"] == {"active": 1, "superseded": 0}
+    assert stats["memories"] == {"active": 1, "superseded": 0, "archived": 0}
     assert stats["by_type"]["semantic"] == 1
 
 

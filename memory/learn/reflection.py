@@ -1,0 +1,190 @@
+"""What many memories about one matter have in common, said in one sentence: proposed by a model, checked by rules.
+
+A reflection stands on other memories and quotes their evidence; nobody said it, so it is trusted least. It may not name
+a name, a number or a "not" that its grounds do not have, and it is put away as soon as one of them no longer holds.
+Without a model nothing is derived. It must never be derived from another reflection.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memory.errors import Unavailable
+from memory.learn import change_words
+from memory.learn.consolidation import EVIDENCE_MAX
+from memory.learn.life import ARCHIVED, REFLECTS, Step, Why, put_away, usefulness
+from memory.learn.planted import reason_planted
+from memory.learn.terms import terms
+from memory.learn.values import values_of
+from memory.model import Memory, MemoryStatus, Message, Role, Trust
+from memory.ports import ChatModel
+
+GROUNDS_MAX = 20  # of one reflection, the most useful ones
+CHARACTERS_MAX = 300
+NEW_WORDS_MAX = 0.4  # of the words of matter that no ground has: "prefers", "often", "various"
+ANSWER_TOKENS = 120
+PROMPT = (Path(__file__).parent / "prompts" / "reflection.txt").read_text(encoding="utf-8")
+VERSION = hashlib.sha256(PROMPT.encode()).hexdigest()[:8]
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"summary": {"type": "string", "maxLength": CHARACTERS_MAX}},
+    "required": ["summary"],
+    "additionalProperties": False,
+}
+
+_IDS = uuid.UUID("3d1f3c0a-7f0e-5a53-a9a5-0c4d9b8f6e27")
+
+
+@dataclass(frozen=True, slots=True)
+class Matter:
+    """Memories about one subject, of one category, in one project: enough to say something of all of them."""
+
+    key: tuple[str, str, str, str]  # project, agent, subject, category
+    grounds: tuple[Memory, ...]
+
+
+def matters(memories: Iterable[Memory], *, at_least: int, now: float) -> list[Matter]:
+    """Those of at least so many memories that no reflection tells of yet."""
+    told: set[tuple[str, str, str, str]] = set()
+    groups: dict[tuple[str, str, str, str], list[Memory]] = {}
+    for memory in memories:
+        if memory.status is not MemoryStatus.ACTIVE:
+            continue
+        if memory.memory_type == "reflective":
+            told.add(_key(memory))
+        else:
+            groups.setdefault(_key(memory), []).append(memory)
+    return [
+        Matter(key, tuple(sorted(group, key=lambda m: (-usefulness(m, now), m.id))[:GROUNDS_MAX]))
+        for key, group in groups.items()
+        if len(group) >= at_least and key not in told
+    ]
+
+
+def stale(memories: Sequence[Memory], *, now: float) -> list[Step]:
+    """Reflections whose grounds do not all hold any more, put away."""
+    active = {memory.id for memory in memories if memory.status is MemoryStatus.ACTIVE}
+    ours = [m for m in memories if m.id in active and m.memory_type == "reflective" and stands_on(m)]
+    return [put_away(memory, Why.STALE, now=now) for memory in ours if not stands_on(memory) <= active]
+
+
+def stands_on(memory: Memory) -> frozenset[str]:
+    """The ids of its grounds; none for what is no reflection of ours."""
+    grounds = memory.metadata.get(REFLECTS) if memory.trust is Trust.TOOL else None
+    return frozenset(one for one in grounds if isinstance(one, str)) if isinstance(grounds, list) else frozenset()
+
+
+def grounds_of(step: Step) -> frozenset[str]:
+    """What has to hold for a new row to be written."""
+    return stands_on(step.memory) if step.before is None else frozenset()
+
+
+def is_grounded(summary: str, grounds: Sequence[Memory]) -> bool:
+    """Whether it says nothing that the grounds do not: no new name, number, day or denial, and mostly their words."""
+    if not summary.strip() or len(summary) > CHARACTERS_MAX or "\n" in summary.strip() or reason_planted(summary):
+        return False
+    said, whole = values_of(summary), values_of("; ".join(memory.content for memory in grounds))
+    known = frozenset[str]().union(*(terms(memory.content) for memory in grounds))
+    each = [values_of(memory.content) for memory in grounds]
+    names = frozenset[str]().union(*(one.names for one in each)) | known
+    if any(name not in names and not (terms(name) & known) for name in said.names):
+        return False
+    if not (said.days <= whole.days and said.weekdays <= whole.weekdays and said.times <= whole.times):
+        return False
+    amounts = {
+        unit: frozenset[str]().union(*(one.amounts.get(unit, frozenset()) for one in each)) for unit in said.amounts
+    }
+    if any(not said.amounts[unit] <= amounts[unit] for unit in said.amounts):
+        return False
+    if change_words.NEGATED.search(summary) and not any(change_words.NEGATED.search(m.content) for m in grounds):
+        return False
+    words = terms(summary)
+    return bool(words & known) and len(words - known) <= NEW_WORDS_MAX * len(words)
+
+
+class Reflecting:
+    """Asks a model for what the memories of each matter have in common."""
+
+    def __init__(self, model: ChatModel, *, name: str, at_least: int, seconds: float) -> None:
+        """`name` of the model, for the record; `at_least` so many memories about one matter; `seconds` per call."""
+        self._model = model
+        self._name = name
+        self._at_least = at_least
+        self._seconds = seconds
+
+    async def derive(self, memories: Sequence[Memory], *, now: float) -> list[Step]:
+        """New rows, not written yet. A model that is down, or says what nothing bears out, gives none."""
+        steps = []
+        for matter in matters(memories, at_least=self._at_least, now=now):
+            try:
+                summary = await self._asked(matter)
+            except Unavailable:
+                break  # the next round asks again
+            if is_grounded(summary, matter.grounds):
+                steps.append(Step(Why.REFLECTED, None, reflection(matter, summary, made_by=self._made_by, now=now)))
+        return steps
+
+    @property
+    def _made_by(self) -> str:
+        return f"{self._name[:200]} reflection-{VERSION}"
+
+    async def _asked(self, matter: Matter) -> str:
+        notes = "\n".join(f"- {memory.content}" for memory in matter.grounds)
+        messages = [Message(Role.SYSTEM, PROMPT), Message(Role.USER, notes)]
+        answer = await self._model.complete(messages, max_tokens=ANSWER_TOKENS, seconds=self._seconds, schema=SCHEMA)
+        try:
+            return str(json.loads(answer)["summary"]).strip()
+        except (ValueError, KeyError, TypeError):
+            return ""
+
+
+def reflection(matter: Matter, summary: str, *, made_by: str, now: float) -> Memory:
+    """The row; the same id for the same grounds."""
+    first, ids = matter.grounds[0], [memory.id for memory in matter.grounds]
+    evidence = dict.fromkeys(one for memory in matter.grounds for one in memory.evidence[:1])
+    return Memory(
+        id=str(uuid.uuid5(_IDS, "\x1f".join((first.user_id, *matter.key, *sorted(ids))))),
+        user_id=first.user_id,
+        project_id=first.project_id,
+        agent_id=first.agent_id,
+        content=summary,
+        created_at=now,
+        updated_at=now,
+        said_at=max(memory.said_at for memory in matter.grounds),
+        memory_type="reflective",
+        category=first.category,
+        source="conversation",
+        importance=max(memory.importance for memory in matter.grounds),
+        confidence=min(memory.confidence for memory in matter.grounds),
+        trust=Trust.TOOL,
+        made_by=made_by,
+        subject=first.subject,
+        evidence=tuple(evidence)[:EVIDENCE_MAX],
+        metadata={REFLECTS: ids},
+    )
+
+
+def hanging_on(memories: Iterable[Memory], memory_ids: Collection[str]) -> list[str]:
+    """Which of them go when those are forgotten: what is forgotten must not live on in a duplicate or a reflection."""
+    found, left, has_grown = set(memory_ids), list(memories), True
+    while has_grown:
+        more = {m.id for m in left if m.id not in found and (stands_on(m) & found or _same_as(m) in found)}
+        found |= more
+        has_grown = bool(more)
+    return sorted(found - set(memory_ids))
+
+
+def _same_as(memory: Memory) -> str:
+    """The row that stayed when this was put away for saying the same, or ""."""
+    reason = memory.metadata.get(ARCHIVED) if memory.status is MemoryStatus.ARCHIVED else None
+    return str(reason.get("of", "")) if isinstance(reason, Mapping) else ""
+
+
+def _key(memory: Memory) -> tuple[str, str, str, str]:
+    return (memory.project_id, memory.agent_id, memory.subject, memory.category)

@@ -1,0 +1,76 @@
+"""Upkeep on schedule, beside learning: one user after the other, each in their time, and one process at a time.
+
+It must never disturb learning: what goes wrong with one user is counted and left until that user's next round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import structlog
+
+from memory.errors import MemproxyError, Unavailable
+from memory.learn.life import totals
+from memory.learn.upkeep import Upkeep
+from memory.metrics import Metrics
+from memory.ports import Clock, Rounds
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """In seconds. `every`: between two rounds over one user; `look`: between two looks for whose turn it is.
+
+    `rest`: between two users, so that writers of Milvus Lite get their turn. `patience`: a round that takes longer is
+    taken for dead by the other processes.
+    """
+
+    every: float = 86_400.0
+    look: float = 60.0
+    rest: float = 0.5
+    patience: float = 900.0
+
+
+class Schedule:
+    """Looks after everybody until told to stop. Any number of workers may; one at a time does something."""
+
+    def __init__(self, upkeep: Upkeep, *, rounds: Rounds, clock: Clock, metrics: Metrics, pace: Pace) -> None:
+        self._upkeep = upkeep
+        self._rounds = rounds
+        self._clock = clock
+        self._metrics = metrics
+        self._pace = pace
+
+    async def run(self, until: asyncio.Event) -> None:
+        while not until.is_set():
+            had_work = await self.look_after_next()
+            try:
+                async with asyncio.timeout(self._pace.rest if had_work else self._pace.look):
+                    await until.wait()
+            except TimeoutError:
+                continue
+
+    async def look_after_next(self) -> bool:
+        """One round over whoever is due; False where nobody is, or where that cannot be found out now."""
+        pace = self._pace
+        try:
+            user_id = await self._rounds.next_due(now=self._clock(), every=pace.every, patience=pace.patience)
+            if user_id is None:
+                return False
+            self._metrics.upkeep_rounds.labels(await self._looked_after(user_id)).inc()
+            await self._rounds.ended(user_id, now=self._clock())
+        except Unavailable:  # the turn log's; whoever is in the middle of a round has it taken over
+            return False
+        return True
+
+    async def _looked_after(self, user_id: str) -> str:
+        try:
+            steps = await self._upkeep.run(user_id)
+        except MemproxyError as error:
+            log.warning("a round of upkeep was broken off", error=type(error).__name__)
+            return "broken_off"
+        if steps:
+            log.info("memories were looked after", **totals(steps))
+        return "done"

@@ -1,0 +1,227 @@
+"""Upkeep of one user's memories: uses brought into the rows, duplicates united, the useless put away, patterns derived.
+
+`life`, `duplicates` and `reflection` decide; this reads, and writes under the user's lock. It plans on what it read
+without the lock, and under it looks again: a row that anybody changed meanwhile is left for the next round. What
+belongs together is one write, so whoever dies in between leaves nothing half done. A dry run writes nothing at all.
+Logs no content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import TypeAlias
+
+import numpy as np
+
+from memory.learn import duplicates, life
+from memory.learn.life import LifeRules, Step
+from memory.learn.reflection import Reflecting, grounds_of, stale
+from memory.metrics import Metrics
+from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector
+from memory.ports import (
+    Clock,
+    Embedder,
+    LedgerWrite,
+    MemoryFilter,
+    MemoryStore,
+    NoteBook,
+    Use,
+    UserLedger,
+    Uses,
+)
+
+ROWS_PER_PAGE = 1_000
+ROWS_MAX = 200_000  # of one user, looked at in one round: the newest ones
+ROWS_PER_WRITE = 200  # under one hold of the lock: well inside its expiry, and a chat's refresh waits for it
+USES_MAX = 20_000  # brought in with one round; the rest comes with the next
+
+Unit: TypeAlias = list[Step]
+"""Steps that only make sense together, so they are one write."""
+
+
+class Task(StrEnum):
+    CONSOLIDATE = "consolidate"
+    PRUNE = "prune"
+    REFLECT = "reflect"
+
+
+EVERY_TASK = tuple(Task)
+
+
+class Upkeep:
+    """Looks after one user at a time. Any number of processes may: they are in each other's way, and nothing worse."""
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        embedder: Embedder,
+        ledger: UserLedger,
+        uses: Uses,
+        notes: NoteBook,
+        clock: Clock,
+        metrics: Metrics,
+        rules: LifeRules,
+        reflecting: Reflecting | None = None,
+    ) -> None:
+        """`reflecting`: None derives nothing, for no model is there to do it."""
+        self._store = store
+        self._embedder = embedder
+        self._ledger = ledger
+        self._uses = uses
+        self._notes = notes
+        self._clock = clock
+        self._metrics = metrics
+        self._rules = rules
+        self._reflecting = reflecting
+
+    async def run(self, user_id: str, tasks: Sequence[Task] = EVERY_TASK, *, is_dry: bool = False) -> list[Step]:
+        """What was changed, or, in a dry run, would be. Raises `Unavailable`, `Conflict`."""
+        done: list[Step] = []
+        with self._metrics.upkeep_seconds.time():
+            rows = await self._rows(user_id) | ({} if is_dry else await self._with_uses_stored(user_id))
+            if is_dry:
+                rows = await self._with_uses_counted(user_id, rows)
+            for task in tasks:
+                for units in _batches(await self._planned(task, rows)):
+                    steps = [step for unit in units for step in unit] if is_dry else await self._write(user_id, units)
+                    done += steps
+                    for step in steps:
+                        _take(rows, step)
+        return done
+
+    async def _planned(self, task: Task, rows: dict[str, Memory]) -> list[Unit]:
+        """Units of steps that only make sense together."""
+        now, memories = self._clock(), list(rows.values())
+        match task:
+            case Task.CONSOLIDATE:
+                return duplicates.united(memories, now=now)
+            case Task.PRUNE:
+                steps = [*life.pruned(memories, self._rules, now=now), *life.erasable(memories, self._rules, now=now)]
+                gone = {step.memory.id for step in steps}
+                dated = life.dated([m for m in memories if m.id not in gone], self._rules, now=now)
+                return [[step] for step in (*steps, *dated)]
+            case Task.REFLECT:
+                steps = stale(memories, now=now)
+                if self._reflecting is not None:
+                    gone = {step.memory.id for step in steps}
+                    steps += await self._reflecting.derive([m for m in memories if m.id not in gone], now=now)
+                return [[step] for step in steps]
+
+    async def _rows(self, user_id: str) -> dict[str, Memory]:
+        """All of the user's by id, newest first."""
+        rows: dict[str, Memory] = {}
+        where, cursor = MemoryFilter(user_id, status=None), ""
+        while len(rows) < ROWS_MAX:
+            page = await self._store.page(where, limit=ROWS_PER_PAGE, cursor=cursor)
+            rows |= {memory.id: memory for memory in page.memories}
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        return rows
+
+    async def _with_uses_counted(self, user_id: str, rows: Mapping[str, Memory]) -> dict[str, Memory]:
+        """For a dry run: as if their uses stood in the rows."""
+        waiting = await self._uses.waiting(user_id, limit=USES_MAX)
+        return {**rows, **{i: _used(rows[i], use) for i, use in waiting.items() if i in rows}}
+
+    async def _with_uses_stored(self, user_id: str) -> dict[str, Memory]:
+        """Bring what requests counted into the rows; nothing but that changes, not even `updated_at`."""
+        ids = list(await self._uses.waiting(user_id, limit=USES_MAX))
+        written: dict[str, Memory] = {}
+        for start in range(0, len(ids), ROWS_PER_WRITE):
+            batch = ids[start : start + ROWS_PER_WRITE]
+            async with self._ledger.write(user_id) as held:
+                records = await self._store.get(user_id, batch)
+                stored = {record.memory.id: record.memory.access_count for record in records}
+                await self._uses.settle(user_id, stored)
+                uses = await self._uses.waiting(user_id, limit=USES_MAX)
+                counted = [
+                    Record(_used(one.memory, replace(uses[one.memory.id], counted=0)), one.vector)
+                    for one in records
+                    if one.memory.id in uses
+                ]
+                await self._apply(user_id, held, counted)
+                await self._uses.written(user_id, list(stored))
+                if gone := [memory_id for memory_id in batch if memory_id not in stored]:
+                    await self._uses.drop(user_id, gone)
+            written |= {record.memory.id: record.memory for record in counted}
+        return written
+
+    async def _write(self, user_id: str, units: Sequence[Unit]) -> list[Step]:
+        """The steps of those units that still fit what is stored, done."""
+        vectors = await self._vectors_of_new(units)  # before the lock: it takes longest
+        async with self._ledger.write(user_id) as held:
+            named = [row.id for unit in units for step in unit for row in (step.before, step.after) if row is not None]
+            grounds = [memory_id for unit in units for step in unit for memory_id in grounds_of(step)]
+            found = {record.memory.id: record for record in await self._store.get(user_id, [*named, *grounds])}
+            forgotten = await held.forgotten(named)
+            steps = [step for unit in units if all(_fits(step, found, forgotten) for step in unit) for step in unit]
+            erased = [step.memory.id for step in steps if step.after is None]
+            if erased:
+                await held.forget(erased)  # first: should we die in between, no stored plan brings them back
+                await self._drop_traces(user_id, erased)
+                await self._store.delete(user_id, erased)
+            vectors |= {memory_id: record.vector for memory_id, record in found.items()}
+            rows = [step.after for step in steps if step.after is not None]
+            await self._apply(user_id, held, [Record(row, vectors[row.id]) for row in rows])
+        if erased:
+            await self._drop_traces(user_id, erased)  # a request under way may have kept a note of them meanwhile
+        for step in steps:
+            self._metrics.upkeep_changes.labels(step.why.value).inc()
+        return steps
+
+    async def _vectors_of_new(self, units: Sequence[Unit]) -> dict[str, Vector]:
+        new = [step.after for unit in units for step in unit if step.before is None and step.after is not None]
+        if not new:
+            return {}
+        vectors = await self._embedder.embed([memory.content for memory in new], is_urgent=False)
+        return {memory.id: vector for memory, vector in zip(new, vectors, strict=True)}
+
+    async def _apply(self, user_id: str, held: LedgerWrite, records: Sequence[Record]) -> None:
+        if records:
+            held.touch([record.memory.id for record in records])
+            changes = [Change(ChangeKind.UPDATE, record.memory) for record in records]
+            await self._store.apply(user_id, changes, np.stack([record.vector for record in records]))
+
+    async def _drop_traces(self, user_id: str, memory_ids: Sequence[str]) -> None:
+        await self._notes.drop(user_id, memory_ids, now=self._clock())
+        await self._uses.drop(user_id, memory_ids)
+
+
+def _used(memory: Memory, use: Use) -> Memory:
+    used_at = use.used_at if memory.used_at is None else max(memory.used_at, use.used_at)
+    return replace(memory, access_count=use.on_top_of(memory.access_count), used_at=used_at)
+
+
+def _fits(step: Step, found: Mapping[str, Record], forgotten: Collection[str]) -> bool:
+    """Whether the step was planned on what is stored now, uses aside."""
+    if step.memory.id in forgotten:
+        return False
+    if step.before is None:
+        grounds = [found.get(memory_id) for memory_id in grounds_of(step)]
+        return all(one is not None and one.memory.status is MemoryStatus.ACTIVE for one in grounds)
+    stored = found.get(step.before.id)
+    uses = {"access_count": step.before.access_count, "used_at": step.before.used_at}
+    return stored is not None and replace(stored.memory, **uses) == step.before  # type: ignore[arg-type]
+
+
+def _take(rows: dict[str, Memory], step: Step) -> None:
+    if step.after is None:
+        del rows[step.memory.id]
+    else:
+        rows[step.after.id] = step.after
+
+
+def _batches(units: Sequence[Unit]) -> Iterator[list[Unit]]:
+    """As many whole units as one write may hold."""
+    batch: list[Unit] = []
+    for unit in units:
+        if batch and sum(map(len, batch)) + len(unit) > ROWS_PER_WRITE:
+            yield batch
+            batch = []
+        batch.append(unit)
+    if batch:
+        yield batch
