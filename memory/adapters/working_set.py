@@ -1,10 +1,11 @@
 """Working sets: the memories of users who talk, held in this process, so that a request searches them in a millisecond.
 
-A set is loaded from the store beside the requests, which meanwhile search the store directly. It is never older than
-the last write that had ended when a request came: each request asks the ledger for the user's revision, a sequence lock
-that is odd while somebody writes, and fetches just the memories that changed. Those are out of the set from the moment
-that we hear of the change until a read that no write overlapped: a request that cannot wait for it gets the others, and
-nobody ever gets half of a write, or what was forgotten. While the store or the ledger is down, the set serves on.
+A set is loaded beside the requests (`set_loads`). It is never older than the last write that had ended when a request
+came: each request asks the ledger for the user's revision, a sequence lock that is odd while somebody writes, and
+fetches just the memories that changed. Those are out of the set from the moment that we hear of the change until a read
+that no write overlapped: a request that cannot wait for it gets the others, and nobody ever gets half of a write, or
+what was forgotten. While the store is down, the set serves on. While the ledger is, nobody can tell what was forgotten
+meanwhile, and it does not: the store is searched directly.
 
 It must never keep the loop busy for more than a few milliseconds, however large the set, nor hold more than its bytes:
 the set that was asked longest ago goes first, and a user with too many memories never gets one.
@@ -13,19 +14,20 @@ the set that was asked longest ago goes first, and a user with too many memories
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, TypeVar
 
-import structlog
-
-from memory.errors import MemproxyError, Unavailable
+from memory.adapters.set_loads import SetLoads, TooFarBehind, TooLarge, outcome_of, report
+from memory.errors import Unavailable
 from memory.model import MemoryStatus, Record
-from memory.ports import MemoryFilter, MemoryStore, Revision, UserLedger
+from memory.ports import MemoryStore, Revision, UserLedger
 from memory.recall.corpus import Corpus
 from memory.recall.retrieval import Expected
 
@@ -34,22 +36,13 @@ BYTES_MAX = 512 << 20  # of all sets of one process
 ROWS_ON_LOOP_MAX = 300  # laying out so many takes about 1 ms; more is done in a thread
 ROWS_BETWEEN_NAPS = 16  # under a millisecond of work, which is as long as the thread may keep the interpreter
 NAP_SECONDS = 0.0005  # a real pause: without one the loop gets the interpreter back only every 5 ms
-LOAD_DELAY_SECONDS = 0.1  # the request that a load is for searches the store first: it has no time to queue behind it
-LOADS_AT_ONCE_MAX = 2  # Milvus Lite answers one query at a time, and requests search it meanwhile
-LOADS_WAITING_MAX = 256  # users who come while so many are waiting are loaded at a later request
+THREADS = 3  # of which a large user's set takes one
 CATCH_UP_SECONDS_MAX = 5.0  # with a user who is written to without pause; then a later request tries again
 PAUSE_SECONDS = 0.005  # between two looks at a user who is being written to: a write takes 10 to 100 ms
-PATIENCE_SECONDS = 0.07  # of a chat for its set's refresh, which comes after the embedding and fits the deadline
+PATIENCE_SECONDS = 0.07  # of a chat for its set, beside the embedding: with the ranking it fits the deadline
 SEARCH_PATIENCE_SECONDS = 20.0  # likewise where no chat waits; the first load of a large user included
-REST_SECONDS_MIN, REST_SECONDS_MAX = 0.25, 5.0  # after a load that failed, doubling
-TOO_LARGE_SECONDS = 600.0  # likewise after a user turned out to have too many: finding out reads them all
-RESTS_MAX = 10_000  # users; of those who rested longest ago we know nothing any more
-
-BROKEN = (MemproxyError, ValueError, TypeError, LookupError)
-"""What reading somebody's rows may end with: a part that is down or slow, or rows that we did not write."""
 
 Result = TypeVar("Result")
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +79,6 @@ class _Set:
         return self.is_laid_out and not self.hands.locked()
 
 
-@dataclass(frozen=True, slots=True)
-class _Rest:
-    """No load before that time of the loop; `seconds` is how long the rest is."""
-
-    until: float
-    seconds: float
-
-
-class _TooFarBehind(Exception):
-    """The ledger no longer knows what changed since then: load everything."""
-
-
-class _TooLarge(Exception):
-    """More memories than a set may hold."""
-
-
 class WorkingSets:
     """`memory.recall.retrieval.Corpora`. `async with` opens it; loads in flight end with it."""
 
@@ -113,13 +90,17 @@ class WorkingSets:
         self._dimension = dimension
         self._limits = limits or WorkingSetLimits()
         self._sets: OrderedDict[str, _Set] = OrderedDict()
-        self._loading: dict[str, asyncio.Task[None]] = {}
-        self._rests: OrderedDict[str, _Rest] = OrderedDict()
-        self._loads = asyncio.Semaphore(LOADS_AT_ONCE_MAX)
+        self._loads = SetLoads(
+            store=store,
+            ledger=ledger,
+            memories_max=self._limits.memories_max,
+            keep=self._loaded,
+            start=self._start,
+        )
         self._bytes = 0
         self._running: set[asyncio.Task[None]] = set()
         self._tasks = asyncio.TaskGroup()
-        self._threads = ThreadPoolExecutor(LOADS_AT_ONCE_MAX + 1, thread_name_prefix="working-set")
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="working-set")
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -138,123 +119,104 @@ class WorkingSets:
         """What all sets hold together, estimated."""
         return self._bytes
 
-    def expect(self, user_id: str) -> Expected:
-        """A request of this user has come: see that their set is there and current. Hand the result to `corpus`."""
-        return self._start(self._made_current(user_id, waits=False))
+    @property
+    def is_loading(self) -> bool:
+        """Whether the store is being read for sets, so that a search of it would hold them up."""
+        return self._loads.is_reading
 
-    async def corpus(self, user_id: str, *, waits: bool = False, expected: Expected | None = None) -> Corpus | None:
-        """All memories of the user, as of now (or of `expect`), or None while they are not loaded.
+    def expect(self, user_id: str) -> Expected | None:
+        """A request of this user has come: see that their set is there and current. Hand the result to `corpus`.
 
-        `waits`: load them first. Use the corpus before the next await: after it, somebody else may be changing it.
-        Never raises.
+        None: it will not be there in time, since too many others wait for theirs; a later request will find it.
         """
-        if expected is None:
-            await self._made_current(user_id, waits=waits)
-        elif not expected.done():
-            await asyncio.wait((expected,))
-        while (one := self._sets.get(user_id)) is not None and not one.is_steady:
-            await asyncio.wait((self._start(self._steady(one)),))
-        return one.corpus if one is not None else None
+        if user_id not in self._sets:
+            is_in_time = not self._loads.is_crowded
+            self._loads.ask(user_id)
+            if not is_in_time:
+                return None
+        return self._expected(user_id, waits=False)
 
-    async def _made_current(self, user_id: str, *, waits: bool) -> None:
+    async def corpus(
+        self, user_id: str, *, waits: bool = False, expected: Expected | None = None, seconds: float = math.inf
+    ) -> Corpus | None:
+        """All memories of the user as of now, or of `expected`; None while they are not loaded, or might be older.
+
+        `waits`: load them first. A chat waits `seconds` at most. Use the corpus before the next await: after it,
+        somebody else may be changing it. Never raises.
+        """
+        ends_at = asyncio.get_running_loop().time() + seconds
+        expected = expected or self._expected(user_id, waits=waits)
+        await _waited_for(expected.task, ends_at)
+        while (one := self._sets.get(user_id)) is not None and not one.is_steady:
+            if not await _waited_for(self._start(self._steady(one)), ends_at):
+                return None
+        is_current = one is not None and expected.written is not None and one.heard_of >= expected.written
+        return one.corpus if one is not None and is_current else None
+
+    def _expected(self, user_id: str, *, waits: bool) -> Expected:
+        expected = Expected()
+        expected.task = self._start(self._made_current(user_id, expected, waits=waits))
+        return expected
+
+    async def _made_current(self, user_id: str, expected: Expected, *, waits: bool) -> None:
         one = await self._present(user_id, waits=waits)
         if one is not None:
-            await self._brought_up_to_date(one, waits=waits)
+            await self._brought_up_to_date(one, expected, waits=waits)
             if not self._holds(one):  # it went too far behind, or had to make room
                 await self._present(user_id, waits=waits)
 
     async def _present(self, user_id: str, *, waits: bool) -> _Set | None:
-        """The user's set. If there is none, a load begins, and is waited for where the caller can."""
-        if user_id not in self._sets:
-            loading = self._load_beside(user_id, delay=0.0 if waits else LOAD_DELAY_SECONDS)
-            if waits and loading is not None:
-                await asyncio.wait((loading,), timeout=self._limits.search_patience)
+        """The user's set. If there is none, a load begins, and is waited for while it makes sense."""
+        if user_id not in self._sets and (asked := self._loads.ask(user_id)) is not None:
+            enough = asked.ended if waits else asked.answered
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._patience(waits=waits)):
+                    await enough.wait()
         one = self._sets.get(user_id)
         if one is not None:
             self._sets.move_to_end(user_id)
         return one
 
-    async def _brought_up_to_date(self, one: _Set, *, waits: bool) -> None:
+    async def _brought_up_to_date(self, one: _Set, expected: Expected, *, waits: bool) -> None:
         """Wait for what was written before we were asked, as long as the caller's patience lasts."""
         try:
             revision = await self._ledger.revision(one.user_id)
         except Unavailable:
-            return  # nobody can write now, either
-        if _settled(revision) != one.revision and one.refresh is None:
+            return  # nobody knows what was forgotten meanwhile
+        expected.written = _settled(revision)
+        if expected.written != one.revision and one.refresh is None:
             one.refresh = self._start(self._refresh(one))  # goes on when a request runs out of time
         if one.refresh is not None:
-            patience = self._limits.search_patience if waits else self._limits.patience
-            await asyncio.wait((one.refresh,), timeout=patience)
-        while one.refresh is not None and one.heard_of < _settled(revision):  # not even what changed is known yet
+            await asyncio.wait((one.refresh,), timeout=self._patience(waits=waits))
+        while one.refresh is not None and one.heard_of < expected.written:  # not even what changed is known yet
             one.news.clear()
             await one.news.wait()
 
+    def _patience(self, *, waits: bool) -> float:
+        return self._limits.search_patience if waits else self._limits.patience
+
     # Loading
 
-    def _load_beside(self, user_id: str, *, delay: float) -> asyncio.Task[None] | None:
-        loading = self._loading.get(user_id)
-        if loading is None and len(self._loading) < LOADS_WAITING_MAX and not self._is_resting(user_id):
-            loading = self._loading[user_id] = self._start(self._load(user_id, delay=delay))
-            loading.add_done_callback(lambda _: self._loading.pop(user_id, None))
-        return loading
-
-    def _is_resting(self, user_id: str) -> bool:
-        rest = self._rests.get(user_id)
-        return rest is not None and asyncio.get_running_loop().time() < rest.until
-
-    async def _load(self, user_id: str, *, delay: float) -> None:
-        await asyncio.sleep(delay)
-        async with self._loads:
-            try:
-                one = await self._loaded(user_id)
-            except _TooLarge:
-                self._rest(user_id, TOO_LARGE_SECONDS)
-            except (_TooFarBehind, *BROKEN) as error:
-                before = self._rests.get(user_id)
-                self._rest(user_id, min(2 * before.seconds, REST_SECONDS_MAX) if before else REST_SECONDS_MIN)
-                _report("a working set was not loaded", error)
-            else:
-                self._rests.pop(user_id, None)
-                self._sets[user_id] = one
-                self._bytes += one.size_bytes
-                self._make_room()
-
-    async def _loaded(self, user_id: str) -> _Set:
-        """All memories, read at leisure, and then again those that were written meanwhile."""
-        started = await self._ledger.revision(user_id)
-        most, everything = self._limits.memories_max, _all_of(user_id)
-        records = await self._store.load(everything, limit=most + 1)
-        if len(records) > most:
-            raise _TooLarge
+    async def _loaded(self, user_id: str, started: Revision, records: Sequence[Record]) -> None:
+        """Keep a set of what was read, after reading again what was written meanwhile."""
         one = _Set(user_id, Corpus(dimension=self._dimension), _settled(started))
         await self._change(one, records=records)
         await self._catch_up(one)
-        return one
-
-    def _rest(self, user_id: str, seconds: float) -> None:
-        self._rests[user_id] = _Rest(asyncio.get_running_loop().time() + seconds, seconds)
-        self._rests.move_to_end(user_id)
-        if len(self._rests) > RESTS_MAX:
-            self._rests.popitem(last=False)
+        self._sets[user_id] = one
+        self._bytes += one.size_bytes
+        self._make_room()
 
     # Refreshing
 
     async def _refresh(self, one: _Set) -> None:
-        try:
-            await self._catch_up(one)
-        except _TooFarBehind:
+        error = await outcome_of(self._catch_up(one))
+        if error is not None and not isinstance(error, Unavailable):
             self._drop(one)
-        except _TooLarge:
-            self._drop(one)
-            self._rest(one.user_id, TOO_LARGE_SECONDS)
-        except Unavailable:
-            pass  # what we have is better than nothing
-        except BROKEN as error:
-            self._drop(one)
-            _report("a working set was not refreshed", error)
-        finally:
-            one.refresh = None
-            one.news.set()
+            if isinstance(error, TooLarge):
+                self._loads.rest(one.user_id, error)
+            report("a working set was not refreshed", error)
+        one.refresh = None
+        one.news.set()
 
     async def _catch_up(self, one: _Set) -> None:
         loop = asyncio.get_running_loop()
@@ -264,25 +226,26 @@ class WorkingSets:
                 raise Unavailable("turn_log", "the user is being written to all the time")
             await asyncio.sleep(PAUSE_SECONDS)
         if len(one.corpus) > self._limits.memories_max:
-            raise _TooLarge
+            raise TooLarge
 
     async def _has_caught_up(self, one: _Set) -> bool:
         """Take out what changed, and put it in again as it is now. False while somebody writes."""
         target = await self._ledger.revision(one.user_id)
-        changed = await self._ledger.changed_since(one.user_id, one.revision)
-        if changed is None:
-            raise _TooFarBehind
-        await self._change(one, gone=changed)
-        one.heard_of = _settled(target)
-        one.news.set()
-        if not target.is_settled:
-            return False
-        records = await self._store.get(one.user_id, sorted(changed)) if changed else []
-        if await self._ledger.revision(one.user_id) != target:
-            return False
-        await self._change(one, records=[r for r in records if r.memory.status is not MemoryStatus.ARCHIVED])
+        if target.number != one.revision:
+            changed = await self._ledger.changed_since(one.user_id, one.revision)
+            if changed is None:
+                raise TooFarBehind
+            await self._change(one, gone=changed)
+            one.heard_of = _settled(target)
+            one.news.set()
+            if not target.is_settled:
+                return False
+            records = await self._store.get(one.user_id, sorted(changed)) if changed else []
+            if await self._ledger.revision(one.user_id) != target:
+                return False
+            await self._change(one, records=[r for r in records if r.memory.status is not MemoryStatus.ARCHIVED])
         await self._lay_out(one)
-        one.revision = target.number
+        one.revision = one.heard_of = target.number
         return True
 
     # The corpus in hand
@@ -303,11 +266,10 @@ class WorkingSets:
 
     async def _steady(self, one: _Set) -> None:
         """For a request that goes on without what changed."""
-        try:
-            await self._lay_out(one)
-        except BROKEN as error:
+        error = await outcome_of(self._lay_out(one))
+        if error is not None:
             self._drop(one)
-            _report("a working set was not laid out", error)
+            report("a working set was not laid out", error)
 
     async def _lay_out(self, one: _Set) -> None:
         async with one.hands:
@@ -343,14 +305,17 @@ class WorkingSets:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
+async def _waited_for(task: asyncio.Task[None], ends_at: float) -> bool:
+    """Whether it ended by then; it goes on in any case."""
+    if not task.done():
+        timeout = None if math.isinf(ends_at) else max(0.0, ends_at - asyncio.get_running_loop().time())
+        await asyncio.wait((task,), timeout=timeout)
+    return task.done()
+
+
 def _settled(revision: Revision) -> int:
     """The last number at which nobody wrote."""
     return revision.number - revision.number % 2
-
-
-def _all_of(user_id: str) -> MemoryFilter:
-    """Superseded ones too: a question about the past may want them. The ranking keeps them out of all others."""
-    return MemoryFilter(user_id=user_id, status=None, with_archived=False)
 
 
 def _add_with_naps(corpus: Corpus, records: Sequence[Record]) -> None:
@@ -364,9 +329,3 @@ def _prepared(corpus: Corpus) -> int:
     """Lay it out; its size in bytes."""
     corpus.prepare()
     return corpus.size_bytes
-
-
-def _report(event: str, error: Exception) -> None:
-    """A part that is down is told elsewhere, once for each change of state. No word of a row may get into a log."""
-    if not isinstance(error, Unavailable | _TooFarBehind):
-        log.warning(event, error=type(error).__name__)

@@ -6,14 +6,15 @@ Whatever a store returned, nothing of another user or project leaves this stage:
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import Protocol, TypeAlias
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
-from memory.errors import Unavailable
+from memory.errors import Busy
 from memory.model import Candidate, MemoryStatus, Query, Record, RequestOptions, Scope, Vector
 from memory.ports import MemoryFilter, MemoryStore
 from memory.recall.corpus import Corpus
@@ -23,21 +24,36 @@ AS_OF_MEMORIES_MAX = 20_000  # looked through for a question about the state of 
 CHAT_CANDIDATES_MAX = 80  # for a chat: twice what a note has room for; each holds the loop for 0.1 ms
 CHAT_SEARCHES_MAX = 4  # in the store at a time: Milvus Lite takes 20 ms for each, one after another
 
-Expected: TypeAlias = asyncio.Task[None]
-"""What `Corpora.expect` returns: meanwhile, the user's set is being looked after."""
+
+@dataclass(slots=True, eq=False)
+class Expected:
+    """What `Corpora.expect` returns: meanwhile, `task` looks after the user's set.
+
+    `written`: what has to be in it, as the ledger counts; None while the ledger has not said.
+    """
+
+    task: asyncio.Task[None] = field(init=False)
+    written: int | None = None
 
 
 class Corpora(Protocol):
     """Where loaded working sets come from."""
 
-    def expect(self, user_id: str) -> Expected:
-        """A request of this user has come: find out meanwhile what was written before it."""
+    @property
+    def is_loading(self) -> bool:
+        """Whether sets are being read from the store, so that a search of it would hold them up."""
         ...
 
-    async def corpus(self, user_id: str, *, waits: bool = False, expected: Expected | None = None) -> Corpus | None:
-        """All memories of the user as of now, or of `expected`; None while they are not loaded.
+    def expect(self, user_id: str) -> Expected | None:
+        """A request of this user has come: find out meanwhile what was written before it. None: too many came."""
+        ...
 
-        To be used before the next await. Never raises.
+    async def corpus(
+        self, user_id: str, *, waits: bool = False, expected: Expected | None = None, seconds: float = math.inf
+    ) -> Corpus | None:
+        """All memories of the user as of now, or of `expected`; None while they are not loaded, or might be older.
+
+        A chat waits `seconds` at most. To be used before the next await. Never raises.
         """
         ...
 
@@ -51,8 +67,11 @@ class Retrieval:
         self._chat_searches = 0
 
     def expect(self, scope: Scope) -> Expected:
-        """Get ready for `ranked`, which takes what this returns, while the query is being embedded."""
-        return self._corpora.expect(scope.user_id)
+        """Get ready for `ranked`, which takes what this returns, while the query is being embedded. Raises `Busy`."""
+        expected = self._corpora.expect(scope.user_id)
+        if expected is None:
+            raise Busy("milvus", "the memories of too many users are being loaded")
+        return expected
 
     async def ranked(
         self,
@@ -65,31 +84,30 @@ class Retrieval:
         waits: bool = False,
         expected: Expected | None = None,
         told: Sequence[str] = (),
+        seconds: float = math.inf,
     ) -> Ranked:
-        """The best candidates with every part of their score. Raises `Unavailable` without set and store.
+        """The best candidates with every part of their score. Raises `Unavailable` without set and store, and `Busy`.
 
         `waits`: no chat waits for this, so a set that is not there is loaded first, and more candidates are looked at.
+        A chat waits `seconds` at most for its set.
         `told`: what earlier notes of this conversation hold, oldest first; the set knows what took its place since.
         """
         limit = CANDIDATES_MAX if waits else CHAT_CANDIDATES_MAX
-        corpus = await self._corpora.corpus(scope.user_id, waits=waits, expected=expected)
+        corpus = await self._corpora.corpus(scope.user_id, waits=waits, expected=expected, seconds=seconds)
         if corpus is not None:
             types = options.memory_types
             return rank(corpus, query, vector, scope=scope, now=now, memory_types=types, limit=limit, told=told)
         where = filter_of(scope, options)
-        if waits:
+        with nullcontext() if waits else self._room_in_the_store():
             found = await self._store.search(where, vector, limit=limit)
-        else:
-            with self._room_in_the_store():
-                found = await self._store.search(where, vector, limit=limit)
         mine = [candidate for candidate in found if _belongs(candidate, where)]
-        return rank_found(mine, query, scope=scope, now=now)
+        return await asyncio.to_thread(rank_found, mine, query, scope=scope, now=now)
 
     @contextmanager
     def _room_in_the_store(self) -> Iterator[None]:
-        """One more would come too late, and make the others late, too."""
-        if self._chat_searches >= CHAT_SEARCHES_MAX:
-            raise Unavailable("milvus", f"{self._chat_searches} searches are already under way")
+        """One more would come too late, and make the others late, too; and so would the sets that are being loaded."""
+        if self._chat_searches >= CHAT_SEARCHES_MAX or self._corpora.is_loading:
+            raise Busy("milvus", f"{self._chat_searches} searches, or loads, are under way")
         self._chat_searches += 1
         try:
             yield
@@ -102,13 +120,17 @@ class Retrieval:
         """The same, with what was known and held true at that time. Raises `Unavailable`."""
         everything = replace(filter_of(scope, options), status=None, with_archived=False)
         records = await self._store.load(everything, limit=AS_OF_MEMORIES_MAX)
-        known = [
-            Record(replace(record.memory, status=MemoryStatus.ACTIVE), record.vector)
-            for record in records
-            if record.memory.status_at(as_of) is MemoryStatus.ACTIVE
-        ]
-        corpus = Corpus(known, dimension=int(np.shape(vector)[0]))
-        return rank(corpus, query, vector, scope=scope, now=as_of, memory_types=options.memory_types)
+
+        def ranked() -> Ranked:
+            known = [
+                Record(replace(record.memory, status=MemoryStatus.ACTIVE), record.vector)
+                for record in records
+                if record.memory.status_at(as_of) is MemoryStatus.ACTIVE
+            ]
+            corpus = Corpus(known, dimension=int(np.shape(vector)[0]))
+            return rank(corpus, query, vector, scope=scope, now=as_of, memory_types=options.memory_types)
+
+        return await asyncio.to_thread(ranked)  # seconds of work, with as many memories as there may be
 
 
 def filter_of(scope: Scope, options: RequestOptions) -> MemoryFilter:

@@ -40,6 +40,7 @@ from memory.recall.trace import RecallSettings, Trace
 
 LABEL = "- [2025-01-31] "  # what stands before a memory in a note, for counting: all dates cost the same
 SECOND_SEARCH_SECONDS = 0.025  # kept for embedding and ranking a rewritten question: an embedding is 5 ms, its tail 20
+RANKING_SECONDS = 0.01  # kept for ranking and wording what was found: 2 ms, and its tail
 MODEL_SECONDS_MIN = 0.005  # no model reads a chat and answers in less, so that none is asked in vain
 
 T = TypeVar("T")
@@ -108,6 +109,7 @@ class Searching:
                 options,
                 now=trace.began_at,
                 expected=expected,
+                seconds=trace.seconds_left - RANKING_SECONDS,
                 told=trace.carried.held_earlier(),
             )
         self._take(ranked, options, trace)
