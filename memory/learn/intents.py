@@ -47,23 +47,27 @@ def explicit_intent(text: str) -> Intent | None:
     """What the message asks of memory; forgetting goes before withholding, and that before remembering."""
     found = intents(text)
     for kind in (IntentKind.FORGET, IntentKind.WITHHOLD, IntentKind.REMEMBER):
-        first = next((intent for intent in found if intent.kind is kind), None)
+        first = next((asked.intent for asked in found if asked.intent.kind is kind), None)
         if first is not None:
             return first
     return None
 
 
-def intents(text: str) -> list[Intent]:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An intent and the sentence that says it: `message[start:end]`. `is_first`: no other sentence stands before it."""
+
+    intent: Intent
+    start: int
+    end: int
+    is_first: bool
+
+
+def intents(text: str) -> list[Asked]:
     """All of them, in the order said."""
     sentences = own_sentences(text)
-    found = (_intent_of(sentence, is_alone=len(sentences) == 1) for sentence in sentences)
-    return [intent for intent in found if intent is not None]
-
-
-def asks_to_forget(sentence: str) -> bool:
-    """Whether the sentence is itself a request to forget or not to remember, so that it teaches nothing."""
-    found = _intent_of(Sentence(sentence, 0, len(sentence)), is_alone=True)
-    return found is not None and found.kind is not IntentKind.REMEMBER
+    found = ((sentence, _intent_of(sentence, is_alone=len(sentences) == 1)) for sentence in sentences)
+    return [Asked(intent, s.start, s.end, s is sentences[0]) for s, intent in found if intent is not None]
 
 
 def _intent_of(sentence: Sentence, *, is_alone: bool) -> Intent | None:
@@ -186,4 +190,4 @@ def _tells_more(text: str) -> bool:
     return len(pieces) > 1
 
 
-__all__ = ["Intent", "IntentKind", "Reach", "asks_to_forget", "explicit_intent", "intents"]
+__all__ = ["Asked", "Intent", "IntentKind", "Reach", "explicit_intent", "intents"]

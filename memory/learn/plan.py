@@ -7,33 +7,51 @@ double what was applied.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from memory.errors import BadInput, MemproxyError
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Trust
 
-VERSION = 2
+VERSION = 3
 
 
 class UnreadablePlan(MemproxyError):
     """Stored by another version, or damaged. Nothing of it was applied by us; a human has to look."""
 
 
-def encode(changes: Sequence[Change]) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a window does, in this order: `forget` goes for good, `changes` are written, receipts get their `outcomes`.
+
+    `outcomes`: by receipt id, what was done about what the user asked of memory; ids and counts, never contents.
+    """
+
+    changes: Sequence[Change] = ()
+    forget: Sequence[str] = ()
+    outcomes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.changes or self.forget or self.outcomes)
+
+
+def encode(plan: Plan) -> bytes:
     """ASCII, so that lone surrogates, which some clients send, come back as they were."""
-    rows = [{"kind": change.kind.value, "memory": asdict(change.memory)} for change in changes]
-    return json.dumps({"version": VERSION, "changes": rows}, allow_nan=False).encode()
+    rows = [{"kind": change.kind.value, "memory": asdict(change.memory)} for change in plan.changes]
+    stored = {"version": VERSION, "forget": list(plan.forget), "changes": rows, "outcomes": plan.outcomes}
+    return json.dumps(stored, allow_nan=False).encode()
 
 
-def decode(plan: bytes) -> list[Change]:
-    """The changes as they were planned. Raises `UnreadablePlan`."""
+def decode(plan: bytes) -> Plan:
+    """The plan as it was made. Raises `UnreadablePlan`."""
     try:
         stored = json.loads(plan)
         if stored["version"] != VERSION:
             raise UnreadablePlan(f"the stored plan has version {stored['version']!r:.20}, we read {VERSION}")
-        return [Change(ChangeKind(row["kind"]), _memory(row["memory"])) for row in stored["changes"]]
+        changes = [Change(ChangeKind(row["kind"]), _memory(row["memory"])) for row in stored["changes"]]
+        return Plan(changes, tuple(stored["forget"]), dict(stored["outcomes"]))
     except (ValueError, KeyError, TypeError, BadInput) as error:
         raise UnreadablePlan("the stored plan is not one of ours") from error
 

@@ -7,27 +7,40 @@ plan is applied as it was, except for what was forgotten, deleted or written aga
 from __future__ import annotations
 
 import uuid
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-
-from memory.learn import consolidation, gate, plan, supersession
+from memory.erasure import Erasure
+from memory.learn import consolidation, forgetting, gate, plan, supersession
+from memory.learn.applying import Applying
 from memory.learn.extraction import Learner
 from memory.learn.facts import Fact
+from memory.learn.forgetting import Order
+from memory.learn.intents import Reach
+from memory.learn.plan import Plan
 from memory.metrics import Metrics
-from memory.model import Change, ChangeKind, Record, Role, Turn, TurnStatus, Vector, statement_key
-from memory.ports import Clock, Embedder, Lease, LedgerWrite, MemoryFilter, MemoryStore, TurnLog, UserLedger
+from memory.model import Memory, Record, Role, Turn, TurnStatus, Vector, statement_key
+from memory.ports import Clock, Embedder, Lease, MemoryFilter, MemoryStore, Receipts, TurnLog, UserLedger
 
 TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # what a failed or aborted turn said is not learnt
 CONTEXT_TURNS_MAX = 8  # of the session, before the window: enough to see what a bare "yes" answers
 NEIGHBOURS_MAX = 1_000  # memories looked at for a change; older ones than that are left to the scheduled clean-up
 HISTORY_SECONDS = 3_600.0  # said so long before being learnt: it may be older than what is known by now
 
-OUTCOMES = {ChangeKind.CREATE: "created", ChangeKind.UPDATE: "updated", ChangeKind.SUPERSEDE: "superseded"}
-
 _IDS = uuid.UUID("8f0c6a1e-54d7-5c43-9d2b-2f7e1b6a9c11")
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """What a window says: facts that passed the gate, and what the user asked to be forgotten or kept out.
+
+    `turns`: context and window, in the order said.
+    """
+
+    facts: Sequence[Fact]
+    orders: Sequence[Order]
+    turns: Sequence[Turn]
 
 
 class WindowLearning:
@@ -41,63 +54,96 @@ class WindowLearning:
         store: MemoryStore,
         embedder: Embedder,
         learner: Learner,
+        erasure: Erasure,
+        receipts: Receipts,
         clock: Clock,
         metrics: Metrics,
     ) -> None:
         self._turn_log = turn_log
         self._ledger = ledger
         self._store = store
-        self._embedder = embedder
         self._learner = learner
+        self._receipts = receipts
         self._clock = clock
         self._metrics = metrics
+        self._applying = Applying(
+            store=store, embedder=embedder, erasure=erasure, receipts=receipts, clock=clock, metrics=metrics
+        )
 
     async def learn(self, lease: Lease) -> None:
         """Return once all that the window teaches is stored. Raises `Unavailable`, `Conflict`, `UnreadablePlan`."""
         if lease.plan is None:
-            facts = await self._facts(lease)
-            if facts:
-                await self._plan_and_apply(lease, facts)
+            taught = await self._taught(lease)
+            if taught.facts or taught.orders:
+                await self._plan_and_apply(lease, taught)
         else:
             await self._repeat(lease, plan.decode(lease.plan))
 
-    async def _facts(self, lease: Lease) -> Sequence[Fact]:
+    async def _taught(self, lease: Lease) -> Taught:
         turns = [turn for turn in lease.turns if turn.status in TEACHING]
         if not turns:
-            return ()
-        context = await self._context(lease)
+            return Taught((), (), ())
+        context = await self._turn_log.context(lease, limit=CONTEXT_TURNS_MAX)
         proposed = await self._learner.extract(turns, context=context)
-        judgement = gate.judge(proposed, [*context, *turns])
+        shown = await self._shown(lease.user_id, turns) if proposed else ()
+        judgement = gate.judge(proposed, [*context, *turns], shown=shown)
         for dropped in judgement.dropped:
             self._metrics.facts_dropped.labels(dropped.reason.value).inc()
-        return judgement.kept
+        orders = forgetting.orders_of(turns)
+        spared = forgetting.spare(judgement.kept, orders, [*context, *turns])
+        self._metrics.facts_dropped.labels("withheld").inc(len(spared.withheld))
+        return Taught(spared.kept, orders, (*context, *turns))
 
-    async def _context(self, lease: Lease) -> list[Turn]:
-        """The turns of the session right before the window, oldest first."""
-        earlier: deque[Turn] = deque(maxlen=CONTEXT_TURNS_MAX)
-        async for turn in self._turn_log.turns(lease.user_id, session_id=lease.session_id):
-            if turn.id == lease.turns[0].id:
-                break
-            if turn.status in TEACHING:
-                earlier.append(turn)
-        return list(earlier)
+    async def _shown(self, user_id: str, turns: Sequence[Turn]) -> list[str]:
+        """What our own notes told the model in these turns: no news when somebody says it again."""
+        ids: dict[str, None] = {}
+        for receipt_id in {turn.receipt_id: None for turn in turns if turn.receipt_id}:
+            receipt = await self._receipts.get(user_id, receipt_id)
+            ids |= {} if receipt is None else {one: None for note in receipt.notes for one in note.memory_ids}
+        return [record.memory.content for record in await self._store.get(user_id, list(ids))] if ids else []
 
-    async def _plan_and_apply(self, lease: Lease, facts: Sequence[Fact]) -> None:
-        vectors = await self._embedded([fact.content for fact in facts])  # before the lock: it takes longest
+    async def _plan_and_apply(self, lease: Lease, taught: Taught) -> None:
+        contents = [fact.content for fact in taught.facts]
+        topics = forgetting.topics_of(taught.orders)
+        vectors = await self._applying.embedded([*contents, *topics])  # before the lock: it takes longest
         async with self._ledger.write(lease.user_id) as held:
-            now = self._clock()
-            neighbours = await self._neighbours(lease.user_id, facts, now=now)
-            vectors |= {record.memory.content: record.vector for record in neighbours}
-            known = [record.memory for record in neighbours]
-            changes = consolidation.consolidate(facts, known, now=now, ids=partial(memory_id, lease))
-            await self._turn_log.save_plan(lease, plan.encode(changes))
-            await self._write(lease.user_id, held, changes, vectors)
+            planned, known = await self._planned(lease, taught, vectors)
+            await self._turn_log.save_plan(lease, plan.encode(planned))
+            gone = await self._applying.apply(lease.user_id, held, planned, vectors | known)
+        await self._applying.settle(lease.user_id, planned, gone)
 
-    async def _repeat(self, lease: Lease, changes: Sequence[Change]) -> None:
-        vectors = await self._embedded([change.memory.content for change in changes])
+    async def _planned(
+        self, lease: Lease, taught: Taught, vectors: Mapping[str, Vector]
+    ) -> tuple[Plan, dict[str, Vector]]:
+        """The plan, made of what is stored now, under the lock; and vectors that were met on the way."""
+        now = self._clock()
+        forgotten = await self._forgotten(lease, taught, vectors)
+        gone = {memory_id for ids in forgotten.values() for memory_id in ids}
+        found = [r for r in await self._neighbours(lease.user_id, taught.facts, now=now) if r.memory.id not in gone]
+        known = [record.memory for record in found]
+        changes = consolidation.consolidate(taught.facts, known, now=now, ids=partial(memory_id, lease))
+        outcomes = forgetting.outcomes_of(taught.orders, forgotten)
+        return Plan(changes, tuple(gone), outcomes), {record.memory.content: record.vector for record in found}
+
+    async def _forgotten(self, lease: Lease, taught: Taught, vectors: Mapping[str, Vector]) -> dict[int, list[str]]:
+        """By index of the order: the memories that it means. What is said before it and not learnt yet goes, too."""
+        found: dict[int, list[str]] = {}
+        for index, order in enumerate(taught.orders):
+            project_id = order.turn.scope.project_id
+            if order.intent.reach is Reach.EVERYTHING:
+                await self._turn_log.withdraw(lease.user_id, project_id=project_id, opened_before=order.turn.at)
+            where = MemoryFilter(lease.user_id, project_id=project_id, status=None)
+            records = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
+            likeness = _likeness(vectors.get(order.intent.topic), records)
+            found[index] = forgetting.meant(order, [record.memory for record in records], taught.turns, likeness)
+        return found
+
+    async def _repeat(self, lease: Lease, stored: Plan) -> None:
+        vectors = await self._applying.embedded([change.memory.content for change in stored.changes])
         async with self._ledger.write(lease.user_id) as held:
-            wanted = await self._still_wanted(lease.user_id, held, changes)
-            await self._write(lease.user_id, held, wanted, vectors)
+            wanted = await self._applying.still_wanted(lease.user_id, held, stored.changes)
+            gone = await self._applying.apply(lease.user_id, held, replace(stored, changes=wanted), vectors)
+        await self._applying.settle(lease.user_id, stored, gone)
 
     async def _neighbours(self, user_id: str, facts: Sequence[Fact], *, now: float) -> list[Record]:
         """The memories that say the same; where the user's words may change something, all that could be meant."""
@@ -116,49 +162,10 @@ class WindowLearning:
                     found[same.memory.id] = same
         return list(found.values())
 
-    async def _still_wanted(self, user_id: str, held: LedgerWrite, changes: Sequence[Change]) -> list[Change]:
-        """A stored plan without what was forgotten, deleted or written again since it was made."""
-        ids = [change.memory.id for change in changes]
-        forgotten = await held.forgotten(ids)
-        stored = {record.memory.id: record.memory for record in await self._store.get(user_id, ids)}
-        wanted: list[Change] = []
-        for change in changes:
-            current = stored.get(change.memory.id)
-            if change.memory.id in forgotten or (current and current.updated_at > change.memory.updated_at):
-                continue
-            if current is not None:
-                wanted.append(change)
-            elif change.kind is ChangeKind.CREATE:
-                wanted.append(await self._created_or_confirmed(user_id, change))
-        return wanted
 
-    async def _created_or_confirmed(self, user_id: str, change: Change) -> Change:
-        """Another window may have stored the same statement between two attempts at this one."""
-        memory = change.memory
-        where = MemoryFilter(user_id, project_id=memory.project_id, exact_project=True)
-        same = await self._store.same_statement(where, statement_key(memory.content))
-        if same is None or not memory.evidence:
-            return change
-        row = consolidation.confirmed(same.memory, memory.evidence[0], said_at=memory.said_at, now=self._clock())
-        return Change(ChangeKind.UPDATE, row)
-
-    async def _write(
-        self, user_id: str, held: LedgerWrite, changes: Sequence[Change], vectors: Mapping[str, Vector]
-    ) -> None:
-        if not changes:
-            return
-        contents = [change.memory.content for change in changes]
-        known = {**vectors, **await self._embedded([content for content in contents if content not in vectors])}
-        held.touch([change.memory.id for change in changes])
-        await self._store.apply(user_id, changes, np.stack([known[content] for content in contents]))
-        for change in changes:
-            self._metrics.facts.labels(OUTCOMES[change.kind]).inc()
-
-    async def _embedded(self, contents: Sequence[str]) -> dict[str, Vector]:
-        unique = list(dict.fromkeys(contents))
-        if not unique:
-            return {}
-        return dict(zip(unique, await self._embedder.embed(unique, is_urgent=False), strict=True))
+def _likeness(topic: Vector | None, records: Sequence[Record]) -> Callable[[Memory], float]:
+    vectors = {record.memory.id: record.vector for record in records}
+    return lambda memory: 0.0 if topic is None else float(vectors[memory.id] @ topic)
 
 
 def _looks_back(fact: Fact, now: float) -> bool:

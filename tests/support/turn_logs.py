@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memory.adapters.ledger_sqlite import SqliteUserLedger
+from memory.adapters.notes_sqlite import SqliteNoteBook
+from memory.adapters.receipts_sqlite import SqliteReceipts
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.turns_sqlite import SqliteTurnLog
+from memory.adapters.uses_sqlite import SqliteUses
 from memory.model import Message, Scope, Turn, TurnStatus
-from memory.ports import LearnDue, Lease, TurnLog, UserLedger
+from memory.ports import LearnDue, Lease, NoteBook, Receipts, TurnLog, UserLedger, Uses
 
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
 AT_ONCE = LearnDue()
@@ -37,6 +40,9 @@ class Process:
 
     log: TurnLog
     ledger: UserLedger
+    notes: NoteBook
+    receipts: Receipts
+    uses: Uses
 
 
 class Deployment:
@@ -55,7 +61,9 @@ def sqlite_deployment(folder: Path) -> Deployment:
     async def open_process(clock: ManualClock) -> AsyncIterator[Process]:
         async with SqliteDatabase(folder / "turns.sqlite") as database:
             ledger = SqliteUserLedger(database, clock=clock, lock_seconds=30.0, wait_seconds=0.3)
-            yield Process(SqliteTurnLog(database, clock=clock), ledger)
+            receipts = SqliteReceipts(database, clock=clock, redact=str)
+            async with SqliteUses(database) as uses:
+                yield Process(SqliteTurnLog(database, clock=clock), ledger, SqliteNoteBook(database), receipts, uses)
 
     return Deployment(open_process)
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from memory.learn.intents import IntentKind, Reach, asks_to_forget, explicit_intent
+from memory.learn.intents import IntentKind, Reach, explicit_intent, intents
 
 FORGETS = {
     "forget what I said about my cat": "my cat",
@@ -154,9 +154,12 @@ def test_a_reminder_asks_to_remember(message: str) -> None:
     assert intent.kind is IntentKind.REMEMBER
 
 
-def test_a_request_to_forget_teaches_nothing_itself() -> None:
-    assert asks_to_forget("Please forget that I live in Leeds.")
-    assert not asks_to_forget("Remember that I live in Leeds.")
+def test_each_request_tells_which_sentence_it_is() -> None:
+    message = "I like tea. Forget my address. Remember that I sail."
+    assert [(message[a.start : a.end], a.is_first) for a in intents(message)] == [
+        ("Forget my address.", False),
+        ("Remember that I sail.", False),
+    ]
 
 
 def test_hostile_messages_are_read_in_no_time() -> None:

@@ -230,7 +230,7 @@ async def test_a_plan_brings_nothing_back_that_was_forgotten_meanwhile(bench: Be
         lease = await process.log.lease(now=bench.deployment.clock(), seconds=1, due=LearnDue())
         assert lease is not None
         assert lease.plan is not None
-        forgotten = next(c.memory.id for c in plan.decode(lease.plan) if "Leeds" in c.memory.content)
+        forgotten = next(c.memory.id for c in plan.decode(lease.plan).changes if "Leeds" in c.memory.content)
         async with process.ledger.write("ann") as held:
             await held.forget([forgotten])
         bench.deployment.clock.now += 1_000

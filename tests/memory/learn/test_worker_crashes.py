@@ -10,7 +10,7 @@ from learning_parts import Bench, Faults, Killed
 from turn_logs import sqlite_deployment
 
 from memory.errors import Unavailable
-from memory.learn.plan import encode
+from memory.learn.plan import Plan, encode
 
 TOLD = ("My budget for the Hawaii trip is $10,000. My cat is called Tom.", "My budget for the Hawaii trip is $10,000!")
 KNOWN = "My sister lives in Oslo."
@@ -86,4 +86,4 @@ async def test_a_task_that_is_cancelled_at_any_moment_leaves_all_in_order(tmp_pa
 
 
 def test_a_plan_is_bytes_that_any_attempt_reads_alike() -> None:
-    assert encode([]) == b'{"version": 2, "changes": []}'
+    assert encode(Plan()) == b'{"version": 3, "forget": [], "changes": [], "outcomes": {}}'

@@ -1,0 +1,105 @@
+"""A plan, carried out under the user's lock: what is to be forgotten goes, then the rows are written.
+
+A plan may be carried out twice, or long after it was made. What was forgotten, deleted or written again in the meantime
+is left alone then; what the plan itself forgets goes again, without harm. Decides nothing else, and logs no content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from memory.erasure import Erasure
+from memory.learn import consolidation
+from memory.learn.plan import Plan
+from memory.metrics import Metrics
+from memory.model import Change, ChangeKind, Vector, statement_key
+from memory.ports import Clock, Embedder, LedgerWrite, MemoryFilter, MemoryStore, Receipts
+
+OUTCOMES = {ChangeKind.CREATE: "created", ChangeKind.UPDATE: "updated", ChangeKind.SUPERSEDE: "superseded"}
+FORGET_BATCH = 200
+
+
+class Applying:
+    """Holds no state of its own. Methods raise `Unavailable` or `Conflict`."""
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        embedder: Embedder,
+        erasure: Erasure,
+        receipts: Receipts,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._erasure = erasure
+        self._receipts = receipts
+        self._clock = clock
+        self._metrics = metrics
+
+    async def apply(self, user_id: str, held: LedgerWrite, plan: Plan, vectors: Mapping[str, Vector]) -> list[str]:
+        """Ids of all that went; the caller gives them to `settle` when it has left the lock.
+
+        `vectors`: by content, as far as they are known.
+        """
+        gone: list[str] = []
+        for start in range(0, len(plan.forget), FORGET_BATCH):
+            gone += await self._erasure.forget_held(user_id, held, plan.forget[start : start + FORGET_BATCH])
+        await self._write(user_id, held, plan.changes, vectors)
+        if gone:
+            self._metrics.facts.labels("forgotten").inc(len(gone))
+        return gone
+
+    async def settle(self, user_id: str, plan: Plan, gone: Sequence[str]) -> None:
+        """What comes after the lock: no note under way keeps what went, and the receipts say what was done."""
+        await self._erasure.drop_notes(user_id, gone)
+        for receipt_id, outcome in plan.outcomes.items():
+            await self._receipts.amend(user_id, receipt_id, outcome)
+
+    async def still_wanted(self, user_id: str, held: LedgerWrite, changes: Sequence[Change]) -> list[Change]:
+        """A stored plan's rows without what was forgotten, deleted or written again since it was made."""
+        ids = [change.memory.id for change in changes]
+        forgotten = await held.forgotten(ids)
+        stored = {record.memory.id: record.memory for record in await self._store.get(user_id, ids)}
+        wanted: list[Change] = []
+        for change in changes:
+            current = stored.get(change.memory.id)
+            if change.memory.id in forgotten or (current and current.updated_at > change.memory.updated_at):
+                continue
+            if current is not None:
+                wanted.append(change)
+            elif change.kind is ChangeKind.CREATE:
+                wanted.append(await self._created_or_confirmed(user_id, change))
+        return wanted
+
+    async def embedded(self, contents: Sequence[str]) -> dict[str, Vector]:
+        unique = list(dict.fromkeys(contents))
+        if not unique:
+            return {}
+        return dict(zip(unique, await self._embedder.embed(unique, is_urgent=False), strict=True))
+
+    async def _created_or_confirmed(self, user_id: str, change: Change) -> Change:
+        """Another window may have stored the same statement between two attempts at this one."""
+        memory = change.memory
+        where = MemoryFilter(user_id, project_id=memory.project_id, exact_project=True)
+        same = await self._store.same_statement(where, statement_key(memory.content))
+        if same is None or not memory.evidence:
+            return change
+        row = consolidation.confirmed(same.memory, memory.evidence[0], said_at=memory.said_at, now=self._clock())
+        return Change(ChangeKind.UPDATE, row)
+
+    async def _write(
+        self, user_id: str, held: LedgerWrite, changes: Sequence[Change], vectors: Mapping[str, Vector]
+    ) -> None:
+        if not changes:
+            return
+        contents = [change.memory.content for change in changes]
+        known = {**vectors, **await self.embedded([content for content in contents if content not in vectors])}
+        held.touch([change.memory.id for change in changes])
+        await self._store.apply(user_id, changes, np.stack([known[content] for content in contents]))
+        for change in changes:
+            self._metrics.facts.labels(OUTCOMES[change.kind]).inc()

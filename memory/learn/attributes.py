@@ -1,0 +1,70 @@
+"""Attributes of a user that a request and a memory may word differently, in four languages.
+
+Each is a pair: how a request names it ("my address"), and how a memory tells it ("I live in …"). Only patterns.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def _pair(asked: str, said: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    return re.compile(asked, re.IGNORECASE), re.compile(f"{asked}|{said}", re.IGNORECASE)
+
+
+def _same(words: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    return _pair(words, words)
+
+
+ATTRIBUTES: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
+    _pair(
+        r"\b(?:e-?mail(?: address)?|mail ?adresse|correo(?: electrónico)?)\b|邮箱(?:地址)?|电子邮件",
+        r"\b\S+@\S+\b",
+    ),
+    _pair(
+        r"\b(?:(?:home |street |postal )?address|home ?town|place of residence|i liv(?:e|ed)|we liv(?:e|ed)|adresse|"
+        r"wohnort|anschrift|(?:ich|wir) wohnen?|wohnen?|dirección|domicilio|vivo|vivimos)\b|地址|住址|住处|住在|家住",
+        r"\b(?:live[sd]?|living|based|moved|reside|relocated|wohne|lebe|gezogen|vivo|mudé)\b|住|搬到|搬去",
+    ),
+    _pair(
+        r"\b(?:birth ?days?|birth ?date|date of birth|geburtstag|geburtsdatum|cumpleaños|fecha de nacimiento)\b|"
+        r"生日|出生日期",
+        r"\b(?:born|geboren|nací)\b|出生|生于",
+    ),
+    _same(
+        r"\b(?:(?:tele|cell ?|mobile )?phone(?: number)?|mobile number|telefonnummer|handynummer|telefon|"
+        r"(?:número de )?teléfono|móvil)\b|电话(?:号码)?|手机号?码?"
+    ),
+    _pair(
+        r"\b(?:jobs?|employer|career|profession|occupation|workplace|i work|arbeit|beruf|job|arbeitgeber|trabajo|"
+        r"empleo|profesión)\b|工作|职业|上班",
+        r"\b(?:work(?:s|ed|ing)?|employed|hired|arbeite|angestellt|trabajo|trabajando)\b|任职|入职|公司",
+    ),
+    _pair(
+        r"\b(?:salary|wages?|income|gehalt|lohn|sueldo|salario)\b|工资|薪水|收入|月薪", r"\b(?:earn|verdiene|gano)\b"
+    ),
+    _pair(
+        r"\b(?:my|our|mein|mi) age\b|\bhow old i am\b|\b(?:mein )?alter\b|\b(?:mi )?edad\b|年龄|岁数",
+        r"\byears? old\b|\b\d+ jahre alt\b|\b\d+ años\b|\d+ ?岁|[一二三四五六七八九十]岁",
+    ),
+    _pair(
+        r"\b(?:(?:first|last|full|real)? ?name|vorname|nachname|namen?|nombre|apellido)\b|名字|姓名",
+        r"\b(?:called|call me|named|hei(?:ß|ss)e|heißt|llamo|llama)\b|叫|姓",
+    ),
+    _same(r"\b(?:allerg\w+|alergi\w+|alérgic\w+)\b|过敏"),
+    _same(r"\b(?:diet|vegetarian|vegan|dieta|diät|ernährung)\b|素食|吃素|饮食"),
+    _same(r"\b(?:cats?|kitten|katzen?|gat[oa]s?)\b|猫"),
+    _same(r"\b(?:dogs?|puppy|hunde?|perr[oa]s?)\b|狗"),
+    _same(r"\b(?:wife|ehefrau|meine frau|esposa|mujer)\b|老婆|妻子|太太"),
+    _same(r"\b(?:husband|ehemann|mein mann|esposo|marido)\b|老公|丈夫"),
+    _same(r"\b(?:girlfriend|freundin|novia)\b|女朋友|女友"),
+    _same(r"\b(?:boyfriend|mein freund|novio)\b|男朋友|男友"),
+    _same(r"\b(?:sisters?|schwester|hermana)\b|姐姐|妹妹|姐妹"),
+    _same(r"\b(?:brothers?|bruder|hermano)\b|哥哥|弟弟|兄弟"),
+    _same(r"\b(?:sons?|sohn|hijo)\b|儿子"),
+    _same(r"\b(?:daughters?|tochter|hija)\b|女儿|闺女"),
+    _same(r"\b(?:mother|mom|mum|mutter|madre)\b|妈妈|母亲|我妈"),
+    _same(r"\b(?:father|dad|vater|padre)\b|爸爸|父亲|我爸"),
+    _same(r"\b(?:boss|manager|chefin?|jef[ea])\b|老板|上司|领导"),
+    _same(r"\b(?:cars?|auto|coche)\b|车"),
+)
