@@ -94,6 +94,8 @@ def claimed(settings: Settings) -> Iterator[Run]:
         told = settings_of_run(settings, place, ports)
         if owns_store:
             wait_for_lock(told.milvus_dir / "LOCK")
+            claims.callback(told.milvus_uri_file.unlink, missing_ok=True)
+            told.milvus_uri_file.write_text(told.milvus_uri, encoding="ascii")  # for the operator's tools
         _write_private(place.settings, dump(told).encode())
         yield Run(told, place, ports, owns_store=owns_store, owns_model=owns_model, ports_file=ports_file)
 

@@ -29,6 +29,7 @@ from memory.logs import log_to_stderr
 from memory.model import MEMORY_TYPES, MemoryStatus, Scope, Turn
 from memory.ports import DeadLetter
 from memory.terminal import config_option, print_json, print_table
+from memory.upkeep_cli import upkeep
 
 API_SECONDS_MAX = 30.0  # of one call; deleting thousands of memories takes a while
 DEAD_LETTERS_MAX = 1_000  # shown by one `dlq list`
@@ -58,6 +59,7 @@ def commands() -> None:
 
 
 commands.add_command(evaluate)
+commands.add_command(upkeep)
 
 
 # The parts
@@ -142,7 +144,9 @@ def search(query: str, types: Sequence[str], **given: Any) -> None:  # noqa: ANN
 @commands.command("list")
 @click.option("--project", default="", help="Within this project; memories without one count too.")
 @click.option("--type", "memory_type", type=click.Choice(MEMORY_TYPES), default=None, help="Only this type.")
-@click.option("--status", type=click.Choice([*MemoryStatus, "all"]), default="active", show_default=True)
+@click.option(
+    "--status", type=click.Choice([*(one.value for one in MemoryStatus), "all"]), default="active", show_default=True
+)
 @click.option("--as-of", default=None, help="What stood at that time: ISO 8601 or Unix seconds.")
 @click.option("--limit", type=click.IntRange(1), default=PAGE_MEMORIES_MAX, show_default=True, help="Most to show.")
 @_for_user
@@ -178,6 +182,19 @@ def forget(memory_ids: Sequence[str], project: str | None, *, is_all: bool, yes:
             answers = [_answer(client.delete("/v1/memory", params=scope))]
     deleted = sum(answer["deleted"] for answer in answers)
     click.echo(json.dumps({"deleted": deleted}) if given["as_json"] else f"deleted: {deleted}")
+
+
+@commands.command()
+@click.argument("memory_ids", nargs=-1, required=True)
+@_for_user
+def restore(memory_ids: Sequence[str], **given: Any) -> None:  # noqa: ANN401 - options, by name
+    """Bring back memories that upkeep put away; see `memproxy list --status archived`."""
+    with _api(given["config"], given["api"], given["user"]) as client:
+        back = [
+            _answer(client.patch(f"/v1/memory/{_quoted(memory_id)}", json={"status": "active"}))
+            for memory_id in memory_ids
+        ]
+    _show_memories(back, as_json=given["as_json"])
 
 
 def _api(config: Path | None, url: str | None, user: str) -> httpx.Client:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from memory.errors import NotFound
-from memory.learn.reflection import hanging_on
 from memory.model import (
     Change,
     ChangeKind,
@@ -26,6 +25,7 @@ from memory.model import (
     is_valid_id,
     statement_key,
 )
+from memory.model.derived import hanging_on
 from memory.ports import Clock, LedgerWrite, MemoryFilter, MemoryStore, NoteBook, Receipts, TurnLog, UserLedger, Uses
 
 DELETE_BATCH = 200  # what one hold of the user's lock deletes: well inside the lock's expiry

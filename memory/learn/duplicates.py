@@ -14,9 +14,10 @@ from dataclasses import replace
 
 from memory.learn import change_words
 from memory.learn.consolidation import EVIDENCE_MAX
-from memory.learn.life import RESTORED, TRUST, Step, Why, is_kept_by_hand, put_away
+from memory.learn.life import TRUST, Step, Why, is_kept_by_hand, put_away
 from memory.learn.values import values_of
 from memory.model import Evidence, Memory, MemoryStatus, Trust, statement_key
+from memory.model.derived import RESTORED
 
 AT_ONCE_MAX = 150  # rows put away for one statement, so that all of it is one write; the others go the next time
 

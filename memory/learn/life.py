@@ -15,12 +15,12 @@ from typing import Any
 
 from memory.errors import BadInput
 from memory.model import Memory, MemoryStatus, Trust
+from memory.model.derived import ARCHIVED, REFLECTS, RESTORED
 
 DAY = 86_400.0
 EXPIRED = 0.25  # of its usefulness is left to a memory whose time is over: "when was that trip?" is still asked
 TRUST = {Trust.BOOTSTRAPPED: 1.0, Trust.EXPLICIT: 1.0, Trust.INFERRED: 0.8, Trust.TOOL: 0.6}
 ASKED_FOR = frozenset({Trust.BOOTSTRAPPED, Trust.EXPLICIT})
-ARCHIVED, RESTORED, REFLECTS = "archived", "restored", "reflects"  # our own keys in `metadata`
 
 
 class Why(StrEnum):

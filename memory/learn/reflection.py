@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ from typing import Any
 from memory.errors import Unavailable
 from memory.learn import change_words
 from memory.learn.consolidation import EVIDENCE_MAX
-from memory.learn.life import ARCHIVED, REFLECTS, Step, Why, put_away, usefulness
+from memory.learn.life import Step, Why, put_away, usefulness
 from memory.learn.planted import reason_planted
 from memory.learn.terms import terms
 from memory.learn.values import values_of
 from memory.model import Memory, MemoryStatus, Message, Role, Trust
+from memory.model.derived import REFLECTS, stands_on
 from memory.ports import ChatModel
 
 GROUNDS_MAX = 20  # of one reflection, the most useful ones
@@ -72,12 +73,6 @@ def stale(memories: Sequence[Memory], *, now: float) -> list[Step]:
     active = {memory.id for memory in memories if memory.status is MemoryStatus.ACTIVE}
     ours = [m for m in memories if m.id in active and m.memory_type == "reflective" and stands_on(m)]
     return [put_away(memory, Why.STALE, now=now) for memory in ours if not stands_on(memory) <= active]
-
-
-def stands_on(memory: Memory) -> frozenset[str]:
-    """The ids of its grounds; none for what is no reflection of ours."""
-    grounds = memory.metadata.get(REFLECTS) if memory.trust is Trust.TOOL else None
-    return frozenset(one for one in grounds if isinstance(one, str)) if isinstance(grounds, list) else frozenset()
 
 
 def grounds_of(step: Step) -> frozenset[str]:
@@ -168,22 +163,6 @@ def reflection(matter: Matter, summary: str, *, made_by: str, now: float) -> Mem
         evidence=tuple(evidence)[:EVIDENCE_MAX],
         metadata={REFLECTS: ids},
     )
-
-
-def hanging_on(memories: Iterable[Memory], memory_ids: Collection[str]) -> list[str]:
-    """Which of them go when those are forgotten: what is forgotten must not live on in a duplicate or a reflection."""
-    found, left, has_grown = set(memory_ids), list(memories), True
-    while has_grown:
-        more = {m.id for m in left if m.id not in found and (stands_on(m) & found or _same_as(m) in found)}
-        found |= more
-        has_grown = bool(more)
-    return sorted(found - set(memory_ids))
-
-
-def _same_as(memory: Memory) -> str:
-    """The row that stayed when this was put away for saying the same, or ""."""
-    reason = memory.metadata.get(ARCHIVED) if memory.status is MemoryStatus.ARCHIVED else None
-    return str(reason.get("of", "")) if isinstance(reason, Mapping) else ""
 
 
 def _key(memory: Memory) -> tuple[str, str, str, str]:

@@ -144,6 +144,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return Path(self.run_dir) / "embedder.sock"
 
     @property
+    def milvus_uri_file(self) -> Path:
+        """Where `up` writes the address of a Milvus Lite of its own, as long as it runs."""
+        return Path(self.data_dir) / "milvus.uri"
+
+    @property
     def store_uri(self) -> str:
         """URL of the Milvus server that was named, or "" where Milvus Lite is ours to start."""
         named = self.milvus_uri or self.memory.milvus.address
