@@ -1,0 +1,115 @@
+"""The watch beside the worker: looks once at each newly finished turn, marks what is urgent, and keeps the queue short.
+
+Never in a request, and never needed: a turn that nobody looked at is due when its session has been quiet for long
+enough. Any number of watches may look at the same turns. Logs no content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import structlog
+
+from memory.errors import Unavailable
+from memory.learn import triggers
+from memory.metrics import Metrics
+from memory.model import Vector
+from memory.ports import Clock, Embedder, FreshTurn, LearnDue, TurnLog
+
+TURNS_PER_LOOK = 32  # about a millisecond each, during which the worker's loop does nothing else
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """`drift_similarity`: a cosine, 0 for none. `queue_turns_max`: finished turns that may wait to be learnt."""
+
+    drift_similarity: float = 0.0
+    queue_turns_max: int = 10_000
+
+
+class Watch:
+    """Its calls raise `Unavailable` when the turn log is down; without the embedder it goes on, blind for topics."""
+
+    def __init__(
+        self,
+        *,
+        turn_log: TurnLog,
+        embedder: Embedder,
+        due: LearnDue,
+        clock: Clock,
+        metrics: Metrics,
+        settings: WatchSettings,
+    ) -> None:
+        self._turn_log = turn_log
+        self._embedder = embedder
+        self._due = due
+        self._clock = clock
+        self._metrics = metrics
+        self._settings = settings
+
+    async def look(self) -> None:
+        """Examine and mark every finished turn that waits and has not been looked at."""
+        if self._due.idle_seconds > 0:  # otherwise all is due already, and a look would only cost
+            await self._examine_all()
+
+    async def relieve(self) -> None:
+        """Shed what promises least, while more is waiting than may."""
+        settings, now = self._settings, self._clock()
+        depth = await self._turn_log.depth(now=now)
+        if depth.due + depth.leased + depth.retrying <= settings.queue_turns_max:
+            return
+        await self._examine_all()
+        shed = await self._turn_log.shed(now=now, keep=settings.queue_turns_max, window_turns=self._due.batch_turns_max)
+        if shed:
+            self._metrics.turns_shed.inc(shed)
+            log.warning("more turns wait than may: the least valuable are shed", turns=shed)
+
+    async def _examine_all(self) -> None:
+        while fresh := await self._turn_log.unexamined(limit=TURNS_PER_LOOK):
+            likeness = await self._likeness(fresh)
+            await self._turn_log.mark(
+                {
+                    one.turn.id: triggers.examine(
+                        one.turn,
+                        one.earlier,
+                        likeness=likeness.get(one.turn.id),
+                        drift_similarity=self._settings.drift_similarity,
+                    )
+                    for one in fresh
+                }
+            )
+            if len(fresh) < TURNS_PER_LOOK:
+                break
+
+    async def _likeness(self, fresh: Sequence[FreshTurn]) -> dict[str, float]:
+        """By turn: the greatest cosine to a turn of its session that waits. Those without a topic are left out."""
+        if self._settings.drift_similarity <= 0 or self._due.idle_seconds <= 0:
+            return {}
+        topics = {one.turn.id: triggers.topic_text(one.turn) for one in fresh if one.earlier}
+        before = {
+            one.turn.id: [text for turn in one.earlier if (text := triggers.topic_text(turn))]
+            for one in fresh
+            if topics.get(one.turn.id)
+        }
+        comparable = {turn_id: texts for turn_id, texts in before.items() if texts}
+        wanted = list(dict.fromkeys(text for i, texts in comparable.items() for text in (topics[i], *texts)))
+        vectors = await self._embedded(wanted)
+        if not vectors:
+            return {}
+        return {
+            turn_id: max(float(np.dot(vectors[topics[turn_id]], vectors[text])) for text in texts)
+            for turn_id, texts in comparable.items()
+        }
+
+    async def _embedded(self, texts: Sequence[str]) -> dict[str, Vector]:
+        """Empty also while the embedder is down: then nothing is known of topics, and silence decides."""
+        if not texts:
+            return {}
+        try:
+            return dict(zip(texts, await self._embedder.embed(texts, is_urgent=False), strict=True))
+        except Unavailable:
+            return {}
