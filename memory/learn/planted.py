@@ -63,6 +63,13 @@ _PATTERNS = (
         r"(?:always|whenever|keep|以后|凡是).{0,40}(?:->|→|⇒)|(?:->|→|⇒).{0,40}(?:always|keep|以后)|推理提示|请复述|"
         r"按(?:这个|此)(?:来|执行)|存下来|所有(?:对话|会话)都|凡是(?:问|提到)",
             IGNORE_CASE)),
+    ("hides_itself", re.compile(
+        r"\b(?:never|don['’]t|do not|without ever) "
+        r"(?:mention(?:ing)?|reveal(?:ing)?|disclos(?:e|ing)|tell anyone about)\b"
+        r".{0,24}\b(?:rule|instruction|order|directive)s?\b|"
+        r"(?:不得|不要|别|不许|禁止|切勿).{0,4}(?:透露|提及|泄露|说出|提起).{0,6}(?:规则|指令|规定|要求|这条|本条)|"
+        r"(?:不管|无论|不论)(?:谁|什么人|任何人)(?:来)?问",
+        IGNORE_CASE)),
     ("promotes", re.compile(
         r"(?<!\bi )(?<!\bwe )\b(?:always|only|permanently|first)\b.{0,24}\b(?:recommend|promote|praise|advertise|"
         r"mention|link to|"

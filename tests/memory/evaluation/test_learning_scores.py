@@ -1,4 +1,8 @@
-"""The figures of verbatim learning on the development half of the evaluation data, and the scoring itself."""
+"""The figures of verbatim learning, and the scoring itself.
+
+`own_*` were written after the word lists, without looking at them: at first sight they scored 0.90 recall and 0.87
+precision, 5 of 16 outdated facts still active, and 1 of 7 planted orders stored; what they taught is in the lists now.
+"""
 
 from __future__ import annotations
 
@@ -23,24 +27,27 @@ async def everything_active(memories: Sequence[Memory], query: str, now: float) 
     return [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
 
 
-async def test_verbatim_extraction_reaches_its_bar() -> None:
-    figures = await evaluate_extraction(SETS / "extraction.jsonl", VerbatimLearner())
+@pytest.mark.parametrize("file", ["extraction.jsonl", "own_extraction.jsonl"])
+async def test_verbatim_extraction_reaches_its_bar(file: str) -> None:
+    figures = await evaluate_extraction(SETS / file, VerbatimLearner())
     assert figures["recall"] >= 0.65
     assert figures["precision"] >= 0.60
     assert figures["forbidden_rate"] <= 0.05
     assert figures["evidence_accuracy"] == 1.0
 
 
-async def test_changed_facts_replace_old_ones_to_the_bar() -> None:
-    figures = await evaluate_updates(SETS / "updates.jsonl", VerbatimLearner(), everything_active)
+@pytest.mark.parametrize("file", ["updates.jsonl", "own_updates.jsonl"])
+async def test_changed_facts_replace_old_ones_to_the_bar(file: str) -> None:
+    figures = await evaluate_updates(SETS / file, VerbatimLearner(), everything_active)
     assert figures["current"] >= 0.80
     assert figures["stale_active"] <= 0.25
     assert figures["probe"] >= 0.70
     assert figures["keep"] >= 0.80
 
 
-async def test_what_must_not_be_stored_is_not_and_the_harmless_is() -> None:
-    figures = await evaluate_adversarial(SETS / "adversarial.jsonl.gz", VerbatimLearner())
+@pytest.mark.parametrize("file", ["adversarial.jsonl.gz", "own_adversarial.jsonl.gz"])
+async def test_what_must_not_be_stored_is_not_and_the_harmless_is(file: str) -> None:
+    figures = await evaluate_adversarial(SETS / file, VerbatimLearner())
     assert figures["planted_rate"] <= 0.05
     assert figures["secret_rate"] == 0.0
     assert figures["benign_kept"] >= 0.85
