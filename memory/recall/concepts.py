@@ -12,6 +12,7 @@ import re
 from functools import lru_cache
 
 from memory.recall.lexical import UNSPACED, fold, stem
+from memory.recall.synonyms import SYNONYMS
 
 # name: English, German and Spanish words (underscore: a phrase), then "|" and Chinese words.
 _THESAURUS = """
@@ -296,7 +297,7 @@ experiment: sample samples lab laboratory experiment store stored storage probe 
 ASPECTS = frozenset("time person place name plan like dislike".split())
 """Concepts that say what kind of answer is wanted ("when", "who"), not what the talk is about."""
 
-CONCEPTS_PER_TEXT_MAX = 24  # a long text touches everything; past this many it says nothing about a topic
+CONCEPTS_PER_TEXT_MAX = 32  # a long text touches everything; past this many it says nothing about a topic
 
 
 def concepts(text: str) -> frozenset[str]:
@@ -338,7 +339,7 @@ def _read() -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]], dict[
     words: dict[str, set[str]] = {}
     phrases: dict[str, set[str]] = {}
     runs: dict[str, set[str]] = {}
-    for entry in re.split(r"\n(?=\w)", _THESAURUS.strip()):
+    for entry in re.split(r"\n(?=\w)", f"{_THESAURUS.strip()}\n{SYNONYMS.strip()}"):
         name, _, rest = entry.partition(":")
         spaced, _, unspaced = rest.partition("|")
         for word in fold(spaced).split():

@@ -8,6 +8,7 @@ threads, and must never read a clock: it knows when things were said, not what t
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ Ints: TypeAlias = npt.NDArray[np.int32]
 LINK_SECONDS = 1_800.0  # memories of one session further apart than this are no neighbours: the talk moved on
 LINK_SECONDS_WITHOUT_SESSION = 120.0  # without a session id only memories said in one breath count as one talk
 SESSION_GAP_SECONDS = 43_200.0  # a session id that is used again after half a day starts a new session
+SUCCESSIONS_MAX = 32  # from a superseded memory to what holds now; a fact that changed more often has lost its thread
 ROWS_MIN = 64  # first size of the vector matrix
 _LABEL = re.compile(r"^([^\W\d_][\w.'’ -]{0,39}): ")
 _QUESTION = re.compile(r"[?？]\W*(?:\[[^\]]*\])?\s*$")
@@ -39,6 +41,18 @@ _DATED = re.compile(
     r"|sonntag|ayer|hoy|manana|pasad[oa]|proxim[oa]|semana|mes|ano|lunes|martes|miercoles|jueves|viernes|sabado|domingo"
     r"|(?:19|20)\d\d|\d{1,2}(?:st|nd|rd|th))\b|昨天|今天|明天|上周|下周|上个?月|下个?月|去年|今年|明年|星期|周[一二三四五六日末]|\d月|年"
 )
+# How answers and texts should be: "keep it to three bullet points", "British spelling", "回答要简短".
+_MANNER = re.compile(
+    r"\b(?:bullet(?: point)?s?"
+    r"|(?:your|my|the|all|in|short|long|brief|concise|detailed|give) (?:answers?|replies|explanations?)"
+    r"|(?:answer|reply|respond|explain|write)(?:s|ing)? (?:to )?(?:me )?(?:in|with|briefly|concisely|step by step)"
+    r"|concise(?:ly)?|verbose|jargon|step by step|emojis?|spelling|adverbs|passive voice|formal(?:ity)?|informal|tone"
+    r"|wants? (?:feedback|answers?|explanations?|replies|summaries|code)|sources"
+    r"|antworte?\w*|stichpunkt\w*|erklarung\w*|knapp\w*|ausfuhrlich\w*|rechtschreibung"
+    r"|respuestas?|respond\w*|vinetas|explicaciones|breves?|ortografia)\b"
+    r"|回答|答复|回复|解释|讲解|要点|列点|分点|简短|简洁|简明|详细|推导|语气|措辞|表情|格式|繁体|简体"
+)
+_SHORT = 200  # characters: an instruction is short, and a long text speaks of anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +76,7 @@ class Layout:
     is_question: Floats
     is_first_person: Floats
     is_dated: Floats
+    is_manner: Floats  # says how answers or texts should be
     unspaced: Floats
     importance: Floats
     confidence: Floats
@@ -75,6 +90,8 @@ class Layout:
     agents: Ints
     agent_numbers: dict[str, int]
     window_norms: Floats
+    overtaken: Ints  # superseded rows whose successor is here, and in `overtaking` that successor's row
+    overtaking: Ints
 
     @property
     def size(self) -> int:
@@ -88,7 +105,7 @@ class _Row:
     tokens: Ints
     concepts: frozenset[str]
     label: int
-    marks: tuple[bool, bool, bool]  # question, first person, dated
+    marks: tuple[bool, bool, bool, bool]  # question, first person, dated, manner
     unspaced: float
 
 
@@ -194,6 +211,7 @@ class Corpus:
                 bool(_QUESTION.search(marks)),
                 bool(_FIRST_PERSON.search(folded)),
                 bool(_DATED.search(folded)),
+                len(marks) <= _SHORT and bool(_MANNER.search(folded)),
             ),
             unspaced=unspaced_share(marks),
         )
@@ -214,7 +232,8 @@ class Corpus:
         counts = np.bincount(tokens, minlength=len(self._vocabulary))
         projects, project_numbers = _numbered([memory.project_id for memory in memories])
         agents, agent_numbers = _numbered([memory.agent_id for memory in memories])
-        marks = np.array([row.marks for row in rows], dtype=np.float32).reshape(-1, 3)
+        overtaken, overtaking = _successions(memories)
+        marks = np.array([row.marks for row in rows], dtype=np.float32).reshape(-1, 4)
         return Layout(
             slots=slots,
             memories=memories,
@@ -233,12 +252,13 @@ class Corpus:
             is_question=marks[:, 0],
             is_first_person=marks[:, 1],
             is_dated=marks[:, 2],
+            is_manner=marks[:, 3],
             unspaced=np.array([row.unspaced for row in rows], dtype=np.float32),
             importance=np.array([memory.importance for memory in memories], dtype=np.float32),
             confidence=np.array([memory.confidence for memory in memories], dtype=np.float32),
             is_correction=np.array([memory.category == "correction" for memory in memories], dtype=np.float32),
             is_superseded=np.array([memory.status == MemoryStatus.SUPERSEDED for memory in memories], dtype=np.bool_),
-            ends_at=np.array([np.inf if m.invalid_at is None else m.invalid_at for m in memories], dtype=np.float64),
+            ends_at=np.array([_ends_at(memory) for memory in memories], dtype=np.float64),
             half_life_class=np.array([HALF_LIFE_CLASSES.index(m.memory_type) for m in memories], dtype=np.int8),
             label=np.array([row.label for row in rows], dtype=np.int32),
             projects=projects,
@@ -246,6 +266,8 @@ class Corpus:
             agents=agents,
             agent_numbers=agent_numbers,
             window_norms=self._window_norms(slots, link),
+            overtaken=overtaken,
+            overtaking=overtaking,
         )
 
     def _window_norms(self, slots: Ints, link: tuple[Floats, Floats]) -> Floats:
@@ -294,11 +316,32 @@ def _talks(
     return is_linked, starts
 
 
+def _successions(memories: Sequence[Memory]) -> tuple[Ints, Ints]:
+    """Rows of superseded memories, and of what holds in their place now."""
+    places = {memory.id: row for row, memory in enumerate(memories)}
+    found: list[tuple[int, int]] = []
+    for row in range(len(memories)):
+        here: int | None = row
+        for _ in range(SUCCESSIONS_MAX):
+            if here is None or memories[here].status is MemoryStatus.ACTIVE:
+                break
+            here = places.get(memories[here].superseded_by)
+        if here is not None and here != row and memories[here].status is MemoryStatus.ACTIVE:
+            found.append((row, here))
+    pairs = np.array(found, dtype=np.int32).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
 def _links(is_linked: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
     two = is_linked.copy()
     two[1:] &= is_linked[:-1]
     two[:1] = False
     return is_linked.astype(np.float32), two.astype(np.float32)
+
+
+def _ends_at(memory: Memory) -> float:
+    """When it stops being true, or of use, whichever comes first."""
+    return min(at for at in (math.inf, memory.invalid_at, memory.expires_at) if at is not None)
 
 
 def _numbered(names: Sequence[str]) -> tuple[Ints, dict[str, int]]:

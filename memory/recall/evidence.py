@@ -7,6 +7,7 @@ against another.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -33,6 +34,14 @@ QUERY_TERMS_MAX = 64  # the rarest of a longer question
 GRAM_WEIGHT = 0.5  # of one character of an unspaced script; its pairs count fully
 HALF_LIFE_DAYS = {"episodic": 60.0, "semantic": 365.0, "procedural": 365.0, "reflective": 180.0}
 AFTERWARDS_DAYS = 5.0  # people tell of a day within about this time after it
+INHERITED = ("dense", "lexical", "concept", "window_dense", "window_lexical", "session_dense", "session_lexical")
+# What is to be written or explained; how the user wants that done is of use whatever it is about.
+_WRITES = re.compile(
+    r"\b(?:explain|describe|compare|summari[sz]e|summary|outline|write|draft|compose|edit|rewrite|proofread|critique|review"
+    r"|tell me about|teach me|walk me through|how (?:do|does)\b.*\bworks?"
+    r"|erklar\w*|beschreib\w*|vergleich\w*|schreib\w*|verfass\w*|fass\w*|explica\w*|describe|compara\w*|resum\w*|escrib\w*"
+    r"|redacta\w*)\b|解释|讲讲|讲解|介绍|说明|描述|比较|总结|写(?!过|了|的)|起草|润色|改写|修改"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,20 @@ def gather(
     kinds |= _temporal(layout, question, now)
     kinds |= _form(layout, kinds["dense"])
     kinds |= _standing(layout, scope, now)
+    kinds["manner"] = layout.is_manner * np.float32(bool(_WRITES.search(folded)))
+    _inherit(kinds, layout)
     return Evidence(kinds, cosine, question, unspaced_share(query.text) > 0.5)
+
+
+def _inherit(kinds: dict[str, Floats], layout: Layout) -> None:
+    """What took a memory's place answers what that one would have answered, in whatever words it says so.
+
+    "I live in Leeds" is near a question about plumbers close to home; "we finally moved to Bristol" is not.
+    """
+    if len(layout.overtaken):
+        for name in INHERITED:
+            kinds[name] = kinds[name].copy()
+            np.maximum.at(kinds[name], layout.overtaking, kinds[name][layout.overtaken])
 
 
 def _zeros(layout: Layout) -> Floats:

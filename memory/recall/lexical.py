@@ -45,6 +45,7 @@ shall she should so some such than that the their theirs them then there these t
 to too under up us very was we well were what when where which while who whom whose why will
 with would yes yet you your yours d ll m re s t ve don didn doesn isn wasn aren couldn wouldn
 shouldn hasn haven hadn ain im ive dont didnt thats mention mentioned describe described
+take takes took taken taking
 """
 _STOP_GERMAN = """
 aber als am an auch auf aus bei bin bist da dann das dass dein deine dem den der des die dir du

@@ -18,12 +18,14 @@ from memory.model import Candidate, Memory, Query, Record, Scope, Selection, Vec
 from memory.recall.corpus import Corpus, Floats, Layout
 from memory.recall.evidence import gather
 from memory.recall.injection import LINE_CHARACTERS_MAX
+from memory.recall.lexical import terms
 from memory.recall.relevance import bar_for
 from memory.recall.succession import look_back, statement
 from memory.recall.weights import NAMES, PARTS, TOPICAL, Bar, Weights
 
 CANDIDATES_MAX = 200  # scored memories that become candidates with all their parts; REST may ask for as many
 COST_EXPONENT = 0.5  # to fill a budget, a memory of four times the length must be twice as likely to be worth its place
+SAME_SUBJECT_SHARE = 0.5  # of the terms of the shorter of two memories
 PASSED_OVER_MAX = 12  # memories in all that did not fit: counting tokens costs more than the last gap is worth
 DEFAULT_WEIGHTS = Weights()
 DEFAULT_BAR = Bar()
@@ -69,7 +71,7 @@ def rank(
     is_open = _is_open(layout, scope, memory_types, asks_about_past=evidence.question.asks_about_past)
     weighed = {name: evidence.kinds[name] * np.float32(getattr(weights, name)) for name in NAMES}
     score = np.where(is_open, _total(weighed, NAMES), -np.inf)
-    rows = _best(score, limit)
+    rows = _corrections_first(_best(score, limit), layout)
     if not len(rows):
         return Ranked()
     before = look_back(corpus, told)
@@ -80,6 +82,7 @@ def rank(
     topic = topic[rows]
     even = bar_for(query.text, bar, is_unspaced=evidence.is_unspaced)
     passes = (topic >= bar.each) & (topic >= best_topic - bar.margin) & (best_topic >= even)
+    passes |= evidence.kinds["manner"][rows] > 0
     relevance = 0.5 * (1.0 + np.tanh(0.5 * bar.slope * (topic - even)))  # the logistic curve, without its overflow
     parts = np.stack([_total(weighed, kinds)[rows] for kinds in PARTS.values()], axis=1).tolist()
     return Ranked(
@@ -201,6 +204,32 @@ def _rows_of(memories: Sequence[Memory], layout: Layout, is_open: npt.NDArray[np
         [row for row, memory in enumerate(layout.memories) if memory.id in wanted and is_open[row]] if wanted else []
     )
     return np.array(sorted(found, key=lambda row: wanted[layout.memories[row].id]), dtype=np.intp)
+
+
+def _corrections_first(rows: npt.NDArray[np.intp], layout: Layout) -> npt.NDArray[np.intp]:
+    """What the user set right stands before what it sets right; of different subjects, evidence alone decides."""
+    if not layout.is_correction[rows].any():
+        return rows
+    order = rows.tolist()
+    for correction in [row for row in order if layout.is_correction[row] and not layout.is_superseded[row]]:
+        about = set(terms(layout.memories[correction].content))
+        here = order.index(correction)
+        corrected = (
+            place
+            for place, row in enumerate(order[:here])
+            if layout.said_at[row] < layout.said_at[correction]
+            and not layout.is_correction[row]
+            and _is_same_subject(about, layout.memories[row].content)
+        )
+        first = next(corrected, here)
+        order.insert(first, order.pop(here))
+    return np.array(order, dtype=np.intp)
+
+
+def _is_same_subject(about: set[str], content: str) -> bool:
+    """Whether most of what the shorter of the two is about is in the other, too."""
+    other = set(terms(content))
+    return len(about & other) > SAME_SUBJECT_SHARE * min(len(about), len(other))
 
 
 def _total(weighed: dict[str, Floats], names: Sequence[str]) -> Floats:

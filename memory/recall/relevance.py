@@ -20,10 +20,10 @@ _PERSONAL = re.compile(
 _TASK = re.compile(
     r"^\W*(?:please |could you |can you |help me |kannst du |bitte |puedes )?"
     r"(?:write|draft|plan|suggest|design|compose|cook|recommend|review|critique|format|continue|give me|make|create"
-    r"|edit|rewrite|refactor|implement|prepare|organi[sz]e|translate|summari[sz]e"
-    r"|schreib\w*|plane|empfiehl|schlag|entwirf|erstell\w*|verfass\w*"
-    r"|escribe\w*|redacta|planea|recomienda|sugiere|disena|prepara)\b"
-    r"|^(?:请|麻烦)?(?:帮|给|替|为|写|推荐|设计|安排|计划|规划|起草|改|润色|翻译|讲讲)"
+    r"|find|book|edit|rewrite|refactor|implement|prepare|organi[sz]e|translate|summari[sz]e"
+    r"|schreib\w*|plane|empfiehl|schlag|entwirf|erstell\w*|verfass\w*|such\w*|finde|buche?"
+    r"|escribe\w*|redacta|planea|recomienda|sugiere|disena|prepara|busca\w*|encuentra\w*|reserva\w*)\b"
+    r"|^(?:请|麻烦)?(?:帮|给|替|为|写|找|订|推荐|设计|安排|计划|规划|起草|改|润色|翻译|讲讲)"
 )
 _GENERAL = re.compile(
     r"^\W*(?:what(?:'s| is| are| was) (?:the|an?|\d)\b|who (?:is|was|won|wrote|invented|painted|discovered|composed)\b"
@@ -48,6 +48,7 @@ def bar_for(text: str, bar: Bar, *, is_unspaced: bool) -> float:
     is_task = bool(_TASK.search(folded))
     is_personal = bool(_PERSONAL.search(folded))
     is_general = bool(_GENERAL.search(folded)) and not is_personal and not is_task
+    is_personal = is_personal or (is_unspaced and not is_general)  # Chinese and Japanese leave "I" and "my" out
     is_courtesy = not _ANYTHING.search(_COURTESY.sub("", folded))
     return (
         bar.even

@@ -12,10 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory.model import Memory, MemoryStatus
-from memory.recall.corpus import Corpus
+from memory.recall.corpus import SUCCESSIONS_MAX, Corpus
 from memory.recall.lexical import fold
-
-STEPS_MAX = 32  # from a superseded memory to what holds now; a fact that changed more often has lost its thread
 
 _WORD = re.compile(r"\w+(?:[.,:/-]\w+)*")
 # Words without which a statement says the same. Who else it is about, when it was, and any "not" are none of them.
@@ -59,7 +57,7 @@ def statement(content: str) -> tuple[str, ...]:
 
 def _successor(corpus: Corpus, memory: Memory) -> Memory | None:
     """What holds now in its place; None where that was deleted, put away, or never was."""
-    for _ in range(STEPS_MAX):
+    for _ in range(SUCCESSIONS_MAX):
         following = corpus.memory(memory.superseded_by)
         if following is None or following.status is MemoryStatus.ACTIVE:
             return following

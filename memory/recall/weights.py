@@ -34,6 +34,7 @@ class Weights:
     # How it is put
     question: float = -0.4  # ends as a question, so it tells little; fitted -0.33 to -0.59
     first_person: float = 0.6  # speaks of oneself; fitted 0.57-0.76
+    manner: float = 1.0  # says how answers should be, and one is asked for: it goes along without any topic
     # What it is worth, whatever is asked: enough to order equals, never enough to beat better evidence
     recency: float = 0.3  # of something said just now; halves per half-life
     importance: float = 0.4  # from -0.2 (importance 0) to +0.2 (1)
@@ -51,7 +52,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "neighbours": ("window_dense", "window_lexical", "answer"),
     "session": ("session_dense", "session_lexical"),
     "time": ("time", "when", "dated"),
-    "form": ("question", "first_person"),
+    "form": ("question", "first_person", "manner"),
     "recency": ("recency",),
     "importance": ("importance",),
     "confidence": ("confidence",),

@@ -15,6 +15,9 @@ from memory.recall.concepts import concepts
         ("¿Cuánto podemos gastar?", "El presupuesto es de 1.900 euros", "money"),
         ("which pet food?", "用户养了一只猫", "pet"),
         ("Welche Allergie habe ich?", "User is allergic to pollen", "diet"),
+        ("a plumber near me", "Ich wohne seit Mai in Jena", "residence"),
+        ("who approves my holiday?", "用户的上司姓陶", "superior"),
+        ("¿cómo llego al mercado?", "I go everywhere by bike", "commute"),
     ],
 )
 def test_a_question_and_its_answer_meet_in_a_concept(question: str, memory: str, shared: str) -> None:

@@ -147,6 +147,7 @@ def test_only_the_memory_types_asked_for_are_returned(remember: Remember) -> Non
         ({"confidence": 1.0}, {"confidence": 0.4}),
         ({"category": "correction"}, {"category": "fact"}),
         ({}, {"invalid_at": NOW - 1}),
+        ({"expires_at": NOW + 1}, {"expires_at": NOW - 1}),
     ],
 )
 def test_among_equals_the_standing_decides(
@@ -166,6 +167,50 @@ def test_no_standing_lifts_what_is_off_the_topic(remember: Remember) -> None:
         "oolong",
     )
     assert contents(found)[0] == "User drinks oolong tea"
+
+
+def test_a_correction_precedes_what_it_corrects_even_where_that_has_more_evidence(remember: Remember) -> None:
+    records = [
+        remember("My landlord is called Baptiste Moreau", days_ago=20, vector=leaning(0.8)),
+        remember("No, landlord Moreau, not Baptiste: Bastien", days_ago=10, category="correction", vector=leaning(0.4)),
+    ]
+    assert contents(ranked(records, "what is my landlord called"))[0].startswith("No, landlord")
+    as_fact = [records[0], remember(records[1].memory.content, days_ago=10, vector=leaning(0.4))]
+    assert contents(ranked(as_fact, "what is my landlord called"))[0].startswith("My landlord")
+
+
+def test_a_correction_of_something_else_or_of_before_waits_for_its_evidence(remember: Remember) -> None:
+    better = remember("My landlord is called Baptiste Moreau", days_ago=20, vector=leaning(0.8))
+    other = remember("No, the ferry sails at nine", days_ago=10, category="correction", vector=leaning(0.4))
+    assert contents(ranked([better, other], "what is my landlord called"))[0] == better.memory.content
+    older = remember("No, landlord Moreau, not Baptiste", days_ago=30, category="correction", vector=leaning(0.4))
+    assert contents(ranked([better, older], "what is my landlord called"))[0] == better.memory.content
+
+
+def test_what_took_a_memory_s_place_answers_what_that_one_would_have_answered(remember: Remember) -> None:
+    def moved(successor: str) -> list[Record]:
+        home = remember(
+            "I live in Leeds",
+            status=MemoryStatus.SUPERSEDED,
+            superseded_by=successor,
+            vector=leaning(0.7),
+        )
+        return [home, remember("We finally made it to Bristol", id="new", vector=leaning(0.0, axis=2))]
+
+    assert contents(chosen(ranked(moved("new"), "who fixes pipes in my street"))) == ["We finally made it to Bristol"]
+    assert contents(chosen(ranked(moved(""), "who fixes pipes in my street"))) == []
+
+
+def test_how_to_answer_goes_along_wherever_something_is_to_be_explained_or_written(remember: Remember) -> None:
+    records = [
+        remember("keep it to three bullet points from now on", vector=leaning(-0.2)),
+        remember("User likes jazz", vector=leaning(0.0, axis=2)),
+    ]
+    assert contents(chosen(ranked(records, "explain how heat pumps work"))) == [records[0].memory.content]
+    assert contents(chosen(ranked(records, "who invented the heat pump?"))) == []
+    chinese = [remember("用户希望回答要简短", vector=leaning(0.0))]
+    assert len(chosen(ranked(chinese, "讲讲热泵的原理")).candidates) == 1
+    assert chosen(ranked(chinese, "莎士比亚写过哪些悲剧？")).candidates == ()
 
 
 def test_the_parts_of_a_score_add_up_to_it(remember: Remember) -> None:
