@@ -100,12 +100,12 @@ def own_sentences(message: str) -> list[Sentence]:
     """The sentences that the user said themselves, in order; [] for a document."""
     if len(message) > MESSAGE_CHARACTERS_MAX:
         return []
-    blanked = _blanked(message)
+    blanked = own_text(message)
     return [sentence for sentence in _sentences(message, blanked) if any(c.isalnum() for c in sentence.text)]
 
 
-def _blanked(message: str) -> str:
-    """The message with everything foreign turned into line ends, so that it also ends a sentence."""
+def own_text(message: str) -> str:
+    """The message, as long as it was, with everything foreign turned into line ends, so that it also ends a sentence."""
     for pattern in _BLOCKS:
         message = pattern.sub(_line_ends, message)
     request = _TEXT_REQUEST.search(message)

@@ -64,28 +64,30 @@ def extract(turns: Sequence[Turn], *, context: Sequence[Turn] = ()) -> list[Fact
     Context teaches nothing by itself; it tells what a bare "yes" answers and whether a part is being played.
     """
     facts: list[Fact] = []
-    is_playing = any(_opens_role_play(turn) for turn in context)
+    is_playing = any(opens_role_play(turn) for turn in context)
     previous = context[-1] if context else None
     for turn in turns:
-        is_playing = is_playing or _opens_role_play(turn)
+        is_playing = is_playing or opens_role_play(turn)
         if not is_playing:
             facts.extend(_facts_of(turn, previous))
         previous = turn
     return facts
 
 
-def _opens_role_play(turn: Turn) -> bool:
-    return any(salience.opens_role_play(s) for m in _user_messages(turn) for s in own_sentences(m.content))
+def opens_role_play(turn: Turn) -> bool:
+    """Whether the user begins to play a part: from then on the session tells nothing about them."""
+    return any(salience.opens_role_play(s) for m in user_messages(turn) for s in own_sentences(m.content))
 
 
-def _user_messages(turn: Turn) -> list[Message]:
+def user_messages(turn: Turn) -> list[Message]:
+    """What a person typed; tools speak in the same turn, too."""
     return [m for m in turn.messages if m.role == Role.USER and not m.is_tool_traffic]
 
 
 def _facts_of(turn: Turn, previous: Turn | None) -> list[Fact]:
     facts: list[Fact] = []
-    question = _question_asked(previous)
-    for index, message in enumerate(_user_messages(turn)):
+    question = question_asked(previous)
+    for index, message in enumerate(user_messages(turn)):
         asked = question if index == 0 else ""
         confirmed = _confirmation(message.content, asked, turn, previous)
         if confirmed:
@@ -95,7 +97,7 @@ def _facts_of(turn: Turn, previous: Turn | None) -> list[Fact]:
     return facts[:FACTS_OF_ONE_TURN_MAX]
 
 
-def _question_asked(turn: Turn | None) -> str:
+def question_asked(turn: Turn | None) -> str:
     """The question about the user that the answer of `turn` ends with, or ""."""
     match = _LAST_QUESTION.search(turn.answer.rstrip()[-2_000:]) if turn else None
     question = match.group().strip() if match else ""
@@ -126,16 +128,21 @@ def _confirmation(reply: str, question: str, turn: Turn, previous: Turn | None) 
     )
 
 
+def told_sentences(message: str) -> list[Sentence]:
+    """What the user said themselves, cut so that each part says something."""
+    return _joined(message, own_sentences(message))
+
+
 def _told(message: str, question: str, turn: Turn) -> Iterator[Fact]:
-    sentences = _joined(message, own_sentences(message))
+    sentences = told_sentences(message)
     is_telling = _is_telling(message, sentences)
     for index, sentence in enumerate(sentences):
         found = salience.statements(sentence, is_telling=is_telling)
         for statement in found:
-            yield _fact(statement, turn)
+            yield fact_of(statement, turn)
         if not found and index == 0 and question and _answers(sentence):
             answer = Statement(sentence.text, language_of(sentence.text), Voice.THIRD_PERSON)
-            yield _fact(answer, turn, question=question)
+            yield fact_of(answer, turn, question=question)
 
 
 def _joined(message: str, sentences: Sequence[Sentence]) -> list[Sentence]:
@@ -185,7 +192,8 @@ def _answers(sentence: Sentence) -> bool:
     return bool(_HAS_DETAIL.search(sentence.text)) and not salience.is_request(sentence.text, language)
 
 
-def _fact(statement: Statement, turn: Turn, *, question: str = "") -> Fact:
+def fact_of(statement: Statement, turn: Turn, *, question: str = "") -> Fact:
+    """The statement in the user's words, with its labels, its dates pinned, and the question that it answers."""
     category = labels.category_of(statement)
     dates = "; ".join(f"{phrase}: {meaning}" for phrase, meaning in pinned(statement.text, turn.at))
     content = f"{question} {statement.text}" if question else statement.text
