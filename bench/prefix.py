@@ -240,6 +240,7 @@ def starts_alike(first: Request, later: Request) -> bool:
 
 
 def ratio(hits: Sequence[int], without: Sequence[int]) -> float:
+    """Blocks hit in these requests, of those that are hit without memory."""
     return round(sum(hits) / max(1, sum(without)), 4)
 
 
