@@ -5,12 +5,14 @@ from __future__ import annotations
 from memory.adapters.embeddings import EmbeddingServer
 from memory.adapters.openai import ChatServer
 from memory.learn.life import DAY, FADING, Fading, LifeRules
+from memory.learn.watch import WatchSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Placement
 from memory.ports import LearnDue
 from memory.recall.pipeline import RecallSettings
 from memory.settings import ExternalModel, Settings
 
+IDLE_SECONDS_WITH_A_MODEL = 30.0
 PATIENT_SECONDS = 5.0  # of a search or an embedding that no chat waits for
 
 
@@ -30,12 +32,29 @@ def recall_settings(settings: Settings) -> RecallSettings:
 def worker_settings(settings: Settings) -> WorkerSettings:
     learn = settings.memory.learn
     return WorkerSettings(
-        due=LearnDue(idle_seconds=learn.idle_seconds),
+        due=learn_due(settings),
+        watch=WatchSettings(drift_similarity=learn.drift_similarity, queue_turns_max=learn.queue_turns_max),
         windows_at_once=learn.windows_in_flight_max,
         lease_seconds=learn.lease_seconds,
         attempts_max=learn.retry_attempts,
         retry_base_seconds=learn.retry_base_seconds,
         retry_seconds_max=learn.retry_max_seconds,
+    )
+
+
+def learn_due(settings: Settings) -> LearnDue:
+    """At once in verbatim mode, which costs no model call; where a model extracts, when a session is worth a call."""
+    learn = settings.memory.learn
+    has_model = settings.model_for("memory_extraction") is not None
+    idle = learn.idle_seconds if learn.idle_seconds is not None else IDLE_SECONDS_WITH_A_MODEL * has_model
+    if idle == 0:
+        return LearnDue()
+    turns = settings.memory.extraction_batch_size
+    return LearnDue(
+        batch_turns_max=turns,
+        idle_seconds=min(idle, learn.session_end_seconds),
+        turns_at_once=turns,
+        tokens_at_once=learn.buffer_tokens,
     )
 
 

@@ -36,7 +36,7 @@ _CORRECTION = re.compile(
     r"a mistake|outdated)\b|"
     r"(?:you|you['’]ve) (?:got|have|had|remember(?:ed)?) (?:that|it|this|me|my \w+) wrong|you(?:['’]re| are) (?:wrong|"
     r"mistaken|confusing)\b|"
-    r"(?:wrong|incorrect|correction)\b\s*[:,.!-]|i (?:meant|misspoke|made a mistake|was wrong|said)\b|"
+    r"(?:wrong|incorrect|correction)\b\s*[:,.!-]|i (?:meant|misspoke|made a mistake|was wrong)\b|"
     r"i never said\b)|"
     r"\s*(?:no|nope|nah|actually)[,.!:]*\s+(?:it|it['’]s|its|that['’]s|i|i['’](?:m|ve)|my|we|our|he|she|they|the|not)\b|"
     r"\s*(?:nein[,.!\s]+)?(?:das (?:stimmt|ist) (?:so )?(?:nicht|falsch)|falsch\b|korrektur\b|ich meinte\b|"

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import structlog
 
+from memory.erasure import Erasure
 from memory.errors import Conflict, Unavailable
 from memory.learn.extraction import Learner
 from memory.learn.plan import UnreadablePlan
+from memory.learn.watch import Watch, WatchSettings
 from memory.learn.window import WindowLearning
 from memory.metrics import Metrics
-from memory.ports import Clock, Embedder, LearnDue, Lease, MemoryStore, TurnLog, UserLedger
+from memory.ports import Clock, Embedder, LearnDue, Lease, MemoryStore, Receipts, TurnLog, UserLedger
 
 OWN_PARTS = frozenset({"milvus", "embedder", "turn_log"})
 
@@ -30,10 +32,12 @@ class WorkerSettings:
     """Times in seconds."""
 
     due: LearnDue = field(default_factory=LearnDue)
+    watch: WatchSettings = field(default_factory=WatchSettings)
     windows_at_once: int = 4  # of different users; the embedder and the store serialise more anyway
     lease_seconds: float = 30.0  # extended while working; after a crash nobody waits longer
     poll_seconds: float = 0.05  # a closed turn has to be learnt within a second
     recover_seconds: float = 0.5  # between two looks for turns that dead processes left open
+    look_seconds: float = 0.1  # between two looks at what has ended: "remember this" is not made to wait
     measure_seconds: float = 5.0  # between two readings of the queue
     attempts_max: int = 8  # then the window is a dead letter
     retry_base_seconds: float = 1.0  # doubled at each attempt
@@ -54,6 +58,8 @@ class Worker:
         store: MemoryStore,
         embedder: Embedder,
         learner: Learner,
+        erasure: Erasure,
+        receipts: Receipts,
         clock: Clock,
         jitter: Callable[[], float],
         metrics: Metrics,
@@ -66,14 +72,24 @@ class Worker:
             store=store,
             embedder=embedder,
             learner=learner,
+            erasure=erasure,
+            receipts=receipts,
             clock=clock,
             metrics=metrics,
+        )
+        self._settings = settings or WorkerSettings()
+        self._watch = Watch(
+            turn_log=turn_log,
+            embedder=embedder,
+            due=self._settings.due,
+            clock=clock,
+            metrics=metrics,
+            settings=self._settings.watch,
         )
         self._turn_log = turn_log
         self._clock = clock
         self._jitter = jitter
         self._metrics = metrics
-        self._settings = settings or WorkerSettings()
         self._is_log_down = False
         self._is_part_down = False  # seen by the last window that was put off
 
@@ -82,7 +98,9 @@ class Worker:
         async with asyncio.TaskGroup() as upkeep:
             watches = (
                 upkeep.create_task(self._every(self._settings.recover_seconds, self._recover)),
+                upkeep.create_task(self._every(self._settings.look_seconds, self._watch.look)),
                 upkeep.create_task(self._every(self._settings.measure_seconds, self._measure)),
+                upkeep.create_task(self._every(self._settings.measure_seconds, self._watch.relieve)),
             )
             try:
                 await self._serve(until)
@@ -93,6 +111,7 @@ class Worker:
     async def work_off(self) -> int:
         """Handle what is due now, one window after the other; how many there were. Raises `Unavailable`."""
         handled = 0
+        await self._watch.look()
         while lease := await self._lease():
             await self._handle(lease)
             handled += 1
@@ -154,6 +173,7 @@ class Worker:
                 async with self._kept(lease):
                     await self._learning.learn(lease)
                     await self._turn_log.acknowledge(lease)
+                self._metrics.learn_lag_seconds.observe(max(0.0, self._clock() - lease.waiting_since))
             except Conflict:
                 outcome = "lost"  # somebody else goes on with it
             except Unavailable as error:
@@ -211,9 +231,15 @@ class Worker:
         return outcome
 
     async def _every(self, seconds: float, watch: Callable[[], Awaitable[None]]) -> None:
+        """Again and again. A fault of ours in a watch is said once, and never stops the learning beside it."""
+        known_faults: set[str] = set()
         while True:
-            with suppress(Unavailable):  # said by `_lease_or_none`
-                await watch()
+            (outcome,) = await asyncio.gather(watch(), return_exceptions=True)
+            if isinstance(outcome, Exception) and not isinstance(outcome, Unavailable):  # said by `_lease_or_none`
+                fault = type(outcome).__name__
+                if fault not in known_faults:
+                    log.error("a watch of the worker failed", watch=watch.__name__, error=fault)
+                known_faults.add(fault)
             await asyncio.sleep(seconds)
 
     async def _recover(self) -> None:
@@ -223,7 +249,7 @@ class Worker:
 
     async def _measure(self) -> None:
         depth = await self._turn_log.depth(now=self._clock())
-        for state in ("opened", "due", "leased", "retrying", "dead"):
+        for state in ("opened", "due", "leased", "retrying", "dead", "shed"):
             self._metrics.queue_turns.labels(state).set(getattr(depth, state))
         self._metrics.queue_oldest_seconds.set(depth.oldest_seconds)
 

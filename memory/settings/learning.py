@@ -27,6 +27,31 @@ class LearnSettings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="Windows of different users that one worker learns at a time."),
     ] = 4
     idle_seconds: Annotated[
-        Annotated[float, Meta(ge=0, le=86_400)],
-        Meta(description="A session is learnt that long after its last turn; 0 means at once (verbatim mode)."),
-    ] = 0.0
+        Annotated[float, Meta(ge=0, le=86_400)] | None,
+        Meta(
+            description="A session is learnt that long after its last turn, 0: at once; "
+            "none: 30 where a model extracts, 0 in verbatim mode."
+        ),
+    ] = None
+    session_end_seconds: Annotated[
+        Annotated[float, Meta(ge=1, le=604_800)],
+        Meta(description="A session that is silent for so long has ended and is learnt, however long idle_seconds is."),
+    ] = 1800.0
+    buffer_tokens: Annotated[
+        Annotated[int, Meta(ge=1, le=1_000_000)],
+        Meta(description="A session with about so many tokens that are not learnt yet, answers included, is due."),
+    ] = 4000
+    drift_similarity: Annotated[
+        Annotated[float, Meta(ge=0, le=1)],
+        Meta(
+            description="A turn less alike than this cosine to all that its session has waiting has left their topic: "
+            "they are due. 0: topics do not count."
+        ),
+    ] = 0.1
+    queue_turns_max: Annotated[
+        Annotated[int, Meta(ge=1, le=10_000_000)],
+        Meta(
+            description="Finished turns that may wait to be learnt; past it the least valuable are shed, "
+            "to be brought back with `memproxy dlq replay`."
+        ),
+    ] = 10_000
