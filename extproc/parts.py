@@ -76,7 +76,7 @@ class Place:
         return self.folder / "metrics"
 
     def warm_mark(self, pid: int) -> Path:
-        """There once this process of ours has searched successfully (memory/app.py leaves it)."""
+        """There once this process of ours has searched successfully (memory/running.py leaves it)."""
         return self.folder / f"warm-{pid}"
 
     def filter_socket(self, number: int) -> Path:

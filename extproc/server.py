@@ -36,7 +36,7 @@ from extproc.inject import (
 from extproc.observe import Observation
 from extproc.recorder import TurnRecorder, Watch
 from extproc.upstream_signals import SignalReader, signal_reader
-from memory import app
+from memory import app, running
 from memory.chat.completions import ChatRequest
 from memory.learn.redaction import recordable
 from memory.metrics import Metrics
@@ -259,7 +259,7 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
             until=until,
             is_recording=settings.memory.enabled and settings.memory.auto_store,
         )
-        await app.warming_up(parts, serving, decides=True)
+        await running.warming_up(parts, serving, decides=True)
 
 
 def _handlers(filter_: Filter) -> grpc.GenericRpcHandler:

@@ -7,20 +7,17 @@ reverse order, however the part ends. Nothing here decides anything.
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import msgspec
 import structlog
-import uvicorn
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from memory.adapters import classifier_file
@@ -39,25 +36,20 @@ from memory.adapters.turns_sqlite import SqliteTurnLog
 from memory.adapters.uses_sqlite import SqliteUses
 from memory.adapters.wordpiece import WordPieceTokens
 from memory.adapters.working_set import WorkingSets
-from memory.api.rest import create_app
 from memory.config import Settings
 from memory.embedder import serve
 from memory.erasure import Erasure
-from memory.errors import Unavailable
 from memory.learn.extraction import Learner, VerbatimLearner
 from memory.learn.redaction import recordable
 from memory.learn.reflection import Reflecting
-from memory.learn.schedule import Pace, Schedule
 from memory.learn.upkeep import Upkeep
 from memory.learn.worker import Worker
 from memory.library import Library
 from memory.metrics import Metrics
-from memory.model import RequestOptions, Scope
 from memory.ports import (
     ChatTemplates,
     Clock,
     Embedder,
-    MemoryFilter,
     MemoryStore,
     ModelTraits,
     NoteBook,
@@ -77,9 +69,6 @@ from memory.tuning import PATIENT_SECONDS, chat_server, embedding_server, life_r
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the one place that knows the real clock
 REQUEST_SEARCH_SECONDS = 0.1  # of one search in Milvus inside a request: below its deadline
-API_DRAIN_SECONDS = 5
-WARM_UP_USER = "memproxy warm-up"  # has no memories
-WARM_UP_PAUSE_SECONDS = 0.2
 SOCKET_POLL_SECONDS = 0.05  # until an embedder of our own has its model
 
 log = structlog.get_logger(__name__)
@@ -254,7 +243,7 @@ async def open_embedder(settings: Settings) -> AsyncIterator[Embedder]:
 @asynccontextmanager
 async def _own_embedder(settings: Settings, metrics: Metrics) -> AsyncIterator[None]:
     until = asyncio.Event()
-    with _unwrapped():
+    with unwrapped():
         async with asyncio.TaskGroup() as group:
             group.create_task(serve(settings, metrics=metrics, until=until))
             while not settings.embedder_socket.is_socket():  # noqa: ASYNC110 - the socket is all that it shows
@@ -263,27 +252,8 @@ async def _own_embedder(settings: Settings, metrics: Metrics) -> AsyncIterator[N
             until.set()
 
 
-async def run_worker(settings: Settings, until: asyncio.Event) -> None:
-    """Learn until told to stop."""
-    async with open_parts(settings) as parts:
-        await warming_up(parts, _work(parts, until))
-
-
-async def _work(parts: Parts, until: asyncio.Event) -> None:
-    """Learn, and look after what was learnt."""
-    life = parts.settings.memory.life
-    with _unwrapped():
-        async with open_upkeep(parts) as upkeep, asyncio.TaskGroup() as group:
-            pace = Pace(every=life.every_hours * 3600)
-            schedule = Schedule(upkeep, rounds=parts.rounds, clock=SYSTEM_CLOCK, metrics=parts.metrics, pace=pace)
-            looking_after = group.create_task(schedule.run(until)) if life.every_hours else None
-            await parts.worker().run(until)
-            if looking_after is not None:
-                looking_after.cancel()  # what it was in the middle of is left whole, and taken up again later
-
-
 @contextmanager
-def _unwrapped() -> Iterator[None]:
+def unwrapped() -> Iterator[None]:
     """A single error out of a group of tasks stays what it is: a bad setting, say."""
     try:
         yield
@@ -317,72 +287,6 @@ async def open_upkeep(parts: Parts, *, embedder: Embedder | None = None) -> Asyn
         )
 
 
-async def run_api(settings: Settings, until: asyncio.Event) -> None:
-    """Serve REST until told to stop."""
-    async with open_parts(settings) as parts:
-        app = create_app(
-            parts.library(),
-            identity_mode=settings.identity,
-            edge_secret=settings.edge_secret,
-            metrics=parts.metrics,
-        )
-        config = uvicorn.Config(
-            app,
-            host=settings.api_host,
-            port=settings.api_port,
-            loop="none",
-            lifespan="off",
-            access_log=False,  # its lines would hold query strings
-            log_config=None,
-            timeout_graceful_shutdown=API_DRAIN_SECONDS,
-        )
-        await warming_up(parts, _serve_http(uvicorn.Server(config), until))
-
-
-async def run_embedder(settings: Settings, until: asyncio.Event) -> None:
-    """Load the model, then serve it until told to stop."""
-    await serve(settings, metrics=Metrics(REGISTRY), until=until)
-
-
-async def warming_up(parts: Parts, work: Coroutine[None, None, None], *, decides: bool = False) -> None:
-    """Do the work, and search once beside it, so that the first chat finds connections and caches ready.
-
-    `decides`: this process tells questions from small talk, so its classifier is trained first.
-
-    When that has succeeded, the file `warm-PID` in `run_dir` says so to whoever waits. The work never waits for it.
-    """
-    with _unwrapped():
-        async with asyncio.TaskGroup() as group:
-            warming = group.create_task(_search_once(parts, decides=decides))
-            await work
-            warming.cancel()
-
-
-async def _search_once(parts: Parts, *, decides: bool) -> None:
-    recall, options = parts.recall(), RequestOptions()
-    while True:
-        try:
-            if decides and parts.training.current() is None:
-                await parts.training.run()
-            question = await parts.embedder.embed(["Is everything there?"], is_urgent=True)
-            await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)  # as for a user who is new here
-            await recall.search(Scope(WARM_UP_USER), query="Is everything there?", history=(), options=options)
-        except Unavailable:
-            await asyncio.sleep(WARM_UP_PAUSE_SECONDS)
-        else:
-            break
-    (Path(parts.settings.run_dir) / f"warm-{os.getpid()}").touch()
-
-
-async def _serve_http(server: uvicorn.Server, until: asyncio.Event) -> None:
-    async with asyncio.TaskGroup() as group:
-        serving = group.create_task(server._serve())  # without uvicorn's own signal handlers: the caller has them
-        stopping = group.create_task(until.wait())
-        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        server.should_exit = True
-
-
 def signal_training(settings: Settings, embedder: Embedder) -> ClassifierTraining:
     """What tells questions that want memory from others, here and where it is measured."""
     return ClassifierTraining(embedder, shipped=partial(classifier_file.shipped, settings.memory.embedding.model))
@@ -403,9 +307,6 @@ __all__ = [
     "open_library",
     "open_parts",
     "open_upkeep",
-    "run_api",
-    "run_embedder",
-    "run_worker",
     "signal_training",
-    "warming_up",
+    "unwrapped",
 ]

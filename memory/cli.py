@@ -70,9 +70,9 @@ commands.add_command(upkeep)
 def embedder(config: Path | None) -> None:
     """Serve the embedding model on a Unix socket in `run_dir`, to all other parts."""
     settings = from_process(config, {})
-    from memory import app  # here, as in all commands: adapters take seconds to import, and `--help` should not
+    from memory import running  # here, as in all commands: adapters take seconds to import, and `--help` should not
 
-    run_part(app.run_embedder, settings)
+    run_part(running.run_embedder, settings)
 
 
 @commands.command()
@@ -80,9 +80,9 @@ def embedder(config: Path | None) -> None:
 def worker(config: Path | None) -> None:
     """Learn memories from the turns in the turn log. Any number of workers may run."""
     settings = from_process(config, {})
-    from memory import app
+    from memory import running
 
-    run_part(app.run_worker, settings)
+    run_part(running.run_worker, settings)
 
 
 @commands.command()
@@ -90,9 +90,9 @@ def worker(config: Path | None) -> None:
 def api(config: Path | None) -> None:
     """Serve the REST API on `api_host` and `api_port`."""
     settings = from_process(config, {})
-    from memory import app
+    from memory import running
 
-    run_part(app.run_api, settings)
+    run_part(running.run_api, settings)
 
 
 def run_part(part: _Part, settings: Settings) -> None:
