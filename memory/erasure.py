@@ -7,6 +7,7 @@ brought back to life by it. The conversation record is kept, but nothing is lear
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -138,8 +139,11 @@ class Erasure:
     async def source(self, user_id: str, turn_id: str) -> SourceForgotten:
         """Forget what stands on that turn alone; take its words out of the evidence of everything else.
 
-        Superseded and archived memories, too. Raises `NotFound` where no memory stands on it.
+        Superseded and archived memories, too; if it is not learnt yet, it never is. Raises `NotFound` where there is
+        no such turn to learn from, and no memory stands on it.
         """
+        async with self._ledger.write(user_id):
+            is_withdrawn = await self._turn_log.withdraw(user_id, opened_before=math.inf, only=[turn_id]) > 0
         forgotten: list[str] = []
         kept: list[str] = []
         cursor, seen = "", False
@@ -151,7 +155,7 @@ class Erasure:
                 gone, left = await self._take_out(user_id, ids, turn_id)
                 forgotten += gone
                 kept += left
-        if not forgotten and not kept:
+        if not (forgotten or kept or is_withdrawn):
             raise NotFound("no memory stands on such a turn")
         return SourceForgotten(tuple(forgotten), tuple(kept))
 

@@ -133,8 +133,23 @@ class SqliteTurnLog:
         )
         return await self._database.read(count)
 
-    async def withdraw(self, user_id: str, *, project_id: str = "", opened_before: float) -> int:
-        job = partial(turns_upkeep.withdraw, user_id=user_id, project_id=project_id, opened_before=opened_before)
+    async def withdraw(
+        self,
+        user_id: str,
+        *,
+        project_id: str = "",
+        opened_before: float,
+        only: Collection[str] = (),
+        spare: Collection[str] = (),
+    ) -> int:
+        job = partial(
+            turns_upkeep.withdraw,
+            user_id=user_id,
+            project_id=project_id,
+            opened_before=opened_before,
+            only=only,
+            spare=spare,
+        )
         return await self._database.write(job)
 
     async def turns(self, user_id: str, *, session_id: str = "") -> AsyncIterator[Turn]:

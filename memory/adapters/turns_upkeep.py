@@ -96,14 +96,24 @@ def hurry(connection: sqlite3.Connection, user_id: str, session_id: str) -> None
     )
 
 
-def withdraw(connection: sqlite3.Connection, user_id: str, project_id: str, opened_before: float) -> int:
+def withdraw(
+    connection: sqlite3.Connection,
+    user_id: str,
+    project_id: str,
+    opened_before: float,
+    *,
+    only: Collection[str],
+    spare: Collection[str],
+) -> int:
     """Also turns that are still open: they end as they may, but are not learnt."""
     rows = connection.execute(
         """
         SELECT seq, session_id, stage, window_id, length(messages) + length(answer) FROM turns
         WHERE stage IN ('open', 'ready', 'window') AND user_id = ?1 AND opened_at < ?2 AND ?3 IN ('', project_id)
+          AND (?4 = '[]' OR id IN (SELECT value FROM json_each(?4)))
+          AND id NOT IN (SELECT value FROM json_each(?5))
         """,
-        (user_id, opened_before, project_id),
+        (user_id, opened_before, project_id, json.dumps(list(only)), json.dumps(list(spare))),
     ).fetchall()
     connection.executemany(
         "UPDATE turns SET stage = 'withdrawn', window_id = NULL WHERE seq = ?", [(seq,) for seq, *_ in rows]

@@ -66,7 +66,10 @@ class Asked:
 def intents(text: str) -> list[Asked]:
     """All of them, in the order said."""
     sentences = own_sentences(text)
-    found = ((sentence, _intent_of(sentence, is_alone=len(sentences) == 1)) for sentence in sentences)
+    found = (
+        (sentence, _intent_of(sentence, is_alone=len(sentences) == 1 and not sentence.precedes_foreign))
+        for sentence in sentences
+    )
     return [Asked(intent, s.start, s.end, s is sentences[0]) for s, intent in found if intent is not None]
 
 

@@ -131,7 +131,8 @@ class WindowLearning:
         for index, order in enumerate(taught.orders):
             project_id = order.turn.scope.project_id
             if order.intent.reach is Reach.EVERYTHING:
-                await self._turn_log.withdraw(lease.user_id, project_id=project_id, opened_before=order.turn.at)
+                earlier, own = order.turn.at, [turn.id for turn in lease.turns]
+                await self._turn_log.withdraw(lease.user_id, project_id=project_id, opened_before=earlier, spare=own)
             where = MemoryFilter(lease.user_id, project_id=project_id, status=None)
             records = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
             likeness = _likeness(vectors.get(order.intent.topic), records)

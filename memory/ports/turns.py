@@ -176,8 +176,18 @@ class TurnLog(Protocol):
         """Of the turns that reached the log before that time, whatever their own `at` says. Open turns are pending."""
         ...
 
-    async def withdraw(self, user_id: str, *, project_id: str = "", opened_before: float) -> int:
-        """Take not yet learnt turns, open ones too, out of the queue (their scope was just deleted); how many.
+    async def withdraw(
+        self,
+        user_id: str,
+        *,
+        project_id: str = "",
+        opened_before: float,
+        only: Collection[str] = (),
+        spare: Collection[str] = (),
+    ) -> int:
+        """Take not yet learnt turns, open ones too, out of the queue (what they say was just forgotten); how many.
+
+        `only` these turns, by id, where there are any; never those to `spare`.
 
         What is left of a window becomes another one without a plan, and whoever holds the old lease gets a `Conflict`:
         so a worker must `extend` or `save_plan` under the user's lock right before it applies a plan.

@@ -276,6 +276,15 @@ async def test_withdrawing_from_dead_letters_leaves_the_rest_dead(log: TurnLog) 
     assert await lease_at(log, LATER) is None
 
 
+async def test_only_the_turns_that_are_named_are_withdrawn_and_none_that_is_to_be_spared(log: TurnLog) -> None:
+    for turn_id in ("t1", "t2", "t3"):
+        await tell(log, turn_id)
+    assert await log.withdraw("bob", opened_before=LATER, only=["t2"]) == 0
+    assert await log.withdraw("ann", opened_before=LATER, only=["t2"]) == 1
+    assert await log.withdraw("ann", opened_before=LATER, spare=["t3"]) == 1
+    assert ids_of(await leased(log)) == ["t3"]
+
+
 async def test_depth_names_every_state(deployment: Deployment, log: TurnLog) -> None:
     await log.open(a_turn("open"))
     for number, user in enumerate(["dead", "retry", "leased", "ready", "ready"]):

@@ -10,8 +10,9 @@ import pytest
 import pytest_asyncio
 from library_parts import NOW, Parts, library_parts
 
+from memory.erasure import SourceForgotten
 from memory.errors import NotFound, Unavailable
-from memory.model import CarriedNote, PastNote, RecallStatus, Receipt, Scope, Verdict, Weighed
+from memory.model import CarriedNote, Message, PastNote, RecallStatus, Receipt, Scope, Verdict, Weighed
 from memory.orders import Edit, NewMemory
 
 ANN = Scope("ann")
@@ -153,3 +154,11 @@ async def test_forgetting_everything_forgets_what_was_asked(parts: Parts) -> Non
     assert await parts.receipts.get("ann", "r-all") is not None
     await parts.library.delete_scope("ann")
     assert await parts.receipts.get("ann", "r-all") is None
+
+
+async def test_a_turn_that_is_forgotten_before_it_is_learnt_never_is(parts: Parts) -> None:
+    turn_id = await parts.library.append_turn(Scope("ann", session_id="s"), [Message("user", "My cat is Tom")])
+    assert await parts.library.forget_source("ann", turn_id) == SourceForgotten((), ())
+    assert await parts.lease() is None
+    with pytest.raises(NotFound):
+        await parts.library.forget_source("ann", turn_id)
