@@ -12,7 +12,6 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from memory.learn import change_words
 from memory.learn.consolidation import EVIDENCE_MAX
 from memory.learn.life import TRUST, Step, Why, is_kept_by_hand, put_away
 from memory.learn.values import values_of
@@ -77,11 +76,8 @@ def _may_go(memory: Memory) -> bool:
 
 
 def says_the_same(one: str, other: str) -> bool:
-    """Whether names, numbers, days and denials are equal, too: what `matter` keeps, looked at once more by kind."""
-    old, new = values_of(one), values_of(other)
-    measures = (old.amounts, old.days, old.weekdays, old.times) == (new.amounts, new.days, new.weekdays, new.times)
-    is_denied = [bool(change_words.NEGATED.search(text)) for text in (one, other)]
-    return matter(one) == matter(other) and measures and old.names == new.names and is_denied[0] == is_denied[1]
+    """Whether every word that counts is the same, and so are names, which case may tell: "Rose" is no rose."""
+    return matter(one) == matter(other) and values_of(one) == values_of(other)
 
 
 def _with_all(stays: Memory, goes: Sequence[Memory], now: float) -> Memory:
