@@ -245,11 +245,12 @@ async def serve(
 async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) -> None:
     """The filter as its own process: its parts built from the settings, served until told to stop."""
     async with app.open_parts(settings, is_hurried=True) as parts:
+        lessons = parts.lessons()
         serving = serve(
             socket_path=socket_path,
             recall=parts.recall(),
             turn_log=parts.turn_log,
-            lessons=parts.lessons(),
+            lessons=lessons,
             identity_mode=IdentityMode(settings.identity),
             signals=signal_reader(settings.memory.upstream_signals),
             metrics=parts.metrics,
@@ -259,7 +260,7 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
             until=until,
             is_recording=settings.memory.enabled and settings.memory.auto_store,
         )
-        await running.warming_up(parts, serving, decides=True)
+        await running.warming_up(parts, serving, decides=True, lessons=lessons)
 
 
 def _handlers(filter_: Filter) -> grpc.GenericRpcHandler:

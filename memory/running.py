@@ -22,6 +22,7 @@ from memory.learn.schedule import Pace, Schedule
 from memory.metrics import Metrics
 from memory.model import RequestOptions, Scope
 from memory.ports import MemoryFilter
+from memory.recall.lessons import PlacementLessons
 
 API_DRAIN_SECONDS = 5
 WARM_UP_USER = "memproxy warm-up"  # has no memories
@@ -74,18 +75,29 @@ async def run_embedder(settings: Settings, until: asyncio.Event) -> None:
     await serve(settings, metrics=Metrics(REGISTRY), until=until)
 
 
-async def warming_up(parts: Parts, work: Coroutine[None, None, None], *, decides: bool = False) -> None:
+async def warming_up(
+    parts: Parts, work: Coroutine[None, None, None], *, decides: bool = False, lessons: PlacementLessons | None = None
+) -> None:
     """Do the work, and search once beside it, so that the first chat finds connections and caches ready.
 
-    `decides`: this process tells questions from small talk, so its classifier is trained first.
+    `decides`: this process tells questions from small talk, so its classifier is trained first. `lessons`: it places
+    notes, so the upstream is asked which models it has, and where their templates take notes.
 
     When that has succeeded, the file `warm-PID` in `run_dir` says so to whoever waits. The work never waits for it.
     """
     with unwrapped():
         async with asyncio.TaskGroup() as group:
-            warming = group.create_task(_search_once(parts, decides=decides))
+            warming = group.create_task(_warm(parts, decides=decides, lessons=lessons))
             await work
             warming.cancel()
+
+
+async def _warm(parts: Parts, *, decides: bool, lessons: PlacementLessons | None) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_search_once(parts, decides=decides))
+        if lessons is not None:
+            group.create_task(lessons.meet_served())
+    (Path(parts.settings.run_dir) / f"warm-{os.getpid()}").touch()
 
 
 async def _search_once(parts: Parts, *, decides: bool) -> None:
@@ -100,8 +112,7 @@ async def _search_once(parts: Parts, *, decides: bool) -> None:
         except Unavailable:
             await asyncio.sleep(WARM_UP_PAUSE_SECONDS)
         else:
-            break
-    (Path(parts.settings.run_dir) / f"warm-{os.getpid()}").touch()
+            return
 
 
 async def _serve_http(server: uvicorn.Server, until: asyncio.Event) -> None:

@@ -1,9 +1,9 @@
-"""Asks the upstream's `/tokenize`, as vLLM has it, whether a model's chat template takes system messages of ours.
+"""Asks the upstream for its models, and whether a model's chat template takes system messages of ours.
 
-Rendering a conversation is what that call does before it counts tokens, so a template that refuses one answers 400, and
-nothing is generated. Other servers have no such path, or one of another shape under the same name (llama.cpp answers
-200 and no tokens, some answer 400 to any messages): only tokens are a yes, and only a 400 beside a yes is a no. What is
-sent holds no word of any user. It must never be waited for by a chat.
+The second goes to its `/tokenize`, as vLLM has it. Rendering a conversation is what that call does before it counts
+tokens, so a template that refuses one answers 400, and nothing is generated. Other servers have no such path, or one of
+another shape under the same name (llama.cpp answers 200 and no tokens, some answer 400 to any messages): only tokens
+are a yes, and only a 400 beside a yes is a no. What is sent holds no word of any user. No chat may ever wait for it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ ANSWER_BYTES_MAX = 64 << 10  # the answer to these few words is a hundredth of i
 REMEMBERED_SECONDS = 60.0  # a refused chat asks again: the model behind a name may have been replaced
 MODELS_MAX = 1_000  # remembered; clients choose the names
 MODEL_CHARACTERS_MAX = 256  # no server has longer names
+MODELS_NAMED_MAX = 16  # asked about before the first chat; a server of hundreds loads most of them only when asked
 IN_FLIGHT_MAX = 4  # a flood of names must not become a flood of questions
 WAITING_MAX = 100  # for their turn; past it nothing is found out
 
@@ -44,6 +45,16 @@ class _Answer(msgspec.Struct):
     tokens: list[int] | None = None
 
 
+class _Model(msgspec.Struct):
+    id: str = ""
+
+
+class _Models(msgspec.Struct):
+    """What all compatible servers answer to `GET /v1/models`."""
+
+    data: list[_Model]
+
+
 @dataclass(slots=True)
 class _Asked:
     """What is known of one model, and the lock of whoever is finding out."""
@@ -60,7 +71,9 @@ class TemplateProbe:
     """
 
     def __init__(self, upstream: str) -> None:
-        self._url = f"{upstream.rstrip('/').removesuffix('/v1')}/tokenize" if upstream else ""
+        base = upstream.rstrip("/").removesuffix("/v1")
+        self._url = f"{base}/tokenize" if base else ""
+        self._models_url = f"{base}/v1/models" if base else ""
         self._asked: OrderedDict[str, _Asked] = OrderedDict()
         self._turns = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._waiting = 0
@@ -95,6 +108,23 @@ class TemplateProbe:
         finally:
             self._waiting -= 1
         return asked.placement
+
+    async def models(self) -> Sequence[str]:
+        """The first few that the server lists, within two seconds."""
+        if not self._models_url:
+            return ()
+        assert self._session is not None, "open the probe with `async with`"
+        try:
+            async with (
+                asyncio.timeout(SECONDS_MAX),
+                self._session.get(self._models_url, allow_redirects=False) as response,
+            ):
+                if response.status != 200:
+                    return ()
+                served = msgspec.json.decode(await _read(response), type=_Models)
+        except (TimeoutError, aiohttp.ClientError, OSError, msgspec.DecodeError):
+            return ()
+        return [model.id for model in served.data if model.id][:MODELS_NAMED_MAX]
 
     def _entry(self, model: str) -> _Asked:
         asked = self._asked.setdefault(model, _Asked())

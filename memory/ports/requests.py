@@ -78,3 +78,7 @@ class ChatTemplates(Protocol):
     async def placement(self, model: str) -> Placement | None:
         """The freest placement that this model's template takes; None: the server cannot tell. Never raises."""
         ...
+
+    async def models(self) -> Sequence[str]:
+        """Some of the models that it serves, by the names that chats use; none where it does not say. Never raises."""
+        ...

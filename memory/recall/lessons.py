@@ -27,6 +27,7 @@ MODELS_MAX = 1_000  # clients choose the names
 TAKEN_SECONDS_MAX = 3_600.0  # how long a note that was taken speaks for the template: a model may be replaced
 ASK_AGAIN_SECONDS = 60.0  # after a server that could not tell: it may have been starting, or busy
 LAST_REFUSALS_MIN = 3  # in a row, before notes are switched off altogether; the first switch costs only a prefix
+MEET_SECONDS_MAX = 4.0  # for all that a server names: whoever starts waits for it
 SHOWN_CHARACTERS = 80  # of a model's name, in a log line
 
 _CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
@@ -74,6 +75,15 @@ class PlacementLessons:
         finally:
             self._meeting.discard(model)
             self._met_until.put((model, None), met_until)
+
+    async def meet_served(self) -> None:
+        """Meet the models that the server names, so that the first chat of each finds its placement known.
+
+        Where it names none, or does not answer in time, a model is met at its first chat.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MEET_SECONDS_MAX):
+                await asyncio.gather(*(self.meet(model) for model in await self._templates.models()))
 
     def taken(self, model: str, placement: Placement) -> None:
         """The upstream took a request of that model with a note there."""

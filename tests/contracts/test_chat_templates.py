@@ -19,10 +19,11 @@ from template_server import (
     PROMPT_ONLY,
     REDIRECT,
     SILENT,
+    models_body,
     running_template_server,
 )
 
-from memory.adapters.template_probe import SECONDS_MAX, TemplateProbe
+from memory.adapters.template_probe import MODELS_NAMED_MAX, SECONDS_MAX, TemplateProbe
 from memory.model import Placement
 
 PROBES: dict[str, Callable[[str], TemplateProbe]] = {"tokenize": TemplateProbe}  # one line per adapter
@@ -77,6 +78,31 @@ async def test_a_server_that_is_not_there_tells_nothing(probe_of: Callable[[str]
     for nowhere in (url, ""):
         async with probe_of(nowhere) as probe:
             assert await probe.placement("strict") is None
+
+
+async def test_a_server_names_its_models(probe_of: Callable[[str], TemplateProbe]) -> None:
+    with running_template_server(MODELS) as server:
+        server.models = models_body("one", "two", *(f"more-{number}" for number in range(100)))
+        for base in (server.url, f"{server.url}/v1/"):
+            async with probe_of(base) as probe:
+                named = await probe.models()
+                assert named[:2] == ["one", "two"]
+                assert len(named) == MODELS_NAMED_MAX
+
+
+@pytest.mark.parametrize(
+    "answer", [None, b"", b"[" * 100_000, b'{"data": 3}', b'{"data": [{"id": 3}]}', b'{"data":[]}']
+)
+async def test_a_server_that_names_no_models_costs_nothing(
+    probe_of: Callable[[str], TemplateProbe], answer: bytes | None
+) -> None:
+    with running_template_server(MODELS) as server:
+        server.models, url = answer, server.url
+        async with probe_of(url) as probe:
+            assert list(await probe.models()) == []
+    for nowhere in (url, ""):
+        async with probe_of(nowhere) as probe:
+            assert list(await probe.models()) == []
 
 
 async def test_many_who_ask_at_once_and_again_cost_one_question(probe_of: Callable[[str], TemplateProbe]) -> None:

@@ -21,6 +21,7 @@ from template_server import (
     VLLM,
     TemplateServer,
     chat_body,
+    models_body,
     running_template_server,
 )
 
@@ -160,3 +161,23 @@ def test_the_product_moves_its_notes_and_keeps_that_over_a_restart(server: Templ
         assert chat(*TALK).status_code == 200
         assert server.placed() == IN_FRONT
         assert "Quasimodo" in server.chats[-1]["messages"][0]["content"]
+
+
+@pytest.mark.stack
+def test_the_product_knows_the_placement_before_the_first_chat_where_the_server_names_its_models(
+    server: TemplateServer, tmp_path: Path
+) -> None:
+    server.tokenize, server.models = VLLM, models_body(*MODELS)
+    with running_product(tmp_path / "data", upstream=server.url) as product:
+        memories = [{"content": "My cat is called Quasimodo.", "memory_type": "semantic"}]
+        url = f"{product.api}/v1/memory"
+        assert httpx.post(url, params={"user_id": "alice"}, json={"memories": memories}, timeout=30).is_success
+
+        def is_used() -> bool:
+            url = f"{product.url}/v1/chat/completions"
+            answer = httpx.post(url, content=chat_body("strict", *TALK), headers=ALICE, timeout=30)
+            assert answer.status_code == 200
+            return str(answer.headers["x-memory-status"]) == "used"
+
+        eventually(is_used, seconds=20)
+        assert server.placed() == IN_FRONT

@@ -54,6 +54,7 @@ class TemplateServer:
     also_refuses: Mapping[str, object] = field(default_factory=dict)
     chats: list[dict[str, Any]] = field(default_factory=list)
     questions: list[dict[str, Any]] = field(default_factory=list)
+    models: bytes | None = None  # the answer to `/v1/models`; None: there is no such path
     port: int = 0
 
     @property
@@ -73,6 +74,10 @@ class TemplateServer:
             return _error(400, said or "bad request")
         message = {"role": "assistant", "content": "Noted."}
         return JSONResponse({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+
+    async def _models(self, request: Request) -> Response:
+        del request
+        return _error(404, "Not Found") if self.models is None else Response(self.models, media_type="application/json")
 
     async def _tokenize(self, request: Request) -> Response:
         question = await request.json()
@@ -110,6 +115,7 @@ def running_template_server(templates: Mapping[str, str], tokenize: str = VLLM) 
     server_of_models = TemplateServer(dict(templates), tokenize)
     routes = [
         Route("/v1/chat/completions", server_of_models._chat, methods=["POST"]),
+        Route("/v1/models", server_of_models._models, methods=["GET"]),
         Route("/tokenize", server_of_models._tokenize, methods=["POST"]),
         Route("/below/tokenize", server_of_models._tokenize, methods=["POST"]),
     ]
@@ -130,6 +136,11 @@ def running_template_server(templates: Mapping[str, str], tokenize: str = VLLM) 
         server.should_exit = True
         thread.join(timeout=10)
         listener.close()
+
+
+def models_body(*models: str) -> bytes:
+    """The list as servers give it."""
+    return json.dumps({"object": "list", "data": [{"id": model, "object": "model"} for model in models]}).encode()
 
 
 def chat_body(model: str, *texts: str, **more: object) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from memory.errors import Unavailable
 from memory.metrics import Metrics
 from memory.model import Placement
 from memory.ports import ModelTraits
+from memory.recall import lessons
 from memory.recall.lessons import ASK_AGAIN_SECONDS, LAST_REFUSALS_MIN, TAKEN_SECONDS_MAX, PlacementLessons
 
 MIDDLE, SYSTEM, OFF = Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF
@@ -33,6 +34,9 @@ class ToldTemplates:
         self.asked.append(model)
         await asyncio.sleep(self.seconds)
         return self.told.get(model)
+
+    async def models(self) -> Sequence[str]:
+        return tuple(self.told)
 
 
 @dataclass
@@ -54,8 +58,8 @@ class Class:
 async def taught(tmp_path: Path) -> AsyncIterator[Class]:
     clock, templates, metrics = ManualClock(), ToldTemplates(), Metrics(CollectorRegistry())
     async with sqlite_books(tmp_path, clock, Bounds()) as books:
-        lessons = PlacementLessons(traits=books.traits, templates=templates, clock=clock, metrics=metrics)
-        yield Class(lessons, books.traits, templates, clock, metrics)
+        learning = PlacementLessons(traits=books.traits, templates=templates, clock=clock, metrics=metrics)
+        yield Class(learning, books.traits, templates, clock, metrics)
 
 
 async def test_a_refusal_in_the_middle_switches_that_model_alone(taught: Class) -> None:
@@ -97,6 +101,25 @@ async def test_a_note_that_was_taken_long_ago_says_nothing_about_today(taught: C
     taught.clock.now += TAKEN_SECONDS_MAX + 1
     await taught.lessons.refused("replaced", MIDDLE)
     assert await taught.traits.placement("replaced") is SYSTEM
+
+
+async def test_models_that_the_server_names_are_met_before_their_first_chat(taught: Class) -> None:
+    taught.templates.told = {"strict": SYSTEM, "good": MIDDLE}
+    await taught.lessons.meet_served()
+    assert [await taught.traits.placement(model) for model in ("strict", "good")] == [SYSTEM, None]
+    assert [taught.lessons.is_new(model) for model in ("strict", "good", "unlisted")] == [False, False, True]
+
+
+async def test_a_server_that_does_not_answer_about_its_models_is_not_waited_for(
+    taught: Class, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lessons, "MEET_SECONDS_MAX", 0.05)
+    taught.templates.told, taught.templates.seconds = {"slow": SYSTEM}, 30.0
+    async with asyncio.timeout(5):
+        await taught.lessons.meet_served()
+    assert await taught.traits.placement("slow") is None
+    taught.clock.now += ASK_AGAIN_SECONDS
+    assert taught.lessons.is_new("slow")
 
 
 async def test_the_server_s_own_word_goes_before_any_refusal(taught: Class) -> None:
