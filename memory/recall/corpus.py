@@ -28,6 +28,8 @@ LINK_SECONDS = 1_800.0  # memories of one session further apart than this are no
 LINK_SECONDS_WITHOUT_SESSION = 120.0  # without a session id only memories said in one breath count as one talk
 SESSION_GAP_SECONDS = 43_200.0  # a session id that is used again after half a day starts a new session
 SUCCESSIONS_MAX = 32  # from a superseded memory to what holds now; a fact that changed more often has lost its thread
+BM25_SATURATION = 1.0  # k1: short memories rarely repeat a word, so repetition counts for little
+BM25_LENGTH = 0.5  # b: a longer memory is rather richer than vaguer
 ROWS_MIN = 64  # first size of the vector matrix
 _LABEL = re.compile(r"^([^\W\d_][\w.'’ -]{0,39}): ")
 _QUESTION = re.compile(r"[?？]\W*(?:\[[^\]]*\])?\s*$")
@@ -62,15 +64,16 @@ class Layout:
     slots: Ints  # where each row's vector stands
     memories: tuple[Memory, ...]
     said_at: npt.NDArray[np.float64]
-    lengths: Floats  # terms per memory
-    window_lengths: Floats
+    saturation: Floats  # of a term's count in a memory; likewise in its window, and in a session
+    window_saturation: Floats
     is_linked: npt.NDArray[np.bool_]  # the row before is this one's predecessor in the same talk
-    link: tuple[Floats, Floats]  # 1.0 where the row one (two) before belongs to the same talk
+    link: tuple[Floats, Floats]  # the weight of the row one (two) before, 0 where it belongs to another talk
     has_neighbours: bool
     session: Ints  # row -> session number, ascending
     session_starts: npt.NDArray[np.intp]
-    session_lengths: Floats
-    posting_rows: Ints  # rows of every term occurrence, grouped by term
+    session_saturation: Floats
+    posting_rows: Ints  # rows that hold a term, ascending, grouped by term; beside it how often they do
+    posting_counts: Floats
     posting_starts: npt.NDArray[np.intp]  # term -> start of its group; one more at the end
     concept_rows: dict[str, Ints]
     is_question: Floats
@@ -229,7 +232,8 @@ class Corpus:
         lengths = np.array([len(row.tokens) for row in rows], dtype=np.float32)
         slots = np.array([row.slot for row in rows], dtype=np.int32)
         tokens, token_rows = _token_stream(rows)
-        counts = np.bincount(tokens, minlength=len(self._vocabulary))
+        terms_held, posting_rows, posting_counts = _postings(tokens, token_rows, len(rows))
+        held = np.bincount(terms_held, minlength=len(self._vocabulary))
         projects, project_numbers = _numbered([memory.project_id for memory in memories])
         agents, agent_numbers = _numbered([memory.agent_id for memory in memories])
         overtaken, overtaking = _successions(memories)
@@ -238,16 +242,17 @@ class Corpus:
             slots=slots,
             memories=memories,
             said_at=said_at,
-            lengths=lengths,
-            window_lengths=windowed(lengths, link),
+            saturation=_saturation(lengths),
+            window_saturation=_saturation(windowed(lengths[None], link)[0]),
             is_linked=is_linked,
             link=link,
             has_neighbours=bool(is_linked.any()),
             session=session,
             session_starts=np.flatnonzero(starts_session),
-            session_lengths=np.bincount(session, weights=lengths).astype(np.float32),
-            posting_rows=token_rows[np.argsort(tokens, kind="stable")],
-            posting_starts=np.concatenate(([0], np.cumsum(counts))).astype(np.intp),
+            session_saturation=_saturation(np.bincount(session, weights=lengths).astype(np.float32)),
+            posting_rows=posting_rows,
+            posting_counts=posting_counts,
+            posting_starts=np.concatenate(([0], np.cumsum(held))).astype(np.intp),
             concept_rows=_concept_rows(rows),
             is_question=marks[:, 0],
             is_first_person=marks[:, 1],
@@ -275,22 +280,24 @@ class Corpus:
         if not link[0].any():
             return np.ones(len(slots), dtype=np.float32)
         if self._vectors.shape[1] == 1:  # cosines instead of vectors: what turns of one talk usually come to
-            return np.power(windowed(np.ones(len(slots), dtype=np.float32), link), np.float32(0.75))
-        norms: Floats = np.linalg.norm(windowed(self._vectors[slots], link), axis=1)
+            alone: Floats = windowed(np.ones((1, len(slots)), dtype=np.float32), link)[0]
+            return np.power(alone, np.float32(0.75))
+        norms: Floats = np.linalg.norm(np.ascontiguousarray(windowed(self._vectors[slots].T, link).T), axis=1)
         return np.maximum(norms, 1e-6)
 
 
 def windowed(values: Floats, link: tuple[Floats, Floats]) -> Floats:
-    """Each row's value plus its weighted neighbours', two to either side, within one talk. Shape `(n,)` or `(n, d)`."""
+    """Each row's value plus its weighted neighbours', two to either side, within one talk. Shape `(k, n)`.
+
+    `link`: per distance the weight of a neighbour, 0 where it belongs to another talk; see `_links`.
+    """
     out = values.copy()
-    for distance, (weight, same) in enumerate(zip(NEIGHBOUR_WEIGHTS, link, strict=True), start=1):
-        if len(values) <= distance:
+    for distance, weights in enumerate(link, start=1):
+        if values.shape[1] <= distance:
             break
-        joined = (same * weight)[distance:]
-        if values.ndim == 2:
-            joined = joined[:, None]
-        out[distance:] += joined * values[:-distance]
-        out[:-distance] += joined * values[distance:]
+        joined = weights[distance:]
+        out[:, distance:] += joined * values[:, :-distance]
+        out[:, :-distance] += joined * values[:, distance:]
     return out
 
 
@@ -336,12 +343,20 @@ def _links(is_linked: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
     two = is_linked.copy()
     two[1:] &= is_linked[:-1]
     two[:1] = False
-    return is_linked.astype(np.float32), two.astype(np.float32)
+    near, far = NEIGHBOUR_WEIGHTS
+    return is_linked.astype(np.float32) * np.float32(near), two.astype(np.float32) * np.float32(far)
 
 
 def _ends_at(memory: Memory) -> float:
     """When it stops being true, or of use, whichever comes first."""
     return min(at for at in (math.inf, memory.invalid_at, memory.expires_at) if at is not None)
+
+
+def _saturation(lengths: Floats) -> Floats:
+    """BM25's: how often a term must occur to be worth half of what it can be worth."""
+    mean = float(lengths.mean()) if len(lengths) else 1.0
+    out: Floats = BM25_SATURATION * (1.0 - BM25_LENGTH + BM25_LENGTH * lengths / (mean or 1.0))
+    return np.maximum(out, 1e-3)
 
 
 def _numbered(names: Sequence[str]) -> tuple[Ints, dict[str, int]]:
@@ -356,6 +371,12 @@ def _token_stream(rows: Sequence[_Row]) -> tuple[Ints, Ints]:
         return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
     sizes = [len(row.tokens) for row in rows]
     return np.concatenate([row.tokens for row in rows]), np.repeat(np.arange(len(rows), dtype=np.int32), sizes)
+
+
+def _postings(tokens: Ints, token_rows: Ints, size: int) -> tuple[npt.NDArray[np.int64], Ints, Floats]:
+    """Each pair of a term and a row that holds it, once: the terms ascending, the rows, how often."""
+    pairs, counts = np.unique(tokens.astype(np.int64) * max(size, 1) + token_rows, return_counts=True)
+    return pairs // max(size, 1), (pairs % max(size, 1)).astype(np.int32), counts.astype(np.float32)
 
 
 def _concept_rows(rows: Sequence[_Row]) -> dict[str, Ints]:

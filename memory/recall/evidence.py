@@ -16,7 +16,7 @@ import numpy as np
 
 from memory.model import Query, Scope, Vector
 from memory.recall.concepts import ASPECTS, concepts
-from memory.recall.corpus import HALF_LIFE_CLASSES, Corpus, Floats, Layout, windowed
+from memory.recall.corpus import BM25_SATURATION, HALF_LIFE_CLASSES, Corpus, Floats, Layout, windowed
 from memory.recall.lexical import fold, is_gram, terms, unspaced_share
 from memory.recall.temporal import DAY, TimeQuestion, time_question
 
@@ -25,8 +25,6 @@ UNRELATED_MEMORIES = 3  # how many memories it takes to trust their own median c
 COSINE_STEP = 0.1
 BM25_STEP = 4.0
 DENSE_TRUST_UNSPACED = 0.1  # of the cosine where a text is in a script that the embedding model cannot read
-BM25_SATURATION = 1.0  # k1: short memories rarely repeat a word, so repetition counts for little
-BM25_LENGTH = 0.5  # b: a longer memory is rather richer than vaguer
 BACKGROUND_MEMORIES = (
     30  # as many unseen memories without the term: with a dozen memories, counts say little about rarity
 )
@@ -67,7 +65,7 @@ def gather(
     named_concepts = concepts(query.text)
     kinds["concept"] = _concept(layout, named_concepts - ASPECTS)
     kinds["aspect"] = _concept(layout, named_concepts & ASPECTS)
-    kinds["speaker"] = np.isin(layout.label, named).astype(np.float32) if named else _zeros(layout)
+    kinds["speaker"] = _speaker(layout, named)
     kinds |= _temporal(layout, question, now)
     kinds |= _form(layout, kinds["dense"])
     kinds |= _standing(layout, scope, now)
@@ -107,10 +105,11 @@ def _query_terms(corpus: Corpus, text: str) -> tuple[list[int], Counter[str]]:
 
 
 def _dense(layout: Layout, cosine: Floats, query_unspaced: float) -> dict[str, Floats]:
-    trust = 1.0 - (1.0 - DENSE_TRUST_UNSPACED) * np.maximum(layout.unspaced, np.float32(query_unspaced))
+    unspaced = np.maximum(layout.unspaced, np.float32(query_unspaced))
+    trust: Floats = np.float32(1.0) - np.float32(1.0 - DENSE_TRUST_UNSPACED) * unspaced
     unrelated = _unrelated(cosine)
     own = (cosine - unrelated) / COSINE_STEP * trust
-    around = windowed(cosine, layout.link) / layout.window_norms if layout.has_neighbours else cosine
+    around: Floats = windowed(cosine[None], layout.link)[0] / layout.window_norms if layout.has_neighbours else cosine
     best = np.maximum.reduceat(own, layout.session_starts)[layout.session]
     return {
         "dense": own,
@@ -125,30 +124,28 @@ def _unrelated(cosine: Floats) -> float:
     It varies: texts in languages that the model cannot read resemble each other all.
     """
     n = len(cosine)
-    middle = float(np.median(cosine))
+    halves = np.partition(cosine, ((n - 1) // 2, n // 2))
+    middle = float((halves[(n - 1) // 2] + halves[n // 2]) * np.float32(0.5))
     return max(COSINE_UNRELATED, (n * middle + UNRELATED_MEMORIES * COSINE_UNRELATED) / (n + UNRELATED_MEMORIES))
 
 
 def _lexical(corpus: Corpus, layout: Layout, words: Counter[str]) -> dict[str, Floats]:
-    n = layout.size
     own, around = _zeros(layout), _zeros(layout)
     by_session = np.zeros(len(layout.session_starts), dtype=np.float32)
-    saturation = _saturation(layout.lengths)
-    window_saturation = _saturation(layout.window_lengths)
-    session_saturation = _saturation(layout.session_lengths)
-    for number, weight in _weighed(corpus, layout, words):
-        if number < 0:
-            continue
+    held = [(number, weight) for number, weight in _weighed(corpus, layout, words) if number >= 0]
+    counted = np.zeros((len(held) if layout.has_neighbours else 0, layout.size), dtype=np.float32)
+    for place, (number, weight) in enumerate(held):
         start, end = layout.posting_starts[number], layout.posting_starts[number + 1]
-        rows = layout.posting_rows[start:end]
-        count = np.bincount(rows, minlength=n).astype(np.float32)
-        part = count / (count + saturation)
-        own += weight * part
+        rows, counts = layout.posting_rows[start:end], layout.posting_counts[start:end]
+        own[rows] += weight * (counts / (counts + layout.saturation[rows]))
+        in_session = np.bincount(layout.session[rows], weights=counts, minlength=len(by_session))
+        by_session += weight * in_session / (in_session + layout.session_saturation)
         if layout.has_neighbours:
-            near = windowed(count, layout.link)
-            around += weight * near / (near + window_saturation)
-        in_session = np.bincount(layout.session[rows], minlength=len(by_session))
-        by_session += weight * in_session / (in_session + session_saturation)
+            counted[place, rows] = counts
+    if len(counted):
+        near = windowed(counted, layout.link)
+        weights = np.array([weight for _, weight in held], dtype=np.float32)[:, None]
+        around = (weights * near / (near + layout.window_saturation)).sum(axis=0)
     scale = (1.0 + BM25_SATURATION) / BM25_STEP
     return {
         "lexical": own * scale,
@@ -165,8 +162,7 @@ def _weighed(corpus: Corpus, layout: Layout, words: Counter[str]) -> list[tuple[
         number = corpus.term_number(word)
         held = 0
         if 0 <= number < len(layout.posting_starts) - 1:
-            rows = layout.posting_rows[layout.posting_starts[number] : layout.posting_starts[number + 1]]
-            held = len(np.unique(rows))
+            held = int(layout.posting_starts[number + 1] - layout.posting_starts[number])
         weight = float(np.log1p((total - held + 0.5) / (held + 0.5)))
         if len(word) == 1 and is_gram(word):
             weight *= GRAM_WEIGHT
@@ -177,12 +173,6 @@ def _weighed(corpus: Corpus, layout: Layout, words: Counter[str]) -> list[tuple[
     return [item for item in found if item[1] >= floor][:QUERY_TERMS_MAX]
 
 
-def _saturation(lengths: Floats) -> Floats:
-    mean = float(lengths.mean()) or 1.0
-    out: Floats = BM25_SATURATION * (1.0 - BM25_LENGTH + BM25_LENGTH * lengths / mean)
-    return np.maximum(out, 1e-3)
-
-
 def _concept(layout: Layout, names: Collection[str]) -> Floats:
     """Shared concepts, each by its rarity among these memories."""
     out = _zeros(layout)
@@ -191,6 +181,13 @@ def _concept(layout: Layout, names: Collection[str]) -> Floats:
         if rows is not None:
             total = layout.size + BACKGROUND_MEMORIES
             out[rows] += np.log1p((total - len(rows)) / (len(rows) + 0.5)) / BM25_STEP
+    return out
+
+
+def _speaker(layout: Layout, named: Collection[int]) -> Floats:
+    out = _zeros(layout)
+    for number in named:
+        out += layout.label == number
     return out
 
 

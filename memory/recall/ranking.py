@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,10 @@ SAME_SUBJECT_SHARE = 0.5  # of the terms of the shorter of two memories
 PASSED_OVER_MAX = 12  # memories in all that did not fit: counting tokens costs more than the last gap is worth
 DEFAULT_WEIGHTS = Weights()
 DEFAULT_BAR = Bar()
+
+_PLACES_OF_TOPICAL = np.array([NAMES.index(name) for name in TOPICAL])
+_PLACES_BY_PART = np.array([NAMES.index(name) for kinds in PARTS.values() for name in kinds])
+_STARTS_OF_PARTS = np.cumsum([0, *map(len, PARTS.values())])[:-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +74,25 @@ def rank(
         return Ranked()
     evidence = gather(corpus, layout, query, query_vector, scope=scope, now=now)
     is_open = _is_open(layout, scope, memory_types, asks_about_past=evidence.question.asks_about_past)
-    weighed = {name: evidence.kinds[name] * np.float32(getattr(weights, name)) for name in NAMES}
-    score = np.where(is_open, _total(weighed, NAMES), -np.inf)
+    weighed = np.stack([evidence.kinds[name] for name in NAMES])
+    weighed *= _column(weights)
+    score = np.where(is_open, weighed.sum(axis=0), -np.inf)
     rows = _corrections_first(_best(score, limit), layout)
     if not len(rows):
         return Ranked()
     before = look_back(corpus, told)
     corrections = _rows_of(before.corrections, layout, is_open)
-    topic = _total(weighed, TOPICAL)
-    best_topic = topic[rows].max()
-    rows = np.concatenate([rows, corrections[~np.isin(corrections, rows)]])
-    topic = topic[rows]
+    best_count = len(rows)
+    if len(corrections):
+        rows = np.concatenate([rows, corrections[~np.isin(corrections, rows)]])
+    weighed = weighed[:, rows]
+    topic = weighed[_PLACES_OF_TOPICAL].sum(axis=0)
+    best_topic = topic[:best_count].max()
     even = bar_for(query.text, bar, is_unspaced=evidence.is_unspaced)
     passes = (topic >= bar.each) & (topic >= best_topic - bar.margin) & (best_topic >= even)
     passes |= evidence.kinds["manner"][rows] > 0
     relevance = 0.5 * (1.0 + np.tanh(0.5 * bar.slope * (topic - even)))  # the logistic curve, without its overflow
-    parts = np.stack([_total(weighed, kinds)[rows] for kinds in PARTS.values()], axis=1).tolist()
+    parts = np.add.reduceat(weighed[_PLACES_BY_PART], _STARTS_OF_PARTS, axis=0).T.tolist()
     return Ranked(
         candidates=tuple(
             Candidate(layout.memories[row], total, dict(zip(PARTS, values, strict=True)))
@@ -206,6 +214,12 @@ def _rows_of(memories: Sequence[Memory], layout: Layout, is_open: npt.NDArray[np
     return np.array(sorted(found, key=lambda row: wanted[layout.memories[row].id]), dtype=np.intp)
 
 
+@lru_cache(maxsize=16)
+def _column(weights: Weights) -> Floats:
+    """One weight per kind, shape `(kinds, 1)`."""
+    return np.array([getattr(weights, name) for name in NAMES], dtype=np.float32)[:, None]
+
+
 def _corrections_first(rows: npt.NDArray[np.intp], layout: Layout) -> npt.NDArray[np.intp]:
     """What the user set right stands before what it sets right; of different subjects, evidence alone decides."""
     if not layout.is_correction[rows].any():
@@ -230,13 +244,6 @@ def _is_same_subject(about: set[str], content: str) -> bool:
     """Whether most of what the shorter of the two is about is in the other, too."""
     other = set(terms(content))
     return len(about & other) > SAME_SUBJECT_SHARE * min(len(about), len(other))
-
-
-def _total(weighed: dict[str, Floats], names: Sequence[str]) -> Floats:
-    total = weighed[names[0]].copy()
-    for name in names[1:]:
-        total += weighed[name]
-    return total
 
 
 def _best(score: npt.NDArray[np.floating], limit: int) -> npt.NDArray[np.intp]:

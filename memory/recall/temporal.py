@@ -67,6 +67,7 @@ _ISO_DATE = re.compile(r"\b(?P<year>(?:19|20)\d\d)-(?P<month>\d{2})(?:-(?P<day>\
 _CHINESE_DATE = re.compile(
     r"(?:(?P<year>(?:19|20)\d\d|去|今|前)年)?(?P<month>\d{1,2}|十[一二]?|[一二三四五六七八九])月(?:份)?(?:(?P<day>\d{1,2})[日号])?"
 )
+_NAMES_A_DATE = re.compile(rf"\d|月|\b(?:{_MONTH})\b")  # without one of these, no date is worth looking for
 _YEAR = re.compile(
     r"\b(?:in|during|since|before|after|until|by|im jahr|seit|vor|en|desde|of)\s+(?P<year>(?:19|20)\d\d)\b"
     r"|(?P<zh>(?:19|20)\d\d)年(?!\d)"
@@ -93,6 +94,7 @@ _RELATIVE = tuple(
         ((r"\bthis year", r"\bdieses jahr", r"\beste ano", "今年"), "year", 0, 1),
     )
 )
+_ANY_RELATIVE = re.compile("|".join(pattern.pattern for pattern, *_ in _RELATIVE))
 _AGO = re.compile(
     r"\b(?P<en>\d{1,3}|a|one|two|three|four|five|six|seven|eight|nine|ten) (?P<unit>day|week|month|year)s? ago\b"
     r"|\bvor (?P<de>\d{1,3}) (?P<unit_de>tag|woche|monat|jahr)[ensr]*\b"
@@ -152,7 +154,7 @@ def _spans(folded: str, now: float) -> Iterator[tuple[Span, bool]]:
             yield from ((span, False) for span in found)
     if taken:  # "last week, as told on 6 November": relative to that date, whose span is enough
         return
-    for pattern, unit, back, length in _RELATIVE:
+    for pattern, unit, back, length in _RELATIVE if _ANY_RELATIVE.search(folded) else ():
         if pattern.search(folded):
             yield _relative(now, unit, back, length), False
     for match in _AGO.finditer(folded):
@@ -165,6 +167,8 @@ def _spans(folded: str, now: float) -> Iterator[tuple[Span, bool]]:
 
 def _dates(folded: str, now: float) -> Iterator[tuple[int, int, tuple[Span, ...]]]:
     """Dates with where they stand. A month without a year stands for that month of several years."""
+    if not _NAMES_A_DATE.search(folded):
+        return
     for match in _ISO_DATE.finditer(folded):
         yield match.start(), match.end(), _months(int(match["month"]), int(match["year"]), _int(match["day"]), now)
     for match in _LATIN_DATE.finditer(folded):

@@ -99,10 +99,10 @@ def test_projects_are_no_neighbours_even_within_a_session(remember: Remember) ->
 
 
 def test_a_window_weighs_two_neighbours_to_either_side() -> None:
-    ones = np.ones(5, dtype=np.float32)
+    ones = np.ones((1, 5), dtype=np.float32)
     first = np.array([0, 1, 1, 0, 1], dtype=np.float32)
-    second = np.array([0, 0, 1, 0, 0], dtype=np.float32)
-    assert windowed(ones, (first, second)).tolist() == [2.5, 3.0, 2.5, 2.0, 2.0]
+    second = np.array([0, 0, 0.5, 0, 0], dtype=np.float32)
+    assert windowed(ones, (first, second)).tolist() == [[2.5, 3.0, 2.5, 2.0, 2.0]]
 
 
 def test_a_vector_of_another_dimension_is_refused(remember: Remember) -> None:
