@@ -105,7 +105,7 @@ def own_sentences(message: str) -> list[Sentence]:
 
 
 def own_text(message: str) -> str:
-    """The message, as long as it was, with everything foreign turned into line ends, so that it also ends a sentence."""
+    """The message, as long as it was, all that is foreign turned into line ends, so that it also ends a sentence."""
     for pattern in _BLOCKS:
         message = pattern.sub(_line_ends, message)
     request = _TEXT_REQUEST.search(message)
