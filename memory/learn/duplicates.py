@@ -76,8 +76,10 @@ def _may_go(memory: Memory) -> bool:
 
 
 def says_the_same(one: str, other: str) -> bool:
-    """Whether every word that counts is the same, and so are names, which case may tell: "Rose" is no rose."""
-    return matter(one) == matter(other) and values_of(one) == values_of(other)
+    """Whether every word that counts is the same, and so are numbers, days, and names: "Rose" is no rose."""
+    old, new = values_of(one), values_of(other)
+    measures = (old.amounts, old.days, old.weekdays, old.times) == (new.amounts, new.days, new.weekdays, new.times)
+    return matter(one) == matter(other) and measures and old.names == new.names
 
 
 def _with_all(stays: Memory, goes: Sequence[Memory], now: float) -> Memory:

@@ -198,7 +198,7 @@ def _used(memory: Memory, use: Use) -> Memory:
 
 def _fits(step: Step, found: Mapping[str, Record], forgotten: Collection[str]) -> bool:
     """Whether the step was planned on what is stored now, uses aside."""
-    if step.memory.id in forgotten:
+    if step.memory.id in forgotten and step.after is not None:  # one that we died over is erased all the same
         return False
     if step.before is None:
         grounds = [found.get(memory_id) for memory_id in grounds_of(step)]

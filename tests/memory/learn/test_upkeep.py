@@ -1,0 +1,326 @@
+"""Upkeep on a real Milvus Lite and SQLite: what it changes, what it leaves alone, and what a crash leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hashing_embedder import HashingEmbedder
+from learning_parts import Faults, Killed
+from milvus_lite_server import MilvusLiteServer
+from prometheus_client import CollectorRegistry
+
+from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.ledger_sqlite import SqliteUserLedger
+from memory.adapters.milvus import MilvusStore
+from memory.adapters.milvus_connection import MilvusAddress
+from memory.adapters.notes_sqlite import SqliteNoteBook
+from memory.adapters.rounds_sqlite import SqliteRounds
+from memory.adapters.sqlite_database import SqliteDatabase
+from memory.adapters.uses_sqlite import SqliteUses
+from memory.errors import Unavailable
+from memory.learn.life import DAY, LifeRules, restored
+from memory.learn.schedule import Pace, Schedule
+from memory.learn.upkeep import ROWS_PER_WRITE, Task, Upkeep
+from memory.metrics import Metrics
+from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, PastNote, Trust
+from memory.ports import MemoryFilter, MemoryStore
+
+NOW = 1_750_000_000.0
+COLLECTIONS = itertools.count()
+EMBEDDER = HashingEmbedder()
+
+
+@dataclass
+class World:
+    """One deployment; what runs in it is handed out by `upkeep`."""
+
+    store: MemoryStore
+    ledger: SqliteUserLedger
+    uses: SqliteUses
+    notes: SqliteNoteBook
+    rounds: SqliteRounds
+    metrics: Metrics
+
+    def upkeep(self, rules: LifeRules | None = None, *, faults: Faults | None = None) -> Upkeep:
+        through = (faults or Faults()).around
+        return Upkeep(
+            store=through(self.store),
+            embedder=EMBEDDER,
+            ledger=through(self.ledger),
+            uses=through(self.uses),
+            notes=through(self.notes),
+            clock=lambda: NOW,
+            metrics=self.metrics,
+            rules=rules or LifeRules(),
+        )
+
+    async def put(self, *memories: Memory) -> None:
+        for user_id in {memory.user_id for memory in memories}:
+            own = [memory for memory in memories if memory.user_id == user_id]
+            vectors = await EMBEDDER.embed([memory.content for memory in own], is_urgent=False)
+            async with self.ledger.write(user_id) as held:
+                held.touch([memory.id for memory in own])
+                await self.store.apply(user_id, [Change(ChangeKind.CREATE, memory) for memory in own], vectors)
+
+    async def rows(self, user_id: str = "ann") -> dict[str, Memory]:
+        found = await self.store.load(MemoryFilter(user_id, status=None), limit=5_000)
+        return {record.memory.id: record.memory for record in found}
+
+    async def by_status(self, status: MemoryStatus, user_id: str = "ann") -> set[str]:
+        return {memory.id for memory in (await self.rows(user_id)).values() if memory.status is status}
+
+    async def count(self, *memory_ids: str) -> None:
+        """As a filter that ends."""
+        async with SqliteUses(self.uses._database) as other:
+            other.count("ann", memory_ids, at=NOW)
+
+
+@asynccontextmanager
+async def world(folder: Path, store: MemoryStore) -> AsyncIterator[World]:
+    async with SqliteDatabase(folder / "turns.sqlite") as database, SqliteUses(database) as uses:
+        ledger = SqliteUserLedger(database, clock=lambda: NOW)
+        metrics = Metrics(CollectorRegistry())
+        yield World(store, ledger, uses, SqliteNoteBook(database), SqliteRounds(database), metrics)
+
+
+@pytest.fixture(scope="module")
+def milvus_lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLiteServer]:
+    server = MilvusLiteServer(tmp_path_factory.mktemp("upkeep") / "milvus")
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+async def here(tmp_path: Path, milvus_lite: MilvusLiteServer) -> AsyncIterator[World]:
+    address = MilvusAddress(milvus_lite.uri, f"u{next(COLLECTIONS)}", EMBEDDER.dimension)
+    async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store, world(tmp_path, store) as opened:
+        yield opened
+
+
+def memory(memory_id: str, content: str = "", *, user_id: str = "ann", days_ago: float = 0.0, **rest: Any) -> Memory:
+    at = NOW - days_ago * DAY
+    values = {"created_at": at, "updated_at": at, "said_at": at, "evidence": (Evidence("said", f"turn-{memory_id}"),)}
+    return Memory(id=memory_id, user_id=user_id, content=content or f"content of {memory_id}", **(values | rest))
+
+
+MIXED = (
+    memory("tea", "I like green tea", trust=Trust.EXPLICIT),
+    memory("tea again", "I really like green tea."),
+    memory("coffee", "I don't like coffee"),
+    memory("coffee too", "I like coffee"),
+    memory("week", "I am in Lisbon this week", category="context", days_ago=400),
+    memory("week, used", "I am in Porto this week", category="context", days_ago=400, used_at=NOW),
+    memory("stored", "I am in Rome this week", category="context", days_ago=400, trust=Trust.BOOTSTRAPPED),
+    memory("old", "I lived in Bonn", days_ago=400, status=MemoryStatus.SUPERSEDED, superseded_at=NOW - 400 * DAY),
+    memory("bob's", "I like green tea", user_id="bob"),
+    memory("bob's too", "I like green tea", user_id="bob"),
+)
+
+
+async def test_duplicates_and_the_useless_are_put_away_with_a_reason_and_nothing_is_lost(here: World) -> None:
+    await here.put(*MIXED)
+    before = await here.rows()
+    await here.upkeep().run("ann")
+    after = await here.rows()
+    assert after.keys() == before.keys()
+    assert {m.id: m.metadata["archived"]["why"] for m in after.values() if m.status is MemoryStatus.ARCHIVED} == {
+        "tea again": "duplicate",
+        "week": "unused",
+    }
+    assert [one.turn_id for one in after["tea"].evidence] == ["turn-tea", "turn-tea again"]
+    changed = {"tea", "tea again", "week"}
+    assert {i: m for i, m in after.items() if i not in changed} == {i: m for i, m in before.items() if i not in changed}
+    assert await here.by_status(MemoryStatus.ACTIVE, "bob") == {"bob's", "bob's too"}
+    assert await here.upkeep().run("ann") == []
+
+
+async def test_what_is_put_away_is_not_found_and_readers_are_told(here: World) -> None:
+    await here.put(*MIXED)
+    revision = (await here.ledger.revision("ann")).number
+    await here.upkeep().run("ann", [Task.CONSOLIDATE])
+    assert await here.ledger.changed_since("ann", revision) == {"tea", "tea again"}
+    [vector] = await EMBEDDER.embed(["I really like green tea."], is_urgent=False)
+    found = await here.store.search(MemoryFilter("ann"), vector, limit=20)
+    assert "tea again" not in [candidate.memory.id for candidate in found]
+
+
+async def test_a_dry_run_says_exactly_what_a_run_does_and_changes_nothing(here: World) -> None:
+    rules = LifeRules(quota=4, erase_after=30 * DAY)
+    await here.put(*MIXED)
+    await here.count("coffee", "coffee too", "coffee")
+    await asyncio.sleep(0.05)
+    before, revision = await here.rows(), await here.ledger.revision("ann")
+    waiting = await here.uses.waiting("ann", limit=10)
+    assert len(waiting) == 2
+
+    would = await here.upkeep(rules).run("ann", is_dry=True)
+
+    assert await here.rows() == before
+    assert await here.ledger.revision("ann") == revision
+    assert await here.uses.waiting("ann", limit=10) == waiting
+    did = await here.upkeep(rules).run("ann")
+    assert [(step.why, step.memory) for step in would] == [(step.why, step.memory) for step in did]
+    assert {step.why.value for step in did} == {"united", "duplicate", "unused", "quota", "erased"}
+    assert "old" not in await here.rows()
+
+
+async def test_uses_are_brought_in_for_many_memories_at_once_and_once(here: World) -> None:
+    ids = [f"m{number:04}" for number in range(ROWS_PER_WRITE + 30)]
+    await here.put(*(memory(memory_id, access_count=2) for memory_id in ids))
+    before = await here.rows()
+    await asyncio.gather(here.count(*ids), here.count("m0001", "never was"), here.count("m0001"))
+    await asyncio.sleep(0.05)
+    revision = (await here.ledger.revision("ann")).number
+    for _ in range(2):
+        await here.upkeep().run("ann", [])
+    after = await here.rows()
+    assert after["m0001"] == replace(before["m0001"], access_count=5, used_at=NOW)
+    assert {after[i].access_count for i in ids if i != "m0001"} == {3}
+    assert {after[i].updated_at for i in ids} == {NOW}
+    assert await here.uses.waiting("ann", limit=10) == {}
+    assert (await here.ledger.revision("ann")).number == revision + 4  # two writes for 230 memories
+
+
+async def test_what_the_settings_want_erased_goes_for_good_with_its_notes(here: World) -> None:
+    await here.put(*MIXED)
+    await here.notes.keep("ann", "k", PastNote("You lived in Bonn", ("old",), 5), made_at=NOW - 1)
+    await here.upkeep(LifeRules(erase_after=30 * DAY)).run("ann", [Task.PRUNE])
+    assert "old" not in await here.rows()
+    assert await here.notes.find("ann", ["k"]) == {}
+    async with here.ledger.write("ann") as held:
+        assert await held.forgotten(["old", "tea"]) == {"old"}
+
+
+async def test_a_quota_reached_by_many_is_kept_in_pieces(here: World) -> None:
+    ids = [f"m{number:04}" for number in range(2 * ROWS_PER_WRITE + 50)]
+    await here.put(*(memory(i, importance=number / 1_000) for number, i in enumerate(ids)))
+    await here.upkeep(LifeRules(quota=100)).run("ann", [Task.PRUNE])
+    assert await here.by_status(MemoryStatus.ACTIVE) == set(ids[-100:])
+    assert await here.by_status(MemoryStatus.ARCHIVED) == set(ids[:-100])
+
+
+async def test_what_was_brought_back_stays(here: World) -> None:
+    await here.put(*MIXED)
+    await here.upkeep().run("ann")
+    away = [m for m in (await here.rows()).values() if m.status is MemoryStatus.ARCHIVED]
+    await here.put(*(restored(one, now=NOW) for one in away))
+    assert await here.upkeep().run("ann") == []
+    assert len(await here.by_status(MemoryStatus.ARCHIVED)) == 0
+
+
+class ChangedMeanwhile:
+    """A store in which somebody else changes a memory after upkeep has read it, right before the lock."""
+
+    def __init__(self, store: MemoryStore, changed: Memory) -> None:
+        self._store = store
+        self._changed = changed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def page(self, where: MemoryFilter, *, limit: int, cursor: str) -> Any:
+        page = await self._store.page(where, limit=limit, cursor=cursor)
+        vectors = await EMBEDDER.embed([self._changed.content], is_urgent=False)
+        await self._store.apply("ann", [Change(ChangeKind.UPDATE, self._changed)], np.asarray(vectors))
+        return page
+
+
+async def test_a_row_that_was_changed_after_the_plan_is_left_alone_with_all_that_belongs_to_it(here: World) -> None:
+    await here.put(*MIXED)
+    tea = next(one for one in MIXED if one.id == "tea again")
+    changed = replace(tea, content="I like black tea", updated_at=NOW + 1)
+    meddled = replace(here, store=ChangedMeanwhile(here.store, changed))
+    steps = await meddled.upkeep().run("ann")
+    assert [step.memory.id for step in steps] == ["week"]
+    assert (await here.rows())["tea again"] == changed
+    assert (await here.rows())["tea"] == next(one for one in MIXED if one.id == "tea")
+
+
+# Crashes
+
+
+async def crashed(here: World, number: int, *, is_after: bool) -> bool:
+    """Whether the run died at the n-th call to a port."""
+    faults = Faults(number=number, error=Killed(), is_after=is_after)
+    try:
+        await here.upkeep(LifeRules(quota=4, erase_after=30 * DAY), faults=faults).run("ann")
+    except Killed:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
+async def test_a_crash_at_any_call_leaves_nothing_half_done(tmp_path: Path, is_after: bool) -> None:
+    """Whatever was cut off, each statement still has an active row, and the next round ends as if nothing had been."""
+    rules = LifeRules(quota=4, erase_after=30 * DAY)
+    wanted: dict[str, Memory] = {}
+    for number in itertools.count():
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        async with world(folder, InMemoryStore(dimension=EMBEDDER.dimension)) as here:
+            await here.put(*MIXED)
+            await here.count("coffee", "coffee")
+            await here.notes.keep("ann", "k", PastNote("You lived in Bonn", ("old",), 5), made_at=NOW - 1)
+            died = await crashed(here, number, is_after=is_after) if number else False
+            rows = await here.rows()
+            assert rows["tea"].status is MemoryStatus.ACTIVE
+            if rows["tea again"].status is MemoryStatus.ARCHIVED:
+                assert len(rows["tea"].evidence) == 2
+            if "old" not in rows:
+                assert await here.notes.find("ann", ["k"]) == {}
+            await here.upkeep(rules).run("ann")
+            if not number:
+                wanted = await here.rows()
+            assert await here.rows() == wanted
+            assert (await here.rows())["coffee"].access_count == 2
+            if number and not died:
+                break
+    assert number > 15
+
+
+# On schedule
+
+
+class Down:
+    async def run(self, user_id: str) -> list[Any]:
+        raise Unavailable("milvus", "switched off by the test")
+
+
+async def test_the_schedule_looks_after_everybody_in_their_time(here: World) -> None:
+    await here.put(*MIXED)
+    now = [NOW]
+
+    def schedule(upkeep: Any) -> Schedule:
+        return Schedule(upkeep, rounds=here.rounds, clock=lambda: now[0], metrics=here.metrics, pace=Pace(every=DAY))
+
+    assert not await schedule(here.upkeep()).look_after_next()
+    now[0] += DAY + 1
+    assert await schedule(Down()).look_after_next()
+    assert await schedule(here.upkeep()).look_after_next()
+    assert not await schedule(here.upkeep()).look_after_next()
+    assert len(await here.by_status(MemoryStatus.ARCHIVED)) == 0  # hers was broken off: it waits for its time
+    assert len(await here.by_status(MemoryStatus.ARCHIVED, "bob")) == 1
+    now[0] += DAY + 1
+    assert await schedule(here.upkeep()).look_after_next()
+    assert await here.by_status(MemoryStatus.ARCHIVED) == {"tea again", "week"}
+    value = here.metrics.registry.get_sample_value
+    assert value("memproxy_upkeep_rounds_total", {"outcome": "broken_off"}) == 1
+    assert value("memproxy_upkeep_changes_total", {"why": "duplicate"}) == 2
+
+
+async def test_a_schedule_ends_when_told_to(here: World) -> None:
+    until = asyncio.Event()
+    schedule = Schedule(here.upkeep(), rounds=here.rounds, clock=lambda: NOW, metrics=here.metrics, pace=Pace())
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        group.create_task(schedule.run(until))
+        await asyncio.sleep(0.05)
+        until.set()
