@@ -29,7 +29,7 @@ from memory.metrics import Metrics
 from memory.model import Candidate, Memory, Message, RecallStatus, Receipt, Record, RequestOptions, Scope, Vector
 from memory.recall.corpus import Corpus
 from memory.recall.pipeline import Recall, RecallOutcome, RecallSettings
-from memory.recall.retrieval import Retrieval
+from memory.recall.retrieval import Expected, Retrieval
 from memory.recall.rewrite import RewriteMode
 from memory.recall.rewriting import FAILURES_MAX, Rewriter, RewriteSettings
 from memory.recall.searching import SECOND_SEARCH_SECONDS
@@ -80,11 +80,14 @@ class OneCorpus:
     """Everybody's working set is this one."""
 
     held: Corpus
+    is_loading: bool = False
 
-    def expect(self, user_id: str) -> None:
-        return None
+    def expect(self, user_id: str) -> Expected:
+        return Expected()
 
-    async def corpus(self, user_id: str, *, waits: bool = False, expected: object = None) -> Corpus | None:
+    async def corpus(
+        self, user_id: str, *, waits: bool = False, expected: object = None, seconds: float = 0.0
+    ) -> Corpus | None:
         return self.held
 
 
@@ -98,7 +101,9 @@ class Chat:
     metrics: Metrics
 
     async def ask(self, *said: str) -> RecallOutcome:
-        return await self.recall_of.recall(Scope("u"), request_of(*said))
+        outcome = await self.recall_of.recall(Scope("u"), request_of(*said))
+        await asyncio.sleep(0)  # its receipt is left once the request has gone on
+        return outcome
 
     async def search(self, query: str, history: Sequence[Message]) -> list[Candidate]:
         """As the API does it."""
