@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ from prometheus_client import CollectorRegistry
 from turn_logs import START, Deployment, Process
 
 from memory.adapters.in_memory import InMemoryStore
+from memory.erasure import Erasure
 from memory.learn.extraction import Learner, VerbatimLearner
 from memory.learn.worker import Worker, WorkerSettings
 from memory.metrics import Metrics
@@ -24,12 +27,24 @@ from memory.ports import MemoryFilter
 
 
 class Faults:
-    """Counts calls to the ports, and raises at the n-th one, or at the first one of a name."""
+    """Counts calls to the ports, and raises at the n-th one, or at the first one of a name.
+
+    `is_slow`: every call suspends its caller before and after it takes effect. `callers` holds the lines, by file, that
+    were waiting for a call.
+    """
 
     def __init__(
-        self, *, number: int = 0, name: str = "", error: BaseException | None = None, is_after: bool = False
+        self,
+        *,
+        number: int = 0,
+        name: str = "",
+        error: BaseException | None = None,
+        is_after: bool = False,
+        is_slow: bool = False,
     ) -> None:
         self.calls: list[str] = []
+        self.callers: set[tuple[str, int]] = set()
+        self._is_slow = is_slow
         self._number = number
         self._name = name
         self._error = error
@@ -38,9 +53,15 @@ class Faults:
     def around(self, port: Any) -> Any:
         return _Faulty(port, self)
 
-    def strike(self, name: str, *, is_after: bool) -> None:
+    async def strike(self, name: str, *, is_after: bool) -> None:
         if not is_after:
             self.calls.append(name)
+            frame = sys._getframe(1)
+            while frame is not None:
+                self.callers.add((frame.f_code.co_filename, frame.f_lineno))
+                frame = frame.f_back
+        if self._is_slow:
+            await asyncio.sleep(0)
         is_here = len(self.calls) == self._number or (name == self._name and self.calls.count(name) == 1)
         if self._error is not None and is_here and is_after is self._is_after:
             raise self._error
@@ -59,26 +80,36 @@ class _Faulty:
         attribute = getattr(self._port, name)
         if name == "write":
             return self._around_lock(attribute)
-        if name in ("touch", "turns", "dimension"):
+        if name in ("touch", "dimension"):
             return attribute
+        if name == "turns":
+            return self._around_turns(attribute)
 
         async def call(*arguments: Any, **options: Any) -> Any:
-            self._faults.strike(name, is_after=False)
+            await self._faults.strike(name, is_after=False)
             result = await attribute(*arguments, **options)
-            self._faults.strike(name, is_after=True)
+            await self._faults.strike(name, is_after=True)
             return result
 
         return call
 
+    def _around_turns(self, turns: Callable[..., AsyncIterator[Turn]]) -> Callable[..., AsyncIterator[Turn]]:
+        async def read(*arguments: Any, **options: Any) -> AsyncIterator[Turn]:
+            await self._faults.strike("turns", is_after=False)
+            async for turn in turns(*arguments, **options):
+                yield turn
+
+        return read
+
     def _around_lock(self, write: Callable[[str], Any]) -> Callable[[str], Any]:
         @asynccontextmanager
         async def locked(user_id: str) -> AsyncIterator[Any]:
-            self._faults.strike("lock", is_after=False)
+            await self._faults.strike("lock", is_after=False)
             async with write(user_id) as held:
-                self._faults.strike("lock", is_after=True)
+                await self._faults.strike("lock", is_after=True)
                 yield _Faulty(held, self._faults)
-                self._faults.strike("unlock", is_after=False)
-            self._faults.strike("unlock", is_after=True)
+                await self._faults.strike("unlock", is_after=False)
+            await self._faults.strike("unlock", is_after=True)
 
         return locked
 
@@ -107,7 +138,17 @@ class Bench:
             ledger=through(process.ledger),
             store=through(self.store),
             embedder=through(self.embedder),
-            learner=learner or VerbatimLearner(),
+            learner=through(learner or VerbatimLearner()),
+            erasure=Erasure(
+                store=through(self.store),
+                ledger=through(process.ledger),
+                turn_log=through(process.log),
+                notes=through(process.notes),
+                receipts=through(process.receipts),
+                uses=through(process.uses),
+                clock=self.deployment.clock,
+            ),
+            receipts=through(process.receipts),
             clock=self.deployment.clock,
             jitter=lambda: 1.0,
             metrics=self.metrics,
@@ -123,6 +164,7 @@ class Bench:
         session: str = "s1",
         project: str = "",
         status: TurnStatus = TurnStatus.CLOSED,
+        receipt_id: str = "",
     ) -> Turn:
         """A finished turn in the log, one second after the one before."""
         number = next(self.numbers)
@@ -134,6 +176,7 @@ class Bench:
             status=status,
             answer=answer,
             answered_at=START + number,
+            receipt_id=receipt_id,
         )
         await process.log.append(turn)
         return turn

@@ -21,6 +21,7 @@ from memory.adapters.notes_sqlite import SqliteNoteBook
 from memory.adapters.receipts_sqlite import SqliteReceipts
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.traits_sqlite import SqliteModelTraits
+from memory.adapters.uses_sqlite import SqliteUses
 from memory.adapters.wordpiece import WordPieceTokens
 from memory.adapters.working_set import WorkingSets
 from memory.chat.completions import ChatRequest, read
@@ -63,6 +64,7 @@ class Rig:
     store: InMemoryStore
     ledger: SqliteUserLedger
     corpora: WorkingSets
+    uses: SqliteUses
 
     async def write(self, *memories: Memory) -> None:
         """What the worker would do: rows as they shall stand, under the user's lock."""
@@ -100,7 +102,10 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
         ledger = SqliteUserLedger(database, clock=lambda: NOW)
         traits = SqliteModelTraits(database, clock=lambda: NOW)
         receipts = SqliteReceipts(database, clock=lambda: NOW, redact=redact)
-        async with WorkingSets(store=store, ledger=ledger, dimension=384) as corpora:
+        async with (
+            SqliteUses(database, flush_seconds=0.02) as uses,
+            WorkingSets(store=store, ledger=ledger, dimension=384) as corpora,
+        ):
             recall = Recall(
                 embedder=embedder,
                 retrieval=Retrieval(corpora=corpora, store=store),
@@ -113,7 +118,8 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
                 new_id=lambda: next(ids),
                 metrics=metrics,
                 settings=settings,
+                uses=uses,
             )
             await recall.recall(Scope("u"), request_of("Where is my kayak stored?"))
             embedder.calls = 0
-            yield Rig(recall, embedder, traits, receipts, metrics, store, ledger, corpora)
+            yield Rig(recall, embedder, traits, receipts, metrics, store, ledger, corpora, uses)

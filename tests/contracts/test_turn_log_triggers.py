@@ -1,0 +1,273 @@
+"""When what was said is due to be learnt, and what is given up when too much of it waits. On every adapter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from turn_logs import DEPLOYMENTS, START, Deployment, a_turn, ids_of, lease_at, tell
+
+from memory.model import Message, TurnStatus, Urgency
+from memory.ports import LearnDue, Lease, QueueDepth, TurnLog
+
+PATIENT = LearnDue(batch_turns_max=10, idle_seconds=30.0, turns_at_once=10)
+EXPLICIT = Urgency(0.9, is_explicit=True)
+DRIFT = Urgency(0.5, ends_topic=True)
+
+
+@pytest.fixture(params=sorted(DEPLOYMENTS))
+def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
+    return DEPLOYMENTS[request.param](tmp_path)
+
+
+@pytest.fixture
+async def log(deployment: Deployment) -> AsyncIterator[TurnLog]:
+    async with deployment.start() as process:
+        yield process.log
+
+
+async def windows(log: TurnLog, now: float, due: LearnDue = PATIENT) -> list[list[str]]:
+    """All that is due, leased and learnt."""
+    found = []
+    while (lease := await lease_at(log, now, due)) is not None:
+        found.append(ids_of(lease))
+        await log.acknowledge(lease)
+    return found
+
+
+async def leased(log: TurnLog, now: float = START, due: LearnDue | None = None) -> Lease:
+    lease = await lease_at(log, now, due or LearnDue())
+    assert lease is not None
+    return lease
+
+
+async def unexamined(log: TurnLog, limit: int = 100) -> list[str]:
+    return [fresh.turn.id for fresh in await log.unexamined(limit=limit)]
+
+
+async def test_a_burst_of_one_session_is_one_window_for_every_n_turns_and_one_for_the_rest(log: TurnLog) -> None:
+    for number in range(53):
+        await tell(log, f"t{number:02}")
+    assert [len(window) for window in await windows(log, START)] == [10] * 5
+    assert await windows(log, START + 29.9) == []
+    assert await windows(log, START + 30) == [["t50", "t51", "t52"]]
+
+
+async def test_a_session_with_so_many_tokens_is_due(log: TurnLog) -> None:
+    due = replace(PATIENT, tokens_at_once=1_000)
+    await log.append(a_turn("t1", status=TurnStatus.CLOSED, text="word " * 400))
+    assert await windows(log, START, due) == []
+    await log.append(replace(a_turn("t2", status=TurnStatus.CLOSED), answer="word " * 500))  # answers cost, too
+    assert await windows(log, START) == []
+    assert await windows(log, START, due) == [["t1", "t2"]]
+    await tell(log, "t3")  # what was learnt counts no more
+    assert await windows(log, START, due) == []
+
+
+async def test_what_was_withdrawn_fills_no_buffer(log: TurnLog) -> None:
+    due = replace(PATIENT, tokens_at_once=1_000)
+    await log.append(a_turn("t1", project="p", status=TurnStatus.CLOSED, text="word " * 700))
+    await log.append(a_turn("t2", status=TurnStatus.CLOSED, text="word " * 400))
+    await log.withdraw("ann", project_id="p", opened_before=START + 1)
+    assert await windows(log, START, due) == []
+
+
+async def test_every_finished_turn_that_waits_is_shown_until_it_is_marked(log: TurnLog) -> None:
+    await log.open(a_turn("open"))
+    await tell(log, "failed", status=TurnStatus.FAILED)
+    for number in range(3):
+        await tell(log, f"t{number}")
+    assert await unexamined(log) == ["t0", "t1", "t2"]
+    assert await unexamined(log, limit=2) == ["t0", "t1"]
+    await log.mark({"t0": Urgency(0.1), "t2": Urgency(0.1), "no such turn": EXPLICIT})
+    assert await unexamined(log) == ["t1"]
+    await leased(log)
+    assert await unexamined(log) == []
+
+
+async def test_a_fresh_turn_comes_with_those_of_its_session_that_wait_before_it(log: TurnLog) -> None:
+    await tell(log, "learnt")
+    assert await windows(log, START, LearnDue()) == [["learnt"]]
+    for number in range(5):
+        await tell(log, f"t{number}")
+        await tell(log, f"other{number}", session="s2")
+    await log.mark({f"t{number}": Urgency(0.1) for number in range(4)})
+    (fresh, *_) = [f for f in await log.unexamined(limit=100) if f.turn.id == "t4"]
+    assert [turn.id for turn in fresh.earlier] == ["t1", "t2", "t3"]
+    assert fresh.earlier[0].messages == (Message("user", "words of t1"),)
+
+
+async def test_a_look_reads_no_more_than_it_can_hold(log: TurnLog) -> None:
+    for number in range(12):
+        await log.append(a_turn(f"t{number}", status=TurnStatus.CLOSED, text="x" * 1_000_000))
+    found = await log.unexamined(limit=100)
+    assert 1 <= len(found) <= 8
+    assert all(not fresh.earlier for fresh in found)  # nor what was pasted earlier
+
+
+async def test_an_explicit_turn_is_due_at_once_with_what_came_before_it_and_no_more(log: TurnLog) -> None:
+    for turn_id in ("t1", "remember", "t3"):
+        await tell(log, turn_id)
+    await log.mark({"t1": Urgency(0.1), "remember": EXPLICIT, "t3": Urgency(0.1)})
+    assert await windows(log, START) == [["t1", "remember"]]
+    assert await windows(log, START + 30) == [["t3"]]
+
+
+async def test_what_made_a_turn_urgent_outlives_the_turns_that_come_after_it(log: TurnLog) -> None:
+    await tell(log, "remember")
+    await log.mark({"remember": EXPLICIT})
+    await tell(log, "t2")
+    await log.mark({"t2": Urgency(0.0)})
+    await log.mark({"remember": Urgency(0.0)})  # somebody else looked at it, too: the first look counts
+    assert await windows(log, START) == [["remember"]]
+
+
+async def test_a_turn_of_another_topic_makes_due_what_came_before_it(log: TurnLog) -> None:
+    for turn_id in ("t1", "t2", "drift", "t4"):
+        await tell(log, turn_id)
+    await log.mark({"t1": Urgency(0.1), "t2": Urgency(0.1), "drift": DRIFT, "t4": Urgency(0.1)})
+    assert await windows(log, START) == [["t1", "t2"]]
+    assert await windows(log, START + 30) == [["drift", "t4"]]
+
+
+async def test_a_mark_that_comes_after_the_lease_makes_nothing_else_urgent(log: TurnLog) -> None:
+    await tell(log, "remember")
+    lease = await leased(log)
+    await tell(log, "t2")
+    await log.mark({"remember": EXPLICIT})
+    await log.acknowledge(lease)
+    assert await windows(log, START) == []
+
+
+async def test_a_retry_moves_no_watermark_and_is_not_made_urgent(log: TurnLog) -> None:
+    await tell(log, "remember")
+    await log.mark({"remember": EXPLICIT})
+    lease = await leased(log, START, PATIENT)
+    await log.retry_at(lease, due_at=START + 50, reason="model is down")
+    await tell(log, "remember too")
+    await log.mark({"remember too": EXPLICIT})
+    assert await windows(log, START + 49) == []
+    assert await windows(log, START + 50) == [["remember"], ["remember too"]]
+
+
+async def test_what_is_urgent_goes_before_everybody_elses_work(log: TurnLog) -> None:
+    await tell(log, "old", user="bob")
+    await tell(log, "remember", user="ann")
+    await log.mark({"remember": EXPLICIT})
+    assert await windows(log, START + 99) == [["remember"], ["old"]]
+
+
+async def test_flush_ends_a_session_as_it_stands_and_leaves_what_comes_later_to_wait(log: TurnLog) -> None:
+    await tell(log, "t1")
+    await log.hurry("ann", session_id="s1")
+    await tell(log, "t2")
+    assert await windows(log, START) == [["t1"]]
+    assert await windows(log, START + 30) == [["t2"]]
+
+
+async def test_the_context_is_what_was_said_right_before_the_window(log: TurnLog) -> None:
+    for number in range(4):
+        await tell(log, f"before{number}")
+        await tell(log, f"other{number}", session="s2")
+    await tell(log, "failed", status=TurnStatus.FAILED)
+    await tell(log, "withdrawn", project="p")
+    await log.withdraw("ann", project_id="p", opened_before=START + 1)
+    await tell(log, "foreign", user="bob")
+    assert len(await windows(log, START, LearnDue())) == 3
+    await tell(log, "now")
+    lease = await leased(log)
+    await tell(log, "after")
+    assert [turn.id for turn in await log.context(lease, limit=3)] == ["before1", "before2", "before3"]
+    assert [turn.answer for turn in await log.context(lease, limit=1)] == ["answer to before3"]
+
+
+async def test_a_queue_of_sensible_length_sheds_nothing(log: TurnLog) -> None:
+    for number in range(5):
+        await tell(log, f"t{number}", session=f"s{number}")
+        await log.mark({f"t{number}": Urgency(0.0)})
+    assert await log.shed(now=START, keep=5, window_turns=10) == 0
+
+
+async def test_too_long_a_queue_sheds_the_windows_that_promise_least(deployment: Deployment, log: TurnLog) -> None:
+    worths = {"thanks": 0.0, "question": 0.1, "fact": 0.8, "older question": 0.1}
+    for turn_id, worth in sorted(worths.items(), reverse=True):
+        deployment.clock.now = START - 10 if turn_id == "older question" else START
+        await tell(log, turn_id, session=turn_id)
+        await log.mark({turn_id: Urgency(worth)})
+    assert await log.shed(now=START, keep=2, window_turns=10) == 2
+    letters = await log.dead_letters(limit=9)
+    assert {letter.turn_ids for letter in letters} == {("thanks",), ("older question",)}
+    assert {letter.attempts for letter in letters} == {0}
+    assert all(letter.reason.startswith("shed") for letter in letters)
+    assert sorted(await windows(log, START + 99)) == [["fact"], ["question"]]
+    assert (await log.backlog("ann", opened_before=START + 1)).failed == 2
+    assert await log.depth(now=START) == QueueDepth(0, 0, 0, 0, 0, 0.0, shed=2)
+
+
+async def test_a_window_is_worth_as_much_as_its_best_turn(log: TurnLog) -> None:
+    for turn_id, session, worth in (("hi", "s1", 0.0), ("fact", "s1", 0.8), ("a", "s2", 0.3), ("b", "s2", 0.3)):
+        await tell(log, turn_id, session=session)
+        await log.mark({turn_id: Urgency(worth)})
+    assert await log.shed(now=START, keep=3, window_turns=10) == 2
+    assert await windows(log, START + 99) == [["hi", "fact"]]
+
+
+async def test_what_is_explicit_unseen_held_or_planned_is_never_shed(log: TurnLog) -> None:
+    await tell(log, "held", session="s0")
+    await log.mark({"held": Urgency(0.0)})
+    held = await leased(log)
+    await tell(log, "planned", user="bob")
+    await log.mark({"planned": Urgency(0.0)})
+    planned = await leased(log)
+    await log.save_plan(planned, b"plan")
+    await log.retry_at(planned, due_at=START + 10, reason="later")
+    await tell(log, "explicit", user="eve")
+    await tell(log, "with it", user="eve")
+    await tell(log, "unseen", user="joe")
+    await log.mark({"explicit": Urgency(0.0, is_explicit=True), "with it": Urgency(0.0)})
+    await log.mark({"explicit": Urgency(0.0)})  # somebody looked at it, too: the first look counts
+    assert await log.shed(now=START, keep=0, window_turns=10) == 0
+    assert await log.dead_letters(limit=9) == []
+    await log.acknowledge(held)
+    assert sorted(await windows(log, START + 99)) == [["explicit"], ["planned"], ["unseen"], ["with it"]]
+
+
+async def test_what_was_shed_stays_on_record_and_comes_back_for_good_or_is_dropped(log: TurnLog) -> None:
+    for turn_id in ("t1", "t2"):
+        await tell(log, turn_id, session=turn_id)
+        await log.mark({turn_id: Urgency(0.0)})
+    assert await log.shed(now=START, keep=0, window_turns=10) == 2
+    assert [turn.id async for turn in log.turns("ann")] == ["t1", "t2"]
+    first, second = await log.dead_letters(limit=9)
+    assert await log.drop([second.window_id]) == 1
+    assert await log.replay([]) == 1
+    assert await log.shed(now=START, keep=0, window_turns=10) == 0
+    assert [list(first.turn_ids)] == await windows(log, START)
+
+
+async def test_shed_turns_of_a_deleted_scope_do_not_come_back(log: TurnLog) -> None:
+    for turn_id, project in (("t1", "p"), ("t2", "")):
+        await tell(log, turn_id, project=project)
+        await log.mark({turn_id: Urgency(0.0)})
+    await log.shed(now=START, keep=0, window_turns=10)
+    assert await log.withdraw("ann", project_id="p", opened_before=START + 1) == 1
+    await log.replay([])
+    assert await windows(log, START) == [["t2"]]
+
+
+async def test_two_processes_that_look_and_shed_at_once_do_it_once(deployment: Deployment) -> None:
+    async with deployment.start() as one, deployment.start() as two:
+        for number in range(40):
+            await tell(one.log, f"t{number}", user=f"u{number}")
+        looks = await asyncio.gather(*(log.unexamined(limit=40) for log in (one.log, two.log)))
+        marks = [{fresh.turn.id: Urgency(0.2) for fresh in look} for look in looks]
+        await asyncio.gather(one.log.mark(marks[0]), two.log.mark(marks[1]))
+        shed = await asyncio.gather(
+            *(log.shed(now=START, keep=15, window_turns=10) for log in (one.log, two.log, one.log, two.log))
+        )
+        assert sum(shed) == 25
+        assert len(await one.log.dead_letters(limit=99)) == 25
+        assert len(await windows(two.log, START + 99)) == 15

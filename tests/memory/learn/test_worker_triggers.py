@@ -1,0 +1,225 @@
+"""A real worker that waits for a session to be worth a model's call: how often it calls, and what cannot wait."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from embedder_process import EmbedderProcess
+from learning_parts import Bench
+from prometheus_client import CollectorRegistry
+from turn_logs import Process
+
+from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
+from memory.learn import triggers
+from memory.learn.facts import Fact
+from memory.learn.watch import Watch, WatchSettings
+from memory.learn.worker import Worker, WorkerSettings
+from memory.metrics import Metrics
+from memory.model import Turn
+from memory.ports import Embedder, LearnDue
+
+DUE = LearnDue(batch_turns_max=10, idle_seconds=30.0, turns_at_once=10)
+HAWAII = "I am planning a trip to Hawaii in May with my sister"
+ISLANDS = "Which island would you pick for snorkelling with beginners?"
+SCRIPT = "Why does my Python script use so much memory with large csv files?"
+
+
+class Extractions:
+    """A way of extracting that finds nothing and keeps what it was asked for."""
+
+    def __init__(self) -> None:
+        self.windows: list[list[str]] = []
+
+    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Fact]:
+        self.windows.append([turn.messages[0].content for turn in turns])
+        return []
+
+
+def patient(bench: Bench, process: Process, learner: Extractions, watch: WatchSettings | None = None) -> Worker:
+    settings = WorkerSettings(due=DUE, watch=watch or WatchSettings(), look_seconds=0.01, measure_seconds=0.01)
+    return bench.worker(process, learner=learner, settings=settings)
+
+
+async def test_a_burst_is_one_call_for_every_ten_turns_and_one_more_when_it_has_been_quiet(bench: Bench) -> None:
+    learner = Extractions()
+    async with bench.deployment.start() as process:
+        worker = patient(bench, process, learner)
+        for number in range(54):
+            await bench.tell(process, f"What is {number} times seven?")
+            if number % 7 == 0:
+                await worker.work_off()
+        await worker.work_off()
+        assert [len(window) for window in learner.windows] == [10] * 5
+        bench.deployment.clock.now += 31
+        assert await worker.work_off() == 1
+        assert await worker.work_off() == 0
+    assert len(learner.windows[-1]) == 4
+
+
+async def test_a_new_turn_postpones_what_waits_for_silence(bench: Bench) -> None:
+    learner = Extractions()
+    async with bench.deployment.start() as process:
+        worker = patient(bench, process, learner)
+        for _ in range(4):
+            await bench.tell(process, "What is seven times seven?")
+            bench.deployment.clock.now += 29
+            await worker.work_off()
+        assert learner.windows == []
+        bench.deployment.clock.now += 1
+        await worker.work_off()
+        assert [len(window) for window in learner.windows] == [4]
+
+
+async def test_remember_jumps_the_wait_in_a_running_worker(bench: Bench) -> None:
+    learner, until = Extractions(), asyncio.Event()
+    async with bench.deployment.start() as process, asyncio.TaskGroup() as group:
+        group.create_task(patient(bench, process, learner).run(until))
+        await bench.tell(process, "hello there")
+        await bench.tell(process, "What is the weather?", session="s2")
+        await asyncio.sleep(0.3)
+        assert learner.windows == []
+        began = time.monotonic()
+        await bench.tell(process, "记住我对花生过敏")
+        async with asyncio.timeout(5):
+            while not learner.windows:
+                await asyncio.sleep(0.01)
+        assert time.monotonic() - began < 1.0
+        await bench.tell(process, "and thanks")
+        await asyncio.sleep(0.3)
+        until.set()
+    assert learner.windows == [["hello there", "记住我对花生过敏"]]
+
+
+async def test_another_topic_ends_the_window_before_it_with_the_real_embedder(bench: Bench, tmp_path: Path) -> None:
+    """English only, as the model is; in other languages silence and the number of turns decide."""
+    embedder = EmbedderProcess(tmp_path / "embedder")
+    (tmp_path / "embedder").mkdir()
+    embedder.start()
+    try:
+        server = EmbeddingServer(embedder.endpoint, "all-MiniLM-L6-v2", 384, urgent_seconds=20.0, cache_texts=64)
+        async with OpenAiEmbedder(server, metrics=bench.metrics) as real, bench.deployment.start() as process:
+            for text in (HAWAII, ISLANDS, SCRIPT, "thanks!"):
+                await bench.tell(process, text)
+                await a_watch(bench, process, real).look()
+            lease = await process.log.lease(now=bench.deployment.clock(), seconds=9, due=DUE)
+            assert lease is not None
+            assert [turn.messages[0].content for turn in lease.turns] == [HAWAII, ISLANDS]
+            await process.log.acknowledge(lease)
+            assert await process.log.lease(now=bench.deployment.clock(), seconds=9, due=DUE) is None
+    finally:
+        embedder.kill()
+
+
+def a_watch(bench: Bench, process: Process, embedder: Embedder, *, due: LearnDue = DUE, turns_max: int = 99) -> Watch:
+    return Watch(
+        turn_log=process.log,
+        embedder=embedder,
+        due=due,
+        clock=bench.deployment.clock,
+        metrics=bench.metrics,
+        settings=WatchSettings(drift_similarity=0.1, queue_turns_max=turns_max),
+    )
+
+
+async def test_without_the_embedder_a_look_still_sees_what_is_explicit(bench: Bench) -> None:
+    learner = Extractions()
+    bench.embedder.is_down = True
+    async with bench.deployment.start() as process:
+        for text in (HAWAII, SCRIPT, "Remember that I am allergic to nuts"):
+            await bench.tell(process, text)
+        await patient(bench, process, learner, WatchSettings(drift_similarity=0.1)).work_off()
+    assert [len(window) for window in learner.windows] == [3]
+
+
+async def test_in_verbatim_mode_nobody_looks_and_nothing_is_embedded_for_it(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        await bench.tell(process, HAWAII)
+        await bench.tell(process, SCRIPT)
+        await a_watch(bench, process, bench.embedder, due=LearnDue()).look()
+        assert len(await process.log.unexamined(limit=9)) == 2
+    assert bench.embedder.texts == []
+
+
+async def test_too_long_a_queue_sheds_what_promises_least_and_says_so(bench: Bench) -> None:
+    """Also in verbatim mode, where otherwise nobody looks."""
+    async with bench.deployment.start() as process:
+        for number in range(4):
+            await bench.tell(process, "thanks!", session=f"thanks-{number}")
+            await bench.tell(process, "My sister lives in Oslo", session=f"told-{number}")
+        await bench.tell(process, "remember: nuts", session="asked")
+        for due in (LearnDue(), DUE):
+            await a_watch(bench, process, bench.embedder, due=due, turns_max=6).relieve()
+        letters = await process.log.dead_letters(limit=9)
+        assert {letter.session_id[:6] for letter in letters} == {"thanks"}
+        assert len(letters) == 3
+        depth = await process.log.depth(now=bench.deployment.clock())
+        assert (depth.due, depth.dead, depth.shed) == (6, 0, 3)
+    assert bench.count("memproxy_turns_shed_total") == 3
+
+
+async def test_a_thousand_new_turns_are_looked_at_in_seconds_and_none_twice(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        for number in range(1_000):
+            await bench.tell(process, f"I told you {number} times that my cat likes fish", session=f"s{number % 100}")
+        watch = a_watch(bench, process, bench.embedder)
+        began = time.process_time()
+        await watch.look()
+        assert time.process_time() - began < 10
+        assert await process.log.unexamined(limit=1) == []
+        embedded = len(bench.embedder.texts)
+        began = time.process_time()
+        for _ in range(20):
+            await watch.look()
+        assert time.process_time() - began < 0.5
+    assert len(bench.embedder.texts) == embedded <= 4_000  # with those before it, which the real one has in its cache
+
+
+async def test_two_workers_that_watch_the_same_log_call_once_for_each_window(bench: Bench) -> None:
+    learner, until = Extractions(), asyncio.Event()
+    async with bench.deployment.start() as one, bench.deployment.start() as two, asyncio.TaskGroup() as group:
+        for process in (one, two):
+            group.create_task(patient(bench, process, learner).run(until))
+        for number in range(20):
+            await bench.tell(one, f"What is {number}?", session=f"s{number % 4}")
+        await bench.tell(two, "Remember that my cat is called Tom", session="s0")
+        await asyncio.sleep(0.5)
+        bench.deployment.clock.now += 31
+        async with asyncio.timeout(10):
+            while (await one.log.depth(now=bench.deployment.clock())).due or len(learner.windows) < 4:
+                await asyncio.sleep(0.01)
+        until.set()
+    assert sorted(map(len, learner.windows)) == [5, 5, 5, 6]
+
+
+async def test_a_fault_in_the_watch_is_survived(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it cannot look at is learnt in its time all the same."""
+    learner, until = Extractions(), asyncio.Event()
+
+    def broken(*_: object, **__: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(triggers, "examine", broken)
+    async with bench.deployment.start() as process, asyncio.TaskGroup() as group:
+        group.create_task(patient(bench, process, learner).run(until))
+        await bench.tell(process, "remember: nuts")
+        await asyncio.sleep(0.1)
+        assert learner.windows == []
+        bench.deployment.clock.now += 31
+        async with asyncio.timeout(5):
+            while not learner.windows:
+                await asyncio.sleep(0.01)
+        until.set()
+    assert learner.windows == [["remember: nuts"]]
+
+
+async def test_the_lag_from_what_was_said_to_what_is_learnt_is_measured(bench: Bench) -> None:
+    bench.metrics = Metrics(CollectorRegistry())
+    async with bench.deployment.start() as process:
+        await bench.tell(process, "What is seven times seven?")
+        bench.deployment.clock.now += 31
+        await patient(bench, process, Extractions()).work_off()
+    assert bench.count("memproxy_learn_lag_seconds_sum") == 31.0
