@@ -8,14 +8,18 @@ its own. Pure: no clock, no chance; ids are handed in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 from memory.learn.facts import Fact
-from memory.learn.supersession import Verdict, compare, corrects, covers, may_change
+from memory.learn.feedback import Feedback, Opinion, about, asks_after, is_about, lowered, raised, said_instead
+from memory.learn.supersession import Verdict, compare, corrects, may_change, says_change
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Role, Trust, statement_key
 
 EVIDENCE_MAX = 5  # of one memory: the first and the latest ones; more would grow with every repetition
+AVOID_CHARACTERS_MAX = 500  # of what a correction says is wrong
 CONFIDENCE_STEP = 0.3  # of what is missing to certainty, at each repetition
 
 Ids = Callable[[str], str]
@@ -40,53 +44,148 @@ class _Draft:
         return [r for r in rows if r.status is MemoryStatus.ACTIVE and r.project_id == project_id]
 
 
-def consolidate(facts: Sequence[Fact], neighbours: Sequence[Memory], *, now: float, ids: Ids) -> list[Change]:
+NOTHING: Mapping[Any, Verdict] = MappingProxyType({})
+Pair: TypeAlias = tuple[int, str]
+"""The index of a fact, and the id of a memory."""
+
+
+def consolidate(
+    facts: Sequence[Fact],
+    neighbours: Sequence[Memory],
+    *,
+    now: float,
+    ids: Ids,
+    said_back: Sequence[Feedback] = (),
+    changed: Mapping[Pair, Verdict] = NOTHING,
+) -> list[Change]:
     """What to write, in order; each row once, as it will stand. Facts are of one user.
 
     `neighbours`: the user's memories that may say the same or be changed. `now`: system time, in Unix seconds.
+    `said_back`: what the user said about answers. `changed`: how a fact changes a memory, as somebody who was asked
+    said and rules checked; what keeps them apart by trust, project or time goes before it.
     """
     draft = _Draft(now, {memory.id: memory for memory in neighbours})
+    heeded = _heed(draft, facts, said_back, ids)
     for ordinal, fact in enumerate(facts):
-        _absorb(draft, fact, str(ordinal), ids)
+        if ordinal in heeded.taken:
+            continue
+        ruled = {memory_id: verdict for (index, memory_id), verdict in changed.items() if index == ordinal}
+        _absorb(draft, fact, str(ordinal), ids, ruled=ruled)
+        for wrong in heeded.corrected.get(ordinal, ()):
+            _correct(draft, fact, wrong)
     return [Change(kind, draft.rows[memory_id]) for memory_id, kind in draft.changes.items()]
 
 
-def _absorb(draft: _Draft, fact: Fact, ordinal: str, ids: Ids) -> None:
+@dataclass(slots=True)
+class _Heeded:
+    """By index of a fact, the ids of what it puts right; and facts that were said in better words already."""
+
+    corrected: dict[int, list[str]] = field(default_factory=dict)
+    taken: set[int] = field(default_factory=set)
+
+
+def _heed(draft: _Draft, facts: Sequence[Fact], said_back: Sequence[Feedback], ids: Ids) -> _Heeded:
+    """Confidence up or down, and what is right instead."""
+    heeded = _Heeded()
+    for number, feedback in enumerate(said_back):
+        for memory in about(feedback, draft.active(feedback.scope.project_id)):
+            if feedback.opinion is Opinion.RIGHT:
+                surer = raised(memory, now=draft.now)
+                if surer is not None:
+                    draft.put(surer, ChangeKind.UPDATE)
+            else:
+                _put_right(draft, facts, feedback, memory, heeded, f"back/{number}/{memory.id}", ids)
+    return heeded
+
+
+def _put_right(
+    draft: _Draft, facts: Sequence[Fact], feedback: Feedback, wrong: Memory, heeded: _Heeded, ordinal: str, ids: Ids
+) -> None:
+    same_turn = [index for index, fact in enumerate(facts) if fact.evidence.turn_id == feedback.turn_id]
+    instead = [index for index in same_turn if is_about(facts[index], wrong)]
+    if instead:
+        heeded.corrected.setdefault(instead[0], []).append(wrong.id)
+        return
+    fact = said_instead(feedback, wrong)
+    if fact is None:
+        draft.put(lowered(wrong, now=draft.now), ChangeKind.UPDATE)
+        return
+    heeded.taken |= {index for index in same_turn if facts[index].evidence.quote in feedback.said}
+    _absorb(draft, fact, ordinal, ids)
+    _correct(draft, fact, wrong.id)
+
+
+def _correct(draft: _Draft, fact: Fact, wrong_id: str) -> None:
+    """What the fact says takes the place of what was wrong, and says what to avoid."""
+    key, wrong = statement_key(fact.content), draft.rows[wrong_id]
+    right = next((r for r in draft.active(fact.scope.project_id) if statement_key(r.content) == key), None)
+    if right is None or right.id == wrong_id or right.said_at < wrong.said_at:
+        return
+    draft.put(_as_correction(right, wrong.content), ChangeKind.UPDATE)
+    if wrong.status is MemoryStatus.ACTIVE:
+        draft.put(_superseded(wrong, right, draft.now), ChangeKind.SUPERSEDE)
+
+
+def _as_correction(row: Memory, wrong: str) -> Memory:
+    avoid = wrong[:AVOID_CHARACTERS_MAX]
+    trust = row.trust if row.trust is Trust.BOOTSTRAPPED else Trust.EXPLICIT
+    return replace(row, category="correction", trust=trust, metadata={**row.metadata, "avoid": avoid})
+
+
+def _superseded(older: Memory, newer: Memory, now: float) -> Memory:
+    return replace(
+        older,
+        status=MemoryStatus.SUPERSEDED,
+        superseded_by=newer.id,
+        superseded_at=now,
+        updated_at=now,
+        invalid_at=newer.said_at,
+    )
+
+
+def _absorb(draft: _Draft, fact: Fact, ordinal: str, ids: Ids, *, ruled: Mapping[str, Verdict] = NOTHING) -> None:
     known = draft.active(fact.scope.project_id)
     key = statement_key(fact.content)
     same = next((row for row in known if statement_key(row.content) == key), None)
     if same is not None:
         draft.put(confirmed(same, fact.evidence, said_at=fact.said_at, now=draft.now), ChangeKind.UPDATE)
         return
-    if fact.evidence.role == Role.ASSISTANT and any(covers(row.content, fact.evidence.quote) for row in known):
+    if fact.evidence.role == Role.ASSISTANT and any(asks_after(fact.evidence.quote, row) for row in known):
         return  # the assistant asked for what it had been told: nothing new
     row = _new_row(fact, ids(ordinal), draft.now)
     draft.put(row, ChangeKind.CREATE)
     for index, other in enumerate(known):
-        _settle(draft, row, other, ids, f"{ordinal}/{index}")
+        _settle(draft, row, other, ids, f"{ordinal}/{index}", ruled=ruled.get(other.id))
 
 
-def _settle(draft: _Draft, row: Memory, other: Memory, ids: Ids, ordinal: str) -> None:
+def _settle(draft: _Draft, row: Memory, other: Memory, ids: Ids, ordinal: str, *, ruled: Verdict | None) -> None:
     """Let the later of two rows supersede the earlier one, if its words change it. Later is when it was said."""
     newer, older = (row, other) if row.said_at >= other.said_at else (other, row)
-    if not may_change(newer.content) or draft.rows[older.id].status is not MemoryStatus.ACTIVE:
+    ruled = ruled if newer.id == row.id else None
+    if not (ruled or may_change(newer.content)) or draft.rows[older.id].status is not MemoryStatus.ACTIVE:
+        return
+    if not _outranks(newer, older):
         return
     if _turn_of(newer) == _turn_of(older) and not corrects(newer.content):
         return  # one breath: what it says holds together
-    verdict = compare(newer.content, older.content)
+    verdict = compare(newer.content, older.content) or ruled
     if verdict is None:
         return
-    superseded = replace(
-        draft.rows[older.id],
-        status=MemoryStatus.SUPERSEDED,
-        superseded_by=newer.id,
-        superseded_at=draft.now,
-        updated_at=draft.now,
-        invalid_at=newer.said_at,
-    )
-    draft.put(superseded, ChangeKind.SUPERSEDE)
+    draft.put(_superseded(draft.rows[older.id], newer, draft.now), ChangeKind.SUPERSEDE)
+    if newer.id == row.id and corrects(newer.content):
+        draft.put(_as_correction(draft.rows[newer.id], older.content), ChangeKind.UPDATE)
     if verdict.remainder:
         draft.put(_rest(older, verdict, ids(f"{ordinal}/rest"), draft.now), ChangeKind.CREATE)
+
+
+def _outranks(newer: Memory, older: Memory) -> bool:
+    """What was said in passing moves what was given or asked for only by words of change; what was derived, never."""
+    if _TRUST[newer.trust] <= max(_TRUST[older.trust], _TRUST[Trust.EXPLICIT]):
+        return True
+    return newer.trust is Trust.INFERRED and says_change(newer.content)
+
+
+_TRUST = {trust: rank for rank, trust in enumerate(Trust)}
 
 
 def _turn_of(row: Memory) -> str:

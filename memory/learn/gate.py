@@ -40,6 +40,7 @@ class Refusal(StrEnum):
     ECHO = "echo"
     SECRET = "secret"  # noqa: S105 (a reason, not a secret)
     PLANTED = "planted"
+    RATE = "rate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +56,17 @@ class Judgement:
 
 
 def judge(
-    facts: Sequence[Fact], turns: Sequence[Turn], *, shown: Sequence[str] = (), limits: Limits | None = None
+    facts: Sequence[Fact],
+    turns: Sequence[Turn],
+    *,
+    shown: Sequence[str] = (),
+    limits: Limits | None = None,
+    room: int | None = None,
 ) -> Judgement:
     """Split `facts` into what may be stored and what may not.
 
     `turns`: those that the facts quote, and earlier ones of the session whose answers they may echo. `shown`: texts
-    that we put before the model ourselves (notes), if known.
+    that we put before the model ourselves (notes), if known. `room`: how many more may be kept of this session.
     """
     rules = limits or Limits()
     by_id = {turn.id: turn for turn in turns}
@@ -68,6 +74,8 @@ def judge(
     dropped: list[Dropped] = []
     for fact in facts:
         reason = _refusal(fact, by_id, shown, rules)
+        if reason is None and room is not None and len(kept) >= room:
+            reason = Refusal.RATE
         if reason is None:
             kept.append(fact)
         else:

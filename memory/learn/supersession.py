@@ -38,6 +38,23 @@ def corrects(content: str) -> bool:
     return bool(words.CORRECTED.search(content))
 
 
+def says_change(content: str) -> bool:
+    """Whether the user's own words say that something changed, ended or was wrong; a bare new value does not."""
+    return any(
+        signal.search(content)
+        for signal in (
+            words.GIVEN_AWAY,
+            words.NO_LONGER,
+            words.BECOMES_ZH,
+            words.CANCELLED,
+            words.GONE,
+            words.PERSON_LEFT,
+            words.CHANGED,
+            words.CORRECTED,
+        )
+    )
+
+
 def may_change(content: str) -> bool:
     """Whether the statement could change an earlier one, so that the earlier ones have to be looked at."""
     signals = (
@@ -102,7 +119,7 @@ def _is_kept(clause: str, steady: Sequence[str], changing: Sequence[str]) -> boo
 def _is_over(clause: str, text: str) -> bool:
     """Whether `text` says that what `clause` tells of ended."""
     shared = terms(clause) & terms(text)
-    if not shared or _speaks_of_others(clause, text):
+    if not shared or speaks_of_others(clause, text):
         return False
     if any(ending.search(clause) for ending in (words.CANCELLED, words.GONE)):
         return False  # it told of an end itself
@@ -130,7 +147,7 @@ def _is_otherwise(clause: str, heading: str, changing: Sequence[str]) -> bool:
     if _same_class(clause, whole):
         return True
     old, new = values_of(clause), values_of(whole)
-    if _speaks_of_others(clause, whole) or not _same_topic(clause, heading, changing):
+    if speaks_of_others(clause, whole) or not _same_topic(clause, heading, changing):
         return False
     if differ_in_measure(new, old):
         return not differ_in_name(new, old) or bool(old.names & new.names)
@@ -167,7 +184,10 @@ def _live_elsewhere(clause: str, text: str) -> bool:
     if not lived or not lives or words.LONG_AGO.search(text):
         return False
     before, now = clause[: lived.start()], text[: lives.start()]
-    is_same_person = bool(names_of(before) & names_of(now) or _relations(before) & _relations(now))
+    named_before, named_now = names_of(before), names_of(now)
+    if named_before and named_now and named_before.isdisjoint(named_now):
+        return False  # "my friend Bob" and "my friend Al"
+    is_same_person = bool(named_before & named_now or _relations(before) & _relations(now))
     old, new = names_of(clause[lived.end() :]), names_of(text[lives.end() :])
     return is_same_person and bool(old and new) and old.isdisjoint(new)
 
@@ -200,7 +220,7 @@ def _is_negated(text: str) -> bool:
     return bool(words.NEGATED.search(text))
 
 
-def _speaks_of_others(clause: str, text: str) -> bool:
+def speaks_of_others(clause: str, text: str) -> bool:
     """Whether the two are about different people: a relation or a name in the place of the subject tells."""
     if names_of(clause) & names_of(text):
         return False
@@ -316,4 +336,4 @@ def _has_another_object(clause: str, text: str) -> bool:
     return any(old[verb] != new[verb] for verb in old.keys() & new.keys())
 
 
-__all__ = ["Clause", "Verdict", "compare", "covers", "may_change"]
+__all__ = ["Clause", "Verdict", "compare", "corrects", "covers", "may_change", "speaks_of_others"]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from memory.learn import labels, salience
 from memory.learn.dates import pinned
 from memory.learn.facts import Fact
-from memory.learn.lexicon import EXPLICIT_LEAD, FIRST_PERSON, language_of
+from memory.learn.lexicon import ABOUT_THE_TALK, EXPLICIT_LEAD, FIRST_PERSON, language_of
 from memory.learn.salience import Statement, Voice
 from memory.learn.sentences import Sentence, own_sentences
 from memory.model import Evidence, Message, Role, Turn
@@ -24,14 +24,14 @@ SHORT_IDEOGRAPHS_MAX = 5
 CONFIDENCE_CONFIRMED = 0.75
 FACTS_OF_ONE_TURN_MAX = 40  # nobody tells more in one breath; the rest was pasted
 
-_YES = re.compile(
+YES = re.compile(
     r"\s*(?:yes|yep|yeah|yup|correct|right|exactly|indeed|true|i do|i am|i did|that['’]s right|ja|genau|stimmt|sí|"
     r"correcto|exacto|"
     r"对的?|是的?|没错|嗯|正确|有|有的)(?:[\s,]+(?:i do|i am|i did|that['’]s (?:right|correct)|exactly|correct|"
     r"indeed|对的?|是的?))?[\s.!。！]*$",
     re.IGNORECASE,
 )
-_NO = re.compile(
+NO = re.compile(
     r"\s*(?:no|nope|nah|not (?:really|any ?more|at all)|i don['’]t|never|nein|nicht|nunca|不是|没有|不|没|"
     r"不会)[\s.!。！]*$",
     re.IGNORECASE,
@@ -108,7 +108,7 @@ def question_asked(turn: Turn | None) -> str:
 
 def _confirmation(reply: str, question: str, turn: Turn, previous: Turn | None) -> Fact | None:
     """A question of the assistant that the user's whole message confirms or denies."""
-    if not question or previous is None or not (_YES.match(reply) or _NO.match(reply)):
+    if not question or previous is None or not (YES.match(reply) or NO.match(reply)):
         return None
     if re.match(
         r"\s*(?:how|what|why|where|when|which|who|怎么|什么|为什么|wie|was|qué|cómo)\b", question, re.IGNORECASE
@@ -163,7 +163,10 @@ def _belong_together(message: str, first: Sentence, second: Sentence) -> bool:
     if not is_close or not (_is_short(first) or _is_short(second)):
         return False
     return all(
-        salience.is_own_matter(s) and not salience.is_courtesy(s.text) and not EXPLICIT_LEAD.match(s.text)
+        salience.is_own_matter(s)
+        and not salience.is_courtesy(s.text)
+        and not EXPLICIT_LEAD.match(s.text)
+        and not ABOUT_THE_TALK.match(s.text)
         for s in (first, second)
     )
 

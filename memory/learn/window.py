@@ -10,15 +10,20 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 from memory.erasure import Erasure
-from memory.learn import consolidation, forgetting, gate, plan, supersession
+from memory.learn import consolidation, extracted, feedback, forgetting, gate, plan, supersession
 from memory.learn.applying import Applying
-from memory.learn.extraction import Learner
+from memory.learn.consolidation import Pair
+from memory.learn.extraction import Learner, VerbatimLearner
 from memory.learn.facts import Fact
+from memory.learn.feedback import Feedback
 from memory.learn.forgetting import Order
 from memory.learn.intents import Reach
+from memory.learn.pace import SessionPace
 from memory.learn.plan import Plan
+from memory.learn.supersession import Verdict
 from memory.metrics import Metrics
 from memory.model import Memory, Record, Role, Turn, TurnStatus, Vector, statement_key
 from memory.ports import Clock, Embedder, Lease, MemoryFilter, MemoryStore, Receipts, TurnLog, UserLedger
@@ -26,6 +31,7 @@ from memory.ports import Clock, Embedder, Lease, MemoryFilter, MemoryStore, Rece
 TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # what a failed or aborted turn said is not learnt
 CONTEXT_TURNS_MAX = 8  # of the session, before the window: enough to see what a bare "yes" answers
 NEIGHBOURS_MAX = 1_000  # memories looked at for a change; older ones than that are left to the scheduled clean-up
+OPINION_ROUNDS_MAX = 3  # in the last one, if somebody writes all the time, the rules decide alone
 HISTORY_SECONDS = 3_600.0  # said so long before being learnt: it may be older than what is known by now
 
 _IDS = uuid.UUID("8f0c6a1e-54d7-5c43-9d2b-2f7e1b6a9c11")
@@ -41,10 +47,31 @@ class Taught:
     facts: Sequence[Fact]
     orders: Sequence[Order]
     turns: Sequence[Turn]
+    said_back: Sequence[Feedback] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.facts or self.orders or self.said_back)
+
+
+@dataclass(frozen=True, slots=True)
+class Opinions:
+    """What an arbiter found, and of which revision of the user's memories."""
+
+    revision: int
+    changed: Mapping[Pair, Verdict]
+
+
+class Arbiter(Protocol):
+    """Somebody to ask where rules leave open whether a fact changes a memory. Slow, hence asked outside the lock."""
+
+    async def changed(self, facts: Sequence[Fact], known: Sequence[Memory]) -> Mapping[Pair, Verdict]:
+        """By pairs of a fact's index and a memory's id, checked by rules. Raises `Unavailable("model", …)`."""
+        ...
 
 
 class WindowLearning:
-    """Learns leased windows. Holds no state of its own; any number of windows of different users at a time."""
+    """Learns leased windows. Any number of windows of different users at a time."""
 
     def __init__(
         self,
@@ -58,12 +85,17 @@ class WindowLearning:
         receipts: Receipts,
         clock: Clock,
         metrics: Metrics,
+        pace: SessionPace,
+        arbiter: Arbiter | None = None,
     ) -> None:
+        """`pace` outlives windows, and holds all that this remembers from one to the next."""
         self._turn_log = turn_log
         self._ledger = ledger
         self._store = store
         self._learner = learner
         self._receipts = receipts
+        self._pace = pace
+        self._arbiter = arbiter
         self._clock = clock
         self._metrics = metrics
         self._applying = Applying(
@@ -72,9 +104,9 @@ class WindowLearning:
 
     async def learn(self, lease: Lease) -> None:
         """Return once all that the window teaches is stored. Raises `Unavailable`, `Conflict`, `UnreadablePlan`."""
-        if lease.plan is None:
+        if lease.plan is None or extracted.is_extraction(lease.plan):
             taught = await self._taught(lease)
-            if taught.facts or taught.orders:
+            if not taught.is_empty:
                 await self._plan_and_apply(lease, taught)
         else:
             await self._repeat(lease, plan.decode(lease.plan))
@@ -84,15 +116,32 @@ class WindowLearning:
         if not turns:
             return Taught((), (), ())
         context = await self._turn_log.context(lease, limit=CONTEXT_TURNS_MAX)
-        proposed = await self._learner.extract(turns, context=context)
+        proposed = await self._extracted(lease, turns, context)
         shown = await self._shown(lease.user_id, turns) if proposed else ()
-        judgement = gate.judge(proposed, [*context, *turns], shown=shown)
+        at, session = turns[-1].at, (lease.user_id, lease.session_id, lease.window_id)
+        room = self._pace.room(*session, at=at)
+        judgement = gate.judge(proposed, [*context, *turns], shown=shown, room=room)
+        self._pace.note(*session, at=at, kept=len(judgement.kept))
         for dropped in judgement.dropped:
             self._metrics.facts_dropped.labels(dropped.reason.value).inc()
         orders = forgetting.orders_of(turns)
         spared = forgetting.spare(judgement.kept, orders, [*context, *turns])
         self._metrics.facts_dropped.labels("withheld").inc(len(spared.withheld))
-        return Taught(spared.kept, orders, (*context, *turns))
+        said_back = feedback.feedback_of(turns, context=context)
+        return Taught(spared.kept, orders, (*context, *turns), said_back)
+
+    async def _extracted(self, lease: Lease, turns: Sequence[Turn], context: Sequence[Turn]) -> Sequence[Fact]:
+        """What an earlier attempt was told, or what is told now, stored before anything is made of it.
+
+        Verbatim extraction costs nothing and says the same again: only what a model said is stored.
+        """
+        stored = extracted.decode(lease.plan) if lease.plan is not None else None
+        if stored is not None:
+            return stored
+        facts = await self._learner.extract(turns, context=context)
+        if not isinstance(self._learner, VerbatimLearner):
+            await self._turn_log.save_plan(lease, extracted.encode(facts))
+        return facts
 
     async def _shown(self, user_id: str, turns: Sequence[Turn]) -> list[str]:
         """What our own notes told the model in these turns: no news when somebody says it again."""
@@ -106,22 +155,48 @@ class WindowLearning:
         contents = [fact.content for fact in taught.facts]
         topics = forgetting.topics_of(taught.orders)
         vectors = await self._applying.embedded([*contents, *topics])  # before the lock: it takes longest
-        async with self._ledger.write(lease.user_id) as held:
-            planned, known = await self._planned(lease, taught, vectors)
-            await self._turn_log.save_plan(lease, plan.encode(planned))
-            gone = await self._applying.apply(lease.user_id, held, planned, vectors | known)
-        await self._applying.settle(lease.user_id, planned, gone)
+        for round_ in range(OPINION_ROUNDS_MAX):
+            opinions = await self._opinions(lease.user_id, taught)
+            async with self._ledger.write(lease.user_id) as held:
+                is_current = opinions is None or await self._is_current(lease.user_id, opinions)
+                if not is_current and round_ < OPINION_ROUNDS_MAX - 1:
+                    continue  # somebody wrote while the model thought: ask again about what stands now
+                changed = opinions.changed if opinions is not None and is_current else {}
+                planned, known = await self._planned(lease, taught, vectors, changed)
+                await self._turn_log.save_plan(lease, plan.encode(planned))
+                gone = await self._applying.apply(lease.user_id, held, planned, vectors | known)
+            await self._applying.settle(lease.user_id, planned, gone)
+            return
+
+    async def _opinions(self, user_id: str, taught: Taught) -> Opinions | None:
+        """What the arbiter says of what is stored now; None where there is nobody to ask, or nothing to ask about."""
+        if self._arbiter is None or not taught.facts:
+            return None
+        revision = await self._ledger.revision(user_id)
+        known = [r.memory for r in await self._neighbours(user_id, taught, now=self._clock())]
+        return Opinions(revision.number, await self._arbiter.changed(taught.facts, known))
+
+    async def _is_current(self, user_id: str, opinions: Opinions) -> bool:
+        """Whether nobody wrote since: under our own lock the revision is the very next, odd one."""
+        return (await self._ledger.revision(user_id)).number == opinions.revision + 1
 
     async def _planned(
-        self, lease: Lease, taught: Taught, vectors: Mapping[str, Vector]
+        self, lease: Lease, taught: Taught, vectors: Mapping[str, Vector], changed: Mapping[Pair, Verdict]
     ) -> tuple[Plan, dict[str, Vector]]:
         """The plan, made of what is stored now, under the lock; and vectors that were met on the way."""
         now = self._clock()
         forgotten = await self._forgotten(lease, taught, vectors)
         gone = {memory_id for ids in forgotten.values() for memory_id in ids}
-        found = [r for r in await self._neighbours(lease.user_id, taught.facts, now=now) if r.memory.id not in gone]
+        found = [r for r in await self._neighbours(lease.user_id, taught, now=now) if r.memory.id not in gone]
         known = [record.memory for record in found]
-        changes = consolidation.consolidate(taught.facts, known, now=now, ids=partial(memory_id, lease))
+        changes = consolidation.consolidate(
+            taught.facts,
+            known,
+            now=now,
+            ids=partial(memory_id, lease),
+            said_back=taught.said_back,
+            changed=changed,
+        )
         outcomes = forgetting.outcomes_of(taught.orders, forgotten)
         return Plan(changes, tuple(gone), outcomes), {record.memory.content: record.vector for record in found}
 
@@ -146,13 +221,15 @@ class WindowLearning:
             gone = await self._applying.apply(lease.user_id, held, replace(stored, changes=wanted), vectors)
         await self._applying.settle(lease.user_id, stored, gone)
 
-    async def _neighbours(self, user_id: str, facts: Sequence[Fact], *, now: float) -> list[Record]:
+    async def _neighbours(self, user_id: str, taught: Taught, *, now: float) -> list[Record]:
         """The memories that say the same; where the user's words may change something, all that could be meant."""
         found: dict[str, Record] = {}
-        for project_id in {fact.scope.project_id for fact in facts}:
+        spoken_of = {back.scope.project_id for back in taught.said_back}
+        for project_id in {fact.scope.project_id for fact in taught.facts} | spoken_of:
             where = MemoryFilter(user_id, project_id=project_id, exact_project=True)
-            of_project = [fact for fact in facts if fact.scope.project_id == project_id]
-            if any(_looks_back(fact, now) for fact in of_project):
+            of_project = [fact for fact in taught.facts if fact.scope.project_id == project_id]
+            looks_back = project_id in spoken_of or self._arbiter is not None
+            if looks_back or any(_looks_back(fact, now) for fact in of_project):
                 loaded = await self._store.load(where, limit=NEIGHBOURS_MAX)
                 found |= {record.memory.id: record for record in loaded}
                 if len(loaded) < NEIGHBOURS_MAX:

@@ -16,9 +16,10 @@ import structlog
 from memory.erasure import Erasure
 from memory.errors import Conflict, Unavailable
 from memory.learn.extraction import Learner
+from memory.learn.pace import SessionPace
 from memory.learn.plan import UnreadablePlan
 from memory.learn.watch import Watch, WatchSettings
-from memory.learn.window import WindowLearning
+from memory.learn.window import Arbiter, WindowLearning
 from memory.metrics import Metrics
 from memory.ports import Clock, Embedder, LearnDue, Lease, MemoryStore, Receipts, TurnLog, UserLedger
 
@@ -44,6 +45,7 @@ class WorkerSettings:
     retry_seconds_max: float = 300.0
     outage_pause_seconds: float = 0.5  # while a part of ours is down nothing is leased: memory is back as soon as it is
     outage_seconds_max: float = 86_400.0  # our own parts' outage buries no turn younger than this
+    facts_per_session_max: int = 200  # within an hour of its talk: a lasting statement every 18 seconds
     drain_seconds: float = 10.0  # at the end, for windows under way; what is cut off is taken up again later
 
 
@@ -64,6 +66,7 @@ class Worker:
         jitter: Callable[[], float],
         metrics: Metrics,
         settings: WorkerSettings | None = None,
+        arbiter: Arbiter | None = None,
     ) -> None:
         """`jitter` draws a number in 0..1 that spreads retries."""
         self._learning = WindowLearning(
@@ -76,6 +79,8 @@ class Worker:
             receipts=receipts,
             clock=clock,
             metrics=metrics,
+            pace=SessionPace((settings or WorkerSettings()).facts_per_session_max),
+            arbiter=arbiter,
         )
         self._settings = settings or WorkerSettings()
         self._watch = Watch(

@@ -48,6 +48,13 @@ class LearnSettings(msgspec.Struct, frozen=True, kw_only=True):
             "they are due. 0: topics do not count."
         ),
     ] = 0.1
+    facts_per_session_max: Annotated[
+        Annotated[int, Meta(ge=1, le=100_000)],
+        Meta(
+            description="Facts learnt of one session within an hour of its talk, so that no loop floods the memory; "
+            "200 is a lasting statement every 18 seconds."
+        ),
+    ] = 200
     queue_turns_max: Annotated[
         Annotated[int, Meta(ge=1, le=10_000_000)],
         Meta(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from memory.learn.consolidation import EVIDENCE_MAX, consolidate
 from memory.learn.facts import Fact
 from memory.learn.plan import Plan, UnreadablePlan, decode, encode
-from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Scope
+from memory.learn.supersession import Verdict
+from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Scope, Trust
 
 NOW = 1_750_000_000.0
 
@@ -148,3 +151,42 @@ def test_a_plan_that_is_not_ours_is_refused() -> None:
         except UnreadablePlan:
             continue
         raise AssertionError(broken)
+
+
+@pytest.mark.parametrize("trust", [Trust.BOOTSTRAPPED, Trust.EXPLICIT])
+def test_what_is_said_in_passing_moves_what_was_given_or_asked_for_only_by_words_of_change(trust: Trust) -> None:
+    given = replace(stored("My budget is 500 euros"), trust=trust)
+    passing = consolidate([fact("My budget is 900 euros")], [given], now=NOW, ids=ids)
+    assert kinds(passing) == [(ChangeKind.CREATE, "My budget is 900 euros")]
+    changed = consolidate([fact("My budget is now 900 euros")], [given], now=NOW, ids=ids)
+    assert (ChangeKind.SUPERSEDE, "My budget is 500 euros") in kinds(changed)
+
+
+def test_what_was_derived_never_moves_what_was_said() -> None:
+    derived = replace(fact("My budget is now 900 euros"), trust=Trust.TOOL)
+    changes = consolidate([derived], [stored("My budget is 500 euros")], now=NOW, ids=ids)
+    assert kinds(changes) == [(ChangeKind.CREATE, "My budget is now 900 euros")]
+
+
+def test_what_was_asked_for_moves_what_was_said_in_passing() -> None:
+    asked = replace(fact("My budget is 900 euros"), is_explicit=True)
+    changes = consolidate([asked], [stored("My budget is 500 euros")], now=NOW, ids=ids)
+    assert (ChangeKind.SUPERSEDE, "My budget is 500 euros") in kinds(changes)
+
+
+def test_the_words_of_a_correction_make_one_and_say_what_to_avoid() -> None:
+    wrong = stored("My budget is 500 euros")
+    changes = consolidate([fact("Sorry, I meant my budget is 900 euros")], [wrong], now=NOW, ids=ids)
+    row = changes[0].memory
+    assert (row.category, row.trust, row.metadata) == ("correction", Trust.EXPLICIT, {"avoid": wrong.content})
+    assert (ChangeKind.SUPERSEDE, wrong.content) in kinds(changes)
+
+
+def test_what_somebody_who_was_asked_says_counts_unless_trust_keeps_it_apart() -> None:
+    old = stored("I train at Fitline")
+    new = fact("My gym is on Mill Street")
+    assert len(consolidate([new], [old], now=NOW, ids=ids)) == 1
+    ruled = {(0, old.id): Verdict()}
+    assert (ChangeKind.SUPERSEDE, old.content) in kinds(consolidate([new], [old], now=NOW, ids=ids, changed=ruled))
+    explicit = replace(old, trust=Trust.EXPLICIT)
+    assert len(consolidate([new], [explicit], now=NOW, ids=ids, changed=ruled)) == 1

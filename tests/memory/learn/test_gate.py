@@ -9,6 +9,7 @@ import pytest
 from memory.learn import gate, verbatim
 from memory.learn.facts import Fact
 from memory.learn.gate import Limits, Refusal
+from memory.learn.pace import SessionPace
 from memory.learn.planted import reason_planted
 from memory.learn.redaction import redact
 from memory.model import Evidence, Message, Scope, Turn, TurnStatus
@@ -230,3 +231,23 @@ def test_every_refusal_names_its_fact_and_nothing_is_lost_between_kept_and_dropp
 def test_redacted_text_passes_the_gate_as_it_was_stored() -> None:
     stored = turn(redact("I work at Nordwind, token=4f9aQ2LmZ81xTtR0wBvKc7Ue, on floor 3"))
     assert len(gate.judge(verbatim.extract([stored]), [stored]).kept) == 1
+
+
+def test_past_the_room_of_a_session_facts_are_refused_by_rate() -> None:
+    said = turn("I live in Leeds. I work as a nurse. My cat is called Tom.")
+    facts = verbatim.extract([said])
+    judgement = gate.judge(facts, [said], room=1)
+    assert judgement.kept == (facts[0],)
+    assert {dropped.reason for dropped in judgement.dropped} == {Refusal.RATE}
+
+
+def test_a_session_has_room_for_so_many_facts_within_an_hour_of_its_talk() -> None:
+    pace = SessionPace(5)
+    pace.note("ann", "s", "w1", at=AT, kept=3)
+    pace.note("ann", "s", "w1", at=AT, kept=3)  # a second attempt at the same window
+    assert pace.room("ann", "s", "w2", at=AT + 10) == 2
+    assert pace.room("ann", "s", "w1", at=AT + 10) == 5
+    assert pace.room("ann", "other", "w2", at=AT + 10) == 5
+    assert pace.room("ann", "s", "w2", at=AT + 3_600) == 5
+    pace.note("ann", "s", "w2", at=AT + 10, kept=9)
+    assert pace.room("ann", "s", "w3", at=AT + 20) == 0

@@ -1,0 +1,253 @@
+"""What the user says about what they were told: that it is right, or that it is wrong, and what is right instead.
+
+Only memories that an answer restated are touched, and only answers of the last few exchanges are looked at. A bare
+"yes" adds no evidence: it raises confidence and nothing else. A correction that names the new value makes a memory of
+it; one that does not only lowers confidence. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from memory.learn.clauses import without_pinned_dates
+from memory.learn.facts import Fact
+from memory.learn.sentences import own_sentences
+from memory.learn.supersession import covers
+from memory.learn.terms import terms
+from memory.learn.triggers import is_correction
+from memory.learn.values import names_of
+from memory.learn.verbatim import NO, YES
+from memory.model import Evidence, Memory, Role, Scope, Trust, Turn
+
+USER_MESSAGES_MAX = 6  # back to which a correction may reach
+RESTATED_SHARE_MIN = 0.6  # of a memory's words that a sentence of the answer has to hold
+RESTATED_SHARE_MIN_ZH = 0.5  # pairs of characters break where pronouns stand
+RAISED_STEP = 0.3  # of what is missing to certainty
+CONFIDENCE_SURE = 0.99  # nothing to be gained past it: a thousand times "yes" write nothing
+LOWERED_FACTOR = 0.5
+STEM_CHARACTERS = 4
+NEW_VALUE_WORDS_MAX = 4
+NEW_VALUE_IDEOGRAPHS_MAX = 8
+
+_IDEOGRAPH = re.compile("[\u3400-\u9fff]")
+_CONFIRMS = re.compile(
+    r"\s*(?:(?:yes|yep|yeah|oh|wow|ja|sí|对|嗯|是的?)[,，.!！\s]*)?"
+    r"(?:exactly|that['’]?s (?:right|correct|true|exactly right)|(?:absolutely |totally |perfectly |quite )?"
+    r"(?:right|correct|true)|spot on|precisely|you(?:['’]re| are) right|"
+    r"genau|(?:das )?stimmt(?: genau)?|(?:ganz )?richtig|exacto|exactamente|(?:es )?correcto|así es|eso es|"
+    r"(?:完全|非常)?正确|没错|对的|说得对|(?:你)?(?:记|说)对了|完全对|就是这样)[\s,，.!！。]*$",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
+_NEW_VALUE = re.compile(
+    r"\s*(?:(?:no|nope|wrong|sorry|actually|that(?:['’]s| is) (?:wrong|not (?:right|correct))|nein|"
+    r"das stimmt nicht|falsch|"
+    r"no es así|incorrecto|不对|不是|错了|你?(?:说|记)错了)[\s,.!;:，。！；：-]+)+"
+    r"(?:it(?:['’]s| is)|that(?:['’]s| is)|es ist|das ist|es|是|应该是|应该)\s*"
+    r"(?P<value>[^,;.!?，；。！？]+)[.!。！\s]*$",
+    re.IGNORECASE,
+)
+_LEAD_IN = re.compile(
+    r"\s*(?:(?:so|and|ah|ok(?:ay)?|well)[,\s]+)*(?:(?:if )?i (?:remember|recall|know|believe|think|understand|see)"
+    r"(?: (?:correctly|rightly|right))?(?: that)?[,\s]+|as you (?:said|told me|mentioned)[,\s]+|"
+    r"you (?:said|told me|mentioned)(?: that)?\s+|soweit ich weiß[,\s]+|"
+    r"(?:我)?记得|据我所知[，,]?|您?你?(?:说过|提到过?)[，,]?)",
+    re.IGNORECASE,
+)
+_TAG = re.compile(
+    r"[,，\s]*(?:right|correct|yes|no|(?:is|are|do|does|has|have)n['’]t (?:it|he|she|they|you|that)|"
+    r"is (?:that|this) (?:still )?(?:right|correct|so|true)|oder|stimmt['’]?s|nicht wahr|verdad|no es así|"
+    r"对吗|对吧|对不对|是吗|是吧|没错吧)\s*[?？]*\s*$",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
+_VALUE_ZH = re.compile("(?<=[叫是在姓住])(?:在)?(?P<value>[\u3400-\u9fff]{1,8})[。！]?$")
+
+
+class Opinion(StrEnum):
+    RIGHT = "right"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """`said`: the user's own sentence, word for word. `answers`: what it may be about, the latest first."""
+
+    opinion: Opinion
+    turn_id: str
+    scope: Scope
+    at: float
+    said: str
+    answers: tuple[str, ...]
+
+
+def feedback_of(turns: Sequence[Turn], *, context: Sequence[Turn] = ()) -> list[Feedback]:
+    """What `turns` say about the answers before them, in the order said. `context`: earlier turns, oldest first."""
+    found: list[Feedback] = []
+    earlier = list(context)
+    for turn in turns:
+        answers = tuple(reversed(_answers_within_reach(earlier)))
+        sentence = _first_sentence(turn)
+        if answers and sentence:
+            opinion = _opinion(sentence, turn, answers[0])
+            if opinion is not None:
+                reach = answers if is_correction(sentence) else answers[:1]
+                found.append(Feedback(opinion, turn.id, turn.scope, turn.at, sentence, reach))
+        earlier.append(turn)
+    return found
+
+
+def confirms(text: str) -> bool:
+    """Whether the sentence says nothing but that it is so."""
+    return bool(_CONFIRMS.match(text))
+
+
+def about(feedback: Feedback, memories: Iterable[Memory]) -> list[Memory]:
+    """The memories that the latest answer which restated any of them restated."""
+    active = [memory for memory in memories if memory.said_at <= feedback.at]
+    for answer in feedback.answers:
+        sentences = [match.group() for match in _SENTENCE.finditer(answer)]
+        found = [memory for memory in active if any(_restates(sentence, memory.content) for sentence in sentences)]
+        if found:
+            return found
+    return []
+
+
+def asks_after(question: str, memory: Memory) -> bool:
+    """ "I remember that you live in Leeds, right?": whether the assistant only asks what the memory says."""
+    bare = _TAG.sub("", _LEAD_IN.sub("", question))
+    return covers(memory.content, bare)
+
+
+def raised(memory: Memory, *, now: float) -> Memory | None:
+    """None where it is as sure as can be."""
+    if memory.confidence >= CONFIDENCE_SURE:
+        return None
+    return replace(memory, confidence=memory.confidence + (1.0 - memory.confidence) * RAISED_STEP, updated_at=now)
+
+
+def lowered(memory: Memory, *, now: float) -> Memory:
+    return replace(memory, confidence=memory.confidence * LOWERED_FACTOR, updated_at=now)
+
+
+def is_about(fact: Fact, wrong: Memory) -> bool:
+    """Whether what is said instead is of the matter that was wrong: it shares a word with it besides the value."""
+    return bool(terms(fact.content) & terms(without_pinned_dates(wrong.content)))
+
+
+def said_instead(feedback: Feedback, wrong: Memory) -> Fact | None:
+    """ "No, it's Miso" of "My cat is called Tom": the memory with that value put right; None where that is unsure."""
+    match = _NEW_VALUE.match(feedback.said)
+    if match is None:
+        return None
+    value = match["value"].strip(" \"'“”‘’")
+    known = without_pinned_dates(wrong.content)
+    is_short = len(value) <= NEW_VALUE_IDEOGRAPHS_MAX if _IDEOGRAPH.search(value) else _is_few_words(value)
+    content = _with_value(known, value) if value and is_short else ""
+    if not content or content == known:
+        return None
+    return Fact(
+        content=content,
+        evidence=Evidence(feedback.said, feedback.turn_id, Role.USER),
+        scope=feedback.scope,
+        said_at=feedback.at,
+        memory_type=wrong.memory_type,
+        category="correction",
+        importance=wrong.importance,
+        subject=wrong.subject,
+        trust=Trust.EXPLICIT,
+    )
+
+
+def _is_few_words(value: str) -> bool:
+    return len(value.split()) <= NEW_VALUE_WORDS_MAX
+
+
+def _with_value(known: str, value: str) -> str:
+    """The statement with the value in the place of its only number, or name; "" where there is not just one."""
+    if _NUMBER.search(value):
+        numbers = list(_NUMBER.finditer(known))
+        new = _NUMBER.search(value)
+        return _replaced(known, numbers[0].span(), new.group()) if new and len(numbers) == 1 else ""
+    if _IDEOGRAPH.search(known):
+        match = _VALUE_ZH.search(known)
+        return _replaced(known, match.span("value"), value) if match else ""
+    names = names_of(known)
+    if len(names) != 1 or not value[:1].isupper():
+        return ""
+    found = list(re.finditer(rf"(?<!\w){re.escape(next(iter(names)))}(?!\w)", known, re.IGNORECASE))
+    return _replaced(known, found[0].span(), value) if len(found) == 1 else ""
+
+
+def _replaced(text: str, span: tuple[int, int], value: str) -> str:
+    return text[: span[0]] + value + text[span[1] :]
+
+
+def _opinion(sentence: str, turn: Turn, answer: str) -> Opinion | None:
+    """A bare yes or no counts where the answer before it ended with a question."""
+    is_asked = answer.rstrip().endswith(("?", "？"))
+    if confirms(sentence) or (is_asked and YES.match(sentence)):
+        return Opinion.RIGHT
+    if is_asked and NO.match(sentence):
+        return Opinion.WRONG
+    return Opinion.WRONG if any(is_correction(text) for text in _own_messages(turn)[:1]) else None
+
+
+def _own_messages(turn: Turn) -> list[str]:
+    return [m.content for m in turn.messages if m.role == Role.USER and not m.is_tool_traffic]
+
+
+def _first_sentence(turn: Turn) -> str:
+    messages = _own_messages(turn)
+    sentences = own_sentences(messages[0]) if messages else []
+    if not sentences:
+        return ""
+    end = sentences[1].end if len(sentences) > 1 and _is_bare_no(sentences[0].text) else sentences[0].end
+    return messages[0][sentences[0].start : end]
+
+
+def _is_bare_no(text: str) -> bool:
+    """ "That's wrong. It's Miso." is one correction in two sentences."""
+    return is_correction(text) and len(text) < 30
+
+
+def _answers_within_reach(earlier: Sequence[Turn]) -> list[str]:
+    found: list[str] = []
+    messages = 0
+    for turn in reversed(earlier):
+        if messages >= USER_MESSAGES_MAX:
+            break
+        messages += max(1, len(_own_messages(turn)))
+        found.append(turn.answer)
+    return [answer for answer in reversed(found) if answer.strip()]
+
+
+def _restates(sentence: str, content: str) -> bool:
+    known = terms(without_pinned_dates(content))
+    shared = known & terms(sentence) | _of_one_stem(known, terms(sentence))
+    enough = RESTATED_SHARE_MIN_ZH if _IDEOGRAPH.search(content) else RESTATED_SHARE_MIN
+    is_named = names_of(content) <= names_of(sentence) if not _IDEOGRAPH.search(content) else True
+    return is_named and len(shared) >= min(2, len(known)) > 0 and len(shared) >= enough * len(known)
+
+
+def _of_one_stem(known: Iterable[str], said: Iterable[str]) -> frozenset[str]:
+    """ "Wohne" and "wohnst": verbs change their ending with the person who speaks."""
+    stems = {word[:STEM_CHARACTERS] for word in said if len(word) >= STEM_CHARACTERS}
+    return frozenset(word for word in known if len(word) >= STEM_CHARACTERS and word[:STEM_CHARACTERS] in stems)
+
+
+__all__ = [
+    "Feedback",
+    "Opinion",
+    "about",
+    "asks_after",
+    "confirms",
+    "feedback_of",
+    "is_about",
+    "lowered",
+    "raised",
+    "said_instead",
+]

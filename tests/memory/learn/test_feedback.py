@@ -1,0 +1,124 @@
+"""What the user says about what they were told: right, wrong, and what is right instead. English and Chinese."""
+
+from __future__ import annotations
+
+import pytest
+from learning_parts import Bench
+from turn_logs import Process
+
+from memory.learn.feedback import USER_MESSAGES_MAX
+from memory.model import Memory, MemoryStatus, Trust
+
+
+async def recalled(bench: Bench, process: Process, told: str, answer: str, *said: str) -> None:
+    """One session tells; in another the assistant restates it, and the user says something to that."""
+    await bench.tell(process, told, session="first")
+    await bench.worker(process).work_off()
+    bench.deployment.clock.now += 100
+    await bench.tell(process, "What do you know of me?", answer=answer, session="second")
+    for message in said:
+        await bench.tell(process, message, answer="I see.", session="second")
+    await bench.worker(process).work_off()
+
+
+async def active(bench: Bench) -> dict[str, Memory]:
+    return {memory.content: memory for memory in await bench.memories(status=MemoryStatus.ACTIVE)}
+
+
+CAT = "My cat is called Tom."
+CAT_ZH = "我的猫叫米粒。"
+
+
+@pytest.mark.parametrize(
+    ("told", "answer", "said"),
+    [
+        (CAT, "Your cat is called Tom.", "Exactly!"),
+        (CAT, "I know that your cat is called Tom. Shall I go on?", "Yes, that's right."),
+        (CAT_ZH, "你的猫叫米粒。", "完全正确！"),
+        (CAT_ZH, "你的猫叫米粒。", "没错"),
+        ("Ich wohne in Köln.", "Du wohnst in Köln.", "Genau."),
+    ],
+)
+async def test_a_restated_memory_that_is_confirmed_is_surer_and_nothing_is_added(
+    bench: Bench, told: str, answer: str, said: str
+) -> None:
+    async with bench.deployment.start() as process:
+        await bench.tell(process, told, session="first")
+        await bench.worker(process).work_off()
+        (before,) = await bench.memories()
+        await recalled(bench, process, "Thanks.", answer, said)
+        (after,) = await bench.memories()
+    assert after.confidence > before.confidence
+    assert (after.id, after.content, after.evidence) == (before.id, before.content, before.evidence)
+
+
+async def test_a_confirmation_of_something_else_touches_nothing(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        await recalled(bench, process, CAT, "Paris is the capital of France.", "Exactly!")
+        (memory,) = await bench.memories()
+    assert memory.updated_at < bench.deployment.clock.now
+
+
+@pytest.mark.parametrize(
+    ("told", "answer", "said", "instead"),
+    [
+        (CAT, "Your cat is called Tom.", "No, it's Miso.", "My cat is called Miso."),
+        (CAT, "Your cat is called Tom.", "That's wrong. My cat is called Miso.", "My cat is called Miso."),
+        ("My locker is number 41.", "Your locker is number 41.", "No, it's 52.", "My locker is number 52."),
+        (CAT_ZH, "你的猫叫米粒。", "不对，应该是豆豆。", "我的猫叫豆豆。"),
+    ],
+)
+async def test_a_correction_supersedes_what_was_wrong_and_says_what_to_avoid(
+    bench: Bench, told: str, answer: str, said: str, instead: str
+) -> None:
+    async with bench.deployment.start() as process:
+        await recalled(bench, process, told, answer, said)
+        now = await active(bench)
+        (old,) = await bench.memories(status=MemoryStatus.SUPERSEDED)
+    (content, memory) = next(iter(now.items()))
+    assert len(now) == 1
+    assert content.endswith(instead)
+    assert (memory.category, memory.trust, memory.metadata["avoid"]) == ("correction", Trust.EXPLICIT, told)
+    assert (old.content, old.superseded_by) == (told, memory.id)
+    assert memory.evidence[0].quote in said
+
+
+@pytest.mark.parametrize(
+    ("told", "answer", "said"),
+    [(CAT, "Your cat is called Tom.", "That's wrong."), (CAT_ZH, "你的猫叫米粒。", "不对。")],
+)
+async def test_a_correction_without_the_right_value_lowers_confidence_and_keeps_the_memory(
+    bench: Bench, told: str, answer: str, said: str
+) -> None:
+    async with bench.deployment.start() as process:
+        await recalled(bench, process, told, answer, said)
+        (memory,) = await bench.memories(status=MemoryStatus.ACTIVE)
+    assert memory.content == told
+    assert memory.confidence < 0.5
+
+
+@pytest.mark.parametrize(("between", "is_heard"), [(USER_MESSAGES_MAX - 2, True), (USER_MESSAGES_MAX + 1, False)])
+async def test_a_correction_reaches_back_over_the_last_six_user_messages(
+    bench: Bench, between: int, is_heard: bool
+) -> None:
+    async with bench.deployment.start() as process:
+        chatter = [f"What is {number} plus one?" for number in range(between)]
+        await recalled(bench, process, CAT, "Your cat is called Tom.", *chatter, "No, it's Miso.")
+        assert ("My cat is called Miso." in await active(bench)) is is_heard
+
+
+async def test_a_thousand_restatements_that_are_confirmed_store_nothing_new(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        for told in (CAT, "I work as a nurse in Leeds.", CAT_ZH):
+            await bench.tell(process, told, session="first")
+        await bench.worker(process).work_off()
+        before = {memory.id: (memory.content, memory.evidence) for memory in await bench.memories()}
+        for number in range(100):
+            answer = ("Your cat is called Tom, right?", "You work as a nurse in Leeds?", "你的猫叫米粒，对吗？")[
+                number % 3
+            ]
+            said = ("Yes, right.", "Yes", "对的", "Exactly!")[number % 4]
+            await bench.tell(process, said, answer=f"I remember. {answer}", session="loop")
+        await bench.worker(process).work_off()
+        after = {memory.id: (memory.content, memory.evidence) for memory in await bench.memories()}
+    assert after == before
