@@ -1,5 +1,9 @@
 """The note book on SQLite: past notes by conversation key, in the turn log's database, so that all filters share them.
 
+A request that leaves with a new note does not wait until that is written: this process finds it from that moment on,
+the others once it is committed, a millisecond later or, where everything is busy, some. Where chats are spread over
+several filters, `waits_for_others` makes each request wait for that.
+
 Bounded in bytes without counting: `position` and `user_position` grow by each note's bytes, of all users and of its
 own, so what lies wholly further back than the bound is what goes. A lost note costs a prompt's prefix, never an answer.
 """
@@ -7,7 +11,8 @@ own, so what lies wholly further back than the bound is what goes. A lost note c
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -34,18 +39,34 @@ class SqliteNoteBook:
         *,
         total_bytes_max: int = TOTAL_BYTES_MAX,
         user_bytes_max: int = USER_BYTES_MAX,
+        waits_for_others: bool = True,
     ) -> None:
+        """`waits_for_others`: `keep` returns when all processes find the note; else when this one does."""
         self._database = database
+        self._waits_for_others = waits_for_others
+        self._on_their_way: dict[tuple[str, str], _OnItsWay] = {}
         self._total_bytes_max = total_bytes_max
         self._user_bytes_max = user_bytes_max
 
     async def find(self, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
         if not keys:
             return {}
-        return await self._database.read(partial(_found, user_id=user_id, keys=keys[-KEYS_MAX:]))
+        keys = keys[-KEYS_MAX:]
+        coming = {key: one for key in keys if (one := self._on_their_way.get((user_id, key))) is not None}
+        return await self._database.read(partial(_found, user_id=user_id, keys=keys, coming=coming))
 
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
-        await self._database.write(partial(self._kept, user_id=user_id, key=key, note=note, made_at=made_at))
+        job = partial(self._kept, user_id=user_id, key=key, note=note, made_at=made_at)
+        if self._waits_for_others:
+            await self._database.write(job)
+            return
+        coming = self._on_their_way[user_id, key] = _OnItsWay(note, made_at)
+
+        def written() -> None:
+            if self._on_their_way.get((user_id, key)) is coming:
+                del self._on_their_way[user_id, key]
+
+        self._database.post(job, then=written)
 
     async def drop(self, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
         await self._database.write(partial(_dropped, user_id=user_id, memory_ids=memory_ids, now=now))
@@ -73,13 +94,27 @@ class SqliteNoteBook:
         )
 
 
-def _found(connection: sqlite3.Connection, *, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _OnItsWay:
+    """A note that is not written yet."""
+
+    note: PastNote
+    made_at: float
+
+
+def _found(
+    connection: sqlite3.Connection, *, user_id: str, keys: Sequence[str], coming: Mapping[str, _OnItsWay]
+) -> dict[str, PastNote]:
     rows = connection.execute(
         "SELECT key, text, memory_ids, tokens FROM notes "
         "WHERE user_id = ?1 AND key IN (SELECT value FROM json_each(?2))",
         (user_id, _json(keys)),
     )
-    return {key: PastNote(text, _IDS.decode(ids), tokens) for key, text, ids, tokens in rows}
+    found = {key: PastNote(text, _IDS.decode(ids), tokens) for key, text, ids, tokens in rows}
+    for key, one in coming.items():  # it takes the place of an older one, unless it will be refused
+        if not _was_dropped(connection, user_id, _json(one.note.memory_ids), one.made_at):
+            found[key] = one.note
+    return found
 
 
 def _was_dropped(connection: sqlite3.Connection, user_id: str, memory_ids: str, made_at: float) -> bool:

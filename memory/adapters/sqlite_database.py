@@ -104,10 +104,19 @@ class SqliteDatabase:
         await _bounded(drained)
         return entry.outcome()
 
-    def post(self, job: Job[object]) -> None:
-        """Run `job` some time soon, after all that was written before. Nobody hears how it went."""
-        if self._writer is not None and len(self._waiting) < WAITING_JOBS_MAX:
-            self._enqueue(_Entry(job, []))
+    def post(self, job: Job[object], *, then: Callable[[], None] | None = None) -> None:
+        """Run `job` some time soon, after all that was written before. Nobody hears how it went.
+
+        `then` is called on the loop when it is over, or when it was not even begun, since too much is waiting.
+        """
+        loop = asyncio.get_running_loop() if then is not None else None
+        if self._writer is None or len(self._waiting) >= WAITING_JOBS_MAX:
+            if then is not None:
+                then()
+            return
+        drained = self._enqueue(_Entry(job, []))
+        if loop is not None and then is not None:
+            drained.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(then))
 
     async def read(self, job: Job[Result]) -> Result:
         """Run `job` on one consistent view of the database. Raises `Unavailable`."""

@@ -23,7 +23,9 @@ class NoteBook(Protocol):
         ...
 
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
-        """In the place of an earlier note of that key. On return, every later `find` of any process sees it.
+        """In the place of an earlier note of that key. On return, every later `find` of this process sees it.
+
+        So does that of any other process which takes requests from the same proxy.
 
         `made_at` is when the search behind it began. A note made before a `drop` of one of its memories is not kept.
         """

@@ -15,6 +15,7 @@ DEADLINE_SHARE = 0.7  # of the deadline that a search may be expected to take: t
 SMOOTHING = 0.15  # weight of the newest search; about ten of them make the estimate
 OUTLIER = 2.0  # one search that takes longer than so many times the estimate counts as that: it is no trend yet
 ALWAYS = 2  # searches that may run whatever the estimate says
+LEFT_MIN = 0.25  # share of the deadline; with less of it left, not even one that runs alone would end in time
 
 
 @dataclass(slots=True)
@@ -31,16 +32,15 @@ class Admission:
 
     def __init__(self, *, at_once_max: int, deadline_seconds: float) -> None:
         self._at_once_max = at_once_max
-        self._seconds_max = DEADLINE_SHARE * deadline_seconds
+        self._seconds_left_min = LEFT_MIN * deadline_seconds
         self._seconds_each = 0.0
         self.in_flight = 0
 
-    @property
-    def has_room(self) -> bool:
-        """Whether one more would still end in time."""
-        if self.in_flight >= self._at_once_max:
+    def has_room(self, seconds_left: float) -> bool:
+        """Whether one more would still end in that time, which is what the deadline leaves to it."""
+        if self.in_flight >= self._at_once_max or seconds_left < self._seconds_left_min:
             return False
-        return self.in_flight < ALWAYS or (self.in_flight + 1) * self._seconds_each <= self._seconds_max
+        return self.in_flight < ALWAYS or (self.in_flight + 1) * self._seconds_each <= DEADLINE_SHARE * seconds_left
 
     @contextmanager
     def place(self) -> Iterator[_Place]:

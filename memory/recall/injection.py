@@ -11,10 +11,14 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from memory.model import Conversation, Memory, Note, Placement, Role
 
 LINE_CHARACTERS_MAX = 2_000  # of one memory; one statement is never that long, and a page must not fill the note
+
+LINES_REMEMBERED = 2_048  # some MB at most, of ordinary lines half of one
+DAY = 86_400.0
 
 _HEAD = (
     "<memory>\n"
@@ -63,6 +67,7 @@ def _is_user(conversation: Conversation, index: int) -> bool:
     return conversation.messages[index].role == Role.USER
 
 
+@lru_cache(LINES_REMEMBERED)  # a memory that is told is counted, chosen and worded, and soon told again
 def on_one_line(content: str) -> str:
     """Stored text made harmless: one line, nothing invisible, no brackets that mean something to a template."""
     shown = content if content.isprintable() else "".join(map(_shown, content))
@@ -85,7 +90,12 @@ def _shown(character: str) -> str:
 
 def _date(at: float) -> str:
     """The day in UTC, as 2026-01-31."""
+    return _day(at // DAY)
+
+
+@lru_cache(LINES_REMEMBERED)
+def _day(number: float) -> str:
     try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+        return datetime.fromtimestamp(number * DAY, UTC).strftime("%Y-%m-%d")
     except (ValueError, OverflowError, OSError):
         return "date unknown"

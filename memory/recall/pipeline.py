@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import structlog
 
@@ -23,6 +24,7 @@ from memory.model import (
     Placement,
     RecallStatus,
     RequestOptions,
+    Role,
     Scope,
 )
 from memory.ports import Clock, Embedder, ModelTraits, NoteBook, Receipts, Tokens, Uses
@@ -33,7 +35,7 @@ from memory.recall.notes import NotePlan, carried_notes, note_keys, plan
 from memory.recall.receipts import receipt_of
 from memory.recall.retrieval import Retrieval
 from memory.recall.rewriting import Rewriter
-from memory.recall.searching import Searching
+from memory.recall.searching import Searching, beside
 from memory.recall.signals import Decision
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
 from memory.recall.upstream import NO_SIGNALS, UpstreamSignals
@@ -43,7 +45,9 @@ KEEP_SECONDS_MIN = 0.01  # also past the deadline: it is a hundred times what th
 BY_CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
 HEAVY_BODY_BYTES = 256 << 10  # hashing its messages takes a millisecond, in which no other stream would move
 
-SEARCH_STAGES = ("notes", "embed", "retrieve", "select")
+TURNS_BEFORE = 3  # of the loop, from a request's arrival until it gets here: its headers, our answer to them, its body
+
+SEARCH_STAGES = ("embed", "retrieve", "select")
 LOG_PAUSE_SECONDS = 5.0  # between two lines about parts that come and go
 
 log = structlog.get_logger(__name__)
@@ -106,9 +110,13 @@ class Recall:
     async def _recalled(
         self, scope: Scope, request: ChatRequest, conversation: Conversation, upstream: UpstreamSignals
     ) -> RecallOutcome:
+        loop = asyncio.get_running_loop()
+        came_at = loop.time()
+        await asyncio.sleep(0)
+        lag = loop.time() - came_at  # what one turn of the loop takes now; it took as long for what came before this
         trace = Trace(
             began_at=self._clock(),
-            ends_at=asyncio.get_running_loop().time() + self._settings.deadline_seconds,
+            ends_at=came_at + self._settings.deadline_seconds - TURNS_BEFORE * lag,
             placement=request.options.placement or self._settings.placement,
             carried=carried_notes(conversation, {}, {}),
         )
@@ -122,8 +130,7 @@ class Recall:
                 self._metrics.recall_late.inc()
             status, reason = trace.plain or (RecallStatus.UNAVAILABLE, "deadline")
         except Busy:
-            self._metrics.recall_shed.inc()
-            status, reason = RecallStatus.UNAVAILABLE, "busy"
+            status, reason = self._shed()
         except Unavailable as error:
             self._note_breakage(error.part)
             status, reason = RecallStatus.UNAVAILABLE, error.part
@@ -142,17 +149,27 @@ class Recall:
         trace: Trace,
     ) -> tuple[RecallStatus, str]:
         """Fill the trace as far as the deadline lets us; the status where no note goes along. Raises `Unavailable`."""
-        await self._look_back(scope, request, conversation, trace)
         trace.decision = signals.decide_early(conversation, upstream=upstream)
-        if trace.carried.is_settled:
-            return RecallStatus.SKIPPED, "settled"
-        if trace.decision is not None and not trace.decision.search:
-            return RecallStatus.SKIPPED, trace.decision.reason
-        if not self._admission.has_room:
-            self._metrics.recall_shed.inc()
-            return RecallStatus.UNAVAILABLE, "busy"
-        with self._admitted(trace):
-            return await self._searching.for_chat(scope, conversation, request.options, trace)
+        said = [message.role for message in conversation.messages]
+        is_asked = said[-1:] == [Role.USER] and (trace.decision is None or trace.decision.search)
+        if is_asked and said.count(Role.USER) == 1 and not self._admission.has_room(trace.seconds_left):
+            return self._shed()  # nothing was told earlier, so that there is nothing to look back for
+        async with beside(self._look_back(scope, request, conversation, trace)) as looking:
+            if not is_asked:
+                await looking
+                if trace.carried.is_settled:
+                    return RecallStatus.SKIPPED, "settled"
+                if trace.decision is not None and not trace.decision.search:
+                    return RecallStatus.SKIPPED, trace.decision.reason
+            if not self._admission.has_room(trace.seconds_left):
+                await looking
+                return self._shed()
+            with self._admitted(trace):
+                return await self._searching.for_chat(scope, conversation, request.options, trace, looking)
+
+    def _shed(self) -> tuple[RecallStatus, str]:
+        self._metrics.recall_shed.inc()
+        return RecallStatus.UNAVAILABLE, "busy"
 
     async def _look_back(self, scope: Scope, request: ChatRequest, conversation: Conversation, trace: Trace) -> None:
         """The notes that this conversation carries, and where this model takes notes. Both can do without an answer."""
@@ -202,6 +219,13 @@ class Recall:
             if self._uses is not None:  # what is put back was counted when it was new
                 self._uses.count(scope.user_id, planned.fresh.memory_ids, at=trace.began_at)
         receipt_id = self._new_id()
+        leave = partial(self._leave_receipt, scope, status, reason, trace, planned, receipt_id)
+        asyncio.get_running_loop().call_soon(leave)  # the request goes first
+        return RecallOutcome(status, reason, count, receipt_id, notes)
+
+    def _leave_receipt(
+        self, scope: Scope, status: RecallStatus, reason: str, trace: Trace, planned: NotePlan, receipt_id: str
+    ) -> None:
         self._receipts.keep(
             receipt_of(
                 receipt_id=receipt_id,
@@ -218,7 +242,6 @@ class Recall:
                 timings_ms=trace.timings_ms,
             )
         )
-        return RecallOutcome(status, reason, count, receipt_id, notes)
 
     @contextmanager
     def _admitted(self, trace: Trace) -> Iterator[None]:

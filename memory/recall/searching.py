@@ -72,29 +72,43 @@ class Searching:
     # For a chat
 
     async def for_chat(
-        self, scope: Scope, conversation: Conversation, options: RequestOptions, trace: Trace
+        self,
+        scope: Scope,
+        conversation: Conversation,
+        options: RequestOptions,
+        trace: Trace,
+        looking: asyncio.Task[None],
     ) -> tuple[RecallStatus, str]:
-        """Fill the trace; the status where no note goes along. Raises `Unavailable`."""
+        """Fill the trace; the status where no note goes along. Raises `Unavailable`.
+
+        `looking`: at what the conversation carries, which goes into the trace while the question is embedded.
+        """
         seconds = trace.seconds_left - SECOND_SEARCH_SECONDS
         if self._rewriter is None or not self._rewriter.wants(conversation):
-            return await self._plainly(scope, conversation, options, trace)
+            return await self._plainly(scope, conversation, options, trace, looking)
         if seconds < MODEL_SECONDS_MIN:
             trace.rewrite = {"rewrite": "no_time"}
-            return await self._plainly(scope, conversation, options, trace)
-        async with _beside(self._rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
-            outcome = await self._plainly(scope, conversation, options, trace)
+            return await self._plainly(scope, conversation, options, trace, looking)
+        async with beside(self._rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
+            outcome = await self._plainly(scope, conversation, options, trace, looking)
             if outcome[0] is RecallStatus.EMPTY:
                 await self._once_more(scope, rewriting, options, trace)
         return outcome
 
     async def _plainly(
-        self, scope: Scope, conversation: Conversation, options: RequestOptions, trace: Trace
+        self,
+        scope: Scope,
+        conversation: Conversation,
+        options: RequestOptions,
+        trace: Trace,
+        looking: asyncio.Task[None],
     ) -> tuple[RecallStatus, str]:
         query = build_query(conversation)
         trace.query = query.text
         expected = self._retrieval.expect(scope)
         with trace.timed("embed", self._metrics):
             vector = await self._embedded(query)
+        await looking
         if trace.decision is None:
             with trace.timed("decide", self._metrics):
                 trace.decision = signals.decide_late(conversation, vector=vector, classifier=self._classifier())
@@ -178,7 +192,7 @@ class Searching:
         seconds = self._settings.deadline_seconds - SECOND_SEARCH_SECONDS
         if self._rewriter is None or seconds < MODEL_SECONDS_MIN or not self._rewriter.wants(conversation):
             return await ranked(query)
-        async with _beside(self._rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
+        async with beside(self._rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
             found = await ranked(query)
             rewritten = await rewriting
             return fused(found, await ranked(Query(rewritten.text))) if isinstance(rewritten, Rewritten) else found
@@ -212,7 +226,7 @@ class Searching:
 
 
 @asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
+async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
     """Do it while the body runs; it is told to stop when the body is done. Errors come out as they are, no group."""
     try:
         async with asyncio.TaskGroup() as group:
@@ -223,4 +237,4 @@ async def _beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]
         raise errors.exceptions[0] from None
 
 
-__all__ = ["Searching"]
+__all__ = ["Searching", "beside"]
