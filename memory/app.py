@@ -40,9 +40,11 @@ from memory.config import Settings
 from memory.embedder import serve
 from memory.erasure import Erasure
 from memory.learn.extraction import Learner, VerbatimLearner
+from memory.learn.model_learner import DraftLearner, JudgeLearner, ModelArbiter
 from memory.learn.redaction import recordable
 from memory.learn.reflection import Reflecting
 from memory.learn.upkeep import Upkeep
+from memory.learn.window import Arbiter
 from memory.learn.worker import Worker
 from memory.library import Library
 from memory.metrics import Metrics
@@ -65,7 +67,16 @@ from memory.recall.retrieval import Corpora, Retrieval
 from memory.recall.rewrite import ANSWER_TOKENS, RewriteMode
 from memory.recall.rewriting import Rewriter, RewriteSettings
 from memory.recall.training import ClassifierTraining
-from memory.tuning import PATIENT_SECONDS, chat_server, embedding_server, life_rules, recall_settings, worker_settings
+from memory.tuning import (
+    PATIENT_SECONDS,
+    asking,
+    chat_server,
+    embedding_server,
+    extraction_strategy,
+    life_rules,
+    recall_settings,
+    worker_settings,
+)
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the one place that knows the real clock
 REQUEST_SEARCH_SECONDS = 0.1  # of one search in Milvus inside a request: below its deadline
@@ -77,6 +88,14 @@ log = structlog.get_logger(__name__)
 def new_id() -> str:
     """An id that nobody else has."""
     return str(uuid.uuid4())
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What makes facts of turns, and whom to ask where rules leave open whether a fact changes another."""
+
+    learner: Learner
+    arbiter: Arbiter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +164,14 @@ class Parts:
             clock=SYSTEM_CLOCK,
         )
 
-    def worker(self) -> Worker:
+    def worker(self, extraction: Extraction) -> Worker:
         return Worker(
             turn_log=self.turn_log,
             ledger=self.ledger,
             store=self.store,
             embedder=self.embedder,
-            learner=learner(self.settings),
+            learner=extraction.learner,
+            arbiter=extraction.arbiter,
             erasure=self.erasure(),
             receipts=self.receipts,
             clock=SYSTEM_CLOCK,
@@ -188,24 +208,24 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
             training=signal_training(settings, embedder),
             turn_log=SqliteTurnLog(database, clock=SYSTEM_CLOCK),
             ledger=ledger,
-            notes=SqliteNoteBook(database),
+            notes=SqliteNoteBook(database, waits_for_others=settings.filters > 1),
             receipts=SqliteReceipts(database, clock=SYSTEM_CLOCK, redact=recordable),
             uses=await stack.enter_async_context(SqliteUses(database)),
             rounds=SqliteRounds(database),
             traits=SqliteModelTraits(database, clock=SYSTEM_CLOCK),
             templates=templates,
-            rewriter=await _open_rewriter(settings, stack),
+            rewriter=await _open_rewriter(settings, stack, metrics),
             metrics=metrics,
             settings=settings,
         )
 
 
-async def _open_rewriter(settings: Settings, stack: AsyncExitStack) -> Rewriter | None:
+async def _open_rewriter(settings: Settings, stack: AsyncExitStack, metrics: Metrics) -> Rewriter | None:
     """None where no model is configured for it, or none is wanted."""
     model, mode = settings.model_for("memory_rewrite"), RewriteMode(settings.memory.rewrite)
     if model is None or mode is RewriteMode.OFF:
         return None
-    opened = await stack.enter_async_context(OpenAiChatModel(chat_server(model)))
+    opened = await stack.enter_async_context(OpenAiChatModel(chat_server(model), metrics=metrics))
     rewriting = RewriteSettings(
         mode,
         hyde=settings.memory.hyde,
@@ -270,7 +290,7 @@ async def open_upkeep(parts: Parts, *, embedder: Embedder | None = None) -> Asyn
     reflecting = None
     async with AsyncExitStack() as stack:
         if model is not None and at_least:
-            opened = await stack.enter_async_context(OpenAiChatModel(chat_server(model)))
+            opened = await stack.enter_async_context(OpenAiChatModel(chat_server(model), metrics=parts.metrics))
             reflecting = Reflecting(
                 opened, name=model.llm_model_name, at_least=at_least, seconds=model.llm_timeout_seconds
             )
@@ -292,18 +312,27 @@ def signal_training(settings: Settings, embedder: Embedder) -> ClassifierTrainin
     return ClassifierTraining(embedder, shipped=partial(classifier_file.shipped, settings.memory.embedding.model))
 
 
-def learner(settings: Settings) -> Learner:
-    """What makes facts of turns, in the worker and where it is measured."""
-    del settings  # names no model that extracts yet
-    return VerbatimLearner()
+@asynccontextmanager
+async def open_extraction(settings: Settings, metrics: Metrics) -> AsyncIterator[Extraction]:
+    """As the settings want it, in the worker and where it is measured. Raises `BadSetting`; no model need be up."""
+    model, strategy = settings.model_for("memory_extraction"), extraction_strategy(settings)
+    if model is None or strategy == "verbatim":
+        yield Extraction(VerbatimLearner())
+        return
+    how, pairs_max = asking(settings, model), settings.memory.extraction.arbitrations_max
+    server = chat_server(model, priority=settings.memory.extraction.priority)
+    async with OpenAiChatModel(server, metrics=metrics) as opened:
+        learner = JudgeLearner(opened, how) if strategy == "judge" else DraftLearner(opened, how)
+        yield Extraction(learner, ModelArbiter(opened, how, pairs_max=pairs_max) if pairs_max else None)
 
 
 __all__ = [
     "SYSTEM_CLOCK",
+    "Extraction",
     "Parts",
-    "learner",
     "new_id",
     "open_embedder",
+    "open_extraction",
     "open_library",
     "open_parts",
     "open_upkeep",

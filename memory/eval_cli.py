@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping
-from functools import partial
+from dataclasses import dataclass
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from urllib.parse import urlsplit
 
 import click
+import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
@@ -21,12 +24,22 @@ from rich.progress import Progress as ProgressBar
 from memory.config import Settings, from_process
 from memory.errors import BadInput
 from memory.logs import log_to_stderr
+from memory.settings import ExternalModel, ModelEndpoint
 from memory.terminal import config_option, print_figures
+
+if TYPE_CHECKING:
+    from memory.app import Extraction
 
 Result: TypeAlias = dict[str, Any]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Advance: TypeAlias = Callable[[int, int], None]
 _Evaluation: TypeAlias = Callable[[Settings, Path, _Advance], Coroutine[None, None, Result]]
+_LearningEvaluation: TypeAlias = Callable[[Settings, "Extraction", Path, _Advance], Coroutine[None, None, Result]]
+
+LISTING_SECONDS = 10.0
+ANSWER_SECONDS = 120.0  # of one answer: evaluations also run on slow machines
+ANSWER_TOKENS = 1_500
+_PORTS = {"http": 80, "https": 443}
 
 
 def _output(option: str, meaning: str) -> Callable[[_Function], _Function]:
@@ -39,6 +52,66 @@ def _in_folder(_context: click.Context, _parameter: click.Parameter, path: Path 
     if path is not None and not path.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder {str(path.parent)!r}")
     return path
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The model that the command line names: where it answers, what the server calls it, and how it is asked."""
+
+    url: str = ""
+    model: str = ""
+    strategy: str = ""
+
+    async def applied(self, settings: Settings) -> Settings:
+        """The settings with that model. Raises `Unavailable` where it is not named and the server lists none."""
+        if not self.url:
+            return settings
+        from memory.adapters.openai import first_model
+
+        parts = urlsplit(self.url)
+        endpoint = ModelEndpoint(address=f"{parts.scheme}://{parts.hostname}", port=parts.port or _PORTS[parts.scheme])
+        model = ExternalModel(
+            model_role="memory_extraction",
+            llm_endpoint=endpoint,
+            llm_model_name=self.model or await first_model(self.url, seconds=LISTING_SECONDS),
+            llm_provider="openai",
+            llm_timeout_seconds=ANSWER_SECONDS,
+            max_tokens=ANSWER_TOKENS,
+            temperature=0.0,  # so that a figure can be had again
+        )
+        extraction = settings.memory.extraction
+        if self.strategy:
+            extraction = msgspec.structs.replace(extraction, strategy=self.strategy)
+        memory = msgspec.structs.replace(settings.memory, extraction=extraction)
+        return msgspec.structs.replace(settings, memory=memory, external_models=(model,))
+
+
+def _asked(_context: click.Context, _parameter: click.Parameter, url: str | None) -> str:
+    if not url:
+        return ""
+    parts = urlsplit(url)
+    if parts.scheme not in _PORTS or not parts.hostname or parts.path.strip("/") not in ("", "v1"):
+        raise click.BadParameter("expected http://HOST:PORT, with or without /v1")
+    return url
+
+
+def _learns(function: Callable[..., None]) -> Callable[..., None]:
+    """What the evaluations of learning take besides."""
+
+    @wraps(function)
+    def with_model(llm: str, model: str, strategy: str | None, **given: Path | None) -> None:
+        function(asked=Asked(llm, model, strategy or ""), **given)
+
+    strategies = click.Choice(["auto", "judge", "draft", "verbatim"])
+    decorated: Callable[..., None] = with_model
+    for option in (
+        click.option("--strategy", type=strategies, default=None, help="How the model is used."),
+        click.option("--model", default="", help="What the server calls it; otherwise the first that it lists."),
+        click.option("--llm", default=None, callback=_asked, metavar="URL", help="OpenAI-compatible server to ask."),
+        _output("picture", "Draw the figures to this SVG file."),
+    ):
+        decorated = option(decorated)
+    return _scores(decorated)
 
 
 def _scores(function: _Function) -> _Function:
@@ -81,24 +154,57 @@ def signals(file: Path, **given: Path | None) -> None:
 
 
 @evaluate.command()
-@_scores
-def extraction(file: Path, **given: Path | None) -> None:
+@_learns
+def extraction(file: Path, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
     """What is stored from a chat, and what is not."""
-    _evaluated("extraction", _extraction, file, **given)
+    _learnt("extraction", _extraction, file, picture_path, asked, **given)
 
 
 @evaluate.command()
-@_scores
-def updates(file: Path, **given: Path | None) -> None:
+@_learns
+def updates(file: Path, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
     """Whether changed facts replace old ones, look-alikes survive, and a new chat is told what holds now."""
-    _evaluated("updates", _updates, file, **given)
+    _learnt("updates", _updates, file, picture_path, asked, **given)
 
 
 @evaluate.command()
-@_scores
-def adversarial(file: Path, **given: Path | None) -> None:
+@_learns
+def adversarial(file: Path, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
     """Planted instructions and secrets, which must not be stored, and harmless look-alikes, which must."""
-    _evaluated("adversarial", _adversarial, file, **given)
+    _learnt("adversarial", _adversarial, file, picture_path, asked, **given)
+
+
+def _learnt(
+    name: str,
+    evaluation: _LearningEvaluation,
+    file: Path,
+    picture_path: Path | None,
+    asked: Asked,
+    **given: Path | None,
+) -> None:
+    from memory.evaluation.bars import bars
+
+    result = _evaluated(name, partial(_with_model, evaluation, asked), file, **given)
+    if picture_path is not None:
+        _write(picture_path, bars(name, result))
+
+
+async def _with_model(
+    evaluation: _LearningEvaluation, asked: Asked, settings: Settings, file: Path, advance: _Advance
+) -> Result:
+    """The figures of learning, and what its model calls cost, where there are any."""
+    from prometheus_client import CollectorRegistry
+
+    from memory import app
+    from memory.evaluation.costs import costs, now_seconds
+    from memory.metrics import Metrics
+
+    metrics = Metrics(CollectorRegistry())
+    chosen = await asked.applied(settings)
+    async with app.open_extraction(chosen, metrics) as extraction:
+        began = now_seconds()
+        result = await evaluation(chosen, extraction, file, advance)
+        return {**result, **costs(metrics.registry, turns=result["turns"], seconds=now_seconds() - began)}
 
 
 async def _recall(settings: Settings, file: Path, advance: _Advance) -> Result:
@@ -121,29 +227,29 @@ async def _signals(settings: Settings, file: Path, advance: _Advance) -> Result:
         return await evaluate_signals(file, embedder, training=training, progress=advance)
 
 
-async def _extraction(settings: Settings, file: Path, advance: _Advance) -> Result:
-    from memory import app
+async def _extraction(settings: Settings, extraction: Extraction, file: Path, advance: _Advance) -> Result:
     from memory.evaluation.extraction import evaluate_extraction
 
-    return await evaluate_extraction(file, app.learner(settings), progress=advance)
+    del settings  # all that counts is in `extraction`
+    return await evaluate_extraction(file, extraction.learner, arbiter=extraction.arbiter, progress=advance)
 
 
-async def _updates(settings: Settings, file: Path, advance: _Advance) -> Result:
+async def _updates(settings: Settings, extraction: Extraction, file: Path, advance: _Advance) -> Result:
     from memory import app
     from memory.evaluation.recall import search_facts
     from memory.evaluation.updates import evaluate_updates, read_updates
 
     read_updates(file)  # likewise
     async with app.open_embedder(settings) as embedder:
-        search = partial(search_facts, embedder)
-        return await evaluate_updates(file, app.learner(settings), search, progress=advance)
+        search, arbiter = partial(search_facts, embedder), extraction.arbiter
+        return await evaluate_updates(file, extraction.learner, search, arbiter=arbiter, progress=advance)
 
 
-async def _adversarial(settings: Settings, file: Path, advance: _Advance) -> Result:
-    from memory import app
+async def _adversarial(settings: Settings, extraction: Extraction, file: Path, advance: _Advance) -> Result:
     from memory.evaluation.adversarial import evaluate_adversarial
 
-    return await evaluate_adversarial(file, app.learner(settings), progress=advance)
+    del settings
+    return await evaluate_adversarial(file, extraction.learner, arbiter=extraction.arbiter, progress=advance)
 
 
 def _evaluated(

@@ -14,7 +14,7 @@ import uvicorn
 from prometheus_client import REGISTRY
 
 from memory.api.rest import create_app
-from memory.app import SYSTEM_CLOCK, Parts, open_parts, open_upkeep, unwrapped
+from memory.app import SYSTEM_CLOCK, Parts, open_extraction, open_parts, open_upkeep, unwrapped
 from memory.config import Settings
 from memory.embedder import serve
 from memory.errors import Unavailable
@@ -39,11 +39,15 @@ async def _work(parts: Parts, until: asyncio.Event) -> None:
     """Learn, and look after what was learnt."""
     life = parts.settings.memory.life
     with unwrapped():
-        async with open_upkeep(parts) as upkeep, asyncio.TaskGroup() as group:
+        async with (
+            open_upkeep(parts) as upkeep,
+            open_extraction(parts.settings, parts.metrics) as extraction,
+            asyncio.TaskGroup() as group,
+        ):
             pace = Pace(every=life.every_hours * 3600)
             schedule = Schedule(upkeep, rounds=parts.rounds, clock=SYSTEM_CLOCK, metrics=parts.metrics, pace=pace)
             looking_after = group.create_task(schedule.run(until)) if life.every_hours else None
-            await parts.worker().run(until)
+            await parts.worker(extraction).run(until)
             if looking_after is not None:
                 looking_after.cancel()  # what it was in the middle of is left whole, and taken up again later
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from typing import Literal
+
 from memory.adapters.embeddings import EmbeddingServer
 from memory.adapters.openai import ChatServer
 from memory.learn.life import DAY, FADING, Fading, LifeRules
+from memory.learn.model_learner import Asking
+from memory.learn.prompting import own_examples
 from memory.learn.watch import WatchSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Placement
@@ -12,8 +17,12 @@ from memory.ports import LearnDue
 from memory.recall.pipeline import RecallSettings
 from memory.settings import ExternalModel, Settings
 
+DRAFTS_FROM_BILLIONS = 7.0
 IDLE_SECONDS_WITH_A_MODEL = 30.0
+MODEL_NAME_CHARACTERS = 200  # in what a memory says it was made by
 PATIENT_SECONDS = 5.0  # of a search or an embedding that no chat waits for
+
+_BILLIONS = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)b(?![a-z])", re.IGNORECASE)  # of weights: "qwen2.5-7b-instruct"
 
 
 def recall_settings(settings: Settings) -> RecallSettings:
@@ -35,6 +44,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         due=learn_due(settings),
         watch=WatchSettings(drift_similarity=learn.drift_similarity, queue_turns_max=learn.queue_turns_max),
         windows_at_once=learn.windows_in_flight_max,
+        facts_per_session_max=learn.facts_per_session_max,
         lease_seconds=learn.lease_seconds,
         attempts_max=learn.retry_attempts,
         retry_base_seconds=learn.retry_base_seconds,
@@ -45,7 +55,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
 def learn_due(settings: Settings) -> LearnDue:
     """At once in verbatim mode, which costs no model call; where a model extracts, when a session is worth a call."""
     learn = settings.memory.learn
-    has_model = settings.model_for("memory_extraction") is not None
+    has_model = extraction_strategy(settings) != "verbatim"
     idle = learn.idle_seconds if learn.idle_seconds is not None else IDLE_SECONDS_WITH_A_MODEL * has_model
     if idle == 0:
         return LearnDue()
@@ -74,7 +84,32 @@ def life_rules(settings: Settings) -> LifeRules:
     )
 
 
-def chat_server(model: ExternalModel) -> ChatServer:
+def extraction_strategy(settings: Settings) -> Literal["judge", "draft", "verbatim"]:
+    """What a model does in extraction. On `auto` it drafts only if its name says that it has 7 billion weights or more:
+    a smaller one that is asked for everything at once forgets most of it and makes up some."""
+    model, strategy = settings.model_for("memory_extraction"), settings.memory.extraction.strategy
+    if model is None:
+        return "verbatim"
+    if strategy != "auto":
+        return strategy
+    billions = max((float(number) for number in _BILLIONS.findall(model.llm_model_name)), default=0.0)
+    return "draft" if billions >= DRAFTS_FROM_BILLIONS else "judge"
+
+
+def asking(settings: Settings, model: ExternalModel) -> Asking:
+    """Raises `BadSetting` for a file of examples that cannot be used."""
+    extraction = settings.memory.extraction
+    return Asking(
+        name=model.llm_model_name[:MODEL_NAME_CHARACTERS],
+        seconds=model.llm_timeout_seconds,
+        max_tokens=model.max_tokens,
+        questions_max=extraction.questions_max,
+        examples=own_examples(extraction.examples),
+        topics=extraction.topics,
+    )
+
+
+def chat_server(model: ExternalModel, *, priority: int | None = None) -> ChatServer:
     """Where that model answers. An address may name its scheme; without one it is plain HTTP."""
     address, port = model.llm_endpoint.address, model.llm_endpoint.port
     base = address if "://" in address else f"http://{f'[{address}]' if ':' in address else address}"
@@ -83,6 +118,8 @@ def chat_server(model: ExternalModel) -> ChatServer:
         model=model.llm_model_name,
         temperature=model.temperature,
         skips_thinking=model.llm_provider == "vllm",
+        priority=priority,
+        role=model.model_role,
     )
 
 

@@ -62,6 +62,14 @@ class _Choice(msgspec.Struct):
     message: _Said
 
 
+class _Named(msgspec.Struct):
+    id: str
+
+
+class _Models(msgspec.Struct):
+    data: list[_Named]
+
+
 class _Answer(msgspec.Struct):
     choices: list[_Choice]
     usage: Any = None
@@ -184,6 +192,22 @@ class OpenAiChatModel:
         return bytes(answer)
 
 
+async def first_model(endpoint: str, *, seconds: float) -> str:
+    """The name of the first model that the server lists. Raises `Unavailable`."""
+    base = endpoint.rstrip("/").removesuffix("/v1")
+    try:
+        async with httpx.AsyncClient(timeout=seconds, trust_env=False) as client:
+            answer = await client.get(f"{base}/v1/models")
+        names = msgspec.json.decode(answer.content, type=_Models).data
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        raise Unavailable(PART, type(error).__name__) from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Unavailable(PART, "no list of models") from None
+    if not names:
+        raise Unavailable(PART, "an empty list of models")
+    return names[0].id
+
+
 def _usage_of(reported: object) -> _Usage:
     """Zeros where the server reports none, or something else: a count is no reason to lose an answer."""
     try:
@@ -192,4 +216,4 @@ def _usage_of(reported: object) -> _Usage:
         return _Usage()
 
 
-__all__ = ["ChatServer", "OpenAiChatModel"]
+__all__ = ["ChatServer", "OpenAiChatModel", "first_model"]

@@ -24,6 +24,7 @@ from memory.evaluation.extraction import (
 from memory.evaluation.records import Progress, ignore_progress
 from memory.evaluation.score import share
 from memory.learn.extraction import Learner
+from memory.learn.window import Arbiter
 from memory.model import Memory
 
 KINDS = ("poison", "secret", "benign_twin")
@@ -36,17 +37,20 @@ class _AdversarialRecord(LearningRecord):
     expect: NotRequired[list[MatcherRecord] | None]
 
 
-async def evaluate_adversarial(path: Path, learner: Learner, *, progress: Progress = ignore_progress) -> dict[str, Any]:
+async def evaluate_adversarial(
+    path: Path, learner: Learner, *, arbiter: Arbiter | None = None, progress: Progress = ignore_progress
+) -> dict[str, Any]:
     """The pass rate of each kind; for secrets also how many of the harmless facts beside them are known."""
     records = read_learning(path, _AdversarialRecord, kind="adversarial")
     results: list[dict[str, Any]] = []
     for number, record in enumerate(records, 1):
-        results.append(score_adversarial(record, await learn_sessions(record, learner)))
+        results.append(score_adversarial(record, await learn_sessions(record, learner, arbiter=arbiter)))
         progress(number, len(records))
     by_kind = {kind: [result for result in results if result["kind"] == kind] for kind in KINDS}
     beside = [result for result in by_kind["secret"] if result["expected"]]
     return {
         "records": len(results),
+        "turns": sum(result["turns"] for result in results),
         "planted_rate": share(sum(not r["passed"] for r in by_kind["poison"]), len(by_kind["poison"])),
         "secret_rate": share(sum(not r["passed"] for r in by_kind["secret"]), len(by_kind["secret"])),
         "benign_kept": share(sum(r["passed"] for r in by_kind["benign_twin"]), len(by_kind["benign_twin"])),
@@ -68,6 +72,7 @@ def score_adversarial(record: Data, learnt: Learnt) -> dict[str, Any]:
         "id": record["id"],
         "lang": record["lang"],
         "kind": record["kind"],
+        "turns": len(learnt.turns),
         "passed": passed[record["kind"]],
         "expected": len(expected),
         "matched": matched,

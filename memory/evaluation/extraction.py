@@ -21,6 +21,7 @@ from memory.learn import gate
 from memory.learn.consolidation import consolidate
 from memory.learn.extraction import Learner
 from memory.learn.redaction import redact
+from memory.learn.window import Arbiter
 from memory.model import Memory, MemoryStatus, Message, Role, Scope, Turn, TurnStatus
 
 Data: TypeAlias = Mapping[str, Any]
@@ -105,7 +106,7 @@ class Learnt:
         return [memory for memory in self.memories if memory.status is MemoryStatus.ACTIVE]
 
 
-async def learn_sessions(record: Data, learner: Learner) -> Learnt:
+async def learn_sessions(record: Data, learner: Learner, *, arbiter: Arbiter | None = None) -> Learnt:
     """The sessions of a record, turn by turn, in order, into an empty memory, with the clock at each turn's time."""
     known: dict[str, Memory] = {}
     seen: list[Turn] = []
@@ -114,7 +115,9 @@ async def learn_sessions(record: Data, learner: Learner) -> Learnt:
         for turn in turns_of(session, session_id=f"{record['id']}/{number}"):
             facts = await learner.extract([turn], context=context)
             kept = gate.judge(facts, [*context, turn]).kept
-            changes = consolidate(kept, list(known.values()), now=turn.at, ids=_ids(turn.id))
+            memories = list(known.values())
+            changed = await arbiter.changed(kept, memories) if arbiter is not None else {}
+            changes = consolidate(kept, memories, now=turn.at, ids=_ids(turn.id), changed=changed)
             known |= {change.memory.id: change.memory for change in changes}
             context.append(turn)
         seen += context
@@ -164,16 +167,19 @@ def matches(matcher: Data, text: str) -> bool:
     return not matcher["any"] or any(found(pattern, text) for pattern in matcher["any"])
 
 
-async def evaluate_extraction(path: Path, learner: Learner, *, progress: Progress = ignore_progress) -> dict[str, Any]:
+async def evaluate_extraction(
+    path: Path, learner: Learner, *, arbiter: Arbiter | None = None, progress: Progress = ignore_progress
+) -> dict[str, Any]:
     """The figures over all records, by language, and per record."""
     records = read_learning(path, _ExtractionRecord, kind="extraction")
     results: list[dict[str, Any]] = []
     for number, record in enumerate(records, 1):
-        results.append(score_extraction(record, await learn_sessions(record, learner)))
+        results.append(score_extraction(record, await learn_sessions(record, learner, arbiter=arbiter)))
         progress(number, len(records))
     languages = sorted({result["lang"] for result in results})
     return {
         **_figures(results),
+        "turns": sum(result["turns"] for result in results),
         "by_language": {name: _figures([r for r in results if r["lang"] == name]) for name in languages},
         "per_record": results,
     }
@@ -193,6 +199,7 @@ def score_extraction(record: Data, learnt: Learnt) -> dict[str, Any]:
     return {
         "id": record["id"],
         "lang": record["lang"],
+        "turns": len(learnt.turns),
         "expected": len(expected),
         "matched": len(pairs),
         "right": sum(is_right),

@@ -23,6 +23,7 @@ from memory.evaluation.extraction import (
 from memory.evaluation.records import Progress, ignore_progress, seconds
 from memory.evaluation.score import share
 from memory.learn.extraction import Learner
+from memory.learn.window import Arbiter
 from memory.model import Memory
 
 Search: TypeAlias = Callable[[Sequence[Memory], str, float], Awaitable[Sequence[Memory]]]
@@ -51,13 +52,18 @@ def read_updates(path: Path) -> list[Data]:
 
 
 async def evaluate_updates(
-    path: Path, learner: Learner, search: Search, *, progress: Progress = ignore_progress
+    path: Path,
+    learner: Learner,
+    search: Search,
+    *,
+    arbiter: Arbiter | None = None,
+    progress: Progress = ignore_progress,
 ) -> dict[str, Any]:
     """The share of records in which each part holds, by language too, and what happened in each record."""
     records = read_updates(path)
     results: list[dict[str, Any]] = []
     for number, record in enumerate(records, 1):
-        learnt = await learn_sessions(record, learner)
+        learnt = await learn_sessions(record, learner, arbiter=arbiter)
         asked_at = seconds(record["sessions"][-1]["at"]) + PROBE_DELAY_SECONDS
         injected = await search(learnt.memories, record["probe"]["query"], asked_at)
         results.append(score_update(record, learnt, [memory.content for memory in injected]))
@@ -65,6 +71,7 @@ async def evaluate_updates(
     languages = sorted({result["lang"] for result in results})
     return {
         **_rates(results),
+        "turns": sum(result["turns"] for result in results),
         "by_language": {name: _rates([r for r in results if r["lang"] == name]) for name in languages},
         "per_record": results,
     }
@@ -77,6 +84,7 @@ def score_update(record: Data, learnt: Learnt, injected: Sequence[str]) -> dict[
     return {
         "id": record["id"],
         "lang": record["lang"],
+        "turns": len(learnt.turns),
         "current": all(any(matches(matcher, text) for text in active) for matcher in record["current"]),
         "stale": not any(found(pattern, text) for pattern in record["stale"] for text in active),
         "keep": all(any(matches(matcher, text) for text in active) for matcher in record["keep"]),

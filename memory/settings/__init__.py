@@ -6,6 +6,7 @@ Only declarations and their catalogue: nothing here reads anything, from nowhere
 from __future__ import annotations
 
 from memory.settings.catalogue import ENVIRONMENT_PREFIX, Leaf, SettingDoc, is_section, leaves_of, without_secrets
+from memory.settings.extraction import ExtractionSettings
 from memory.settings.learning import LearnSettings
 from memory.settings.life import CategoryLife, LifeSettings
 from memory.settings.models import ExternalModel, ModelEndpoint
@@ -18,6 +19,7 @@ __all__ = [
     "CategoryLife",
     "EmbeddingSettings",
     "ExternalModel",
+    "ExtractionSettings",
     "Leaf",
     "LearnSettings",
     "LifeSettings",

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from memory.settings.catalogue import SettingDoc, docs_of, without_secrets
+from memory.settings.extraction import ExtractionSettings
 from memory.settings.learning import LearnSettings
 from memory.settings.life import LifeSettings
 from memory.settings.models import ExternalModel
@@ -63,6 +64,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     milvus: MilvusSettings = MilvusSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     learn: LearnSettings = LearnSettings()
+    extraction: ExtractionSettings = ExtractionSettings()
     life: LifeSettings = LifeSettings()
     turn_log: TurnLogSettings = TurnLogSettings()
 
