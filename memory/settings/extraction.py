@@ -18,7 +18,7 @@ class ExtractionSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = "auto"
     questions_max: Annotated[
         Annotated[int, Meta(ge=0, le=1000)],
-        Meta(description="Most statements of one window that a judging model is asked about; rules decide the rest."),
+        Meta(description="Most questions about one window that a judging model is asked; rules decide the rest."),
     ] = 60
     arbitrations_max: Annotated[
         Annotated[int, Meta(ge=0, le=100)],
