@@ -150,7 +150,7 @@ def _absorb(draft: _Draft, fact: Fact, ordinal: str, ids: Ids, *, ruled: Mapping
     if same is not None:
         draft.put(confirmed(same, fact.evidence, said_at=fact.said_at, now=draft.now), ChangeKind.UPDATE)
         return
-    if fact.evidence.role == Role.ASSISTANT and any(asks_after(fact.evidence.quote, row) for row in known):
+    if fact.evidence.role == Role.ASSISTANT and asks_after(fact.evidence.quote, known):
         return  # the assistant asked for what it had been told: nothing new
     row = _new_row(fact, ids(ordinal), draft.now)
     draft.put(row, ChangeKind.CREATE)

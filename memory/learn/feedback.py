@@ -15,11 +15,10 @@ from enum import StrEnum
 from memory.learn.clauses import without_pinned_dates
 from memory.learn.facts import Fact
 from memory.learn.sentences import own_sentences
-from memory.learn.supersession import covers
 from memory.learn.terms import terms
 from memory.learn.triggers import is_correction
 from memory.learn.values import names_of
-from memory.learn.verbatim import NO, YES
+from memory.learn.verbatim import NO, YES, matter_asked
 from memory.model import Evidence, Memory, Role, Scope, Trust, Turn
 
 USER_MESSAGES_MAX = 6  # back to which a correction may reach
@@ -60,7 +59,7 @@ _LEAD_IN = re.compile(
 _TAG = re.compile(
     r"[,，\s]*(?:right|correct|yes|no|(?:is|are|do|does|has|have)n['’]t (?:it|he|she|they|you|that)|"
     r"is (?:that|this) (?:still )?(?:right|correct|so|true)|oder|stimmt['’]?s|nicht wahr|verdad|no es así|"
-    r"对吗|对吧|对不对|是吗|是吧|没错吧)\s*[?？]*\s*$",
+    r"对吗|对吧|对不对|是吗|是吧|没错吧|没记错吧|(?:还)?是这样吗)\s*[?？]*\s*$",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
@@ -116,10 +115,17 @@ def about(feedback: Feedback, memories: Iterable[Memory]) -> list[Memory]:
     return []
 
 
-def asks_after(question: str, memory: Memory) -> bool:
-    """ "I remember that you live in Leeds, right?": whether the assistant only asks what the memory says."""
+def asks_after(question: str, memories: Sequence[Memory]) -> bool:
+    """ "I remember that you live in Leeds, right?": whether the assistant only asks what these memories say.
+
+    All that it asks has to stand in one of them, or in those that it restates together.
+    """
     bare = _TAG.sub("", _LEAD_IN.sub("", question))
-    return covers(memory.content, bare)
+    asked = matter_asked(bare)
+    if any(asked <= terms(memory.content) for memory in memories):
+        return True
+    restated = (terms(memory.content) for memory in memories if _restates(bare, memory.content))
+    return asked <= frozenset().union(*restated)
 
 
 def raised(memory: Memory, *, now: float) -> Memory | None:

@@ -16,6 +16,7 @@ from memory.learn.facts import Fact
 from memory.learn.lexicon import ABOUT_THE_TALK, EXPLICIT_LEAD, FIRST_PERSON, language_of
 from memory.learn.salience import Statement, Voice
 from memory.learn.sentences import Sentence, own_sentences
+from memory.learn.terms import terms
 from memory.model import Evidence, Message, Role, Turn
 
 QUESTION_CHARACTERS_MAX = 160  # a longer question of the assistant explains more than it asks
@@ -55,6 +56,15 @@ _HAS_DETAIL = re.compile(
     r"every)\b",
     re.IGNORECASE,
 )
+# Words of a question that only asks whether something is so; what that is stands elsewhere: "Is that still right?"
+_WHETHER = terms(
+    "right correct correctly true still case sure exactly precise accurate okay fine good wrong mistaken mistake "
+    "understand understood remember remembered remembering recall get got getting mean meant see say said told "
+    "mention mentioned know think believe agree sound confirm "
+    "habe dich sie richtig stimmt stimmts wahr korrekt verstanden sicher oder nicht immer weißt meinst "
+    "correcto correcta verdad cierto entendido bien seguro seguros acuerdas sabes todavía"
+)
+_WHETHER_ZH = re.compile("[我你您说记理解得的没有这样那就是不对错正确吗吧呢么了还仍然懂明白清楚知道,，。?？\\s]+")
 _LAST_QUESTION = re.compile(r"[^.!?。！？\n]*[?？](?=[^?？]{0,4}$)")
 
 
@@ -103,7 +113,12 @@ def question_asked(turn: Turn | None) -> str:
     question = match.group().strip() if match else ""
     is_fit = 0 < len(question) <= QUESTION_CHARACTERS_MAX and not _OFFER.search(question)
     is_about_user = _ABOUT_THE_USER.search(question) or question.endswith(("吗？", "吗?"))
-    return question if is_fit and is_about_user else ""
+    return question if is_fit and is_about_user and matter_asked(question) else ""
+
+
+def matter_asked(question: str) -> frozenset[str]:
+    """The terms of what a question asks about; none for one that says nothing by itself, such as "Is that right?"."""
+    return frozenset() if _WHETHER_ZH.fullmatch(question) else terms(question) - _WHETHER
 
 
 def _confirmation(reply: str, question: str, turn: Turn, previous: Turn | None) -> Fact | None:

@@ -107,6 +107,31 @@ async def test_a_correction_reaches_back_over_the_last_six_user_messages(
         assert ("My cat is called Miso." in await active(bench)) is is_heard
 
 
+@pytest.mark.parametrize(
+    ("question", "is_new"),
+    [
+        ("Your cat is called Tom, is that still the case?", False),
+        ("Your cat is called Tom and you work as a nurse in Leeds, right?", False),
+        ("你的猫叫米粒，没记错吧？", False),
+        ("Your cat is called Tom and he is three years old, right?", True),
+        ("Does your cat work in Leeds, right?", True),
+    ],
+)
+async def test_a_confirmed_question_is_news_only_by_what_no_memory_says(
+    bench: Bench, question: str, *, is_new: bool
+) -> None:
+    async with bench.deployment.start() as process:
+        for told in (CAT, "I work as a nurse in Leeds.", CAT_ZH):
+            await bench.tell(process, told, session="first")
+        await bench.worker(process).work_off()
+        before = await bench.contents()
+        await bench.tell(process, "What do you know of me?", answer=question, session="second")
+        await bench.tell(process, "Yes.", session="second")
+        await bench.worker(process).work_off()
+        news = set(await bench.contents()) - set(before)
+    assert news == ({f"{question} Yes."} if is_new else set())
+
+
 async def test_a_thousand_restatements_that_are_confirmed_store_nothing_new(bench: Bench) -> None:
     async with bench.deployment.start() as process:
         for told in (CAT, "I work as a nurse in Leeds.", CAT_ZH):

@@ -408,6 +408,11 @@ def test_tool_results_and_other_roles_are_no_evidence() -> None:
         ("Is the sky blue?", "yes", False),
         ("需要我写成表格吗？", "对", False),
         ("How do you like your eggs?", "yes", False),
+        ("Is that right?", "Yes, that's right.", False),
+        ("Have I understood you correctly?", "exactly", False),
+        ("Do you still know what I mean?", "yes", False),
+        ("我说得对吗？", "对的", False),
+        ("Habe ich dich richtig verstanden?", "genau", False),
     ],
 )
 def test_only_a_question_about_the_user_can_be_confirmed(question: str, reply: str, *, is_learnt: bool) -> None:

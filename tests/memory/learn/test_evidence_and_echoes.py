@@ -1,0 +1,167 @@
+"""Every stored row quotes the record word for word, and what memory told the model never comes back as news."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from learning_parts import Bench
+from turn_logs import Process, a_turn, sqlite_deployment
+
+from memory.evaluation.records import file_bytes
+from memory.model import Memory, Role, Turn
+
+DATA = Path(__file__).parents[2] / "data" / "learning"
+TOLD = (
+    "My budget for the Hawaii trip is $10,000.",
+    "My cat is called Tom.",
+    "I am allergic to peanuts.",
+    "My sister lives in Oslo.",
+    "I work at Nordwind as a tester.",
+)
+CONFIRMS = ("yes", "Yes, that's right.", "correct", "ok thanks", "right", "exactly", "Yes.")
+TURNS, TURNS_OF_A_SESSION = 1_000, 50
+BARE = re.compile(r"\W*(?:yes|no|right|correct|exactly|sure|ok|ja|nein|sí|对|是|不)", re.IGNORECASE)
+
+FRAGMENTS = st.sampled_from(
+    [
+        *TOLD,
+        "yes",
+        "no",
+        "I moved to Braga.",
+        "Can you help me?",
+        "我住在成都。",
+        "Ich wohne in Köln.",
+        "\u200b",
+        "\n---\n",
+    ]
+)
+MESSAGES = st.lists(st.one_of(FRAGMENTS, st.text(max_size=40)), min_size=1, max_size=4).map(" ".join)
+ANSWERS = st.sampled_from(["Noted.", "Do you still cycle to work?", "Is your cat called Tom?", "你还住在成都吗？"])
+
+
+def restated(contents: Sequence[str], number: int) -> str:
+    """The answer of an assistant that was given these memories: told as they are, asked back, or put to the user."""
+    content = contents[number % len(contents)]
+    about_you = re.sub(r"\bI am\b", "you are", re.sub(r"\b[Mm]y\b", "your", content.rstrip(".")))
+    about_you = re.sub(r"\bI\b", "you", about_you)
+    asked = re.sub(r"^(your .+?) (is|lives)\b", r"Is \1", about_you)
+    forms = (
+        f"I remember: {content}",
+        f"You told me that {about_you}. Is that right?",
+        f"{about_you[0].upper()}{about_you[1:]}, right?",
+        "What I know of you:\n" + "\n".join(f"- {one}" for one in contents),
+        f"{asked}?",
+    )
+    return forms[number % len(forms)]
+
+
+async def test_a_thousand_turns_of_restating_what_was_injected_store_nothing_new(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        for message in TOLD:
+            await bench.tell(process, message, session="first")
+        worker = bench.worker(process)
+        await worker.work_off()
+        before = await bench.contents()
+        assert before == sorted(TOLD)
+        for number in range(TURNS):
+            contents = await bench.contents()  # what a note would hold, including anything that crept in
+            reply = CONFIRMS[number % len(CONFIRMS)]
+            session = f"loop-{number // TURNS_OF_A_SESSION}"
+            await bench.tell(process, reply, answer=restated(contents, number // 3), session=session)
+            if number % 10 == 9:
+                await worker.work_off()
+        await worker.work_off()
+        assert await bench.contents() == before
+        assert (await process.log.backlog("ann", opened_before=1e12)).pending == 0
+
+
+async def unquoted(bench: Bench, process: Process, memories: Sequence[Memory]) -> list[tuple[str, str]]:
+    """Rows whose evidence does not stand, word for word, where it says, in the record."""
+    record = {turn.id: turn async for turn in process.log.turns("ann")}
+    order = list(record)
+    return [
+        (memory.content, quoted.quote if quoted else "")
+        for memory in memories
+        for quoted in memory.evidence or (None,)
+        if quoted is None or not _stands(quoted.quote, quoted.role, quoted.turn_id, record, order)
+    ]
+
+
+def _stands(quote: str, role: str, turn_id: str, record: dict[str, Turn], order: list[str]) -> bool:
+    turn = record.get(turn_id)
+    if turn is None or not quote.strip():
+        return False
+    if role == Role.USER:
+        return any(quote in message.content for message in turn.messages if message.role == Role.USER)
+    later = [record[one] for one in order[order.index(turn_id) + 1 :]]
+    reply = next((one for one in later if one.scope.session_id == turn.scope.session_id), None)
+    return quote in turn.answer and reply is not None and bool(BARE.match(reply.messages[0].content))
+
+
+def sample() -> list[dict[str, Any]]:
+    files = (DATA / name for name in ("extraction.jsonl", "updates.jsonl", "adversarial.jsonl.gz"))
+    return [json.loads(line) for file in files for line in file_bytes(file).splitlines() if line.strip()]
+
+
+async def test_all_evidence_of_the_sample_stands_in_the_record(tmp_path: Path) -> None:
+    stored = 0
+    for number, record in enumerate(sample()):
+        bench = Bench(sqlite_deployment(_folder(tmp_path, number)))
+        async with bench.deployment.start() as process:
+            for index, session in enumerate(record["sessions"]):
+                bench.deployment.clock.now = datetime.fromisoformat(session["at"]).timestamp()
+                said: list[str] = []
+                for message in session["messages"]:
+                    if message["role"] == "user":
+                        said.append(message["content"])
+                    elif message["role"] == "assistant" and message["content"] and said:
+                        await bench.tell(process, *said, answer=message["content"], session=f"s{index}")
+                        said = []
+                if said:
+                    await bench.tell(process, *said, session=f"s{index}")
+            await bench.worker(process).work_off()
+            memories = await bench.memories()
+            stored += len(memories)
+            assert await unquoted(bench, process, memories) == [], record["id"]
+    assert stored > 80, "hardly anything was stored: the test shows little"
+
+
+@settings(max_examples=60, deadline=None)
+@given(talk=st.lists(st.tuples(MESSAGES, ANSWERS), min_size=1, max_size=5))
+async def test_all_evidence_of_any_talk_stands_in_the_record(talk: list[tuple[str, str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(sqlite_deployment(Path(folder)))
+        async with bench.deployment.start() as process:
+            for message, answer in talk:
+                await bench.tell(process, message, answer=answer)
+            await bench.worker(process).work_off()
+            assert await unquoted(bench, process, await bench.memories()) == []
+
+
+def _folder(parent: Path, number: int) -> Path:
+    folder = parent / str(number)
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("quote", "role", "is_standing"),
+    [
+        ("My cat", Role.USER, True),
+        ("My dog", Role.USER, False),
+        ("Noted", Role.ASSISTANT, False),
+        ("", Role.USER, False),
+    ],
+)
+def test_the_check_itself_tells_a_quote_from_none(quote: str, role: str, *, is_standing: bool) -> None:
+    turn = a_turn("t", text="My cat is called Tom.")
+    assert _stands(quote, role, "t", {"t": turn}, ["t"]) is is_standing
