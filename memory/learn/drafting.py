@@ -7,6 +7,7 @@ words; a day has to be one that the words mean. What fails is told to the model 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -38,7 +39,10 @@ IMPORTANCE = {"high": 0.8, "medium": 0.5, "low": 0.3}
 IMPLIED_COST = 0.05  # of confidence
 OBJECTIONS_TOLD = 5
 
+BROKEN_OFF = "the answer broke off; give the facts that come after the last whole one, in the same form"
+
 _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_OPENING = re.compile(r'\s*\{\s*"facts"\s*:\s*\[\s*')
 
 
 class Drafted(msgspec.Struct):
@@ -146,12 +150,47 @@ def _end(answer: str) -> str:
     return shown if len(shown) <= ANSWER_CHARACTERS else f"…{shown[-ANSWER_CHARACTERS:]}"
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What could be read of an answer, and what the model should mend in it, or ""."""
+
+    facts: Sequence[Drafted]
+    objections: str
+
+
+def review(answer: str, part: Part) -> Draft:
+    """Never fails: an answer of which nothing can be read has no facts, and an objection."""
+    try:
+        facts = read(answer)
+    except Unfit as unfit:
+        begun = begun_facts(answer)
+        return Draft(begun, BROKEN_OFF if begun else str(unfit))
+    return Draft(facts, objections(facts, part))
+
+
 def read(answer: str) -> list[Drafted]:
     """Raises `Unfit` for what is not the form that was asked for; its fields are checked one by one, later."""
     try:
         return msgspec.json.decode(answer, type=_Answer).facts[:FACTS_MAX]
     except (msgspec.DecodeError, UnicodeError):
         raise Unfit('answer with {"facts":[…]} as in the examples, complete, and nothing else') from None
+
+
+def begun_facts(answer: str) -> list[Drafted]:
+    """The whole facts of an answer that broke off, for want of tokens."""
+    opening = _OPENING.match(answer)
+    if opening is None:
+        return []
+    rest = answer[opening.end() :]
+    found: list[Drafted] = []
+    while len(found) < FACTS_MAX:
+        try:
+            one, end = json.JSONDecoder().raw_decode(rest)
+            found.append(msgspec.convert(one, Drafted))
+        except (ValueError, RecursionError):
+            break
+        rest = rest[end:].lstrip(" \t\r\n,")
+    return found
 
 
 def objections(drafted: Sequence[Drafted], part: Part) -> str:
@@ -174,6 +213,8 @@ def facts_of(drafted: Sequence[Drafted], part: Part, *, made_by: str) -> list[Fa
         quote = one.quote.strip()
         if turn is None or quote in found or is_question(quote, language_of(quote)):
             continue
+        if verbatim.YES.match(quote) or verbatim.NO.match(quote):
+            continue  # says nothing alone; that it answers a question, rules see, and mark
         found[quote] = _fact(one, quote, turn, part, made_by)
     return list(found.values())
 
@@ -184,7 +225,8 @@ def source_of(quote: str, part: Part) -> Turn | None:
     if not any(character.isalnum() for character in sought):
         return None
     for turn in part.turns:
-        if any(sought in own_text(m.content) for m in verbatim.user_messages(turn) if _is_talk(m.content)):
+        typed = [m.content for m in verbatim.user_messages(turn) if _is_talk(m.content)]
+        if any(sought in content and sought in own_text(content) for content in typed):
             return turn
     return None
 
@@ -245,4 +287,4 @@ def _around(part: Part) -> list[str]:
     return [*typed, *(verbatim.question_asked(turn) for turn in turns)]
 
 
-__all__ = ["SCHEMA", "chat_of", "draft_prompt", "facts_of", "objections", "parts_of", "read"]
+__all__ = ["SCHEMA", "Drafted", "chat_of", "draft_prompt", "facts_of", "objections", "parts_of", "read", "review"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from memory.errors import Unavailable
@@ -23,7 +24,8 @@ from memory.learn.supersession import Verdict
 from memory.model import Memory, Message, Role, Turn
 from memory.ports import ChatModel
 
-ECHO_CHARACTERS_MAX = 2_000  # of an answer that is sent back to be mended: enough to see what was wrong
+ECHO_CHARACTERS_MAX = 8_000  # of an answer that is sent back to be mended: all but of one that ran wild
+UNUSABLE = "an answer that cannot be used, and none better when told"
 
 _Read = TypeVar("_Read")
 
@@ -67,7 +69,11 @@ class Questions:
         try:
             return read(mended)
         except Unfit:
-            raise Unavailable("model", "an answer that cannot be used, and none better when told") from None
+            raise Unavailable("model", UNUSABLE) from None
+
+    async def said(self, prompt: Prompt, question: str, *, schema: Mapping[str, Any]) -> str:
+        """The answer as it is. Raises `Unavailable`."""
+        return await self._said(prompt.asked(question), self._asking.max_tokens, schema)
 
     async def mended(
         self, prompt: Prompt, question: str, said: str, objections: str, *, schema: Mapping[str, Any]
@@ -145,38 +151,56 @@ class DraftLearner:
         """What the model finds, and what no model is needed for: requests to remember, and bare confirmations."""
         given = [fact for fact in verbatim.extract(turns, context=context) if _is_given(fact)]
         drafted: list[Fact] = []
-        for part in drafting.parts_of(turns, context=context):
+        for part in drafting.parts_of(_before_role_play(turns, context), context=context):
             if any(verbatim.user_messages(turn) for turn in part.turns):
                 drafted += await self._drafted(part)
-        quotes = [fact.evidence.quote for fact in drafted]
-        missed = [f for f in given if not any(q in f.evidence.quote or f.evidence.quote in q for q in quotes)]
-        return [*drafted, *missed]
+        return _united(drafted, given)
 
     async def _drafted(self, part: drafting.Part) -> list[Fact]:
         question = drafting.chat_of(part)
-        heard: list[str] = []
-
-        def read(answer: str) -> list[drafting.Drafted]:
-            heard.append(answer)
-            return drafting.read(answer)
-
-        drafted = await self._questions.answer(self._prompt, question, schema=drafting.SCHEMA, read=read)
-        wrong = drafting.objections(drafted, part)
-        if wrong and len(heard) == 1:  # it was not sent back yet
-            again = await self._questions.mended(self._prompt, question, heard[0], wrong, schema=drafting.SCHEMA)
-            drafted = _better(drafted, again, part)
-        return drafting.facts_of(drafted, part, made_by=self._made_by)
+        said = await self._questions.said(self._prompt, question, schema=drafting.SCHEMA)
+        draft = drafting.review(said, part)
+        facts = draft.facts
+        if draft.objections:
+            again = await self._questions.mended(self._prompt, question, said, draft.objections, schema=drafting.SCHEMA)
+            facts = _better(facts, again, part)
+        return drafting.facts_of(facts, part, made_by=self._made_by)
 
 
-def _better(first: list[drafting.Drafted], again: str, part: drafting.Part) -> list[drafting.Drafted]:
-    """The mended facts, and those of the first answer that were sound and got lost in mending."""
-    try:
-        second = drafting.read(again)
-    except Unfit:
+def _before_role_play(turns: Sequence[Turn], context: Sequence[Turn]) -> Sequence[Turn]:
+    """Whoever plays a part tells nothing about themselves, whatever a model makes of it."""
+    if any(verbatim.opens_role_play(turn) for turn in context):
+        return ()
+    return list(takewhile(lambda turn: not verbatim.opens_role_play(turn), turns))
+
+
+def _better(first: Sequence[drafting.Drafted], again: str, part: drafting.Part) -> Sequence[drafting.Drafted]:
+    """The mended facts, and those of the first answer that were sound and got lost in mending.
+
+    Raises `Unavailable` where neither answer can be read.
+    """
+    second = drafting.review(again, part)
+    if not second.facts and second.objections:
+        if not first:
+            raise Unavailable("model", UNUSABLE)
         return first
-    quotes = {one.quote.strip() for one in second}
+    quotes = {one.quote.strip() for one in second.facts}
     sound = [one for one in first if not drafting.objections([one], part)]
-    return [*second, *(one for one in sound if one.quote.strip() not in quotes)]
+    return [*second.facts, *(one for one in sound if one.quote.strip() not in quotes)]
+
+
+def _united(drafted: Sequence[Fact], given: Sequence[Fact]) -> list[Fact]:
+    """What the model left out of what was given; what it drafted of that, still as something asked to be remembered."""
+    asked = [fact for fact in given if fact.is_explicit]
+    marked = [replace(one, is_explicit=any(_overlap(one, fact) for fact in asked)) for one in drafted]
+    return [*marked, *(fact for fact in given if not any(_overlap(one, fact) for one in drafted))]
+
+
+def _overlap(one: Fact, other: Fact) -> bool:
+    """Whether both quote the same words of one turn."""
+    if (one.evidence.turn_id, one.evidence.role) != (other.evidence.turn_id, other.evidence.role):
+        return False
+    return one.evidence.quote in other.evidence.quote or other.evidence.quote in one.evidence.quote
 
 
 class ModelArbiter:

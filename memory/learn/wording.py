@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from memory.learn.change_words import NEGATED
 from memory.learn.dates import pinned
-from memory.learn.lexicon import MONTH_NAMES, RELATIONS, RELATIONS_ZH, WEEKDAYS
+from memory.learn.lexicon import FIRST_PERSON, MONTH_NAMES, RELATIONS, RELATIONS_ZH, WEEKDAYS, language_of
 from memory.learn.terms import terms
 from memory.learn.values import names_of
 
@@ -31,11 +31,29 @@ _NUMBER_WORDS = re.compile(
     r"diez|doce)\b",
     re.IGNORECASE,
 )
+# Words that stand for something named before.
+_POINTING = re.compile(
+    r"\b(?:it|its|he|she|him|her|his|they|them|their|there|that|this|those|these|one|ones|so|both|same|"
+    r"sie|er|es|ihn|ihm|ihr\w*|dort|dies\w*|das|ella|él|ellos|le|les|lo|la|allí|eso|esto)\b|[她他它那这]",
+    re.IGNORECASE,
+)
+_PERSON = re.compile(
+    r"\b(?:he|she|him|her|hers|his|they|them|their|sie|er|ihn|ihm|ihr\w*|ella|él|ellos|le|les|su|sus)\b|[她他]",
+    re.IGNORECASE,
+)
+_AVERSE = re.compile(
+    r"\b(?:hat(?:e|es|ed|ing)|dislik\w*|loath\w*|detest\w*|despis\w*|avoid\w*|allerg\w*|intoleran\w*|afraid|fear\w*|"
+    r"hass(?:e|t|en)|vermeid\w*|odi(?:o|a|an)|detesta\w*|evit\w*|alérgic\w*)\b|讨厌|过敏|忌口|害怕|恨",
+    re.IGNORECASE,
+)
 _HEDGED = re.compile(
     r"\b(?:might|may(?= \w+ )|maybe|perhaps|possibly|probably|considering|thinking (?:of|about)|not sure|wonder\w*|"
     r"vielleicht|eventuell|überlege\w*|quizás?|tal vez|a lo mejor|pensando en)\b|可能|也许|大概|或许|考虑|说不定",
     re.IGNORECASE,
 )
+_SPOKEN_ZH = re.compile(r"(\d{1,2})月(?:(\d{1,2})[日号]?)?")
+_DAY_BEFORE = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+|de\s+)?$", re.IGNORECASE)
+_DAY_AFTER = re.compile(r"^[a-zä.]*\s+(\d{1,2})(?!\d)", re.IGNORECASE)
 _MONTH_NUMBER = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
@@ -60,23 +78,57 @@ def objection(wording: str, quote: str, *, around: Sequence[str], said_at: float
 def _invented(wording: str, quote: str, source: str, said_at: float) -> str:
     known = source.casefold()
     plain = _USER.sub(" ", wording)
-    new_names = [name for name in names_of(plain) if name not in known]
-    if new_names:
+    if any(name not in known for name in names_of(plain)):
         return "names something that was not said"
-    if not _numbers(plain) <= _numbers(source) | _date_numbers(quote, said_at):
-        return "has a number or a date that was not said"
+    if not _POINTING.search(quote) and _is_about_the_speaker(quote) and not _names(plain) <= _names(quote) | {"user"}:
+        return "names something that the quote does not speak of"
+    meanings = " ".join(meaning for _, meaning in pinned(quote, said_at))
+    dated = _dates_of(f"{source} {meanings}")
+    if any(not _is_meant(match, dated, said_at) for match in _ISO_DAY.finditer(plain)):
+        return "has a date that was not said"
+    if not _numbers(_ISO_DAY.sub(" ", plain)) <= _numbers(source) | _date_numbers(quote, said_at):
+        return "has a number that was not said"
     for kind in (_NUMBER_WORDS, WEEKDAYS, _NUMERALS_ZH):
         if any(match.group().casefold() not in known for match in kind.finditer(plain)):
             return "has a number or a day that was not said"
-    months = {_month(match.group()) for match in MONTH_NAMES.finditer(plain)}
+    months = {_month(match.group()) for match in MONTH_NAMES.finditer(plain) if match.group() != "may"}
     said_months = {_month(match.group()) for match in MONTH_NAMES.finditer(source)}
     if not months <= said_months | _dated_months(quote, said_at):
         return "has a month that was not said"
     return ""
 
 
+def _names(text: str) -> set[str]:
+    return {part for name in names_of(text) for part in name.split("-")}
+
+
+def _is_about_the_speaker(quote: str) -> bool:
+    return bool(FIRST_PERSON[language_of(quote)].search(quote))
+
+
 def _numbers(text: str) -> set[str]:
     return {number.lstrip("0") or "0" for number in _DIGITS.findall(text)}
+
+
+def _dates_of(text: str) -> set[str]:
+    """Days and months as ISO writes them, with the year or, where none is said, without: "2025-03-14", "-03-14"."""
+    found = {match.group() for match in _ISO_DAY.finditer(text)} | {
+        match.group()[:7] for match in _ISO_DAY.finditer(text)
+    }
+    for month, day in _SPOKEN_ZH.findall(text):
+        found |= {f"-{int(month):02d}", f"-{int(month):02d}-{int(day):02d}" if day else ""}
+    for match in MONTH_NAMES.finditer(text):
+        number = _MONTH_NUMBER.index(_month(match.group())) + 1 if _month(match.group()) in _MONTH_NUMBER else 0
+        around = text[max(0, match.start() - 8) : match.start()], text[match.end() : match.end() + 8]
+        days = [*_DAY_BEFORE.findall(around[0]), *_DAY_AFTER.findall(around[1])]
+        found |= {f"-{number:02d}", *(f"-{number:02d}-{int(day):02d}" for day in days)}
+    return found - {""}
+
+
+def _is_meant(date: re.Match[str], dated: set[str], said_at: float) -> bool:
+    """Whether that day or month was said; without a year it is one near the day of the talk."""
+    year = datetime.fromtimestamp(said_at, UTC).year
+    return date.group() in dated or (abs(int(date.group(1)) - year) <= 1 and date.group()[4:] in dated)
 
 
 def _date_numbers(quote: str, said_at: float) -> set[str]:
@@ -111,10 +163,14 @@ def _lost(wording: str, quote: str, said_at: float) -> str:
 def _turned(wording: str, quote: str, source: str) -> str:
     if bool(NEGATED.search(wording)) != bool(NEGATED.search(quote)):
         return "turns a denial of the quote around"
+    if bool(_AVERSE.search(wording)) != bool(_AVERSE.search(quote)):
+        return "turns a dislike of the quote around"
     if _HEDGED.search(quote) and not _HEDGED.search(wording):
         return "makes certain what the quote leaves open"
     said, told = _relations(quote), _relations(wording)
     if not said <= told or not told <= _relations(source):
+        return "speaks of another person than the quote"
+    if told - said and _is_about_the_speaker(quote) and not _PERSON.search(quote):
         return "speaks of another person than the quote"
     return ""
 
@@ -126,10 +182,18 @@ def _relations(text: str) -> set[str]:
 
 def _wandered(wording: str, source: str) -> str:
     words = {word for word in terms(_USER.sub(" ", wording)) if not word[0].isdigit()}
-    new = words - terms(source)
+    known = terms(source)
+    new = {word for word in words - known if not any(_are_akin(word, one) for one in known)}
     if words and len(new) > NEW_WORDS_MAX * len(words):
         return "must use the words of the quote"
     return ""
+
+
+def _are_akin(word: str, known: str) -> bool:
+    """Whether both are forms of one word, as "flies" and "fly" are, as far as their beginnings tell."""
+    shorter = min(len(word), len(known))
+    same = next((i for i in range(shorter) if word[i] != known[i]), shorter)
+    return same >= max(2, shorter - 1)
 
 
 __all__ = ["objection"]
