@@ -20,6 +20,7 @@ from turn_logs import START, Deployment, Process
 from memory.adapters.in_memory import InMemoryStore
 from memory.erasure import Erasure
 from memory.learn.extraction import Learner, VerbatimLearner
+from memory.learn.window import Arbiter
 from memory.learn.worker import Worker, WorkerSettings
 from memory.metrics import Metrics
 from memory.model import Memory, Message, Scope, Turn, TurnStatus
@@ -27,7 +28,7 @@ from memory.ports import MemoryFilter
 
 
 class Faults:
-    """Counts calls to the ports, and raises at the n-th one, or at the first one of a name.
+    """Counts calls to the ports, and raises at the n-th one, or at the n-th one of a name; without a number at the first.
 
     `is_slow`: every call suspends its caller before and after it takes effect. `callers` holds the lines, by file, that
     were waiting for a call.
@@ -62,7 +63,8 @@ class Faults:
                 frame = frame.f_back
         if self._is_slow:
             await asyncio.sleep(0)
-        is_here = len(self.calls) == self._number or (name == self._name and self.calls.count(name) == 1)
+        calls = self.calls if not self._name else [call for call in self.calls if call == self._name]
+        is_here = self._name in ("", name) and len(calls) == (self._number or 1)
         if self._error is not None and is_here and is_after is self._is_after:
             raise self._error
 
@@ -131,6 +133,7 @@ class Bench:
         faults: Faults | None = None,
         learner: Learner | None = None,
         settings: WorkerSettings | None = None,
+        arbiter: Arbiter | None = None,
     ) -> Worker:
         through = (faults or Faults()).around
         return Worker(
@@ -153,6 +156,7 @@ class Bench:
             jitter=lambda: 1.0,
             metrics=self.metrics,
             settings=settings,
+            arbiter=None if arbiter is None else through(arbiter),
         )
 
     async def tell(

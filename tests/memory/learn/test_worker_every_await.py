@@ -1,0 +1,335 @@
+"""A crash at every await of the worker, wherever it stands: the outcome is that of a run that nothing disturbed.
+
+New code is covered as it is written: every call to a port suspends, and the worker is broken off at each suspension.
+What the scenario does not reach fails the last test, by file and line.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import copy
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from learning_parts import Bench, Faults, Killed
+from suspensions import BrokenOff
+from turn_logs import Process, sqlite_deployment
+
+from memory.errors import Unavailable
+from memory.learn import applying, extracted, plan, verbatim, watch, window, worker
+from memory.learn.consolidation import Pair
+from memory.learn.facts import Fact
+from memory.learn.supersession import Verdict
+from memory.learn.worker import WorkerSettings
+from memory.model import CarriedNote, Memory, RecallStatus, Receipt, Turn
+from memory.ports import LearnDue
+
+KNOWN = "My sister lives in Oslo."
+FORGOTTEN = "My parrot is called Kiki."
+BUDGET = "My budget for the Hawaii trip is $10,000."
+TOLD = (
+    ("s1", f"{BUDGET} My cat is called Tom."),
+    ("s1", "My budget for the Hawaii trip is now $12,000 instead of $10,000."),
+    ("s2", f"{KNOWN} I sold the Golf."),
+    ("s6", "My gym is on Mill Street."),
+)
+GYM, NEW_GYM = "I train at Fitline.", "My gym is on Mill Street."
+HALF_DONE = "My boat is called Nereid. I take the bus to work."
+USERS = ("ann", "bob", "carl", "dora", "eve", "frank", "gina")
+FORGET_ALL = "Forget everything you know about me."
+SETTINGS = WorkerSettings(
+    attempts_max=2, due=LearnDue(idle_seconds=1.0), watch=watch.WatchSettings(drift_similarity=0.1)
+)
+LATER_SECONDS = 1_000.0
+WINDOWS_ALONE = 8  # of the day; the gym is spoken of after them
+WATCHED = (worker, window, applying, watch)
+# Functions of the worker around its jobs: they write nothing that a job wrote, and other tests stop and kill them.
+AROUND_THE_JOBS = frozenset(
+    "run _serve _drain _every _recover _measure _lease_or_none _wait _kept _extend relieve _embedded".split()
+)
+
+
+class FailsFor:
+    """A model that is away, or at fault, for some users."""
+
+    def __init__(self, errors: Mapping[str, Exception]) -> None:
+        self._errors = errors
+
+    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Fact]:
+        error = self._errors.get(turns[0].scope.user_id)
+        if error is not None:
+            raise error
+        return verbatim.extract(turns, context=context)
+
+
+class Knows:
+    """An arbiter with an answer: which statement takes the place of which. No rule finds that by the words."""
+
+    def __init__(self, replaced: Mapping[str, str]) -> None:
+        self._replaced = replaced
+
+    async def changed(self, facts: Sequence[Fact], known: Sequence[Memory]) -> Mapping[Pair, Verdict]:
+        return {
+            (index, memory.id): Verdict()
+            for index, fact in enumerate(facts)
+            for memory in known
+            if self._replaced.get(memory.content) == fact.content
+        }
+
+
+ARBITER = Knows({GYM: NEW_GYM})
+AWAY = Unavailable("model", "away")
+NEVER_FOR_EVE = {"eve": AWAY}
+BAD_DAY = {**NEVER_FOR_EVE, "carl": AWAY, "dora": RuntimeError("a fault")}
+
+
+async def prepare(bench: Bench) -> None:
+    """Something known, turns to learn, plans that were not carried out, one that nobody can read, a model away."""
+    async with bench.deployment.start() as process:
+        await bench.tell(process, f"{KNOWN} I have a Golf and a camper van. {FORGOTTEN} {GYM}", session="s0")
+        await bench.tell(process, BUDGET, user="eve")
+        await bench.worker(process, learner=FailsFor(NEVER_FOR_EVE), settings=SETTINGS).work_off()
+        await bench.tell(process, "My fridge is full.", user="frank", session="s0")
+        await bench.worker(process, learner=FailsFor(NEVER_FOR_EVE), settings=SETTINGS).work_off()
+        await bench.tell(process, HALF_DONE, session="s3")
+        await _broken_off(bench, process, Faults(name="apply", error=Killed()))
+        await bench.tell(process, FORGET_ALL, user="frank", session="s1", receipt_id="r-2")
+        await _broken_off(bench, process, Faults(name="save_plan", number=2, error=Killed(), is_after=True))
+        bench.deployment.clock.now += LATER_SECONDS
+        await bench.tell(process, BUDGET, user="bob")
+        lease = await process.log.lease(now=bench.deployment.clock(), seconds=1, due=LearnDue())
+        while lease is not None and lease.user_id != "bob":
+            await process.log.retry_at(lease, due_at=bench.deployment.clock() + 5, reason="not yet")
+            lease = await process.log.lease(now=bench.deployment.clock(), seconds=1, due=LearnDue())
+        assert lease is not None
+        await process.log.save_plan(lease, b'{"version": 99, "changes": []}')
+        await bench.tell(process, "My bicycle is green.", user="carl", project="p")
+        await bench.tell(process, FORGET_ALL, user="gina")
+        await bench.tell(process, "My car is blue.", user="dora")
+        process.receipts.keep(await _receipt_of_a_note(bench))
+        await bench.tell(process, "My boat is called Nereid.", session="s4", receipt_id="r-3")
+        for session, message in TOLD:
+            await bench.tell(process, message, session=session)
+        await bench.tell(process, "Please forget that my parrot is called Kiki.", session="s5", receipt_id="r-1")
+        bench.deployment.clock.now += LATER_SECONDS
+
+
+async def _broken_off(bench: Bench, process: Process, faults: Faults) -> None:
+    with pytest.raises(Killed):
+        await bench.worker(process, faults=faults, learner=FailsFor(NEVER_FOR_EVE)).work_off()
+
+
+async def _receipt_of_a_note(bench: Bench) -> Receipt:
+    """The worker looks up what the note told."""
+    told = next(memory for memory in await bench.memories() if "Golf" in memory.content)
+    note = CarriedNote(None, (told.id,), 9, is_new=True)
+    return Receipt("r-3", "ann", bench.deployment.clock(), RecallStatus.USED, "asked", notes=(note,))
+
+
+async def recover(bench: Bench) -> dict[str, Any]:
+    """Somebody else takes over, the model is back; what stands in the end, for comparison."""
+    async with bench.deployment.start() as survivor:
+        for _ in range(3):
+            bench.deployment.clock.now += LATER_SECONDS
+            worker = bench.worker(survivor, learner=FailsFor(NEVER_FOR_EVE), settings=SETTINGS, arbiter=ARBITER)
+            await worker.work_off()
+        return await outcome(bench, survivor)
+
+
+async def outcome(bench: Bench, process: Process) -> dict[str, Any]:
+    """All rows but for the times of the system, all dead letters, and that nothing is left to do or held."""
+    rows: Counter[tuple[Any, ...]] = Counter()
+    for user in USERS:
+        memories = await bench.memories(user, project="p" if user == "carl" else "")
+        contents = {memory.id: memory.content for memory in memories}
+        rows.update(
+            (
+                user,
+                memory.content,
+                memory.status.value,
+                contents.get(memory.superseded_by, memory.superseded_by),
+                memory.said_at,
+                memory.invalid_at,
+                round(memory.confidence, 6),
+                frozenset((e.turn_id, e.quote, e.role) for e in memory.evidence),
+            )
+            for memory in memories
+        )
+        assert (await process.ledger.revision(user)).is_settled
+        assert (await process.log.backlog(user, opened_before=1e12)).pending == 0
+    letters = await process.log.dead_letters(limit=10)
+    return {"rows": rows, "dead letters": sorted((letter.user_id, letter.reason) for letter in letters)}
+
+
+async def a_bench(folder: Path) -> Bench:
+    folder.mkdir()
+    bench = Bench(sqlite_deployment(folder))
+    await prepare(bench)
+    return bench
+
+
+async def a_bad_day(bench: Bench, process: Process, faults: Faults) -> None:
+    """All that is due, with every call to a part suspending; the first windows by a worker that has nobody to ask."""
+    alone = bench.worker(process, faults=faults, learner=FailsFor(BAD_DAY), settings=SETTINGS)
+    for _ in range(WINDOWS_ALONE):
+        lease = await alone._lease()
+        assert lease is not None
+        await alone._handle(lease)
+    worker = bench.worker(process, faults=faults, learner=FailsFor(BAD_DAY), settings=SETTINGS, arbiter=ARBITER)
+    await worker.work_off()
+
+
+def copy_of(bench: Bench, source: Path, folder: Path) -> Bench:
+    """As it stands, in another folder: nobody has it open."""
+    shutil.copytree(source, folder)
+    copied = Bench(sqlite_deployment(folder), store=copy.deepcopy(bench.store))
+    copied.deployment.clock.now = bench.deployment.clock.now
+    return copied
+
+
+async def broken_off_at(bench: Bench, number: int, error: BaseException, *, is_after: bool) -> tuple[bool, Any]:
+    """Whether the worker reached that suspension, and what stands after the recovery."""
+    async with bench.deployment.start() as dying:
+        run = BrokenOff(a_bad_day(bench, dying, Faults(is_slow=True)), at=number, error=error, is_after=is_after)
+        try:
+            await run
+        except type(error):
+            pass
+    return run.suspensions >= number, await recover(bench)
+
+
+async def test_the_quiet_run_is_what_it_is_meant_to_be(tmp_path: Path) -> None:
+    bench = await a_bench(tmp_path / "quiet")
+    found = await recover(bench)
+    assert [user for user, _ in found["dead letters"]] == ["bob", "eve"]
+    assert sorted((content, status) for _, content, status, *_ in found["rows"].elements()) == [
+        ("I have a Golf and a camper van.", "superseded"),
+        ("I have a camper van", "active"),
+        ("I sold the Golf.", "active"),
+        ("I take the bus to work.", "active"),
+        (GYM, "superseded"),
+        ("My bicycle is green.", "active"),
+        ("My boat is called Nereid.", "active"),
+        (BUDGET, "superseded"),
+        ("My budget for the Hawaii trip is now $12,000 instead of $10,000.", "active"),
+        ("My car is blue.", "active"),
+        ("My cat is called Tom.", "active"),
+        (NEW_GYM, "active"),
+        (KNOWN, "active"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "is_after"),
+    [(Killed(), False), (asyncio.CancelledError(), True)],
+    ids=["killed before it happens", "cancelled when it has happened"],
+)
+async def test_a_crash_at_any_await_leaves_what_an_undisturbed_run_leaves(
+    tmp_path: Path, error: BaseException, *, is_after: bool
+) -> None:
+    prepared = await a_bench(tmp_path / "prepared")
+    undisturbed = await recover(copy_of(prepared, tmp_path / "prepared", tmp_path / "quiet"))
+    number, is_reached = 0, True
+    while is_reached:
+        number += 1
+        bench = copy_of(prepared, tmp_path / "prepared", tmp_path / str(number))
+        is_reached, found = await broken_off_at(bench, number, error, is_after=is_after)
+        assert found == undisturbed, f"broken off at suspension {number}"
+    assert number > 60, "the worker hardly waited for anything"
+
+
+class NeverAsked:
+    """A learner and an arbiter that nobody needs who carries out a stored plan."""
+
+    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Fact]:
+        raise AssertionError("a window with a stored plan was extracted again")
+
+    async def changed(self, facts: Sequence[Fact], known: Sequence[Memory]) -> Mapping[Pair, Verdict]:
+        raise AssertionError("a window with a stored plan was judged again")
+
+
+async def stored_plan(process: Process, now: float) -> plan.Plan | None:
+    """That of the only window there is; it is given back."""
+    lease = await process.log.lease(now=now, seconds=1, due=LearnDue())
+    if lease is None:
+        return None
+    await process.log.retry_at(lease, due_at=now, reason="only looked at")
+    is_plan = lease.plan is not None and not extracted.is_extraction(lease.plan)
+    return plan.decode(lease.plan) if is_plan and lease.plan else None
+
+
+@pytest.mark.parametrize("is_after", [False, True])
+async def test_whoever_finds_a_stored_plan_applies_it_as_it_was_and_asks_nobody(
+    tmp_path: Path, *, is_after: bool
+) -> None:
+    prepared = Bench(sqlite_deployment(_made(tmp_path / "prepared")))
+    async with prepared.deployment.start() as process:
+        await prepared.tell(process, f"{KNOWN} {GYM}", session="s0")
+        await prepared.worker(process).work_off()
+        await prepared.tell(process, f"{NEW_GYM} My cat is called Tom.", session="s1")
+    number, found_plans, is_reached = 0, 0, True
+    while is_reached:
+        number += 1
+        bench = copy_of(prepared, tmp_path / "prepared", tmp_path / str(number))
+        async with bench.deployment.start() as dying:
+            worker = bench.worker(dying, faults=Faults(is_slow=True), learner=FailsFor({}), arbiter=ARBITER)
+            run = BrokenOff(worker.work_off(), at=number, error=Killed(), is_after=is_after)
+            with suppress(Killed):
+                await run
+        is_reached = run.suspensions >= number
+        bench.deployment.clock.now += LATER_SECONDS
+        async with bench.deployment.start() as survivor:
+            found = await stored_plan(survivor, bench.deployment.clock.now)
+            if found is None:
+                continue
+            found_plans += 1
+            await bench.worker(survivor, learner=NeverAsked(), arbiter=NeverAsked()).work_off()
+            rows = {memory.id: memory for memory in await bench.memories()}
+            assert {change.memory.id: rows[change.memory.id] for change in found.changes} == {
+                change.memory.id: change.memory for change in found.changes
+            }
+            assert sorted(m.content for m in rows.values()) == sorted([KNOWN, GYM, NEW_GYM, "My cat is called Tom."])
+            assert (await survivor.log.backlog("ann", opened_before=1e12)).pending == 0
+    assert found_plans > 5, "hardly any crash found the plan stored: the test shows little"
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+async def test_no_await_of_the_worker_is_left_out(tmp_path: Path) -> None:
+    faults = Faults(is_slow=True)
+    bench = await a_bench(tmp_path / "watched")
+    async with bench.deployment.start() as process:
+        run = BrokenOff(a_bad_day(bench, process, faults), at=0, error=Killed())
+        await run
+    for module in WATCHED:
+        assert module.__file__ is not None
+        reached = {line for file, line in faults.callers | run.lines if file == module.__file__}
+        assert [place for place, lines in awaits_of(Path(module.__file__)) if not reached & set(lines)] == []
+
+
+def awaits_of(file: Path) -> list[tuple[str, range]]:
+    """Each await, `async with` and `async for` by its function, with the lines on which it stands."""
+    found: list[tuple[str, range]] = []
+    for function in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if not isinstance(function, ast.AsyncFunctionDef) or function.name in AROUND_THE_JOBS:
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.AsyncWith):
+                first, last = node.items[0].context_expr.lineno, node.items[-1].context_expr.end_lineno
+            elif isinstance(node, ast.AsyncFor):
+                first, last = node.lineno, node.iter.end_lineno
+            elif isinstance(node, ast.Await):
+                first, last = node.lineno, node.end_lineno
+            else:
+                continue
+            found.append((f"{file.name}:{first} in {function.name}", range(first, (last or first) + 1)))
+    return found
