@@ -28,10 +28,10 @@ from memory.ports import MemoryFilter
 
 
 class Faults:
-    """Counts calls to the ports, and raises at the n-th one, or at the n-th one of a name; without a number at the first.
+    """Counts calls to the ports, and raises at the n-th one, or at the n-th one of a name.
 
-    `is_slow`: every call suspends its caller before and after it takes effect. `callers` holds the lines, by file, that
-    were waiting for a call.
+    Without a number it is the first. `is_slow`: every call suspends its caller before and after it takes effect.
+    `callers` holds the lines, by file, that were waiting for a call.
     """
 
     def __init__(
