@@ -1,7 +1,7 @@
 """Fits the ranking's weights on long talks, each talk scored with weights fitted on the others.
 
 `python bench/tune_recall.py LOCOMO.json [--vectors CACHE.npz]`; a minute on one core, most of it the embedding model's
-first run. Prints the weights of every fold beside those of `memory/recall/weights.py`, and what each talk scores with
+first run. Prints the weights of every fold beside those of `memory/settings/ranking.py`, and what each talk scores with
 either; one JSON object goes to stdout.
 
 The fit: for each question a softmax over all turns of its talk, the evidence turns sharing the target, a small ridge,
@@ -13,9 +13,11 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from dataclasses import asdict, replace
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from rich.console import Console
@@ -29,7 +31,7 @@ from memory.model import Query, Record, Scope, Vector
 from memory.recall.corpus import Corpus
 from memory.recall.evidence import gather
 from memory.recall.ranking import rank, select
-from memory.recall.weights import Weights
+from memory.recall.weights import RankingSettings, Weights
 
 FITTED = (
     "dense", "lexical", "concept", "aspect", "speaker", "window_dense", "window_lexical", "session_dense",
@@ -71,7 +73,7 @@ class TalkEvidence:
         for question in self.talk.questions:
             ranked = rank(
                 self.corpus, Query(question.text), self.vectors[question.text],
-                scope=Scope(USER), now=self.talk.asked_at, weights=weights,
+                scope=Scope(USER), now=self.talk.asked_at, ranking=RankingSettings(weights=weights),
             )  # fmt: skip
             best = [self.places[candidate.memory.id] for candidate in ranked.candidates]
             filled = select(ranked, tokens=len, token_budget=int(BUDGET * CHARACTERS_PER_TOKEN), fill=True)
@@ -97,7 +99,7 @@ def fitted(talks: list[TalkEvidence]) -> Weights:
                 curvature += ((kinds * odds[:, None]).T @ kinds - np.outer(expected, expected)) / count
         step = np.linalg.solve(curvature, gradient)
         weights += step * min(1.0, 2.0 / max(1e-9, float(np.abs(step).max())))
-    return replace(Weights(), **dict(zip(FITTED, weights.round(3).tolist(), strict=True)))
+    return msgspec.structs.replace(Weights(), **dict(zip(FITTED, weights.round(3).tolist(), strict=True)))
 
 
 def embedded(talks: list[Talk], cache: Path | None) -> dict[str, Vector]:
@@ -142,21 +144,20 @@ def main() -> None:
     print(json.dumps(result))
 
 
-def _overall(folds: list[dict[str, object]], kind: str) -> dict[str, float]:
+def _overall(folds: list[dict[str, Any]], kind: str) -> dict[str, float]:
     """Over all questions, as if they were one talk."""
-    total = sum(fold["questions"] for fold in folds)  # type: ignore[misc]
-    names = folds[0][kind].keys()  # type: ignore[attr-defined]
-    return {name: round(sum(f[kind][name] * f["questions"] for f in folds) / total, 4) for name in names}  # type: ignore[index, operator, misc]
+    total = sum(fold["questions"] for fold in folds)
+    return {name: round(sum(f[kind][name] * f["questions"] for f in folds) / total, 4) for name in folds[0][kind]}
 
 
-def _show(result: dict[str, object]) -> None:
+def _show(result: Mapping[str, Any]) -> None:
     console, folds = Console(stderr=True), result["folds"]
-    table = Table("weight", *(fold["talk"] for fold in folds), "shipped")  # type: ignore[attr-defined]
+    table = Table("weight", *(fold["talk"] for fold in folds), "shipped")
     for name in FITTED:
-        table.add_row(name, *(f"{fold['weights'][name]:.2f}" for fold in folds), f"{asdict(Weights())[name]:.2f}")  # type: ignore[attr-defined]
+        table.add_row(name, *(f"{fold['weights'][name]:.2f}" for fold in folds), f"{getattr(Weights(), name):.2f}")
     console.print(table)
-    scores = Table("talk", "weights", *folds[0]["shipped"])  # type: ignore[index]
-    rows = [(fold["talk"], fold) for fold in folds] + [("all", result["all"])]  # type: ignore[attr-defined]
+    scores = Table("talk", "weights", *folds[0]["shipped"])
+    rows = [(fold["talk"], fold) for fold in folds] + [("all", result["all"])]
     for talk, fold in rows:
         for kind in ("fitted_on_others", "shipped"):
             scores.add_row(talk, kind.replace("_", " "), *(f"{value:.3f}" for value in fold[kind].values()))

@@ -121,7 +121,7 @@ class Parts:
     def recall(self) -> Recall:
         return Recall(
             embedder=self.embedder,
-            retrieval=Retrieval(corpora=self.corpora, store=self.store),
+            retrieval=Retrieval(corpora=self.corpora, store=self.store, ranking=self.settings.memory.ranking),
             notes=self.notes,
             receipts=self.receipts,
             traits=self.traits,

@@ -214,7 +214,7 @@ async def _recall(settings: Settings, file: Path, advance: _Advance) -> Result:
 
     _ = read_talks(file) if holds_talks(file) else read_recall(file)  # before the model takes its seconds to load
     async with app.open_embedder(settings) as embedder:
-        return await evaluate_recall(file, embedder, progress=advance)
+        return await evaluate_recall(file, embedder, ranking=settings.memory.ranking, progress=advance)
 
 
 async def _signals(settings: Settings, file: Path, advance: _Advance) -> Result:
@@ -241,7 +241,8 @@ async def _updates(settings: Settings, extraction: Extraction, file: Path, advan
 
     read_updates(file)  # likewise
     async with app.open_embedder(settings) as embedder:
-        search, arbiter = partial(search_facts, embedder), extraction.arbiter
+        search = partial(search_facts, embedder, ranking=settings.memory.ranking)
+        arbiter = extraction.arbiter
         return await evaluate_updates(file, extraction.learner, search, arbiter=arbiter, progress=advance)
 
 

@@ -35,6 +35,7 @@ def recall_settings(settings: Settings) -> RecallSettings:
         retrieval_limit=memory.default_retrieval_limit,
         similarity_threshold=memory.default_similarity_threshold,
         placement=Placement(memory.placement),
+        rewritten_weight=memory.ranking.rewritten,
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from memory.metrics import Metrics
+from memory.recall.weights import NAMES
 from memory.settings import every_setting
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -144,7 +145,7 @@ def reads_of_settings() -> set[tuple[str, str]]:
     for node in ast.walk(settings):
         if isinstance(node, ast.FunctionDef) and ("settings", node.name) in reads:
             reads |= {("settings" if owner == "self" else owner, name) for owner, name in reads_in(node)}
-    return reads
+    return reads | {("weights", name) for name in NAMES}  # which the ranking reads by their names, all of them
 
 
 def test_every_setting_is_read_by_somebody() -> None:

@@ -32,7 +32,7 @@ from memory.recall.corpus import Corpus
 from memory.recall.evidence import gather
 from memory.recall.query import build_query
 from memory.recall.ranking import CANDIDATES_MAX, Ranked, rank, select
-from memory.recall.weights import Bar, Weights
+from memory.recall.weights import DEFAULT_RANKING, RankingSettings
 
 OURS = "memproxy"
 BUDGETS = (100, 200, 400, 600, 800, 1_200, 1_600, 2_000)
@@ -50,35 +50,41 @@ async def evaluate_recall(
     path: Path,
     embedder: Embedder,
     *,
-    weights: Weights = Weights(),  # noqa: B008 - frozen
-    bar: Bar = Bar(),  # noqa: B008 - frozen
+    ranking: RankingSettings = DEFAULT_RANKING,
     progress: Progress = ignore_progress,
 ) -> dict[str, Any]:
     """Figures for a file of facts (JSON Lines) or of talks (LoCoMo's JSON). Raises `BadInput`, `Unavailable`."""
     if holds_talks(path):
-        return await _evaluate_talks(read_talks(path), embedder, weights, progress)
-    return await _evaluate_facts(read_recall(path), embedder, weights, bar, progress)
+        return await _evaluate_talks(read_talks(path), embedder, ranking, progress)
+    return await _evaluate_facts(read_recall(path), embedder, ranking, progress)
 
 
-async def search_facts(embedder: Embedder, memories: Sequence[Memory], question: str, now: float) -> list[Memory]:
+async def search_facts(
+    embedder: Embedder,
+    memories: Sequence[Memory],
+    question: str,
+    now: float,
+    *,
+    ranking: RankingSettings = DEFAULT_RANKING,
+) -> list[Memory]:
     """Which of one user's memories a new chat would get for a question asked at `now` (Unix seconds), best first."""
     query = build_query(Conversation(messages=(Message(role=Role.USER, content=question),)))
     vectors = await _embedded([query.text, *(memory.content for memory in memories)], embedder)
-    corpus = _corpus(memories, vectors, embedder.dimension)
+    corpus = _corpus(memories, vectors, embedder.dimension, ranking)
     scope = Scope(memories[0].user_id if memories else USER)
-    ranked = rank(corpus, query, vectors[query.text], scope=scope, now=now, weights=Weights(), bar=Bar())
+    ranked = rank(corpus, query, vectors[query.text], scope=scope, now=now, ranking=ranking)
     return [candidate.memory for candidate in _chosen(ranked).candidates]
 
 
 async def _evaluate_facts(
-    cases: Sequence[RecallCase], embedder: Embedder, weights: Weights, bar: Bar, progress: Progress
+    cases: Sequence[RecallCase], embedder: Embedder, ranking: RankingSettings, progress: Progress
 ) -> dict[str, Any]:
     scored = []
     for done, case in enumerate(cases, start=1):
         query = _query(case)
         vectors = await _embedded([query.text, *(memory.content for memory in case.memories)], embedder)
-        corpus = _corpus(case.memories, vectors, embedder.dimension)
-        ranked = rank(corpus, query, vectors[query.text], scope=_SCOPE, now=case.now, weights=weights, bar=bar)
+        corpus = _corpus(case.memories, vectors, embedder.dimension, ranking)
+        ranked = rank(corpus, query, vectors[query.text], scope=_SCOPE, now=case.now, ranking=ranking)
         chosen = _chosen(ranked)
         places = {memory.id: place for place, memory in enumerate(case.memories)}
         returned = [places[candidate.memory.id] for candidate in chosen.candidates]
@@ -98,16 +104,16 @@ async def _evaluate_facts(
 
 
 async def _evaluate_talks(
-    talks: Sequence[Talk], embedder: Embedder, weights: Weights, progress: Progress
+    talks: Sequence[Talk], embedder: Embedder, ranking: RankingSettings, progress: Progress
 ) -> dict[str, Any]:
     total = sum(len(talk.questions) for talk in talks)
     scored: list[tuple[str, int, dict[str, dict[str, float]]]] = []
     for talk in talks:
         contents = [memory.content for memory in talk.memories]
         vectors = await _embedded([*contents, *(question.text for question in talk.questions)], embedder)
-        corpus = _corpus(talk.memories, vectors, embedder.dimension)
+        corpus = _corpus(talk.memories, vectors, embedder.dimension, ranking)
         for question in talk.questions:
-            orders = _orders(corpus, talk, question, vectors[question.text], weights)
+            orders = _orders(corpus, talk, question, vectors[question.text], ranking)
             scores = {name: _talk_scores(question, order, contents) for name, order in orders.items()}
             scored.append((talk.id, question.category, scores))
             progress(len(scored), total)
@@ -123,15 +129,17 @@ async def _evaluate_talks(
     }
 
 
-def _orders(corpus: Corpus, talk: Talk, question: TalkQuestion, vector: Vector, weights: Weights) -> dict[str, Order]:
+def _orders(
+    corpus: Corpus, talk: Talk, question: TalkQuestion, vector: Vector, ranking: RankingSettings
+) -> dict[str, Order]:
     """Every method on the same memories. The corpus keeps rows in the order of time, as the talk does."""
     query, layout = Query(question.text), corpus.prepare()
     places = {memory.id: place for place, memory in enumerate(talk.memories)}
     rows = np.array([places[memory.id] for memory in layout.memories])
-    evidence = gather(corpus, layout, query, vector, scope=_SCOPE, now=talk.asked_at)
+    evidence = gather(corpus, layout, query, vector, scope=_SCOPE, now=talk.asked_at, ranking=ranking)
     cosine, words = evidence.cosine, evidence.kinds["lexical"]
     fused = _FUSED_DENSE * _standard(cosine) + _FUSED_WORDS * _standard(words)
-    ranked = rank(corpus, query, vector, scope=_SCOPE, now=talk.asked_at, weights=weights)
+    ranked = rank(corpus, query, vector, scope=_SCOPE, now=talk.asked_at, ranking=ranking)
 
     def ours(budget: float) -> list[int]:
         if math.isinf(budget):
@@ -184,8 +192,11 @@ def _query(case: RecallCase) -> Query:
     return build_query(Conversation(messages=(*case.history, question)))
 
 
-def _corpus(memories: Sequence[Memory], vectors: Mapping[str, Vector], dimension: int) -> Corpus:
-    return Corpus((Record(memory, vectors[memory.content]) for memory in memories), dimension=dimension)
+def _corpus(
+    memories: Sequence[Memory], vectors: Mapping[str, Vector], dimension: int, ranking: RankingSettings
+) -> Corpus:
+    records = (Record(memory, vectors[memory.content]) for memory in memories)
+    return Corpus(records, dimension=dimension, neighbours=ranking.neighbours)
 
 
 async def _embedded(texts: Sequence[str], embedder: Embedder) -> dict[str, Vector]:

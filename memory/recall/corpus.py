@@ -20,6 +20,7 @@ import numpy.typing as npt
 from memory.model import Memory, MemoryStatus, Record, Vector
 from memory.recall.concepts import concepts
 from memory.recall.lexical import fold, terms, unspaced_share
+from memory.recall.weights import DEFAULT_RANKING, Neighbours
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Ints: TypeAlias = npt.NDArray[np.int32]
@@ -112,14 +113,20 @@ class _Row:
     unspaced: float
 
 
-NEIGHBOUR_WEIGHTS = (1.0, 0.5)  # of the turns one and two away, against 1.0 for the turn itself
 HALF_LIFE_CLASSES = ("episodic", "semantic", "procedural", "reflective")
 
 
 class Corpus:
     """One user's memories, ready to be ranked. Cheap to change, quick to ask."""
 
-    def __init__(self, records: Iterable[Record] = (), *, dimension: int = 384) -> None:
+    def __init__(
+        self,
+        records: Iterable[Record] = (),
+        *,
+        dimension: int = 384,
+        neighbours: Neighbours = DEFAULT_RANKING.neighbours,
+    ) -> None:
+        """`neighbours`: how much the turns around a memory count in its window; what is laid out depends on it."""
         self._vectors: Vector = np.zeros((ROWS_MIN, dimension), dtype=np.float32)
         self._rows: dict[str, _Row] = {}
         self._free: list[int] = []
@@ -127,6 +134,7 @@ class Corpus:
         self._vocabulary: dict[str, int] = {}
         self._labels: dict[str, int] = {}
         self._layout: Layout | None = None
+        self._neighbours = neighbours
         for record in records:
             self.add(record)
 
@@ -227,7 +235,7 @@ class Corpus:
         memories = tuple(row.memory for row in rows)
         said_at = np.array([memory.said_at for memory in memories], dtype=np.float64)
         is_linked, starts_session = _talks(memories, said_at)
-        link = _links(is_linked)
+        link = _links(is_linked, self._neighbours)
         session = np.cumsum(starts_session, dtype=np.int32) - 1
         lengths = np.array([len(row.tokens) for row in rows], dtype=np.float32)
         slots = np.array([row.slot for row in rows], dtype=np.int32)
@@ -277,7 +285,7 @@ class Corpus:
 
     def _window_norms(self, slots: Ints, link: tuple[Floats, Floats]) -> Floats:
         """The lengths of the sums of neighbouring vectors, by which their dot products become cosines."""
-        if not link[0].any():
+        if not (link[0].any() or link[1].any()):
             return np.ones(len(slots), dtype=np.float32)
         if self._vectors.shape[1] == 1:  # cosines instead of vectors: what turns of one talk usually come to
             alone: Floats = windowed(np.ones((1, len(slots)), dtype=np.float32), link)[0]
@@ -339,12 +347,12 @@ def _successions(memories: Sequence[Memory]) -> tuple[Ints, Ints]:
     return pairs[:, 0], pairs[:, 1]
 
 
-def _links(is_linked: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _links(is_linked: npt.NDArray[np.bool_], neighbours: Neighbours) -> tuple[Floats, Floats]:
     two = is_linked.copy()
     two[1:] &= is_linked[:-1]
     two[:1] = False
-    near, far = NEIGHBOUR_WEIGHTS
-    return is_linked.astype(np.float32) * np.float32(near), two.astype(np.float32) * np.float32(far)
+    near, far = np.float32(neighbours.next), np.float32(neighbours.next_but_one)
+    return is_linked.astype(np.float32) * near, two.astype(np.float32) * far
 
 
 def _ends_at(memory: Memory) -> float:

@@ -19,18 +19,16 @@ from memory.recall.concepts import ASPECTS, concepts
 from memory.recall.corpus import BM25_SATURATION, HALF_LIFE_CLASSES, Corpus, Floats, Layout, windowed
 from memory.recall.lexical import fold, is_gram, terms, unspaced_share
 from memory.recall.temporal import DAY, TimeQuestion, time_question
+from memory.recall.weights import DEFAULT_RANKING, HalfLives, RankingSettings, Unspaced
 
 COSINE_UNRELATED = 0.15  # MiniLM's usual cosine of two English texts that have nothing in common
 UNRELATED_MEMORIES = 3  # how many memories it takes to trust their own median cosine as much as that constant
 COSINE_STEP = 0.1
 BM25_STEP = 4.0
-DENSE_TRUST_UNSPACED = 0.1  # of the cosine where a text is in a script that the embedding model cannot read
 BACKGROUND_MEMORIES = (
     30  # as many unseen memories without the term: with a dozen memories, counts say little about rarity
 )
 QUERY_TERMS_MAX = 64  # the rarest of a longer question
-GRAM_WEIGHT = 0.5  # of one character of an unspaced script; its pairs count fully
-HALF_LIFE_DAYS = {"episodic": 60.0, "semantic": 365.0, "procedural": 365.0, "reflective": 180.0}
 AFTERWARDS_DAYS = 5.0  # people tell of a day within about this time after it
 INHERITED = ("dense", "lexical", "concept", "window_dense", "window_lexical", "session_dense", "session_lexical")
 # What is to be written or explained; how the user wants that done is of use whatever it is about.
@@ -53,22 +51,32 @@ class Evidence:
 
 
 def gather(
-    corpus: Corpus, layout: Layout, query: Query, vector: Vector | None, *, scope: Scope, now: float
+    corpus: Corpus,
+    layout: Layout,
+    query: Query,
+    vector: Vector | None,
+    *,
+    scope: Scope,
+    now: float,
+    ranking: RankingSettings = DEFAULT_RANKING,
 ) -> Evidence:
-    """The evidence for every row. Without a `vector` there is no cosine (all zeros)."""
+    """The evidence for every row. Without a `vector` there is no cosine (all zeros).
+
+    Of `ranking`, only what goes into a kind counts here (half-lives, scripts without spaces), never a kind's weight.
+    """
     folded = fold(query.text)
     question = time_question(folded, now=now)
     cosine = corpus.similarities(vector, layout) if vector is not None else np.zeros(layout.size, dtype=np.float32)
     named, words = _query_terms(corpus, query.text)
-    kinds = _dense(layout, cosine, unspaced_share(query.text))
-    kinds |= _lexical(corpus, layout, words)
+    kinds = _dense(layout, cosine, unspaced_share(query.text), ranking.unspaced)
+    kinds |= _lexical(corpus, layout, words, ranking.unspaced)
     named_concepts = concepts(query.text)
     kinds["concept"] = _concept(layout, named_concepts - ASPECTS)
     kinds["aspect"] = _concept(layout, named_concepts & ASPECTS)
     kinds["speaker"] = _speaker(layout, named)
     kinds |= _temporal(layout, question, now)
     kinds |= _form(layout, kinds["dense"])
-    kinds |= _standing(layout, scope, now)
+    kinds |= _standing(layout, scope, now, ranking.half_lives)
     kinds["manner"] = layout.is_manner * np.float32(bool(_WRITES.search(folded)))
     _inherit(kinds, layout)
     return Evidence(kinds, cosine, question, unspaced_share(query.text) > 0.5)
@@ -104,9 +112,9 @@ def _query_terms(corpus: Corpus, text: str) -> tuple[list[int], Counter[str]]:
     return named, counts
 
 
-def _dense(layout: Layout, cosine: Floats, query_unspaced: float) -> dict[str, Floats]:
-    unspaced = np.maximum(layout.unspaced, np.float32(query_unspaced))
-    trust: Floats = np.float32(1.0) - np.float32(1.0 - DENSE_TRUST_UNSPACED) * unspaced
+def _dense(layout: Layout, cosine: Floats, query_unspaced: float, unspaced: Unspaced) -> dict[str, Floats]:
+    share = np.maximum(layout.unspaced, np.float32(query_unspaced))
+    trust: Floats = np.float32(1.0) - np.float32(1.0 - unspaced.cosine) * share
     unrelated = _unrelated(cosine)
     own = (cosine - unrelated) / COSINE_STEP * trust
     around: Floats = windowed(cosine[None], layout.link)[0] / layout.window_norms if layout.has_neighbours else cosine
@@ -129,10 +137,10 @@ def _unrelated(cosine: Floats) -> float:
     return max(COSINE_UNRELATED, (n * middle + UNRELATED_MEMORIES * COSINE_UNRELATED) / (n + UNRELATED_MEMORIES))
 
 
-def _lexical(corpus: Corpus, layout: Layout, words: Counter[str]) -> dict[str, Floats]:
+def _lexical(corpus: Corpus, layout: Layout, words: Counter[str], unspaced: Unspaced) -> dict[str, Floats]:
     own, around = _zeros(layout), _zeros(layout)
     by_session = np.zeros(len(layout.session_starts), dtype=np.float32)
-    held = [(number, weight) for number, weight in _weighed(corpus, layout, words) if number >= 0]
+    held = [(number, weight) for number, weight in _weighed(corpus, layout, words, unspaced) if number >= 0]
     counted = np.zeros((len(held) if layout.has_neighbours else 0, layout.size), dtype=np.float32)
     for place, (number, weight) in enumerate(held):
         start, end = layout.posting_starts[number], layout.posting_starts[number + 1]
@@ -154,7 +162,7 @@ def _lexical(corpus: Corpus, layout: Layout, words: Counter[str]) -> dict[str, F
     }
 
 
-def _weighed(corpus: Corpus, layout: Layout, words: Counter[str]) -> list[tuple[int, float]]:
+def _weighed(corpus: Corpus, layout: Layout, words: Counter[str], unspaced: Unspaced) -> list[tuple[int, float]]:
     """A term's number (-1: no memory has it) and its weight; the rarest ones of a long question, in their order."""
     found = []
     total = layout.size + BACKGROUND_MEMORIES
@@ -165,7 +173,7 @@ def _weighed(corpus: Corpus, layout: Layout, words: Counter[str]) -> list[tuple[
             held = int(layout.posting_starts[number + 1] - layout.posting_starts[number])
         weight = float(np.log1p((total - held + 0.5) / (held + 0.5)))
         if len(word) == 1 and is_gram(word):
-            weight *= GRAM_WEIGHT
+            weight *= unspaced.character
         found.append((number if held else -1, weight))
     if len(found) <= QUERY_TERMS_MAX:
         return found
@@ -216,9 +224,15 @@ def _form(layout: Layout, dense: Floats) -> dict[str, Floats]:
     }
 
 
-def _standing(layout: Layout, scope: Scope, now: float) -> dict[str, Floats]:
+def _standing(layout: Layout, scope: Scope, now: float, half_lives: HalfLives) -> dict[str, Floats]:
     """What the memory is worth whatever is asked."""
-    half_lives = np.array([HALF_LIFE_DAYS[name] for name in HALF_LIFE_CLASSES]) * DAY
+    days = {
+        "episodic": half_lives.episodic_days,
+        "semantic": half_lives.semantic_days,
+        "procedural": half_lives.procedural_days,
+        "reflective": half_lives.reflective_days,
+    }
+    seconds = np.array([days[name] for name in HALF_LIFE_CLASSES]) * DAY
     age = np.maximum(now - layout.said_at, 0.0)
     own = _zeros(layout)
     if scope.project_id:
@@ -226,7 +240,7 @@ def _standing(layout: Layout, scope: Scope, now: float) -> dict[str, Floats]:
     if scope.agent_id:
         own += 0.5 * (layout.agents == layout.agent_numbers.get(scope.agent_id, -1))
     return {
-        "recency": np.exp2(-age / half_lives[layout.half_life_class]).astype(np.float32),
+        "recency": np.exp2(-age / seconds[layout.half_life_class]).astype(np.float32),
         "importance": layout.importance - np.float32(0.5),
         "confidence": layout.confidence - np.float32(1.0),
         "scope": own,

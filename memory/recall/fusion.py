@@ -11,15 +11,16 @@ from collections.abc import Sequence
 
 from memory.model import Candidate
 from memory.recall.ranking import CANDIDATES_MAX, Ranked
+from memory.recall.weights import DEFAULT_RANKING
 
 PLACE_OFFSET = 60.0  # the usual one: the first place counts for little more than the second
-REWRITTEN_WEIGHT = (
-    2.0  # of 16 follow-ups the plain question found 7, the rewritten 16 (15 first), both together 16 first
-)
 
 
-def fused(plain: Ranked, rewritten: Ranked) -> Ranked:
-    """One ranking. A memory is as relevant as the better of both says, and passes where either lets it pass."""
+def fused(plain: Ranked, rewritten: Ranked, *, weight: float = DEFAULT_RANKING.rewritten) -> Ranked:
+    """One ranking. A memory is as relevant as the better of both says, and passes where either lets it pass.
+
+    `weight`: of a place in the rewritten question's ranking, against 1 for one in the plain question's.
+    """
     if not plain.candidates or not rewritten.candidates:
         return rewritten if rewritten.candidates else plain
     rankings = (_what_passes(plain), rewritten)
@@ -27,8 +28,8 @@ def fused(plain: Ranked, rewritten: Ranked) -> Ranked:
     candidates = {c.memory.id: c for ranked in rankings for c in ranked.candidates}
 
     def worth(memory_id: str) -> float:
-        both = zip((1.0, REWRITTEN_WEIGHT), places, strict=True)
-        return sum(weight / (PLACE_OFFSET + found[memory_id]) for weight, found in both if memory_id in found)
+        both = zip((1.0, weight), places, strict=True)
+        return sum(share / (PLACE_OFFSET + found[memory_id]) for share, found in both if memory_id in found)
 
     def best(memory_id: str, of: Sequence[Sequence[float]]) -> float:
         return max(values[found[memory_id]] for values, found in zip(of, places, strict=True) if memory_id in found)

@@ -22,14 +22,12 @@ from memory.recall.injection import LINE_CHARACTERS_MAX
 from memory.recall.lexical import terms
 from memory.recall.relevance import bar_for
 from memory.recall.succession import look_back, statement
-from memory.recall.weights import NAMES, PARTS, TOPICAL, Bar, Weights
+from memory.recall.weights import DEFAULT_RANKING, NAMES, PARTS, TOPICAL, Bar, RankingSettings, Weights
 
 CANDIDATES_MAX = 200  # scored memories that become candidates with all their parts; REST may ask for as many
 COST_EXPONENT = 0.5  # to fill a budget, a memory of four times the length must be twice as likely to be worth its place
 SAME_SUBJECT_SHARE = 0.5  # of the terms of the shorter of two memories
 PASSED_OVER_MAX = 12  # memories in all that did not fit: counting tokens costs more than the last gap is worth
-DEFAULT_WEIGHTS = Weights()
-DEFAULT_BAR = Bar()
 
 _PLACES_OF_TOPICAL = np.array([NAMES.index(name) for name in TOPICAL])
 _PLACES_BY_PART = np.array([NAMES.index(name) for kinds in PARTS.values() for name in kinds])
@@ -59,8 +57,7 @@ def rank(
     *,
     scope: Scope,
     now: float,
-    weights: Weights = DEFAULT_WEIGHTS,
-    bar: Bar = DEFAULT_BAR,
+    ranking: RankingSettings = DEFAULT_RANKING,
     memory_types: Collection[str] = (),
     limit: int = CANDIDATES_MAX,
     told: Sequence[str] = (),
@@ -72,10 +69,10 @@ def rank(
     layout = corpus.prepare()
     if not layout.size or not query.text.strip():
         return Ranked()
-    evidence = gather(corpus, layout, query, query_vector, scope=scope, now=now)
+    evidence = gather(corpus, layout, query, query_vector, scope=scope, now=now, ranking=ranking)
     is_open = _is_open(layout, scope, memory_types, asks_about_past=evidence.question.asks_about_past)
     weighed = np.stack([evidence.kinds[name] for name in NAMES])
-    weighed *= _column(weights)
+    weighed *= _column(ranking.weights)
     score = np.where(is_open, weighed.sum(axis=0), -np.inf)
     rows = _corrections_first(_best(score, limit), layout)
     if not len(rows):
@@ -88,6 +85,7 @@ def rank(
     weighed = weighed[:, rows]
     topic = weighed[_PLACES_OF_TOPICAL].sum(axis=0)
     best_topic = topic[:best_count].max()
+    bar = ranking.bar
     even = bar_for(query.text, bar, is_unspaced=evidence.is_unspaced)
     passes = (topic >= bar.each) & (topic >= best_topic - bar.margin) & (best_topic >= even)
     passes |= evidence.kinds["manner"][rows] > 0
@@ -112,8 +110,7 @@ def rank_found(
     *,
     scope: Scope,
     now: float,
-    weights: Weights = DEFAULT_WEIGHTS,
-    bar: Bar = DEFAULT_BAR,
+    ranking: RankingSettings = DEFAULT_RANKING,
 ) -> Ranked:
     """Score what a vector search returned, by the cosine in `parts["dense"]`: for users whose corpus is not loaded.
 
@@ -121,8 +118,9 @@ def rank_found(
     """
     cosines = (np.array([candidate.parts.get("dense", candidate.score)], dtype=np.float32) for candidate in found)
     records = (Record(candidate.memory, cosine) for candidate, cosine in zip(found, cosines, strict=True))
-    corpus = Corpus(records, dimension=1)  # one number per memory: its cosine with the question, taken times one
-    return rank(corpus, query, np.ones(1, dtype=np.float32), scope=scope, now=now, weights=weights, bar=bar)
+    # One number per memory: its cosine with the question, taken times one.
+    corpus = Corpus(records, dimension=1, neighbours=ranking.neighbours)
+    return rank(corpus, query, np.ones(1, dtype=np.float32), scope=scope, now=now, ranking=ranking)
 
 
 def select(

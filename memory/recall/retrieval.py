@@ -19,6 +19,7 @@ from memory.model import Candidate, MemoryStatus, Query, Record, RequestOptions,
 from memory.ports import MemoryFilter, MemoryStore
 from memory.recall.corpus import Corpus
 from memory.recall.ranking import CANDIDATES_MAX, Ranked, rank, rank_found
+from memory.recall.weights import DEFAULT_RANKING, RankingSettings
 
 AS_OF_MEMORIES_MAX = 20_000  # looked through for a question about the state of knowledge at some time
 CHAT_CANDIDATES_MAX = 80  # for a chat: twice what a note has room for; each holds the loop for 0.1 ms
@@ -61,9 +62,10 @@ class Corpora(Protocol):
 class Retrieval:
     """Candidates for a query, from wherever they are found soonest."""
 
-    def __init__(self, *, corpora: Corpora, store: MemoryStore) -> None:
+    def __init__(self, *, corpora: Corpora, store: MemoryStore, ranking: RankingSettings = DEFAULT_RANKING) -> None:
         self._corpora = corpora
         self._store = store
+        self._ranking = ranking
         self._chat_searches = 0
 
     def expect(self, scope: Scope) -> Expected:
@@ -96,12 +98,22 @@ class Retrieval:
         corpus = await self._corpora.corpus(scope.user_id, waits=waits, expected=expected, seconds=seconds)
         if corpus is not None:
             types = options.memory_types
-            return rank(corpus, query, vector, scope=scope, now=now, memory_types=types, limit=limit, told=told)
+            return rank(
+                corpus,
+                query,
+                vector,
+                scope=scope,
+                now=now,
+                ranking=self._ranking,
+                memory_types=types,
+                limit=limit,
+                told=told,
+            )
         where = filter_of(scope, options)
         with nullcontext() if waits else self._room_in_the_store():
             found = await self._store.search(where, vector, limit=limit)
         mine = [candidate for candidate in found if _belongs(candidate, where)]
-        return await asyncio.to_thread(rank_found, mine, query, scope=scope, now=now)
+        return await asyncio.to_thread(rank_found, mine, query, scope=scope, now=now, ranking=self._ranking)
 
     @contextmanager
     def _room_in_the_store(self) -> Iterator[None]:
@@ -127,8 +139,9 @@ class Retrieval:
                 for record in records
                 if record.memory.status_at(as_of) is MemoryStatus.ACTIVE
             ]
-            corpus = Corpus(known, dimension=int(np.shape(vector)[0]))
-            return rank(corpus, query, vector, scope=scope, now=as_of, memory_types=options.memory_types)
+            corpus = Corpus(known, dimension=int(np.shape(vector)[0]), neighbours=self._ranking.neighbours)
+            types = options.memory_types
+            return rank(corpus, query, vector, scope=scope, now=as_of, ranking=self._ranking, memory_types=types)
 
         return await asyncio.to_thread(ranked)  # seconds of work, with as many memories as there may be
 

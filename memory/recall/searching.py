@@ -147,7 +147,7 @@ class Searching:
         except Unavailable:
             trace.rewrite = {"rewrite": "unused"}
             return
-        self._take(fused(trace.ranked, again), options, trace)
+        self._take(self._fused(trace.ranked, again), options, trace)
         trace.rewrite = {"rewrite": "used", "rewritten": rewritten.query, "hypothesis": rewritten.hypothesis}
 
     def _take(self, ranked: Ranked, options: RequestOptions, trace: Trace) -> None:
@@ -195,7 +195,9 @@ class Searching:
         async with beside(self._rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
             found = await ranked(query)
             rewritten = await rewriting
-            return fused(found, await ranked(Query(rewritten.text))) if isinstance(rewritten, Rewritten) else found
+            if not isinstance(rewritten, Rewritten):
+                return found
+            return self._fused(found, await ranked(Query(rewritten.text)))
 
     # For both
 
@@ -203,6 +205,9 @@ class Searching:
         vectors = await self._embedder.embed([query.text], is_urgent=True)
         vector: Vector = vectors[0]
         return vector
+
+    def _fused(self, plain: Ranked, rewritten: Ranked) -> Ranked:
+        return fused(plain, rewritten, weight=self._settings.rewritten_weight)
 
     def _selected(
         self,

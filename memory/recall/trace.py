@@ -16,6 +16,7 @@ from memory.model import Note, Placement, RecallStatus, Selection
 from memory.recall.notes import Carried
 from memory.recall.ranking import Ranked
 from memory.recall.signals import Decision
+from memory.recall.weights import DEFAULT_RANKING
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class RecallSettings:
     retrieval_limit: int | None = None
     similarity_threshold: float | None = None
     placement: Placement = Placement.BEFORE_LAST_USER
+    rewritten_weight: float = DEFAULT_RANKING.rewritten  # against 1 for the plain question
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,26 +10,33 @@ from memory.settings.extraction import ExtractionSettings
 from memory.settings.learning import LearnSettings
 from memory.settings.life import CategoryLife, LifeSettings
 from memory.settings.models import ExternalModel, ModelEndpoint
+from memory.settings.ranking import Bar, HalfLives, Neighbours, RankingSettings, Unspaced, Weights
 from memory.settings.recall import UpstreamSignal
 from memory.settings.storage import EmbeddingSettings, MilvusSettings, TurnLogSettings
 from memory.settings.tree import MemorySettings, Settings, every_setting
 
 __all__ = [
     "ENVIRONMENT_PREFIX",
+    "Bar",
     "CategoryLife",
     "EmbeddingSettings",
     "ExternalModel",
     "ExtractionSettings",
+    "HalfLives",
     "Leaf",
     "LearnSettings",
     "LifeSettings",
     "MemorySettings",
     "MilvusSettings",
     "ModelEndpoint",
+    "Neighbours",
+    "RankingSettings",
     "SettingDoc",
     "Settings",
     "TurnLogSettings",
+    "Unspaced",
     "UpstreamSignal",
+    "Weights",
     "every_setting",
     "is_section",
     "leaves_of",

@@ -14,6 +14,7 @@ from memory.settings.extraction import ExtractionSettings
 from memory.settings.learning import LearnSettings
 from memory.settings.life import LifeSettings
 from memory.settings.models import ExternalModel
+from memory.settings.ranking import RankingSettings
 from memory.settings.recall import UpstreamSignal
 from memory.settings.storage import EmbeddingSettings, MilvusSettings, TurnLogSettings
 
@@ -67,6 +68,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     extraction: ExtractionSettings = ExtractionSettings()
     life: LifeSettings = LifeSettings()
     turn_log: TurnLogSettings = TurnLogSettings()
+    ranking: RankingSettings = RankingSettings()
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ import pytest
 from memory.model import Candidate, MemoryStatus, Query, Record, Scope, Selection, Vector
 from memory.recall.corpus import Corpus
 from memory.recall.ranking import Ranked, rank, rank_found, select
-from memory.recall.weights import PARTS, Bar, Weights
+from memory.recall.weights import PARTS, Bar, RankingSettings, Weights
 
 NOW = 1_765_800_000.0  # 15 December 2025, noon UTC
 DIMENSION = 8
@@ -318,8 +318,8 @@ def test_weights_are_settings(remember: Remember) -> None:
     records = [remember("oolong", vector=leaning(0.2)), remember("a barge", vector=leaning(0.9))]
     assert contents(ranked(records, "oolong"))[0] == "a barge"
     words = Weights(dense=0.0, window_dense=0.0, session_dense=0.0)
-    assert contents(ranked(records, "oolong", weights=words))[0] == "oolong"
-    assert not any(ranked(records, "oolong", bar=Bar(even=99)).is_relevant)
+    assert contents(ranked(records, "oolong", ranking=RankingSettings(weights=words)))[0] == "oolong"
+    assert not any(ranked(records, "oolong", ranking=RankingSettings(bar=Bar(even=99))).is_relevant)
 
 
 def test_ten_thousand_memories_are_ranked_in_milliseconds(remember: Remember) -> None:

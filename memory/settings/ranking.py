@@ -1,0 +1,232 @@
+"""What makes one memory come before another, and what makes it relevant at all: every weight, with its reason.
+
+The numbers stand here and nowhere else: the ranking takes these very values. `bench/tune_recall.py` finds those that
+say `fitted`: a softmax over all memories of a conversation, in which a weight says by how much one unit of its kind
+raises the log odds that a memory is the one asked for. The range is that of five fits, each on four of five
+conversations and scored on the fifth; the default is rounded, because the third digit is noise. What a transcript
+cannot teach is set by reason. Declarations only: nothing here weighs anything.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+_Weight: TypeAlias = Annotated[float, Meta(ge=-20, le=20)]
+_Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+_Days: TypeAlias = Annotated[float, Meta(ge=0.01, le=36_500)]
+_Neighbour: TypeAlias = Annotated[float, Meta(ge=0, le=10)]
+
+
+class Weights(msgspec.Struct, frozen=True, kw_only=True):
+    """One weight per kind of `memory.recall.evidence.gather`, by its name."""
+
+    # What the memory itself says
+    dense: Annotated[
+        _Weight, Meta(description="Per 0.1 of cosine between question and memory; fitted 0.24 to 0.33.")
+    ] = 0.3
+    lexical: Annotated[
+        _Weight,
+        Meta(
+            description="Words of the question in the memory itself; fitted 0.19 to 0.25, small because "
+            "`window_lexical` holds the same words."
+        ),
+    ] = 0.2
+    concept: Annotated[
+        _Weight,
+        Meta(
+            description="Shared corners of life (family, work, ...), by their rarity; fitted 0.23 to 0.42 on English, "
+            "but other languages have little else, and 0.5 to 2 do equally."
+        ),
+    ] = 1.0
+    aspect: Annotated[
+        _Weight,
+        Meta(
+            description="Answers the question word (who, when, ...); fitted 0.85 to 1.3. It is no topic, so no "
+            "relevance comes of it."
+        ),
+    ] = 1.0
+    speaker: Annotated[
+        _Weight, Meta(description="The question names the one who speaks; fitted 2.3 to 2.5, rounded down.")
+    ] = 2.2
+    # What stands around it; for a memory that stands alone this repeats its own evidence
+    window_dense: Annotated[
+        _Weight,
+        Meta(
+            description="Per 0.1 of cosine of the memory with its neighbours; fitted 0.42 to 0.51: a turn is often "
+            "understood only with what stands beside it."
+        ),
+    ] = 0.45
+    window_lexical: Annotated[
+        _Weight, Meta(description="Words of the question in the memory and its neighbours; fitted 0.95 to 1.2.")
+    ] = 1.0
+    session_dense: Annotated[
+        _Weight, Meta(description="Per 0.1 of cosine of the best turn of its session; fitted 0.21 to 0.25.")
+    ] = 0.25
+    session_lexical: Annotated[
+        _Weight, Meta(description="Words of the question in its session as a whole; fitted 0.57 to 0.60.")
+    ] = 0.6
+    answer: Annotated[
+        _Weight,
+        Meta(description="Follows a question that resembles the one asked, per 0.1 of cosine; fitted 0.31 to 0.36."),
+    ] = 0.3
+    # When
+    time: Annotated[
+        _Weight,
+        Meta(description="Said in the time that the question names, or within days after; fitted 3.6 to 3.9."),
+    ] = 3.8
+    when: Annotated[_Weight, Meta(description="Names a time, and the question asks for one; fitted 1.55 to 1.75.")] = (
+        1.7
+    )
+    dated: Annotated[
+        _Weight,
+        Meta(description="Names a time at all; fitted 0.46 to 0.64: events are asked for more often than moods."),
+    ] = 0.5
+    # How it is put
+    question: Annotated[
+        _Weight, Meta(description="Ends as a question, so it tells little; fitted -0.33 to -0.59.")
+    ] = -0.4
+    first_person: Annotated[_Weight, Meta(description="Speaks of oneself; fitted 0.57 to 0.76.")] = 0.6
+    manner: Annotated[
+        _Weight,
+        Meta(
+            description="Says how answers should be, where something is to be written or explained; by reason: one "
+            "clear step, and it goes along without any shared topic."
+        ),
+    ] = 1.0
+    # What it is worth, whatever is asked: enough to order equals, never enough to beat better evidence
+    recency: Annotated[
+        _Weight,
+        Meta(description="Of something said just now; halves per half-life. By reason: it orders equals, no more."),
+    ] = 0.3
+    importance: Annotated[
+        _Weight, Meta(description="From -0.2 (importance 0) to +0.2 (importance 1) as it is. By reason, likewise.")
+    ] = 0.4
+    confidence: Annotated[
+        _Weight, Meta(description="A guess (confidence 0.5) loses a quarter of a clear step. By reason, likewise.")
+    ] = 0.5
+    scope: Annotated[
+        _Weight, Meta(description="Of the very project or agent that asks, against general ones. By reason, likewise.")
+    ] = 0.3
+    correction: Annotated[_Weight, Meta(description="What the user set right comes first. By reason, likewise.")] = 0.3
+    expiry: Annotated[
+        _Weight, Meta(description="What an ended memory loses: rank, never its place in memory. By reason.")
+    ] = 0.7
+
+
+class Bar(msgspec.Struct, frozen=True, kw_only=True):
+    """How much topical evidence, in the unit of the weights, makes a memory relevant: where the odds are even.
+
+    Fitted by logistic regression on questions with and without an answer among the memories. Of all pairs of one
+    each, left out of the fit, the one with an answer has more evidence in 0.93. Further features (the lead over the
+    next memory, the share of words found, the kinds apart) did not help.
+    """
+
+    even: Annotated[
+        _Weight,
+        Meta(
+            description="Evidence at which a memory is as likely relevant as not, in the unit of the weights; fitted. "
+            "More: fewer notes, and fewer wrong ones."
+        ),
+    ] = 1.7
+    slope: Annotated[
+        Annotated[float, Meta(ge=0.01, le=20)],
+        Meta(description="Log odds of relevance per unit of evidence; fitted. It moves the odds, not the decision."),
+    ] = 1.6
+    personal: Annotated[
+        _Weight,
+        Meta(description='Moves the bar where the question says "my" or "we": it is about the user.'),
+    ] = -0.5
+    task: Annotated[
+        _Weight,
+        Meta(
+            description='Moves the bar where it says "write" or "plan": preferences help even where no word is shared.'
+        ),
+    ] = -1.2
+    general: Annotated[
+        _Weight,
+        Meta(description='Moves the bar where it says "what is the" or "why do": it asks about the world.'),
+    ] = 0.4
+    courtesy: Annotated[
+        _Weight,
+        Meta(
+            description="Moves the bar for nothing but thanks or a greeting: only overwhelming evidence may answer it."
+        ),
+    ] = 3.0
+    unspaced: Annotated[
+        _Weight,
+        Meta(
+            description="Moves the bar for Chinese and other scripts without spaces: hardly any cosine there, "
+            "so evidence comes in smaller numbers."
+        ),
+    ] = -0.2
+    each: Annotated[
+        _Weight,
+        Meta(description="Evidence below which a memory is left out even if others are relevant."),
+    ] = 0.3
+    margin: Annotated[
+        Annotated[float, Meta(ge=0, le=100)],
+        Meta(description="So far behind the best one a memory is left out; four units are odds of 1 to 50."),
+    ] = 4.0
+
+
+class HalfLives(msgspec.Struct, frozen=True, kw_only=True):
+    """After how many days half of `weights.recency` is left, by type of memory."""
+
+    episodic_days: Annotated[
+        _Days, Meta(description="Of what happened; by reason: two months, then it is asked for by its topic.")
+    ] = 60.0
+    semantic_days: Annotated[
+        _Days, Meta(description="Of facts and preferences; by reason: they hold for about a year or much longer.")
+    ] = 365.0
+    procedural_days: Annotated[_Days, Meta(description="Of how something is done; by reason: as long as facts.")] = (
+        365.0
+    )
+    reflective_days: Annotated[
+        _Days, Meta(description="Of what was derived from other memories; by reason: half of a fact's, it is a guess.")
+    ] = 180.0
+
+
+class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
+    """How much the turns around a memory count in its window, against 1 for itself."""
+
+    next: Annotated[
+        _Neighbour,
+        Meta(description="Of the turns right before and after it; by reason: an answer is read with its question."),
+    ] = 1.0
+    next_but_one: Annotated[
+        _Neighbour, Meta(description="Of the turns one further; by reason: half, the talk may have moved on.")
+    ] = 0.5
+
+
+class Unspaced(msgspec.Struct, frozen=True, kw_only=True):
+    """Texts in scripts without spaces, which the shipped embedding model cannot read."""
+
+    cosine: Annotated[
+        _Share,
+        Meta(
+            description="Share of the cosine that counts there; by reason: the shipped model finds all such texts "
+            "alike. With a model that reads them: 1."
+        ),
+    ] = 0.1
+    character: Annotated[
+        _Share,
+        Meta(description="Weight of one shared character, against 1 for a pair of them; by reason: one says little."),
+    ] = 0.5
+
+
+class RankingSettings(msgspec.Struct, frozen=True, kw_only=True):
+    weights: Weights = Weights()
+    bar: Bar = Bar()
+    half_lives: HalfLives = HalfLives()
+    neighbours: Neighbours = Neighbours()
+    unspaced: Unspaced = Unspaced()
+    rewritten: Annotated[
+        _Neighbour,
+        Meta(
+            description="Weight of a rewritten question against 1 for the plain one; of 16 follow-ups the plain "
+            "one found 7, the rewritten one 16 (15 first), both together 16 first."
+        ),
+    ] = 2.0
