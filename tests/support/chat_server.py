@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,7 +12,8 @@ from aiohttp import web
 
 
 class FakeModelServer:
-    """`content` is what it says. `body`, where set, is sent instead of a completion; `seconds` is how long it thinks.
+    """`content` is what it says, or what `says`, where set, makes of the request. `body`, where set, is sent instead of
+    a completion; `seconds` is how long it thinks.
 
     `drips` sends a byte every 20 ms, for ever. `asked` holds the bodies of all requests, `hung_up` counts those whose
     client went away.
@@ -20,6 +21,7 @@ class FakeModelServer:
 
     def __init__(self) -> None:
         self.content: str | None = "{}"
+        self.says: Callable[[dict[str, Any]], str] | None = None
         self.body: bytes | None = None
         self.status = 200
         self.seconds = 0.0
@@ -58,12 +60,17 @@ class FakeModelServer:
                 self.sent_bytes += 1 << 16
             await response.write_eof()
             return response
-        choice = {"index": 0, "message": {"role": "assistant", "content": self.content}, "finish_reason": "stop"}
+        content = self.content if self.says is None else self.says(self.asked[-1])
+        choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 90}}
         return web.Response(
             status=self.status,
             content_type="application/json",
-            body=json.dumps({"id": "c", "object": "chat.completion", "choices": [choice]}).encode(),
+            body=json.dumps({"id": "c", "object": "chat.completion", "choices": [choice], "usage": usage}).encode(),
         )
+
+    async def models(self, _request: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [{"id": "scripted", "object": "model"}]})
 
 
 @asynccontextmanager
@@ -71,6 +78,7 @@ async def running_chat_server(port: int = 0) -> AsyncIterator[FakeModelServer]:
     server = FakeModelServer()
     app = web.Application()
     app.router.add_post("/v1/chat/completions", server.answer)
+    app.router.add_get("/v1/models", server.models)
     runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port, reuse_address=True).start()
