@@ -49,10 +49,11 @@ check: $(STAMP) ## format, lint, types, import rules, house rules, generated cod
 	{ echo "extproc/_pb is not what proto/ compiles to: run make proto" >&2; exit 1; }
 	$(BIN)/memproxy --version
 
-bench: $(STAMP) ## added latency and streaming delay against a bare Envoy, prefix-cache hits, into bench/results/
+bench: $(STAMP) ## added latency and streaming delay against a bare Envoy, prefix-cache hits, pace of learning
 	$(BIN)/python bench/latency.py
 	$(BIN)/python bench/stream.py
 	$(BIN)/python bench/prefix.py
+	$(BIN)/python bench/learn.py
 
 soak: $(STAMP) ## what takes longer than CI may: the benches long enough for rare events to show
 	$(BIN)/python bench/latency.py 20000
