@@ -1,8 +1,9 @@
 """Whether a wording that a model chose says no more, and nothing else, than the words that it stands on.
 
-A model rewords a statement so that it stands alone. It may take names and dates from around it; it may not add a name,
-a number or a day that nobody said, nor lose one, nor turn a "not" around, nor a "perhaps" into a fact, nor move a
-statement from one person to another. Closed when in doubt: then the user's own words stay. Pure.
+A model rewords a statement so that it stands alone, in the first person as all memories are. It may take names and
+dates from around it; it may not add a name, a number or a day that nobody said, nor lose one, nor turn a "not" around,
+nor a "perhaps" into a fact, nor move a statement from one person to another. Closed when in doubt: then the user's own
+words stay. Pure.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ def objection(wording: str, quote: str, *, around: Sequence[str], said_at: float
         return f"must be one sentence of at most {CHARACTERS_MAX} characters"
     if bool(_IDEOGRAPH.search(wording)) != bool(_IDEOGRAPH.search(quote)):
         return "must be in the language of the quote"
+    if _USER.search(wording) and not _USER.search(quote):
+        return "must be in the first person, as they would say it"
     source = "\n".join((quote, *around))
     return (
         _invented(wording, quote, source, said_at)
@@ -77,29 +80,28 @@ def objection(wording: str, quote: str, *, around: Sequence[str], said_at: float
 
 def _invented(wording: str, quote: str, source: str, said_at: float) -> str:
     known = source.casefold()
-    plain = _USER.sub(" ", wording)
-    if any(name not in known for name in names_of(plain)):
+    if any(name not in known for name in names_of(wording)):
         return "names something that was not said"
-    if not _POINTING.search(quote) and _is_about_the_speaker(quote) and not _names(plain) <= _names(quote) | {"user"}:
+    if not _POINTING.search(quote) and _is_about_the_speaker(quote) and not names_of(wording) <= _words(quote):
         return "names something that the quote does not speak of"
     meanings = " ".join(meaning for _, meaning in pinned(quote, said_at))
     dated = _dates_of(f"{source} {meanings}")
-    if any(not _is_meant(match, dated, said_at) for match in _ISO_DAY.finditer(plain)):
+    if any(not _is_meant(match, dated, said_at) for match in _ISO_DAY.finditer(wording)):
         return "has a date that was not said"
-    if not _numbers(_ISO_DAY.sub(" ", plain)) <= _numbers(source) | _date_numbers(quote, said_at):
+    if not _numbers(_ISO_DAY.sub(" ", wording)) <= _numbers(source) | _date_numbers(quote, said_at):
         return "has a number that was not said"
     for kind in (_NUMBER_WORDS, WEEKDAYS, _NUMERALS_ZH):
-        if any(match.group().casefold() not in known for match in kind.finditer(plain)):
+        if any(match.group().casefold() not in known for match in kind.finditer(wording)):
             return "has a number or a day that was not said"
-    months = {_month(match.group()) for match in MONTH_NAMES.finditer(plain) if match.group() != "may"}
+    months = {_month(match.group()) for match in MONTH_NAMES.finditer(wording) if match.group() != "may"}
     said_months = {_month(match.group()) for match in MONTH_NAMES.finditer(source)}
     if not months <= said_months | _dated_months(quote, said_at):
         return "has a month that was not said"
     return ""
 
 
-def _names(text: str) -> set[str]:
-    return {part for name in names_of(text) for part in name.split("-")}
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[\w-]+", text.casefold()))
 
 
 def _is_about_the_speaker(quote: str) -> bool:
@@ -181,7 +183,7 @@ def _relations(text: str) -> set[str]:
 
 
 def _wandered(wording: str, source: str) -> str:
-    words = {word for word in terms(_USER.sub(" ", wording)) if not word[0].isdigit()}
+    words = {word for word in terms(wording) if not word[0].isdigit()}
     known = terms(source)
     new = {word for word in words - known if not any(_are_akin(word, one) for one in known)}
     if words and len(new) > NEW_WORDS_MAX * len(words):

@@ -19,30 +19,30 @@ def why(wording: str, quote: str, *around: str) -> str:
 @pytest.mark.parametrize(
     ("wording", "quote"),
     [
-        ("User has a black cat.", "I've got a black cat"),
-        ("User prefers tea to coffee.", "I'd rather have tea than coffee"),
-        ("User flies to Oslo on 2025-03-14.", "I fly to Oslo on 14 March"),
-        ("User flies to Oslo on 2025-03-05.", "I fly to Oslo tomorrow"),
-        ("User starts at the Corvo bakery on 2025-03-10.", "next Monday I start at the Corvo bakery"),
-        ("User moves house in 2025-08.", "I move house in August"),
-        ("User may move to Bonn.", "I might move to Bonn"),
-        ("User's brother Levi can't eat nuts.", "my brother Levi can't eat nuts"),
-        ("用户对花生过敏", "我对花生过敏"),
-        ("用户2025-03-14去成都", "我3月14日去成都"),
-        ("El usuario vive en Lima.", "vivo en Lima"),
-        ("Der Nutzer wohnt in Köln.", "ich wohne in Köln"),
+        ("I have a black cat.", "I've got a black cat"),
+        ("I prefer tea to coffee.", "I'd rather have tea than coffee"),
+        ("I fly to Oslo on 2025-03-14.", "I fly to Oslo on 14 March"),
+        ("I fly to Oslo on 2025-03-05.", "I fly to Oslo tomorrow"),
+        ("I start at the Corvo bakery on 2025-03-10.", "next Monday I start at the Corvo bakery"),
+        ("I move house in 2025-08.", "I move house in August"),
+        ("I may move to Bonn.", "I might move to Bonn"),
+        ("My brother Levi can't eat nuts.", "my brother Levi can't eat nuts"),
+        ("我对花生过敏", "我对花生过敏"),
+        ("我2025-03-14去成都", "我3月14日去成都"),
+        ("Vivo en Lima.", "vivo en Lima"),
+        ("Ich wohne in Köln.", "ich wohne in Köln"),
     ],
 )
-def test_the_same_in_the_third_person_with_its_dates_pinned_may_stand(wording: str, quote: str) -> None:
+def test_the_same_in_other_words_with_its_dates_pinned_may_stand(wording: str, quote: str) -> None:
     assert why(wording, quote) == ""
 
 
 @pytest.mark.parametrize(
     ("wording", "quote"),
     [
-        ("User's sister Ana likes fish.", "she likes fish"),
-        ("User fed Rex.", "I fed him"),
-        ("User goes to Rome in May.", "I go there in May"),
+        ("My sister Ana likes fish.", "she likes fish"),
+        ("I fed Rex.", "I fed him"),
+        ("I go to Rome in May.", "I go there in May"),
     ],
 )
 def test_a_word_that_points_back_may_be_replaced_by_what_was_said_before(wording: str, quote: str) -> None:
@@ -52,15 +52,15 @@ def test_a_word_that_points_back_may_be_replaced_by_what_was_said_before(wording
 @pytest.mark.parametrize(
     ("wording", "quote", "reason"),
     [
-        ("User works at Siemens in Bonn.", "I work in Bonn", "names something that was not said"),
-        ("User pays 900 for the flat.", "I pay for the flat", "a number"),
-        ("User has two flats.", "I have flats", "a number"),
-        ("用户有三只猫", "我有猫", "a number"),
-        ("User flies to Oslo on 2025-03-15.", "I fly to Oslo on 14 March", "a date"),
-        ("User flies to Oslo on 2025-03-07.", "I fly to Oslo tomorrow", "a date"),
-        ("User flies to Oslo on Friday.", "I fly to Oslo", "a day"),
-        ("User flies to Oslo in June.", "I fly to Oslo", "a month"),
-        ("User lives in Rome.", "I live by the sea", "does not speak of"),
+        ("I work at Siemens in Bonn.", "I work in Bonn", "names something that was not said"),
+        ("I pay 900 for the flat.", "I pay for the flat", "a number"),
+        ("I have two flats.", "I have flats", "a number"),
+        ("我有三只猫", "我有猫", "a number"),
+        ("I fly to Oslo on 2025-03-15.", "I fly to Oslo on 14 March", "a date"),
+        ("I fly to Oslo on 2025-03-07.", "I fly to Oslo tomorrow", "a date"),
+        ("I fly to Oslo on Friday.", "I fly to Oslo", "a day"),
+        ("I fly to Oslo in June.", "I fly to Oslo", "a month"),
+        ("I live in Rome.", "I live by the sea", "does not speak of"),
     ],
 )
 def test_no_name_number_or_day_comes_from_nowhere_or_from_beside_it(wording: str, quote: str, reason: str) -> None:
@@ -70,8 +70,8 @@ def test_no_name_number_or_day_comes_from_nowhere_or_from_beside_it(wording: str
 @pytest.mark.parametrize(
     ("wording", "quote"),
     [
-        ("User has an appointment.", "I have an appointment with Dr Faye"),
-        ("User takes lisinopril.", "I take 20 mg of lisinopril"),
+        ("I have an appointment.", "I have an appointment with Dr Faye"),
+        ("I take lisinopril.", "I take 20 mg of lisinopril"),
     ],
 )
 def test_no_name_or_number_gets_lost(wording: str, quote: str) -> None:
@@ -81,10 +81,10 @@ def test_no_name_or_number_gets_lost(wording: str, quote: str) -> None:
 @pytest.mark.parametrize(
     ("wording", "quote"),
     [
-        ("User is allergic to nuts.", "I am not allergic to nuts"),
-        ("User does not eat meat at home.", "I eat meat at home"),
-        ("用户对花生不过敏", "我对花生过敏"),
-        ("User likes fish tacos, prawns and squid.", "I hate fish tacos, prawns and squid"),
+        ("I am allergic to nuts.", "I am not allergic to nuts"),
+        ("I do not eat meat at home.", "I eat meat at home"),
+        ("我对花生不过敏", "我对花生过敏"),
+        ("I like fish tacos, prawns and squid.", "I hate fish tacos, prawns and squid"),
     ],
 )
 def test_no_denial_or_dislike_is_turned_around(wording: str, quote: str) -> None:
@@ -92,19 +92,24 @@ def test_no_denial_or_dislike_is_turned_around(wording: str, quote: str) -> None
 
 
 def test_a_perhaps_does_not_become_a_fact() -> None:
-    assert "certain" in why("User moves to Bonn.", "I might move to Bonn")
+    assert "certain" in why("I move to Bonn.", "I might move to Bonn")
 
 
 @pytest.mark.parametrize(
     ("wording", "quote"),
-    [("User's sister likes fish.", "I like fish"), ("User likes fish.", "my sister likes fish")],
+    [("My sister likes fish.", "I like fish"), ("I like fish.", "my sister likes fish")],
 )
 def test_nothing_moves_from_one_person_to_another(wording: str, quote: str) -> None:
     assert "another person" in why(wording, quote, NO_MORE)
 
 
+@pytest.mark.parametrize("wording", ["User has a cat.", "The user's cat is black.", "Der Nutzer hat eine Katze."])
+def test_it_speaks_in_the_first_person_as_all_memories_do(wording: str) -> None:
+    assert "first person" in why(wording, "I have a black cat")
+
+
 @pytest.mark.parametrize(
-    "wording", ["", "  ", "User has a cat.\nUser has a dog.", f"User has a cat {'and a cat ' * 50}", "用户有一只猫"]
+    "wording", ["", "  ", "I have a cat.\nI have a dog.", f"I have a cat {'and a cat ' * 50}", "我有一只猫"]
 )
 def test_it_is_one_sentence_in_the_language_of_its_quote(wording: str) -> None:
     assert "must be" in why(wording, "I have a cat")
