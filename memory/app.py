@@ -74,8 +74,11 @@ from memory.tuning import (
     embedding_server,
     extraction_strategy,
     life_rules,
+    note_limits,
     recall_settings,
+    receipt_limits,
     worker_settings,
+    working_set_limits,
 )
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the one place that knows the real clock
@@ -200,16 +203,15 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
         embedder = await stack.enter_async_context(OpenAiEmbedder(server, metrics=metrics))
         templates = await stack.enter_async_context(TemplateProbe(settings.upstream))
         ledger = SqliteUserLedger(database, clock=SYSTEM_CLOCK)
-        corpora = await stack.enter_async_context(WorkingSets(store=store, ledger=ledger, dimension=dimension))
         yield Parts(
             store=store,
-            corpora=corpora,
+            corpora=await stack.enter_async_context(working_sets(settings, store=store, ledger=ledger)),
             embedder=embedder,
             training=signal_training(settings, embedder),
             turn_log=SqliteTurnLog(database, clock=SYSTEM_CLOCK),
             ledger=ledger,
-            notes=SqliteNoteBook(database, waits_for_others=settings.filters > 1),
-            receipts=SqliteReceipts(database, clock=SYSTEM_CLOCK, redact=recordable),
+            notes=SqliteNoteBook(database, limits=note_limits(settings), waits_for_others=settings.filters > 1),
+            receipts=SqliteReceipts(database, clock=SYSTEM_CLOCK, redact=recordable, limits=receipt_limits(settings)),
             uses=await stack.enter_async_context(SqliteUses(database)),
             rounds=SqliteRounds(database),
             traits=SqliteModelTraits(database, clock=SYSTEM_CLOCK),
@@ -218,6 +220,17 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
             metrics=metrics,
             settings=settings,
         )
+
+
+def working_sets(settings: Settings, *, store: MemoryStore, ledger: UserLedger) -> WorkingSets:
+    """As the settings want them, not opened yet."""
+    return WorkingSets(
+        store=store,
+        ledger=ledger,
+        dimension=settings.memory.milvus.dimension,
+        limits=working_set_limits(settings),
+        neighbours=settings.memory.ranking.neighbours,
+    )
 
 
 async def _open_rewriter(settings: Settings, stack: AsyncExitStack, metrics: Metrics) -> Rewriter | None:
@@ -338,4 +351,5 @@ __all__ = [
     "open_upkeep",
     "signal_training",
     "unwrapped",
+    "working_sets",
 ]

@@ -6,7 +6,10 @@ import re
 from typing import Literal
 
 from memory.adapters.embeddings import EmbeddingServer
+from memory.adapters.notes_sqlite import NoteLimits
 from memory.adapters.openai import ChatServer
+from memory.adapters.receipts_sqlite import ReceiptLimits
+from memory.adapters.working_set import WorkingSetLimits
 from memory.learn.life import DAY, FADING, Fading, LifeRules
 from memory.learn.model_learner import Asking
 from memory.learn.prompting import own_examples
@@ -37,6 +40,30 @@ def recall_settings(settings: Settings) -> RecallSettings:
         placement=Placement(memory.placement),
         rewritten_weight=memory.ranking.rewritten,
     )
+
+
+def working_set_limits(settings: Settings) -> WorkingSetLimits:
+    working_set = settings.memory.working_set
+    return WorkingSetLimits(
+        memories_max=working_set.user_memories_max,
+        bytes_max=working_set.total_mib << 20,
+        patience=working_set.patience_ms / 1000,
+        search_patience=working_set.search_patience_seconds,
+    )
+
+
+def receipt_limits(settings: Settings) -> ReceiptLimits:
+    receipts = settings.memory.receipts
+    return ReceiptLimits(
+        seconds_max=receipts.keep_days * DAY,
+        user_receipts_max=receipts.user_receipts_max,
+        total_bytes_max=receipts.total_mib << 20,
+    )
+
+
+def note_limits(settings: Settings) -> NoteLimits:
+    notes = settings.memory.notes
+    return NoteLimits(total_bytes_max=notes.total_mib << 20, user_bytes_max=notes.user_mib << 20)
 
 
 def worker_settings(settings: Settings) -> WorkerSettings:

@@ -19,15 +19,26 @@ import msgspec
 
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.model import PastNote
+from memory.settings import NoteSettings
 
-TOTAL_BYTES_MAX = 256 << 20  # 100,000 notes of the usual 2.5 KB; a model server's prefix cache is long gone by then
-USER_BYTES_MAX = 4 << 20  # some hundred long conversations of one user
 NOTE_BYTES_MAX = 64 << 10  # 1,600 tokens are 8 KB of prose; what is made of endless words is not worth keeping
 KEYS_MAX = 2_000  # of one look-up: a conversation with more user messages keeps its latest notes
 DROP_SECONDS = 60.0  # no request, and no lock that one waits for, lasts that long
 
 _IDS = msgspec.json.Decoder(tuple[str, ...])
 _EVERY_MEMORY = ""  # in place of a memory's id: all notes of that user were dropped
+_DEFAULTS = NoteSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLimits:
+    """Bytes of all notes together, and of one user's."""
+
+    total_bytes_max: int = _DEFAULTS.total_mib << 20
+    user_bytes_max: int = _DEFAULTS.user_mib << 20
+
+
+DEFAULT_LIMITS = NoteLimits()
 
 
 class SqliteNoteBook:
@@ -37,16 +48,14 @@ class SqliteNoteBook:
         self,
         database: SqliteDatabase,
         *,
-        total_bytes_max: int = TOTAL_BYTES_MAX,
-        user_bytes_max: int = USER_BYTES_MAX,
+        limits: NoteLimits = DEFAULT_LIMITS,
         waits_for_others: bool = True,
     ) -> None:
         """`waits_for_others`: `keep` returns when all processes find the note; else when this one does."""
         self._database = database
         self._waits_for_others = waits_for_others
         self._on_their_way: dict[tuple[str, str], _OnItsWay] = {}
-        self._total_bytes_max = total_bytes_max
-        self._user_bytes_max = user_bytes_max
+        self._limits = limits
 
     async def find(self, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
         if not keys:
@@ -87,10 +96,10 @@ class SqliteNoteBook:
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
             (position, user_id, user_position, key, note.text, memory_ids, note.tokens),
         )
-        connection.execute("DELETE FROM notes WHERE position <= ?", (position - self._total_bytes_max,))
+        connection.execute("DELETE FROM notes WHERE position <= ?", (position - self._limits.total_bytes_max,))
         connection.execute(
             "DELETE FROM notes WHERE user_id = ? AND user_position <= ?",
-            (user_id, user_position - self._user_bytes_max),
+            (user_id, user_position - self._limits.user_bytes_max),
         )
 
 

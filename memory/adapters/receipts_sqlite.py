@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,13 +17,25 @@ import msgspec
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.model import Receipt
 from memory.ports import Clock
+from memory.settings import ReceiptSettings
 
-RECEIPT_SECONDS_MAX = 7 * 86_400.0  # long enough to ask about last week's answer
-USER_RECEIPTS_MAX = 1_000
-TOTAL_BYTES_MAX = 256 << 20  # some 60,000 receipts of the usual 4 KB
+DAY = 86_400.0
 EXPIRED_AT_ONCE = 100  # deleted with one write, so that no writer waits for a backlog
 
+_DEFAULTS = ReceiptSettings()
 _RECEIPT = msgspec.json.Decoder(Receipt)
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptLimits:
+    """How long a receipt lasts, how many one user has, and the bytes of all together."""
+
+    seconds_max: float = _DEFAULTS.keep_days * DAY
+    user_receipts_max: int = _DEFAULTS.user_receipts_max
+    total_bytes_max: int = _DEFAULTS.total_mib << 20
+
+
+DEFAULT_LIMITS = ReceiptLimits()
 
 
 class SqliteReceipts:
@@ -35,23 +47,19 @@ class SqliteReceipts:
         *,
         clock: Clock,
         redact: Callable[[str], str],
-        seconds_max: float = RECEIPT_SECONDS_MAX,
-        user_receipts_max: int = USER_RECEIPTS_MAX,
-        total_bytes_max: int = TOTAL_BYTES_MAX,
+        limits: ReceiptLimits = DEFAULT_LIMITS,
     ) -> None:
         """`redact` takes secrets out of what the user asked before it is written; it runs in the writer's thread."""
         self._database = database
         self._redact = redact
         self._clock = clock
-        self._seconds_max = seconds_max
-        self._user_receipts_max = user_receipts_max
-        self._total_bytes_max = total_bytes_max
+        self._limits = limits
 
     def keep(self, receipt: Receipt) -> None:
-        self._database.post(partial(self._kept, receipt=receipt, expired=self._clock() - self._seconds_max))
+        self._database.post(partial(self._kept, receipt=receipt, expired=self._clock() - self._limits.seconds_max))
 
     async def get(self, user_id: str, receipt_id: str) -> Receipt | None:
-        expired = self._clock() - self._seconds_max
+        expired = self._clock() - self._limits.seconds_max
         return await self._database.read(partial(_got, user_id=user_id, receipt_id=receipt_id, expired=expired))
 
     async def amend(self, user_id: str, receipt_id: str, outcome: Mapping[str, Any]) -> None:
@@ -71,10 +79,10 @@ class SqliteReceipts:
             "INSERT OR IGNORE INTO receipts (position, user_id, ordinal, id, kept_at, body) VALUES (?, ?, ?, ?, ?, ?)",
             (position, receipt.user_id, ordinal, receipt.id, receipt.at, body),
         )
-        connection.execute("DELETE FROM receipts WHERE position <= ?", (position - self._total_bytes_max,))
+        connection.execute("DELETE FROM receipts WHERE position <= ?", (position - self._limits.total_bytes_max,))
         connection.execute(
             "DELETE FROM receipts WHERE user_id = ? AND ordinal <= ?",
-            (receipt.user_id, ordinal - self._user_receipts_max),
+            (receipt.user_id, ordinal - self._limits.user_receipts_max),
         )
         connection.execute(
             "DELETE FROM receipts WHERE position IN (SELECT position FROM receipts WHERE kept_at <= ? LIMIT ?)",

@@ -30,17 +30,17 @@ from memory.model import MemoryStatus, Record
 from memory.ports import MemoryStore, Revision, UserLedger
 from memory.recall.corpus import Corpus
 from memory.recall.retrieval import Expected
+from memory.recall.weights import DEFAULT_RANKING, Neighbours
+from memory.settings import WorkingSetSettings
 
-MEMORIES_MAX = 20_000  # of one user: laying out more would hold up that user's own requests
-BYTES_MAX = 512 << 20  # of all sets of one process
 ROWS_ON_LOOP_MAX = 300  # laying out so many takes about 1 ms; more is done in a thread
 ROWS_BETWEEN_NAPS = 16  # under a millisecond of work, which is as long as the thread may keep the interpreter
 NAP_SECONDS = 0.0005  # a real pause: without one the loop gets the interpreter back only every 5 ms
 THREADS = 3  # of which a large user's set takes one
 CATCH_UP_SECONDS_MAX = 5.0  # with a user who is written to without pause; then a later request tries again
 PAUSE_SECONDS = 0.005  # between two looks at a user who is being written to: a write takes 10 to 100 ms
-PATIENCE_SECONDS = 0.07  # of a chat for its set, beside the embedding: with the ranking it fits the deadline
-SEARCH_PATIENCE_SECONDS = 20.0  # likewise where no chat waits; the first load of a large user included
+
+_DEFAULTS = WorkingSetSettings()
 
 Result = TypeVar("Result")
 
@@ -49,10 +49,10 @@ Result = TypeVar("Result")
 class WorkingSetLimits:
     """`memories_max` of one user; `bytes_max` of all sets together; the patience of a chat and of a search, seconds."""
 
-    memories_max: int = MEMORIES_MAX
-    bytes_max: int = BYTES_MAX
-    patience: float = PATIENCE_SECONDS
-    search_patience: float = SEARCH_PATIENCE_SECONDS
+    memories_max: int = _DEFAULTS.user_memories_max
+    bytes_max: int = _DEFAULTS.total_mib << 20
+    patience: float = _DEFAULTS.patience_ms / 1000
+    search_patience: float = _DEFAULTS.search_patience_seconds
 
 
 @dataclass(slots=True)
@@ -83,11 +83,19 @@ class WorkingSets:
     """`memory.recall.retrieval.Corpora`. `async with` opens it; loads in flight end with it."""
 
     def __init__(
-        self, *, store: MemoryStore, ledger: UserLedger, dimension: int, limits: WorkingSetLimits | None = None
+        self,
+        *,
+        store: MemoryStore,
+        ledger: UserLedger,
+        dimension: int,
+        limits: WorkingSetLimits | None = None,
+        neighbours: Neighbours = DEFAULT_RANKING.neighbours,
     ) -> None:
+        """`neighbours`: as the ranking has them; they are part of what is laid out."""
         self._store = store
         self._ledger = ledger
         self._dimension = dimension
+        self._neighbours = neighbours
         self._limits = limits or WorkingSetLimits()
         self._sets: OrderedDict[str, _Set] = OrderedDict()
         self._loads = SetLoads(
@@ -199,7 +207,8 @@ class WorkingSets:
 
     async def _loaded(self, user_id: str, started: Revision, records: Sequence[Record]) -> None:
         """Keep a set of what was read, after reading again what was written meanwhile."""
-        one = _Set(user_id, Corpus(dimension=self._dimension), _settled(started))
+        corpus = Corpus(dimension=self._dimension, neighbours=self._neighbours)
+        one = _Set(user_id, corpus, _settled(started))
         await self._change(one, records=records)
         await self._catch_up(one)
         self._sets[user_id] = one

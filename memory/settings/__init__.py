@@ -5,6 +5,7 @@ Only declarations and their catalogue: nothing here reads anything, from nowhere
 
 from __future__ import annotations
 
+from memory.settings.bounds import NoteSettings, ReceiptSettings, WorkingSetSettings
 from memory.settings.catalogue import ENVIRONMENT_PREFIX, Leaf, SettingDoc, is_section, leaves_of, without_secrets
 from memory.settings.extraction import ExtractionSettings
 from memory.settings.learning import LearnSettings
@@ -30,13 +31,16 @@ __all__ = [
     "MilvusSettings",
     "ModelEndpoint",
     "Neighbours",
+    "NoteSettings",
     "RankingSettings",
+    "ReceiptSettings",
     "SettingDoc",
     "Settings",
     "TurnLogSettings",
     "Unspaced",
     "UpstreamSignal",
     "Weights",
+    "WorkingSetSettings",
     "every_setting",
     "is_section",
     "leaves_of",

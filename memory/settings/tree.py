@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from memory.settings.bounds import NoteSettings, ReceiptSettings, WorkingSetSettings
 from memory.settings.catalogue import SettingDoc, docs_of, without_secrets
 from memory.settings.extraction import ExtractionSettings
 from memory.settings.learning import LearnSettings
@@ -69,6 +70,9 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     life: LifeSettings = LifeSettings()
     turn_log: TurnLogSettings = TurnLogSettings()
     ranking: RankingSettings = RankingSettings()
+    working_set: WorkingSetSettings = WorkingSetSettings()
+    receipts: ReceiptSettings = ReceiptSettings()
+    notes: NoteSettings = NoteSettings()
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

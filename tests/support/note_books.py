@@ -7,8 +7,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory.adapters.notes_sqlite import SqliteNoteBook
-from memory.adapters.receipts_sqlite import SqliteReceipts
+from memory.adapters.notes_sqlite import NoteLimits, SqliteNoteBook
+from memory.adapters.receipts_sqlite import ReceiptLimits, SqliteReceipts
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.traits_sqlite import SqliteModelTraits
 from memory.learn.redaction import redact
@@ -41,14 +41,12 @@ Opener = Callable[[Path, Clock, Bounds], AbstractAsyncContextManager[Books]]
 async def sqlite_books(folder: Path, clock: Clock, bounds: Bounds) -> AsyncIterator[Books]:
     async with SqliteDatabase(folder / "turns.sqlite") as database:
         yield Books(
-            SqliteNoteBook(database, total_bytes_max=bounds.total_bytes, user_bytes_max=bounds.user_bytes),
+            SqliteNoteBook(database, limits=NoteLimits(bounds.total_bytes, bounds.user_bytes)),
             SqliteReceipts(
                 database,
                 redact=redact,
                 clock=clock,
-                seconds_max=bounds.receipt_seconds,
-                user_receipts_max=bounds.user_receipts,
-                total_bytes_max=bounds.total_bytes,
+                limits=ReceiptLimits(bounds.receipt_seconds, bounds.user_receipts, bounds.total_bytes),
             ),
             SqliteModelTraits(database, clock=clock),
         )
