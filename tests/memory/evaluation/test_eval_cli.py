@@ -112,6 +112,16 @@ def test_facts_may_be_gzipped_and_give_the_figures_by_language_and_tag(run: Run,
     assert "| superseded leak |" in markdown.read_text()
 
 
+def test_a_ranking_of_one_s_own_is_scored_as_the_configuration_says(run: Run, folder: Path, tmp_path: Path) -> None:
+    few, config, out = some_lines("abstention.jsonl", 6, tmp_path), tmp_path / "memproxy.yaml", tmp_path / "out.json"
+    config.write_text("memory: {ranking: {bar: {even: 20}}}")
+    done = run("recall", few, "--config", config, "--json", out)
+    assert done.returncode == 0, done.stderr
+    assert not any(record["returned"] for record in json.loads(out.read_text())["records"])
+    usual = figures(run, "recall", few, folder)
+    assert any(record["returned"] for record in usual["records"])
+
+
 def test_talks_are_known_by_their_shape_and_drawn(run: Run, tmp_path: Path) -> None:
     talks, drawn = tmp_path / "talks.json", tmp_path / "talks.svg"
     talks.write_text(json.dumps([TALK]))

@@ -43,6 +43,7 @@ def test_what_either_wording_finds_passes_and_the_rewritten_one_comes_first() ->
     assert order(both) == "abc"  # "a" is first here and second there
     assert both.is_relevant == (True, True, False)
     assert order(fused(ranked("a"), ranked("b"))) == "ba"
+    assert order(fused(ranked("a"), ranked("b"), weight=0.5)) == "ab"
 
 
 def test_a_wording_that_lets_nothing_pass_has_no_say_in_the_order() -> None:
