@@ -134,6 +134,7 @@ class Bench:
         learner: Learner | None = None,
         settings: WorkerSettings | None = None,
         arbiter: Arbiter | None = None,
+        jitter: float = 1.0,
     ) -> Worker:
         through = (faults or Faults()).around
         return Worker(
@@ -153,7 +154,7 @@ class Bench:
             ),
             receipts=through(process.receipts),
             clock=self.deployment.clock,
-            jitter=lambda: 1.0,
+            jitter=lambda: jitter,
             metrics=self.metrics,
             settings=settings,
             arbiter=None if arbiter is None else through(arbiter),

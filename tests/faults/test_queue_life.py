@@ -1,0 +1,213 @@
+"""The life of the queue with real parts: back-off, dead letters by command, and metrics that move."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from learning_parts import Bench
+from learning_processes import LearningProcesses, Records, WorkerProcess, records_of
+from moody_model import PROMPT_TOKENS, Mood, MoodyModel, running_moody_model
+from turn_logs import sqlite_deployment
+
+from memory.app import SYSTEM_CLOCK
+from memory.errors import Unavailable
+from memory.learn.worker import WorkerSettings
+from memory.ports import LearnDue
+
+BASE, LONGEST, STEP_SECONDS = 2.0, 60.0, 0.25
+ATTEMPTS, ANSWER_SECONDS = 3, 0.5
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.5, 1.0])
+async def test_waits_double_up_to_the_longest_and_lie_between_half_and_all_of_it(tmp_path: Path, jitter: float) -> None:
+    bench = Bench(sqlite_deployment(tmp_path))
+    clock, waits = bench.deployment.clock, []
+    settings = WorkerSettings(attempts_max=10, retry_base_seconds=BASE, retry_seconds_max=LONGEST)
+    async with bench.deployment.start() as process:
+        await bench.tell(process, "My cat is called Tom.")
+        worker = bench.worker(process, learner=_Away(), settings=settings, jitter=jitter)
+        assert await worker.work_off() == 1
+        for _ in range(8):
+            tried = clock.now
+            while not await worker.work_off():
+                clock.now += STEP_SECONDS
+            waits.append(clock.now - tried)
+    whole = [min(BASE * 2**n, LONGEST) for n in range(8)]
+    assert waits == pytest.approx([one * (0.5 + jitter / 2) for one in whole], abs=STEP_SECONDS)
+
+
+class _Away:
+    async def extract(self, turns: object, *, context: object) -> list[object]:
+        raise Unavailable("model", "away")
+
+
+def with_model(port: int, **learn: float) -> dict[str, Any]:
+    """Settings of a worker that has this model draft, and is not patient."""
+    endpoint = {"address": "127.0.0.1", "port": port}
+    model = {"model_role": "memory_extraction", "llm_endpoint": endpoint, "llm_model_name": "moody"}
+    patience = {"retry_attempts": ATTEMPTS, "retry_base_seconds": 0.1, "retry_max_seconds": 0.2, "idle_seconds": 0.2}
+    return {
+        "external_models": [{**model, "llm_timeout_seconds": ANSWER_SECONDS}],
+        "memory": {"learn": {**patience, **learn}, "extraction": {"strategy": "draft"}},
+    }
+
+
+# How it troubles us, what the dead letter says of it, and how often it was asked by then.
+TROUBLES = {
+    Mood.SILENT: (f"no answer within {ANSWER_SECONDS:g} s", ATTEMPTS),
+    Mood.JUNK: ("an answer that cannot be used, and none better when told", 2 * ATTEMPTS),
+    Mood.HUGE: ("an answer of more than 262144 bytes", ATTEMPTS),
+    Mood.HANGS_UP: ("RemoteProtocolError", 2 * ATTEMPTS),
+    Mood.REFUSES: ("it answered 503", ATTEMPTS),
+}
+
+
+def word_of(mood: Mood) -> str:
+    return mood.value.replace(" ", "")
+
+
+@pytest.mark.stack
+async def test_a_model_in_trouble_is_retried_then_a_dead_letter_says_why_and_others_go_on(
+    parts: LearningProcesses,
+) -> None:
+    async with records_of(parts) as records, running_moody_model({word_of(mood): mood for mood in TROUBLES}) as model:
+        worker = parts.start_worker(with_model(model.port), metrics_port=free_port())
+        await worker.warm()
+        for mood in TROUBLES:
+            user = word_of(mood)
+            await records.tell(f"{user}-1", user, f"My {user} boat is green.", at=SYSTEM_CLOCK())
+        lucky = 0
+        while not await _are_buried(records, len(TROUBLES)):
+            lucky += 1
+            await records.tell(
+                f"lucky-{lucky}", "lucky", "My lucky boat is blue.", at=SYSTEM_CLOCK(), session=f"{lucky}"
+            )
+            await records.learnt("lucky", seconds=20)
+        assert lucky > 1, "nothing was seen to go on meanwhile"
+        assert [memory.content for memory in await records.memories("lucky")] == ["My lucky boat is blue."]
+        letters = {letter["user_id"]: letter for letter in await asyncio.to_thread(parts.dead_letters)}
+        for mood, (reason, calls) in TROUBLES.items():
+            letter = letters[word_of(mood)]
+            assert letter["reason"] == f"model is unavailable: {reason}"
+            assert (letter["attempts"], letter["turn_ids"]) == (ATTEMPTS, [f"{word_of(mood)}-1"])
+            assert model.drafts[word_of(mood)] == calls
+        assert await _eventually(worker, "memproxy_queue_turns", len(TROUBLES), state="dead")
+        await _replay_by_command(parts, records, model, letters)
+        assert worker.stop() == 0
+
+
+async def _are_buried(records: Records, count: int) -> bool:
+    return len(await records.turn_log.dead_letters(limit=count + 1)) == count
+
+
+async def _replay_by_command(
+    parts: LearningProcesses, records: Records, model: MoodyModel, letters: dict[str, Any]
+) -> None:
+    """The model is well again: one letter is given up, one brought back by its id, then all that are left."""
+    dropped, first, *others = map(word_of, TROUBLES)
+    shown = await asyncio.to_thread(parts.run, "dlq", "list")
+    assert all(user in shown for user in letters)
+    model.moods = {}
+    said = await asyncio.to_thread(parts.run, "dlq", "drop", letters[dropped]["window_id"], "--yes", "--json")
+    assert json.loads(said) == {"dropped": 1}
+    said = await asyncio.to_thread(parts.run, "dlq", "replay", letters[first]["window_id"], "--json")
+    assert json.loads(said) == {"replayed": 1}
+    await records.learnt(first)
+    assert [memory.content for memory in await records.memories(first)] == [f"My {first} boat is green."]
+    assert await asyncio.to_thread(parts.run, "dlq", "replay", "--all") == f"due again: {len(others)}\n"
+    await records.learnt(*others)
+    for user in others:
+        assert [memory.content for memory in await records.memories(user)] == [f"My {user} boat is green."]
+    assert await records.memories(dropped) == []
+    assert await asyncio.to_thread(parts.dead_letters) == []
+
+
+@pytest.mark.stack
+async def test_a_model_that_is_down_longer_than_all_retries_costs_nothing_but_a_replay(
+    parts: LearningProcesses,
+) -> None:
+    port = free_port()
+    async with records_of(parts) as records:
+        worker = parts.start_worker(with_model(port))
+        await worker.warm()
+        users = [f"u{number}" for number in range(6)]
+        for user in users:
+            await records.tell(f"{user}-1", user, f"My {user} boat is green.", at=SYSTEM_CLOCK())
+        async with asyncio.timeout(30):
+            while not await _are_buried(records, len(users)):
+                await asyncio.sleep(0.05)
+        letters = await asyncio.to_thread(parts.dead_letters)
+        assert {(one["attempts"], one["reason"]) for one in letters} == {
+            (ATTEMPTS, "model is unavailable: ConnectError")
+        }
+        async with running_moody_model(port=port) as model:
+            assert json.loads(await asyncio.to_thread(parts.run, "dlq", "replay", "--all", "--json")) == {"replayed": 6}
+            await records.learnt(*users)
+            assert model.drafts == Counter(users)
+        for user in users:
+            assert [memory.content for memory in await records.memories(user)] == [f"My {user} boat is green."]
+        assert worker.stop() == 0
+
+
+@pytest.mark.stack
+async def test_a_session_that_falls_silent_costs_one_call_however_many_turns_it_had(parts: LearningProcesses) -> None:
+    async with records_of(parts) as records, running_moody_model() as model:
+        worker = parts.start_worker(with_model(model.port, idle_seconds=1.0), metrics_port=free_port())
+        await worker.warm()
+        colours = ("green", "white", "black")
+        for round_ in range(2):
+            for number, colour in enumerate(colours):
+                text = f"My session{round_} boat is {colour}."
+                await records.tell(f"{round_}-{number}", "ann", text, at=SYSTEM_CLOCK(), session=f"s{round_}")
+                await asyncio.sleep(0.2)  # well within what counts as silence: each turn postpones it
+            await records.learnt("ann")
+        assert model.drafts == {"session0": 1, "session1": 1}
+        quoted = {evidence.turn_id for memory in await records.memories("ann") for evidence in memory.evidence}
+        assert quoted == {f"{round_}-{number}" for round_ in range(2) for number in range(len(colours))}
+        assert await worker.metric("memproxy_model_calls_total") == model.calls
+        assert await worker.metric("memproxy_model_tokens_total", kind="prompt") == PROMPT_TOKENS * model.calls
+        assert worker.stop() == 0
+
+
+@pytest.mark.stack
+async def test_depth_age_and_lag_move_on_the_metrics_endpoint(parts: LearningProcesses) -> None:
+    async with records_of(parts) as records:
+        await records.tell("t-1", "ann", "My boat is green.", at=SYSTEM_CLOCK())
+        held = await records.turn_log.lease(now=SYSTEM_CLOCK(), seconds=600, due=LearnDue())
+        assert held is not None
+        worker = parts.start_worker(metrics_port=free_port())
+        await worker.warm()
+        assert await _eventually(worker, "memproxy_queue_turns", 1.0, state="leased")
+        age = await worker.metric("memproxy_queue_oldest_seconds")
+        assert age is not None
+        await asyncio.sleep(6)
+        assert (await worker.metric("memproxy_queue_oldest_seconds") or 0.0) > age
+        await records.turn_log.retry_at(held, due_at=SYSTEM_CLOCK(), reason="given back")
+        await records.learnt("ann")
+        assert await _eventually(worker, "memproxy_queue_turns", 0.0, state="leased")
+        assert await _eventually(worker, "memproxy_queue_oldest_seconds", 0.0)
+        assert await _eventually(worker, "memproxy_learn_lag_seconds_count", 1.0)
+        assert (await worker.metric("memproxy_learn_lag_seconds_sum") or 0.0) > 6.0
+        assert worker.stop() == 0
+
+
+async def _eventually(worker: WorkerProcess, name: str, value: float, **labels: str) -> bool:
+    deadline = time.monotonic() + 15
+    while await worker.metric(name, **labels) != value:
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(0.2)
+    return True
