@@ -40,6 +40,7 @@ FITTED = (
 RIDGE = 1e-3  # keeps a kind that hardly varies from running away
 NEWTON_STEPS = 12
 BUDGET = 800
+CONSOLE = Console(stderr=True)
 Floats = npt.NDArray[np.float64]
 
 
@@ -113,7 +114,9 @@ def embedded(talks: list[Talk], cache: Path | None) -> dict[str, Vector]:
     with tempfile.TemporaryDirectory() as exports:
         model = load(PACKAGED_MODEL, exports_dir=Path(exports), threads=1)
     batches = [different[start : start + 32] for start in range(0, len(different), 32)]
-    vectors = np.concatenate([model.encode(batch) for batch in track(batches, description="embedding")])
+    vectors = np.concatenate(
+        [model.encode(batch) for batch in track(batches, description="embedding", console=CONSOLE)]
+    )
     if cache:
         np.savez(cache, texts=np.array(different), vectors=vectors)
     return dict(zip(different, vectors, strict=True))
@@ -126,9 +129,9 @@ def main() -> None:
     arguments = parser.parse_args()
     talks = read_talks(arguments.talks)
     vectors = embedded(talks, arguments.vectors)
-    prepared = [TalkEvidence(talk, vectors) for talk in track(talks, description="evidence")]
+    prepared = [TalkEvidence(talk, vectors) for talk in track(talks, description="evidence", console=CONSOLE)]
     folds = []
-    for held_out in track(prepared, description="fitting"):
+    for held_out in track(prepared, description="fitting", console=CONSOLE):
         weights = fitted([talk for talk in prepared if talk is not held_out])
         folds.append(
             {
@@ -151,17 +154,17 @@ def _overall(folds: list[dict[str, Any]], kind: str) -> dict[str, float]:
 
 
 def _show(result: Mapping[str, Any]) -> None:
-    console, folds = Console(stderr=True), result["folds"]
+    folds = result["folds"]
     table = Table("weight", *(fold["talk"] for fold in folds), "shipped")
     for name in FITTED:
         table.add_row(name, *(f"{fold['weights'][name]:.2f}" for fold in folds), f"{getattr(Weights(), name):.2f}")
-    console.print(table)
+    CONSOLE.print(table)
     scores = Table("talk", "weights", *folds[0]["shipped"])
     rows = [(fold["talk"], fold) for fold in folds] + [("all", result["all"])]
     for talk, fold in rows:
         for kind in ("fitted_on_others", "shipped"):
             scores.add_row(talk, kind.replace("_", " "), *(f"{value:.3f}" for value in fold[kind].values()))
-    console.print(scores)
+    CONSOLE.print(scores)
 
 
 if __name__ == "__main__":
