@@ -217,7 +217,7 @@ def _window_rows(connection: sqlite3.Connection, window_id: str) -> list[tuple[o
 
 def extend(connection: sqlite3.Connection, lease: Lease, until: float) -> None:
     """A lease that has ended may go on only if nobody has begun to work for that user since."""
-    _assert_held(connection, lease)
+    assert_held(connection, lease)
     rival = connection.execute(
         """
         SELECT 1 FROM windows WHERE user_id = ?1 AND state = 'leased' AND id != ?2
@@ -231,12 +231,12 @@ def extend(connection: sqlite3.Connection, lease: Lease, until: float) -> None:
 
 
 def save_plan(connection: sqlite3.Connection, lease: Lease, plan: bytes) -> None:
-    _assert_held(connection, lease)
+    assert_held(connection, lease)
     connection.execute("UPDATE windows SET plan = ? WHERE id = ?", (plan, lease.window_id))
 
 
 def acknowledge(connection: sqlite3.Connection, lease: Lease) -> None:
-    _assert_held(connection, lease)
+    assert_held(connection, lease)
     end_window(connection, lease.window_id, stage="learnt")
 
 
@@ -247,7 +247,7 @@ def end_window(connection: sqlite3.Connection, window_id: str, *, stage: str) ->
 
 
 def give_back(connection: sqlite3.Connection, lease: Lease, *, due_at: float, reason: str) -> None:
-    _assert_held(connection, lease)
+    assert_held(connection, lease)
     connection.execute(
         "UPDATE windows SET state = 'waiting', due_at = ?, reason = ?, token = NULL, owner = NULL WHERE id = ?",
         (due_at, reason[:REASON_CHARACTERS_MAX], lease.window_id),
@@ -266,14 +266,14 @@ def take_back(connection: sqlite3.Connection, token: str) -> None:
 
 
 def bury(connection: sqlite3.Connection, lease: Lease, *, now: float, reason: str) -> None:
-    _assert_held(connection, lease)
+    assert_held(connection, lease)
     connection.execute(
         "UPDATE windows SET state = 'dead', buried_at = ?, reason = ?, token = NULL, owner = NULL WHERE id = ?",
         (now, reason[:REASON_CHARACTERS_MAX], lease.window_id),
     )
 
 
-def _assert_held(connection: sqlite3.Connection, lease: Lease) -> None:
+def assert_held(connection: sqlite3.Connection, lease: Lease) -> None:
     held = connection.execute(
         "SELECT 1 FROM windows WHERE id = ? AND state = 'leased' AND token = ?", (lease.window_id, lease.token)
     ).fetchone()

@@ -10,7 +10,7 @@ time, which for imported history lies in the past, while `opened_at` and `finish
                         └────► dropped           withdrawn: its scope was deleted before it was learnt
 
 A ready turn is looked at once: `worth` says what a look found, NULL that nobody has looked yet. A session is urgent up
-to the turn `urgent_seq`: whatever of it is ready by then is due now.
+to the turn `urgent_seq`: whatever of it is ready by then is due now. `is_order`: it asks to forget something.
 
 One row holds one exchange, and the conversation record is derived from it without another column: conversation_id is
 `session_id`; each of `messages` is an input from the user (`user_id`) to the agent (`agent_id`, or the model where none
@@ -214,10 +214,17 @@ _VERSION_3 = (
     "CREATE INDEX rounds_in_order ON rounds (ended_at, user_id)",
 )
 
+# Turns that ask for something to be forgotten: what was said before them is learnt later at times, and then heeds them.
+_VERSION_4 = (
+    "ALTER TABLE turns ADD COLUMN is_order INTEGER NOT NULL DEFAULT 0",
+    "CREATE INDEX turns_with_orders ON turns (user_id, seq) WHERE is_order = 1",
+)
+
 MIGRATIONS = (
     _VERSION_1,
     _VERSION_2,
     _VERSION_3,
+    _VERSION_4,
 )  # the n-th leads from version n to n + 1; never change one that was released
 
 

@@ -96,6 +96,12 @@ class SqliteTurnLog:
         statuses = sorted(status.value for status in TAUGHT)
         return await self._database.read(partial(turns_triggers.context, lease=lease, limit=limit, statuses=statuses))
 
+    async def note_orders(self, lease: Lease, turn_ids: Collection[str]) -> None:
+        await self._database.write(partial(turns_triggers.note_orders, lease=lease, turn_ids=turn_ids))
+
+    async def orders_after(self, lease: Lease, *, limit: int) -> list[Turn]:
+        return await self._database.read(partial(turns_triggers.orders_after, lease=lease, limit=limit))
+
     async def extend(self, lease: Lease, *, until: float) -> None:
         await self._database.write(partial(turns_queue.extend, lease=lease, until=until))
 

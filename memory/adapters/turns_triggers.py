@@ -7,11 +7,11 @@ worth: whoever looks twice, or never, loses nothing.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from memory.adapters.turns_queue import ReadyTurn, make_window
+from memory.adapters.turns_queue import ReadyTurn, assert_held, make_window
 from memory.adapters.turns_rows import TURN_COLUMNS, turn_of
 from memory.model import Turn, Urgency
 from memory.ports import FreshTurn, Lease
@@ -144,5 +144,22 @@ def context(connection: sqlite3.Connection, *, lease: Lease, limit: int, statuse
         ORDER BY seq DESC LIMIT ?
         """,  # noqa: S608  # our own constants
         (lease.user_id, lease.session_id, lease.turns[0].id, *statuses, limit),
+    ).fetchall()
+    return [turn_of(row) for row in reversed(rows)]
+
+
+def note_orders(connection: sqlite3.Connection, lease: Lease, turn_ids: Collection[str]) -> None:
+    assert_held(connection, lease)
+    connection.executemany("UPDATE turns SET is_order = 1 WHERE id = ?", [(turn_id,) for turn_id in turn_ids])
+
+
+def orders_after(connection: sqlite3.Connection, lease: Lease, limit: int) -> list[Turn]:
+    rows = connection.execute(
+        f"""
+        SELECT {TURN_COLUMNS} FROM turns
+        WHERE user_id = ? AND is_order = 1 AND window_id IS NOT ? AND seq > (SELECT seq FROM turns WHERE id = ?)
+        ORDER BY seq DESC LIMIT ?
+        """,  # noqa: S608  # our own constant
+        (lease.user_id, lease.window_id, lease.turns[0].id, limit),
     ).fetchall()
     return [turn_of(row) for row in reversed(rows)]

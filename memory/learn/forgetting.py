@@ -24,6 +24,7 @@ SHARE_MIN = 0.5  # of what the topic names, where the words do not say all of it
 LIKENESS_MIN = 0.5  # cosine that has to speak for it then
 PAIRS_SHARE_MIN = 0.6  # of a Chinese topic's pairs of characters: four characters make three pairs, and one may differ
 FORGET_MEMORIES_MAX = 20_000  # of one request; more than anybody has
+LATER_ORDERS_MAX = 200  # that a window heeds which was learnt late; more than anybody gives
 OUTCOME_IDS_MAX = 100  # named in a receipt; `count` has them all
 
 _IDEOGRAPH = re.compile("[\u3400-\u9fff]")
@@ -81,6 +82,23 @@ def spare(facts: Sequence[Fact], orders: Sequence[Order], turns: Sequence[Turn])
         is_taken = any(_takes(order, fact, turns, place) for order in orders)
         (withheld if is_taken else kept).append(fact)
     return Spared(tuple(kept), tuple(withheld))
+
+
+def lasting(orders: Sequence[Order]) -> list[Order]:
+    """Those that also mean what is said before them and learnt after them, out of a dead letter, say."""
+    return [order for order in orders if order.intent.reach in (Reach.TOPIC, Reach.EVERYTHING)]
+
+
+def is_overtaken(
+    orders: Sequence[Order], content: str, *, said_at: float, project_id: str, subject: str = "user"
+) -> bool:
+    """Whether one of these later, `lasting` orders means what is only being learnt now."""
+    return any(
+        said_at <= order.turn.at
+        and (not order.turn.scope.project_id or project_id in ("", order.turn.scope.project_id))
+        and (order.intent.reach is Reach.EVERYTHING or names(order.intent.topic, content, subject=subject))
+        for order in orders
+    )
 
 
 Likeness = Callable[[Memory], float]
@@ -233,4 +251,15 @@ def _is_of_another(topic: str, subject: str) -> bool:
     return not any(said.search(subject) and asked.search(topic) for asked, said in ATTRIBUTES)
 
 
-__all__ = ["Order", "Spared", "meant", "names", "orders_of", "outcomes_of", "spare", "topics_of"]
+__all__ = [
+    "Order",
+    "Spared",
+    "is_overtaken",
+    "lasting",
+    "meant",
+    "names",
+    "orders_of",
+    "outcomes_of",
+    "spare",
+    "topics_of",
+]

@@ -125,10 +125,19 @@ class WindowLearning:
         for dropped in judgement.dropped:
             self._metrics.facts_dropped.labels(dropped.reason.value).inc()
         orders = forgetting.orders_of(turns)
+        if lasting := forgetting.lasting(orders):
+            await self._turn_log.note_orders(lease, {order.turn.id for order in lasting})
         spared = forgetting.spare(judgement.kept, orders, [*context, *turns])
-        self._metrics.facts_dropped.labels("withheld").inc(len(spared.withheld))
+        later = await self._later_orders(lease)
+        kept = [fact for fact in spared.kept if not _is_overtaken(fact, later)]
+        self._metrics.facts_dropped.labels("withheld").inc(len(judgement.kept) - len(kept))
         said_back = feedback.feedback_of(turns, context=context)
-        return Taught(spared.kept, orders, (*context, *turns), said_back)
+        return Taught(kept, orders, (*context, *turns), said_back)
+
+    async def _later_orders(self, lease: Lease) -> list[Order]:
+        """What the user asked to be forgotten after they had said what is in this window."""
+        turns = await self._turn_log.orders_after(lease, limit=forgetting.LATER_ORDERS_MAX)
+        return forgetting.lasting(forgetting.orders_of(turns))
 
     async def _extracted(self, lease: Lease, turns: Sequence[Turn], context: Sequence[Turn]) -> Sequence[Fact]:
         """What an earlier attempt was told, or what is told now, stored before anything is made of it.
@@ -216,8 +225,10 @@ class WindowLearning:
 
     async def _repeat(self, lease: Lease, stored: Plan) -> None:
         vectors = await self._applying.embedded([change.memory.content for change in stored.changes])
+        later = await self._later_orders(lease)
+        heeded = [change for change in stored.changes if not _is_row_overtaken(change.memory, later)]
         async with self._ledger.write(lease.user_id) as held:
-            wanted = await self._applying.still_wanted(lease.user_id, held, stored.changes)
+            wanted = await self._applying.still_wanted(lease.user_id, held, heeded)
             gone = await self._applying.apply(lease.user_id, held, replace(stored, changes=wanted), vectors)
         await self._applying.settle(lease.user_id, stored, gone)
 
@@ -244,6 +255,18 @@ class WindowLearning:
 def _likeness(topic: Vector | None, records: Sequence[Record]) -> Callable[[Memory], float]:
     vectors = {record.memory.id: record.vector for record in records}
     return lambda memory: 0.0 if topic is None else float(vectors[memory.id] @ topic)
+
+
+def _is_overtaken(fact: Fact, later: Sequence[Order]) -> bool:
+    project_id = fact.scope.project_id
+    return forgetting.is_overtaken(
+        later, fact.content, said_at=fact.said_at, project_id=project_id, subject=fact.subject
+    )
+
+
+def _is_row_overtaken(row: Memory, later: Sequence[Order]) -> bool:
+    project_id = row.project_id
+    return forgetting.is_overtaken(later, row.content, said_at=row.said_at, project_id=project_id, subject=row.subject)
 
 
 def _looks_back(fact: Fact, now: float) -> bool:

@@ -135,6 +135,20 @@ class TurnLog(Protocol):
         """
         ...
 
+    async def note_orders(self, lease: Lease, turn_ids: Collection[str]) -> None:
+        """These turns of the window ask for something to be forgotten, so that `orders_after` finds them from now on.
+
+        Raises `Conflict`.
+        """
+        ...
+
+    async def orders_after(self, lease: Lease, *, limit: int) -> list[Turn]:
+        """The latest turns of the user, in any session, that were noted so and were opened after the window's first.
+
+        Oldest first, and none of the window's own. Costs the same however much was said.
+        """
+        ...
+
     async def extend(self, lease: Lease, *, until: float) -> None:
         """Raises `Conflict` when the lease is no longer ours, or ended and somebody works for that user by now."""
         ...

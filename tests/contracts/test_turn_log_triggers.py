@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from turn_logs import DEPLOYMENTS, START, Deployment, a_turn, ids_of, lease_at, tell
 
+from memory.errors import Conflict
 from memory.model import Message, TurnStatus, Urgency
 from memory.ports import LearnDue, Lease, QueueDepth, TurnLog
 
@@ -182,6 +183,27 @@ async def test_the_context_is_what_was_said_right_before_the_window(log: TurnLog
     await tell(log, "after")
     assert [turn.id for turn in await log.context(lease, limit=3)] == ["before1", "before2", "before3"]
     assert [turn.answer for turn in await log.context(lease, limit=1)] == ["answer to before3"]
+
+
+async def test_orders_are_found_by_what_was_opened_before_them_and_is_learnt_after(log: TurnLog) -> None:
+    await tell(log, "early")
+    late = await leased(log)
+    for name, user, session in (("order", "ann", "s2"), ("plain", "ann", "s2"), ("foreign", "bob", "s1")):
+        await tell(log, name, user=user, session=session)
+    await log.retry_at(late, due_at=START + 50, reason="not yet")
+    while (lease := await lease_at(log, START, LearnDue())) is not None:
+        await log.note_orders(lease, [turn.id for turn in lease.turns if turn.id != "plain"])
+        assert await log.orders_after(lease, limit=9) == [], "its own are none"
+        await log.acknowledge(lease)
+        with pytest.raises(Conflict):
+            await log.note_orders(lease, ["plain"])
+    again = await lease_at(log, START + 60, LearnDue())
+    assert again is not None
+    assert [turn.id for turn in await log.orders_after(again, limit=9)] == ["order"]
+    assert await log.orders_after(again, limit=0) == []
+    await log.acknowledge(again)
+    await tell(log, "after")
+    assert await log.orders_after(await leased(log), limit=9) == []
 
 
 async def test_a_queue_of_sensible_length_sheds_nothing(log: TurnLog) -> None:

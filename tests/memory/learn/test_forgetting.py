@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from learning_parts import Bench, Faults, Killed
 from turn_logs import START, Process
 
+from memory.errors import Unavailable
+from memory.learn import verbatim
+from memory.learn.facts import Fact
 from memory.learn.forgetting import names
 from memory.learn.plan import Plan, encode
-from memory.model import CarriedNote, PastNote, RecallStatus, Receipt
+from memory.learn.worker import WorkerSettings
+from memory.model import CarriedNote, PastNote, RecallStatus, Receipt, Turn
 from memory.ports import LearnDue
 
 CAT = "My cat is called Miso."
@@ -183,6 +188,60 @@ async def test_a_stored_plan_forgets_the_same_again(bench: Bench) -> None:
         assert lease is not None
         await process.log.save_plan(lease, encode(Plan(forget=(cat,))))
         bench.deployment.clock.now += 60
+        await bench.worker(process).work_off()
+        assert await bench.contents() == [HOME]
+
+
+class AwayAtFirst:
+    """A model that is away when it is first asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Fact]:
+        self.asked += 1
+        if self.asked == 1:
+            raise Unavailable("model", "away")
+        return verbatim.extract(turns, context=context)
+
+
+@pytest.mark.parametrize("attempts", [1, 2], ids=["from a dead letter", "at a second attempt"])
+@pytest.mark.parametrize(
+    ("request_", "left"),
+    [("Forget about my cat.", [HOME]), ("Forget everything you know about me.", []), ("Thanks!", [CAT, HOME])],
+)
+async def test_what_is_learnt_late_heeds_what_was_asked_meanwhile_in_another_session(
+    bench: Bench, request_: str, left: list[str], attempts: int
+) -> None:
+    settings, learner = WorkerSettings(attempts_max=attempts, retry_base_seconds=5.0), AwayAtFirst()
+    async with bench.deployment.start() as process:
+        await bench.tell(process, f"{CAT} {HOME}", session="s1")
+        await bench.worker(process, learner=learner, settings=settings).work_off()
+        await bench.tell(process, request_, session="s2")
+        await bench.worker(process, learner=learner, settings=settings).work_off()
+        assert await bench.memories() == []
+        bench.deployment.clock.now += 60
+        await process.log.replay([])
+        await bench.worker(process, learner=learner, settings=settings).work_off()
+        assert await bench.contents() == sorted(left)
+        await bench.tell(process, CAT, session="s3")
+        await bench.worker(process, settings=settings).work_off()
+        assert CAT in await bench.contents(), "a request reaches back, never forward"
+
+
+async def test_a_stored_plan_that_is_carried_out_late_heeds_it_too(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        await bench.tell(process, f"{CAT} {HOME}", session="s1")
+        with pytest.raises(Killed):
+            await bench.worker(process, faults=Faults(name="apply", error=Killed())).work_off()
+        bench.deployment.clock.now += 60
+        broken_off = await process.log.lease(now=bench.deployment.clock.now, seconds=5, due=LearnDue())
+        assert broken_off is not None
+        assert broken_off.plan is not None
+        await process.log.bury(broken_off, now=bench.deployment.clock.now, reason="given up")
+        await bench.tell(process, "Forget about my cat.", session="s2")
+        await bench.worker(process).work_off()
+        await process.log.replay([])
         await bench.worker(process).work_off()
         assert await bench.contents() == [HOME]
 
