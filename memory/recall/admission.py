@@ -1,25 +1,29 @@
-"""How many searches may run at a time, so that those that run end in time. Pure: it is told how long each one took.
+"""How many searches run at a time, so that each ends within the deadline, and who has to wait for a place.
 
-Searches share one embedder and two or more cores, so each takes longer the more there are; the time of one divided by
-how many ran beside it says what one more will add. Past what the deadline allows, a request is passed on at once: it
-would come too late, and make others late. It must never stop all of them, for then it would learn nothing any more.
+The cores are few, and a search waits for the embedding of whoever came before. How long one search takes of the time of
+all is learnt from those that ran; from that follows how many may run beside each other. A chat that finds no place
+waits for one, since a crowd that comes at once is soon over, and a chat that goes on without memory is soon back. What
+cannot end in time any more goes on without: before it costs an embedding, and before it makes the others late.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-DEADLINE_SHARE = 0.7  # of the deadline that a search may be expected to take: the rest is for those that take longer
+RUN_SHARE = 0.2  # of the deadline that a search may be expected to take: the slowest take twice as long as the mean
+LEFT_MIN = 0.6  # of the deadline; with less of it left no search begins, as the slowest would be late
 SMOOTHING = 0.15  # weight of the newest search; about ten of them make the estimate
 OUTLIER = 2.0  # one search that takes longer than so many times the estimate counts as that: it is no trend yet
 ALWAYS = 2  # searches that may run whatever the estimate says
-LEFT_MIN = 0.25  # share of the deadline; with less of it left, not even one that runs alone would end in time
+WAITING_MAX = 256  # chats; each holds a body of some KB, and so many do not all get a place in time
 
 
 @dataclass(slots=True)
-class _Place:
+class Place:
     """One search under way, and what is told of it: `seconds` that it took, and whether it got to its end."""
 
     beside: int
@@ -32,28 +36,65 @@ class Admission:
 
     def __init__(self, *, at_once_max: int, deadline_seconds: float) -> None:
         self._at_once_max = at_once_max
-        self._seconds_left_min = LEFT_MIN * deadline_seconds
+        self._deadline_seconds = deadline_seconds
         self._seconds_each = 0.0
+        self._waiting: deque[asyncio.Future[None]] = deque()
         self.in_flight = 0
 
-    def has_room(self, seconds_left: float) -> bool:
-        """Whether one more would still end in that time, which is what the deadline leaves to it."""
-        if self.in_flight >= self._at_once_max or seconds_left < self._seconds_left_min:
-            return False
-        return self.in_flight < ALWAYS or (self.in_flight + 1) * self._seconds_each <= DEADLINE_SHARE * seconds_left
+    @asynccontextmanager
+    async def place(self, seconds_left: float) -> AsyncIterator[Place | None]:
+        """Hold a place while searching, and leave in it how that went. None: there is none in time.
 
-    @contextmanager
-    def place(self) -> Iterator[_Place]:
-        """Hold a place while searching, and leave in it how that went."""
-        self.in_flight += 1
-        place = _Place(beside=self.in_flight)
+        `seconds_left` until the deadline; a part of them may be spent waiting.
+        """
+        if not await self._entered(seconds_left - LEFT_MIN * self._deadline_seconds):
+            yield None
+            return
+        place = Place(beside=self.in_flight)
         try:
             yield place
         finally:
             self._learn(place)
-            self.in_flight -= 1
+            self._leave()
 
-    def _learn(self, place: _Place) -> None:
+    @property
+    def _has_room(self) -> bool:
+        """Whether one more may run beside those that do."""
+        if self.in_flight >= self._at_once_max:
+            return False
+        each = self._seconds_each
+        return self.in_flight < ALWAYS or (self.in_flight + 1) * each <= RUN_SHARE * self._deadline_seconds
+
+    async def _entered(self, seconds: float) -> bool:
+        """Whether a place was found within that time; it is counted as taken then."""
+        if seconds < 0:
+            return False
+        if self._has_room and not self._waiting:
+            self.in_flight += 1
+            return True
+        if len(self._waiting) >= WAITING_MAX:
+            return False
+        called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(called)
+        try:
+            await asyncio.wait((called,), timeout=seconds)
+        except asyncio.CancelledError:
+            if called.done():
+                self._leave()  # it was given a place in the same moment
+            raise
+        finally:
+            with suppress(ValueError):
+                self._waiting.remove(called)
+        return called.done()
+
+    def _leave(self) -> None:
+        """Give the place up, to those who wait longest."""
+        self.in_flight -= 1
+        while self._waiting and self._has_room:
+            self.in_flight += 1
+            self._waiting.popleft().set_result(None)
+
+    def _learn(self, place: Place) -> None:
         each, known = place.seconds / max(place.beside, self.in_flight), self._seconds_each
         if not known:
             self._seconds_each = each

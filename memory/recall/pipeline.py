@@ -8,8 +8,8 @@ past the bound a request is passed on before it costs an embedding. Each outcome
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import structlog
@@ -48,6 +48,7 @@ HEAVY_BODY_BYTES = 256 << 10  # hashing its messages takes a millisecond, in whi
 TURNS_BEFORE = 3  # of the loop, from a request's arrival until it gets here: its headers, our answer to them, its body
 
 SEARCH_STAGES = ("embed", "retrieve", "select")
+RECEIPT_PAUSE_SECONDS = 0.02  # from a request to its receipt: it must not hold up the request, nor a quick reply
 LOG_PAUSE_SECONDS = 5.0  # between two lines about parts that come and go
 
 log = structlog.get_logger(__name__)
@@ -152,20 +153,19 @@ class Recall:
         trace.decision = signals.decide_early(conversation, upstream=upstream)
         said = [message.role for message in conversation.messages]
         is_asked = said[-1:] == [Role.USER] and (trace.decision is None or trace.decision.search)
-        if is_asked and said.count(Role.USER) == 1 and not self._admission.has_room(trace.seconds_left):
-            return self._shed()  # nothing was told earlier, so that there is nothing to look back for
-        async with beside(self._look_back(scope, request, conversation, trace)) as looking:
-            if not is_asked:
-                await looking
-                if trace.carried.is_settled:
-                    return RecallStatus.SKIPPED, "settled"
-                if trace.decision is not None and not trace.decision.search:
-                    return RecallStatus.SKIPPED, trace.decision.reason
-            if not self._admission.has_room(trace.seconds_left):
-                await looking
-                return self._shed()
-            with self._admitted(trace):
-                return await self._searching.for_chat(scope, conversation, request.options, trace, looking)
+        if not is_asked:
+            await self._look_back(scope, request, conversation, trace)
+            if trace.carried.is_settled:
+                return RecallStatus.SKIPPED, "settled"
+            if trace.decision is not None and not trace.decision.search:
+                return RecallStatus.SKIPPED, trace.decision.reason
+        async with self._admitted(trace) as is_admitted:
+            if is_admitted:
+                async with beside(self._look_back(scope, request, conversation, trace)) as looking:
+                    return await self._searching.for_chat(scope, conversation, request.options, trace, looking)
+        if said.count(Role.USER) > 1:  # else nothing was told earlier, so that there is nothing to look back for
+            await self._look_back(scope, request, conversation, trace)
+        return self._shed()
 
     def _shed(self) -> tuple[RecallStatus, str]:
         self._metrics.recall_shed.inc()
@@ -173,6 +173,9 @@ class Recall:
 
     async def _look_back(self, scope: Scope, request: ChatRequest, conversation: Conversation, trace: Trace) -> None:
         """The notes that this conversation carries, and where this model takes notes. Both can do without an answer."""
+        if trace.has_looked_back:
+            return
+        trace.has_looked_back = True
         with trace.timed("notes", self._metrics), suppress(Unavailable):
             if request.options.placement is None:
                 learnt = await self._traits.placement(conversation.model) or trace.placement
@@ -220,7 +223,7 @@ class Recall:
                 self._uses.count(scope.user_id, planned.fresh.memory_ids, at=trace.began_at)
         receipt_id = self._new_id()
         leave = partial(self._leave_receipt, scope, status, reason, trace, planned, receipt_id)
-        asyncio.get_running_loop().call_soon(leave)  # the request goes first
+        asyncio.get_running_loop().call_later(RECEIPT_PAUSE_SECONDS, leave)
         return RecallOutcome(status, reason, count, receipt_id, notes)
 
     def _leave_receipt(
@@ -243,16 +246,20 @@ class Recall:
             )
         )
 
-    @contextmanager
-    def _admitted(self, trace: Trace) -> Iterator[None]:
+    @asynccontextmanager
+    async def _admitted(self, trace: Trace) -> AsyncIterator[bool]:
         """One of the searches under way. How long it took, a model's rewriting aside, says how many there may be."""
-        with self._admission.place() as place:
+        came_at = asyncio.get_running_loop().time()
+        async with self._admission.place(trace.seconds_left) as place:
+            trace.timings_ms["wait"] = (asyncio.get_running_loop().time() - came_at) * 1000
             self._metrics.recall_in_flight.set(self._admission.in_flight)
             try:
-                yield
-                place.is_complete = True
+                yield place is not None
+                if place is not None:
+                    place.is_complete = True
             finally:
-                place.seconds = sum(trace.timings_ms.get(stage, 0.0) for stage in SEARCH_STAGES) / 1000
+                if place is not None:
+                    place.seconds = sum(trace.timings_ms.get(stage, 0.0) for stage in SEARCH_STAGES) / 1000
         self._metrics.recall_in_flight.set(self._admission.in_flight)
 
     def _note_breakage(self, part: str) -> None:

@@ -28,7 +28,7 @@ from memory.errors import Unavailable
 from memory.metrics import Metrics
 from memory.model import Candidate, Memory, Message, RecallStatus, Receipt, Record, RequestOptions, Scope, Vector
 from memory.recall.corpus import Corpus
-from memory.recall.pipeline import Recall, RecallOutcome, RecallSettings
+from memory.recall.pipeline import RECEIPT_PAUSE_SECONDS, Recall, RecallOutcome, RecallSettings
 from memory.recall.retrieval import Expected, Retrieval
 from memory.recall.rewrite import RewriteMode
 from memory.recall.rewriting import FAILURES_MAX, Rewriter, RewriteSettings
@@ -102,7 +102,7 @@ class Chat:
 
     async def ask(self, *said: str) -> RecallOutcome:
         outcome = await self.recall_of.recall(Scope("u"), request_of(*said))
-        await asyncio.sleep(0)  # its receipt is left once the request has gone on
+        await asyncio.sleep(1.5 * RECEIPT_PAUSE_SECONDS)  # its receipt is left when the request has gone on
         return outcome
 
     async def search(self, query: str, history: Sequence[Message]) -> list[Candidate]:
