@@ -35,9 +35,12 @@ BODY_BYTES_MAX = 16 << 20  # 2,048 memories of the largest kind
 TEXTS_MAX = 2_048  # of one request, as OpenAI has it
 TEXT_CHARACTERS_MAX = 32_768  # the model reads 256 tokens; what comes so late is past them
 BATCH_TEXTS_MAX = 32
+QUESTION_BATCH_SECONDS_MAX = 0.02  # a new question waits for the batch under way, and then for its own
 LEARN_BATCH_CHARACTERS_MAX = 400  # four sentences, about 15 ms: what a question may have to wait for
 QUEUED_TEXTS_MAX = {"request": 256, "learn": 4_096}  # seconds of work on two cores; beyond it, waiting helps nobody
 QUESTION_SECONDS_MAX = 0.5  # whoever asked a question that long ago has gone on without the answer, if not sooner
+SMOOTHING = 0.2  # weight of the newest batch
+OUTLIER = 2.0  # a batch that takes longer than so many times the usual counts as that: it is no trend yet
 DRAIN_SECONDS = 2
 
 Lane: TypeAlias = Literal["request", "learn"]
@@ -123,6 +126,7 @@ class Batches:
         self._metrics = metrics
         self._queues: dict[Lane, deque[tuple[Job, int]]] = {lane: deque() for lane in LANES}
         self._waiting = asyncio.Event()
+        self._seconds_each = 0.0  # of a question, in batches of late
 
     async def embed(self, texts: list[str], *, lane: Lane, patience: float = math.inf) -> Vector:
         """Vectors in the order of the texts. Raises `Unavailable` when the lane is full or the wait was too long.
@@ -155,16 +159,30 @@ class Batches:
                     continue
                 texts = [job.texts[index] for job, index in batch]
                 self._metrics.embed_batch_texts.observe(len(texts))
+                began_at = loop.time()
                 with self._metrics.embed_seconds.labels(lane).time():
                     vectors = await loop.run_in_executor(thread, self.model.encode, texts)
+                if lane == "request":
+                    self._took(loop.time() - began_at, texts=len(texts))
                 self._hand_out(batch, vectors)
+
+    def _took(self, seconds: float, *, texts: int) -> None:
+        each, known = seconds / texts, self._seconds_each
+        self._seconds_each += SMOOTHING * (min(each, OUTLIER * known) - known) if known else each
+
+    def _texts_max(self, lane: Lane) -> int:
+        """On few cores a batch of many questions is hardly quicker than one after the other, and all wait for it."""
+        if lane == "learn" or not self._seconds_each:
+            return BATCH_TEXTS_MAX
+        return min(BATCH_TEXTS_MAX, max(1, int(QUESTION_BATCH_SECONDS_MAX / self._seconds_each)))
 
     def _next_batch(self, lane: Lane, *, now: float) -> list[tuple[Job, int]]:
         """What goes to the model next: the longest waiting texts of the lane, as many as a batch may hold."""
         queue = self._queues[lane]
         batch: list[tuple[Job, int]] = []
         characters = 0
-        while queue and len(batch) < BATCH_TEXTS_MAX:
+        texts_max = self._texts_max(lane)
+        while queue and len(batch) < texts_max:
             job, index = queue[0]
             if now > job.given_up_at and not job.is_given_up:
                 job.done.set_exception(Unavailable("embedder", "it took too long"))

@@ -7,6 +7,7 @@ import base64
 import io
 import stat
 import threading
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 
-from memory.embedder import QUEUED_TEXTS_MAX, TEXTS_MAX, serve_model
+from memory.embedder import QUESTION_BATCH_SECONDS_MAX, QUEUED_TEXTS_MAX, TEXTS_MAX, serve_model
 from memory.metrics import Metrics
 from memory.model import Vector
 
@@ -34,9 +35,11 @@ class SlowModel:
         self.may_go = threading.Event()
         self.may_go.set()
         self.batches: list[list[str]] = []
+        self.seconds_each = 0.0
 
     def encode(self, texts: Sequence[str]) -> Vector:
         self.batches.append(list(texts))
+        time.sleep(self.seconds_each * len(texts))
         assert self.may_go.wait(10)
         vectors = np.array([[1.0, len(text), 0.5, 0.0] for text in texts], dtype=np.float32)
         return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
@@ -148,6 +151,9 @@ async def test_other_paths_and_methods_are_named_as_such(embedder: Running) -> N
 
 
 async def test_questions_that_wait_together_become_one_batch(embedder: Running) -> None:
+    for _ in range(3):
+        await embedder.post({"input": "quick"})
+    embedder.model.batches.clear()
     embedder.model.may_go.clear()
     async with asyncio.TaskGroup() as group:
         group.create_task(embedder.post({"input": "first"}))
@@ -158,6 +164,16 @@ async def test_questions_that_wait_together_become_one_batch(embedder: Running) 
     assert [len(batch) for batch in embedder.model.batches] == [1, 8]
     vectors = [task.result()[1]["data"][0]["embedding"] for task in waiting]
     assert [vector[1] / vector[0] for vector in vectors] == pytest.approx(list(range(1, 9)), rel=1e-5)
+
+
+async def test_where_texts_take_long_a_batch_holds_few_so_that_no_question_waits_long(embedder: Running) -> None:
+    embedder.model.seconds_each = QUESTION_BATCH_SECONDS_MAX / 3.5
+    await embedder.post({"input": "first"})
+    async with asyncio.TaskGroup() as group:
+        for n in range(1, 13):
+            group.create_task(embedder.post({"input": "x" * n}))
+    assert max(len(batch) for batch in embedder.model.batches) <= 3
+    assert sum(len(batch) for batch in embedder.model.batches) == 13
 
 
 async def test_a_question_goes_before_whatever_learning_still_wants(embedder: Running) -> None:
