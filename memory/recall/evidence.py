@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,6 +41,16 @@ _WRITES = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """What the question's words, the time and a memory's standing say of each row: all that needs no vector."""
+
+    layout: Layout
+    kinds: Mapping[str, Floats]
+    question: TimeQuestion
+    unspaced_share: float
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """One array per kind, and what the question is like. `kinds` preserves a fixed order."""
 
@@ -64,22 +74,37 @@ def gather(
 
     Of `ranking`, only what goes into a kind counts here (half-lives, scripts without spaces), never a kind's weight.
     """
+    reading = read(corpus, layout, query, scope=scope, now=now, ranking=ranking)
+    return complete(corpus, reading, vector, ranking=ranking)
+
+
+def read(
+    corpus: Corpus, layout: Layout, query: Query, *, scope: Scope, now: float, ranking: RankingSettings
+) -> Reading:
+    """The part of the evidence that can be gathered while the question is still being embedded."""
     folded = fold(query.text)
     question = time_question(folded, now=now)
-    cosine = corpus.similarities(vector, layout) if vector is not None else np.zeros(layout.size, dtype=np.float32)
     named, words = _query_terms(corpus, query.text)
-    kinds = _dense(layout, cosine, unspaced_share(query.text), ranking.unspaced)
-    kinds |= _lexical(corpus, layout, words, ranking.unspaced)
+    kinds = _lexical(corpus, layout, words, ranking.unspaced)
     named_concepts = concepts(query.text)
     kinds["concept"] = _concept(layout, named_concepts - ASPECTS)
     kinds["aspect"] = _concept(layout, named_concepts & ASPECTS)
     kinds["speaker"] = _speaker(layout, named)
     kinds |= _temporal(layout, question, now)
-    kinds |= _form(layout, kinds["dense"])
+    kinds |= {"question": layout.is_question, "first_person": layout.is_first_person}
     kinds |= _standing(layout, scope, now, ranking.half_lives)
     kinds["manner"] = layout.is_manner * np.float32(bool(_WRITES.search(folded)))
+    return Reading(layout, kinds, question, unspaced_share(query.text))
+
+
+def complete(corpus: Corpus, reading: Reading, vector: Vector | None, *, ranking: RankingSettings) -> Evidence:
+    """The whole evidence, for the layout that was read."""
+    layout = reading.layout
+    cosine = corpus.similarities(vector, layout) if vector is not None else np.zeros(layout.size, dtype=np.float32)
+    kinds = {**reading.kinds, **_dense(layout, cosine, reading.unspaced_share, ranking.unspaced)}
+    kinds["answer"] = _answer(layout, kinds["dense"])
     _inherit(kinds, layout)
-    return Evidence(kinds, cosine, question, unspaced_share(query.text) > 0.5)
+    return Evidence(kinds, cosine, reading.question, reading.unspaced_share > 0.5)
 
 
 def _inherit(kinds: dict[str, Floats], layout: Layout) -> None:
@@ -212,16 +237,12 @@ def _temporal(layout: Layout, question: TimeQuestion, now: float) -> dict[str, F
     }
 
 
-def _form(layout: Layout, dense: Floats) -> dict[str, Floats]:
-    """How a memory is put: a question holds no answer, what follows one often does."""
+def _answer(layout: Layout, dense: Floats) -> Floats:
+    """A question holds no answer; what follows one often does."""
     answer = _zeros(layout)
     if layout.has_neighbours:
         answer[1:] = dense[:-1] * layout.is_question[:-1] * layout.is_linked[1:]
-    return {
-        "question": layout.is_question,
-        "answer": answer,
-        "first_person": layout.is_first_person,
-    }
+    return answer
 
 
 def _standing(layout: Layout, scope: Scope, now: float, half_lives: HalfLives) -> dict[str, Floats]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from memory.model import Candidate, Memory, Query, Record, Scope, Selection, Vector, Verdict
 from memory.recall.corpus import Corpus, Floats, Layout
-from memory.recall.evidence import gather
+from memory.recall.evidence import Reading, complete, read
 from memory.recall.injection import LINE_CHARACTERS_MAX
 from memory.recall.lexical import terms
 from memory.recall.relevance import bar_for
@@ -61,15 +61,19 @@ def rank(
     memory_types: Collection[str] = (),
     limit: int = CANDIDATES_MAX,
     told: Sequence[str] = (),
+    reading: Reading | None = None,
 ) -> Ranked:
     """Score every memory that the scope may see; the best `limit` come back. Without a vector, words alone decide.
 
     `told`: ids in earlier notes of this conversation. What took their place since is among the candidates in any case.
+    `reading`: what `read_ahead` said of the same question; it counts for nothing if the corpus changed since.
     """
     layout = corpus.prepare()
     if not layout.size or not query.text.strip():
         return Ranked()
-    evidence = gather(corpus, layout, query, query_vector, scope=scope, now=now, ranking=ranking)
+    if reading is None or reading.layout is not layout:
+        reading = read(corpus, layout, query, scope=scope, now=now, ranking=ranking)
+    evidence = complete(corpus, reading, query_vector, ranking=ranking)
     is_open = _is_open(layout, scope, memory_types, asks_about_past=evidence.question.asks_about_past)
     weighed = np.stack([evidence.kinds[name] for name in NAMES])
     weighed *= _column(ranking.weights)
@@ -102,6 +106,14 @@ def rank(
         corrections=tuple(layout.memories[row].id for row in corrections),
         told=before.holding,
     )
+
+
+def read_ahead(
+    corpus: Corpus, query: Query, *, scope: Scope, now: float, ranking: RankingSettings = DEFAULT_RANKING
+) -> Reading | None:
+    """What `rank` needs of the question's words, before there is a vector. None without memories."""
+    layout = corpus.prepare()
+    return read(corpus, layout, query, scope=scope, now=now, ranking=ranking) if layout.size else None
 
 
 def rank_found(
@@ -256,4 +268,15 @@ def _best(score: npt.NDArray[np.floating], limit: int) -> npt.NDArray[np.intp]:
     return best
 
 
-__all__ = ["CANDIDATES_MAX", "Bar", "Corpus", "Ranked", "Weights", "rank", "rank_found", "select"]
+__all__ = [
+    "CANDIDATES_MAX",
+    "Bar",
+    "Corpus",
+    "Ranked",
+    "Reading",
+    "Weights",
+    "rank",
+    "rank_found",
+    "read_ahead",
+    "select",
+]

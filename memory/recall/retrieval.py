@@ -18,7 +18,7 @@ from memory.errors import Busy
 from memory.model import Candidate, MemoryStatus, Query, Record, RequestOptions, Scope, Vector
 from memory.ports import MemoryFilter, MemoryStore
 from memory.recall.corpus import Corpus
-from memory.recall.ranking import CANDIDATES_MAX, Ranked, rank, rank_found
+from memory.recall.ranking import CANDIDATES_MAX, Ranked, Reading, rank, rank_found, read_ahead
 from memory.recall.weights import DEFAULT_RANKING, RankingSettings
 
 AS_OF_MEMORIES_MAX = 20_000  # looked through for a question about the state of knowledge at some time
@@ -75,6 +75,11 @@ class Retrieval:
             raise Busy("milvus", "the memories of too many users are being loaded")
         return expected
 
+    async def read_ahead(self, scope: Scope, query: Query, expected: Expected, *, now: float) -> Reading | None:
+        """What the words of the query say, for `ranked`, while its vector is being made. None without a set."""
+        corpus = await self._corpora.corpus(scope.user_id, expected=expected)
+        return None if corpus is None else read_ahead(corpus, query, scope=scope, now=now, ranking=self._ranking)
+
     async def ranked(
         self,
         scope: Scope,
@@ -87,12 +92,14 @@ class Retrieval:
         expected: Expected | None = None,
         told: Sequence[str] = (),
         seconds: float = math.inf,
+        reading: Reading | None = None,
     ) -> Ranked:
         """The best candidates with every part of their score. Raises `Unavailable` without set and store, and `Busy`.
 
         `waits`: no chat waits for this, so a set that is not there is loaded first, and more candidates are looked at.
         A chat waits `seconds` at most for its set.
         `told`: what earlier notes of this conversation hold, oldest first; the set knows what took its place since.
+        `reading`: what `read_ahead` returned for the same question.
         """
         limit = CANDIDATES_MAX if waits else CHAT_CANDIDATES_MAX
         corpus = await self._corpora.corpus(scope.user_id, waits=waits, expected=expected, seconds=seconds)
@@ -108,6 +115,7 @@ class Retrieval:
                 memory_types=types,
                 limit=limit,
                 told=told,
+                reading=reading,
             )
         where = filter_of(scope, options)
         with nullcontext() if waits else self._room_in_the_store():

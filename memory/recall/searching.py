@@ -105,10 +105,11 @@ class Searching:
     ) -> tuple[RecallStatus, str]:
         query = build_query(conversation)
         trace.query = query.text
-        expected = self._retrieval.expect(scope)
-        with trace.timed("embed", self._metrics):
-            vector = await self._embedded(query)
-        await looking
+        expected, now = self._retrieval.expect(scope), trace.began_at
+        async with beside(self._retrieval.read_ahead(scope, query, expected, now=now)) as reading:
+            with trace.timed("embed", self._metrics):
+                vector = await self._embedded(query)
+            await looking
         if trace.decision is None:
             with trace.timed("decide", self._metrics):
                 trace.decision = signals.decide_late(conversation, vector=vector, classifier=self._classifier())
@@ -121,8 +122,9 @@ class Searching:
                 query,
                 vector,
                 options,
-                now=trace.began_at,
+                now=now,
                 expected=expected,
+                reading=None if reading.cancelled() else reading.result(),
                 seconds=trace.seconds_left - RANKING_SECONDS,
                 told=trace.carried.held_earlier(),
             )
