@@ -18,6 +18,7 @@ from memory.app import SYSTEM_CLOCK, Parts, open_extraction, open_parts, open_up
 from memory.config import Settings
 from memory.embedder import serve
 from memory.errors import Unavailable
+from memory.heap import settle
 from memory.learn.schedule import Pace, Schedule
 from memory.metrics import Metrics
 from memory.model import RequestOptions, Scope
@@ -101,6 +102,7 @@ async def _warm(parts: Parts, *, decides: bool, lessons: PlacementLessons | None
         group.create_task(_search_once(parts, decides=decides))
         if lessons is not None:
             group.create_task(lessons.meet_served())
+    settle()
     (Path(parts.settings.run_dir) / f"warm-{os.getpid()}").touch()
 
 

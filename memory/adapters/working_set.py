@@ -26,6 +26,7 @@ from typing import Self, TypeVar
 
 from memory.adapters.set_loads import SetLoads, TooFarBehind, TooLarge, outcome_of, report
 from memory.errors import Unavailable
+from memory.heap import settle
 from memory.model import MemoryStatus, Record
 from memory.ports import MemoryStore, Revision, UserLedger
 from memory.recall.corpus import Corpus
@@ -36,6 +37,7 @@ from memory.settings import WorkingSetSettings
 ROWS_ON_LOOP_MAX = 300  # laying out so many takes about 1 ms; more is done in a thread
 ROWS_BETWEEN_NAPS = 16  # under a millisecond of work, which is as long as the thread may keep the interpreter
 NAP_SECONDS = 0.0005  # a real pause: without one the loop gets the interpreter back only every 5 ms
+SETTLED_EACH_MEMORIES = 1_000  # loaded: until then, looking at them all is a matter of milliseconds
 THREADS = 3  # of which a large user's set takes one
 CATCH_UP_SECONDS_MAX = 5.0  # with a user who is written to without pause; then a later request tries again
 PAUSE_SECONDS = 0.005  # between two looks at a user who is being written to: a write takes 10 to 100 ms
@@ -106,6 +108,7 @@ class WorkingSets:
             start=self._start,
         )
         self._bytes = 0
+        self._unsettled = 0  # memories loaded that the garbage collector still looks at
         self._running: set[asyncio.Task[None]] = set()
         self._tasks = asyncio.TaskGroup()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="working-set")
@@ -214,6 +217,10 @@ class WorkingSets:
         self._sets[user_id] = one
         self._bytes += one.size_bytes
         self._make_room()
+        self._unsettled += len(records)
+        if self._unsettled >= SETTLED_EACH_MEMORIES:
+            self._unsettled = 0
+            settle()
 
     # Refreshing
 

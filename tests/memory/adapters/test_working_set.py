@@ -746,3 +746,20 @@ async def test_reload_of_many_sets_leaks_no_tasks_and_no_threads(tmp_path: Path)
         assert not here.sets.is_loading
         assert not here.sets._running
         assert len(here.sets._sets) == 1
+
+
+async def test_what_was_loaded_is_no_work_for_the_garbage_collector_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(working_set, "SETTLED_EACH_MEMORIES", 100)
+    async with world(tmp_path, InMemoryStore(dimension=DIMENSION)) as here:
+        await here.write(*(memory(f"m{number}") for number in range(100)))
+        before = gc.get_freeze_count()
+        try:
+            corpus = await here.sets.corpus("ann", waits=True)
+            assert corpus is not None
+            assert len(corpus) == 100
+            assert gc.get_freeze_count() > before
+            assert not any(found is corpus for found in gc.get_objects())
+        finally:
+            gc.unfreeze()
