@@ -49,9 +49,10 @@ check: $(STAMP) ## format, lint, types, import rules, house rules, generated cod
 	{ echo "extproc/_pb is not what proto/ compiles to: run make proto" >&2; exit 1; }
 	$(BIN)/memproxy --version
 
-bench: $(STAMP) ## added latency and streaming delay against a bare Envoy, prefix-cache hits, pace of learning
+bench: $(STAMP) ## latency and streaming delay added to a bare Envoy, searched chats, prefix-cache hits, pace of learning
 	$(BIN)/python bench/latency.py
 	$(BIN)/python bench/stream.py
+	$(BIN)/python bench/recall.py
 	$(BIN)/python bench/prefix.py
 	$(BIN)/python bench/learn.py
 
