@@ -1,4 +1,4 @@
-"""Chats over kept-alive connections, and users who have told so much that there is something to search, for the benches.
+"""Chats over kept-alive connections, and users who have told so much that a search has work to do, for the benches.
 
 Sentences are made of the lists here. Memories are written straight into the store, since a bench of recall has no time
 to learn them.

@@ -271,9 +271,7 @@ def scenarios(seconds: float) -> list[Run]:
 
 async def measure(rig: Rig, runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     settings = Settings().memory
-    server = EmbeddingServer(
-        f"unix:{embedder_socket(rig)}", settings.embedding.model, settings.milvus.dimension
-    )
+    server = EmbeddingServer(f"unix:{embedder_socket(rig)}", settings.embedding.model, settings.milvus.dimension)
     found: dict[str, dict[str, Any]] = {}
     async with OpenAiEmbedder(server, metrics=Metrics(CollectorRegistry())) as embedder:
         started = time.perf_counter()
