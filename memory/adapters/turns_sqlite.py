@@ -22,6 +22,7 @@ from memory.ports import Backlog, Clock, DeadLetter, FreshTurn, LearnDue, Lease,
 PAGE_TURNS = 50  # read at once from the record; a turn may be 2 MiB
 
 TAUGHT = {TurnStatus.CLOSED, TurnStatus.UNKNOWN}  # what the others held is recorded, but teaches nothing
+BROKEN = {TurnStatus.FAILED, TurnStatus.ABORTED}
 
 
 class SqliteTurnLog:
@@ -95,6 +96,10 @@ class SqliteTurnLog:
     async def context(self, lease: Lease, *, limit: int) -> list[Turn]:
         statuses = sorted(status.value for status in TAUGHT)
         return await self._database.read(partial(turns_triggers.context, lease=lease, limit=limit, statuses=statuses))
+
+    async def breaks(self, lease: Lease, *, limit: int) -> list[Turn]:
+        statuses = sorted(status.value for status in BROKEN)
+        return await self._database.read(partial(turns_triggers.breaks, lease=lease, limit=limit, statuses=statuses))
 
     async def note_orders(self, lease: Lease, turn_ids: Collection[str]) -> None:
         await self._database.write(partial(turns_triggers.note_orders, lease=lease, turn_ids=turn_ids))

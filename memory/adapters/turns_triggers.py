@@ -136,6 +136,17 @@ def _sheddable(connection: sqlite3.Connection, window_turns: int) -> Iterator[_S
 
 def context(connection: sqlite3.Connection, *, lease: Lease, limit: int, statuses: Sequence[str]) -> list[Turn]:
     """Statuses: of turns that teach."""
+    return _of_session_before(connection, lease, lease.turns[0].id, limit=limit, statuses=statuses)
+
+
+def breaks(connection: sqlite3.Connection, *, lease: Lease, limit: int, statuses: Sequence[str]) -> list[Turn]:
+    """Statuses: of turns that never do."""
+    return _of_session_before(connection, lease, lease.turns[-1].id, limit=limit, statuses=statuses)
+
+
+def _of_session_before(
+    connection: sqlite3.Connection, lease: Lease, turn_id: str, *, limit: int, statuses: Sequence[str]
+) -> list[Turn]:
     rows = connection.execute(
         f"""
         SELECT {TURN_COLUMNS} FROM turns
@@ -143,7 +154,7 @@ def context(connection: sqlite3.Connection, *, lease: Lease, limit: int, statuse
           AND stage != 'withdrawn' AND status IN ({", ".join("?" * len(statuses))})
         ORDER BY seq DESC LIMIT ?
         """,  # noqa: S608  # our own constants
-        (lease.user_id, lease.session_id, lease.turns[0].id, *statuses, limit),
+        (lease.user_id, lease.session_id, turn_id, *statuses, limit),
     ).fetchall()
     return [turn_of(row) for row in reversed(rows)]
 

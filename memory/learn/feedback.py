@@ -19,7 +19,7 @@ from memory.learn.terms import terms
 from memory.learn.triggers import is_correction
 from memory.learn.values import names_of
 from memory.learn.verbatim import NO, YES, matter_asked
-from memory.model import Evidence, Memory, Role, Scope, Trust, Turn
+from memory.model import Evidence, Memory, Role, Scope, Trust, Turn, TurnStatus
 
 USER_MESSAGES_MAX = 6  # back to which a correction may reach
 RESTATED_SHARE_MIN = 0.6  # of a memory's words that a sentence of the answer has to hold
@@ -84,19 +84,29 @@ class Feedback:
 
 
 def feedback_of(turns: Sequence[Turn], *, context: Sequence[Turn] = ()) -> list[Feedback]:
-    """What `turns` say about the answers before them, in the order said. `context`: earlier turns, oldest first."""
+    """What `turns` say about the answers before them, in the order said. `context`: earlier turns, oldest first.
+
+    Turns that failed or were aborted may be among both: they say nothing, but a bare yes or no right behind one is none
+    to the answer before it. What an aborted one had answered can be corrected like any other: the user saw it.
+    """
     found: list[Feedback] = []
     earlier = list(context)
     for turn in turns:
         answers = tuple(reversed(_answers_within_reach(earlier)))
-        sentence = _first_sentence(turn)
+        sentence = "" if is_broken(turn) else _first_sentence(turn)
         if answers and sentence:
-            opinion = _opinion(sentence, turn, answers[0])
+            latest = "" if is_broken(earlier[-1]) else earlier[-1].answer
+            opinion = _opinion(sentence, turn, latest)
             if opinion is not None:
-                reach = answers if is_correction(sentence) else answers[:1]
+                reach = answers if is_correction(sentence) else (latest,)
                 found.append(Feedback(opinion, turn.id, turn.scope, turn.at, sentence, reach))
         earlier.append(turn)
     return found
+
+
+def is_broken(turn: Turn) -> bool:
+    """Whether its reply never reached its end: what was said there teaches nothing."""
+    return turn.status in (TurnStatus.FAILED, TurnStatus.ABORTED)
 
 
 def confirms(text: str) -> bool:
@@ -193,9 +203,9 @@ def _replaced(text: str, span: tuple[int, int], value: str) -> str:
 
 
 def _opinion(sentence: str, turn: Turn, answer: str) -> Opinion | None:
-    """A bare yes or no counts where the answer before it ended with a question."""
+    """`answer`: the one right before it, "" where there is none. A bare no needs one that ended with a question."""
     is_asked = answer.rstrip().endswith(("?", "？"))
-    if confirms(sentence) or (is_asked and YES.match(sentence)):
+    if (confirms(sentence) and answer.strip()) or (is_asked and YES.match(sentence)):
         return Opinion.RIGHT
     if is_asked and NO.match(sentence):
         return Opinion.WRONG
@@ -227,7 +237,7 @@ def _answers_within_reach(earlier: Sequence[Turn]) -> list[str]:
         if messages >= USER_MESSAGES_MAX:
             break
         messages += max(1, len(_own_messages(turn)))
-        found.append(turn.answer)
+        found.append("" if turn.status is TurnStatus.FAILED else turn.answer)
     return [answer for answer in reversed(found) if answer.strip()]
 
 
@@ -253,6 +263,7 @@ __all__ = [
     "confirms",
     "feedback_of",
     "is_about",
+    "is_broken",
     "lowered",
     "raised",
     "said_instead",

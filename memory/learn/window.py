@@ -30,6 +30,7 @@ from memory.ports import Clock, Embedder, Lease, MemoryFilter, MemoryStore, Rece
 
 TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # what a failed or aborted turn said is not learnt
 CONTEXT_TURNS_MAX = 8  # of the session, before the window: enough to see what a bare "yes" answers
+BREAKS_MAX = 20  # of the session, up to the window's end
 NEIGHBOURS_MAX = 1_000  # memories looked at for a change; older ones than that are left to the scheduled clean-up
 OPINION_ROUNDS_MAX = 3  # in the last one, if somebody writes all the time, the rules decide alone
 HISTORY_SECONDS = 3_600.0  # said so long before being learnt: it may be older than what is known by now
@@ -116,7 +117,9 @@ class WindowLearning:
         if not turns:
             return Taught((), (), ())
         context = await self._turn_log.context(lease, limit=CONTEXT_TURNS_MAX)
-        proposed = await self._extracted(lease, turns, context)
+        breaks = await self._turn_log.breaks(lease, limit=BREAKS_MAX)
+        before, during = _with_breaks(context, turns, breaks)
+        proposed = await self._extracted(lease, list(map(_muted, during)), list(map(_muted, before)))
         shown = await self._shown(lease.user_id, turns) if proposed else ()
         at, session = turns[-1].at, (lease.user_id, lease.session_id, lease.window_id)
         room = self._pace.room(*session, at=at)
@@ -131,7 +134,7 @@ class WindowLearning:
         later = await self._later_orders(lease)
         kept = [fact for fact in spared.kept if not _is_overtaken(fact, later)]
         self._metrics.facts_dropped.labels("withheld").inc(len(judgement.kept) - len(kept))
-        said_back = feedback.feedback_of(turns, context=context)
+        said_back = feedback.feedback_of(during, context=before)
         return Taught(kept, orders, (*context, *turns), said_back)
 
     async def _later_orders(self, lease: Lease) -> list[Order]:
@@ -250,6 +253,27 @@ class WindowLearning:
                 if same is not None:
                     found[same.memory.id] = same
         return list(found.values())
+
+
+def _with_breaks(
+    context: Sequence[Turn], turns: Sequence[Turn], breaks: Sequence[Turn]
+) -> tuple[list[Turn], list[Turn]]:
+    """Context and window with the turns that broke off in their places, by time: a "yes" is to what stood right before.
+
+    What broke off before all of the context is left out.
+    """
+    oldest, first = min(turn.at for turn in (*context, *turns)), min(turn.at for turn in turns)
+    before = [turn for turn in breaks if oldest <= turn.at < first]
+    during = [turn for turn in breaks if turn.at >= first]
+    return (
+        sorted([*context, *before], key=lambda turn: turn.at) if before else list(context),
+        sorted([*turns, *during], key=lambda turn: turn.at) if during else list(turns),
+    )
+
+
+def _muted(turn: Turn) -> Turn:
+    """A turn that broke off stays as a gap: nobody learns from it, or takes what it asked for asked."""
+    return replace(turn, messages=(), answer="") if feedback.is_broken(turn) else turn
 
 
 def _likeness(topic: Vector | None, records: Sequence[Record]) -> Callable[[Memory], float]:

@@ -135,6 +135,13 @@ class TurnLog(Protocol):
         """
         ...
 
+    async def breaks(self, lease: Lease, *, limit: int) -> list[Turn]:
+        """The session's last turns before the window's end that failed or were aborted, oldest first.
+
+        Whoever reads the talk has to know that something stood there. Costs the same however long the session is.
+        """
+        ...
+
     async def note_orders(self, lease: Lease, turn_ids: Collection[str]) -> None:
         """These turns of the window ask for something to be forgotten, so that `orders_after` finds them from now on.
 

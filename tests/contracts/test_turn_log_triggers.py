@@ -185,6 +185,22 @@ async def test_the_context_is_what_was_said_right_before_the_window(log: TurnLog
     assert [turn.answer for turn in await log.context(lease, limit=1)] == ["answer to before3"]
 
 
+async def test_breaks_are_what_failed_or_was_aborted_before_the_end_of_the_window(log: TurnLog) -> None:
+    await tell(log, "failed", status=TurnStatus.FAILED)
+    await tell(log, "first")
+    await tell(log, "aborted", status=TurnStatus.ABORTED)
+    await tell(log, "elsewhere", session="s2", status=TurnStatus.FAILED)
+    await tell(log, "withdrawn", project="p", status=TurnStatus.FAILED)
+    await tell(log, "last")
+    lease = await lease_at(log, START, LearnDue(batch_turns_max=10))
+    assert lease is not None
+    assert ids_of(lease) == ["first", "last"]
+    await tell(log, "later", status=TurnStatus.FAILED)
+    found = [turn.id for turn in await log.breaks(lease, limit=9)]
+    assert [turn_id for turn_id in found if turn_id != "withdrawn"] == ["failed", "aborted"]
+    assert [turn.id for turn in await log.breaks(lease, limit=1)] == found[-1:]
+
+
 async def test_orders_are_found_by_what_was_opened_before_them_and_is_learnt_after(log: TurnLog) -> None:
     await tell(log, "early")
     late = await leased(log)

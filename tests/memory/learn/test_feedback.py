@@ -7,7 +7,9 @@ from learning_parts import Bench
 from turn_logs import Process
 
 from memory.learn.feedback import USER_MESSAGES_MAX
-from memory.model import Memory, MemoryStatus, Trust
+from memory.learn.worker import WorkerSettings
+from memory.model import Memory, MemoryStatus, Trust, TurnStatus
+from memory.ports import LearnDue
 
 
 async def recalled(bench: Bench, process: Process, told: str, answer: str, *said: str) -> None:
@@ -95,6 +97,43 @@ async def test_a_correction_without_the_right_value_lowers_confidence_and_keeps_
         (memory,) = await bench.memories(status=MemoryStatus.ACTIVE)
     assert memory.content == told
     assert memory.confidence < 0.5
+
+
+@pytest.mark.parametrize("status", [TurnStatus.FAILED, TurnStatus.ABORTED])
+@pytest.mark.parametrize("is_one_window", [False, True])
+@pytest.mark.parametrize(
+    ("question", "said"), [("Do you still cycle to work?", "Yes."), ("Your cat is called Tom.", "Exactly!")]
+)
+async def test_a_yes_behind_a_reply_that_broke_off_is_none_to_the_question_before_it(
+    bench: Bench, question: str, said: str, status: TurnStatus, *, is_one_window: bool
+) -> None:
+    async with bench.deployment.start() as process:
+        await bench.tell(process, CAT, session="first")
+        await bench.worker(process).work_off()
+        (before,) = await bench.memories()
+        await bench.tell(process, "What do you know of me?", answer=question, session="second")
+        if not is_one_window:
+            await bench.worker(process).work_off()
+        await bench.tell(process, "Plan a trip.", answer="Are you ready?", session="second", status=status)
+        await bench.tell(process, said, session="second")
+        settings = WorkerSettings(due=LearnDue(batch_turns_max=10))
+        await bench.worker(process, settings=settings).work_off()
+        assert await bench.memories() == [before]
+
+
+@pytest.mark.parametrize(("status", "is_heard"), [(TurnStatus.ABORTED, True), (TurnStatus.FAILED, False)])
+async def test_what_the_user_cut_short_to_correct_it_is_corrected(
+    bench: Bench, status: TurnStatus, *, is_heard: bool
+) -> None:
+    async with bench.deployment.start() as process:
+        await bench.tell(process, CAT, session="first")
+        await bench.tell(process, "Hello!", answer="Hello, how can I help?", session="second")
+        await bench.worker(process).work_off()
+        await bench.tell(process, "Who am I?", answer="Your cat is called Tom, and", session="second", status=status)
+        await bench.tell(process, "No, it's Miso.", session="second")
+        await bench.worker(process).work_off()
+        now = set(await active(bench))
+        assert now & {CAT, "My cat is called Miso."} == ({"My cat is called Miso."} if is_heard else {CAT})
 
 
 @pytest.mark.parametrize(("between", "is_heard"), [(USER_MESSAGES_MAX - 2, True), (USER_MESSAGES_MAX + 1, False)])
