@@ -15,6 +15,7 @@ from upstream import RecordingUpstream
 ANSWER_SECONDS_MAX = 2.0
 FACT = "My locker at the pool has the number 117."
 QUESTION = "What number has my locker at the pool?"
+STORE_SEARCHES = 'memproxy_store_seconds_count{call="search"}'
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,21 @@ def remembers_again(product: Product, upstream: RecordingUpstream) -> None:
     assert "117" in upstream.last_chat().system_text()
 
 
+def is_held(product: Product) -> None:
+    """Wait until the filter answers from the patient's working set: then it asks the store for nothing."""
+    page = f"http://127.0.0.1:{product.ports['metrics']}/metrics"
+
+    def searches() -> float:
+        lines = httpx.get(page, timeout=10).text.splitlines()
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(STORE_SEARCHES))
+
+    def costs_no_search() -> bool:
+        before = searches()
+        return product.chat(QUESTION, "patient").headers["x-memory-status"] == "used" and searches() == before
+
+    eventually(costs_no_search, seconds=20, every=0.3)
+
+
 def is_learnt(product: Product, user_id: str, statement: str) -> bool:
     try:
         return sentences([statement]) <= sentences(product.memories(user_id))
@@ -52,11 +68,15 @@ def is_learnt(product: Product, user_id: str, statement: str) -> bool:
 @pytest.mark.stack
 def test_milvus_stopped(product: Product, upstream: RecordingUpstream) -> None:
     remembers_again(product, upstream)
+    is_held(product)
     [milvus] = product.children("milvus-lite")[:1]
     with_pid(milvus, signal.SIGSTOP)
     try:
-        for _ in range(5):
-            answered(product, upstream)
+        for _ in range(5):  # who talked before still gets memories, from the working set
+            assert answered(product, upstream) == "used"
+            assert "117" in upstream.last_chat().system_text()
+        product.chat(QUESTION, "newcomer")
+        assert "117" not in upstream.last_chat().body.decode()
     finally:
         with_pid(milvus, signal.SIGCONT)
     remembers_again(product, upstream)
