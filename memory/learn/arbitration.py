@@ -22,13 +22,15 @@ from memory.learn.clauses import Clause, clauses_of, remainder, without_pinned_d
 from memory.learn.facts import Fact
 from memory.learn.judging import Unfit
 from memory.learn.prompting import Prompt, prompt_of, shipped_examples
+from memory.learn.single_valued import tell_one_attribute
 from memory.learn.supersession import Verdict, compare, covers, speaks_of_others
 from memory.learn.terms import terms
-from memory.learn.values import differ_in_measure, values_of
+from memory.learn.values import Values, differ_in_measure, values_of
 from memory.model import Memory, MemoryStatus, Role, Trust, statement_key
 
 ANSWER_TOKENS = 16
 PAIRS_OF_ONE_FACT_MAX = 2  # the nearest; a fact that might change five others changes none of them for certain
+AMOUNT_SHARE_MIN = 0.6  # likewise, where both name an amount
 TOPIC_SHARE_MIN = 0.5  # of the words of matter of the shorter statement, values aside
 
 SCHEMA: dict[str, Any] = {
@@ -38,30 +40,7 @@ SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 
-# Attributes that a person has one of, however they word it. Each pattern finds the words that tell it.
-_SINGLE = (
-    words.DIET,
-    words.MANAGER,
-    re.compile(
-        r"\b(?:i|we)(?:['’](?:m|re|ve))? (?:\w+ )?(?:live|living|reside|based|moved|rent|renting)\b|"
-        r"\b(?:ich|wir) (?:wohne|wohnen|lebe)\b|\b(?:wohne|lebe) ich\b|\b(?:vivo|vivimos)\b|"
-        r"我们?(?:家)?(?:现在)?(?:住|在.{1,8}租)",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"\bi(?:['’]m| am)? (?:\w+ )?(?:work(?:ing)? (?:at|for)|employed (?:at|by)|hired by)\b|\bmy (?:job|employer)\b|"
-        r"\bich (?:arbeite bei|bin bei)\b|\btrabajo (?:en|para)\b|我(?:现在)?在.{1,12}(?:上班|工作|任职)",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"\bmy (?:gym|dentist|gp|doctor|therapist|landlord|landlady|bank|phone|laptop|car|bike|email|e-mail|number|"
-        r"birthday|height|weight|shoe size|favou?rite \w+|(?:line )?manager|boss|salary|rent)\b",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        "我的?(?:车|手机|电脑|医生|牙医|房东|银行|邮箱|电话|生日|身高|体重|鞋码|工资|房租|健身房)(?:是|在|换|有)"
-    ),
-)
+_PIECES = re.compile(r"\s*[,，;；]\s*")
 _QUALIFIED = re.compile(
     r"\bmy (?P<kind>\w+) (?:gym|phone|laptop|car|bike|email|e-mail|number|doctor|bank)\b", re.IGNORECASE
 )
@@ -111,25 +90,19 @@ def _is_open(fact: Fact, memory: Memory) -> bool:
 def may_be_changed(newer: str, older: str) -> bool:
     """Whether rules let a clause of `older` fall by `newer`, if somebody says that it does."""
     said, known = without_pinned_dates(newer), without_pinned_dates(older)
-    if words.STEADY.search(said) or covers(known, said) or covers(said, known):
-        return False
-    return bool(_falling(said, known))
+    return not covers(known, said) and bool(_falling(said, known))
 
 
 def _falling(said: str, known: str) -> list[Clause]:
-    return [clause for clause in clauses_of(known) if _is_one_matter(said, clause.text)]
+    whole = "，".join(piece for piece in _PIECES.split(said) if not words.STEADY.search(piece))
+    parts = [whole, *(clause.text for clause in clauses_of(whole))]
+    return [clause for clause in clauses_of(known) if any(_is_one_matter(part, clause.text) for part in parts)]
 
 
 def _is_one_matter(said: str, clause: str) -> bool:
-    if speaks_of_others(clause, said) or _kind(clause) != _kind(said):
+    if speaks_of_others(clause, said) or _kind(clause) != _kind(said) or covers(clause, said) or covers(said, clause):
         return False
-    if any(single.search(said) and single.search(clause) for single in _SINGLE[:-2]):
-        return True
-    for single in _SINGLE[-2:]:  # these name the attribute: it has to be the same one
-        old, new = single.search(clause), single.search(said)
-        if old and new and old.group().casefold() == new.group().casefold():
-            return True
-    return _is_one_topic(said, clause)
+    return tell_one_attribute(said, clause) or _is_one_topic(said, clause)
 
 
 def _kind(text: str) -> str:
@@ -141,9 +114,19 @@ def _kind(text: str) -> str:
 def _is_one_topic(said: str, clause: str) -> bool:
     """Most words shared, and no name or number on either side that could stand beside the other's."""
     new, old = values_of(said), values_of(clause)
-    if new.names ^ old.names or differ_in_measure(new, old):
+    if new.names ^ old.names:
         return False
-    return _nearness(said, clause) >= TOPIC_SHARE_MIN
+    if differ_in_measure(new, old):
+        return _is_one_amount(new, old)
+    return len(terms(said) & terms(clause)) >= 2 and _nearness(said, clause) >= TOPIC_SHARE_MIN
+
+
+def _is_one_amount(new: Values, old: Values) -> bool:
+    """ "Metformin, 500 mg twice a day" and "1000 mg of metformin twice a day": all the same but for one number."""
+    if (new.days or old.days) or not (new.weekdays == old.weekdays and new.times == old.times):
+        return False
+    shared = (new.topic & old.topic) - new.amounts.keys()  # "mg" is no matter
+    return len(shared) >= 2 and len(shared) >= AMOUNT_SHARE_MIN * min(len(new.topic), len(old.topic))
 
 
 def _nearness(said: str, known: str) -> float:
