@@ -132,10 +132,19 @@ def asks_after(question: str, memories: Sequence[Memory]) -> bool:
     """
     bare = _TAG.sub("", _LEAD_IN.sub("", question))
     asked = matter_asked(bare)
-    if any(asked <= terms(memory.content) for memory in memories):
+    if any(_is_said_by(asked, bare, [memory]) for memory in memories):
         return True
-    restated = (terms(memory.content) for memory in memories if _restates(bare, memory.content))
-    return asked <= frozenset().union(*restated)
+    return _is_said_by(asked, bare, [memory for memory in memories if _restates(bare, memory.content)])
+
+
+def _is_said_by(asked: frozenset[str], question: str, memories: Sequence[Memory]) -> bool:
+    """Names and numbers as they are; verbs, which change their ending, by their stem: "wohnst" and "wohne"."""
+    known = frozenset().union(*(terms(memory.content) for memory in memories))
+    opening = terms(question.split(maxsplit=1)[0]) if question.strip() else frozenset()  # has its capital from there
+    names = frozenset().union(*map(terms, names_of(question))) - opening
+    missing = asked - known
+    inflected = _of_one_stem(missing - names, known) | {word for word in missing if f"{word}o" in known}  # vives, vivo
+    return missing <= inflected
 
 
 def raised(memory: Memory, *, now: float) -> Memory | None:
@@ -251,8 +260,12 @@ def _restates(sentence: str, content: str) -> bool:
 
 def _of_one_stem(known: Iterable[str], said: Iterable[str]) -> frozenset[str]:
     """ "Wohne" and "wohnst": verbs change their ending with the person who speaks."""
-    stems = {word[:STEM_CHARACTERS] for word in said if len(word) >= STEM_CHARACTERS}
-    return frozenset(word for word in known if len(word) >= STEM_CHARACTERS and word[:STEM_CHARACTERS] in stems)
+    stems = {word[:STEM_CHARACTERS] for word in said if _is_long_word(word)}
+    return frozenset(word for word in known if _is_long_word(word) and word[:STEM_CHARACTERS] in stems)
+
+
+def _is_long_word(word: str) -> bool:
+    return len(word) >= STEM_CHARACTERS and word.isalpha()  # "$10,000" and "$10,900" have no stem in common
 
 
 __all__ = [

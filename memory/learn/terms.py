@@ -27,6 +27,7 @@ _EMPTY = frozenset(
     "su "
     "tu te le ahora que".split()
 )
+_CONTRACTED = re.compile("(?:i|you|we|they|he|she|it)'(?:m|ve|re|ll|d)")
 _EMPTY_ZH = frozenset("的了吗呢吧啊是在有和与也都就还很我你他她它们这那您咱")
 _SUFFIXES = ("ations", "ation", "ingly", "ings", "ing", "edly", "ers", "ies", "ied", "es", "ed", "er", "ly", "s", "e")
 
@@ -38,8 +39,8 @@ def terms(text: str) -> frozenset[str]:
         if "\u3400" <= token[0] <= "\u9fff":
             found |= _pairs(token)
             continue
-        word = token.casefold().removesuffix("'s").removesuffix("’s")
-        if word not in _EMPTY and not word.endswith(("n't", "n’t")):
+        word = token.casefold().replace("’", "'").removesuffix("'s")
+        if word not in _EMPTY and not _CONTRACTED.fullmatch(word) and not word.endswith("n't"):
             found.add(word if word[0].isdigit() or not word[0].isalpha() else _stem(word))
     return frozenset(found)
 

@@ -60,9 +60,9 @@ _HAS_DETAIL = re.compile(
 _WHETHER = terms(
     "right correct correctly true still case sure exactly precise accurate okay fine good wrong mistaken mistake "
     "understand understood remember remembered remembering recall get got getting mean meant see say said told "
-    "mention mentioned know think believe agree sound confirm "
-    "habe dich sie richtig stimmt stimmts wahr korrekt verstanden sicher oder nicht immer weißt meinst "
-    "correcto correcta verdad cierto entendido bien seguro seguros acuerdas sabes todavía"
+    "mention mentioned know think believe agree sound confirm named "
+    "habe hast bist dich sie richtig stimmt stimmts wahr korrekt verstanden sicher oder nicht noch immer weißt meinst "
+    "eres tienes correcto correcta verdad cierto entendido bien seguro seguros acuerdas sabes todavía"
 )
 _WHETHER_ZH = re.compile("[我你您说记理解得的没有这样那就是不对错正确吗吧呢么了还仍然懂明白清楚知道,，。?？\\s]+")
 _LAST_QUESTION = re.compile(r"[^.!?。！？\n]*[?？](?=[^?？]{0,4}$)")
@@ -102,6 +102,7 @@ def _facts_of(turn: Turn, previous: Turn | None) -> list[Fact]:
         confirmed = _confirmation(message.content, asked, turn, previous)
         if confirmed:
             facts.append(confirmed)
+        if confirmed or YES.match(message.content) or NO.match(message.content):
             continue
         facts.extend(_told(message.content, asked, turn))
     return facts[:FACTS_OF_ONE_TURN_MAX]

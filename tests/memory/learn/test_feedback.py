@@ -29,6 +29,7 @@ async def active(bench: Bench) -> dict[str, Memory]:
 
 CAT = "My cat is called Tom."
 CAT_ZH = "我的猫叫米粒。"
+BUDGET = "My budget is $10,000."
 
 
 @pytest.mark.parametrize(
@@ -152,6 +153,11 @@ async def test_a_correction_reaches_back_over_the_last_six_user_messages(
         ("Your cat is called Tom, is that still the case?", False),
         ("Your cat is called Tom and you work as a nurse in Leeds, right?", False),
         ("你的猫叫米粒，没记错吧？", False),
+        ("Wohnst du noch in Köln?", False),
+        ("¿Vives en Sevilla?", False),
+        ("Is your budget still $10,000?", False),
+        ("Is your budget still $10,900?", True),
+        ("Is your cat called Tomke?", True),
         ("Your cat is called Tom and he is three years old, right?", True),
         ("Does your cat work in Leeds, right?", True),
     ],
@@ -160,10 +166,11 @@ async def test_a_confirmed_question_is_news_only_by_what_no_memory_says(
     bench: Bench, question: str, *, is_new: bool
 ) -> None:
     async with bench.deployment.start() as process:
-        for told in (CAT, "I work as a nurse in Leeds.", CAT_ZH):
+        for told in (CAT, "I work as a nurse in Leeds.", CAT_ZH, "Ich wohne in Köln.", "Vivo en Sevilla.", BUDGET):
             await bench.tell(process, told, session="first")
         await bench.worker(process).work_off()
         before = await bench.contents()
+        assert len(before) == 6
         await bench.tell(process, "What do you know of me?", answer=question, session="second")
         await bench.tell(process, "Yes.", session="second")
         await bench.worker(process).work_off()

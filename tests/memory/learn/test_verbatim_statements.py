@@ -409,6 +409,7 @@ def test_tool_results_and_other_roles_are_no_evidence() -> None:
         ("需要我写成表格吗？", "对", False),
         ("How do you like your eggs?", "yes", False),
         ("Is that right?", "Yes, that's right.", False),
+        ("Am I right that you live in Leeds.", "I do.", False),
         ("Have I understood you correctly?", "exactly", False),
         ("Do you still know what I mean?", "yes", False),
         ("我说得对吗？", "对的", False),
