@@ -262,10 +262,12 @@ FORM_OF_ADDRESS = re.compile(
 )
 
 HYPOTHETICAL = re.compile(
-    r"\s*(?:and |but |ok,? |so )?(?:if (?:i|we|my \w+) (?:were|was|had|could|would|ever)\b|suppose\b|supposing\b|"
+    r"\s*(?:(?:and|but|ok|so|hm+|well|lol|haha),? )*(?:if (?:i|we|my \w+) (?:were|was|had|could|would|ever)\b|"
+    r"if (?:i|we) (?:\w+ed|won|got|knew|went|owned|spoke|became)\b[^.!?]{0,80}(?:['’]d| would| could| might) |"
+    r"suppose\b|supposing\b|"
     r"imagine\b|let['’]s say\b|say i\b|"
     r"pretend\b|hypothetical|assume\b|assuming\b|what if\b|if you\b|when i ask\b|"
-    r"(?:interesting, )?(?:purely|just) (?:theoretical|hypothetical)|wenn ich .{0,40}(?:wäre|hätte)|angenommen|"
+    r"(?:interesting, )?(?:purely|just) (?:theoretical|hypothetical)|wenn ich .{0,40}(?:wäre|hätte|würde)|angenommen|"
     r"stell dir vor|"
     r"si (?:yo )?(?:fuera|tuviera|pudiera)|imagina|supong)|\s*(?:假如|假设|假使|纯属假设|只是假设|打个比方|"
     r"如果我(?:是|有|问)|要是我(?:是|有)|"
@@ -306,7 +308,7 @@ ABOUT_THE_TALK = re.compile(
     r"your (?:answer|reply|response|code|suggestion)\b[^,;]{0,40}$|what i (?:mean|meant)\b|here(?:['’]s| is|"
     r" are) (?:my|the|a|an|some)\b[^,;]{0,40}$|"
     r"ich (?:verstehe|meine) (?:das|es) nicht|no entiendo|我(?:只是|就是)?(?:测试|问问|随便|想问|想知道|的意思是|"
-    r"没看懂|不明白|不懂)|我试试|我知道了|我明白|我看看|我先(?=[试看问想去]))",
+    r"没看懂|不明白|不懂)|再.{1,6}[点些]儿?\s*[。！]?$|我试试|我知道了|我明白|我看看|我先(?=[试看问想去]))",
     re.IGNORECASE,
 )
 

@@ -132,7 +132,8 @@ def statements(sentence: Sentence, *, is_telling: bool) -> list[Statement]:
     found: list[Statement] = []
     for run in _declarative_runs(text, language):
         voice = _voice(run, language, is_telling=is_telling)
-        if voice is not None and not is_courtesy(run) and not lexicon.ABOUT_THE_TALK.match(run):
+        is_beside = any(pattern.match(run) for pattern in (lexicon.ABOUT_THE_TALK, lexicon.HYPOTHETICAL))
+        if voice is not None and not is_courtesy(run) and not is_beside:
             found.append(Statement(run, language, voice))
     return found
 

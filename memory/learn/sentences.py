@@ -60,7 +60,7 @@ _TEXT_REQUEST = re.compile(
     r"(?:summari[sz]e|sum up|translate|proof-?read|rewrite|rephrase|paraphrase|correct|polish|decode|tidy|reformat|"
     r"improve|edit|shorten|fix|review|check|explain|convert|extract|classify|analy[sz]e|reply to|answer|"
     r"resume|traduce|corrige|revisa|mejora|fasse?|übersetze?|korrigiere?|verbessere?)\b[^\n:：.!?]{0,60}(?:[:：]|\n)"
-    r"|^.{0,12}(?:润色|翻译|总结|概括|改写|校对|转成|转换|修改|检查|纠错|解释|分析|"
+    r"|^.{0,12}(?:润色|翻译|翻成|译成|写成|扩写|缩写|续写|总结|概括|改写|校对|转成|转换|修改|检查|纠错|解释|分析|"
     r"改成)[^\n:：。！？]{0,24}(?:[:：]|\n)"
     r"|^.{0,6}(?:这个|这段|这篇|这封|下面|以下|如下|原文|网页|文章)[^\n:：。！？]{0,16}[:：]"
     r"|^[^\n:：]{0,60}\b(?:page|text|article|mail|e-?mail|message|letter|paragraph|passage|snippet|code|log|error)\b"
