@@ -82,6 +82,8 @@ _ALIKE = frozenset(_BEING.split("|"))
 
 def tell_one_attribute(newer: str, older: str) -> bool:
     """Whether two clauses tell the value of one attribute, so that they cannot both hold unless they say the same."""
+    if words.LONG_AGO.search(newer):
+        return False
     if any(single.search(newer) and single.search(older) for single in _CLASSES):
         return True
     return _name_one_role(newer, older) or _have_one(newer, older) or _say_what_it_is(newer, older)

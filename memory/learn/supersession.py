@@ -15,6 +15,7 @@ from itertools import pairwise
 from memory.learn import change_words as words
 from memory.learn.clauses import Clause, clauses_of, remainder, without_pinned_dates
 from memory.learn.lexicon import RELATIONS, RELATIONS_ZH
+from memory.learn.single_valued import tell_one_attribute
 from memory.learn.terms import terms
 from memory.learn.values import Values, differ_in_measure, differ_in_name, names_of, values_of
 
@@ -77,7 +78,7 @@ def may_change(content: str) -> bool:
 def compare(newer: str, older: str) -> Verdict | None:
     """How `newer` changes `older`, or None where both hold."""
     said, known = without_pinned_dates(newer), without_pinned_dates(older)
-    if not _have_anything_in_common(said, known):
+    if not (_have_anything_in_common(said, known) or tell_one_attribute(said, known)):
         return None
     changing = [clause.text for clause in clauses_of(said) if not words.STEADY.search(clause.text)]
     steady = [clause.text for clause in clauses_of(said) if words.STEADY.search(clause.text)]
@@ -147,7 +148,11 @@ def _is_otherwise(clause: str, heading: str, changing: Sequence[str]) -> bool:
     if _same_class(clause, whole):
         return True
     old, new = values_of(clause), values_of(whole)
-    if speaks_of_others(clause, whole) or not _same_topic(clause, heading, changing):
+    if speaks_of_others(clause, whole):
+        return False
+    if any(tell_one_attribute(text, clause) and not covers(text, clause) for text in (whole, *changing)):
+        return True
+    if not _same_topic(clause, heading, changing):
         return False
     if differ_in_measure(new, old):
         return not differ_in_name(new, old) or bool(old.names & new.names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory.learn.arbitration import may_be_changed
+from memory.learn.supersession import compare
 
 CHANGED = [
     ("I work as a barista at Kona Coffee", "I'm a pharmacy assistant at Boots these days"),
@@ -40,6 +41,7 @@ BOTH_HOLD = [
     ("我住在海淀", "我住在六楼"),
     ("我女儿在上海读大学", "我儿子在成都读高中"),
     ("Our stand-up is at 9:15 in room Birch", "our stand-up stays at 9:15"),  # the user says that it stays
+    ("I live in Leeds", "When I was twelve, I moved to Spain"),  # long ago
 ]
 
 
@@ -57,3 +59,15 @@ def test_what_can_hold_beside_it_replaces_nothing_whatever_a_model_says(older: s
 def test_the_same_once_more_replaces_nothing(older: str, newer: str) -> None:
     assert not may_be_changed(older, older)
     assert not may_be_changed(newer, newer)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("My manager is Fiona", "my new boss is Rakesh now"),
+        ("We live in a two-room flat in Leith", "we're in a house in Portobello since last week"),
+        ("I work as a barista at Kona Coffee", "I'm a pharmacy assistant at Boots these days"),
+    ],
+)
+def test_where_a_word_of_change_falls_rules_need_no_model(older: str, newer: str) -> None:
+    assert compare(newer, older) is not None
