@@ -2,8 +2,8 @@
 
 `own_*` were written after the word lists, without looking at them: at first sight they scored 0.90 recall and 0.87
 precision, 5 of 16 outdated facts still active, and 1 of 7 planted orders stored; what they taught is in the lists now.
-`fresh_*` were written later in the same way: 0.86, 0.80, and 13 of 23 outdated facts active, for in most of their changes
-no word of change falls. Rules alone do not reach the bar of updates there; a model does (docs/operations.md, "Measuring").
+`fresh_*` were written later in the same way: 0.86, 0.80, and 13 of 23 outdated facts active, for in most of their
+changes no word of change falls. Rules alone do not reach the bar of updates there; a model does (docs/operations.md).
 """
 
 from __future__ import annotations
