@@ -142,9 +142,8 @@ class WorkingSets:
         """
         if user_id not in self._sets:
             is_in_time = not self._loads.is_crowded
-            self._loads.ask(user_id)
-            if not is_in_time:
-                return None
+            if self._loads.ask(user_id) is not None and not is_in_time:
+                return None  # one that is never loaded, or not for a while, has nothing to wait for
         return self._expected(user_id, waits=False)
 
     async def corpus(

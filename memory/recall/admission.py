@@ -1,34 +1,41 @@
-"""How many searches run at a time, so that each ends within the deadline, and who has to wait for a place.
+"""How many questions are embedded at a time, so that each search ends within the deadline, and who waits for a place.
 
-The cores are few, and a search waits for the embedding of whoever came before. How long one search takes of the time of
-all is learnt from those that ran; from that follows how many may run beside each other. A chat that finds no place
-waits for one, since a crowd that comes at once is soon over, and a chat that goes on without memory is soon back. What
-cannot end in time any more goes on without: before it costs an embedding, and before it makes the others late.
+The cores are few, and a question waits for the embedding of whoever came before. How long one takes of the time of all
+is learnt from those that ran; from that follows how many may be under way. A chat that finds no place waits for one,
+since a crowd that comes at once is soon over, and a chat that goes on without memory is soon back. What cannot end in
+time any more goes on without: before it costs an embedding, and before it makes the others late. Only embedding is
+counted: whoever waits for the store must not keep those out who need nothing of it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-RUN_SHARE = 0.2  # of the deadline that a search may be expected to take: the slowest take twice as long as the mean
+RUN_SHARE = 0.3  # of the deadline that an embedding may be expected to take: the slowest take twice as long
 LEFT_MIN = 0.6  # of the deadline; with less of it left no search begins, as the slowest would be late
-SMOOTHING = 0.15  # weight of the newest search; about ten of them make the estimate
-OUTLIER = 2.0  # one search that takes longer than so many times the estimate counts as that: it is no trend yet
-ALWAYS = 2  # searches that may run whatever the estimate says
+SMOOTHING = 0.15  # weight of the newest; about ten of them make the estimate
+OUTLIER = 2.0  # one that takes longer than so many times the estimate counts as that: it is no trend yet
+ALWAYS = 2  # that may run whatever the estimate says
 WAITING_MAX = 256  # chats; each holds a body of some KB, and so many do not all get a place in time
 
 
 @dataclass(slots=True)
 class Place:
-    """One search under way, and what is told of it: `seconds` that it took, and whether it got to its end."""
+    """One question's, until it is embedded. `beside`: how many were under way when it began, itself included."""
 
     beside: int
-    seconds: float = 0.0
-    is_complete: bool = False
+    left: Callable[..., None]
+    is_left: bool = False
+
+    def leave(self, seconds: float, *, is_complete: bool) -> None:
+        """Give it to the next, and say how long embedding took, and whether it got to its end. Only once."""
+        if not self.is_left:
+            self.is_left = True
+            self.left(self, seconds, is_complete=is_complete)
 
 
 class Admission:
@@ -43,19 +50,18 @@ class Admission:
 
     @asynccontextmanager
     async def place(self, seconds_left: float) -> AsyncIterator[Place | None]:
-        """Hold a place while searching, and leave in it how that went. None: there is none in time.
+        """Hold a place until it is left, at the latest at the end. None: there is none in time.
 
         `seconds_left` until the deadline; a part of them may be spent waiting.
         """
         if not await self._entered(seconds_left - LEFT_MIN * self._deadline_seconds):
             yield None
             return
-        place = Place(beside=self.in_flight)
+        place = Place(self.in_flight, self._left)
         try:
             yield place
         finally:
-            self._learn(place)
-            self._leave()
+            place.leave(0.0, is_complete=False)
 
     @property
     def _has_room(self) -> bool:
@@ -87,16 +93,17 @@ class Admission:
                 self._waiting.remove(called)
         return called.done()
 
+    def _left(self, place: Place, seconds: float, *, is_complete: bool) -> None:
+        each, known = seconds / max(place.beside, self.in_flight), self._seconds_each
+        if not known:
+            self._seconds_each = each
+        elif is_complete or each > known:  # one that failed quickly tells nothing
+            self._seconds_each += SMOOTHING * (min(each, OUTLIER * known) - known)
+        self._leave()
+
     def _leave(self) -> None:
         """Give the place up, to those who wait longest."""
         self.in_flight -= 1
         while self._waiting and self._has_room:
             self.in_flight += 1
             self._waiting.popleft().set_result(None)
-
-    def _learn(self, place: Place) -> None:
-        each, known = place.seconds / max(place.beside, self.in_flight), self._seconds_each
-        if not known:
-            self._seconds_each = each
-        elif place.is_complete or each > known:  # one that failed quickly tells nothing
-            self._seconds_each += SMOOTHING * (min(each, OUTLIER * known) - known)

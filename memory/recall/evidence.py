@@ -8,13 +8,14 @@ against another.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from memory.model import Query, Scope, Vector
+from memory.model import Memory, Query, Scope, Vector
 from memory.recall.concepts import ASPECTS, concepts
 from memory.recall.corpus import BM25_SATURATION, HALF_LIFE_CLASSES, Corpus, Floats, Layout, windowed
 from memory.recall.lexical import fold, is_gram, terms, unspaced_share
@@ -245,6 +246,10 @@ def _answer(layout: Layout, dense: Floats) -> Floats:
     return answer
 
 
+def _session_of(memory: Memory) -> str:
+    return memory.session_id
+
+
 def _standing(layout: Layout, scope: Scope, now: float, half_lives: HalfLives) -> dict[str, Floats]:
     """What the memory is worth whatever is asked."""
     days = {
@@ -256,6 +261,9 @@ def _standing(layout: Layout, scope: Scope, now: float, half_lives: HalfLives) -
     seconds = np.array([days[name] for name in HALF_LIFE_CLASSES]) * DAY
     age = np.maximum(now - layout.said_at, 0.0)
     own = _zeros(layout)
+    if scope.session_id:  # rows stand in the order of their sessions
+        first = bisect_left(layout.memories, scope.session_id, key=_session_of)
+        own[first : bisect_right(layout.memories, scope.session_id, lo=first, key=_session_of)] += 0.5
     if scope.project_id:
         own += 0.5 * (layout.projects == layout.project_numbers.get(scope.project_id, -1))
     if scope.agent_id:

@@ -15,7 +15,7 @@ from functools import partial
 import structlog
 
 from memory.chat.completions import ChatRequest
-from memory.errors import Busy, Unavailable
+from memory.errors import Busy, MemproxyError, Unavailable
 from memory.metrics import Metrics
 from memory.model import (
     Candidate,
@@ -29,7 +29,7 @@ from memory.model import (
 )
 from memory.ports import Clock, Embedder, ModelTraits, NoteBook, Receipts, Tokens, Uses
 from memory.recall import signals
-from memory.recall.admission import Admission
+from memory.recall.admission import Admission, Place
 from memory.recall.classifier import SignalClassifier
 from memory.recall.notes import NotePlan, carried_notes, note_keys, plan
 from memory.recall.receipts import receipt_of
@@ -47,7 +47,6 @@ HEAVY_BODY_BYTES = 256 << 10  # hashing its messages takes a millisecond, in whi
 
 TURNS_BEFORE = 3  # of the loop, from a request's arrival until it gets here: its headers, our answer to them, its body
 
-SEARCH_STAGES = ("embed", "retrieve", "select")
 RECEIPT_PAUSE_SECONDS = 0.02  # from a request to its receipt: it must not hold up the request, nor a quick reply
 LOG_PAUSE_SECONDS = 5.0  # between two lines about parts that come and go
 
@@ -98,10 +97,15 @@ class Recall:
         self._quiet_until = 0.0
 
     async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals = NO_SIGNALS) -> RecallOutcome:
-        """Never raises, never takes longer than the deadline (plus the loop's own delay)."""
+        """Never raises. Takes no longer than the deadline, plus the loop's own delay.
+
+        Where chats are spread over several filters, writing a new note down may take 10 ms more.
+        """
         conversation = request.conversation
         if not (self._settings.is_enabled and request.options.enabled) or conversation is None:
             outcome = RecallOutcome(RecallStatus.DISABLED, "disabled")
+        elif Placement.OFF in (request.options.placement, self._settings.placement):
+            outcome = RecallOutcome(RecallStatus.DISABLED, "placement_off")
         else:
             with self._metrics.recall_seconds.labels("all").time():
                 outcome = await self._recalled(scope, request, conversation, upstream)
@@ -159,10 +163,16 @@ class Recall:
                 return RecallStatus.SKIPPED, "settled"
             if trace.decision is not None and not trace.decision.search:
                 return RecallStatus.SKIPPED, trace.decision.reason
-        async with self._admitted(trace) as is_admitted:
-            if is_admitted:
+        async with self._admitted(trace) as place:
+            if place is not None:
                 async with beside(self._look_back(scope, request, conversation, trace)) as looking:
-                    return await self._searching.for_chat(scope, conversation, request.options, trace, looking)
+                    try:
+                        return await self._searching.for_chat(
+                            scope, conversation, request.options, trace, looking, place
+                        )
+                    except MemproxyError:
+                        await looking  # whatever becomes of the search, the prompt's prefix stays
+                        raise
         if said.count(Role.USER) > 1:  # else nothing was told earlier, so that there is nothing to look back for
             await self._look_back(scope, request, conversation, trace)
         return self._shed()
@@ -175,7 +185,6 @@ class Recall:
         """The notes that this conversation carries, and where this model takes notes. Both can do without an answer."""
         if trace.has_looked_back:
             return
-        trace.has_looked_back = True
         with trace.timed("notes", self._metrics), suppress(Unavailable):
             if request.options.placement is None:
                 learnt = await self._traits.placement(conversation.model) or trace.placement
@@ -183,6 +192,7 @@ class Recall:
             keys = await _keys(scope, request)
             past = await self._notes.find(scope.user_id, list(keys.values()))
             trace.carried = carried_notes(conversation, keys, past)
+        trace.has_looked_back = True
 
     async def search(
         self,
@@ -247,19 +257,17 @@ class Recall:
         )
 
     @asynccontextmanager
-    async def _admitted(self, trace: Trace) -> AsyncIterator[bool]:
-        """One of the searches under way. How long it took, a model's rewriting aside, says how many there may be."""
+    async def _admitted(self, trace: Trace) -> AsyncIterator[Place | None]:
+        """A place to embed the question; None where none comes free in time."""
         came_at = asyncio.get_running_loop().time()
         async with self._admission.place(trace.seconds_left) as place:
             trace.timings_ms["wait"] = (asyncio.get_running_loop().time() - came_at) * 1000
             self._metrics.recall_in_flight.set(self._admission.in_flight)
             try:
-                yield place is not None
-                if place is not None:
-                    place.is_complete = True
+                yield place
             finally:
-                if place is not None:
-                    place.seconds = sum(trace.timings_ms.get(stage, 0.0) for stage in SEARCH_STAGES) / 1000
+                if place is not None:  # an embedding that never ended took this long at least
+                    place.leave(trace.timings_ms.get("embed", 0.0) / 1000, is_complete=False)
         self._metrics.recall_in_flight.set(self._admission.in_flight)
 
     def _note_breakage(self, part: str) -> None:

@@ -23,6 +23,7 @@ from memory.recall.weights import DEFAULT_RANKING, RankingSettings
 
 AS_OF_MEMORIES_MAX = 20_000  # looked through for a question about the state of knowledge at some time
 CHAT_CANDIDATES_MAX = 80  # for a chat: twice what a note has room for; each holds the loop for 0.1 ms
+SEARCHES_BESIDE_LOADS_MAX = 1  # so that loads, which serve all later chats of a user, go on
 CHAT_SEARCHES_MAX = 4  # in the store at a time: Milvus Lite takes 20 ms for each, one after another
 
 
@@ -125,8 +126,9 @@ class Retrieval:
 
     @contextmanager
     def _room_in_the_store(self) -> Iterator[None]:
-        """One more would come too late, and make the others late, too; and so would the sets that are being loaded."""
-        if self._chat_searches >= CHAT_SEARCHES_MAX or self._corpora.is_loading:
+        """One more would come too late, and make the others late, too, and the sets that are being loaded."""
+        at_once_max = SEARCHES_BESIDE_LOADS_MAX if self._corpora.is_loading else CHAT_SEARCHES_MAX
+        if self._chat_searches >= at_once_max:
             raise Busy("milvus", f"{self._chat_searches} searches, or loads, are under way")
         self._chat_searches += 1
         try:

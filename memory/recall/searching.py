@@ -28,6 +28,7 @@ from memory.model import (
 )
 from memory.ports import Embedder, Tokens
 from memory.recall import signals
+from memory.recall.admission import Place
 from memory.recall.classifier import SignalClassifier
 from memory.recall.fusion import fused
 from memory.recall.injection import on_one_line
@@ -41,6 +42,7 @@ from memory.recall.trace import RecallSettings, Trace
 LABEL = "- [2025-01-31] "  # what stands before a memory in a note, for counting: all dates cost the same
 SECOND_SEARCH_SECONDS = 0.025  # kept for embedding and ranking a rewritten question: an embedding is 5 ms, its tail 20
 RANKING_SECONDS = 0.01  # kept for ranking and wording what was found: 2 ms, and its tail
+CALLERS_AT_ONCE = 4  # searches through the API; chats wait behind what these have embedded
 MODEL_SECONDS_MIN = 0.005  # no model reads a chat and answers in less, so that none is asked in vain
 
 T = TypeVar("T")
@@ -68,6 +70,7 @@ class Searching:
         self._metrics = metrics
         self._settings = settings
         self._rewriter = rewriter
+        self._callers = asyncio.Semaphore(CALLERS_AT_ONCE)
 
     # For a chat
 
@@ -78,19 +81,25 @@ class Searching:
         options: RequestOptions,
         trace: Trace,
         looking: asyncio.Task[None],
+        place: Place,
     ) -> tuple[RecallStatus, str]:
         """Fill the trace; the status where no note goes along. Raises `Unavailable`.
 
         `looking`: at what the conversation carries, which goes into the trace while the question is embedded.
+        `place`: to embed it; it is left as soon as that is done.
         """
+
+        async def plainly() -> tuple[RecallStatus, str]:
+            return await self._plainly(scope, conversation, options, trace, looking, place)
+
         seconds = trace.seconds_left - SECOND_SEARCH_SECONDS
         if self._rewriter is None or not self._rewriter.wants(conversation):
-            return await self._plainly(scope, conversation, options, trace, looking)
+            return await plainly()
         if seconds < MODEL_SECONDS_MIN:
             trace.rewrite = {"rewrite": "no_time"}
-            return await self._plainly(scope, conversation, options, trace, looking)
+            return await plainly()
         async with beside(self._rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
-            outcome = await self._plainly(scope, conversation, options, trace, looking)
+            outcome = await plainly()
             if outcome[0] is RecallStatus.EMPTY:
                 await self._once_more(scope, rewriting, options, trace)
         return outcome
@@ -102,6 +111,7 @@ class Searching:
         options: RequestOptions,
         trace: Trace,
         looking: asyncio.Task[None],
+        place: Place,
     ) -> tuple[RecallStatus, str]:
         query = build_query(conversation)
         trace.query = query.text
@@ -109,6 +119,7 @@ class Searching:
         async with beside(self._retrieval.read_ahead(scope, query, expected, now=now)) as reading:
             with trace.timed("embed", self._metrics):
                 vector = await self._embedded(query)
+            place.leave(trace.timings_ms["embed"] / 1000, is_complete=True)
             await looking
         if trace.decision is None:
             with trace.timed("decide", self._metrics):
@@ -184,7 +195,8 @@ class Searching:
                 return await self._retrieval.ranked_as_of(scope, asked, vector, options, as_of=as_of)
             return await self._retrieval.ranked(scope, asked, vector, options, now=now, waits=True)
 
-        found = await self._with_a_rewrite(conversation, ranked)
+        async with self._callers:
+            found = await self._with_a_rewrite(conversation, ranked)
         room = options.token_budget or self._settings.token_budget
         fill = options.token_budget is not None  # a search that names a budget wants it filled; a chat wants what helps
         return list(self._selected(found, options, room=room, fill=fill).candidates)

@@ -46,7 +46,10 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 120
     recall_in_flight_max: Annotated[
         Annotated[int, Meta(ge=1, le=10_000)],
-        Meta(description="Recalls at a time in one filter; a request past it goes on without memory, and is counted."),
+        Meta(
+            description="Most questions embedded at a time in one filter; how many really are is learnt from how long "
+            "they take. Who finds no place waits while there is time, then goes on without memory, and is counted."
+        ),
     ] = 16
     placement: Annotated[
         Literal["system", "before_last_user", "off"],

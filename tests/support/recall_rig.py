@@ -73,10 +73,10 @@ class Rig:
             change.touch([memory.id for memory in memories])
             await self.store.apply("u", [Change(ChangeKind.UPDATE, memory) for memory in memories], vectors)
 
-    async def receipt(self, outcome: RecallOutcome) -> Receipt:
+    async def receipt(self, outcome: RecallOutcome, *, user_id: str = "u") -> Receipt:
         """The receipt of that request, once it is written."""
         for _ in range(200):
-            found = await self.receipts.get("u", outcome.receipt_id)
+            found = await self.receipts.get(user_id, outcome.receipt_id)
             if found is not None:
                 return found
             await asyncio.sleep(0.01)

@@ -25,7 +25,7 @@ async def learnt(*, each: float, at_once_max: int = 100) -> Admission:
 async def searched(admission: Admission, seconds: float, *, is_complete: bool = True) -> None:
     async with admission.place(DEADLINE) as place:
         assert place is not None
-        place.seconds, place.is_complete = seconds, is_complete
+        place.leave(seconds, is_complete=is_complete)
 
 
 async def room(admission: Admission) -> int:
@@ -74,7 +74,7 @@ async def test_what_ran_beside_others_counts_for_its_part_only() -> None:
             places = [await stack.enter_async_context(admission.place(DEADLINE)) for _ in range(ALWAYS)]
             last = places[-1]
             assert last is not None
-            last.seconds, last.is_complete = ALWAYS * EACH * 0.999, True
+            last.leave(ALWAYS * EACH * 0.999, is_complete=True)
     assert await room(admission) == 8
 
 
@@ -132,3 +132,15 @@ async def test_a_crowd_without_end_is_not_kept_waiting() -> None:
         await asyncio.sleep(0.01)
         assert not await asyncio.wait_for(search(), 0.01)  # refused at once
     assert all(task.result() for task in waiting)
+
+
+async def test_a_place_is_free_as_soon_as_it_is_left_and_only_once() -> None:
+    admission = await learnt(each=EACH, at_once_max=1)
+    async with admission.place(DEADLINE) as first:
+        assert first is not None
+        first.leave(EACH, is_complete=True)
+        async with admission.place(LEFT_MIN * DEADLINE) as second:  # while the first goes on with its search
+            assert second is not None
+            first.leave(EACH, is_complete=True)
+            assert admission.in_flight == 1
+    assert admission.in_flight == 0
