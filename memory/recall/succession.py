@@ -15,7 +15,7 @@ from memory.model import Memory, MemoryStatus
 from memory.recall.corpus import SUCCESSIONS_MAX, Corpus
 from memory.recall.lexical import fold
 
-_WORD = re.compile(r"\w+(?:[.,:/-]\w+)*")
+_WORD = re.compile(r"[-+$€£¥#@]?\w+(?:[.,:/-]\w+)*[-+#%°]*")  # signs tell apart: O+ and O-, C and C#, $50 and €50
 # Words without which a statement says the same. Who else it is about, when it was, and any "not" are none of them.
 _FILLERS = frozenset(
     "a an the really very just also so der die das ein eine el la un una 了 "
