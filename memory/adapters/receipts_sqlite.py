@@ -1,6 +1,7 @@
 """Receipts on SQLite, in the turn log's database: any process can show what any filter decided.
 
 Bounded three ways: in age, per user in number, and in bytes of all together (`position` grows by each receipt's bytes).
+Erasing a user's leaves one row without a name that says when: what was on its way then is not kept after it.
 Written by the database's own thread after the request went on; nobody waits for that, and nobody hears if it fails.
 """
 
@@ -20,6 +21,7 @@ from memory.ports import Clock
 from memory.settings import ReceiptSettings
 
 DAY = 86_400.0
+NO_ID = ""  # no receipt's: it marks when a user's were erased
 EXPIRED_AT_ONCE = 100  # deleted with one write, so that no writer waits for a backlog
 
 _DEFAULTS = ReceiptSettings()
@@ -59,6 +61,8 @@ class SqliteReceipts:
         self._database.post(partial(self._kept, receipt=receipt, expired=self._clock() - self._limits.seconds_max))
 
     async def get(self, user_id: str, receipt_id: str) -> Receipt | None:
+        if receipt_id == NO_ID:
+            return None
         expired = self._clock() - self._limits.seconds_max
         return await self._database.read(partial(_got, user_id=user_id, receipt_id=receipt_id, expired=expired))
 
@@ -66,9 +70,12 @@ class SqliteReceipts:
         await self._database.write(partial(_amended, user_id=user_id, receipt_id=receipt_id, outcome=outcome))
 
     async def erase(self, user_id: str) -> None:
-        await self._database.write(partial(_erased, user_id=user_id))
+        await self._database.write(partial(_erased, user_id=user_id, now=self._clock()))
 
     def _kept(self, connection: sqlite3.Connection, *, receipt: Receipt, expired: float) -> None:
+        erased_later = "SELECT 1 FROM receipts WHERE user_id = ? AND id = ? AND kept_at > ?"
+        if connection.execute(erased_later, (receipt.user_id, NO_ID, receipt.at)).fetchone():
+            return
         body = msgspec.json.encode(_without_secrets(receipt, self._redact))
         position, ordinal = connection.execute(
             "SELECT (SELECT max(position) FROM receipts), (SELECT max(ordinal) FROM receipts WHERE user_id = ?)",
@@ -110,5 +117,10 @@ def _amended(connection: sqlite3.Connection, *, user_id: str, receipt_id: str, o
         connection.execute("UPDATE receipts SET body = ? WHERE user_id = ? AND id = ?", (body, user_id, receipt_id))
 
 
-def _erased(connection: sqlite3.Connection, *, user_id: str) -> None:
+def _erased(connection: sqlite3.Connection, *, user_id: str, now: float) -> None:
     connection.execute("DELETE FROM receipts WHERE user_id = ?", (user_id,))
+    connection.execute(
+        "INSERT INTO receipts (position, user_id, ordinal, id, kept_at, body) "
+        "SELECT coalesce(max(position), 0) + 1, ?, 0, ?, ?, '' FROM receipts",
+        (user_id, NO_ID, now),
+    )

@@ -159,3 +159,19 @@ async def test_nobody_amends_a_receipt_that_is_not_theirs_or_not_there(books: Bo
     await books.receipts.amend("ann", "never", {"count": 1})
     assert await books.receipts.get("ann", "r1") == FULL
     assert await books.receipts.get("bob", "r1") is None
+
+
+async def test_what_was_on_its_way_when_all_was_erased_is_not_kept_after_it(open_books: Opener, tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with open_books(tmp_path, clock, Bounds()) as books:
+        books.receipts.keep(receipt("before"))
+        clock.now += 1.0
+        await books.receipts.erase("ann")
+        books.receipts.keep(receipt("on its way"))
+        books.receipts.keep(receipt("theirs", "bob"))
+        books.receipts.keep(receipt("after", at=START + 2.0))
+        assert await got(books.receipts, "ann", "after") is not None
+        assert await kept(books.receipts, "ann", ["before", "on its way", ""]) == []
+        assert await got(books.receipts, "bob", "theirs") is not None
+        await books.receipts.erase("ann")
+        assert await books.receipts.get("ann", "after") is None
