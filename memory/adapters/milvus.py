@@ -90,8 +90,10 @@ class MilvusStore:
             return found
 
         [hits] = await self._call("search", ask, seconds=self._timeouts.search)
-        found = [(rows.memory_of(hit["entity"]), float(hit["distance"])) for hit in hits]
-        return [rows.candidate(memory, cosine) for memory, cosine in found if memory.user_id == where.user_id]
+        found = [(rows.readable(rows.memory_of, hit["entity"]), float(hit["distance"])) for hit in hits]
+        return [
+            rows.candidate(memory, cosine) for memory, cosine in found if memory and memory.user_id == where.user_id
+        ]
 
     async def load(self, where: MemoryFilter, *, limit: int) -> list[Record]:
         if limit < 1:
@@ -126,7 +128,7 @@ class MilvusStore:
             return None
         expression = f"{milvus_filters.expression(where)} and {milvus_filters.one_of('statement_key', (key,))}"
         found = await self._query("same_statement", expression, rows.RECORD_FIELDS)
-        own = _owned([rows.record_of(row) for row in found], where.user_id)
+        own = _owned(await _in_pieces(rows.record_of, found), where.user_id)
         return max(own, key=lambda record: pages.position(record.memory), default=None)
 
     async def get(self, user_id: str, memory_ids: Sequence[str]) -> list[Record]:
@@ -205,7 +207,10 @@ class MilvusStore:
                 continue
             batch = await self._query(name, milvus_filters.owned(user_id, possible), fields)
             own = [row for row in batch if row["user_id"] == user_id]
-            found |= zip((row["id"] for row in own), await _in_pieces(convert, own), strict=True)
+            for row in own:
+                one = rows.readable(convert, row)
+                if one is not None:
+                    found[row["id"]] = one
         return [found[memory_id] for memory_id in memory_ids if memory_id in found]
 
     async def _query(
@@ -269,10 +274,12 @@ def _entity(hit: rows.Row) -> rows.Row:
 
 
 async def _in_pieces(convert: Callable[[rows.Row], Result], found: Iterable[rows.Row]) -> list[Result]:
-    """All of them converted, with a pause for others after each piece."""
+    """All of them converted that can be read, with a pause for others after each piece."""
     converted: list[Result] = []
     for number, row in enumerate(found, start=1):
-        converted.append(convert(row))
+        one = rows.readable(convert, row)
+        if one is not None:
+            converted.append(one)
         if number % ROWS_IN_A_PIECE == 0:
             await asyncio.sleep(0)
     return converted

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+import structlog
 
 from memory.adapters.well_formed import well_formed
 from memory.errors import BadInput
@@ -64,6 +65,9 @@ MEMORY_FIELDS = (*TEXT_BYTES_MAX, *NUMBER_FIELDS, *OPEN_TIME_FIELDS, *WHOLE_NUMB
 RECORD_FIELDS = (*MEMORY_FIELDS, VECTOR_FIELD)
 
 Row: TypeAlias = dict[str, Any]
+Read = TypeVar("Read")
+
+log = structlog.get_logger(__name__)
 
 
 def written(user_id: str, changes: Sequence[Change], vectors: Vector, *, dimension: int) -> dict[str, Row]:
@@ -121,6 +125,15 @@ def memory_of(row: Mapping[str, Any]) -> Memory:
 def record_of(row: Mapping[str, Any]) -> Record:
     """The record of a row that has all of `RECORD_FIELDS`."""
     return Record(memory_of(row), np.array(row[VECTOR_FIELD], dtype=np.float32))
+
+
+def readable(convert: Callable[[Row], Read], row: Row) -> Read | None:
+    """The row converted; None for one that we cannot read, which must not take the user's others along."""
+    try:
+        return convert(row)
+    except (KeyError, TypeError, ValueError) as error:
+        log.error("a stored memory cannot be read", memory_id=str(row.get("id", "")), error=type(error).__name__)
+        return None
 
 
 def candidate(memory: Memory, cosine: float) -> Candidate:

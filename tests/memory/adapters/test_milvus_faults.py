@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
+from pymilvus import MilvusClient
 
 from memory.adapters.milvus import MilvusStore, MilvusTimeouts
 from memory.adapters.milvus_connection import MilvusAddress
@@ -237,3 +238,20 @@ async def test_calls_and_failures_are_counted_and_no_content_is_logged(
     printed = "".join(capfd.readouterr()) + caplog.text
     assert "a-secret" not in printed
     assert printed.count("part is unavailable") == 1
+
+
+@pytest.mark.parametrize("broken", [{"evidence": "no JSON"}, {"status": "of a later version"}, {"metadata": "{"}])
+async def test_a_row_that_cannot_be_read_takes_none_of_the_others_along(
+    server: MilvusLiteServer, store: MilvusStore, broken: dict[str, str]
+) -> None:
+    await remember(store, "m1", "m2", "m3")
+    client = MilvusClient(server.uri)
+    try:
+        [row] = client.query("memories", filter='id == "m2"', output_fields=["*"])
+        client.upsert("memories", [{**row, **broken}])
+    finally:
+        client.close()
+    assert await found(store) == {"m1", "m3"}
+    assert {record.memory.id for record in await store.get("ann", ["m1", "m2", "m3"])} == {"m1", "m3"}
+    for loaded in (await store.load(ANN, limit=10), (await store.load_several(["ann"], limit=10) or {})["ann"]):
+        assert {record.memory.id for record in loaded} == {"m1", "m3"}
