@@ -104,7 +104,7 @@ class SetLoads:
         asked = self._asked.get(user_id)
         if asked is not None:
             return asked
-        if len(self._line) >= WAITING_MAX or self._is_resting(user_id):
+        if len(self._line) >= WAITING_MAX or self.is_resting(user_id):
             return None
         self._line[user_id] = None
         asked = self._asked[user_id] = Asked()
@@ -124,7 +124,8 @@ class SetLoads:
         if len(self._rests) > RESTS_MAX:
             self._rests.popitem(last=False)
 
-    def _is_resting(self, user_id: str) -> bool:
+    def is_resting(self, user_id: str) -> bool:
+        """Whether this user's set is not to be loaded for a while: it is too large, or could not be."""
         rest = self._rests.get(user_id)
         return rest is not None and asyncio.get_running_loop().time() < rest.until
 

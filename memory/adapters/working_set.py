@@ -141,9 +141,10 @@ class WorkingSets:
         None: it will not be there in time, since too many others wait for theirs; a later request will find it.
         """
         if user_id not in self._sets:
-            is_in_time = not self._loads.is_crowded
-            if self._loads.ask(user_id) is not None and not is_in_time:
-                return None  # one that is never loaded, or not for a while, has nothing to wait for
+            is_in_time = not self._loads.is_crowded or self._loads.is_resting(user_id)  # who will not be loaded now
+            self._loads.ask(user_id)
+            if not is_in_time:
+                return None
         return self._expected(user_id, waits=False)
 
     async def corpus(
