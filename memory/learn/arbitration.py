@@ -30,6 +30,7 @@ from memory.model import Memory, MemoryStatus, Role, Trust, statement_key
 
 ANSWER_TOKENS = 16
 PAIRS_OF_ONE_FACT_MAX = 2  # the nearest; a fact that might change five others changes none of them for certain
+OBJECT_WORDS_MAX = 3  # behind a word such as "sold": what ended
 AMOUNT_SHARE_MIN = 0.6  # likewise, where both name an amount
 TOPIC_SHARE_MIN = 0.5  # of the words of matter of the shorter statement, values aside
 
@@ -102,7 +103,14 @@ def _falling(said: str, known: str) -> list[Clause]:
 def _is_one_matter(said: str, clause: str) -> bool:
     if speaks_of_others(clause, said) or _kind(clause) != _kind(said) or covers(clause, said) or covers(said, clause):
         return False
-    return tell_one_attribute(said, clause) or _is_one_topic(said, clause)
+    return tell_one_attribute(said, clause) or _is_one_topic(said, clause) or _ends(said, clause)
+
+
+def _ends(said: str, clause: str) -> bool:
+    """ "I'm learning Portuguese", "gave up Portuguese": an end is told of what the older one names."""
+    told = (match for ending in (words.GONE, words.GIVEN_AWAY) for match in ending.finditer(said))
+    objects = [terms(" ".join(said[match.end() :].split()[:OBJECT_WORDS_MAX])) for match in told]
+    return any(thing & terms(clause) for thing in objects)
 
 
 def _kind(text: str) -> str:

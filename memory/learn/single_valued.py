@@ -41,6 +41,19 @@ _CLASSES = (
         IGNORE_CASE,
     ),
 )
+_NAMED_CLASSES = (
+    re.compile(
+        r"\b(?:i|we) (?:\w+ )?drive an?\b|\b(?:ich|wir) fahren? (?:jetzt )?eine?n?\b|\bconduzco un\b|我开的?是?(?!会)",
+        IGNORE_CASE,
+    ),
+    re.compile(
+        r"\bi (?:\w+ )?commute\b|"
+        r"\bi (?:\w+ )?(?:cycle|walk|drive|bike|run|ride|go|take the \w+) (?:\w+ ){0,2}to (?:work|the office)\b|"
+        r"我.{0,8}上班(?!的)",
+        IGNORE_CASE,
+    ),
+    re.compile(r"\b(?:at|to) (?:[A-ZÀ-Þ][\w-]+ )+(?:School|College|Primary|Academy|University|Nursery)\b"),
+)
 # Who somebody is to the user: both have to name a person.
 _ROLE = re.compile(
     r"\b(?P<role>manager|boss|supervisor|doctor|gp|dentist|therapist|coach|trainer|landlord|landlady|accountant|lawyer|"
@@ -63,18 +76,23 @@ _HAVE_ONE = re.compile(
     r"rent)\b",
     IGNORE_CASE,
 )
-_BEING = "is|are|was|ist|sind|es|son|está|están"
+_BEING = "is|are|was|ist|sind|es|son|está|están|meets|meet|takes place"
 _TELLS = re.compile(
-    rf"\s*(?P<head>\S.{{1,60}}?)\s+(?P<verb>{_BEING}|sits?|stands?|lies|hangs?|costs?|starts?|begins?|ends?|meets?|opens?|"
-    r"closes?|liegt|steht|hängt|kostet|beginnt|endet|cuesta|empieza|termina)\s+"
+    rf"\s*(?P<head>\S.{{1,60}}?)\s+(?P<verb>{_BEING}|sits?|stands?|lies|hangs?|costs?|starts?|begins?|ends?|opens?|"
+    r"closes?|goes out|go out|runs?|liegt|steht|hängt|kostet|beginnt|endet|cuesta|empieza|termina)\s+"
     r"(?:(?:now|due|scheduled|jetzt|ahora)\s+)*(?P<value>.+)",
     IGNORE_CASE,
 )
 _TELLS_ZH = re.compile(r"(?P<head>[^，。；是在定]{1,20})(?P<verb>是|在|定在|放在)(?P<value>[^，。；]+)")
+_OWNED = re.compile(
+    r"\s*(?:my|our|his|her|their|\S+['’]s|mein\w*|unser\w*|mis?|nuestr[oa]s?)\b|.*[我他她]", IGNORE_CASE
+)
 _OF = re.compile(r"\s+(?:of|for|von|für|de|del|para)\s+", IGNORE_CASE)
+_CLOCK = re.compile(r"(?:at|um|a las) \d", IGNORE_CASE)
 _BEGINS = re.compile(
-    r"(?P<place>at|in|on|by|with|from|behind|near|under|over|next to|um|am|im|bei|mit|hinter|en|con|detrás)\b|"
-    r"(?P<article>an?|eine?n?|une?|una?)\b|(?P<name>(?-i:(?:Dr|Mr|Mrs|Ms|Prof|Frau|Herr)\.? )?(?-i:[A-ZÀ-Þ])\w)",
+    r"(?P<place>at|in|on|by|with|from|behind|near|under|over|next to|am|im|bei|mit|hinter|en|con|detrás)\b|"
+    r"(?P<article>an?|eine?n?|une?|una?)\b|"
+    r"(?P<name>(?:the )?(?-i:(?:Dr|Mr|Mrs|Ms|Prof|Frau|Herr)\.? )?(?-i:[A-ZÀ-Þ])\w)",
     IGNORE_CASE,
 )
 _ALIKE = frozenset(_BEING.split("|"))
@@ -84,7 +102,7 @@ def tell_one_attribute(newer: str, older: str) -> bool:
     """Whether two clauses tell the value of one attribute, so that they cannot both hold unless they say the same."""
     if words.LONG_AGO.search(newer):
         return False
-    if any(single.search(newer) and single.search(older) for single in _CLASSES):
+    if any(single.search(newer) and single.search(older) for single in (*_CLASSES, *_NAMED_CLASSES)):
         return True
     return _name_one_role(newer, older) or _have_one(newer, older) or _say_what_it_is(newer, older)
 
@@ -139,7 +157,9 @@ def _are_one_thing(new: str, old: str) -> bool:
     if not first or not second:
         return False
     shorter, longer = (new, old) if len(first) <= len(second) else (old, new)
-    return first == second or terms(shorter) in [terms(part) for part in _OF.split(longer)]
+    if first == second or terms(shorter) in [terms(part) for part in _OF.split(longer)]:
+        return True
+    return first < second and not _OWNED.match(new)  # "the venue", once "our wedding venue"
 
 
 def _manner(value: str) -> set[str]:
@@ -149,10 +169,10 @@ def _manner(value: str) -> set[str]:
     told = values_of(value)
     kinds = {"day": told.days, "time": told.times, "weekday": told.weekdays}
     found = {kind for kind, values in kinds.items() if values} | {f"amount {unit}" for unit in told.amounts}
+    if found & kinds.keys() or _CLOCK.match(value):
+        return found | ({"time"} if _CLOCK.match(value) else set())  # "on Monday" is no place
     begins = _BEGINS.match(value)
-    if begins is None:
-        return found
-    return found | {begins["place"].casefold() if begins["place"] else "article" if begins["article"] else "name"}
+    return found if begins is None else found | {str(begins.lastgroup)}
 
 
 __all__ = ["tell_one_attribute"]

@@ -16,6 +16,11 @@ CHANGED = [
     ("I take metformin 500 mg twice a day", "doctor put me on 1000 mg metformin twice a day"),
     ("Our stand-up is at 9:15 in room Birch", "stand-up is at 10 in room Oak"),
     ("the router sits in the hall", "the router sits in the attic, behind the boiler"),
+    ("Our wedding venue is Harrow Barn", "the venue is the Glasshouse in the end"),
+    ("I'm learning Portuguese on Duolingo", "gave up Portuguese, doing Italian at evening school"),
+    ("The bins go out on Mondays", "bins go out on Fridays, new council schedule"),
+    ("Ich fahre einen alten Passat", "Ich fahre einen Skoda Enyaq"),
+    ("Mi oficina está en la calle Mayor", "Mi oficina está en la plaza Nueva"),
     ("我在一家旅行社上班，做导游", "我在出版社做编辑，刚入职一个月"),
     ("我的健身教练是阿强，每周二上课", "教练换成大刘了，还是周二"),
     ("我用的手机是小米", "我用的手机是华为"),
@@ -41,6 +46,8 @@ BOTH_HOLD = [
     ("我住在海淀", "我住在六楼"),
     ("我女儿在上海读大学", "我儿子在成都读高中"),
     ("Our stand-up is at 9:15 in room Birch", "our stand-up stays at 9:15"),  # the user says that it stays
+    ("My work phone is a Pixel", "my phone is a Nokia"),
+    ("My sister Ruth lives in Bergen", "Ruth stopped smoking"),  # an end of something else
     ("I live in Leeds", "When I was twelve, I moved to Spain"),  # long ago
 ]
 
