@@ -4,8 +4,8 @@
 text, so that every one costs an embedding. Added time is against a bare Envoy under the same number of clients in the
 same run; the embedding's own time is that of the same kind of question, asked of the embedder's socket in turn with the
 chats. Bars: one client, 1,000 memories: added p50 at most the embedding's p50 + 4 ms, p99 at most 40 ms; 8 clients:
-95 % searched; 32 clients: none late, and whoever is turned away is turned away before an embedding. Late is a search that
-was begun and did not end, be it that the deadline cut it off or that its embedding took too long.
+95 % searched; 32 clients: none late, and whoever is turned away is turned away before an embedding. Late is a search
+that was begun and did not end, be it that the deadline cut it off or that its embedding took too long.
 
 The 1,000 users come to a filter that knows none of them. Milvus Lite answers one query at a time, and needs 50 to
 150 ms for each on so many rows, so that it could search for ten such chats a second; it is asked for many users' sets

@@ -144,10 +144,11 @@ def main() -> None:
                 "shipped": held_out.scores(Weights()),
             }
         )
-    result = {"folds": folds, "all": {kind: _overall(folds, kind) for kind in ("fitted_on_others", "shipped")}}
+    overall = {kind: _overall(folds, kind) for kind in ("fitted_on_others", "shipped")}
+    result = {"folds": folds, "all": overall}
     _show(result)
     print(json.dumps(result))
-    missed = [name for name, least in BARS.items() if result["all"]["fitted_on_others"][name] < least]
+    missed = [name for name, least in BARS.items() if overall["fitted_on_others"][name] < least]
     for name in missed:
         CONSOLE.print(f"MISSED {name}: fitted on the other talks less than {BARS[name]}")
     if missed:
