@@ -38,7 +38,6 @@ from extproc.recorder import TurnRecorder, Watch
 from extproc.upstream_signals import SignalReader, signal_reader
 from memory import app, running
 from memory.chat.completions import ChatRequest
-from memory.learn.redaction import recordable
 from memory.metrics import Metrics
 from memory.model import Scope
 from memory.ports import Clock, TurnLog
@@ -46,6 +45,7 @@ from memory.recall.lessons import PlacementLessons
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.upstream import UpstreamSignals
 from memory.settings import Settings
+from memory.tuning import recording
 
 log = structlog.get_logger(__name__)
 
@@ -256,7 +256,7 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
             metrics=parts.metrics,
             clock=app.SYSTEM_CLOCK,
             new_id=app.new_id,
-            redact=recordable,
+            redact=recording(settings),
             until=until,
             is_recording=settings.memory.enabled and settings.memory.auto_store,
         )

@@ -41,7 +41,6 @@ from memory.embedder import serve
 from memory.erasure import Erasure
 from memory.learn.extraction import Learner, VerbatimLearner
 from memory.learn.model_learner import DraftLearner, JudgeLearner, ModelArbiter
-from memory.learn.redaction import recordable
 from memory.learn.reflection import Reflecting
 from memory.learn.upkeep import Upkeep
 from memory.learn.window import Arbiter
@@ -77,6 +76,7 @@ from memory.tuning import (
     note_limits,
     recall_settings,
     receipt_limits,
+    recording,
     worker_settings,
     working_set_limits,
 )
@@ -150,7 +150,7 @@ class Parts:
             searcher=self.recall(),
             clock=SYSTEM_CLOCK,
             new_id=new_id,
-            redact=recordable,
+            redact=recording(self.settings),
             notes=self.notes,
             receipts=self.receipts,
             uses=self.uses,
@@ -211,7 +211,9 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
             turn_log=SqliteTurnLog(database, clock=SYSTEM_CLOCK),
             ledger=ledger,
             notes=SqliteNoteBook(database, limits=note_limits(settings), waits_for_others=settings.filters > 1),
-            receipts=SqliteReceipts(database, clock=SYSTEM_CLOCK, redact=recordable, limits=receipt_limits(settings)),
+            receipts=SqliteReceipts(
+                database, clock=SYSTEM_CLOCK, redact=recording(settings), limits=receipt_limits(settings)
+            ),
             uses=await stack.enter_async_context(SqliteUses(database)),
             rounds=SqliteRounds(database),
             traits=SqliteModelTraits(database, clock=SYSTEM_CLOCK),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 from memory.adapters.embeddings import EmbeddingServer
@@ -13,6 +15,7 @@ from memory.adapters.working_set import WorkingSetLimits
 from memory.learn.life import DAY, FADING, Fading, LifeRules
 from memory.learn.model_learner import Asking
 from memory.learn.prompting import own_examples
+from memory.learn.redaction import SecretClass, SecretPolicy, recordable
 from memory.learn.watch import WatchSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Placement
@@ -66,6 +69,24 @@ def note_limits(settings: Settings) -> NoteLimits:
     return NoteLimits(total_bytes_max=notes.total_mib << 20, user_bytes_max=notes.user_mib << 20)
 
 
+def secret_policy(settings: Settings) -> dict[SecretClass, SecretPolicy]:
+    secrets = settings.memory.secrets
+    return {
+        SecretClass.API_KEY: SecretPolicy(secrets.api_key),
+        SecretClass.TOKEN: SecretPolicy(secrets.token),
+        SecretClass.PASSWORD: SecretPolicy(secrets.password),
+        SecretClass.PRIVATE_KEY: SecretPolicy(secrets.private_key),
+        SecretClass.CARD_NUMBER: SecretPolicy(secrets.card_number),
+        SecretClass.BANK_ACCOUNT: SecretPolicy(secrets.bank_account),
+        SecretClass.NATIONAL_ID: SecretPolicy(secrets.national_id),
+    }
+
+
+def recording(settings: Settings) -> Callable[[str], str]:
+    """What every text goes through before a file sees it: the turn log's, the API's imports', the receipts'."""
+    return partial(recordable, policy=secret_policy(settings))
+
+
 def worker_settings(settings: Settings) -> WorkerSettings:
     learn = settings.memory.learn
     return WorkerSettings(
@@ -73,6 +94,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         watch=WatchSettings(drift_similarity=learn.drift_similarity, queue_turns_max=learn.queue_turns_max),
         windows_at_once=learn.windows_in_flight_max,
         facts_per_session_max=learn.facts_per_session_max,
+        secrets=secret_policy(settings),
         lease_seconds=learn.lease_seconds,
         attempts_max=learn.retry_attempts,
         retry_base_seconds=learn.retry_base_seconds,

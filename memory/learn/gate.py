@@ -7,26 +7,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from memory.learn.facts import Fact
 from memory.learn.lexicon import language_of
 from memory.learn.planted import reason_planted, taints_message
-from memory.learn.redaction import PLACEHOLDER, redact
+from memory.learn.redaction import PLACEHOLDER, REDACT_ALL, SecretClass, SecretPolicy, redact
 from memory.learn.salience import is_question
 from memory.model import Role, Turn, statement_key
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`content` in characters; `confidence` in 0..1; `echo_characters_min`: shorter statements recur by chance."""
+    """`content` in characters; `confidence` in 0..1; `echo_characters_min`: shorter statements recur by chance.
+
+    `secrets` is the policy by which what is quoted was recorded.
+    """
 
     content_characters_min: int = 5
     content_ideographs_min: int = 3  # three Chinese characters can be a sentence
     content_characters_max: int = 2_000
     confidence_min: float = 0.7
     echo_characters_min: int = 16
+    secrets: Mapping[SecretClass, SecretPolicy] = field(default_factory=lambda: REDACT_ALL)
 
 
 class Refusal(StrEnum):
@@ -90,7 +94,7 @@ def _refusal(fact: Fact, turns: Mapping[str, Turn], shown: Sequence[str], limits
     return (
         _refused_by_size(fact, limits)
         or _refused_as_planted(fact, source)
-        or _refused_as_secret(fact)
+        or _refused_as_secret(fact, limits)
         or _refused_as_unsure(fact, limits)
         or _refused_as_echo(fact, turns, shown, limits)
     )
@@ -121,9 +125,9 @@ def _refused_as_planted(fact: Fact, source: str) -> Refusal | None:
     return Refusal.PLANTED if is_planted else None
 
 
-def _refused_as_secret(fact: Fact) -> Refusal | None:
+def _refused_as_secret(fact: Fact, limits: Limits) -> Refusal | None:
     """A secret that escaped redaction, one whose policy is to drop, or a statement that says nothing but the secret."""
-    if redact(fact.content) != fact.content or redact(fact.evidence.quote) != fact.evidence.quote:
+    if any(redact(text, limits.secrets) != text for text in (fact.content, fact.evidence.quote)):
         return Refusal.SECRET
     placeholders = list(PLACEHOLDER.finditer(fact.content))
     if any(match["how"] == "withheld" for match in placeholders):

@@ -87,6 +87,7 @@ class WindowLearning:
         clock: Clock,
         metrics: Metrics,
         pace: SessionPace,
+        limits: gate.Limits | None = None,
         arbiter: Arbiter | None = None,
     ) -> None:
         """`pace` outlives windows, and holds all that this remembers from one to the next."""
@@ -96,6 +97,7 @@ class WindowLearning:
         self._learner = learner
         self._receipts = receipts
         self._pace = pace
+        self._limits = limits
         self._arbiter = arbiter
         self._clock = clock
         self._metrics = metrics
@@ -123,7 +125,7 @@ class WindowLearning:
         shown = await self._shown(lease.user_id, turns) if proposed else ()
         at, session = turns[-1].at, (lease.user_id, lease.session_id, lease.window_id)
         room = self._pace.room(*session, at=at)
-        judgement = gate.judge(proposed, [*context, *turns], shown=shown, room=room)
+        judgement = gate.judge(proposed, [*context, *turns], shown=shown, limits=self._limits, room=room)
         self._pace.note(*session, at=at, kept=len(judgement.kept))
         for dropped in judgement.dropped:
             self._metrics.facts_dropped.labels(dropped.reason.value).inc()

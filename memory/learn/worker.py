@@ -7,7 +7,7 @@ dead letter with a reason. An outage of our own parts is nobody's fault: it is s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -15,9 +15,11 @@ import structlog
 
 from memory.erasure import Erasure
 from memory.errors import Conflict, Unavailable
+from memory.learn import gate
 from memory.learn.extraction import Learner
 from memory.learn.pace import SessionPace
 from memory.learn.plan import UnreadablePlan
+from memory.learn.redaction import REDACT_ALL, SecretClass, SecretPolicy
 from memory.learn.watch import Watch, WatchSettings
 from memory.learn.window import Arbiter, WindowLearning
 from memory.metrics import Metrics
@@ -46,6 +48,7 @@ class WorkerSettings:
     outage_pause_seconds: float = 0.5  # while a part of ours is down nothing is leased: memory is back as soon as it is
     outage_seconds_max: float = 86_400.0  # our own parts' outage buries no turn younger than this
     facts_per_session_max: int = 200  # within an hour of its talk: a lasting statement every 18 seconds
+    secrets: Mapping[SecretClass, SecretPolicy] = field(default_factory=lambda: REDACT_ALL)  # as turns are recorded
     drain_seconds: float = 10.0  # at the end, for windows under way; what is cut off is taken up again later
 
 
@@ -80,6 +83,7 @@ class Worker:
             clock=clock,
             metrics=metrics,
             pace=SessionPace((settings or WorkerSettings()).facts_per_session_max),
+            limits=gate.Limits(secrets=(settings or WorkerSettings()).secrets),
             arbiter=arbiter,
         )
         self._settings = settings or WorkerSettings()

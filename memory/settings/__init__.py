@@ -13,6 +13,7 @@ from memory.settings.life import CategoryLife, LifeSettings
 from memory.settings.models import ExternalModel, ModelEndpoint
 from memory.settings.ranking import Bar, HalfLives, Neighbours, RankingSettings, Unspaced, Weights
 from memory.settings.recall import UpstreamSignal
+from memory.settings.secrets import SecretSettings
 from memory.settings.storage import EmbeddingSettings, MilvusSettings, TurnLogSettings
 from memory.settings.tree import MemorySettings, Settings, every_setting
 
@@ -34,6 +35,7 @@ __all__ = [
     "NoteSettings",
     "RankingSettings",
     "ReceiptSettings",
+    "SecretSettings",
     "SettingDoc",
     "Settings",
     "TurnLogSettings",

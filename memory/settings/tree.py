@@ -17,6 +17,7 @@ from memory.settings.life import LifeSettings
 from memory.settings.models import ExternalModel
 from memory.settings.ranking import RankingSettings
 from memory.settings.recall import UpstreamSignal
+from memory.settings.secrets import SecretSettings
 from memory.settings.storage import EmbeddingSettings, MilvusSettings, TurnLogSettings
 
 _PORT = Meta(ge=0, le=65535)
@@ -76,6 +77,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     working_set: WorkingSetSettings = WorkingSetSettings()
     receipts: ReceiptSettings = ReceiptSettings()
     notes: NoteSettings = NoteSettings()
+    secrets: SecretSettings = SecretSettings()
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,30 @@
+"""What becomes of secrets in what is said, before any file sees it. Nothing here is a secret itself."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+How: TypeAlias = Literal["redact", "drop", "allow"]
+
+
+class SecretSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Per class: `redact` it, `drop` the message that holds it, or `allow` it to be recorded and learnt."""
+
+    api_key: Annotated[
+        How, Meta(description="Keys of services, access keys, and what has a vendor's shape of one.")
+    ] = "redact"
+    token: Annotated[
+        How, Meta(description="Bearer tokens, session ids, and whatever is assigned to a name like `secret`.")
+    ] = "redact"  # noqa: S105 - what becomes of tokens, none itself
+    password: Annotated[
+        How, Meta(description="Passwords, passphrases, PINs, one-time and alarm codes, recovery words.")
+    ] = "redact"  # noqa: S105 - likewise
+    private_key: Annotated[How, Meta(description="Private keys in PEM.")] = "redact"
+    card_number: Annotated[How, Meta(description="Numbers of payment cards.")] = "redact"
+    bank_account: Annotated[How, Meta(description="IBANs and account numbers.")] = "redact"
+    national_id: Annotated[
+        How, Meta(description="Passports, identity cards, driving licences, social security and tax numbers.")
+    ] = "redact"
