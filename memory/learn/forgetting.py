@@ -18,6 +18,7 @@ from memory.learn.facts import Fact
 from memory.learn.intents import Asked, Intent, IntentKind, Reach, intents
 from memory.learn.terms import terms
 from memory.learn.values import names_of
+from memory.learn.whose import kind_of, owners_of
 from memory.model import Memory, Role, Turn
 
 SHARE_MIN = 0.5  # of what the topic names, where the words do not say all of it
@@ -28,6 +29,8 @@ LATER_ORDERS_MAX = 200  # that a window heeds which was learnt late; more than a
 OUTCOME_IDS_MAX = 100  # named in a receipt; `count` has them all
 
 _IDEOGRAPH = re.compile("[\u3400-\u9fff]")
+_WORD = re.compile("[^\\W\\d\u3400-\u9fff][\\w-]*")
+_MINE = re.compile(r"(?:my|our|mein\w*|unser\w*|mis?|nuestr[oa]s?)\b|我们?的?", re.IGNORECASE)
 # Words that name nothing by themselves.
 _VAGUE = terms(
     "old previous former current own whole real full everything anything thing things stuff detail details fact facts "
@@ -204,6 +207,8 @@ def _is_meant(topic: str, memory: Memory, likeness: Likeness) -> bool:
     share = _share(topic, memory.content)
     if share < SHARE_MIN or not names_of(topic) <= names_of(memory.content) or _is_of_another(topic, memory.subject):
         return False
+    if not _named(topic).qualifiers <= terms(memory.content):
+        return False  # "my work phone" is not the phone at home, however alike the two sound
     return likeness(memory) >= LIKENESS_MIN
 
 
@@ -215,32 +220,71 @@ def names(topic: str, content: str, *, subject: str = "user") -> bool:
 
 @dataclass(slots=True)
 class _Named:
-    """What a topic names: attributes that both sides may word differently, and plain words."""
+    """What a topic names: attributes that both sides may word differently, and plain words.
+
+    `owners`, `kinds`: of each attribute, whose it is and of what sort. `qualifiers`: the words right before one.
+    """
 
     attributes: list[re.Pattern[str]] = field(default_factory=list)
+    owners: list[frozenset[str]] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
     words: frozenset[str] = frozenset()
+    qualifiers: frozenset[str] = frozenset()
 
 
 def _share(topic: str, content: str) -> float:
-    """How much of what the topic names the content says, 0..1; 0 for a topic that names nothing."""
+    """How much of what the topic names the content says, 0..1; 0 for a topic that names nothing, or another's."""
     named = _named(topic)
     total = len(named.attributes) + len(named.words)
     if not total:
         return 0.0
-    if not all(pattern.search(content) for pattern in named.attributes):
-        return 0.0  # the attribute is what the request is about
+    for pattern, owners, kind in zip(named.attributes, named.owners, named.kinds, strict=True):
+        if not _tells_of(pattern, owners, kind, content):
+            return 0.0  # the attribute is what the request is about
+    if not named.attributes and _is_of_somebody_else(topic, content, named.words):
+        return 0.0
     said = len(named.attributes) + len(named.words & terms(content))
     return said / total
 
 
+def _tells_of(pattern: re.Pattern[str], owners: frozenset[str], kind: str, content: str) -> bool:
+    """Whether the content speaks of the attribute as that person's."""
+    return any(
+        kind_of(content, match.start(), match.end()) == kind
+        and bool(owners_of(content, match.start(), match.end()) & owners)
+        for match in pattern.finditer(content)
+    )
+
+
+def _is_of_somebody_else(topic: str, content: str, words: frozenset[str]) -> bool:
+    """ "My operation" where only the father's is spoken of. What is asked for without "my" may be anybody's."""
+    if not _MINE.match(topic):
+        return False
+    told = [owners_of(content, start, end) for start, end in _places(content, words)]
+    asked = [owners_of(topic, start, end) for start, end in _places(topic, words)]
+    return bool(told and asked) and not any(owners & asked[0] for owners in told)
+
+
+def _places(text: str, words: frozenset[str]) -> list[tuple[int, int]]:
+    """Where the text says any of the words; in Chinese, any of the pairs of characters."""
+    if _IDEOGRAPH.search(text):
+        return [(start, start + len(pair)) for pair in sorted(words) if (start := text.find(pair)) >= 0]
+    return [match.span() for match in _WORD.finditer(text) if terms(match.group()) & words]
+
+
 def _named(topic: str) -> _Named:
     found = _Named()
-    rest = topic
+    rest, qualifiers = topic, ""
     for asked, said in ATTRIBUTES:
-        if asked.search(rest):
+        match = asked.search(topic)
+        if match and asked.search(rest):
             found.attributes.append(said)
+            found.owners.append(owners_of(topic, match.start(), match.end()))
+            found.kinds.append(kind_of(topic, match.start(), match.end()))
+            qualifiers += " " + " ".join(topic[: match.start()].split()[-1:])
             rest = asked.sub(" ", rest)
     found.words = terms(rest) - _VAGUE
+    found.qualifiers = terms(qualifiers) & found.words
     return found
 
 

@@ -52,7 +52,8 @@ _EVENT = re.compile(
     re.IGNORECASE,
 )
 _SUBJECT = re.compile(
-    r"\s*(?:my|our|mein\w{0,2}|unser\w{0,2}|mis?|nuestr[oa]s?)\s+(?:\w+['’]s\s+)?((?:\w+\s+)?[\wÀ-ÿ-]+)", re.IGNORECASE
+    r"\s*(?:my|our|mein\w{0,2}|unser\w{0,2}|mis?|nuestr[oa]s?)\s+(?:([\w-]+)['’]s\s+)?((?:\w+\s+)?[\wÀ-ÿ-]+)",
+    re.IGNORECASE,
 )
 _SUBJECT_ZH = re.compile(r"\s*(?:我|我们|咱)?(?:的|家)?")
 
@@ -85,7 +86,7 @@ def subject_of(statement: Statement) -> str:
         return relation.group() if relation else "user"
     owned = _SUBJECT.match(statement.text)
     if owned:
-        relation = lexicon.RELATIONS.search(owned.group(1))
+        relation = lexicon.RELATIONS.search(owned.group(2)) or lexicon.RELATIONS.search(owned.group(1) or "")
         if relation:
             return relation.group().lower()
     return "user"

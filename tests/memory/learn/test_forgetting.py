@@ -263,3 +263,64 @@ async def test_what_our_own_note_told_is_no_news_when_the_user_repeats_it(bench:
 def test_a_topic_that_names_nothing_means_nothing() -> None:
     assert not names("my old things", "My old things are in the attic")
     assert not names("me", "I like tea")
+
+
+@pytest.mark.parametrize(
+    ("topic", "content"),
+    [
+        ("my birthday", "My uncle's birthday is on 9 May."),
+        ("my birthday", "The birthday of my aunt is on 9 May."),
+        ("my birthday", "Ingrid's birthday is on 9 May."),
+        ("my name", "My horse's name is Comet."),
+        ("my name", "My boat is called Comet."),
+        ("my job", "My brother's job wears him out."),
+        ("my job", "My flatmate has her job at Halden."),
+        ("my address", "My physiotherapist lives in Porto."),
+        ("my address", "My brother Odd moved to Bergen."),
+        ("my salary", "My partner earns 3000 a month."),
+        ("my email", "My tax adviser can be reached at tax@firm.example."),
+        ("my phone number", "My landlord's phone number is 555 0100."),
+        ("my cat", "My cousin's cat is ill."),
+        ("my husband", "My ex-husband is called Odd."),
+        ("my ex-husband", "My husband is called Odd."),
+        ("my father", "My father-in-law is called Odd."),
+        ("my mother's birthday", "My birthday is on 9 May."),
+        ("my heart operation", "My father's heart operation is in June."),
+        ("我的生日", "我哥哥的生日是三月九号。"),
+        ("我的电话", "房东的电话是555-0100。"),
+        ("我的手术", "我爷爷的手术在六月。"),
+        ("mein Geburtstag", "Der Geburtstag meiner Schwester ist im Mai."),
+        ("mi nombre", "El nombre de mi gata es Luna."),
+    ],
+)
+def test_what_is_mine_does_not_mean_what_is_anothers(topic: str, content: str) -> None:
+    assert not names(topic, content)
+
+
+@pytest.mark.parametrize(
+    ("topic", "content"),
+    [
+        ("my mother's birthday", "The birthday of my mum is on 9 May."),
+        ("Ingrid's birthday", "Ingrid's birthday is on 9 May."),
+        ("where my brother lives", "My brother Odd lives in Bergen."),
+        ("my former husband", "My ex-husband is called Odd."),
+        ("my cousin's cat", "My cousin's cat is ill."),
+        ("my job", "My sister and I work at Halden."),
+        ("my address", "I live in Porto with my sister."),
+        ("my home address", "My home address is 9 Mill Lane."),
+        ("my heart operation", "I had a heart operation in June."),
+        ("my birthday", "Name: Odd. Birthday: 9 May."),
+        ("我的地址", "我和姐姐一起，我住在苏州。"),
+        ("我爸爸的生日", "我爸的生日是三月九号。"),
+    ],
+)
+def test_whose_it_is_may_be_worded_otherwise(topic: str, content: str) -> None:
+    assert names(topic, content)
+
+
+async def test_whose_it_is_decides_where_many_have_one(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        await told(bench, process, "My aunt's birthday is on 9 May. My birthday is on 4 July. My wife is called Una.")
+        await forgetting(bench, process, "Forget my birthday")
+        await forgetting(bench, process, "Please forget my ex-wife", receipt_id="r2", session="s3")
+        assert await bench.contents() == ["My aunt's birthday is on 9 May.", "My wife is called Una."]
