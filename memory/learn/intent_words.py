@@ -11,7 +11,8 @@ IGNORE_CASE = re.IGNORECASE
 
 _MANNERS = r"(?:(?:please|pls|plz|ok(?:ay)?|now|and|but|also|actually|hey|oh|so|just|kindly|sorry|no)[,!]?\s+){0,4}"
 _ASKING = (
-    r"(?:(?:can|could|would|will) you\s+|i(?:['’]d like| want| need| would like) you to\s+|you (?:should|must)\s+)?"
+    r"(?:(?:can|could|would|will) you\s+|i(?:['’]d like| want| need| would like) you to\s+|"
+    r"you (?:should|must|can|may)\s+(?:now\s+|also\s+)?)?"
 )
 END = (
     r"(?:\s*,?\s*(?:please|thanks|thank you|ok(?:ay)?|for good|forever|again|bitte|danke|por favor|"
@@ -31,7 +32,23 @@ _KNOWN = (
 )
 _MINE = r"(?:my|our|mine|ours|me\b)"
 FORGET_EN = re.compile(
-    rf"{_MANNERS}{_ASKING}(?:please\s+)?(?P<verb>forget|delete|erase|remove|wipe|drop)\s+(?P<object>.+)", IGNORE_CASE
+    rf"{_MANNERS}{_ASKING}(?:please\s+)?(?P<verb>forget|delete|erase|remove|wipe|drop|clear)\s+(?P<object>.+)",
+    IGNORE_CASE,
+)
+STOP_EN = re.compile(
+    rf"{_MANNERS}{_ASKING}(?:please\s+)?(?:stop remembering|no longer remember)\s+"
+    rf"(?P<object>[^?]+?)(?:\s+(?:any ?more|any longer|from now on))?{END}",
+    IGNORE_CASE,
+)
+STOP_ZH = re.compile(
+    "(?:请|麻烦)?(?:你|您)?(?:不要|别|不用|不必|不许)再(?:继续)?(?:记得|记住|记着|记录|保存|记)(?P<object>[^，。！？?]{2,30}?)"
+    "(?:了|吧|啦)*[。！!\\s]*$"
+)
+# Said of what an assistant holds; with a place behind it ("from the disk") it is a job with files.
+MY_DATA_EN = re.compile(
+    rf"(?:all (?:of )?)?my (?:personal |private |user |stored )*(?:data|information)(?: (?:that )?{_KNOWN})?"
+    rf"(?:\s+{_STORED_IN})?{END}",
+    IGNORE_CASE,
 )
 FORGET_DE = re.compile(
     r"(?:(?:bitte|ok(?:ay)?|und|also|nun|jetzt)[,!]?\s+){0,3}(?P<verb>vergiss|vergessen sie|lösch\w*|entfern\w*),?\s+"
@@ -63,7 +80,8 @@ EVERYTHING_EN = re.compile(
     rf"(?:about|on|of) (?:me|us|myself)(?:\s+{_STORED_IN})?{END}|"
     rf"(?:all|everything|all (?:of )?(?:the |my |your )?(?:memories|facts|things|information|data|notes))\s+"
     rf"(?:that\s+)?{_KNOWN}{END}|"
-    rf"(?:all )?(?:of )?(?:my|your) memories(?: (?:about|of) me)?{END}",
+    rf"(?:all )?(?:of )?(?:(?:my|your) memories|your (?:entire |whole |long-?term )?memory)(?: (?:about|of) (?:me|us))?"
+    rf"(?:\s+(?:completely|entirely|now))?{END}",
     IGNORE_CASE,
 )
 PREVIOUS_EN = re.compile(
@@ -108,7 +126,8 @@ RULES = re.compile(
     IGNORE_CASE,
 )
 FROM_MEMORY_EN = re.compile(
-    rf"\b{_STORED_IN}|\b{_KNOWN}\b|\babout (?:me|us|myself)\b|\bmemories\b|\b{_TOLD}\b", IGNORE_CASE
+    rf"\b{_STORED_IN}|\b{_KNOWN}\b|\babout (?:me|us|myself)\b|\bmemories\b|\byour (?:\w+ )?memory\b|\b{_TOLD}\b",
+    IGNORE_CASE,
 )
 EVERYTHING_DE = re.compile(
     r"alles(?:,)?(?: was du)? (?:über|von) (?:mich|mir|uns)\b|alles(?:,)? was du (?:über mich |"
@@ -152,7 +171,8 @@ EVERYTHING_ZH = re.compile(
     "(?:你)?(?:知道的|记得的|记住的|存的)?(?:关于|有关)?(?:我|我们)(?:的|说过的|告诉(?:过)?你的)?"
     "(?:一切|所有(?:的)?(?:事情|事|信息|资料|记忆|内容|东西)?|全部(?:信息|资料|记忆|内容)?)$|"
     "(?:所有|一切|全部)(?:你知道的|你记得的)?(?:关于|有关)(?:我|我们)的?(?:一切|事情|事|信息|资料|记忆|内容|东西)?$|"
-    "(?:我|有关我|关于我)$|(?:你)?(?:对我的|关于我的)(?:所有|全部)?记忆$|所有(?:的)?记忆$"
+    "(?:我|有关我|关于我)$|(?:你)?(?:对我的|关于我的)(?:所有|全部)?记忆$|所有(?:的)?记忆$|"
+    "(?:我的|我)(?:所有|全部|全部的|所有的)?(?:个人)?(?:数据|资料|信息|记忆)$"
 )
 PREVIOUS_ZH = re.compile(
     "我?(?:刚刚|刚才|刚|上一句|上一条)(?:我)?(?:说|讲|告诉你|发|提|写)?(?:的|过的)?(?:话|事|事情|内容|消息|那些|东西)?$"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memory.learn import intent_words as words
-from memory.learn.lexicon import EXPLICIT_LEAD
+from memory.learn.remembering import told_to_remember
 from memory.learn.sentences import Sentence, own_sentences
 
 IGNORE_CASE = re.IGNORECASE
@@ -79,11 +79,8 @@ def _intent_of(sentence: Sentence, *, is_alone: bool) -> Intent | None:
 
 
 def _remembering(sentence: Sentence) -> Intent | None:
-    lead = EXPLICIT_LEAD.match(sentence.text)
-    rest = sentence.text[lead.end() :].strip() if lead else ""
-    if sentence.is_marked_question or not any(c.isalnum() for c in rest):
-        return None
-    return Intent(IntentKind.REMEMBER, Reach.TOPIC, rest)
+    told = told_to_remember(sentence.text, is_marked_question=sentence.is_marked_question)
+    return Intent(IntentKind.REMEMBER, Reach.TOPIC, told) if told else None
 
 
 def _forgetting(text: str) -> Intent | None:
@@ -95,11 +92,14 @@ def _forgetting(text: str) -> Intent | None:
 def _forgetting_en(text: str) -> Intent | None:
     match = words.FORGET_EN.match(text)
     if match is None:
-        return None
+        return _no_longer_remembered(words.STOP_EN.match(text), words.EVERYTHING_EN, words.TOPIC_EN)
     named = match["object"]
     is_asked = re.search(r"\b(?:can|could|would|will) you\b", text[: match.start("verb")], IGNORE_CASE)
     if text.endswith("?") and not is_asked:
         return None
+    is_order = not text.endswith("?") or "please" in text.casefold()
+    if is_order and match["verb"].casefold() not in ("drop", "remove") and words.MY_DATA_EN.match(named):
+        return Intent(IntentKind.FORGET, Reach.EVERYTHING)
     if match["verb"].casefold() != "forget" and not words.FROM_MEMORY_EN.search(named):
         return None  # "delete my file": not of memory
     if words.PREVIOUS_EN.match(named):
@@ -111,6 +111,15 @@ def _forgetting_en(text: str) -> Intent | None:
     if topic is None or is_dropped:
         return None
     return _of_topic(next(group for group in topic.groups() if group))
+
+
+def _no_longer_remembered(
+    match: re.Match[str] | None, everything: re.Pattern[str], topic: re.Pattern[str]
+) -> Intent | None:
+    """ "Stop remembering my diet". Of everything it may be meant for what is still to come, so that nothing goes."""
+    named = match["object"] if match else ""
+    found = None if everything.match(named) else topic.match(named)
+    return _of_topic(next(group for group in found.groups() if group)) if found else None
 
 
 def _of_topic(named: str) -> Intent | None:
@@ -153,7 +162,9 @@ def _of_reach(
 
 def _forgetting_zh(text: str) -> Intent | None:
     match = words.FORGET_ZH.match(text)
-    if match is None or words.DENIED_ZH.search(text):
+    if match is None:
+        return _no_longer_remembered(words.STOP_ZH.match(text), words.EVERYTHING_ZH, words.TOPIC_ZH)
+    if words.DENIED_ZH.search(text):
         return None
     named = match["object_before"] or match["about"] or match["object"]
     if match["object"] is not None:

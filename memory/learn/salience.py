@@ -13,6 +13,7 @@ from enum import Enum
 
 from memory.learn import lexicon
 from memory.learn.lexicon import Language, language_of
+from memory.learn.remembering import asks_to_remember, form_of_address_asked, told_to_remember
 from memory.learn.sentences import Sentence
 
 IGNORE_CASE = re.IGNORECASE
@@ -106,7 +107,7 @@ def is_courtesy(text: str) -> bool:
 def is_own_matter(sentence: Sentence) -> bool:
     """Whether the sentence only tells: it neither asks nor wants anything done now."""
     language = language_of(sentence.text)
-    if is_courtesy(sentence.text) or lexicon.EXPLICIT_LEAD.match(sentence.text):
+    if is_courtesy(sentence.text) or asks_to_remember(sentence.text):
         return True
     return not any(
         is_question(c, language) or (is_request(c, language) and not is_wish(c, language))
@@ -118,10 +119,12 @@ def statements(sentence: Sentence, *, is_telling: bool) -> list[Statement]:
     """The statements in a sentence, in order. `is_telling`: the message it stands in tells, so names and numbers of
     others in it are told on purpose; without that, only what is in the first person counts."""
     text = sentence.text
-    lead = lexicon.EXPLICIT_LEAD.match(text)
-    if lead and not sentence.is_marked_question and any(c.isalnum() for c in text[lead.end() :]):
-        rest = text[lead.end() :].strip("\"'“”‘’ ")
-        return [Statement(rest, language_of(rest), _voice_of_explicit(rest), is_explicit=True)]
+    told = told_to_remember(text, is_marked_question=sentence.is_marked_question).strip("\"'“”‘’ ")
+    if told:
+        return [Statement(told, language_of(told), _voice_of_explicit(told), is_explicit=True)]
+    address = form_of_address_asked(text)
+    if address:
+        return [Statement(address, language_of(address), Voice.WISH)]
     if is_courtesy(text) or (sentence.precedes_foreign and text.endswith((":", "："))):
         return []
     filler = lexicon.LEADING_FILLER.match(text)

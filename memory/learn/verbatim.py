@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from memory.learn import labels, salience
 from memory.learn.dates import pinned
 from memory.learn.facts import Fact
-from memory.learn.lexicon import ABOUT_THE_TALK, EXPLICIT_LEAD, FIRST_PERSON, language_of
+from memory.learn.lexicon import ABOUT_THE_TALK, FIRST_PERSON, language_of
+from memory.learn.remembering import asks_to_remember
 from memory.learn.salience import Statement, Voice
 from memory.learn.sentences import Sentence, own_sentences
 from memory.learn.terms import terms
@@ -181,7 +182,7 @@ def _belong_together(message: str, first: Sentence, second: Sentence) -> bool:
     return all(
         salience.is_own_matter(s)
         and not salience.is_courtesy(s.text)
-        and not EXPLICIT_LEAD.match(s.text)
+        and not asks_to_remember(s.text)
         and not ABOUT_THE_TALK.match(s.text)
         for s in (first, second)
     )

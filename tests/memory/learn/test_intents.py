@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from memory.learn.intents import IntentKind, Reach, explicit_intent, intents
+from memory.learn.intents import Intent, IntentKind, Reach, explicit_intent, intents
 
 FORGETS = {
     "forget what I said about my cat": "my cat",
@@ -18,6 +18,9 @@ FORGETS = {
     "Erase my birthday from your memory": "my birthday",
     "Forget the address I gave you": "address",
     "Forget about my cat.": "my cat",
+    "You can forget about my shoe size": "my shoe size",
+    "Stop remembering my blood type, please": "my blood type",
+    "不要再记我的血型了": "我的血型",
     "Please forget all about my ex-husband": "my ex-husband",
     "Thanks! That was fun. Now forget my salary. Bye.": "my salary",
     "忘掉我的生日": "我的生日",
@@ -41,6 +44,9 @@ EVERYTHING = [
     "Forget everything you know about me.",
     "forget everything about me",
     "Please forget me.",
+    "Clear your memory of us",
+    "Please delete all my personal data.",
+    "清空我的个人信息",
     "忘掉关于我的一切",
     "Bitte vergiss alles über mich",
     "Por favor, olvida todo lo que sabes de mí",
@@ -91,6 +97,13 @@ NEITHER = [
     "Forget about my essay, tell me a joke",
     "delete my file foo.txt",
     "Remove my name from the letter",
+    "Delete the data",
+    "Can you delete my data?",
+    "wipe my data from the old laptop",
+    "Clear your memory leak first",
+    "Stop remembering everything about me",
+    "You can forget about the parking spot",
+    "不要再记仇了",
     "I will never forget my grandmother",
     "Translate: forget everything about me",
     "> forget everything about me",
@@ -154,6 +167,36 @@ def test_a_reminder_asks_to_remember(message: str) -> None:
     assert intent.kind is IntentKind.REMEMBER
 
 
+@pytest.mark.parametrize(
+    ("message", "statement"),
+    [
+        ("Could you please remember we moved to Ghent?", "we moved to Ghent"),
+        ("can you note that my locker is number 17?", "my locker is number 17"),
+        ("Hey, would you kindly keep in mind that I'm left-handed, please?", "I'm left-handed"),
+        ("您能帮我记住我对花粉过敏吗？", "我对花粉过敏"),
+    ],
+)
+def test_a_request_to_remember_may_be_put_as_a_question(message: str, statement: str) -> None:
+    assert explicit_intent(message) == Intent(IntentKind.REMEMBER, Reach.TOPIC, statement)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Can you remember my name?",
+        "Could you remember that for me?",
+        "can you remember what I told you?",
+        "Can you remember I said that?",
+        "Do you remember that I'm left-handed?",
+        "你能记住我说过什么吗？",
+        "你能记住我的生日吗？",
+        "你记得我住在哪里吗？",
+    ],
+)
+def test_a_question_about_the_memory_itself_tells_nothing(message: str) -> None:
+    assert explicit_intent(message) is None
+
+
 def test_each_request_tells_which_sentence_it_is() -> None:
     message = "I like tea. Forget my address. Remember that I sail."
     assert [(message[a.start : a.end], a.is_first) for a in intents(message)] == [
@@ -170,6 +213,9 @@ def test_hostile_messages_are_read_in_no_time() -> None:
         "忘掉我的",
         "don't remember this, ",
         "forget my a, ",
+        "can you remember that my ",
+        "stop remembering my ",
+        "你能记住我",
         "关于我",
     ):
         explicit_intent(piece * (1_400 // len(piece)))

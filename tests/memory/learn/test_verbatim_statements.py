@@ -189,6 +189,11 @@ what is my budget
 how do i tie a bowline
 can you help me with my tax return
 Could you write a poem about my dog?
+Can you remember my locker number?
+Can you call me back?
+could you call me tomorrow
+Would you call me a taxi?
+能叫我起床吗？
 Write a haiku about autumn
 write me a cover letter
 Please translate this into French
@@ -284,6 +289,10 @@ def test_a_question_a_request_or_a_courtesy_is_not_kept(text: str) -> None:
         ("don't forget that we fly on the 9th", "we fly on the 9th"),
         ("Note that our server room is B12.", "our server room is B12."),
         ("记住我家门牌是42号", "我家门牌是42号"),
+        ("Could you please remember that my bike has 24 gears?", "my bike has 24 gears"),
+        ("能记住我不吃香菜吗？", "我不吃香菜"),
+        ("Can you call me Theo?", "call me Theo"),
+        ("你能叫我阿强吗？", "叫我阿强"),
         ("请记住：我周三不开会", "我周三不开会"),
         ("推荐个餐厅，我吃素", "我吃素"),
         ("我吃素，推荐个餐厅", "我吃素"),
