@@ -16,6 +16,12 @@ _HIDDEN = re.compile(
     "[\u200b\u2060-\u2064\ufeff\u202a-\u202e\u2066-\u2069\u00ad\U000e0000-\U000e007f]|"
     "(?<=[A-Za-z0-9 ])[\u200c\u200d](?=[A-Za-z0-9 ])"
 )
+_DOMAIN = r"\b[a-z0-9-]+\.(?:com|net|org|io|shop|store|ai|app|co|cn|de|es|info|biz|xyz)\b"
+_OUR_ANSWERS = r"\b(?:your|all|every|each|any) (?:\w+ )?(?:answers?|repl(?:y|ies)|responses?|messages?)\b"
+_WHEN_ASKED = (
+    r"\b(?:when(?:ever)?|if|every time) (?:{}some(?:one|body)|any(?:one|body)|people|users?|they)\b.{{0,12}}"
+    r"\basks?\b(?! (?:me|us)\b).{{0,50}}"
+)
 _PATTERNS = (
     ("commands_rules", re.compile(
         r"\bforget (?:all|your|every|any|previous)\b.{0,20}\b(?:instructions?|rules?|prompts?)\b|"
@@ -23,7 +29,9 @@ _PATTERNS = (
         r"every|your|the)\b.{0,20}"
         r"\b(?:instructions?|rules?|guidelines?|prompts?|polic(?:y|ies)|restrictions?|confirmations?|checks?|"
         r"safety)\b(?! previous)|"
-        r"\b(?:system prompt|developer (?:message|rules?)|jailbreak|without (?:confirmation|verification|"
+        r"(?<!\bour )(?<!\bmy )(?<!\ba )\bsystem prompts?\b(?! (?:of|for) (?:our|my|a)\b)|"
+        r"\b(?:reveal|print|show|replace|update|leak|rewrite|obey|follow)\b.{0,16}\bsystem prompt|"
+        r"\b(?:developer (?:message|rules?)|jailbreak|without (?:confirmation|verification|"
         r"asking (?:me|again|the user)))\b|\b(?:skip|waive|bypass|disable|no)\w*\b.{0,20}\bsafety checks?\b|"
         r"(?:无视|忽略|绕过|跳过|不用理会).{0,14}(?:规定|指令|规则|限制|提示词|确认|审核)|系统提示词|"
         r"开发者(?:的)?(?:规定|指令|模式)|无需(?:确认|审核|验证)|"
@@ -55,7 +63,7 @@ _PATTERNS = (
             IGNORE_CASE)),
     ("plants_reasoning", re.compile(
         r"\b(?:repeat|recite|use|keep) (?:that|this|it) (?:as|in) (?:your|the) (?:reasoning|thoughts?|answers?)\b|"
-        r"^\s*(?:knowledge|reasoning|thought|chain of thought|inference|rule)\s*[:：]|"
+        r"^\s*(?:knowledge|reasoning|thought|chain of thought|inference|rule(?!\s*:\s*(?:i|we|my|our)\b))\s*[:：]|"
         r"\b(?:for|in) (?:all|every|any) (?:later|future|other|coming|following) (?:sessions?|conversations?|chats?|"
         r"users?)\b|"
         r"\b(?:is|are) (?:now )?(?:kept|stored|filed|recorded|merged) (?:under|into|with)\b.{0,60}\b(?:always|"
@@ -85,8 +93,53 @@ _PATTERNS = (
         r"this assistant['’]s) (?:developer|"
         r"administrator|creator)|you (?:may|can) (?:now )?(?:skip|ignore|bypass)|"
         r"push(?:ed)? (?:code )?straight to (?:main|master)|"
-        r"auto-?approve|no confirmation (?:needed|required|necessary))\b|授权代收|同意接收", IGNORE_CASE)),
+        r"auto-?approve|no confirmation (?:needed|required|necessary))\b|授权代收|同意接收|"
+        r"\bi(?:['’]m| am) (?:an?|the|your) (?:\w+ )?(?:admin\w*|root|super-?user|developer|operator|owner|creator)\b"
+        r".{0,40}\b(?:(?:any|all|every) (?:\w+ ){0,2}commands?|without (?:question|limit|restriction)s?|unrestricted|"
+        r"you (?:must|have to|shall))\b|"
+        r"我是.{0,6}(?:管理员|开发者|超级用户|主人|创造者).{0,10}(?:任何|所有|一切).{0,4}(?:命令|指令|操作|要求)",
+        IGNORE_CASE)),
+    ("lifts_rules", re.compile(
+        r"\b(?:(?:all|any|your)(?: (?!my\b|our\b)\w+)?|the(?: (?:safety|security|content|usage))) "
+        r"(?:rules?|restrictions?|filters?|guidelines?|limitations?|safeguards?|guardrails?|polic(?:y|ies)) "
+        r"(?:is|are|was|were|has been|have been)(?: now| all| hereby| officially)? "
+        r"(?:off|lifted|disabled|removed|suspended|void|waived|gone|deactivated|switched off|turned off)\b|"
+        r"(?:你的|一切|所有安全|安全)[^，。]{0,4}(?:限制|规则|过滤|审查)(?:都|也|已|经|全部|现在)*"
+        r"(?:解除|关闭|失效|取消|作废|无效)", IGNORE_CASE)),
+    ("demands_obedience", re.compile(
+        r"\byou (?:must|should|shall|will|have to|need to|are to)\b[^.!?]{0,30}\b(?:obey|comply with|"
+        r"(?:execute|follow) (?:my|his|her|their|[\w-]+['’]s|all|any|every|whatever)(?: \w+)? "
+        r"(?:orders?|commands?|instructions?|\w+ says?))\b|"
+        r"^\W*(?:(?:from now on|always|please)[, ]+)*obey\b|"
+        r"\bcommands?\b.{0,12}\b(?:must|should|are to|have to|shall) (?:always )?be (?:executed|obeyed|followed|run|"
+        r"carried out)\b|\b(?:executed?|obey(?:ed)?|followed?) without (?:any )?question|"
+        r"(?:^(?=必须|务必)|你|从现在起|从今以后|以后|今后|往后)[^，。我她他们]{0,6}(?:必须|务必|都要|只能|得)[^，。我她他]{0,4}"
+        r"(?:服从|听从|听命)", IGNORE_CASE)),
+    ("forges_authority", re.compile(
+        r"\b(?:treat|regard|interpret|consider|take|handle|read) (?:any(?:thing|body)?|every(?:thing)?|all|whatever|"
+        r"messages?|texts?|lines?|words?)\b.{0,50}\bas (?:an? |the |my )?(?:\w+ )?"
+        r"(?:system|developer|admin\w*|trusted|privileged|root)\b|"
+        r"\b(?:messages?|texts?|lines?|anything|everything)\b.{0,12}\b(?:start|begin|prefix|mark|tagg|sign)\w*\b.{0,30}"
+        r"\b(?:from|of|by) (?:the |your )?(?:developers?|system|admin\w*|operators?|creators?)\b|"
+        r"(?:开头|标记|前缀)[^，。]{0,10}(?:视为|当作|当成|都是|来自)[^，。]{0,6}(?:系统|开发者|管理员)",
+        IGNORE_CASE)),
+    ("advertises", re.compile(
+        rf"{_WHEN_ASKED.format('i|we|')}"
+        r"(?<!\bi )(?<!\bwe )(?<!\bwhere to )(?<!\bwhat to )(?<!\bhow to )(?<!\bwhether to )"
+                r"\b(?:buy|invest in|purchase|subscribe to|sign up|donate)\b|"
+        rf"{_WHEN_ASKED.format('')}"
+        r"(?<!\bi )(?<!\bwe )(?<!\bto )\b(?:say|recommend|suggest|answer|reply|tell|name|mention)\b|"
+        rf"{_OUR_ANSWERS}.{{0,40}}{_DOMAIN}|{_DOMAIN}.{{0,30}}{_OUR_ANSWERS}|(?:回答|回复|答案|答复).{{0,16}}{_DOMAIN}|"
+        r"推荐(?:产品|商品|品牌|东西|购物|理财|任何)[^，。]{0,6}(?:首选|优先|先推|只推|只选|必推)|"
+        r"推荐[^，。]{0,8}(?:首选|优先|只推|只选|必推)[^，。]{1,14}牌(?:子)?(?:$|[，。！])", IGNORE_CASE)),
 )  # fmt: skip
+# What users say that they do themselves with their own things orders nothing; with a "you" in it, it may.
+_OWN_HABIT = re.compile(
+    r"^\s*(?:i|we)(?:['’]ve| have|['’]ll| will)?(?: (?:always|usually|often|also|never|sometimes|just|\w+ly))? "
+    r"(?:upload|send|sent|forward|post|transmit|uploaded|forwarded|posted|print out|dump)\b"
+    r"(?!.*\b(?:you|your|users?|chat|conversations?|memor(?:y|ies)|prompts?|assistants?|ai)\b)",
+    IGNORE_CASE,
+)
 _TITLE = re.compile(r"(?<=\s)['‘“\"](?:[\w-]+ ){0,3}[\w-]+['’”\"](?=[\s,.;!?]|$)")
 _ENCODED = re.compile(r"(?<![\w/.-])[A-Za-z0-9+/]{40,}={0,2}(?![\w/.-])|(?:\b\w ){8,}")
 _TWO_SCRIPTS = re.compile(r"[A-Za-z][\u0370-\u04ff]|[\u0370-\u04ff][A-Za-z]")
@@ -101,7 +154,8 @@ def reason_planted(text: str) -> str:
         return "look_alike_letters"
     if _ENCODED.search(plain):
         return "encoded"
-    return next((name for name, pattern in _PATTERNS if pattern.search(plain)), "")
+    told = _OWN_HABIT.sub(" ", plain)
+    return next((name for name, pattern in _PATTERNS if pattern.search(told if name == "reveals" else plain)), "")
 
 
 def taints_message(message: str) -> bool:
