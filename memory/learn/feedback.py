@@ -18,7 +18,7 @@ from memory.learn.sentences import own_sentences
 from memory.learn.terms import terms
 from memory.learn.triggers import is_correction
 from memory.learn.values import names_of
-from memory.learn.verbatim import NO, YES, matter_asked
+from memory.learn.verbatim import NO, YES, matter_asked, question_asked
 from memory.model import Evidence, Memory, Role, Scope, Trust, Turn, TurnStatus
 
 USER_MESSAGES_MAX = 6  # back to which a correction may reach
@@ -27,7 +27,9 @@ RESTATED_SHARE_MIN_ZH = 0.5  # pairs of characters break where pronouns stand
 RAISED_STEP = 0.3  # of what is missing to certainty
 CONFIDENCE_SURE = 0.99  # nothing to be gained past it: a thousand times "yes" write nothing
 LOWERED_FACTOR = 0.5
+CONFIDENCE_MIN = 0.2  # however often it is denied: who really means it says what is so, and that supersedes
 STEM_CHARACTERS = 4
+TAIL_CHARACTERS_MAX = 2_000  # of an answer, where its last question stands
 NEW_VALUE_WORDS_MAX = 4
 NEW_VALUE_IDEOGRAPHS_MAX = 8
 
@@ -73,7 +75,10 @@ class Opinion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """`said`: the user's own sentence, word for word. `answers`: what it may be about, the latest first."""
+    """`said`: the user's own sentence, word for word. `answers`: what it may be about, the latest first.
+
+    `question`: the only thing that a bare no denies, or "".
+    """
 
     opinion: Opinion
     turn_id: str
@@ -81,6 +86,7 @@ class Feedback:
     at: float
     said: str
     answers: tuple[str, ...]
+    question: str = ""
 
 
 def feedback_of(turns: Sequence[Turn], *, context: Sequence[Turn] = ()) -> list[Feedback]:
@@ -95,11 +101,13 @@ def feedback_of(turns: Sequence[Turn], *, context: Sequence[Turn] = ()) -> list[
         answers = tuple(reversed(_answers_within_reach(earlier)))
         sentence = "" if is_broken(turn) else _first_sentence(turn)
         if answers and sentence:
-            latest = "" if is_broken(earlier[-1]) else earlier[-1].answer
-            opinion = _opinion(sentence, turn, latest)
+            asked = None if is_broken(earlier[-1]) else earlier[-1]
+            latest = asked.answer if asked else ""
+            opinion = _opinion(sentence, turn, asked)
             if opinion is not None:
                 reach = answers if is_correction(sentence) else (latest,)
-                found.append(Feedback(opinion, turn.id, turn.scope, turn.at, sentence, reach))
+                denied = question_asked(asked) if NO.match(sentence) else ""
+                found.append(Feedback(opinion, turn.id, turn.scope, turn.at, sentence, reach, denied))
         earlier.append(turn)
     return found
 
@@ -117,12 +125,19 @@ def confirms(text: str) -> bool:
 def about(feedback: Feedback, memories: Iterable[Memory]) -> list[Memory]:
     """The memories that the latest answer which restated any of them restated."""
     active = [memory for memory in memories if memory.said_at <= feedback.at]
+    if feedback.question:
+        return [memory for memory in active if _asks_whether(feedback.question, memory)]
     for answer in feedback.answers:
         sentences = [match.group() for match in _SENTENCE.finditer(answer)]
         found = [memory for memory in active if any(_restates(sentence, memory.content) for sentence in sentences)]
         if found:
             return found
     return []
+
+
+def _asks_whether(question: str, memory: Memory) -> bool:
+    """Not "did you like the vegetarian menu?", once the memory says that they are a vegetarian."""
+    return _restates(question, memory.content) and asks_after(question, [memory])
 
 
 def asks_after(question: str, memories: Sequence[Memory]) -> bool:
@@ -155,7 +170,8 @@ def raised(memory: Memory, *, now: float) -> Memory | None:
 
 
 def lowered(memory: Memory, *, now: float) -> Memory:
-    return replace(memory, confidence=memory.confidence * LOWERED_FACTOR, updated_at=now)
+    floor = min(memory.confidence, CONFIDENCE_MIN)
+    return replace(memory, confidence=max(floor, memory.confidence * LOWERED_FACTOR), updated_at=now)
 
 
 def is_about(fact: Fact, wrong: Memory) -> bool:
@@ -211,14 +227,22 @@ def _replaced(text: str, span: tuple[int, int], value: str) -> str:
     return text[: span[0]] + value + text[span[1] :]
 
 
-def _opinion(sentence: str, turn: Turn, answer: str) -> Opinion | None:
-    """`answer`: the one right before it, "" where there is none. A bare no needs one that ended with a question."""
-    is_asked = answer.rstrip().endswith(("?", "？"))
-    if (confirms(sentence) and answer.strip()) or (is_asked and YES.match(sentence)):
+def _opinion(sentence: str, turn: Turn, asked: Turn | None) -> Opinion | None:
+    """`asked`: the turn right before it, if its answer was seen whole."""
+    answer = asked.answer.rstrip() if asked else ""
+    if (confirms(sentence) and answer) or (answer.endswith(("?", "？")) and YES.match(sentence)):
         return Opinion.RIGHT
-    if is_asked and NO.match(sentence):
-        return Opinion.WRONG
+    if answer.endswith(("?", "？")) and NO.match(sentence):
+        return Opinion.WRONG if _asks_what_is_so(asked) else None
     return Opinion.WRONG if any(is_correction(text) for text in _own_messages(turn)[:1]) else None
+
+
+def _asks_what_is_so(asked: Turn | None) -> bool:
+    """ "Shall I …?" asks what to do; "is that right?" alone asks after what was said before it."""
+    if asked is None or question_asked(asked):
+        return asked is not None
+    sentences = _SENTENCE.findall(asked.answer[-TAIL_CHARACTERS_MAX:])
+    return bool(sentences) and not matter_asked(sentences[-1])
 
 
 def _own_messages(turn: Turn) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 from learning_parts import Bench
 from turn_logs import Process
 
-from memory.learn.feedback import USER_MESSAGES_MAX
+from memory.learn.feedback import CONFIDENCE_MIN, USER_MESSAGES_MAX
 from memory.learn.worker import WorkerSettings
 from memory.model import Memory, MemoryStatus, Trust, TurnStatus
 from memory.ports import LearnDue
@@ -193,3 +193,57 @@ async def test_a_thousand_restatements_that_are_confirmed_store_nothing_new(benc
         await bench.worker(process).work_off()
         after = {memory.id: (memory.content, memory.evidence) for memory in await bench.memories()}
     assert after == before
+
+
+VEGAN = "I'm vegan."
+HOME = "I live in Leeds."
+
+
+@pytest.mark.parametrize(
+    ("told", "answer", "said"),
+    [
+        (VEGAN, "Would you like a vegan menu for Sunday?", "No"),
+        (VEGAN, "Did you enjoy the vegan dinner?", "Not really."),
+        (VEGAN, "Should I only show vegan places?", "Nope."),
+        (HOME, "Shall I remember that you live in Leeds?", "Not really"),
+        (HOME, "Since you live in Leeds: do you want a map?", "No."),
+        (HOME, "You live in Leeds. Anything else?", "No."),
+        (CAT_ZH, "你的猫叫米粒，要不要我推荐猫粮？", "不"),
+    ],
+)
+async def test_a_no_to_an_offer_says_nothing_of_what_is_known(bench: Bench, told: str, answer: str, said: str) -> None:
+    async with bench.deployment.start() as process:
+        await bench.tell(process, told, session="first")
+        await bench.worker(process).work_off()
+        (before,) = await bench.memories()
+        await recalled(bench, process, "Thanks.", answer, said)
+        after = {memory.id: memory for memory in await bench.memories()}
+    assert after[before.id].confidence == before.confidence
+
+
+@pytest.mark.parametrize(
+    ("told", "answer"),
+    [
+        (HOME, "You live in Leeds, right?"),
+        (HOME, "Do you still live in Leeds?"),
+        (HOME, "I know that you live in Leeds. Is that still right?"),
+        (CAT_ZH, "你的猫叫米粒，对吗？"),
+    ],
+)
+async def test_a_no_to_whether_it_is_so_lowers_confidence_and_never_to_nothing(
+    bench: Bench, told: str, answer: str
+) -> None:
+    async with bench.deployment.start() as process:
+        await bench.tell(process, told, session="first")
+        await bench.worker(process).work_off()
+        (before,) = await bench.memories()
+        confidences = [before.confidence]
+        for number in range(5):
+            bench.deployment.clock.now += 100
+            await bench.tell(process, "What do you know of me?", answer=answer, session=f"asked {number}")
+            await bench.tell(process, "不是" if told == CAT_ZH else "No.", session=f"asked {number}")
+            await bench.worker(process).work_off()
+            memories = {memory.id: memory for memory in await bench.memories()}
+            confidences.append(memories[before.id].confidence)
+    assert confidences[1] < confidences[0]
+    assert confidences[-1] == CONFIDENCE_MIN
