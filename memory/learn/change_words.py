@@ -116,6 +116,13 @@ RESIDENCE = re.compile(
     r"\b(?:vivo|vivimos|me mud[ée]|nos mudamos)\b|(?:我|我们|我家|咱)[^，。；]{0,8}(?:住在?|搬到|搬去|搬家到)",
     IGNORE_CASE,
 )
+# Behind words of moving: where nobody lives.
+NO_HOME = re.compile(
+    r"\s*(?:(?:an?|the|another|my|our|new|different|bigger|smaller|other)\s+)*(?:[\w-]+\s+)?"
+    r"(?:office|desk|team|department|position|role|job|project|seat|lane|branch)s?\b|"
+    r"(?:了|去了?)?[^，。；]{0,4}(?:办公室|办公楼|工位|部门|小组|项目组|团队|座位|会议室)",
+    re.IGNORECASE,
+)
 # Where somebody lives: what stands before it says who.
 LIVES = re.compile(
     r"\b(?:lives?|living|(?:is |are )?based|moved|relocated|wohnt|wohnen|lebt|zog|gezogen|vive|viven|se mudó) "

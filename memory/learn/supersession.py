@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from memory.learn import change_words as words
+from memory.learn.cancellation import is_of_plan
 from memory.learn.clauses import Clause, clauses_of, remainder, without_pinned_dates
+from memory.learn.contradiction import contradicts, gives_value, matter_of, may_contradict, purpose_of
 from memory.learn.lexicon import RELATIONS, RELATIONS_ZH
 from memory.learn.single_valued import tell_one_attribute
 from memory.learn.terms import terms
@@ -72,13 +74,13 @@ def may_change(content: str) -> bool:
         words.ANSWER_STYLE,
         words.LIVES,
     )
-    return any(s.search(content) for s in signals) or bool(_single_valued(content))
+    return any(s.search(content) for s in signals) or bool(_single_valued(content)) or may_contradict(content)
 
 
 def compare(newer: str, older: str) -> Verdict | None:
     """How `newer` changes `older`, or None where both hold."""
     said, known = without_pinned_dates(newer), without_pinned_dates(older)
-    if not (_have_anything_in_common(said, known) or tell_one_attribute(said, known)):
+    if not (_have_anything_in_common(said, known) or tell_one_attribute(said, known) or may_contradict(said)):
         return None
     changing = [clause.text for clause in clauses_of(said) if not words.STEADY.search(clause.text)]
     steady = [clause.text for clause in clauses_of(said) if words.STEADY.search(clause.text)]
@@ -102,7 +104,10 @@ def covers(known: str, content: str) -> bool:
 
 
 def _falls(clause: str, heading: str, changing: Sequence[str], steady: Sequence[str]) -> bool:
-    if any(_has_one_value_only(clause, text) or _is_denied(clause, text) for text in (*changing, "; ".join(changing))):
+    texts = (*changing, "; ".join(changing))
+    if any(_has_one_value_only(clause, text) or _is_denied(clause, text) for text in texts):
+        return True
+    if any(contradicts(text, clause) for text in changing):
         return True
     if _is_kept(clause, steady, changing):
         return False
@@ -127,7 +132,7 @@ def _is_over(clause: str, text: str) -> bool:
     is_named = bool(names_of(clause) & names_of(text)) or any(_IDEOGRAPH.match(term) for term in shared)
     is_plan = bool(words.PLANS.search(clause) or values_of(clause).days)
     return (
-        (is_plan and bool(words.CANCELLED.search(text)))
+        (is_plan and bool(words.CANCELLED.search(text)) and is_of_plan(clause, text))
         or (is_named and bool(words.PERSON_LEFT.search(text) and words.ROLES.search(clause)))
         or (is_named and bool(words.GIVEN_AWAY.search(text) and _is_about_having(clause)))
         or bool(words.GONE.search(text) and words.POSSESSIONS.search(clause))
@@ -150,6 +155,9 @@ def _is_otherwise(clause: str, heading: str, changing: Sequence[str]) -> bool:
     old, new = values_of(clause), values_of(whole)
     if speaks_of_others(clause, whole):
         return False
+    is_home_kept = _moves_elsewhere(whole) and bool(words.RESIDENCE.search(clause) or words.LIVES.search(clause))
+    if is_home_kept:
+        return False
     if any(tell_one_attribute(text, clause) and not covers(text, clause) for text in (whole, *changing)):
         return True
     if not _same_topic(clause, heading, changing):
@@ -166,8 +174,9 @@ def _is_otherwise(clause: str, heading: str, changing: Sequence[str]) -> bool:
 
 def _same_class(clause: str, text: str) -> bool:
     """Both speak of an attribute of the user that has one value, however they word it."""
-    is_one_class = any(p.search(clause) and p.search(text) for p in (words.DIET, words.MANAGER))
-    return is_one_class and not covers(text, clause)
+    is_diet = words.DIET.search(clause) and words.DIET.search(text)
+    is_manager = words.MANAGER.search(clause) and words.MANAGER.search(text) and names_of(text) - names_of(clause)
+    return bool(is_diet or is_manager) and not covers(text, clause)
 
 
 def _has_one_value_only(clause: str, text: str) -> bool:
@@ -179,6 +188,8 @@ def _has_one_value_only(clause: str, text: str) -> bool:
         return True
     old, new = _single_valued(clause), _single_valued(text)
     if old is None or new is None:
+        return False
+    if not (gives_value(*new) and gives_value(*old)) or purpose_of(new[1]) != purpose_of(old[1]):
         return False
     return terms(old[0]) == terms(new[0]) and terms(old[1]) != terms(new[1])
 
@@ -207,7 +218,15 @@ def _is_new_home(clause: str, text: str) -> bool:
 def _resides(text: str) -> bool:
     """Whether it says where the user lives now, not where somebody else does, nor where it was long ago."""
     match = words.RESIDENCE.search(text)
+    if _moves_elsewhere(text):
+        return False
     return match is not None and not _relations(match.group()) and not words.LONG_AGO.search(text)
+
+
+def _moves_elsewhere(text: str) -> bool:
+    """ "I moved to another office"."""
+    match = words.RESIDENCE.search(text)
+    return match is not None and words.NO_HOME.match(text, match.end()) is not None
 
 
 def _single_valued(text: str) -> tuple[str, str] | None:
@@ -217,8 +236,8 @@ def _single_valued(text: str) -> tuple[str, str] | None:
 
 def _is_denied(clause: str, said: str) -> bool:
     """The same words, once with and once without a "not"."""
-    matter = terms(clause)
-    return len(matter) >= 2 and matter == terms(said) and _is_negated(clause) != _is_negated(said)
+    matter = matter_of(clause)
+    return len(matter) >= 2 and matter == matter_of(said) and _is_negated(clause) != _is_negated(said)
 
 
 def _is_negated(text: str) -> bool:

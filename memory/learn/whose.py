@@ -47,7 +47,8 @@ _FIRST_PERSON = re.compile(
 # A word of doing or being: what stands between "my" and it is who does it, no description of it.
 _DONE = re.compile(
     r"(?:live[sd]?|living|based|moved|reside[sd]?|relocated|born|works?|worked|working|employed|hired|earns?|called|"
-    r"call|named|heißt|wohnt|lebt|arbeitet|gezogen|geboren|vive|trabaja|llama|\S+@\S+|\w*years? old|\d+ jahre alt|\d+ años)$",
+    r"call|named|heißt|wohnt|lebt|arbeitet|gezogen|geboren|vive|trabaja|llama|\S+@\S+|"
+    r"\w*years? old|\d+ jahre alt|\d+ años)$",
     re.IGNORECASE,
 )
 _KIND_BEFORE = re.compile(
