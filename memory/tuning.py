@@ -26,6 +26,7 @@ from memory.settings import ExternalModel, Settings
 DRAFTS_FROM_BILLIONS = 7.0
 IDLE_SECONDS_WITH_A_MODEL = 30.0
 MODEL_NAME_CHARACTERS = 200  # in what a memory says it was made by
+BEGUN_SHARE = 0.3  # of the deadline; a question that is not being embedded by then would come too late
 PATIENT_SECONDS = 5.0  # of a search or an embedding that no chat waits for
 
 _BILLIONS = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)b(?![a-z])", re.IGNORECASE)  # of weights: "qwen2.5-7b-instruct"
@@ -181,5 +182,6 @@ def embedding_server(settings: Settings, *, is_hurried: bool) -> EmbeddingServer
         model=embedding.model,
         dimension=embedding.dimension,
         urgent_seconds=embedding.timeout_ms / 1000 if is_hurried else PATIENT_SECONDS,
+        urgent_patience_seconds=BEGUN_SHARE * settings.memory.deadline_ms / 1000 if is_hurried else PATIENT_SECONDS,
         cache_texts=embedding.cache_texts,
     )

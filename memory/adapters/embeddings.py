@@ -23,7 +23,7 @@ import numpy as np
 
 from memory.adapters.breaker import Breaker
 from memory.adapters.well_formed import well_formed
-from memory.errors import Unavailable
+from memory.errors import Busy, Unavailable
 from memory.metrics import Metrics
 from memory.model import Vector
 
@@ -34,6 +34,7 @@ TEXTS_IN_ONE_CALL_MAX = 256  # a longer list goes in several calls, so that none
 CHARACTERS_IN_ONE_CALL_MAX = 150_000  # nor sends a megabyte at once, during which nothing else in the process would run
 TEXT_CHARACTERS_MAX = 32_768  # no embedding model reads further
 CONNECTIONS_MAX = 64
+BUSY_STATUS = (429, 503)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class EmbeddingServer:
     model: str
     dimension: int
     urgent_seconds: float = 0.1  # of a call inside a request
+    urgent_patience_seconds: float = 0.036  # until our embedder must have begun with a question
     learn_seconds: float = 30.0
     cache_texts: int = 2_048
     urgent_in_flight_max: int = 32
@@ -137,17 +139,21 @@ class OpenAiEmbedder:
             self._urgent_in_flight -= 1
 
     async def _ask(self, texts: list[str], *, lane: str) -> Vector:
-        """One call within its lane's limit. Raises `Unavailable`."""
-        seconds = self._server.urgent_seconds if lane == "request" else self._server.learn_seconds
+        """One call within its lane's limit. Raises `Unavailable`, and `Busy` where the server has too much to do."""
+        is_urgent = lane == "request"
+        seconds = self._server.urgent_seconds if is_urgent else self._server.learn_seconds
+        patience = min(seconds, self._server.urgent_patience_seconds) if is_urgent else seconds
         began_at = asyncio.get_running_loop().time()
         body = msgspec.json.encode({"model": self._server.model, "input": texts, "encoding_format": "base64"})
         try:
             async with asyncio.timeout(seconds):
-                status, answer = await self._post(body, {LANE_HEADER: lane, PATIENCE_HEADER: str(int(seconds * 1000))})
+                status, answer = await self._post(body, {LANE_HEADER: lane, PATIENCE_HEADER: str(int(patience * 1000))})
         except TimeoutError:
             raise self._failure(f"no answer within {seconds:g} s", is_certain=False, began_at=began_at) from None
         except (aiohttp.ClientError, OSError) as error:
             raise self._failure(type(error).__name__, is_certain=True, began_at=began_at) from None
+        if status in BUSY_STATUS:
+            raise Busy(PART, f"it answered {status}")  # it is there, and says so quickly
         if status != 200:
             raise self._failure(f"it answered {status}", is_certain=False, began_at=began_at)
         try:

@@ -35,7 +35,7 @@ from memory.recall.notes import NotePlan, carried_notes, note_keys, plan
 from memory.recall.receipts import receipt_of
 from memory.recall.retrieval import Retrieval
 from memory.recall.rewriting import Rewriter
-from memory.recall.searching import Searching, beside
+from memory.recall.searching import Searching, after_the_question, beside
 from memory.recall.signals import Decision
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
 from memory.recall.upstream import NO_SIGNALS, UpstreamSignals
@@ -165,7 +165,8 @@ class Recall:
                 return RecallStatus.SKIPPED, trace.decision.reason
         async with self._admitted(trace) as place:
             if place is not None:
-                async with beside(self._look_back(scope, request, conversation, trace)) as looking:
+                back = partial(self._look_back, scope, request, conversation, trace)
+                async with beside(after_the_question(back)) as looking:
                     try:
                         return await self._searching.for_chat(
                             scope, conversation, request.options, trace, looking, place

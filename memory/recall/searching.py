@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from memory.errors import Unavailable
@@ -42,6 +43,7 @@ from memory.recall.trace import RecallSettings, Trace
 LABEL = "- [2025-01-31] "  # what stands before a memory in a note, for counting: all dates cost the same
 SECOND_SEARCH_SECONDS = 0.025  # kept for embedding and ranking a rewritten question: an embedding is 5 ms, its tail 20
 RANKING_SECONDS = 0.01  # kept for ranking and wording what was found: 2 ms, and its tail
+QUESTION_LEAVES_SECONDS = 0.0005  # it takes the HTTP client some turns of the loop to write
 CALLERS_AT_ONCE = 4  # searches through the API; chats wait behind what these have embedded
 MODEL_SECONDS_MIN = 0.005  # no model reads a chat and answers in less, so that none is asked in vain
 
@@ -116,7 +118,8 @@ class Searching:
         query = build_query(conversation)
         trace.query = query.text
         expected, now = self._retrieval.expect(scope), trace.began_at
-        async with beside(self._retrieval.read_ahead(scope, query, expected, now=now)) as reading:
+        ahead = partial(self._retrieval.read_ahead, scope, query, expected, now=now)
+        async with beside(after_the_question(ahead)) as reading:
             with trace.timed("embed", self._metrics):
                 vector = await self._embedded(query)
             place.leave(trace.timings_ms["embed"] / 1000, is_complete=True)
@@ -244,6 +247,12 @@ class Searching:
         )
 
 
+async def after_the_question(work: Callable[[], Awaitable[T]]) -> T:
+    """Do what can be done while the question is being embedded, but not before it has left for that."""
+    await asyncio.sleep(QUESTION_LEAVES_SECONDS)
+    return await work()
+
+
 @asynccontextmanager
 async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
     """Do it while the body runs; it is told to stop when the body is done. Errors come out as they are, no group."""
@@ -256,4 +265,4 @@ async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]
         raise errors.exceptions[0] from None
 
 
-__all__ = ["Searching", "beside"]
+__all__ = ["Searching", "after_the_question", "beside"]
