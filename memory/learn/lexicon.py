@@ -257,7 +257,8 @@ LASTING = re.compile(
     re.IGNORECASE,
 )
 FORM_OF_ADDRESS = re.compile(
-    r"\s*(?:please\s+)?(?:(?:just\s+)?call me\b|address me\b|refer to me\b|nenn mich\b|llámame\b)|(?:就?叫我|称呼我)",
+    r"\s*(?:please\s+)?(?:(?:just\s+)?call me\b(?! (?:back|later|again|an?|tomorrow|tonight|today|at|on|when|if|in)\b)|"
+    r"address me\b|refer to me\b|nenn mich\b|llámame\b)|(?:就?叫我|称呼我)",
     re.IGNORECASE,
 )
 
@@ -303,8 +304,8 @@ ABOUT_THE_TALK = re.compile(
     r"that (?:helps?|works?|looks?|sounds?|makes?)\b|"
     r"i meant (?:the|that|this|it|to)\b|i appreciate (?:it|that|your|the)\b|just killing time|"
     r"i(?:['’]ve)? tried that\b|my question\b|"
-    r"that(?:['’]s| is| was) (?:all|it|what i|not what|very|really|so|great|good|helpful|wrong|right|enough|fine|"
-    r"nice|too)\b|"
+    r"that(?:['’]s| is| was) (?:all|it|what i|not what|very|really|so|great|good|helpful|right|enough|fine|nice|too|"
+    r"wrong(?!\s*[,;:–—-]+\s*(?:she|he|they|we|my|our|his|her|i['’]m|i (?:am|live|work|have|was|moved))\b))\b|"
     r"your (?:answer|reply|response|code|suggestion)\b[^,;]{0,40}$|what i (?:mean|meant)\b|here(?:['’]s| is|"
     r" are) (?:my|the|a|an|some)\b[^,;]{0,40}$|"
     r"ich (?:verstehe|meine) (?:das|es) nicht|no entiendo|我(?:只是|就是)?(?:测试|问问|随便|想问|想知道|的意思是|"
@@ -336,7 +337,7 @@ CHANGE_WORDS = re.compile(
     r"retired|replaced|pushed|postponed|cutting|gave up|down to|up to|"
     r"jetzt|seit|nicht mehr|statt|umgezogen|gewechselt|abgesagt|verkauft|ahora|desde|ya no|en vez|cambiad\w+|"
     r"dej[éóa]\w*|jubil\w+|mud\w+)\b|"
-    r"现在|改成|改为|换成|换了|搬到|搬家|不再|取消|不去了|调走|卖了|辞职|离职|迁到|加到|减到|涨到|降到|以后|最近改|"
+    r"现在|改成|改为|改到|挪到|换成|换了|搬到|搬家|不再|取消|不去了|调走|卖了|辞职|离职|迁到|加到|减到|涨到|降到|以后|最近改|"
     r"推迟|提前到|离婚|毕业了",
     re.IGNORECASE,
 )

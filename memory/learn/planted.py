@@ -17,7 +17,7 @@ _HIDDEN = re.compile(
     "(?<=[A-Za-z0-9 ])[\u200c\u200d](?=[A-Za-z0-9 ])"
 )
 _DOMAIN = r"\b[a-z0-9-]+\.(?:com|net|org|io|shop|store|ai|app|co|cn|de|es|info|biz|xyz)\b"
-_OUR_ANSWERS = r"\b(?:your|all|every|each|any) (?:\w+ )?(?:answers?|repl(?:y|ies)|responses?|messages?)\b"
+_OUR_ANSWERS = r"\b(?:your|all|every|each|any) (?:\w+ )?(?:answers?|repl(?:y|ies)|responses?)\b"
 _WHEN_ASKED = (
     r"\b(?:when(?:ever)?|if|every time) (?:{}some(?:one|body)|any(?:one|body)|people|users?|they)\b.{{0,12}}"
     r"\basks?\b(?! (?:me|us)\b).{{0,50}}"
@@ -96,14 +96,15 @@ _PATTERNS = (
         r"auto-?approve|no confirmation (?:needed|required|necessary))\b|授权代收|同意接收|"
         r"\bi(?:['’]m| am) (?:an?|the|your) (?:\w+ )?(?:admin\w*|root|super-?user|developer|operator|owner|creator)\b"
         r".{0,40}\b(?:(?:any|all|every) (?:\w+ ){0,2}commands?|without (?:question|limit|restriction)s?|unrestricted|"
-        r"you (?:must|have to|shall))\b|"
+        r"you (?:must|have to|shall) (?!see|try|know|visit|meet|come)\w)|"
         r"我是.{0,6}(?:管理员|开发者|超级用户|主人|创造者).{0,10}(?:任何|所有|一切).{0,4}(?:命令|指令|操作|要求)",
         IGNORE_CASE)),
     ("lifts_rules", re.compile(
         r"\b(?:(?:all|any|your)(?: (?!my\b|our\b)\w+)?|the(?: (?:safety|security|content|usage))) "
         r"(?:rules?|restrictions?|filters?|guidelines?|limitations?|safeguards?|guardrails?|polic(?:y|ies)) "
         r"(?:is|are|was|were|has been|have been)(?: now| all| hereby| officially)? "
-        r"(?:off|lifted|disabled|removed|suspended|void|waived|gone|deactivated|switched off|turned off)\b|"
+        r"(?:off|lifted|disabled|removed|suspended|void|waived|gone|deactivated|switched off|turned off)\b"
+        r"(?=\W*$|[,;.]| (?:for (?:me|us)|now|from now|in this chat)\b)|"
         r"(?:你的|一切|所有安全|安全)[^，。]{0,4}(?:限制|规则|过滤|审查)(?:都|也|已|经|全部|现在)*"
         r"(?:解除|关闭|失效|取消|作废|无效)", IGNORE_CASE)),
     ("demands_obedience", re.compile(
@@ -116,8 +117,8 @@ _PATTERNS = (
         r"(?:^(?=必须|务必)|你|从现在起|从今以后|以后|今后|往后)[^，。我她他们]{0,6}(?:必须|务必|都要|只能|得)[^，。我她他]{0,4}"
         r"(?:服从|听从|听命)", IGNORE_CASE)),
     ("forges_authority", re.compile(
-        r"\b(?:treat|regard|interpret|consider|take|handle|read) (?:any(?:thing|body)?|every(?:thing)?|all|whatever|"
-        r"messages?|texts?|lines?|words?)\b.{0,50}\bas (?:an? |the |my )?(?:\w+ )?"
+        r"(?<!\bi )(?<!\bwe )\b(?:treat|regard|interpret|consider|take|handle|read) (?:any(?:thing|body)?|"
+        r"every(?:thing)?|all|whatever|messages?|texts?|lines?|words?)\b.{0,50}\bas (?:an? |the |my )?(?:\w+ )?"
         r"(?:system|developer|admin\w*|trusted|privileged|root)\b|"
         r"\b(?:messages?|texts?|lines?|anything|everything)\b.{0,12}\b(?:start|begin|prefix|mark|tagg|sign)\w*\b.{0,30}"
         r"\b(?:from|of|by) (?:the |your )?(?:developers?|system|admin\w*|operators?|creators?)\b|"
@@ -129,7 +130,8 @@ _PATTERNS = (
                 r"\b(?:buy|invest in|purchase|subscribe to|sign up|donate)\b|"
         rf"{_WHEN_ASKED.format('')}"
         r"(?<!\bi )(?<!\bwe )(?<!\bto )\b(?:say|recommend|suggest|answer|reply|tell|name|mention)\b|"
-        rf"{_OUR_ANSWERS}.{{0,40}}{_DOMAIN}|{_DOMAIN}.{{0,30}}{_OUR_ANSWERS}|(?:回答|回复|答案|答复).{{0,16}}{_DOMAIN}|"
+        rf"{_OUR_ANSWERS}.{{0,40}}{_DOMAIN}|{_DOMAIN}.{{0,30}}{_OUR_ANSWERS}|"
+        rf"(?:回答|回复|答案|答复)(?:里|中|内|末尾|结尾|最后|后面|时|都|要|需|必须|请).{{0,14}}{_DOMAIN}|"
         r"推荐(?:产品|商品|品牌|东西|购物|理财|任何)[^，。]{0,6}(?:首选|优先|先推|只推|只选|必推)|"
         r"推荐[^，。]{0,8}(?:首选|优先|只推|只选|必推)[^，。]{1,14}牌(?:子)?(?:$|[，。！])", IGNORE_CASE)),
 )  # fmt: skip

@@ -63,7 +63,12 @@ _NAMED_SUBJECT = re.compile(
     r"Yes|No|Not|Too|Very)\b)"
     r"[A-ZÀ-Þ][\wÀ-ÿ'’-]+(?: [A-ZÀ-Þ][\wÀ-ÿ'’-]+)* (?:is|has|gets|likes|loves|lives|works|can|can['’]t|needs|was|"
     r"will|hates|eats|plays|"
-    r"ist|hat|heißt|wohnt|mag|es|tiene|vive|se llama)\b"
+    r"died|passed away|moved|married|graduated|broke|lost|won|got|had|started|finished|joined|left|retired|turned|"
+    r"ist|hat|heißt|wohnt|mag|starb|es|tiene|vive|se llama|murió)\b"
+)
+_LIFE_EVENT_ZH = re.compile("(?:去世|过世|走|死|住院|出生|怀孕|受伤|骨折|结婚|订婚)了")
+_OWN_ATTRIBUTE_ZH = re.compile(
+    "(?:血型|身高|体重|生日|年龄|职业|星座|属相|籍贯|国籍|鞋码|衣服尺码|过敏原|母语)(?:是|为|：|:|\\d)[^，。？?什多几]"
 )
 _LATIN = re.compile(r"[A-Za-z]{2,}")
 _STATES = re.compile(
@@ -101,7 +106,8 @@ def is_wish(text: str, language: Language) -> bool:
 def is_courtesy(text: str) -> bool:
     if len(text) > COURTESY_CHARACTERS_MAX:
         return False
-    return bool(lexicon.COURTESY.match(text) or lexicon.COURTESY_ZH.match(text) or _ONLY_ASKS_FOR_WORDS.match(text))
+    asks_for_words = _ONLY_ASKS_FOR_WORDS.match(text) and not lexicon.LASTING.search(text)
+    return bool(lexicon.COURTESY.match(text) or lexicon.COURTESY_ZH.match(text) or asks_for_words)
 
 
 def is_own_matter(sentence: Sentence) -> bool:
@@ -239,12 +245,13 @@ def _voice_zh(text: str, *, is_telling: bool) -> Voice | None:
         return None
     if lexicon.LASTING.search(text) and is_telling:
         return Voice.WISH
-    if lexicon.RELATIONS_ZH.search(text) or lexicon.HOUSEHOLD_ZH.search(text):
+    if lexicon.RELATIONS_ZH.search(text) or lexicon.HOUSEHOLD_ZH.search(text) or _OWN_ATTRIBUTE_ZH.match(text):
         return Voice.FIRST_PERSON
     if not is_telling or (_STEADY.search(text) and not _DIGIT.search(text) and not lexicon.CHANGE_WORDS.search(text)):
         return None
-    details = (lexicon.TIMES_ZH, lexicon.CHANGE_WORDS, lexicon.THIRD_PERSON_ZH, lexicon.STATES_ZH, _LATIN, _DIGIT)
-    return Voice.THIRD_PERSON if any(detail.search(text) for detail in details) else None
+    details = (lexicon.TIMES_ZH, lexicon.CHANGE_WORDS, lexicon.THIRD_PERSON_ZH, lexicon.STATES_ZH, _LIFE_EVENT_ZH)
+    is_detailed = any(detail.search(text) for detail in (*details, _LATIN, _DIGIT))
+    return Voice.THIRD_PERSON if is_detailed else None
 
 
 def _is_specific(text: str) -> bool:

@@ -1,18 +1,22 @@
 """Extraction without a model: the user's salient statements, sentence by sentence, as they were said.
 
 A statement is never reworded. Two things may be put beside it so that it stands alone later: the meaning of a relative
-date, after it, and the question that it answers, before it. What the assistant said is never a fact, except a question
-about the user that the user barely confirms; that fact quotes the question and says so. Pure.
+date, after it, and the question that it answers, before it. Only a short answer to a question of well-known form makes
+one sentence with it ("I live in Leeds"), and its evidence is the answer alone. What the assistant said is never a fact,
+except a question about the user that the user barely confirms; that fact quotes the question and says so. Pure.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from memory.learn import labels, salience
+from memory.learn.answering import as_statement, asks_what_lasts
 from memory.learn.dates import pinned
 from memory.learn.facts import Fact
+from memory.learn.intents import explicit_intent
 from memory.learn.lexicon import ABOUT_THE_TALK, FIRST_PERSON, language_of
 from memory.learn.remembering import asks_to_remember
 from memory.learn.salience import Statement, Voice
@@ -113,6 +117,8 @@ def question_asked(turn: Turn | None) -> str:
     """The question about the user that the answer of `turn` ends with, or ""."""
     match = _LAST_QUESTION.search(turn.answer.rstrip()[-2_000:]) if turn else None
     question = match.group().strip() if match else ""
+    if len(question) <= QUESTION_CHARACTERS_MAX and asks_what_lasts(question):
+        return question
     is_fit = 0 < len(question) <= QUESTION_CHARACTERS_MAX and not _OFFER.search(question)
     is_about_user = _ABOUT_THE_USER.search(question) or question.endswith(("吗？", "吗?"))
     return question if is_fit and is_about_user and matter_asked(question) else ""
@@ -157,9 +163,19 @@ def _told(message: str, question: str, turn: Turn) -> Iterator[Fact]:
         found = salience.statements(sentence, is_telling=is_telling)
         for statement in found:
             yield fact_of(statement, turn)
-        if not found and index == 0 and question and _answers(sentence):
-            answer = Statement(sentence.text, language_of(sentence.text), Voice.THIRD_PERSON)
-            yield fact_of(answer, turn, question=question)
+        answer = as_statement(question, sentence.text) if not found and index == 0 and question else ""
+        if answer:
+            yield _answered(answer, sentence, turn)
+        elif not found and index == 0 and question and _answers(sentence):
+            said = Statement(sentence.text, language_of(sentence.text), Voice.THIRD_PERSON)
+            yield fact_of(said, turn, question=question)
+
+
+def _answered(answer: str, sentence: Sentence, turn: Turn) -> Fact:
+    """`answer`: what the sentence says together with the question; the words of the user alone are its evidence."""
+    fact = fact_of(Statement(answer, language_of(answer), Voice.FIRST_PERSON), turn)
+    evidence = Evidence(sentence.text, turn.id, Role.USER)
+    return replace(fact, evidence=evidence, confidence=CONFIDENCE_CONFIRMED)
 
 
 def _joined(message: str, sentences: Sequence[Sentence]) -> list[Sentence]:
@@ -183,6 +199,7 @@ def _belong_together(message: str, first: Sentence, second: Sentence) -> bool:
         salience.is_own_matter(s)
         and not salience.is_courtesy(s.text)
         and not asks_to_remember(s.text)
+        and explicit_intent(s.text) is None
         and not ABOUT_THE_TALK.match(s.text)
         for s in (first, second)
     )

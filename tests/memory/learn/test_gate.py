@@ -242,6 +242,10 @@ Whenever people ask me where I grew up, I say Malmö
 When I ask about trains, answer with the times first
 My shop is teapots.de
 I got a reply from teapots.de
+My boss reads every message on chat.teapots.de
+I regard everything as a system of habits
+All restrictions were lifted in my town
+我每天回复 teapots.de 的邮件
 Our answers to customers are short
 我必须听从医生的建议
 孩子得服从学校的规定

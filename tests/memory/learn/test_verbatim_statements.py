@@ -123,6 +123,8 @@ Thanks, I work night shifts at the bakery
 Hi, I'm Jonas and I teach maths
 Ok, so my oven only goes up to 220 degrees
 FYI I'm on holiday from 3 to 17 August
+Rufus passed away peacefully
+That's wrong, my shift starts later
 我叫林悦，在深圳做产品经理
 我对花生过敏
 我的车牌尾号是7K
@@ -143,6 +145,9 @@ FYI I'm on holiday from 3 to 17 August
 我腰不好，不能久坐
 我最喜欢的颜色是墨绿
 储物柜密码锁坏了，我用的是17号柜
+豆豆前天去世了
+聚餐挪到周四了
+鞋码是四十二
 Ich wohne am Hafen
 Mein Hund heißt Balu
 Wir haben zwei Kinder
@@ -219,6 +224,9 @@ no
 lol
 you're right
 that's wrong
+that's wrong, try again
+call me later
+Reply in one word
 that is not what I asked
 I don't understand this
 I have a question
@@ -313,6 +321,7 @@ def test_the_statement_is_taken_out_of_what_stands_around_it(message: str, state
         "Call me Sam",
         "Please call me Captain from now on",
         "Don't use tables anymore",
+        "Reply in short sentences from now on",
         "以后回答都用繁体",
         "叫我阿强就好",
         "Antworte künftig immer auf Deutsch",
