@@ -15,7 +15,14 @@ from typing import Any, TypeAlias
 
 from memory.learn.facts import Fact
 from memory.learn.feedback import Feedback, Opinion, about, asks_after, is_about, lowered, raised, said_instead
-from memory.learn.supersession import Verdict, compare, corrects, may_change, says_change
+from memory.learn.supersession import (
+    Verdict,
+    compare,
+    corrects,
+    may_change,
+    rests_on_an_unnamed_plan,
+    says_change,
+)
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Role, Trust, statement_key
 
 EVIDENCE_MAX = 5  # of one memory: the first and the latest ones; more would grow with every repetition
@@ -169,13 +176,21 @@ def _settle(draft: _Draft, row: Memory, other: Memory, ids: Ids, ordinal: str, *
     if _turn_of(newer) == _turn_of(older) and not corrects(newer.content):
         return  # one breath: what it says holds together
     verdict = compare(newer.content, older.content) or ruled
-    if verdict is None:
+    if verdict is None or _may_mean_another(draft, newer, older):
         return
     draft.put(_superseded(draft.rows[older.id], newer, draft.now), ChangeKind.SUPERSEDE)
     if newer.id == row.id and corrects(newer.content):
         draft.put(_as_correction(draft.rows[newer.id], older.content), ChangeKind.UPDATE)
     if verdict.remainder:
         draft.put(_rest(older, verdict, ids(f"{ordinal}/rest"), draft.now), ChangeKind.CREATE)
+
+
+def _may_mean_another(draft: _Draft, newer: Memory, older: Memory) -> bool:
+    """ "My trip is cancelled", once there are two trips: neither of them falls."""
+    if not rests_on_an_unnamed_plan(newer.content, older.content):
+        return False
+    known = [row for row in draft.active(newer.project_id) if row.said_at <= newer.said_at and row.id != newer.id]
+    return any(rests_on_an_unnamed_plan(newer.content, row.content) for row in known if row.id != older.id)
 
 
 def _outranks(newer: Memory, older: Memory) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from memory.learn import change_words as words
-from memory.learn.cancellation import is_of_plan
+from memory.learn.cancellation import is_of_plan, names_no_plan
 from memory.learn.clauses import Clause, clauses_of, remainder, without_pinned_dates
 from memory.learn.contradiction import contradicts, gives_value, matter_of, may_contradict, purpose_of
 from memory.learn.lexicon import RELATIONS, RELATIONS_ZH
@@ -89,6 +89,15 @@ def compare(newer: str, older: str) -> Verdict | None:
     if not fallen:
         return None
     return Verdict(remainder(known, fallen))
+
+
+def rests_on_an_unnamed_plan(newer: str, older: str) -> bool:
+    """Whether `newer` changes `older` only by calling off a plan without saying which: "my trip is cancelled"."""
+    clauses = [clause.text for clause in clauses_of(without_pinned_dates(newer))]
+    certain = [text for text in clauses if not names_no_plan(text)]
+    if len(certain) == len(clauses) or compare(newer, older) is None:
+        return False
+    return not certain or compare("; ".join(certain), older) is None
 
 
 def _have_anything_in_common(said: str, known: str) -> bool:
@@ -360,4 +369,13 @@ def _has_another_object(clause: str, text: str) -> bool:
     return any(old[verb] != new[verb] for verb in old.keys() & new.keys())
 
 
-__all__ = ["Clause", "Verdict", "compare", "corrects", "covers", "may_change", "speaks_of_others"]
+__all__ = [
+    "Clause",
+    "Verdict",
+    "compare",
+    "corrects",
+    "covers",
+    "may_change",
+    "rests_on_an_unnamed_plan",
+    "speaks_of_others",
+]
