@@ -25,6 +25,10 @@ IGNORE_CASE = re.IGNORECASE
 
 _IDEOGRAPH = re.compile("[\u3400-\u9fff]")
 _VERB_OBJECT_ZH = re.compile("(用|坐|开|学|住|喝|吃|养|穿|练)(?:的是|的|在|着)?([\u3400-\u9fff]{2})")
+_WHEN = terms(  # when something ended does not say what did: "he died in the night", "I work night shifts"
+    "morning noon afternoon evening night midnight day week weekend month year hour last next spring summer autumn "
+    "winter suddenly morgen abend nacht tag woche noche tarde mañana día semana"
+)
 TOPIC_SHARE_MIN_ZH = 0.25  # two characters make a word, but four make three pairs
 TOPIC_SHARE_MIN = 0.5  # of the older clause's topic words: below it, two shared words or a shared name are needed
 
@@ -144,7 +148,7 @@ def _is_over(clause: str, text: str) -> bool:
         (is_plan and bool(words.CANCELLED.search(text)) and is_of_plan(clause, text))
         or (is_named and bool(words.PERSON_LEFT.search(text) and words.ROLES.search(clause)))
         or (is_named and bool(words.GIVEN_AWAY.search(text) and _is_about_having(clause)))
-        or bool(words.GONE.search(text) and words.POSSESSIONS.search(clause))
+        or bool(shared - _WHEN and words.GONE.search(text) and words.POSSESSIONS.search(clause))
         or (terms(clause) <= terms(text) and bool(words.NO_LONGER.search(text)))
     )
 

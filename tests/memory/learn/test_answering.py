@@ -8,6 +8,7 @@ import pytest
 
 from memory.learn import gate, verbatim
 from memory.learn.answering import as_statement
+from memory.learn.supersession import compare
 from memory.model import Message, Role, Scope, Turn, TurnStatus
 
 AT = 1_741_600_000.0
@@ -102,3 +103,10 @@ def test_hostile_questions_and_answers_are_read_in_no_time() -> None:
 def test_a_statement_is_not_joined_to_a_request_to_forget() -> None:
     _, told = exchange("Anything else?", "I sail. You can forget about my address.")
     assert "I sail." in [fact.content for fact in verbatim.extract([told])]
+
+
+def test_an_answer_changes_and_is_changed_like_any_statement() -> None:
+    asked, answered = exchange("Where do you live these days?", "Ghent")
+    (fact,) = verbatim.extract([answered], context=[asked])
+    assert compare(fact.content, "I live in Turin") is not None
+    assert compare("I moved to Turin", fact.content) is not None

@@ -145,6 +145,8 @@ APART = [
     ("我五一去青岛", "我端午去婺源"),
     ("Mein Bruder wohnt in Kiel", "Ich wohne jetzt in Bonn"),
     ("Mi hermana vive en Lugo", "Ahora vivo en Vigo"),
+    ("I work night shifts", "Our parrot died in the night"),
+    ("I don't drink coffee after noon", "Rufus passed away at noon"),
 ]
 
 
