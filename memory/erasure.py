@@ -78,6 +78,7 @@ class Erasure:
         await held.forget(memory_ids)  # first: should we die in between, no stored plan brings it back
         await self.drop_notes(user_id, memory_ids)
         await self._uses.drop(user_id, memory_ids)
+        await held.renew()  # the steps before may have taken their time
         await self._store.delete(user_id, memory_ids)
 
     async def _hanging_on(self, user_id: str, memory_ids: Collection[str]) -> list[str]:

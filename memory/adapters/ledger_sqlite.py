@@ -12,16 +12,20 @@ import asyncio
 import json
 import secrets
 import sqlite3
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from memory.adapters.sqlite_database import SqliteDatabase
+from memory.adapters.sqlite_database import CALL_SECONDS_MAX, SqliteDatabase
 from memory.errors import Conflict, Unavailable
 from memory.ports import Clock, LedgerWrite, Revision
 
-LOCK_SECONDS = 30.0  # longer than all time-outs under one lock together
+LOCK_SECONDS = 30.0  # from the last `renew`, which comes right before each write
+# The time-outs of `renew` and of the write behind it: the renewal 10, a look for foreign ids 5, up to 200 rows 10. They
+# hold for a slow store; a process that is frozen between the two knows no time-out.
+WORK_SECONDS_MAX = CALL_SECONDS_MAX + 5.0 + 10.0
+assert WORK_SECONDS_MAX < LOCK_SECONDS
 WAIT_SECONDS_MAX = 5.0  # for a lock that somebody else holds
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.002, 0.05  # between two looks at a lock that is held
 CHANGES_MAX = 1_000  # rows kept per user: a reader that is further behind loads everything
@@ -57,7 +61,7 @@ class SqliteUserLedger:
     async def _held(self, user_id: str) -> AsyncIterator[LedgerWrite]:
         token = secrets.token_hex(16)
         await self._acquire(user_id, token)
-        held = _HeldLock(self._database, user_id)
+        held = _HeldLock(self._database, user_id, token, self._until)
         try:
             yield held
         finally:  # after an error, too: part of it may have been written
@@ -84,32 +88,42 @@ class SqliteUserLedger:
         lock = await self._database.read(partial(_lock_of, user_id=user_id))
         if lock is not None and lock.expires_at > self._clock() and not self._database.owners.is_dead(lock.owner):
             return False
-        now = self._clock()
         taking = partial(
             _take,
             user_id=user_id,
             stale=lock,
-            mine=_Lock(token, self._database.owners.name, now + self._lock_seconds),
+            mine=_Lock(token, self._database.owners.name, self._until()),
         )
         return await self._database.write(taking)
+
+    def _until(self) -> float:
+        return self._clock() + self._lock_seconds
 
 
 class _HeldLock:
     """`memory.ports.LedgerWrite`."""
 
-    def __init__(self, database: SqliteDatabase, user_id: str) -> None:
+    def __init__(self, database: SqliteDatabase, user_id: str, token: str, until: Callable[[], float]) -> None:
         self.touched: set[str] = set()
         self._database = database
         self._user_id = user_id
+        self._token = token
+        self._until = until
 
     def touch(self, memory_ids: Collection[str]) -> None:
         self.touched.update(memory_ids)
+
+    async def renew(self) -> None:
+        renewing = partial(_renew, user_id=self._user_id, token=self._token, until=self._until())
+        if not await self._database.write(renewing):
+            raise Conflict("the user's lock was lost while it was held: nothing more may be written under it")
 
     async def forgotten(self, memory_ids: Collection[str]) -> frozenset[str]:
         return await self._database.read(partial(_forgotten, user_id=self._user_id, memory_ids=memory_ids))
 
     async def forget(self, memory_ids: Collection[str]) -> None:
         self.touch(memory_ids)
+        await self.renew()
         await self._database.write(partial(_forget, user_id=self._user_id, memory_ids=memory_ids))
 
 
@@ -189,6 +203,14 @@ def _take(connection: sqlite3.Connection, *, user_id: str, stale: _Lock | None, 
         (mine.token, mine.owner, mine.expires_at, user_id),
     )
     return True
+
+
+def _renew(connection: sqlite3.Connection, *, user_id: str, token: str, until: float) -> bool:
+    """False where it is somebody else's by now, or was repaired; an expired one that nobody took is ours again."""
+    renewed = connection.execute(
+        "UPDATE users SET lock_expires_at = ? WHERE user_id = ? AND lock_token = ?", (until, user_id, token)
+    )
+    return renewed.rowcount == 1
 
 
 def _let_go(connection: sqlite3.Connection, *, user_id: str, token: str, touched: Collection[str]) -> bool:

@@ -100,6 +100,7 @@ class Applying:
         contents = [change.memory.content for change in changes]
         known = {**vectors, **await self.embedded([content for content in contents if content not in vectors])}
         held.touch([change.memory.id for change in changes])
+        await held.renew()  # embedding and looking up took their time: whoever lost the lock must not write
         await self._store.apply(user_id, changes, np.stack([known[content] for content in contents]))
         for change in changes:
             self._metrics.facts.labels(OUTCOMES[change.kind]).inc()

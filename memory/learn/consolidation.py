@@ -8,7 +8,7 @@ its own. Pure: no clock, no chance; ids are handed in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -30,7 +30,7 @@ AVOID_CHARACTERS_MAX = 500  # of what a correction says is wrong
 CONFIDENCE_STEP = 0.3  # of what is missing to certainty, at each repetition
 
 Ids = Callable[[str], str]
-"""An ordinal ("0", "1", "1/rest") to the id of a new row; the same at every attempt."""
+"""An ordinal ("0", "1", "1/…/rest") to the id of a new row; the same at every attempt."""
 
 
 @dataclass(slots=True)
@@ -64,20 +64,22 @@ def consolidate(
     ids: Ids,
     said_back: Sequence[Feedback] = (),
     changed: Mapping[Pair, Verdict] = NOTHING,
+    done: Collection[int] | None = None,
 ) -> list[Change]:
     """What to write, in order; each row once, as it will stand. Facts are of one user.
 
     `neighbours`: the user's memories that may say the same or be changed. `now`: system time, in Unix seconds.
     `said_back`: what the user said about answers. `changed`: how a fact changes a memory, as somebody who was asked
     said and rules checked; what keeps them apart by trust, project or time goes before it.
+    `done`: at a repeat, indices of facts to leave out; rows that an earlier attempt wrote are compared with all others.
     """
     draft = _Draft(now, {memory.id: memory for memory in neighbours})
     heeded = _heed(draft, facts, said_back, ids)
     for ordinal, fact in enumerate(facts):
-        if ordinal in heeded.taken:
+        if ordinal in heeded.taken or (done is not None and ordinal in done):
             continue
         ruled = {memory_id: verdict for (index, memory_id), verdict in changed.items() if index == ordinal}
-        _absorb(draft, fact, str(ordinal), ids, ruled=ruled)
+        _absorb(draft, fact, str(ordinal), ids, ruled=ruled, is_repeat=done is not None)
         for wrong in heeded.corrected.get(ordinal, ()):
             _correct(draft, fact, wrong)
     return [Change(kind, draft.rows[memory_id]) for memory_id, kind in draft.changes.items()]
@@ -150,19 +152,30 @@ def _superseded(older: Memory, newer: Memory, now: float) -> Memory:
     )
 
 
-def _absorb(draft: _Draft, fact: Fact, ordinal: str, ids: Ids, *, ruled: Mapping[str, Verdict] = NOTHING) -> None:
+def _absorb(
+    draft: _Draft,
+    fact: Fact,
+    ordinal: str,
+    ids: Ids,
+    *,
+    ruled: Mapping[str, Verdict] = NOTHING,
+    is_repeat: bool = False,
+) -> None:
     known = draft.active(fact.scope.project_id)
     key = statement_key(fact.content)
     same = next((row for row in known if statement_key(row.content) == key), None)
     if same is not None:
         draft.put(confirmed(same, fact.evidence, said_at=fact.said_at, now=draft.now), ChangeKind.UPDATE)
-        return
-    if fact.evidence.role == Role.ASSISTANT and asks_after(fact.evidence.quote, known):
+        if not is_repeat:
+            return
+    elif fact.evidence.role == Role.ASSISTANT and asks_after(fact.evidence.quote, known):
         return  # the assistant asked for what it had been told: nothing new
-    row = _new_row(fact, ids(ordinal), draft.now)
-    draft.put(row, ChangeKind.CREATE)
-    for index, other in enumerate(known):
-        _settle(draft, row, other, ids, f"{ordinal}/{index}", ruled=ruled.get(other.id))
+    else:
+        draft.put(_new_row(fact, ids(ordinal), draft.now), ChangeKind.CREATE)
+    row = draft.rows[same.id if same is not None else ids(ordinal)]
+    for other in known:
+        if other.id != row.id:
+            _settle(draft, row, other, ids, f"{ordinal}/{other.id}", ruled=ruled.get(other.id))
 
 
 def _settle(draft: _Draft, row: Memory, other: Memory, ids: Ids, ordinal: str, *, ruled: Verdict | None) -> None:

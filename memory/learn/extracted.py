@@ -41,15 +41,16 @@ def decode(stored: bytes) -> list[Fact] | None:
     """The facts as they were extracted; None where they have to be extracted anew."""
     try:
         read = json.loads(stored)
-        return [_fact(fields) for fields in read["facts"]] if read["version"] == VERSION else None
+        return [fact_of(fields) for fields in read["facts"]] if read["version"] == VERSION else None
     except (ValueError, KeyError, TypeError, BadInput):
         return None
 
 
-def _fact(fields: dict[str, Any]) -> Fact:
+def fact_of(fields: dict[str, Any]) -> Fact:
+    """A fact as `asdict` took it apart."""
     trust = fields["trust"]
     built = {"evidence": Evidence(**fields["evidence"]), "scope": Scope(**fields["scope"])}
     return Fact(**{**fields, **built, "trust": None if trust is None else Trust(trust)})
 
 
-__all__ = ["decode", "encode", "is_extraction"]
+__all__ = ["decode", "encode", "fact_of", "is_extraction"]

@@ -1,4 +1,4 @@
-"""The plan of a window as it is stored before it is applied: versioned JSON, so that a repeat does exactly the same.
+"""The plan of a window as it is stored before it is applied: versioned JSON, so that a repeat does the same.
 
 A plan that another release wrote and this one cannot read is reported as such, never guessed at: planning anew could
 double what was applied.
@@ -12,9 +12,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from memory.errors import BadInput, MemproxyError
+from memory.learn import basis as bases
+from memory.learn.basis import Basis
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Trust
 
-VERSION = 3
+VERSION = 4
+VERSIONS_READ = (3, 4)  # the older one has no basis: it is applied as it was
 
 
 class UnreadablePlan(MemproxyError):
@@ -26,11 +29,13 @@ class Plan:
     """What a window does, in this order: `forget` goes for good, `changes` are written, receipts get their `outcomes`.
 
     `outcomes`: by receipt id, what was done about what the user asked of memory; ids and counts, never contents.
+    `basis`: what the changes were made of; None in what an earlier release stored.
     """
 
     changes: Sequence[Change] = ()
     forget: Sequence[str] = ()
     outcomes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    basis: Basis | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -40,7 +45,14 @@ class Plan:
 def encode(plan: Plan) -> bytes:
     """ASCII, so that lone surrogates, which some clients send, come back as they were."""
     rows = [{"kind": change.kind.value, "memory": asdict(change.memory)} for change in plan.changes]
-    stored = {"version": VERSION, "forget": list(plan.forget), "changes": rows, "outcomes": plan.outcomes}
+    basis = None if plan.basis is None else bases.fields_of(plan.basis)
+    stored = {
+        "version": VERSION,
+        "forget": list(plan.forget),
+        "changes": rows,
+        "outcomes": plan.outcomes,
+        "basis": basis,
+    }
     return json.dumps(stored, allow_nan=False).encode()
 
 
@@ -48,10 +60,11 @@ def decode(plan: bytes) -> Plan:
     """The plan as it was made. Raises `UnreadablePlan`."""
     try:
         stored = json.loads(plan)
-        if stored["version"] != VERSION:
+        if stored["version"] not in VERSIONS_READ:
             raise UnreadablePlan(f"the stored plan has version {stored['version']!r:.20}, we read {VERSION}")
         changes = [Change(ChangeKind(row["kind"]), _memory(row["memory"])) for row in stored["changes"]]
-        return Plan(changes, tuple(stored["forget"]), dict(stored["outcomes"]))
+        basis = None if stored.get("basis") is None else bases.of_fields(stored["basis"])
+        return Plan(changes, tuple(stored["forget"]), dict(stored["outcomes"]), basis)
     except (ValueError, KeyError, TypeError, BadInput) as error:
         raise UnreadablePlan("the stored plan is not one of ours") from error
 

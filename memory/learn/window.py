@@ -1,20 +1,25 @@
 """One window of turns, learnt: extract → gate → under the user's lock: look up, consolidate, store the plan, apply it.
 
 Safe to break off at any await: ids are drawn from the window, the plan is stored before it is applied, and a stored
-plan is applied as it was, except for what was forgotten, deleted or written again meanwhile. Logs no content.
+plan is applied as it was; where somebody wrote meanwhile it is made anew of the same facts, without what was forgotten
+or put away since. Never asks anybody twice, and logs no content.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
 from memory.erasure import Erasure
+from memory.errors import Conflict
+from memory.learn import basis as bases
 from memory.learn import consolidation, extracted, feedback, forgetting, gate, plan, supersession
 from memory.learn.applying import Applying
+from memory.learn.basis import Basis
 from memory.learn.consolidation import Pair
 from memory.learn.extraction import Learner, VerbatimLearner
 from memory.learn.facts import Fact
@@ -26,7 +31,7 @@ from memory.learn.plan import Plan
 from memory.learn.supersession import Verdict
 from memory.metrics import Metrics
 from memory.model import Memory, Record, Role, Turn, TurnStatus, Vector, statement_key
-from memory.ports import Clock, Embedder, Lease, MemoryFilter, MemoryStore, Receipts, TurnLog, UserLedger
+from memory.ports import Clock, Embedder, Lease, LedgerWrite, MemoryFilter, MemoryStore, Receipts, TurnLog, UserLedger
 
 TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # what a failed or aborted turn said is not learnt
 CONTEXT_TURNS_MAX = 8  # of the session, before the window: enough to see what a bare "yes" answers
@@ -61,6 +66,19 @@ class Opinions:
 
     revision: int
     changed: Mapping[Pair, Verdict]
+
+
+@dataclass(slots=True)
+class _Held:
+    """The user's lock, and what was planned under it: from then on part of it may be written."""
+
+    lock: LedgerWrite
+    store_plan: Callable[[bytes], Awaitable[None]]
+    planned: Plan | None = None
+
+    async def save(self, planned: Plan) -> None:
+        await self.store_plan(plan.encode(planned))
+        self.planned = planned
 
 
 class Arbiter(Protocol):
@@ -171,14 +189,14 @@ class WindowLearning:
         vectors = await self._applying.embedded([*contents, *topics])  # before the lock: it takes longest
         for round_ in range(OPINION_ROUNDS_MAX):
             opinions = await self._opinions(lease.user_id, taught)
-            async with self._ledger.write(lease.user_id) as held:
+            async with self._locked(lease) as held:
                 is_current = opinions is None or await self._is_current(lease.user_id, opinions)
                 if not is_current and round_ < OPINION_ROUNDS_MAX - 1:
                     continue  # somebody wrote while the model thought: ask again about what stands now
                 changed = opinions.changed if opinions is not None and is_current else {}
                 planned, known = await self._planned(lease, taught, vectors, changed)
-                await self._turn_log.save_plan(lease, plan.encode(planned))
-                gone = await self._applying.apply(lease.user_id, held, planned, vectors | known)
+                await held.save(planned)
+                gone = await self._applying.apply(lease.user_id, held.lock, planned, vectors | known)
             await self._applying.settle(lease.user_id, planned, gone)
             return
 
@@ -212,7 +230,9 @@ class WindowLearning:
             changed=changed,
         )
         outcomes = forgetting.outcomes_of(taught.orders, forgotten)
-        return Plan(changes, tuple(gone), outcomes), {record.memory.content: record.vector for record in found}
+        revision = (await self._ledger.revision(lease.user_id)).number
+        basis = bases.basis_of(taught.facts, taught.said_back, changed, known, changes, revision=revision)
+        return Plan(changes, tuple(gone), outcomes, basis), {record.memory.content: record.vector for record in found}
 
     async def _forgotten(self, lease: Lease, taught: Taught, vectors: Mapping[str, Vector]) -> dict[int, list[str]]:
         """By index of the order: the memories that it means. What is said before it and not learnt yet goes, too."""
@@ -229,23 +249,87 @@ class WindowLearning:
         return found
 
     async def _repeat(self, lease: Lease, stored: Plan) -> None:
-        vectors = await self._applying.embedded([change.memory.content for change in stored.changes])
+        facts = stored.basis.facts if stored.basis is not None else ()
+        contents = [*(change.memory.content for change in stored.changes), *(fact.content for fact in facts)]
+        vectors = await self._applying.embedded(contents)
         later = await self._later_orders(lease)
         heeded = [change for change in stored.changes if not _is_row_overtaken(change.memory, later)]
-        async with self._ledger.write(lease.user_id) as held:
-            wanted = await self._applying.still_wanted(lease.user_id, held, heeded)
-            gone = await self._applying.apply(lease.user_id, held, replace(stored, changes=wanted), vectors)
+        async with self._locked(lease) as held:
+            revision = (await self._ledger.revision(lease.user_id)).number
+            if stored.basis is None or not bases.is_overtaken(stored.basis, revision):
+                held.planned = stored
+                wanted = await self._applying.still_wanted(lease.user_id, held.lock, heeded)
+                fitting, known = replace(stored, changes=wanted), vectors
+            else:
+                overtaken = {n for n, fact in enumerate(facts) if _is_overtaken(fact, later)}
+                fitting, found = await self._anew(
+                    lease,
+                    held.lock,
+                    stored,
+                    replace(stored.basis, revision=revision, done=stored.basis.done | overtaken),
+                )
+                known = vectors | found
+                await held.save(fitting)
+            gone = await self._applying.apply(lease.user_id, held.lock, fitting, known)
         await self._applying.settle(lease.user_id, stored, gone)
 
-    async def _neighbours(self, user_id: str, taught: Taught, *, now: float) -> list[Record]:
+    async def _anew(
+        self, lease: Lease, held: LedgerWrite, stored: Plan, basis: Basis, *, only_standing: bool = False
+    ) -> tuple[Plan, dict[str, Vector]]:
+        """The same facts, consolidated with what is stored now; `only_standing`: those whose rows are among it."""
+        ids = partial(memory_id, lease)
+        places = range(len(basis.facts))
+        of_plan = [*(change.memory.id for change in stored.changes), *(ids(str(place)) for place in places)]
+        rows = {r.memory.id: r.memory for r in await self._store.get(lease.user_id, list(dict.fromkeys(of_plan)))}
+        forgotten = await held.forgotten(of_plan)
+        stands = bases.standing(basis, stored.changes, stored=rows, forgotten=forgotten, ids=ids)
+        missing = {place for place in places if only_standing and ids(str(place)) not in rows}
+        said_back = () if stands.is_begun or only_standing else basis.said_back
+        taught = Taught(basis.facts, (), (), said_back)
+        neighbours = await self._neighbours(lease.user_id, taught, now=self._clock(), looks_back=True)
+        found = [record for record in neighbours if record.memory.id not in stored.forget]
+        known, done = [record.memory for record in found], stands.done | missing
+        changed = bases.still_said(basis, known)
+        changes = consolidation.consolidate(
+            basis.facts, known, now=self._clock(), ids=ids, said_back=said_back, changed=changed, done=done
+        )
+        made_of = bases.basis_of(basis.facts, said_back, changed, known, changes, revision=basis.revision)
+        vectors = {record.memory.content: record.vector for record in found}
+        return replace(stored, changes=changes, basis=replace(made_of, done=done)), vectors
+
+    @asynccontextmanager
+    async def _locked(self, lease: Lease) -> AsyncIterator[_Held]:
+        """Under the user's lock. Who lost it after planning looks again at what they may have written beside others.
+
+        Raises `Conflict` then all the same: the window is left to whoever has its lease next.
+        """
+        held: _Held | None = None
+        try:
+            async with self._ledger.write(lease.user_id) as lock:
+                held = _Held(lock, partial(self._turn_log.save_plan, lease))
+                yield held
+        except Conflict:
+            if held is not None and held.planned is not None:
+                await self._mend(lease, held.planned)
+            raise
+
+    async def _mend(self, lease: Lease, planned: Plan) -> None:
+        """Rows of ours that came late are compared with what others wrote; nothing is written that does not stand."""
+        if planned.basis is None:
+            return
+        async with self._ledger.write(lease.user_id) as held:
+            mended, vectors = await self._anew(lease, held, planned, planned.basis, only_standing=True)
+            await self._applying.apply(lease.user_id, held, replace(mended, forget=()), vectors)
+
+    async def _neighbours(self, user_id: str, taught: Taught, *, now: float, looks_back: bool = False) -> list[Record]:
         """The memories that say the same; where the user's words may change something, all that could be meant."""
         found: dict[str, Record] = {}
         spoken_of = {back.scope.project_id for back in taught.said_back}
         for project_id in {fact.scope.project_id for fact in taught.facts} | spoken_of:
             where = MemoryFilter(user_id, project_id=project_id, exact_project=True)
             of_project = [fact for fact in taught.facts if fact.scope.project_id == project_id]
-            looks_back = project_id in spoken_of or self._arbiter is not None
-            if looks_back or any(_looks_back(fact, now) for fact in of_project):
+            is_asked = looks_back or project_id in spoken_of or self._arbiter is not None
+            if is_asked or any(_looks_back(fact, now) for fact in of_project):
                 loaded = await self._store.load(where, limit=NEIGHBOURS_MAX)
                 found |= {record.memory.id: record for record in loaded}
                 if len(loaded) < NEIGHBOURS_MAX:

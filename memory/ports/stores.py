@@ -108,12 +108,16 @@ class LedgerWrite(Protocol):
         """These memories are written or deleted while the lock is held. Call before the write."""
         ...
 
+    async def renew(self) -> None:
+        """It is still ours, and from now on for as long again. Call right before a write. Raises `Conflict` if lost."""
+        ...
+
     async def forgotten(self, memory_ids: Collection[str]) -> frozenset[str]:
         """Those of them that were deleted for good: a stored plan must not bring them back."""
         ...
 
     async def forget(self, memory_ids: Collection[str]) -> None:
-        """Remember that these ids were deleted. Implies `touch`."""
+        """Remember that these ids were deleted. Implies `touch`, and `renew`: a lost lock forgets nothing."""
         ...
 
 

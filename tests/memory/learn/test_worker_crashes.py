@@ -86,4 +86,4 @@ async def test_a_task_that_is_cancelled_at_any_moment_leaves_all_in_order(tmp_pa
 
 
 def test_a_plan_is_bytes_that_any_attempt_reads_alike() -> None:
-    assert encode(Plan()) == b'{"version": 3, "forget": [], "changes": [], "outcomes": {}}'
+    assert encode(Plan()) == b'{"version": 4, "forget": [], "changes": [], "outcomes": {}, "basis": null}'

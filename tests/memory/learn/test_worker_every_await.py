@@ -41,17 +41,21 @@ TOLD = (
 )
 GYM, NEW_GYM = "I train at Fitline.", "My gym is on Mill Street."
 HALF_DONE = "My boat is called Nereid. I take the bus to work."
-USERS = ("ann", "bob", "carl", "dora", "eve", "frank", "gina")
+OVERTAKEN = "My tent is orange."
+USERS = ("ann", "bob", "carl", "dora", "eve", "frank", "gina", "hugo")
 FORGET_ALL = "Forget everything you know about me."
 SETTINGS = WorkerSettings(
     attempts_max=2, due=LearnDue(idle_seconds=1.0), watch=watch.WatchSettings(drift_similarity=0.1)
 )
 LATER_SECONDS = 1_000.0
-WINDOWS_ALONE = 8  # of the day; the gym is spoken of after them
+WINDOWS_ALONE = 9  # of the day; the gym is spoken of after them
 WATCHED = (worker, window, applying, watch)
 # Functions of the worker around its jobs: they write nothing that a job wrote, and other tests stop and kill them.
 AROUND_THE_JOBS = frozenset(
-    "run _serve _drain _every _recover _measure _lease_or_none _wait _kept _extend relieve _embedded".split()
+    (
+        *"run _serve _drain _every _recover _measure _lease_or_none _wait _kept _extend relieve _embedded".split(),
+        *("_locked", "_mend"),  # the lock lost: test_lost_locks
+    )
 )
 
 
@@ -101,7 +105,10 @@ async def prepare(bench: Bench) -> None:
         await _broken_off(bench, process, Faults(name="apply", error=Killed()))
         await bench.tell(process, FORGET_ALL, user="frank", session="s1", receipt_id="r-2")
         await _broken_off(bench, process, Faults(name="save_plan", number=2, error=Killed(), is_after=True))
-        bench.deployment.clock.now += LATER_SECONDS
+        await bench.tell(process, OVERTAKEN, user="hugo")
+        await _broken_off(bench, process, Faults(name="apply", error=Killed()))
+        async with process.ledger.write("hugo"):
+            bench.deployment.clock.now += LATER_SECONDS
         await bench.tell(process, BUDGET, user="bob")
         lease = await process.log.lease(now=bench.deployment.clock(), seconds=1, due=LearnDue())
         while lease is not None and lease.user_id != "bob":
@@ -222,6 +229,7 @@ async def test_the_quiet_run_is_what_it_is_meant_to_be(tmp_path: Path) -> None:
         ("My cat is called Tom.", "active"),
         (NEW_GYM, "active"),
         (KNOWN, "active"),
+        (OVERTAKEN, "active"),
     ]
 
 

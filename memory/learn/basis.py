@@ -1,0 +1,161 @@
+"""What a plan was made of, kept beside it, so that whoever finds it later can tell whether it still fits.
+
+A plan that waited may be overtaken: another session changed what it touches, or said what it would have been compared
+with. Then the same facts are consolidated anew, and nobody is asked again. Never holds what other windows said, only
+digests of it. Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from memory.learn.consolidation import Pair
+from memory.learn.extracted import fact_of
+from memory.learn.facts import Fact
+from memory.learn.feedback import Feedback, Opinion
+from memory.learn.supersession import Verdict
+from memory.model import Change, ChangeKind, Memory, MemoryStatus, Scope, statement_key
+
+DIGEST_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """`revision`: of the user, while it was planned. `facts`: in order, so that a row's id follows from its place.
+
+    `changed`: what an arbiter said. `before`: by id, the state of each memory that the plan changes. `done`: places of
+    facts that were found forgotten or put away when it was made anew.
+    """
+
+    revision: int
+    facts: Sequence[Fact] = ()
+    said_back: Sequence[Feedback] = ()
+    changed: Mapping[Pair, Verdict] = field(default_factory=dict)
+    before: Mapping[str, str] = field(default_factory=dict)
+    done: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What became of an overtaken plan. `done`: places of facts that must not be written (again)."""
+
+    is_begun: bool
+    done: frozenset[int]
+
+
+def state_of(memory: Memory) -> str:
+    """A digest of what a memory says and counts for; how often it was used is left out."""
+    told = (
+        memory.id,
+        memory.content,
+        memory.status.value,
+        memory.superseded_by,
+        memory.updated_at,
+        memory.said_at,
+        memory.confidence,
+        memory.category,
+        memory.trust.value,
+        len(memory.evidence),
+    )
+    return hashlib.blake2b(repr(told).encode(errors="backslashreplace"), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def basis_of(
+    facts: Sequence[Fact],
+    said_back: Sequence[Feedback],
+    changed: Mapping[Pair, Verdict],
+    known: Sequence[Memory],
+    changes: Sequence[Change],
+    *,
+    revision: int,
+) -> Basis:
+    """Of the `changes` that were just planned from all this."""
+    touched = {change.memory.id for change in changes}
+    before = {memory.id: state_of(memory) for memory in known if memory.id in touched}
+    return Basis(revision, tuple(facts), tuple(said_back), dict(changed), before)
+
+
+def is_overtaken(basis: Basis, revision: int) -> bool:
+    """Whether anybody held the user's lock between who planned and us: from lock to lock the revision moves by 2."""
+    return revision != basis.revision + 2
+
+
+def standing(
+    basis: Basis,
+    changes: Sequence[Change],
+    *,
+    stored: Mapping[str, Memory],
+    forgotten: Collection[str],
+    ids: Callable[[str], str],
+) -> Standing:
+    """`stored`, `forgotten`: of the rows that the plan writes."""
+    created = [change.memory.id for change in changes if change.kind is ChangeKind.CREATE]
+    if created:
+        is_begun = any(memory_id in stored or memory_id in forgotten for memory_id in created)
+    else:  # rows that were changed again hide whether we changed them: nothing is raised or lowered twice
+        is_begun = any(
+            memory_id in stored and state_of(stored[memory_id]) != state for memory_id, state in basis.before.items()
+        )
+    return Standing(is_begun, basis.done | _done(basis.facts, changes, stored, forgotten, ids))
+
+
+def _done(
+    facts: Sequence[Fact],
+    changes: Sequence[Change],
+    stored: Mapping[str, Memory],
+    forgotten: Collection[str],
+    ids: Callable[[str], str],
+) -> frozenset[int]:
+    """What was forgotten since stays forgotten; what was written and then put away by others stays put away."""
+    gone = {statement_key(change.memory.content) for change in changes if change.memory.id in forgotten}
+    return frozenset(
+        place
+        for place, fact in enumerate(facts)
+        if statement_key(fact.content) in gone or _is_put_away(stored.get(ids(str(place))))
+    )
+
+
+def _is_put_away(memory: Memory | None) -> bool:
+    return memory is not None and memory.status is not MemoryStatus.ACTIVE
+
+
+def still_said(basis: Basis, known: Sequence[Memory]) -> dict[Pair, Verdict]:
+    """What the arbiter said of memories that are as it saw them."""
+    states = {memory.id: state_of(memory) for memory in known}
+    return {
+        (place, memory_id): verdict
+        for (place, memory_id), verdict in basis.changed.items()
+        if states.get(memory_id, "") == basis.before.get(memory_id)
+    }
+
+
+def fields_of(basis: Basis) -> dict[str, Any]:
+    """For JSON."""
+    return {
+        "revision": basis.revision,
+        "facts": [asdict(fact) for fact in basis.facts],
+        "said_back": [asdict(back) for back in basis.said_back],
+        "changed": [[place, memory_id, verdict.remainder] for (place, memory_id), verdict in basis.changed.items()],
+        "before": dict(basis.before),
+        "done": sorted(basis.done),
+    }
+
+
+def of_fields(fields: Mapping[str, Any]) -> Basis:
+    """Raises `KeyError`, `TypeError`, `ValueError` or `BadInput` for what is not ours."""
+    return Basis(
+        revision=fields["revision"],
+        facts=tuple(fact_of(one) for one in fields["facts"]),
+        said_back=tuple(_feedback(one) for one in fields["said_back"]),
+        changed={(place, memory_id): Verdict(remainder) for place, memory_id, remainder in fields["changed"]},
+        before=dict(fields["before"]),
+        done=frozenset(fields["done"]),
+    )
+
+
+def _feedback(fields: Mapping[str, Any]) -> Feedback:
+    built = {"opinion": Opinion(fields["opinion"]), "scope": Scope(**fields["scope"])}
+    return Feedback(**{**fields, **built, "answers": tuple(fields["answers"])})
