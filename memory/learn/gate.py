@@ -70,7 +70,8 @@ def judge(
     """Split `facts` into what may be stored and what may not.
 
     `turns`: those that the facts quote, and earlier ones of the session whose answers they may echo. `shown`: texts
-    that we put before the model ourselves (notes), if known. `room`: how many more may be kept of this session.
+    that we put before the model ourselves (notes), if known. `room`: how many more may be kept of this session;
+    what the user asked to be remembered is never too much.
     """
     rules = limits or Limits()
     by_id = {turn.id: turn for turn in turns}
@@ -78,7 +79,7 @@ def judge(
     dropped: list[Dropped] = []
     for fact in facts:
         reason = _refusal(fact, by_id, shown, rules)
-        if reason is None and room is not None and len(kept) >= room:
+        if reason is None and room is not None and len(kept) >= room and not fact.is_explicit:
             reason = Refusal.RATE
         if reason is None:
             kept.append(fact)

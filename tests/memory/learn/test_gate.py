@@ -286,6 +286,14 @@ def test_past_the_room_of_a_session_facts_are_refused_by_rate() -> None:
     assert {dropped.reason for dropped in judgement.dropped} == {Refusal.RATE}
 
 
+@pytest.mark.parametrize("asked", ["Remember that my locker is 4410.", "Please remember: my sister lives in Oslo."])
+def test_what_the_user_asked_to_be_remembered_finds_room_in_a_full_session(asked: str) -> None:
+    said = turn(f"I work as a nurse. {asked}")
+    judgement = gate.judge(verbatim.extract([said]), [said], room=0)
+    assert [fact.is_explicit for fact in judgement.kept] == [True]
+    assert {dropped.reason for dropped in judgement.dropped} == {Refusal.RATE}
+
+
 def test_a_session_has_room_for_so_many_facts_within_an_hour_of_its_talk() -> None:
     pace = SessionPace(5)
     pace.note("ann", "s", "w1", at=AT, kept=3)
