@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-from memory.learn.secret_spans import SecretClass, secret_spans
+from memory.learn.secret_classes import SecretClass
+from memory.learn.secret_spans import secret_spans
 
 
 class SecretPolicy(StrEnum):

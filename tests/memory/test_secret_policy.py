@@ -82,11 +82,12 @@ async def test_imports_and_receipts_are_written_by_the_same_policy(tmp_path: Pat
     said = "I live in Porto and my PIN is 8812", "My card is 4111 1111 1111 1111", "My SSN is 536-90-4399"
     expected = ["[withheld password]", said[1], "My SSN is [redacted national id]"]
     async with app.open_parts(settings) as parts:
-        library = parts.library()
-        await library.append_turn(Scope("ann", session_id="s"), [Message("user", one) for one in said])
-        assert [message.content async for turn in library.turns("ann") for message in turn.messages] == expected
         now = app.SYSTEM_CLOCK()
         for number, one in enumerate(said):
             parts.receipts.keep(Receipt(f"r{number}", "ann", now, RecallStatus.EMPTY, "test", query=one))
+        library = parts.library()
+        # written by the same thread as the receipts, after them
+        await library.append_turn(Scope("ann", session_id="s"), [Message("user", one) for one in said])
+        assert [message.content async for turn in library.turns("ann") for message in turn.messages] == expected
         kept: list[Any] = [await parts.receipts.get("ann", f"r{number}") for number in range(3)]
         assert [receipt.query for receipt in kept] == expected
