@@ -15,8 +15,8 @@ from upstream import RecordingUpstream
 from memory.model import is_valid_id
 
 COMBINATION, NEIGHBOURS = b"99-13-57", b"24-68-02"
-SECRET = "My vault combination is 99-13-57."
-QUESTION = "What is my vault combination?"
+SECRET = "My storage unit at the harbour is 99-13-57."
+QUESTION = "Which storage unit at the harbour is mine?"
 VICTIM = "victim"
 
 MARKS = (
