@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 RUN_SHARE = 0.3  # of the deadline that an embedding may be expected to take: the slowest take twice as long
-LEFT_MIN = 0.6  # of the deadline; with less of it left no search begins, as the slowest would be late
+LEFT_MIN = 0.5  # of the deadline; with less of it left no search begins, as the slowest would be late
 SMOOTHING = 0.15  # weight of the newest; about ten of them make the estimate
 OUTLIER = 2.0  # one that takes longer than so many times the estimate counts as that: it is no trend yet
 ALWAYS = 2  # that may run whatever the estimate says
