@@ -39,7 +39,7 @@ class SlowModel:
 
     def encode(self, texts: Sequence[str]) -> Vector:
         self.batches.append(list(texts))
-        time.sleep(self.seconds_each * len(texts))
+        time.sleep(self.seconds_each * len(texts))  # as a model's work does, it takes its thread
         assert self.may_go.wait(10)
         vectors = np.array([[1.0, len(text), 0.5, 0.0] for text in texts], dtype=np.float32)
         return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
@@ -149,6 +149,12 @@ async def test_other_paths_and_methods_are_named_as_such(embedder: Running) -> N
     assert (await embedder.get("/health"))[0] == 200
     assert (await embedder.get("/v1/embeddings"))[0] == 405
     assert (await embedder.post({}, path="/elsewhere"))[0] == 404
+
+
+async def test_our_own_processes_pay_for_no_count_of_tokens(embedder: Running) -> None:
+    for lane in ("request", "learn"):
+        _, answer = await embedder.post({"input": ["one two", "three"]}, lane=lane)
+        assert answer["usage"] == {"prompt_tokens": 0, "total_tokens": 0}
 
 
 async def test_questions_that_wait_together_become_one_batch(embedder: Running) -> None:

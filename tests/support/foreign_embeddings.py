@@ -25,6 +25,7 @@ class ForeignEmbeddings:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.patiences: list[str] = []
         self.lanes: list[str] = []
         self.status = 200
         self.mood: Mood = lambda answer: answer
@@ -36,6 +37,7 @@ class ForeignEmbeddings:
         asked = await request.json()
         self.texts += asked["input"]
         self.lanes.append(request.headers.get("x-memproxy-lane", ""))
+        self.patiences.append(request.headers.get("x-memproxy-patience-ms", ""))
         await self.may_answer.wait()
         data = [{"index": i, "embedding": vector_of(text).tolist()} for i, text in enumerate(asked["input"])]
         return web.json_response(self.mood({"object": "list", "data": data[::-1]}), status=self.status)

@@ -12,7 +12,7 @@ from foreign_embeddings import DIMENSION, ForeignEmbeddings, Mood, running_forei
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
-from memory.errors import Unavailable
+from memory.errors import Busy, Unavailable
 from memory.metrics import Metrics
 
 
@@ -138,6 +138,25 @@ async def test_an_error_of_the_server_is_the_embedder_being_unavailable(server: 
     async with embedder_of(server.url) as embedder:
         with pytest.raises(Unavailable, match=str(status)):
             await embedder.embed(["a"], is_urgent=False)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_server_that_says_it_is_busy_is_none_that_is_away(server: ForeignEmbeddings, status: int) -> None:
+    server.status = status
+    async with embedder_of(server.url) as embedder:
+        for attempt in range(6):
+            with pytest.raises(Busy):
+                await embedder.embed([f"text {attempt}"], is_urgent=True)
+        assert len(server.texts) == 6  # each was sent: it may have room for the next
+        server.status = 200
+        assert (await embedder.embed(["again"], is_urgent=True)).shape == (1, DIMENSION)
+
+
+async def test_the_embedder_is_told_by_when_a_question_must_be_begun(server: ForeignEmbeddings) -> None:
+    async with embedder_of(server.url, urgent_patience_seconds=0.04, learn_seconds=7.0) as embedder:
+        await embedder.embed(["asked"], is_urgent=True)
+        await embedder.embed(["learnt"], is_urgent=False)
+    assert server.patiences == ["40", "7000"]
 
 
 async def test_the_wrong_dimension_is_named_so_that_the_setting_can_be_mended(server: ForeignEmbeddings) -> None:

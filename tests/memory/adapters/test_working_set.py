@@ -476,6 +476,18 @@ async def test_a_user_with_too_many_memories_is_looked_at_once_and_never_held(tm
         assert here.sets.size_bytes == 0
 
 
+async def test_a_user_with_too_many_memories_is_not_told_to_come_back_while_others_are_loaded(tmp_path: Path) -> None:
+    watched = Watched(InMemoryStore(dimension=DIMENSION), gated=frozenset({"load_several"}))
+    async with world(tmp_path, watched, limits=WorkingSetLimits(memories_max=100)) as here:
+        await here.write(*(memory(f"m{n}") for n in range(101)))
+        assert await here.seen() is None
+        watched.gate.clear()
+        others = [here.sets.expect(f"user{n}") for n in range(2 * set_loads.CROWD)]
+        assert others[-1] is None  # those wait for too many others
+        assert here.sets.expect("ann") is not None  # the store is searched for her in any case
+        watched.gate.set()
+
+
 async def test_a_user_who_outgrows_the_limit_is_let_go(tmp_path: Path) -> None:
     watched = Watched(InMemoryStore(dimension=DIMENSION))
     async with world(tmp_path, watched, limits=WorkingSetLimits(memories_max=100)) as here:

@@ -200,6 +200,16 @@ async def test_a_rewrite_in_time_finds_what_the_vague_question_does_not(
         assert "boathouse" not in notes_of(await plain.ask(*VAGUE))
 
 
+async def test_the_request_does_not_wait_for_its_receipt(chat: Chat) -> None:
+    await asyncio.sleep(1.5 * RECEIPT_PAUSE_SECONDS)  # those of the fixture's own questions are left
+    before = list(chat.kept.receipts)
+    outcome = await chat.recall_of.recall(Scope("u"), request_of(*VAGUE))
+    await asyncio.sleep(0)  # in which the request leaves
+    assert chat.kept.receipts == before
+    await asyncio.sleep(1.5 * RECEIPT_PAUSE_SECONDS)
+    assert chat.receipt.id == outcome.receipt_id
+
+
 async def test_the_receipt_says_which_question_was_used(chat: Chat) -> None:
     outcome = await chat.ask(*VAGUE)
     assert chat.receipt.id == outcome.receipt_id

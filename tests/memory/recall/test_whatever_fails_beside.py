@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 from hashing_embedder import HashingEmbedder
 from recall_rig import KAYAK, NOW, Rig, request_of, request_with, rigged
 
-from memory.model import Change, ChangeKind, Memory, RecallStatus, Scope
+from memory.model import Change, ChangeKind, Memory, RecallStatus, RequestOptions, Scope, Vector
 from memory.recall.pipeline import RecallSettings
+from memory.recall.searching import CALLERS_AT_ONCE
 
 FIRST = {"role": "user", "content": "Where is my kayak stored?"}
 SECOND = [
@@ -74,8 +76,12 @@ async def test_while_its_set_is_loading_a_user_s_memories_are_searched_in_the_st
             await asyncio.sleep(3600)
             raise AssertionError
 
+        kayak = Memory("w1", "w", KAYAK, NOW, NOW, NOW)
+        vectors = await HashingEmbedder(dimension=384).embed([KAYAK], is_urgent=False)
+        await rig.store.apply("w", [Change(ChangeKind.CREATE, kayak)], np.asarray(vectors))
         monkeypatch.setattr(rig.store, "load_several", never)
-        outcome = await rig.recall.recall(Scope("u"), request_of("Where is my kayak stored?"))
+        outcome = await rig.recall.recall(Scope("w"), request_of("Where is my kayak stored?"))
+        assert rig.corpora.is_loading
         assert (outcome.status, outcome.count) == (RecallStatus.USED, 1)
 
 
@@ -93,3 +99,32 @@ async def test_of_two_alike_the_one_of_this_session_comes_first(tmp_path: Path) 
             )
             receipt = await rig.receipt(outcome, user_id="v")
             assert receipt.candidates[0].memory_id == f"s{number}"
+
+
+async def test_where_no_note_may_be_placed_nothing_is_searched_for(tmp_path: Path) -> None:
+    async with rigged(tmp_path, PATIENT) as rig:
+        outcome = await rig.recall.recall(Scope("u"), request_of("Where is my kayak stored?", placement="off"))
+        assert (outcome.status, outcome.reason) == (RecallStatus.DISABLED, "placement_off")
+        assert rig.embedder.calls == 0
+
+
+async def test_a_flood_of_searches_through_the_api_leaves_the_embedder_to_the_chats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rigged(tmp_path, PATIENT) as rig:
+        embed, under_way, most = rig.embedder.embed, 0, 0
+
+        async def counted(texts: Sequence[str], *, is_urgent: bool) -> Vector:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0.01)
+            under_way -= 1
+            return await embed(texts, is_urgent=is_urgent)
+
+        monkeypatch.setattr(rig.embedder, "embed", counted)
+        async with asyncio.TaskGroup() as group:
+            for number in range(3 * CALLERS_AT_ONCE):
+                asked = {"query": f"kayak {number}", "history": (), "options": RequestOptions()}
+                group.create_task(rig.recall.search(Scope("u"), **asked))  # type: ignore[arg-type]
+        assert most == CALLERS_AT_ONCE
