@@ -40,6 +40,19 @@ class Verdict:
     remainder: str = ""
 
 
+_SAY_CHANGE = (
+    words.GIVEN_AWAY,
+    words.NO_LONGER,
+    words.BECOMES_ZH,
+    words.CANCELLED,
+    words.GONE,
+    words.PERSON_LEFT,
+    words.CHANGED,
+    words.CORRECTED,
+)
+_MAY_SAY_CHANGE = (words.NEGATED, words.RESIDENCE, words.ANSWER_STYLE, words.LIVES)
+
+
 def corrects(content: str) -> bool:
     """Whether the statement says that something said before was wrong."""
     return bool(words.CORRECTED.search(content))
@@ -47,38 +60,17 @@ def corrects(content: str) -> bool:
 
 def says_change(content: str) -> bool:
     """Whether the user's own words say that something changed, ended or was wrong; a bare new value does not."""
-    return any(
-        signal.search(content)
-        for signal in (
-            words.GIVEN_AWAY,
-            words.NO_LONGER,
-            words.BECOMES_ZH,
-            words.CANCELLED,
-            words.GONE,
-            words.PERSON_LEFT,
-            words.CHANGED,
-            words.CORRECTED,
-        )
-    )
+    return any(signal.search(content) for signal in _SAY_CHANGE)
 
 
 def may_change(content: str) -> bool:
     """Whether the statement could change an earlier one, so that the earlier ones have to be looked at."""
-    signals = (
-        words.GIVEN_AWAY,
-        words.NO_LONGER,
-        words.BECOMES_ZH,
-        words.CANCELLED,
-        words.GONE,
-        words.PERSON_LEFT,
-        words.CHANGED,
-        words.CORRECTED,
-        words.NEGATED,
-        words.RESIDENCE,
-        words.ANSWER_STYLE,
-        words.LIVES,
+    return (
+        says_change(content)
+        or any(s.search(content) for s in _MAY_SAY_CHANGE)
+        or bool(_single_valued(content))
+        or may_contradict(content)
     )
-    return any(s.search(content) for s in signals) or bool(_single_valued(content)) or may_contradict(content)
 
 
 def compare(newer: str, older: str) -> Verdict | None:

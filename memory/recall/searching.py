@@ -90,10 +90,7 @@ class Searching:
         `looking`: at what the conversation carries, which goes into the trace while the question is embedded.
         `place`: to embed it; it is left as soon as that is done.
         """
-
-        async def plainly() -> tuple[RecallStatus, str]:
-            return await self._plainly(scope, conversation, options, trace, looking, place)
-
+        plainly = partial(self._plainly, scope, conversation, options, trace, looking, place)
         seconds = trace.seconds_left - SECOND_SEARCH_SECONDS
         if self._rewriter is None or not self._rewriter.wants(conversation):
             return await plainly()

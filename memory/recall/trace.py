@@ -25,7 +25,7 @@ class RecallSettings:
 
     is_enabled: bool = True
     deadline_seconds: float = 0.120  # inside Envoy's message_timeout (1 s), so that a late request is still stripped
-    in_flight_max: int = 16  # 16 embeddings of 5 ms are 80 ms: what is further back would be late
+    in_flight_max: int = 16  # never more, however quick they are; what they take says how many there may be
     token_budget: int = 800
     retrieval_limit: int | None = None
     similarity_threshold: float | None = None
