@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ class Trust(StrEnum):
 MEMORY_TYPES = ("semantic", "procedural", "episodic", "reflective")
 
 
-CATEGORIES = (
+Category: TypeAlias = Literal[
     "preference",
     "fact",
     "skill",
@@ -54,7 +54,8 @@ CATEGORIES = (
     "decision",
     "goal",
     "correction",
-)
+]
+CATEGORIES: tuple[str, ...] = get_args(Category)
 
 
 @dataclass(frozen=True, slots=True)

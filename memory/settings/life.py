@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
+
+from memory.model import Category
 
 
 class CategoryLife(msgspec.Struct, frozen=True, kw_only=True):
     """How the memories of one category age; 0: they do not."""
 
-    category: Literal[
-        "preference",
-        "fact",
-        "skill",
-        "habit",
-        "event",
-        "context",
-        "constraint",
-        "decision",
-        "goal",
-        "correction",
-    ]
+    category: Category
     half_life_days: Annotated[float, Meta(ge=0, le=36_500)] = 0.0
     expires_after_days: Annotated[float, Meta(ge=0, le=36_500)] = 0.0
 
