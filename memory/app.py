@@ -21,6 +21,7 @@ import structlog
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from memory.adapters import classifier_file
+from memory.adapters.breaker import Breaker
 from memory.adapters.embeddings import OpenAiEmbedder
 from memory.adapters.ledger_sqlite import SqliteUserLedger
 from memory.adapters.milvus import MilvusStore, MilvusTimeouts
@@ -83,6 +84,7 @@ from memory.tuning import (
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the one place that knows the real clock
 REQUEST_SEARCH_SECONDS = 0.1  # of one search in Milvus inside a request: below its deadline
+MODEL_FAILURES_MAX = 2  # slow answers in a row until one at a time is asked: each may cost 30 s
 SOCKET_POLL_SECONDS = 0.05  # until an embedder of our own has its model
 
 log = structlog.get_logger(__name__)
@@ -336,7 +338,8 @@ async def open_extraction(settings: Settings, metrics: Metrics) -> AsyncIterator
         return
     how, pairs_max = asking(settings, model), settings.memory.extraction.arbitrations_max
     server = chat_server(model, priority=settings.memory.extraction.priority)
-    async with OpenAiChatModel(server, metrics=metrics) as opened:
+    breaker = Breaker("model", failures_max=MODEL_FAILURES_MAX)
+    async with OpenAiChatModel(server, metrics=metrics, breaker=breaker) as opened:
         learner = JudgeLearner(opened, how) if strategy == "judge" else DraftLearner(opened, how)
         yield Extraction(learner, ModelArbiter(opened, how, pairs_max=pairs_max) if pairs_max else None)
 

@@ -2,6 +2,9 @@
 
 Three kinds: `BadInput` (the caller's: say what was expected, what came, what to do), `Unavailable` (theirs: go on
 without, or retry), and `Conflict` (somebody was faster: look again). A broken promise of our own is an `assert`.
+
+Whoever can go on without a part catches `Unavailable` and asks no more. Whoever retries tells two cases apart: plain
+`Unavailable` would have met any request, so it is an outage, to be sat out; `Unusable` is about this one request.
 """
 
 
@@ -41,6 +44,13 @@ class Unavailable(MemproxyError):
 
 class Busy(Unavailable):
     """A part that is well but has more to do than it can in time. Whoever comes now goes on without, and is counted."""
+
+
+class Unusable(Unavailable):
+    """A part is up and took this request, or refused this very one, but gave no answer that can be used.
+
+    Asking again may help a few times; waiting does not, and other requests may well be answered.
+    """
 
 
 class Conflict(MemproxyError):

@@ -1,7 +1,8 @@
 """A breaker before a part that may be down or frozen: fail at once while it is, and notice when it is back.
 
-While open, one call in `rest_seconds` is let through to try; all others are refused without waiting. It never knows
-what the part does, and never holds a clock: `now` is any monotonic time, in seconds.
+While open, one call at a time is let through to try, the next one `rest_seconds` after it failed; all others are
+refused without waiting. It never knows what the part does, and never holds a clock: `now` is any monotonic time, in
+seconds.
 """
 
 from __future__ import annotations
@@ -24,19 +25,24 @@ class Breaker:
         self._failures = 0
         self._rests_until = 0.0
         self._failed_at = 0.0
+        self._reason = ""
         self._log = structlog.get_logger(__name__)
 
     @property
     def is_open(self) -> bool:
         return self._failures >= self._failures_max
 
-    def admit(self, now: float) -> None:
-        """Raise `Unavailable` while the part rests; else the call may go, as the one try of this while when open."""
+    def admit(self, now: float, *, seconds: float = 0.0) -> None:
+        """Raise `Unavailable`, with the reason of the last failure, while the part rests; else the call may go.
+
+        When open it goes as the one try of this while: the others wait until it has failed, or, should its caller give
+        it up, for the `seconds` that it may take.
+        """
         if not self.is_open:
             return
         if now < self._rests_until:
-            raise Unavailable(self._part, "it did not answer a moment ago")
-        self._rests_until = now + self._rest_seconds
+            raise Unavailable(self._part, self._reason)
+        self._rests_until = now + max(seconds, self._rest_seconds)
 
     def succeeded(self) -> None:
         if self.is_open:
@@ -54,6 +60,7 @@ class Breaker:
         was_open = self.is_open
         self._failures = max(self._failures + 1, self._failures_max if is_certain else 0)
         self._failed_at = now
+        self._reason = reason
         self._rests_until = now + self._rest_seconds
         if self.is_open and not was_open:
             self._log.warning("part is unavailable", part=self._part, reason=reason)

@@ -1,9 +1,9 @@
 """A chat model over OpenAI's `/v1/chat/completions`: vLLM, llama.cpp's server, or any other that speaks it.
 
 One answer at a time, never streamed, as JSON of a given schema where one is asked for. What comes back is from outside:
-it is read up to a limit, within a time, and translated once into text or `Unavailable`. It must never log, or put into
-an error, a word of what was asked or answered. Cancelling a call closes its connection, which is how model servers
-learn that nobody waits any more.
+it is read up to a limit, within a time, and translated once into text, `Unusable` (this request got no answer of use)
+or `Unavailable` (no request would have). It must never log, or put into an error, a word of what was asked or answered.
+Cancelling a call closes its connection, which is how model servers learn that nobody waits any more.
 """
 
 from __future__ import annotations
@@ -17,16 +17,21 @@ from typing import Any, Self
 import httpx
 import msgspec
 
+from memory.adapters.breaker import Breaker
 from memory.adapters.well_formed import well_formed
-from memory.errors import Unavailable
+from memory.errors import Unavailable, Unusable
 from memory.metrics import Metrics
 from memory.model import Message
+from memory.ports import Completion
 
 PART = "model"
 ANSWER_BYTES_MAX = 256 << 10  # a hundred facts are 30 KB; past it the model rambles or it is no model
 CONNECTIONS_MAX = 16
 KEEP_ALIVE_SECONDS = 60.0
+OK = 200
+BAD_REQUEST = frozenset({400, 413, 422})  # of this request; any other status would have met every one (no key, say)
 SCHEMA_NAME = "answer"
+CUT = "length"  # the protocol's reason for an answer that ended at `max_tokens`
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,7 @@ class _Said(msgspec.Struct):
 
 class _Choice(msgspec.Struct):
     message: _Said
+    finish_reason: Any = None
 
 
 class _Named(msgspec.Struct):
@@ -88,9 +94,11 @@ class _Usage(msgspec.Struct):
 class OpenAiChatModel:
     """`memory.ports.ChatModel`, opened by `async with`. Needs no server at its start, and finds one that came back."""
 
-    def __init__(self, server: ChatServer, *, metrics: Metrics | None = None) -> None:
+    def __init__(self, server: ChatServer, *, metrics: Metrics | None = None, breaker: Breaker | None = None) -> None:
+        """`breaker`: for callers that would rather hear at once that the model is down than each find out."""
         self._server = server
         self._metrics = metrics
+        self._breaker = breaker
         self._client: httpx.AsyncClient | None = None
 
     async def __aenter__(self) -> Self:
@@ -116,32 +124,46 @@ class OpenAiChatModel:
         max_tokens: int,
         seconds: float,
         schema: Mapping[str, Any] | None = None,
-    ) -> str:
-        """The text of the first choice, as it is: also one that `max_tokens` cut short. Raises `Unavailable`."""
-        try:
-            text, usage = await self._completed(self._body(messages, max_tokens=max_tokens, schema=schema), seconds)
-        except Unavailable:
-            self._count("failed")
-            raise
-        self._count("answered", usage)
-        return text
-
-    async def _completed(self, body: bytes, seconds: float) -> tuple[str, _Usage]:
+    ) -> Completion:
+        """The first choice, as it is. Raises `Unusable` and `Unavailable`, as the port says."""
+        began_at = asyncio.get_running_loop().time()
+        self._admit(began_at, seconds)
         try:
             async with asyncio.timeout(seconds):
-                answer = await self._posted(body)
+                status, answer = await self._posted(self._body(messages, max_tokens=max_tokens, schema=schema))
         except TimeoutError:
-            raise Unavailable(PART, f"no answer within {seconds:g} s") from None
+            raise self._failure(f"no answer within {seconds:g} s", began_at) from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            raise Unavailable(PART, type(error).__name__) from None
+            raise self._failure(
+                type(error).__name__, began_at, is_certain=isinstance(error, httpx.ConnectError)
+            ) from None
+        if status != OK and status not in BAD_REQUEST:
+            raise self._failure(f"it answered {status}", began_at)
+        if self._breaker is not None:
+            self._breaker.succeeded()
         try:
-            read = msgspec.json.decode(answer, type=_Answer)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            raise Unavailable(PART, "an answer that is no chat completion") from None
-        text = read.choices[0].message.content if read.choices else None
-        if text is None:
-            raise Unavailable(PART, "an answer without text")
-        return text, _usage_of(read.usage)
+            said, usage = _completion_of(status, answer)
+        except Unusable:
+            self._count("unusable")
+            raise
+        self._count("answered", usage)
+        return said
+
+    def _admit(self, now: float, seconds: float) -> None:
+        if self._breaker is None:
+            return
+        try:
+            self._breaker.admit(now, seconds=seconds)
+        except Unavailable:
+            self._count("spared")
+            raise
+
+    def _failure(self, reason: str, began_at: float, *, is_certain: bool = False) -> Unavailable:
+        self._count("failed")
+        if self._breaker is not None:
+            now = asyncio.get_running_loop().time()
+            self._breaker.failed(now, reason=reason, is_certain=is_certain, began_at=began_at)
+        return Unavailable(PART, reason)
 
     def _count(self, outcome: str, usage: _Usage | None = None) -> None:
         if self._metrics is None:
@@ -172,24 +194,52 @@ class OpenAiChatModel:
             body["priority"] = self._server.priority
         return msgspec.json.encode(body)
 
-    async def _posted(self, body: bytes) -> bytes:
-        """Send; once more if the server hung up on a connection that we had kept (it was restarted)."""
-        try:
-            return await self._sent(body)
-        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
-            return await self._sent(body)
+    async def _posted(self, body: bytes) -> tuple[int, bytes]:
+        """Status and body. Sent once more if the server hung up before it began to answer.
 
-    async def _sent(self, body: bytes) -> bytes:
+        Most likely it closed a connection that we had kept, as it does when it is restarted. It may have worked on the
+        first sending all the same: that costs it time and changes nothing, for a completion leaves nothing behind. An
+        answer that breaks off later is not asked for again, and the caller's time-out covers both sendings.
+        """
+        try:
+            response = await self._begun(body)
+        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
+            response = await self._begun(body)
+        try:
+            return response.status_code, await _read(response) if response.status_code == OK else b""
+        finally:
+            await response.aclose()
+
+    async def _begun(self, body: bytes) -> httpx.Response:
+        """The answer's head."""
         assert self._client is not None, "open the model with `async with`"
-        async with self._client.stream("POST", self._server.url, content=body) as response:
-            if response.status_code != 200:
-                raise Unavailable(PART, f"it answered {response.status_code}")
-            answer = bytearray()
-            async for piece in response.aiter_raw():  # raw: what is packed small could unpack to anything
-                answer += piece
-                if len(answer) > ANSWER_BYTES_MAX:
-                    raise Unavailable(PART, f"an answer of more than {ANSWER_BYTES_MAX} bytes")
-        return bytes(answer)
+        return await self._client.send(self._client.build_request("POST", self._server.url, content=body), stream=True)
+
+
+async def _read(response: httpx.Response) -> bytes:
+    """All of it, or a little more of it than may be."""
+    answer = bytearray()
+    async for piece in response.aiter_raw():  # raw: what is packed small could unpack to anything
+        answer += piece
+        if len(answer) > ANSWER_BYTES_MAX:
+            break
+    return bytes(answer)
+
+
+def _completion_of(status: int, answer: bytes) -> tuple[Completion, _Usage]:
+    """What the server made of our request. Raises `Unusable`."""
+    if status != OK:
+        raise Unusable(PART, f"it answered {status}")
+    if len(answer) > ANSWER_BYTES_MAX:
+        raise Unusable(PART, f"an answer of more than {ANSWER_BYTES_MAX} bytes")
+    try:
+        read = msgspec.json.decode(answer, type=_Answer)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Unusable(PART, "an answer that is no chat completion") from None
+    first = read.choices[0] if read.choices else None
+    if first is None or first.message.content is None:
+        raise Unusable(PART, "an answer without text")
+    return Completion(first.message.content, is_cut=first.finish_reason == CUT), _usage_of(read.usage)
 
 
 async def first_model(endpoint: str, *, seconds: float) -> str:

@@ -83,7 +83,8 @@ class Questions:
         return await self._said(messages, self._asking.max_tokens, schema)
 
     async def _said(self, messages: Sequence[Message], tokens: int, schema: Mapping[str, Any]) -> str:
-        return await self._model.complete(messages, max_tokens=tokens, seconds=self._asking.seconds, schema=schema)
+        said = await self._model.complete(messages, max_tokens=tokens, seconds=self._asking.seconds, schema=schema)
+        return said.text
 
 
 def _sent_back(messages: Sequence[Message], said: str, objection: str) -> list[Message]:

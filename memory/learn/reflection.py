@@ -132,9 +132,9 @@ class Reflecting:
     async def _asked(self, matter: Matter) -> str:
         notes = "\n".join(f"- {memory.content}" for memory in matter.grounds)
         messages = [Message(Role.SYSTEM, PROMPT), Message(Role.USER, notes)]
-        answer = await self._model.complete(messages, max_tokens=ANSWER_TOKENS, seconds=self._seconds, schema=SCHEMA)
+        said = await self._model.complete(messages, max_tokens=ANSWER_TOKENS, seconds=self._seconds, schema=SCHEMA)
         try:
-            return str(json.loads(answer)["summary"]).strip()
+            return str(json.loads(said.text)["summary"]).strip()
         except (ValueError, KeyError, TypeError):
             return ""
 

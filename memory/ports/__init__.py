@@ -6,7 +6,7 @@ adapter's own time-out and raises `Unavailable` past it; a cancelled call leaves
 
 from __future__ import annotations
 
-from memory.ports.models import ChatModel, Clock, Embedder, Tokens
+from memory.ports.models import ChatModel, Clock, Completion, Embedder, Tokens
 from memory.ports.requests import ChatTemplates, ModelTraits, NoteBook, Receipts
 from memory.ports.stores import LedgerWrite, MemoryFilter, MemoryStore, Page, Revision, UserLedger
 from memory.ports.turns import Backlog, DeadLetter, FreshTurn, LearnDue, Lease, QueueDepth, TurnLog
@@ -17,6 +17,7 @@ __all__ = [
     "ChatModel",
     "ChatTemplates",
     "Clock",
+    "Completion",
     "DeadLetter",
     "Embedder",
     "FreshTurn",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from memory.model import (
@@ -27,13 +28,24 @@ class Embedder(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model answered. `is_cut`: it had more to say than `max_tokens`, so that the text breaks off anywhere."""
+
+    text: str
+    is_cut: bool = False
+
+
 class ChatModel(Protocol):
     """A language model that answers one request at a time. What it says is a proposal, to be checked by the caller."""
 
     async def complete(
         self, messages: Sequence[Message], *, max_tokens: int, seconds: float, schema: Mapping[str, Any] | None = None
-    ) -> str:
-        """The answer's text, at most 256 KB, within `seconds`. Raises `Unavailable("model", …)`.
+    ) -> Completion:
+        """The answer, at most 256 KB, within `seconds`.
+
+        Raises `Unusable("model", …)` where this request got no answer that can be read, or was refused as a bad one;
+        `Unavailable("model", …)` where the model is away, too slow, or refuses everybody.
 
         With a JSON schema the model is asked to follow it, which no caller may rely on. Cancelled, it is told to stop.
         """

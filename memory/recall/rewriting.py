@@ -77,7 +77,7 @@ class Rewriter:
         ends_at = loop.time() + seconds
         self._in_flight += 1
         try:
-            answer = await self._model.complete(
+            said = await self._model.complete(
                 rewrite_messages(conversation, hyde=hyde),
                 max_tokens=self._settings.max_tokens,
                 schema=rewrite_schema(hyde=hyde),
@@ -88,7 +88,7 @@ class Rewriter:
             return NoRewrite.LATE if loop.time() >= ends_at else NoRewrite.NO_ANSWER
         finally:
             self._in_flight -= 1
-        rewritten = read_rewrite(answer, conversation, hyde=hyde)
+        rewritten = read_rewrite(said.text, conversation, hyde=hyde)
         if rewritten is None:
             self._failed("an answer that is of no use")
             return NoRewrite.USELESS

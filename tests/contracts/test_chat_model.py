@@ -15,11 +15,12 @@ import urllib.request
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from chat_server import FakeModelServer, running_chat_server
+from chat_server import Cut, FakeModelServer, running_chat_server
 
 from memory.adapters.openai import ANSWER_BYTES_MAX, ChatServer, OpenAiChatModel
-from memory.errors import Unavailable
+from memory.errors import Unavailable, Unusable
 from memory.model import Message
+from memory.ports import Completion
 
 ASKED = (Message("system", "Be brief."), Message("user", "Say hello, my pin is 4711."))
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string", "maxLength": 20}}, "required": ["query"]}
@@ -78,12 +79,13 @@ async def any_model(request: pytest.FixtureRequest) -> AsyncIterator[OpenAiChatM
 
 
 async def test_a_question_gets_text(any_model: OpenAiChatModel) -> None:
-    assert await any_model.complete(ASKED, max_tokens=8, seconds=60)
+    assert (await any_model.complete(ASKED, max_tokens=8, seconds=60)).text
 
 
 async def test_an_answer_follows_the_schema(any_model: OpenAiChatModel) -> None:
     answer = await any_model.complete(ASKED, max_tokens=200, schema=SCHEMA, seconds=60)
-    assert isinstance(json.loads(answer)["query"], str)
+    assert isinstance(json.loads(answer.text)["query"], str)
+    assert not answer.is_cut
 
 
 async def test_any_text_that_a_client_may_send_can_be_asked(any_model: OpenAiChatModel) -> None:
@@ -134,34 +136,58 @@ JUNK = {
 
 
 @pytest.mark.parametrize("body", JUNK.values(), ids=JUNK.keys())
-async def test_junk_is_an_answer_that_did_not_come(
+async def test_junk_is_an_answer_of_no_use_from_a_model_that_is_up(
     server: FakeModelServer, model: OpenAiChatModel, body: bytes
 ) -> None:
     server.body = body
-    with pytest.raises(Unavailable) as raised:
+    with pytest.raises(Unusable) as raised:
         await model.complete(ASKED, max_tokens=7, seconds=5)
     assert raised.value.part == "model"
     assert "4711" not in str(raised.value)
 
 
-@pytest.mark.parametrize("status", [204, 302, 400, 401, 404, 429, 500, 503])
-async def test_any_status_but_200_is_an_answer_that_did_not_come(
+@pytest.mark.parametrize("status", [204, 302, 401, 403, 404, 408, 429, 500, 502, 503])
+async def test_a_status_that_would_meet_any_request_is_an_outage(
     server: FakeModelServer, model: OpenAiChatModel, status: int
 ) -> None:
     server.status = status
-    with pytest.raises(Unavailable, match=str(status)):
+    with pytest.raises(Unavailable, match=str(status)) as raised:
         await model.complete(ASKED, max_tokens=7, seconds=5)
+    assert not isinstance(raised.value, Unusable)
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+async def test_a_status_that_refuses_this_request_says_nothing_of_the_others(
+    server: FakeModelServer, model: OpenAiChatModel, status: int
+) -> None:
+    server.status = status
+    with pytest.raises(Unusable, match=str(status)):
+        await model.complete(ASKED, max_tokens=7, seconds=5)
+
+
+@pytest.mark.parametrize("said", ['{"query": "a long st', '{"query": "whole by chance"}', ""])
+async def test_an_answer_that_ended_for_want_of_tokens_says_so(
+    server: FakeModelServer, model: OpenAiChatModel, said: str
+) -> None:
+    server.content = Cut(said)
+    assert await model.complete(ASKED, max_tokens=7, seconds=5) == Completion(said, is_cut=True)
+
+
+async def test_a_real_model_that_has_more_to_say_is_known_to_be_cut(small_model_url: str) -> None:
+    async with OpenAiChatModel(ChatServer(small_model_url, "smollm2-135m-instruct", skips_thinking=True)) as model:
+        asked = [Message("user", "Count from one to one hundred, in words.")]
+        assert (await model.complete(asked, max_tokens=4, seconds=60)).is_cut
 
 
 async def test_an_answer_of_ten_megabytes_is_given_up_after_the_limit(
     server: FakeModelServer, model: OpenAiChatModel
 ) -> None:
     server.body = b'{"choices": [{"message": {"content": "' + b"x" * (10 << 20) + b'"}}]}'
-    with pytest.raises(Unavailable, match=str(ANSWER_BYTES_MAX)):
+    with pytest.raises(Unusable, match=str(ANSWER_BYTES_MAX)):
         await model.complete(ASKED, max_tokens=7, seconds=10)
     assert server.sent_bytes < 9 << 20
     server.body, server.content = None, "well again"
-    assert await model.complete(ASKED, max_tokens=7, seconds=5) == "well again"
+    assert await model.complete(ASKED, max_tokens=7, seconds=5) == Completion("well again")
 
 
 async def test_an_answer_that_drips_ends_on_time(server: FakeModelServer, model: OpenAiChatModel) -> None:
@@ -196,7 +222,7 @@ async def test_a_server_that_is_not_there_is_found_once_it_is() -> None:
         for answer in ("here", "restarted"):
             async with running_chat_server(port) as server:
                 server.content = answer
-                assert await model.complete(ASKED, max_tokens=7, seconds=5) == answer
+                assert await model.complete(ASKED, max_tokens=7, seconds=5) == Completion(answer)
 
 
 async def test_no_word_of_question_or_answer_is_logged(

@@ -11,10 +11,17 @@ from typing import Any
 from aiohttp import web
 
 
+class Cut(str):
+    """An answer that ended at `max_tokens`, as the server says of it."""
+
+    __slots__ = ()
+
+
 class FakeModelServer:
     """`content` is what it says, or what `says`, where set, makes of the request. `body`, where set, is sent instead of
     a completion; `seconds` is how long it thinks.
 
+    So many connections as `hang_ups` says are cut before it answers; `breaks_off` cuts them in the middle of an answer.
     `drips` sends a byte every 20 ms, for ever. `asked` holds the bodies of all requests, `hung_up` counts those whose
     client went away.
     """
@@ -26,6 +33,8 @@ class FakeModelServer:
         self.status = 200
         self.seconds = 0.0
         self.drips = False
+        self.hang_ups = 0
+        self.breaks_off = False
         self.asked: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.peers: set[int] = set()
@@ -38,6 +47,9 @@ class FakeModelServer:
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
         if request.transport is not None:
             self.peers.add(request.transport.get_extra_info("peername")[1])
+            if self.hang_ups:
+                self.hang_ups -= 1
+                request.transport.abort()
         try:
             await asyncio.sleep(self.seconds)
             return await self._written(request)
@@ -52,6 +64,13 @@ class FakeModelServer:
             while True:
                 await response.write(b" ")
                 await asyncio.sleep(0.02)
+        if self.breaks_off:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await response.write(b'{"choices": [')
+            assert request.transport is not None
+            request.transport.abort()
+            return response
         if self.body is not None:
             response = web.StreamResponse(status=self.status)
             await response.prepare(request)
@@ -61,7 +80,8 @@ class FakeModelServer:
             await response.write_eof()
             return response
         content = self.content if self.says is None else self.says(self.asked[-1])
-        choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
+        finish = "length" if isinstance(content, Cut) else "stop"
+        choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": finish}
         usage = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 90}}
         return web.Response(
             status=self.status,

@@ -14,6 +14,7 @@ from memory.learn.life import Step, Why
 from memory.learn.reflection import Reflecting, is_grounded, matters, stale
 from memory.model import Evidence, Memory, MemoryStatus, Message, Trust
 from memory.model.derived import hanging_on
+from memory.ports import Completion
 
 NOW = 1_750_000_000.0
 SAID = (
@@ -44,11 +45,11 @@ class ScriptedModel:
 
     async def complete(
         self, messages: Sequence[Message], *, max_tokens: int, seconds: float, schema: Mapping[str, Any] | None = None
-    ) -> str:
+    ) -> Completion:
         self.asked.append(messages)
         if self.answer is None:
             raise Unavailable("model", "switched off by the test")
-        return self.answer
+        return Completion(self.answer)
 
 
 async def derived(answer: str | None, memories: Sequence[Memory] = GROUNDS, *, at_least: int = 4) -> list[Step]:
