@@ -174,6 +174,8 @@ def _pointing_word(fact: Fact) -> str:
     lead = text[: match.start()]
     if match.group().casefold() in _PLACES:
         return "" if _IN_A_PLACE.search(lead) else match.group()
+    if f" ({match.group()}: " in fact.content:
+        return ""  # the rules were sure whom it means
     is_told = has_details(lead) or bool(RELATIONS.search(lead) or RELATIONS_ZH.search(lead))
     is_early = len(lead) <= LEAD_IDEOGRAPHS_MAX if language == "zh" else len(lead.split()) <= LEAD_WORDS_MAX
     return match.group() if is_early and not is_told else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from memory.learn import lexicon
 from memory.learn.salience import Statement, Voice
@@ -79,7 +80,10 @@ def is_event(text: str) -> bool:
 
 
 def subject_of(statement: Statement) -> str:
-    """Whom it is about: "user", or the relation it opens with ("sister", "女儿")."""
+    """Whom it is about: "user", or the relation it opens with, or that its first word means ("sister", "女儿")."""
+    if statement.meant:
+        who = statement.meant.who
+        return subject_of(replace(statement, text=who, language=lexicon.language_of(who), meant=None))
     if statement.language == "zh":
         lead = _SUBJECT_ZH.match(statement.text)
         relation = lexicon.RELATIONS_ZH.match(statement.text, lead.end() if lead else 0)

@@ -256,6 +256,17 @@ LASTING = re.compile(
     r"每次|总是|一直|优先",
     re.IGNORECASE,
 )
+# The same, told for one kind of service: "When you write code for me, use type hints."
+STANDING = re.compile(
+    r"\s*when(?:ever)? (?:you (?:write|answer|reply|respond|give|explain|suggest|recommend|translate|show|generate|"
+    r"list|"
+    r"cite|code|format|summari[sz]e|draft|plan|quote)|(?:writing|answering|explaining|suggesting|recommending|"
+    r"translating|coding|formatting|summari[sz]ing) )[^.?!]{0,60}?[, ]\s*(?:please )?(?:use|add|give|keep|make|include|"
+    r"avoid|don['’]?t|do not|put|say|start|end|show|call|skip|be|leave|stick to|prefer|write|mention|assume)\s|"
+    r"\s*(?:给我|帮我|为我|你)?(?:写|推荐|回答|回复|解释|翻译|总结|生成|讲|介绍|列).{0,8}?(?:的时候|时候?)[，,]?"
+    r"(?:请|要|别|不要|不用|尽量|务必|都|用|记得|最好).{2,}",
+    re.IGNORECASE,
+)
 FORM_OF_ADDRESS = re.compile(
     r"\s*(?:please\s+)?(?:(?:just\s+)?call me\b(?! (?:back|later|again|an?|tomorrow|tonight|today|at|on|when|if|in)\b)|"
     r"address me\b|refer to me\b|nenn mich\b|llámame\b)|(?:就?叫我|称呼我)",

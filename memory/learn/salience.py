@@ -7,12 +7,14 @@ only ranks low. Questions, requests, courtesies, suppositions and talk about the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from memory.learn import lexicon
 from memory.learn.lexicon import Language, language_of
+from memory.learn.passing import is_passing
+from memory.learn.pronouns import Meant, meant_by_head
 from memory.learn.remembering import asks_to_remember, form_of_address_asked, told_to_remember
 from memory.learn.sentences import Sentence
 
@@ -32,12 +34,13 @@ class Voice(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """`text` is an exact substring of the sentence it was taken from."""
+    """`text` is an exact substring of the sentence it was taken from. `meant`: whom its first word stands for."""
 
     text: str
     language: Language
     voice: Voice
     is_explicit: bool = False
+    meant: Meant | None = None
 
 
 _CLAUSE_END = re.compile(r"(?<=[,;，；])\s*|\s+[-–—]+\s+|\s+(?=(?:because|since)\s+(?:i|my|we|our)\b)", IGNORE_CASE)
@@ -96,7 +99,7 @@ def is_request(text: str, language: Language) -> bool:
 
 def is_wish(text: str, language: Language) -> bool:
     """Whether a command is meant to last: "never recommend pork", "以后都叫我…"."""
-    if lexicon.FORM_OF_ADDRESS.match(text):
+    if lexicon.FORM_OF_ADDRESS.match(text) or lexicon.STANDING.match(text):
         return True
     if not lexicon.LASTING.search(text):
         return False
@@ -121,9 +124,10 @@ def is_own_matter(sentence: Sentence) -> bool:
     )
 
 
-def statements(sentence: Sentence, *, is_telling: bool) -> list[Statement]:
+def statements(sentence: Sentence, *, is_telling: bool, before: Sequence[str] = ()) -> list[Statement]:
     """The statements in a sentence, in order. `is_telling`: the message it stands in tells, so names and numbers of
-    others in it are told on purpose; without that, only what is in the first person counts."""
+    others in it are told on purpose; without that, only what is in the first person counts, and what is told of
+    somebody of the user's own. `before`: what the user said before it, oldest first."""
     text = sentence.text
     told = told_to_remember(text, is_marked_question=sentence.is_marked_question).strip("\"'“”‘’ ")
     if told:
@@ -140,11 +144,15 @@ def statements(sentence: Sentence, *, is_telling: bool) -> list[Statement]:
     language = language_of(text)
     found: list[Statement] = []
     for run in _declarative_runs(text, language):
-        voice = _voice(run, language, is_telling=is_telling)
-        is_beside = any(pattern.match(run) for pattern in (lexicon.ABOUT_THE_TALK, lexicon.HYPOTHETICAL))
-        if voice is not None and not is_courtesy(run) and not is_beside:
-            found.append(Statement(run, language, voice))
+        meant = meant_by_head(run, [*before, text[: text.index(run)]])
+        voice = _voice(run, language, is_telling=is_telling) or (Voice.THIRD_PERSON if meant else None)
+        if voice is not None and not is_courtesy(run) and not _is_beside_the_point(run):
+            found.append(Statement(run, language, voice, meant=meant))
     return found
+
+
+def _is_beside_the_point(text: str) -> bool:
+    return bool(lexicon.ABOUT_THE_TALK.match(text) or lexicon.HYPOTHETICAL.match(text)) or is_passing(text)
 
 
 def _is_unreal(text: str) -> bool:
@@ -176,7 +184,7 @@ def _clauses(text: str) -> list[str]:
 def _declarative_runs(text: str, language: Language) -> Iterator[str]:
     """The longest stretches of `text` that neither ask nor request, each an exact substring of it."""
     asks = text.rstrip().endswith(("?", "？"))
-    if (asks or is_request(text, language)) and is_wish(text, language) and not asks:
+    if not asks and (is_request(text, language) or lexicon.STANDING.match(text)) and is_wish(text, language):
         yield text
         return
     cut = language == "zh" or asks or is_question(text, language) or is_request(text, language)
@@ -190,42 +198,51 @@ def _runs_of_kept_clauses(text: str, language: Language) -> Iterator[str]:
     start: int | None = None
     end = 0
     position = 0
-    opened_subordinate = False
+    is_asked = False
     for index, clause in enumerate(_clauses(text)):
         begin = text.index(clause, position)
         position = begin + len(clause)
-        opened_subordinate = index == 0 and bool(_SUBORDINATE.match(clause))
-        if _is_kept_clause(clause, language, is_first=index == 0, after_subordinate=opened_subordinate):
+        if _is_kept_clause(clause, language, is_first=index == 0, is_asked=is_asked):
             start = begin if start is None else start
             end = position
         elif start is not None:
             yield _trimmed(text[start:end])
             start = None
+        is_asked = is_asked or _asks(clause, language)
     if start is not None:
         yield _trimmed(text[start:end])
 
 
-def _is_kept_clause(clause: str, language: Language, *, is_first: bool, after_subordinate: bool) -> bool:
+def _is_kept_clause(clause: str, language: Language, *, is_first: bool, is_asked: bool) -> bool:
+    """`is_asked`: a clause before it asks or requests, so that the mark at its end may be that one's."""
     bare = clause.strip(" ,;，；。.!！")
-    if after_subordinate or not bare:
+    if not bare or (is_first and _SUBORDINATE.match(clause)):
         return False
     if language == "zh":
-        if is_courtesy(bare):
-            return False
-        return is_wish(bare, language) or not (is_question(bare, language) or is_request(bare, language))
-    if is_question(bare, language) or is_request(bare, language):
+        return not is_courtesy(bare) and (is_wish(bare, language) or not _asks(bare, language))
+    if bare.endswith(("?", "？")) and is_asked:
+        bare = bare.rstrip(" ?？")
+        return bool(_CLAUSE_OF_ONES_OWN.match(bare)) and _says_enough(bare) and not _asks(bare, language)
+    if _asks(bare, language):
         return False
-    if clause.rstrip().endswith(("?", "？")):
-        return bool(_CLAUSE_OF_ONES_OWN.match(bare)) and len(bare.split()) > 2
     return bool(_CLAUSE_OF_ONES_OWN.match(bare)) or (is_first and bool(lexicon.FIRST_PERSON[language].search(bare)))
 
 
+def _asks(clause: str, language: Language) -> bool:
+    return is_question(clause, language) or is_request(clause, language)
+
+
+def _says_enough(clause: str) -> bool:
+    return len(clause.split()) > 2 or bool(_DIGIT.search(clause))
+
+
 def _trimmed(text: str) -> str:
-    return text.strip(" ,;，；\t")
+    return text.strip(" ,;，；?？\t")
 
 
 def _voice(text: str, language: Language, *, is_telling: bool) -> Voice | None:
-    is_command = is_request(text, language) or lexicon.LASTING.match(text) or lexicon.FORM_OF_ADDRESS.search(text)
+    begins_as_one = lexicon.LASTING.match(text) or lexicon.STANDING.match(text)
+    is_command = is_request(text, language) or begins_as_one or lexicon.FORM_OF_ADDRESS.search(text)
     if is_command and is_wish(text, language):
         return Voice.WISH
     if lexicon.FIRST_PERSON[language].search(text) or lexicon.FIRST_PERSON_UNSPACED.search(text):

@@ -14,13 +14,14 @@ from dataclasses import replace
 
 from memory.learn import labels, salience
 from memory.learn.answering import as_statement, asks_what_lasts
+from memory.learn.asides import asides
 from memory.learn.dates import pinned
 from memory.learn.facts import Fact
 from memory.learn.intents import explicit_intent
 from memory.learn.lexicon import ABOUT_THE_TALK, FIRST_PERSON, language_of
 from memory.learn.remembering import asks_to_remember
 from memory.learn.salience import Statement, Voice
-from memory.learn.sentences import Sentence, own_sentences
+from memory.learn.sentences import Sentence, own_sentences, own_text
 from memory.learn.terms import terms
 from memory.model import Evidence, Message, Role, Turn
 
@@ -28,6 +29,7 @@ QUESTION_CHARACTERS_MAX = 160  # a longer question of the assistant explains mor
 SHORT_WORDS_MAX = 3  # of a sentence that says little alone
 SHORT_IDEOGRAPHS_MAX = 5
 CONFIDENCE_CONFIRMED = 0.75
+CONFIDENCE_BESIDE = 0.8
 FACTS_OF_ONE_TURN_MAX = 40  # nobody tells more in one breath; the rest was pasted
 
 YES = re.compile(
@@ -109,7 +111,7 @@ def _facts_of(turn: Turn, previous: Turn | None) -> list[Fact]:
             facts.append(confirmed)
         if confirmed or YES.match(message.content) or NO.match(message.content):
             continue
-        facts.extend(_told(message.content, asked, turn))
+        facts.extend(_told(message.content, asked, turn, previous))
     return facts[:FACTS_OF_ONE_TURN_MAX]
 
 
@@ -156,19 +158,32 @@ def told_sentences(message: str) -> list[Sentence]:
     return _joined(message, own_sentences(message))
 
 
-def _told(message: str, question: str, turn: Turn) -> Iterator[Fact]:
+def _told(message: str, question: str, turn: Turn, previous: Turn | None) -> Iterator[Fact]:
     sentences = told_sentences(message)
     is_telling = _is_telling(message, sentences)
+    said_before = [own_text(one.content) for one in user_messages(previous)] if previous else []
+    own = own_text(message)
     for index, sentence in enumerate(sentences):
-        found = salience.statements(sentence, is_telling=is_telling)
+        before = [*said_before, own[: sentence.start]]
+        found = salience.statements(sentence, is_telling=is_telling, before=before)
         for statement in found:
             yield fact_of(statement, turn)
+        yield from _told_beside(sentence, found, turn)
         answer = as_statement(question, sentence.text) if not found and index == 0 and question else ""
         if answer:
             yield _answered(answer, sentence, turn)
         elif not found and index == 0 and question and _answers(sentence):
             said = Statement(sentence.text, language_of(sentence.text), Voice.THIRD_PERSON)
             yield fact_of(said, turn, question=question)
+
+
+def _told_beside(sentence: Sentence, found: Sequence[Statement], turn: Turn) -> Iterator[Fact]:
+    """What a question or a request tells of the user's own people, beyond the statements `found` in it."""
+    for aside in asides(sentence.text):
+        if any(aside.quote in one.text for one in found) or sentence.precedes_foreign:
+            continue
+        fact = fact_of(Statement(aside.text, language_of(aside.text), Voice.FIRST_PERSON), turn)
+        yield replace(fact, evidence=Evidence(aside.quote, turn.id, Role.USER), confidence=CONFIDENCE_BESIDE)
 
 
 def _answered(answer: str, sentence: Sentence, turn: Turn) -> Fact:
@@ -234,6 +249,8 @@ def fact_of(statement: Statement, turn: Turn, *, question: str = "") -> Fact:
     category = labels.category_of(statement)
     dates = "; ".join(f"{phrase}: {meaning}" for phrase, meaning in pinned(statement.text, turn.at))
     content = f"{question} {statement.text}" if question else statement.text
+    if statement.meant:
+        content += f" ({statement.meant.word}: {statement.meant.who})"
     return Fact(
         content=f"{content} ({dates})" if dates else content,
         evidence=Evidence(statement.text, turn.id, Role.USER),

@@ -1,0 +1,138 @@
+"""Whom "she" or 他 means at the head of a statement, where the user's words before it leave no doubt.
+
+"What laptop suits my daughter? She studies architecture.": the second sentence alone would be of nobody. Only people
+and animals of the user's own ("my daughter", 我妈妈), only where exactly one that fits was spoken of, and nobody else
+was named since. A wrong person is worse than none. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from memory.learn import lexicon
+
+REACH_CHARACTERS = 1_200  # before the statement, in each message: what stands further off is out of mind
+
+
+class _Kind(Enum):
+    SHE = "she"
+    HE = "he"
+    IT = "it"
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """`word` of the statement means `who`; both stand word for word in what the user said."""
+
+    word: str
+    who: str
+
+
+_HEAD = re.compile(
+    r"\s*(?:(?:and|but|so|well|also|und|aber|y|pero)\s+)?(she|he|sie|er|ella|él)(?=['’]s\b|\s+\w)", re.IGNORECASE
+)
+_HEAD_ZH = re.compile(r"\s*(?:而且|不过|但是?|另外)?[，,]?([她他它])(?!们)")
+_KIND_OF = {
+    "she": _Kind.SHE, "sie": _Kind.SHE, "ella": _Kind.SHE, "她": _Kind.SHE,
+    "he": _Kind.HE, "er": _Kind.HE, "él": _Kind.HE, "他": _Kind.HE,
+    "它": _Kind.IT,
+}  # fmt: skip
+# "Sie" may mean "they" and "you"; only a verb in the singular tells.
+_GERMAN_SINGULAR = re.compile(r"(?:sie|er)\s+(?:ist|hat|mag|wird|kann|will|war|\w{2,}[^e\s]t)\b", re.IGNORECASE)
+
+_FEMALE = re.compile(
+    r"wife|girlfriend|mother|mom|mum|sister|daughter|aunt|niece|grandma|grandmother|landlady|frau|tochter|mutter|"
+    r"schwester|"
+    r"freundin|chefin|kollegin|mujer|esposa|novia|hija|madre|hermana|jefa|amiga|prima|abuela|"
+    r"老婆|妻子|太太|女朋友|女儿|闺女|妈|母亲|姐姐|妹妹|妹|奶奶|外婆|岳母",
+    re.IGNORECASE,
+)
+_MALE = re.compile(
+    r"husband|boyfriend|father|dad|brother|\bsons?\b|uncle|nephew|grandpa|grandfather|landlord|mann|sohn|vater|bruder|"
+    r"\bfreund\b|\bchef\b|marido|esposo|novio|hijo|padre|hermano|jefe|amigo|primo|abuelo|"
+    r"老公|丈夫|男朋友|儿子|爸|父亲|哥哥|弟弟|爷爷|外公|岳父",
+    re.IGNORECASE,
+)
+_ANIMAL = re.compile(r"dog|cat|kitten|puppy|horse|rabbit|parrot|hund|katze|perr|gat[oa]|狗|猫", re.IGNORECASE)
+_MANY = re.compile(
+    r"(?:sons|daughters|kids|children|twins|parents|brothers|sisters|siblings|friends|colleagues|dogs|cats|neighbou?rs|"
+    r"grandparents|kinder|eltern|hij[oa]s|padres|herman[oa]s|amig[oa]s|perr[oa]s|gat[oa]s)$|爸妈|父母",
+    re.IGNORECASE,
+)
+_OWN = re.compile(
+    r"\b(?:my|our|mein\w{0,2}|unser\w{0,2}|mi|nuestr[oa])\s+(?:[\w-]+\s+){0,2}?(?P<relation>"
+    + lexicon.RELATIONS.pattern
+    + r")(?:,?\s+(?P<name>(?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+))?",
+    re.IGNORECASE,
+)
+_OWN_ZH = re.compile(
+    r"(?:我们?|咱们?)(?:家)?(?:\d+|[一二两三四五六七八九十]+)?岁?(?:个月)?大?的?(?:同?[大小老])?(?P<relation>"
+    + lexicon.RELATIONS_ZH.pattern
+    + r")(?:(?<=妈)妈|(?<=爸)爸)?"
+)
+_SOMEBODY_ELSE = re.compile(
+    r"\b(?:(?:his|her|their|a|an|the|your) (?:\w+ )?(?:"
+    + lexicon.RELATIONS.pattern
+    + r"|man|woman|girl|boy|guy|doctor|teacher|nurse)|"
+    r"(?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+['’]s (?:" + lexicon.RELATIONS.pattern + r"))\b",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(
+    r"(?:^|[.!?;,]\s+|\b(?:and|with|met|saw|for|to|from|by)\s+)(?!(?:I|My|We|Our|The|She|He|It|This|That|What|How|"
+    r"Can|Could|Please|And|But|So|"
+    r"When|Where|Who|Is|Are|Do|Does|In|On|At)\b)(?P<name>[A-ZÀ-Þ][a-zà-ÿ]+)(?=\s+(?:is|has|was|says?|said|told|likes|"
+    r"loves|lives|works|"
+    r"and|will|can|wants|needs|thinks|came|went|gave|called)\b)"
+)
+
+
+def meant_by_head(statement: str, before: Sequence[str]) -> Meant | None:
+    """Whom the pronoun means that the statement begins with; None without one, and in doubt.
+
+    `before`: what the user said before it, oldest first; the last that speaks of anybody decides.
+    """
+    head = _HEAD_ZH.match(statement) or _HEAD.match(statement)
+    if head is None:
+        return None
+    word = head.group(1)
+    if word.casefold() in ("sie", "er") and not _GERMAN_SINGULAR.match(statement, head.start(1)):
+        return None
+    for text in reversed(before):
+        near = text[-REACH_CHARACTERS:]
+        people = _people(near)
+        if people or _SOMEBODY_ELSE.search(near):
+            return _only(word, near, people)
+    return None
+
+
+def _people(text: str) -> list[re.Match[str]]:
+    return [*_OWN.finditer(text), *_OWN_ZH.finditer(text)]
+
+
+def _only(word: str, text: str, people: Sequence[re.Match[str]]) -> Meant | None:
+    """The one that the word can mean, if there is just one and nobody else was brought up."""
+    kind = _KIND_OF[word.casefold()]
+    fitting = [person for person in people if _fits(person.group("relation"), kind)]
+    relations = {person.group("relation").casefold() for person in fitting}
+    if len(relations) != 1 or _SOMEBODY_ELSE.search(text):
+        return None
+    names = {name.casefold() for person in fitting if (name := person.groupdict().get("name"))}
+    others = {found.group("name").casefold() for found in _NAMED.finditer(text, fitting[0].start())}
+    if len(names) > 1 or others - names - {"am"}:
+        return None
+    fullest = max(fitting, key=lambda person: len(person.group()))
+    return Meant(word, fullest.group().strip())
+
+
+def _fits(relation: str, kind: _Kind) -> bool:
+    if _MANY.search(relation):
+        return False
+    if kind is _Kind.IT:
+        return bool(_ANIMAL.search(relation))
+    return not (_MALE if kind is _Kind.SHE else _FEMALE).search(relation)
+
+
+__all__ = ["Meant", "meant_by_head"]

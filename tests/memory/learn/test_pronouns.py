@@ -1,0 +1,70 @@
+""" "She" stands for somebody of the user's own only where the words before leave no doubt."""
+
+from __future__ import annotations
+
+import pytest
+from turn_logs import a_turn
+
+from memory.learn import verbatim
+from memory.learn.pronouns import Meant, meant_by_head
+
+
+@pytest.mark.parametrize(
+    ("statement", "before", "who"),
+    [
+        ("She studies architecture.", "What laptop suits my daughter?", "my daughter"),
+        ("he's 9", "How do I explain fractions to my son,", "my son"),
+        ("He needs insulin twice a day", "my dog Rex is sick.", "my dog Rex"),
+        ("She plays the cello", "My daughter Lena has a recital. I booked a hall.", "My daughter Lena"),
+        ("Sie ist sechs", "Meine Tochter Lena kommt bald.", "Meine Tochter Lena"),
+        ("她膝盖不好", "推荐适合我妈妈的运动，", "我妈妈"),
+        ("他喜欢恐龙", "给我8岁的儿子推荐个礼物，", "我8岁的儿子"),
+        ("它不吃鱼", "我家的猫三岁了。", "我家的猫"),
+        ("She works at night", "My husband and my sister live with us.", "my sister"),
+    ],
+)
+def test_the_only_one_who_fits_is_meant(statement: str, before: str, who: str) -> None:
+    meant = meant_by_head(statement, [before])
+    assert meant is not None
+    assert (meant.who, statement.startswith(meant.word)) == (who, True)
+
+
+@pytest.mark.parametrize(
+    ("statement", "before"),
+    [
+        ("She was tired", "My mother met my sister."),
+        ("He loves it", "my son and my brother went there"),
+        ("She is nice", "my daughter met Emma and Emma is nice."),
+        ("She hates it", "My wife's sister came"),
+        ("He is strict", "My daughter's teacher came"),
+        ("She lives in Milan", "my sister Mia has a friend"),
+        ("He is six", "my daughter Lena"),
+        ("They are six", "my daughter Lena"),
+        ("Sie sind da", "Meine Tochter"),
+        ("她今年三岁", "我女儿和我妈妈都来了"),
+        ("她们都来了", "我女儿"),
+        ("She is a vet", "What does a vet do?"),
+        ("I am a vet", "my sister Mia"),
+    ],
+)
+def test_in_doubt_nobody_is_meant(statement: str, before: str) -> None:
+    assert meant_by_head(statement, [before]) is None
+
+
+def test_the_last_message_that_speaks_of_anybody_decides() -> None:
+    assert meant_by_head("She is 80", ["my sister Mia", "my aunt Rosa"]) == Meant("She", "my aunt Rosa")
+    assert meant_by_head("She is 80", ["my aunt Rosa", "what a day"]) == Meant("She", "my aunt Rosa")
+
+
+def test_a_statement_says_whom_it_means_and_is_about_them() -> None:
+    first = a_turn("first", text="My daughter Lena has a recital in May.")
+    second = a_turn("second", text="She plays the cello since she was five.")
+    fact = verbatim.extract([first, second])[-1]
+    assert fact.content == "She plays the cello since she was five. (She: My daughter Lena)"
+    assert fact.evidence.quote == "She plays the cello since she was five."
+    assert fact.subject == "daughter"
+
+
+def test_whom_a_pasted_text_speaks_of_is_not_meant() -> None:
+    said = '"My daughter never sleeps and screams all night long." She is right about that, what a strange text'
+    assert all("(She" not in fact.content for fact in verbatim.extract([a_turn("t", text=said)]))
