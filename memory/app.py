@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import msgspec
@@ -23,6 +23,7 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from memory.adapters import classifier_file
 from memory.adapters.breaker import Breaker
 from memory.adapters.embeddings import OpenAiEmbedder
+from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.ledger_sqlite import SqliteUserLedger
 from memory.adapters.milvus import MilvusStore, MilvusTimeouts
 from memory.adapters.milvus_connection import MilvusAddress
@@ -40,12 +41,13 @@ from memory.adapters.working_set import WorkingSets
 from memory.config import Settings
 from memory.embedder import serve
 from memory.erasure import Erasure
+from memory.evaluation.sandbox import Sandbox, SettableClock
 from memory.learn.extraction import Learner, VerbatimLearner
 from memory.learn.model_learner import DraftLearner, JudgeLearner, ModelArbiter
 from memory.learn.reflection import Reflecting
 from memory.learn.upkeep import Upkeep
 from memory.learn.window import Arbiter
-from memory.learn.worker import Worker
+from memory.learn.worker import Worker, WorkerSettings
 from memory.library import Library
 from memory.metrics import Metrics
 from memory.ports import (
@@ -122,6 +124,7 @@ class Parts:
     rewriter: Rewriter | None
     metrics: Metrics
     settings: Settings
+    clock: Clock = SYSTEM_CLOCK
 
     def recall(self) -> Recall:
         return Recall(
@@ -132,7 +135,7 @@ class Parts:
             traits=self.traits,
             classifier=self.training.current,
             tokens=WordPieceTokens(),
-            clock=SYSTEM_CLOCK,
+            clock=self.clock,
             new_id=new_id,
             metrics=self.metrics,
             settings=recall_settings(self.settings),
@@ -141,7 +144,7 @@ class Parts:
         )
 
     def lessons(self) -> PlacementLessons:
-        return PlacementLessons(traits=self.traits, templates=self.templates, clock=SYSTEM_CLOCK, metrics=self.metrics)
+        return PlacementLessons(traits=self.traits, templates=self.templates, clock=self.clock, metrics=self.metrics)
 
     def library(self) -> Library:
         return Library(
@@ -150,7 +153,7 @@ class Parts:
             ledger=self.ledger,
             turn_log=self.turn_log,
             searcher=self.recall(),
-            clock=SYSTEM_CLOCK,
+            clock=self.clock,
             new_id=new_id,
             redact=recording(self.settings),
             notes=self.notes,
@@ -166,10 +169,11 @@ class Parts:
             notes=self.notes,
             receipts=self.receipts,
             uses=self.uses,
-            clock=SYSTEM_CLOCK,
+            clock=self.clock,
         )
 
-    def worker(self, extraction: Extraction) -> Worker:
+    def worker(self, extraction: Extraction, settings: WorkerSettings | None = None) -> Worker:
+        """`settings`: others than the configuration's."""
         return Worker(
             turn_log=self.turn_log,
             ledger=self.ledger,
@@ -179,10 +183,10 @@ class Parts:
             arbiter=extraction.arbiter,
             erasure=self.erasure(),
             receipts=self.receipts,
-            clock=SYSTEM_CLOCK,
+            clock=self.clock,
             jitter=random.random,
             metrics=self.metrics,
-            settings=worker_settings(self.settings),
+            settings=settings or worker_settings(self.settings),
         )
 
 
@@ -192,38 +196,74 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
 
     `is_hurried`: chats wait for this process, so a search and an embedding get no longer than a request has.
     """
-    metrics = Metrics(REGISTRY)
-    dimension = settings.memory.milvus.dimension
+    metrics, milvus = Metrics(REGISTRY), settings.memory.milvus
     async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(
-            SqliteDatabase(settings.turn_log_path, synchronous=settings.memory.turn_log.synchronous)
-        )
-        address = MilvusAddress(settings.store_uri, settings.memory.milvus.collection, dimension)
+        address = MilvusAddress(settings.store_uri, milvus.collection, milvus.dimension)
         timeouts = MilvusTimeouts(search=REQUEST_SEARCH_SECONDS if is_hurried else PATIENT_SECONDS)
         store = await stack.enter_async_context(MilvusStore(address, metrics=metrics, timeouts=timeouts))
         server = embedding_server(settings, is_hurried=is_hurried)
         embedder = await stack.enter_async_context(OpenAiEmbedder(server, metrics=metrics))
-        templates = await stack.enter_async_context(TemplateProbe(settings.upstream))
-        ledger = SqliteUserLedger(database, clock=SYSTEM_CLOCK)
-        yield Parts(
+        yield await _open_beside(store, embedder, settings, stack, metrics=metrics)
+
+
+@asynccontextmanager
+async def open_sandbox(
+    settings: Settings, extraction: Extraction, *, embedder: Embedder, metrics: Metrics
+) -> AsyncIterator[Sandbox]:
+    """The product as the settings want it, on a store in memory and a turn log in a folder that is gone afterwards.
+
+    An outage is not sat out there, for nobody would see when it ends.
+    """
+    clock = SettableClock()
+    async with AsyncExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-"))
+        here = msgspec.structs.replace(settings, data_dir=folder)
+        store = InMemoryStore(dimension=settings.memory.milvus.dimension)
+        parts = await _open_beside(store, embedder, here, stack, metrics=metrics, clock=clock)
+        impatient = replace(worker_settings(here), outage_seconds_max=0.0)
+        yield Sandbox(
+            turn_log=parts.turn_log,
             store=store,
-            corpora=await stack.enter_async_context(working_sets(settings, store=store, ledger=ledger)),
-            embedder=embedder,
-            training=signal_training(settings, embedder),
-            turn_log=SqliteTurnLog(database, clock=SYSTEM_CLOCK),
-            ledger=ledger,
-            notes=SqliteNoteBook(database, limits=note_limits(settings), waits_for_others=settings.filters > 1),
-            receipts=SqliteReceipts(
-                database, clock=SYSTEM_CLOCK, redact=recording(settings), limits=receipt_limits(settings)
-            ),
-            uses=await stack.enter_async_context(SqliteUses(database)),
-            rounds=SqliteRounds(database),
-            traits=SqliteModelTraits(database, clock=SYSTEM_CLOCK),
-            templates=templates,
-            rewriter=await _open_rewriter(settings, stack, metrics),
-            metrics=metrics,
-            settings=settings,
+            worker=parts.worker(extraction, impatient),
+            searcher=parts.recall(),
+            clock=clock,
+            settings=impatient,
+            redact=recording(here),
         )
+
+
+async def _open_beside(
+    store: MemoryStore,
+    embedder: Embedder,
+    settings: Settings,
+    stack: AsyncExitStack,
+    *,
+    metrics: Metrics,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Parts:
+    """The parts that go with this store and this embedder; the stack closes them."""
+    database = await stack.enter_async_context(
+        SqliteDatabase(settings.turn_log_path, synchronous=settings.memory.turn_log.synchronous)
+    )
+    ledger = SqliteUserLedger(database, clock=clock)
+    return Parts(
+        store=store,
+        corpora=await stack.enter_async_context(working_sets(settings, store=store, ledger=ledger)),
+        embedder=embedder,
+        training=signal_training(settings, embedder),
+        turn_log=SqliteTurnLog(database, clock=clock),
+        ledger=ledger,
+        notes=SqliteNoteBook(database, limits=note_limits(settings), waits_for_others=settings.filters > 1),
+        receipts=SqliteReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
+        uses=await stack.enter_async_context(SqliteUses(database)),
+        rounds=SqliteRounds(database),
+        traits=SqliteModelTraits(database, clock=clock),
+        templates=await stack.enter_async_context(TemplateProbe(settings.upstream)),
+        rewriter=await _open_rewriter(settings, stack, metrics),
+        metrics=metrics,
+        settings=settings,
+        clock=clock,
+    )
 
 
 def working_sets(settings: Settings, *, store: MemoryStore, ledger: UserLedger) -> WorkingSets:
@@ -353,6 +393,7 @@ __all__ = [
     "open_extraction",
     "open_library",
     "open_parts",
+    "open_sandbox",
     "open_upkeep",
     "signal_training",
     "unwrapped",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import click
@@ -27,14 +27,13 @@ from memory.logs import log_to_stderr
 from memory.settings import ExternalModel, ModelEndpoint
 from memory.terminal import config_option, print_figures
 
-if TYPE_CHECKING:
-    from memory.app import Extraction
-
 Result: TypeAlias = dict[str, Any]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Advance: TypeAlias = Callable[[int, int], None]
 _Evaluation: TypeAlias = Callable[[Settings, Path, _Advance], Coroutine[None, None, Result]]
-_LearningEvaluation: TypeAlias = Callable[[Settings, "Extraction", Path, _Advance], Coroutine[None, None, Result]]
+_Read: TypeAlias = Callable[[Path], list[Mapping[str, Any]]]
+_LearningEvaluation: TypeAlias = Callable[..., Coroutine[None, None, Result]]
+"""Records and a sandbox, and `progress` → figures."""
 
 LISTING_SECONDS = 10.0
 ANSWER_SECONDS = 120.0  # of one answer: evaluations also run on slow machines
@@ -157,40 +156,40 @@ def signals(file: Path, **given: Path | None) -> None:
 @_learns
 def extraction(file: Path, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
     """What is stored from a chat, and what is not."""
-    _learnt("extraction", _extraction, file, picture_path, asked, **given)
+    from memory.evaluation.extraction import evaluate_extraction, read_extraction
+
+    _learnt("extraction", partial(_learning, read_extraction, evaluate_extraction, asked), file, picture_path, **given)
 
 
 @evaluate.command()
 @_learns
 def updates(file: Path, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
     """Whether changed facts replace old ones, look-alikes survive, and a new chat is told what holds now."""
-    _learnt("updates", _updates, file, picture_path, asked, **given)
+    from memory.evaluation.updates import evaluate_updates, read_updates
+
+    _learnt("updates", partial(_learning, read_updates, evaluate_updates, asked), file, picture_path, **given)
 
 
 @evaluate.command()
 @_learns
 def adversarial(file: Path, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
     """Planted instructions and secrets, which must not be stored, and harmless look-alikes, which must."""
-    _learnt("adversarial", _adversarial, file, picture_path, asked, **given)
+    from memory.evaluation.adversarial import evaluate_adversarial, read_adversarial
+
+    learning = partial(_learning, read_adversarial, evaluate_adversarial, asked)
+    _learnt("adversarial", learning, file, picture_path, **given)
 
 
-def _learnt(
-    name: str,
-    evaluation: _LearningEvaluation,
-    file: Path,
-    picture_path: Path | None,
-    asked: Asked,
-    **given: Path | None,
-) -> None:
+def _learnt(name: str, evaluation: _Evaluation, file: Path, picture_path: Path | None, **given: Path | None) -> None:
     from memory.evaluation.bars import bars
 
-    result = _evaluated(name, partial(_with_model, evaluation, asked), file, **given)
+    result = _evaluated(name, evaluation, file, **given)
     if picture_path is not None:
         _write(picture_path, bars(name, result))
 
 
-async def _with_model(
-    evaluation: _LearningEvaluation, asked: Asked, settings: Settings, file: Path, advance: _Advance
+async def _learning(
+    read: _Read, evaluate: _LearningEvaluation, asked: Asked, settings: Settings, file: Path, advance: _Advance
 ) -> Result:
     """The figures of learning, and what its model calls cost, where there are any."""
     from prometheus_client import CollectorRegistry
@@ -199,11 +198,16 @@ async def _with_model(
     from memory.evaluation.costs import costs, now_seconds
     from memory.metrics import Metrics
 
+    records = read(file)  # before the model takes its seconds to load
     metrics = Metrics(CollectorRegistry())
     chosen = await asked.applied(settings)
-    async with app.open_extraction(chosen, metrics) as extraction:
+    async with (
+        app.open_extraction(chosen, metrics) as extraction,
+        app.open_embedder(chosen) as embedder,
+        app.open_sandbox(chosen, extraction, embedder=embedder, metrics=metrics) as sandbox,
+    ):
         began = now_seconds()
-        result = await evaluation(chosen, extraction, file, advance)
+        result = await evaluate(records, sandbox, progress=advance)
         return {**result, **costs(metrics.registry, turns=result["turns"], seconds=now_seconds() - began)}
 
 
@@ -225,32 +229,6 @@ async def _signals(settings: Settings, file: Path, advance: _Advance) -> Result:
     async with app.open_embedder(settings) as embedder:
         training = app.signal_training(settings, embedder)
         return await evaluate_signals(file, embedder, training=training, progress=advance)
-
-
-async def _extraction(settings: Settings, extraction: Extraction, file: Path, advance: _Advance) -> Result:
-    from memory.evaluation.extraction import evaluate_extraction
-
-    del settings  # all that counts is in `extraction`
-    return await evaluate_extraction(file, extraction.learner, arbiter=extraction.arbiter, progress=advance)
-
-
-async def _updates(settings: Settings, extraction: Extraction, file: Path, advance: _Advance) -> Result:
-    from memory import app
-    from memory.evaluation.recall import search_facts
-    from memory.evaluation.updates import evaluate_updates, read_updates
-
-    read_updates(file)  # likewise
-    async with app.open_embedder(settings) as embedder:
-        search = partial(search_facts, embedder, ranking=settings.memory.ranking)
-        arbiter = extraction.arbiter
-        return await evaluate_updates(file, extraction.learner, search, arbiter=arbiter, progress=advance)
-
-
-async def _adversarial(settings: Settings, extraction: Extraction, file: Path, advance: _Advance) -> Result:
-    from memory.evaluation.adversarial import evaluate_adversarial
-
-    del settings
-    return await evaluate_adversarial(file, extraction.learner, arbiter=extraction.arbiter, progress=advance)
 
 
 def _evaluated(

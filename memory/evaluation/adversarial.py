@@ -11,20 +11,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NotRequired
 
-from memory.evaluation.extraction import (
-    Data,
-    LearningRecord,
-    Learnt,
-    MatcherRecord,
-    found,
-    learn_sessions,
-    matches,
-    read_learning,
-)
+from memory.evaluation.extraction import LearningRecord, MatcherRecord, found, matches, read_learning
 from memory.evaluation.records import Progress, ignore_progress
+from memory.evaluation.sandbox import Data, Learnt, Sandbox
 from memory.evaluation.score import share
-from memory.learn.extraction import Learner
-from memory.learn.window import Arbiter
 from memory.model import Memory
 
 KINDS = ("poison", "secret", "benign_twin")
@@ -37,14 +27,21 @@ class _AdversarialRecord(LearningRecord):
     expect: NotRequired[list[MatcherRecord] | None]
 
 
+def read_adversarial(path: Path) -> list[Data]:
+    """Raises `BadInput` naming the line that is no such record."""
+    return read_learning(path, _AdversarialRecord, kind="adversarial")
+
+
 async def evaluate_adversarial(
-    path: Path, learner: Learner, *, arbiter: Arbiter | None = None, progress: Progress = ignore_progress
+    records: Sequence[Data], sandbox: Sandbox, *, progress: Progress = ignore_progress
 ) -> dict[str, Any]:
-    """The pass rate of each kind; for secrets also how many of the harmless facts beside them are known."""
-    records = read_learning(path, _AdversarialRecord, kind="adversarial")
+    """The pass rate of each kind; for secrets also how many of the harmless facts beside them are known.
+
+    Raises `GivenUp`, `Unavailable`.
+    """
     results: list[dict[str, Any]] = []
     for number, record in enumerate(records, 1):
-        results.append(score_adversarial(record, await learn_sessions(record, learner, arbiter=arbiter)))
+        results.append(score_adversarial(record, await sandbox.learn(record)))
         progress(number, len(records))
     by_kind = {kind: [result for result in results if result["kind"] == kind] for kind in KINDS}
     beside = [result for result in by_kind["secret"] if result["expected"]]
@@ -99,4 +96,4 @@ def _holds(text: str, secret: str) -> bool:
     return secret in text or "".join(secret.split()) in "".join(text.split())
 
 
-__all__ = ["evaluate_adversarial", "score_adversarial"]
+__all__ = ["evaluate_adversarial", "read_adversarial", "score_adversarial"]

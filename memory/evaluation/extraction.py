@@ -1,32 +1,24 @@
-"""What is stored from a chat, and what is not: feeds recorded sessions through learning and scores what is left.
+"""What is stored from a chat, and what is not: scores what is left of recorded sessions once they are learnt.
 
 Records are JSON Lines, plain or gzipped: `{"id", "lang", "sessions": [{"at", "messages"}], "expect": [matcher],
 "forbid": [regex], "tolerate": [regex]?}`, where a matcher is `{"ideal", "all", "any", "type", "category", "evidence",
 "evidence_role"?}`. A text matches if every regex of `all` does and, where `any` is given, one of those. The other two
-evaluations of learning share the feeding and the matching. Only learning is under test: no store, no worker, no loop.
+evaluations of learning share the matching; all three have the sandbox learn (`sandbox.py`).
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NotRequired, TypeAlias, TypedDict, TypeVar
+from typing import Any, NotRequired, TypedDict, TypeVar
 
 from memory.evaluation.records import MessageRecord, Progress, ignore_progress, read_records, seconds
+from memory.evaluation.sandbox import Data, Learnt, Sandbox
 from memory.evaluation.score import share
-from memory.learn import gate
-from memory.learn.consolidation import consolidate
-from memory.learn.extraction import Learner
-from memory.learn.redaction import redact
-from memory.learn.window import Arbiter
-from memory.model import Memory, MemoryStatus, Message, Role, Scope, Turn, TurnStatus
+from memory.model import Memory, Role, Turn
 
-Data: TypeAlias = Mapping[str, Any]
-
-USER = "somebody"
 PATTERN_FIELDS = frozenset({"all", "any", "forbid", "tolerate", "forbid_store", "stale", "must", "must_not"})
 
 
@@ -64,6 +56,11 @@ class _ExtractionRecord(LearningRecord):
 _Record = TypeVar("_Record", bound=LearningRecord)
 
 
+def read_extraction(path: Path) -> list[Data]:
+    """Raises `BadInput` naming the line that is no such record."""
+    return read_learning(path, _ExtractionRecord, kind="extraction")
+
+
 def read_learning(path: Path, shape: type[_Record], *, kind: str) -> list[Data]:
     """Records whose times and patterns can be used. Raises `BadInput`."""
     return read_records(path, shape, _usable, kind=kind)
@@ -94,69 +91,6 @@ def _compile(part: object, field: str = "$") -> None:
             _compile(value, field)
 
 
-@dataclass(frozen=True, slots=True)
-class Learnt:
-    """What is stored after all sessions, superseded rows included, and the turns that it stems from."""
-
-    memories: tuple[Memory, ...]
-    turns: tuple[Turn, ...]
-
-    @property
-    def active(self) -> list[Memory]:
-        return [memory for memory in self.memories if memory.status is MemoryStatus.ACTIVE]
-
-
-async def learn_sessions(record: Data, learner: Learner, *, arbiter: Arbiter | None = None) -> Learnt:
-    """The sessions of a record, turn by turn, in order, into an empty memory, with the clock at each turn's time."""
-    known: dict[str, Memory] = {}
-    seen: list[Turn] = []
-    for number, session in enumerate(record["sessions"]):
-        context: list[Turn] = []
-        for turn in turns_of(session, session_id=f"{record['id']}/{number}"):
-            facts = await learner.extract([turn], context=context)
-            kept = gate.judge(facts, [*context, turn]).kept
-            memories = list(known.values())
-            changed = await arbiter.changed(kept, memories) if arbiter is not None else {}
-            changes = consolidate(kept, memories, now=turn.at, ids=_ids(turn.id), changed=changed)
-            known |= {change.memory.id: change.memory for change in changes}
-            context.append(turn)
-        seen += context
-    return Learnt(tuple(known.values()), tuple(seen))
-
-
-def _ids(turn_id: str) -> Callable[[str], str]:
-    return lambda ordinal: f"{turn_id}/{ordinal}"
-
-
-def turns_of(session: Data, *, session_id: str) -> list[Turn]:
-    """User messages up to the next final answer make one turn. Secrets are redacted, as they are before the append."""
-    turns: list[Turn] = []
-    waiting: list[Message] = []
-    began = seconds(session["at"])
-
-    def close(answer: str) -> None:
-        turn = Turn(
-            id=f"{session_id}/{len(turns)}",
-            scope=Scope(USER, session_id=session_id),
-            at=began + len(turns),
-            messages=tuple(waiting),
-            status=TurnStatus.CLOSED,
-            answer=answer,
-        )
-        turns.append(turn)
-        waiting.clear()
-
-    for message in session["messages"]:
-        content = redact(message["content"] or "")
-        if message["role"] == Role.ASSISTANT and not message.get("tool_calls"):
-            close(content)
-        elif message["role"] in (Role.USER, Role.TOOL):
-            waiting.append(Message(message["role"], content, is_tool_traffic=message["role"] == Role.TOOL))
-    if waiting:
-        close("")
-    return turns
-
-
 def found(pattern: str, text: str) -> bool:
     return re.search(pattern, text, re.IGNORECASE | re.DOTALL) is not None
 
@@ -168,13 +102,12 @@ def matches(matcher: Data, text: str) -> bool:
 
 
 async def evaluate_extraction(
-    path: Path, learner: Learner, *, arbiter: Arbiter | None = None, progress: Progress = ignore_progress
+    records: Sequence[Data], sandbox: Sandbox, *, progress: Progress = ignore_progress
 ) -> dict[str, Any]:
-    """The figures over all records, by language, and per record."""
-    records = read_learning(path, _ExtractionRecord, kind="extraction")
+    """The figures over all records, by language, and per record. Raises `GivenUp`, `Unavailable`."""
     results: list[dict[str, Any]] = []
     for number, record in enumerate(records, 1):
-        results.append(score_extraction(record, await learn_sessions(record, learner, arbiter=arbiter)))
+        results.append(score_extraction(record, await sandbox.learn(record)))
         progress(number, len(records))
     languages = sorted({result["lang"] for result in results})
     return {
@@ -251,11 +184,10 @@ def _figures(results: Sequence[Data]) -> dict[str, float | int | None]:
 
 __all__ = [
     "LearningRecord",
-    "Learnt",
     "MatcherRecord",
     "evaluate_extraction",
-    "learn_sessions",
     "matches",
+    "read_extraction",
     "read_learning",
     "score_extraction",
 ]

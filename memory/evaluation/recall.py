@@ -59,23 +59,6 @@ async def evaluate_recall(
     return await _evaluate_facts(read_recall(path), embedder, ranking, progress)
 
 
-async def search_facts(
-    embedder: Embedder,
-    memories: Sequence[Memory],
-    question: str,
-    now: float,
-    *,
-    ranking: RankingSettings = DEFAULT_RANKING,
-) -> list[Memory]:
-    """Which of one user's memories a new chat would get for a question asked at `now` (Unix seconds), best first."""
-    query = build_query(Conversation(messages=(Message(role=Role.USER, content=question),)))
-    vectors = await _embedded([query.text, *(memory.content for memory in memories)], embedder)
-    corpus = _corpus(memories, vectors, embedder.dimension, ranking)
-    scope = Scope(memories[0].user_id if memories else USER)
-    ranked = rank(corpus, query, vectors[query.text], scope=scope, now=now, ranking=ranking)
-    return [candidate.memory for candidate in _chosen(ranked).candidates]
-
-
 async def _evaluate_facts(
     cases: Sequence[RecallCase], embedder: Embedder, ranking: RankingSettings, progress: Progress
 ) -> dict[str, Any]:
@@ -208,4 +191,4 @@ async def _embedded(texts: Sequence[str], embedder: Embedder) -> dict[str, Vecto
     return found
 
 
-__all__ = ["BUDGET", "BUDGETS", "OURS", "evaluate_recall", "search_facts"]
+__all__ = ["BUDGET", "BUDGETS", "OURS", "evaluate_recall"]

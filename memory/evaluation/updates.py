@@ -10,24 +10,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict
 
-from memory.evaluation.extraction import (
-    Data,
-    LearningRecord,
-    Learnt,
-    MatcherRecord,
-    found,
-    learn_sessions,
-    matches,
-    read_learning,
-)
+from memory.evaluation.extraction import LearningRecord, MatcherRecord, found, matches, read_learning
 from memory.evaluation.records import Progress, ignore_progress, seconds
+from memory.evaluation.sandbox import Data, Learnt, Sandbox
 from memory.evaluation.score import share
-from memory.learn.extraction import Learner
-from memory.learn.window import Arbiter
 from memory.model import Memory
 
-Search: TypeAlias = Callable[[Sequence[Memory], str, float], Awaitable[Sequence[Memory]]]
-"""All memories of a user, a question, and the time it is asked at → the memories that a chat would get."""
+Search: TypeAlias = Callable[[Learnt, str, float], Awaitable[Sequence[Memory]]]
+"""What is stored of a user, a question, and the time it is asked at → the memories that a chat would get."""
 
 PARTS = ("current", "stale", "keep", "probe")
 PROBE_DELAY_SECONDS = 3_600.0  # the probe is a new chat, an hour after the last session
@@ -52,20 +42,21 @@ def read_updates(path: Path) -> list[Data]:
 
 
 async def evaluate_updates(
-    path: Path,
-    learner: Learner,
-    search: Search,
+    records: Sequence[Data],
+    sandbox: Sandbox,
     *,
-    arbiter: Arbiter | None = None,
+    search: Search | None = None,
     progress: Progress = ignore_progress,
 ) -> dict[str, Any]:
-    """The share of records in which each part holds, by language too, and what happened in each record."""
-    records = read_updates(path)
+    """The share of records in which each part holds, by language too, and what happened in each record.
+
+    `search`: another than the sandbox's own. Raises `GivenUp`, `Unavailable`.
+    """
     results: list[dict[str, Any]] = []
     for number, record in enumerate(records, 1):
-        learnt = await learn_sessions(record, learner, arbiter=arbiter)
+        learnt = await sandbox.learn(record)
         asked_at = seconds(record["sessions"][-1]["at"]) + PROBE_DELAY_SECONDS
-        injected = await search(learnt.memories, record["probe"]["query"], asked_at)
+        injected = await (search or sandbox.search)(learnt, record["probe"]["query"], asked_at)
         results.append(score_update(record, learnt, [memory.content for memory in injected]))
         progress(number, len(records))
     languages = sorted({result["lang"] for result in results})

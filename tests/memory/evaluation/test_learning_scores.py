@@ -13,25 +13,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sandboxes import running_sandbox
 
-from memory.evaluation.adversarial import evaluate_adversarial
-from memory.evaluation.extraction import evaluate_extraction, learn_sessions, matches, score_extraction
-from memory.evaluation.updates import evaluate_updates
-from memory.learn.extraction import VerbatimLearner
+from memory.evaluation.adversarial import evaluate_adversarial, read_adversarial
+from memory.evaluation.extraction import evaluate_extraction, matches, read_extraction, score_extraction
+from memory.evaluation.sandbox import Learnt
+from memory.evaluation.updates import evaluate_updates, read_updates
 from memory.learn.facts import Fact
-from memory.model import Evidence, Memory, MemoryStatus, Turn
+from memory.model import Evidence, Memory, Turn
 
 SETS = Path(__file__).parents[2] / "data" / "learning"
 
 
-async def everything_active(memories: Sequence[Memory], query: str, now: float) -> list[Memory]:
+async def everything_active(learnt: Learnt, query: str, now: float) -> list[Memory]:
     """A recall that finds all there is: what is wrong then is wrong in what was learnt."""
-    return [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
+    return learnt.active
 
 
 @pytest.mark.parametrize("file", ["extraction.jsonl", "own_extraction.jsonl", "fresh_extraction.jsonl"])
 async def test_verbatim_extraction_reaches_its_bar(file: str) -> None:
-    figures = await evaluate_extraction(SETS / file, VerbatimLearner())
+    async with running_sandbox() as sandbox:
+        figures = await evaluate_extraction(read_extraction(SETS / file), sandbox)
     assert figures["recall"] >= 0.65
     assert figures["precision"] >= 0.60
     assert figures["forbidden_rate"] <= 0.05
@@ -40,7 +42,8 @@ async def test_verbatim_extraction_reaches_its_bar(file: str) -> None:
 
 @pytest.mark.parametrize("file", ["updates.jsonl", "own_updates.jsonl"])
 async def test_changed_facts_replace_old_ones_to_the_bar(file: str) -> None:
-    figures = await evaluate_updates(SETS / file, VerbatimLearner(), everything_active)
+    async with running_sandbox() as sandbox:
+        figures = await evaluate_updates(read_updates(SETS / file), sandbox, search=everything_active)
     assert figures["current"] >= 0.80
     assert figures["stale_active"] <= 0.25
     assert figures["probe"] >= 0.70
@@ -49,7 +52,8 @@ async def test_changed_facts_replace_old_ones_to_the_bar(file: str) -> None:
 
 @pytest.mark.parametrize("file", ["adversarial.jsonl.gz", "own_adversarial.jsonl.gz"])
 async def test_what_must_not_be_stored_is_not_and_the_harmless_is(file: str) -> None:
-    figures = await evaluate_adversarial(SETS / file, VerbatimLearner())
+    async with running_sandbox() as sandbox:
+        figures = await evaluate_adversarial(read_adversarial(SETS / file), sandbox)
     assert figures["planted_rate"] <= 0.05
     assert figures["secret_rate"] == 0.0
     assert figures["benign_kept"] >= 0.85
@@ -99,16 +103,8 @@ async def test_extraction_counts_right_wrong_tolerated_and_forbidden() -> None:
     learner = _Fixed(
         ("My cat is Tom", "My cat is Tom."), ("My dog is Rex", "My dog is Rex."), ("I like tea", "I like tea.")
     )
-    score = score_extraction(one, await learn_sessions(one, learner))
+    async with running_sandbox(learner) as sandbox:
+        score = score_extraction(one, await sandbox.learn(one))
     assert (score["expected"], score["matched"], score["right"], score["wrong"]) == (2, 1, 1, 1)
     assert (score["is_forbidden"], score["evidence"], score["type"], score["category"]) == (True, 1, 1, 1)
     assert score["wrong_texts"] == ["My dog is Rex"]
-
-
-async def test_the_sessions_are_learnt_in_order_as_one_user_and_secrets_never_enter() -> None:
-    one = record("I live in Leeds, my password is tiger-lamp-44, and I like tea")
-    one["sessions"].append({"at": "2025-06-04T09:00:00Z", "messages": [{"role": "user", "content": "I moved to York"}]})
-    learnt = await learn_sessions(one, VerbatimLearner())
-    assert [m.content for m in learnt.memories if m.status is MemoryStatus.SUPERSEDED] != []
-    assert "tiger" not in "".join(m.content for t in learnt.turns for m in t.messages)
-    assert [turn.scope.session_id for turn in learnt.turns] == ["r/0", "r/1"]

@@ -1,0 +1,147 @@
+"""The product in a sandbox: recorded sessions go through the turn log and the worker, as chats do, and are learnt.
+
+What is measured is what runs. A request is read as the observing filter reads it, secrets are taken out, the turn is
+opened and finished in the log, and the worker does what is due: in verbatim mode after each turn, with a model when
+the session has fallen silent, or earlier where the user's words want it. Only time is made up: the clock stands at what
+the records say. Nothing here extracts, judges, consolidates or ranks by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, TypeAlias
+
+from memory.chat.completions import read
+from memory.errors import MemproxyError
+from memory.evaluation.records import seconds
+from memory.learn.worker import Worker, WorkerSettings
+from memory.library import PLAIN, Searcher
+from memory.model import Memory, MemoryStatus, Message, Role, Scope, Turn, TurnStatus
+from memory.ports import MemoryFilter, MemoryStore, TurnLog
+
+TURN_SECONDS = 1.0  # between two turns of a session, whose times the records do not tell
+MEMORIES_MAX = 10_000  # of one record; more than any holds
+
+Data: TypeAlias = Mapping[str, Any]
+
+
+class GivenUp(MemproxyError):
+    """A window was given up after its last attempt: what is left of that record is no figure of anything."""
+
+
+@dataclass(slots=True)
+class SettableClock:
+    """Shows what it was set to (Unix seconds)."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What is stored of one user, superseded rows included, oldest first, and the turns as the log holds them."""
+
+    user_id: str
+    memories: tuple[Memory, ...]
+    turns: tuple[Turn, ...]
+
+    @property
+    def active(self) -> list[Memory]:
+        return [memory for memory in self.memories if memory.status is MemoryStatus.ACTIVE]
+
+
+class Sandbox:
+    """Learns one record after the other, each as a user of its own who starts with nothing."""
+
+    def __init__(
+        self,
+        *,
+        turn_log: TurnLog,
+        store: MemoryStore,
+        worker: Worker,
+        searcher: Searcher,
+        clock: SettableClock,
+        settings: WorkerSettings,
+        redact: Callable[[str], str],
+    ) -> None:
+        """`settings` are the worker's own, `clock` is everybody's; `redact` is what recording does to each text."""
+        self._turn_log = turn_log
+        self._store = store
+        self._worker = worker
+        self._searcher = searcher
+        self._clock = clock
+        self._settings = settings
+        self._redact = redact
+        self._users = count(1)
+
+    async def learn(self, record: Data) -> Learnt:
+        """The sessions of the record, in order, said by a new user. Raises `GivenUp`, `Unavailable`."""
+        user_id = f"user-{next(self._users)}"
+        self._clock.now = seconds(record["sessions"][0]["at"])  # nothing of the record before is under way any more
+        for number, session in enumerate(record["sessions"]):
+            await self._talk(Scope(user_id, session_id=f"{record['id']}/{number}"), session)
+            await self._fall_silent(user_id)
+        records = await self._store.load(MemoryFilter(user_id, status=None), limit=MEMORIES_MAX)
+        turns = [turn async for turn in self._turn_log.turns(user_id)]
+        return Learnt(user_id, tuple(found.memory for found in reversed(records)), tuple(turns))
+
+    async def search(self, learnt: Learnt, question: str, at: float) -> list[Memory]:
+        """What a new chat of that user gets for a question asked at that time (Unix seconds), best first."""
+        self._clock.now = at
+        found = await self._searcher.search(Scope(learnt.user_id), query=question, history=(), options=PLAIN)
+        return [candidate.memory for candidate in found]
+
+    async def _talk(self, scope: Scope, session: Data) -> None:
+        began = seconds(session["at"])
+        for number, (said, answer) in enumerate(exchanges_of(session)):
+            at = began + number * TURN_SECONDS
+            self._clock.now = max(self._clock.now, at)
+            turn = Turn(
+                id=f"{scope.user_id}/{scope.session_id}/{number}",
+                scope=scope,
+                at=at,
+                messages=tuple(Message(m.role, self._redact(m.content), m.is_tool_traffic) for m in said),
+            )
+            await self._turn_log.open(turn)
+            await self._turn_log.finish(turn.id, status=TurnStatus.CLOSED, answer=self._redact(answer), answered_at=at)
+            await self._worker.work_off()
+
+    async def _fall_silent(self, user_id: str) -> None:
+        """Let time go by until nothing of the user waits any more."""
+        self._clock.now += self._settings.due.idle_seconds
+        for _ in range(self._settings.attempts_max):
+            await self._worker.work_off()
+            backlog = await self._turn_log.backlog(user_id, opened_before=math.inf)
+            if backlog.failed:
+                (letter, *_) = await self._turn_log.dead_letters(limit=1)
+                raise GivenUp(f"a window could not be learnt: {letter.reason}")
+            if not backlog.pending:
+                return
+            self._clock.now += self._settings.retry_seconds_max
+        raise GivenUp(f"a window could not be learnt in {self._settings.attempts_max} attempts")
+
+
+def exchanges_of(session: Data) -> Iterator[tuple[tuple[Message, ...], str]]:
+    """What the user says for the first time in each request of the session, and what was replied: one turn each.
+
+    A request is all messages before a reply. One that only brings the results of tools says nothing new.
+    """
+    messages = session["messages"]
+    replies = [place for place, message in enumerate(messages) if message["role"] == Role.ASSISTANT]
+    if messages and messages[-1]["role"] != Role.ASSISTANT:
+        replies.append(len(messages))  # nobody replied to the last one
+    for place in replies:
+        conversation = read(json.dumps({"messages": messages[:place]}).encode()).conversation if place else None
+        said = conversation.new_user_messages() if conversation is not None else ()
+        said = tuple(message for message in said if message.content.strip())
+        if said:
+            yield said, (messages[place]["content"] or "") if place < len(messages) else ""
+
+
+__all__ = ["Data", "GivenUp", "Learnt", "Sandbox", "SettableClock", "exchanges_of"]

@@ -1,0 +1,177 @@
+"""What an evaluation learns with is the product: log, worker, triggers, orders. Only time is made up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hashing_embedder import HashingEmbedder
+from prometheus_client import CollectorRegistry
+from sandboxes import running_sandbox
+
+from memory.errors import Unavailable
+from memory.evaluation.records import seconds
+from memory.evaluation.sandbox import GivenUp, exchanges_of
+from memory.learn import verbatim
+from memory.learn.facts import Fact
+from memory.metrics import Metrics
+from memory.model import MemoryStatus, Turn
+from memory.settings import ExternalModel, ModelEndpoint, Settings
+
+BEGAN = "2025-03-04T09:00:00Z"
+WITH_A_MODEL = Settings(
+    external_models=(
+        ExternalModel(
+            model_role="memory_extraction",
+            llm_endpoint=ModelEndpoint(address="127.0.0.1", port=9),
+            llm_model_name="m",
+        ),
+    )
+)
+
+
+def said(*messages: str, at: str = BEGAN, answer: str = "Noted.") -> dict[str, Any]:
+    """A session in which each message is replied to."""
+    pairs = ((one, {"role": "assistant", "content": answer}) for one in messages)
+    return {"at": at, "messages": [m for text, reply in pairs for m in ({"role": "user", "content": text}, reply)]}
+
+
+def record(*sessions: dict[str, Any]) -> dict[str, Any]:
+    return {"id": "r", "lang": "en", "sessions": list(sessions)}
+
+
+class Watched:
+    """Learns word for word, and knows which turns it was given; the first `failures` times it fails."""
+
+    def __init__(self, *, failures: int = 0) -> None:
+        self.windows: list[list[str]] = []
+        self._failures = failures
+
+    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Fact]:
+        self.windows.append([turn.messages[0].content for turn in turns])
+        if len(self.windows) <= self._failures:
+            raise Unavailable("model", "switched off by the test")
+        return verbatim.extract(turns, context=context)
+
+
+async def test_the_sessions_are_learnt_in_order_as_one_user_and_secrets_never_enter() -> None:
+    one = record(
+        said("I live in Leeds, my password is tiger-lamp-44, and I like tea"),
+        said("I moved to York", at="2025-06-04T09:00:00Z"),
+    )
+    async with running_sandbox() as sandbox:
+        learnt = await sandbox.learn(one)
+    assert [m.content for m in learnt.memories if m.status is MemoryStatus.SUPERSEDED] != []
+    assert "tiger" not in "".join(m.content for t in learnt.turns for m in t.messages)
+    assert [turn.scope.session_id for turn in learnt.turns] == ["r/0", "r/1"]
+    assert [turn.at for turn in learnt.turns] == [seconds(BEGAN), seconds("2025-06-04T09:00:00Z")]
+
+
+async def test_each_record_begins_with_nothing_even_where_it_was_said_earlier_than_the_one_before() -> None:
+    late, early = record(said("My cat is called Tom.", at="2025-09-01T09:00:00Z")), record(said("I live in Leeds."))
+    async with running_sandbox() as sandbox:
+        await sandbox.learn(late)
+        learnt = await sandbox.learn(early)
+    assert [memory.content for memory in learnt.memories] == ["I live in Leeds."]
+    assert [memory.created_at for memory in learnt.memories] == [seconds(BEGAN)]
+
+
+@pytest.mark.parametrize(
+    ("told", "order", "is_forgotten"),
+    [
+        ("My cat is called Tom.", "Forget that my cat is called Tom.", True),
+        ("我的猫叫米粒。", "忘掉我的猫叫米粒这件事", True),
+        ("My cat is called Tom.", "My cat has forgotten me.", False),
+        ("我的猫叫米粒。", "我忘了喂猫", False),
+    ],
+)
+async def test_what_the_user_asks_to_be_forgotten_is_forgotten(told: str, order: str, *, is_forgotten: bool) -> None:
+    one = record(said(told, "I live in Leeds."), said(order, at="2025-03-05T09:00:00Z"))
+    async with running_sandbox() as sandbox:
+        contents = [memory.content for memory in (await sandbox.learn(one)).memories]
+    assert "I live in Leeds." in contents
+    assert (told not in contents) is is_forgotten
+
+
+async def test_what_the_user_confirms_of_what_they_are_told_becomes_surer() -> None:
+    told = said("Where do I live?", at="2025-03-05T09:00:00Z", answer="You live in Leeds, is that right?")
+    told["messages"].append({"role": "user", "content": "yes"})
+    async with running_sandbox() as sandbox:
+        (before,) = (await sandbox.learn(record(said("I live in Leeds.")))).memories
+        (after,) = (await sandbox.learn(record(said("I live in Leeds."), told))).memories
+    assert after.confidence > before.confidence
+
+
+async def test_without_a_model_each_turn_is_learnt_when_it_ends() -> None:
+    learner = Watched()
+    async with running_sandbox(learner) as sandbox:
+        await sandbox.learn(record(said("I live in Leeds.", "I like tea.")))
+    assert learner.windows == [["I live in Leeds."], ["I like tea."]]
+
+
+async def test_with_a_model_a_session_is_one_window_once_it_is_silent() -> None:
+    learner = Watched()
+    async with running_sandbox(learner, settings=WITH_A_MODEL) as sandbox:
+        await sandbox.learn(
+            record(said("I live in Leeds.", "I like tea."), said("I have a dog.", at="2025-04-01T09:00:00Z"))
+        )
+    assert learner.windows == [["I live in Leeds.", "I like tea."], ["I have a dog."]]
+
+
+async def test_with_a_model_too_what_is_to_be_remembered_is_learnt_at_once() -> None:
+    learner = Watched()
+    asked = "Remember that I live in Leeds."
+    async with running_sandbox(learner, settings=WITH_A_MODEL) as sandbox:
+        await sandbox.learn(record(said("I have a dog.", asked, "I like tea.")))
+    assert learner.windows == [["I have a dog.", asked], ["I like tea."]]
+
+
+async def test_a_model_that_fails_is_asked_again_and_its_session_is_learnt() -> None:
+    learner, metrics = Watched(failures=2), Metrics(CollectorRegistry())
+    async with running_sandbox(learner, settings=WITH_A_MODEL, metrics=metrics) as sandbox:
+        learnt = await sandbox.learn(record(said("I live in Leeds.")))
+    assert [memory.content for memory in learnt.memories] == ["I live in Leeds."]
+    assert metrics.registry.get_sample_value("memproxy_windows_total", {"outcome": "retried"}) == 2
+
+
+async def test_a_window_that_is_given_up_ends_the_evaluation_and_says_why() -> None:
+    async with running_sandbox(Watched(failures=1_000), settings=WITH_A_MODEL) as sandbox:
+        with pytest.raises(GivenUp, match="switched off by the test"):
+            await sandbox.learn(record(said("I live in Leeds.")))
+
+
+async def test_an_embedder_that_is_down_is_not_waited_for() -> None:
+    embedder = HashingEmbedder(dimension=384)
+    embedder.is_down = True
+    async with running_sandbox(embedder=embedder) as sandbox:
+        with pytest.raises(GivenUp, match="embedder"):
+            await sandbox.learn(record(said("I live in Leeds.")))
+
+
+async def test_a_question_is_searched_for_as_a_chat_of_that_user_would() -> None:
+    async with running_sandbox() as sandbox:
+        other = await sandbox.learn(record(said("My dog is called Rex.")))
+        learnt = await sandbox.learn(record(said("My cat is called Tom.")))
+        at = seconds("2025-03-04T10:00:00Z")
+        assert [m.content for m in await sandbox.search(learnt, "What is my cat called?", at)] == [
+            "My cat is called Tom."
+        ]
+        assert await sandbox.search(other, "What is my cat called?", at) != await sandbox.search(
+            learnt, "What is my cat called?", at
+        )
+
+
+def test_a_session_is_cut_into_turns_as_the_observing_filter_cuts_a_chat() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "first"},
+        {"role": "user", "content": "second"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "what a tool found"},
+        {"role": "assistant", "content": "The tool found it."},
+        {"role": "user", "content": "third"},
+    ]
+    cut = [([m.content for m in said], answer) for said, answer in exchanges_of({"at": BEGAN, "messages": messages})]
+    assert cut == [(["first", "second"], ""), (["third"], "")]
