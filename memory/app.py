@@ -11,8 +11,8 @@ import random
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -42,6 +42,7 @@ from memory.config import Settings
 from memory.embedder import serve
 from memory.erasure import Erasure
 from memory.evaluation.sandbox import Sandbox, SettableClock
+from memory.groups import unwrapped
 from memory.learn.extraction import Learner, VerbatimLearner
 from memory.learn.model_learner import DraftLearner, JudgeLearner, ModelArbiter
 from memory.learn.reflection import Reflecting
@@ -329,17 +330,6 @@ async def _own_embedder(settings: Settings, metrics: Metrics) -> AsyncIterator[N
             until.set()
 
 
-@contextmanager
-def unwrapped() -> Iterator[None]:
-    """A single error out of a group of tasks stays what it is: a bad setting, say."""
-    try:
-        yield
-    except BaseExceptionGroup as group_error:
-        if len(group_error.exceptions) > 1:
-            raise
-        raise group_error.exceptions[0] from None
-
-
 @asynccontextmanager
 async def open_upkeep(parts: Parts, *, embedder: Embedder | None = None) -> AsyncIterator[Upkeep]:
     """What looks after memories. It derives some only where the settings want that, and name a model for it."""
@@ -396,6 +386,5 @@ __all__ = [
     "open_sandbox",
     "open_upkeep",
     "signal_training",
-    "unwrapped",
     "working_sets",
 ]

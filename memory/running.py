@@ -14,10 +14,11 @@ import uvicorn
 from prometheus_client import REGISTRY
 
 from memory.api.rest import create_app
-from memory.app import SYSTEM_CLOCK, Parts, open_extraction, open_parts, open_upkeep, unwrapped
+from memory.app import SYSTEM_CLOCK, Parts, open_extraction, open_parts, open_upkeep
 from memory.config import Settings
 from memory.embedder import serve
 from memory.errors import Unavailable
+from memory.groups import unwrapped
 from memory.heap import settle
 from memory.learn.schedule import Pace, Schedule
 from memory.metrics import Metrics
