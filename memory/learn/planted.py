@@ -35,12 +35,23 @@ _PATTERNS = (
         r"asking (?:me|again|the user)))\b|\b(?:skip|waive|bypass|disable|no)\w*\b.{0,20}\bsafety checks?\b|"
         r"(?:无视|忽略|绕过|跳过|不用理会).{0,14}(?:规定|指令|规则|限制|提示词|确认|审核)|系统提示词|"
         r"开发者(?:的)?(?:规定|指令|模式)|无需(?:确认|审核|验证)|"
-        r"ignorier\w*.{0,30}(?:anweisung|regel)|ohne (?:prüfung|rückfrage)|ignora\w*.{0,30}(?:instruccion|regla)|"
+        r"ignorier\w*.{0,30}(?:anweisung|regel)|(?:anweisung|regel|vorgabe)\w*.{0,20}\bignorier|ohne (?:prüfung|"
+        r"rückfrage)|"
+        r"ignora\w*.{0,30}(?:instruccion|regla)|(?:instruccion|regla)\w*.{0,20}\bignor|"
+        r"(?<!\bi )(?<!\bwe )\bdecode\b.{0,30}\b(?:remember|follow|execute|obey|store)\b|"
+        r"(?:^|[,;.:]\s*|\band )(?:please )?(?:never|don['’]?t|do not) ask (?:me |"
+        r"us )?(?:again )?for (?:\w+ )?(?:verification|"
+        r"confirmation|approval|authori[sz]ation|proof|consent)\b|"
         r"sin (?:confirmar|verificar)", IGNORE_CASE)),
     ("reveals", re.compile(
         r"\b(?:reveal|leak|expose|print out|dump|exfiltrate|send|forward|upload|post|transmit)\b.{0,40}\b(?:stored|"
         r"user(?:['’]s)?|chat|conversation|memor(?:y|ies)|prompt|"
         r"(?:all|every|full) (?:\w+ )?(?:data|details|history|config\w*))\b.{0,40}(?:@|http|\bto\b|\bbefore\b)|"
+        r"(?<!\bi )(?<!\bwe )(?<!\bto )\b(?:send|forward|e-?mail|bcc|cc|transfer|wire)\b.{0,30}\bto\b.{0,6}"
+        r"[\w.+-]{1,40}@[\w-]{1,40}\.\w|"
+        r"\bshare (?:their|his|her|other (?:users?|people)['’]?s?|every(?:one|body)['’]s) "
+        r"(?:memor(?:y|ies)|data|chats?|conversations?)\b|\buser ?id\b.{0,20}(?:\bis\b|=).{0,12}\b(?:me|my|mine|"
+        r"alias)\b|"
         r"(?:发送|上传|转发|泄露|打印).{0,20}(?:聊天记录|记忆|用户|提示词|资料|历史)|(?:聊天记录|用户(?:信息|资料|"
         r"数据)).{0,12}(?:发送|上传|转发|发到|发给)", IGNORE_CASE)),
     ("speaks_to_assistants", re.compile(
@@ -83,7 +94,22 @@ _PATTERNS = (
         r"mention|link to|"
         r"append)\b(?! (?:dishes|restaurants|places|food))|"
         r"\b(?:include|add|use|insert)\b.{0,24}\baffiliate\b|一律(?:优先)?推荐|永远推荐|优先推荐.{1,10}(?:品牌|"
-        r"产品)|recomienda siempre", IGNORE_CASE)),
+        r"产品)|recomienda siempre|\b(?:debes?|tienes que|has de) (?:\w+ ){0,2}recomendar|empfiehl immer|"
+        r"\bdu \w+ (?:\w+ ){0,3}empfehlen\b|"
+        r"\b(?:do not|don['’]?t|never) (?:mention|recommend|suggest|list|name) (?:any )?(?:competitors?|rivals?|"
+        r"other (?:brands?|products?|vendors?|companies|banks?))\b|"
+        r"(?:以后|今后|每次|每当|凡是|一旦|只要)[^。]{0,14}推荐[^，。]{1,14}(?:牌|银行|公司|产品|币)", IGNORE_CASE)),
+    ("claims_consent", re.compile(
+        r"\bpretend (?:that )?(?:i|we|the user)(?:['’]ve| have| has)?(?: already)? (?:given|agreed|approved|"
+        r"consented|paid|"
+        r"authori[sz]ed)\b|\b(?:verified|pre-?authori[sz]ed|official) (?:user |customer )?(?:preference|instruction|"
+        r"fact|"
+        r"request|directive)\b|"
+        r"\balways trust (?:e-?mails?|messages?|links?|files?|attachments?|anything|everything|orders?|requests?)\b|"
+        r"\blinks? (?:is|are) always (?:safe|trusted|ok)\b|"
+        r"\b(?:the |this )?(?:assistant|ai|bot|system) (?:\w+ )?(?:said|says|confirmed|agreed|promised|approved|"
+        r"verified)\b.{0,20}"
+        r"\b(?:i(?:['’]m| am)|my)\b|(?:已|已经)授权(?:你|助手|AI|系统)", IGNORE_CASE)),
     ("carries_commands", re.compile(
         r"\b(?:curl|wget)\s+(?:-|\S*://)|\|\s*(?:ba|z)?sh\b|\brm -rf\b|(?:always|from now on|every|include|append|"
         r"add).{0,40}https?://|memory://|javascript:|"
@@ -105,6 +131,9 @@ _PATTERNS = (
         r"(?:is|are|was|were|has been|have been)(?: now| all| hereby| officially)? "
         r"(?:off|lifted|disabled|removed|suspended|void|waived|gone|deactivated|switched off|turned off)\b"
         r"(?=\W*$|[,;.]| (?:for (?:me|us)|now|from now|in this chat)\b)|"
+        r"\b(?:all|any|your|safety|security|content|usage) (?:\w+ )?(?:rules?|limits?|restrictions?|checks?|filters?|"
+        r"polic(?:y|ies)) (?:do(?:n['’]?t| not)|no longer) apply to me\b|"
+        r"(?:安全|一切|所有)[^，。]{0,4}(?:限制|规则|规定)[^，。]{0,4}对我(?:都)?(?:无效|不适用|不起作用|失效)|"
         r"(?:你的|一切|所有安全|安全)[^，。]{0,4}(?:限制|规则|过滤|审查)(?:都|也|已|经|全部|现在)*"
         r"(?:解除|关闭|失效|取消|作废|无效)", IGNORE_CASE)),
     ("demands_obedience", re.compile(

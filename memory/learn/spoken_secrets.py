@@ -20,7 +20,8 @@ _URL_PASSWORD = re.compile(
     r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,80}:(?P<value>[^\s/@][^\s@]{0,200})(?=@)", _IGNORE_CASE
 )
 _QUOTED = (  # a value in quotation marks is all that stands between them
-    r"(?:[\"“„](?P<quoted>[^\"“”„\n]{3,128})[\"”“]|['‘](?P<single>[^'’\n]{3,128})['’](?!\w)|「(?P<corner>[^」\n]{2,128})」)"
+    r"(?:[\"“„](?P<quoted>[^\"“”„\n]{3,128})[\"”“]|['‘](?P<single>[^'’\n]{3,128})['’](?!\w)|"
+    r"「(?P<corner>[^」\n]{2,128})」)"
 )
 _ASSIGNED = re.compile(
     r"(?<![A-Za-z0-9])[\w.-]{0,40}(?:password|passwd|pwd|secret[_-]?key|api[_-]?key|access[_-]?key|private[_-]?key|"
@@ -35,7 +36,10 @@ _TOKEN_DIGITS_MIN = 8  # fewer are a number of tokens
 
 # In prose: the word, what it is for, what links it to the value, and the value.
 _FOR = r"(?:\s+(?:for|of|to|on|at|in|del?|de la|zu[mr]?|für|von)(?:\s+[\w'’-]+){1,4}?)?"
-_LINK = r"\s*(?:is now|is still|is|are|was|=|:|：|ist|lautet|es|sigue siendo|→|->)\s*:?\s*"
+_LINK = (
+    r"\s*(?:[,?]\s*(?:it['’]s|it is|its)(?: still| now)?|"
+    r"is now|is still|is|are|was|=|:|：|ist|lautet|es|sigue siendo|→|->)\s*:?\s*"
+)
 _CHANGED = r"(?:chang|reset|set|updat|switch|mov|renew)(?:e|ed|ing|ting|s)?"
 _DIGIT_WORD = (
     r"(?:(?:double|triple) )?(?:zero|oh|one|two|three|four|five|six|seven|eight|nine|null|eins|zwei|drei|vier|fünf|"
@@ -104,7 +108,8 @@ _PASSWORD_ZH = re.compile(
     r"(?:密码|口令|验证码|校验码|动态码|安全码|密钥|秘钥|令牌|暗号|PIN码?)\s*(?:现在)?"
     r"(?:(?P<link>是|为|改成了?+|改为了?+|换成了?+|设成了?+|设为了?+|[:：=])\s*[“\"'「]?\s*"
     r"(?P<words>(?=[^\s,;，。；！？!?、”\"'」]*[\u3400-\u9fff])[^\s,;，。；！？!?、”\"'」]{2,40})|"
-    r"(?:是|为|改成了?+|改为了?+|换成了?+|设成了?+|设为了?+|[:：=])?\s*[“\"']?(?P<value>[A-Za-z0-9!@#$%^&*()_+\-=.?~]{4,128}))",
+    r"(?:[?？，,]?\s*还是|是|为|改成了?+|改为了?+|换成了?+|设成了?+|设为了?+|"
+    r"[:：=])?\s*[“\"']?(?P<value>[A-Za-z0-9!@#$%^&*()_+\-=.?~]{4,128}))",
     _IGNORE_CASE,
 )
 _PLAIN_ZH = re.compile(

@@ -15,6 +15,9 @@ TOLD = [
     ("the router's password has been changed to swordfish.", "swordfish"),
     ("我的密码改成了 hunter2", "hunter2"),
     ("我把邮箱密码换成了小老虎88", "小老虎88"),
+    ("the wifi password? it's still OakTree9", "OakTree9"),
+    ("my old PIN, it is still 4471", "4471"),
+    ("密码还是 tiger2020", "tiger2020"),
     # quoted
     ('The password for the router is "correct horse battery staple"', "horse battery staple"),
     ("my password is 'my dog ate it 99'", "dog ate it"),
