@@ -100,6 +100,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         attempts_max=learn.retry_attempts,
         retry_base_seconds=learn.retry_base_seconds,
         retry_seconds_max=learn.retry_max_seconds,
+        model_outage_seconds_max=learn.model_outage_max_seconds,
     )
 
 

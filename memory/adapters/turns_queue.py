@@ -138,11 +138,11 @@ def take(connection: sqlite3.Connection, *, now: float, due: LearnDue, holder: H
         "UPDATE windows SET state = 'leased', due_at = ?, attempt = attempt + 1, token = ?, owner = ? WHERE id = ?",
         (holder.until, holder.token, holder.owner, window_id),
     )
-    attempt, plan, waiting_since = connection.execute(
-        "SELECT attempt, plan, first_finished_at FROM windows WHERE id = ?", (window_id,)
+    attempt, *others = connection.execute(
+        "SELECT attempt, plan, first_finished_at, outages, outage_since FROM windows WHERE id = ?", (window_id,)
     ).fetchone()
     turns = tuple(turn_of(row) for row in _window_rows(connection, window_id))
-    return Lease(window_id, work.user_id, work.session_id, turns, attempt, holder.token, plan, waiting_since)
+    return Lease(window_id, work.user_id, work.session_id, turns, attempt, holder.token, *others)
 
 
 def _fix_window(connection: sqlite3.Connection, work: DueWork, turns_max: int) -> str:
@@ -170,7 +170,11 @@ def make_window(connection: sqlite3.Connection, user_id: str, session_id: str, t
     """These ready turns of a session, in order, are one window from now on; its id. Nobody holds it yet."""
     window_id = window_id_of(user_id, session_id, (turn.id for turn in turns))
     connection.execute(
-        "INSERT INTO windows VALUES (?, ?, ?, ?, ?, ?, 'waiting', 0, 0, NULL, NULL, NULL, '', NULL)",
+        """
+        INSERT INTO windows
+            (id, user_id, session_id, first_seq, turns, first_finished_at, state, due_at, attempt, reason)
+        VALUES (?, ?, ?, ?, ?, ?, 'waiting', 0, 0, '')
+        """,
         (window_id, user_id, session_id, turns[0].seq, len(turns), min(turn.finished_at for turn in turns)),
     )
     connection.executemany(
@@ -246,11 +250,17 @@ def end_window(connection: sqlite3.Connection, window_id: str, *, stage: str) ->
     connection.execute("DELETE FROM windows WHERE id = ?", (window_id,))
 
 
-def give_back(connection: sqlite3.Connection, lease: Lease, *, due_at: float, reason: str) -> None:
+def give_back(
+    connection: sqlite3.Connection, lease: Lease, *, due_at: float, reason: str, outage_since: float | None
+) -> None:
     assert_held(connection, lease)
     connection.execute(
-        "UPDATE windows SET state = 'waiting', due_at = ?, reason = ?, token = NULL, owner = NULL WHERE id = ?",
-        (due_at, reason[:REASON_CHARACTERS_MAX], lease.window_id),
+        """
+        UPDATE windows SET state = 'waiting', due_at = ?1, reason = ?2, token = NULL, owner = NULL,
+            attempt = attempt - (?3 IS NOT NULL), outages = iif(?3 IS NULL, 0, outages + 1), outage_since = ?3
+        WHERE id = ?4
+        """,
+        (due_at, reason[:REASON_CHARACTERS_MAX], outage_since, lease.window_id),
     )
 
 

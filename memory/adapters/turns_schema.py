@@ -220,11 +220,19 @@ _VERSION_4 = (
     "CREATE INDEX turns_with_orders ON turns (user_id, seq) WHERE is_order = 1",
 )
 
+# How many attempts at a window ended, one after the other, in an outage of a part, and when the first of them did. They
+# are not among its `attempt`s.
+_VERSION_5 = (
+    "ALTER TABLE windows ADD COLUMN outages INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE windows ADD COLUMN outage_since REAL",
+)
+
 MIGRATIONS = (
     _VERSION_1,
     _VERSION_2,
     _VERSION_3,
     _VERSION_4,
+    _VERSION_5,
 )  # the n-th leads from version n to n + 1; never change one that was released
 
 

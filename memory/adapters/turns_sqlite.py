@@ -116,8 +116,9 @@ class SqliteTurnLog:
     async def acknowledge(self, lease: Lease) -> None:
         await self._database.write(partial(turns_queue.acknowledge, lease=lease))
 
-    async def retry_at(self, lease: Lease, *, due_at: float, reason: str) -> None:
-        await self._database.write(partial(turns_queue.give_back, lease=lease, due_at=due_at, reason=reason))
+    async def retry_at(self, lease: Lease, *, due_at: float, reason: str, outage_since: float | None = None) -> None:
+        job = partial(turns_queue.give_back, lease=lease, due_at=due_at, reason=reason, outage_since=outage_since)
+        await self._database.write(job)
 
     async def bury(self, lease: Lease, *, now: float, reason: str) -> None:
         await self._database.write(partial(turns_queue.bury, lease=lease, now=now, reason=reason))

@@ -50,7 +50,7 @@ def release_dead(connection: sqlite3.Connection, owners: Collection[str], *, now
 def dead_letters(connection: sqlite3.Connection, limit: int) -> list[DeadLetter]:
     rows = connection.execute(
         """
-        SELECT id, user_id, session_id, reason, buried_at, attempt FROM windows
+        SELECT id, user_id, session_id, reason, buried_at, attempt + outages FROM windows
         WHERE state IN ('dead', 'shed') ORDER BY buried_at, first_seq LIMIT ?
         """,
         (limit,),
@@ -65,7 +65,8 @@ def replay(connection: sqlite3.Connection, window_ids: Collection[str]) -> int:
     """With the plan that they had: a window that was applied by half must be completed as it was begun."""
     return connection.execute(
         """
-        UPDATE windows SET state = 'waiting', due_at = 0, attempt = 0, buried_at = NULL
+        UPDATE windows
+        SET state = 'waiting', due_at = 0, attempt = 0, outages = 0, outage_since = NULL, buried_at = NULL
         WHERE state IN ('dead', 'shed') AND (?1 = '[]' OR id IN (SELECT value FROM json_each(?1)))
         """,
         (json.dumps(list(window_ids)),),

@@ -2,7 +2,7 @@
 
 Two ways. `JudgeLearner` asks a small model one strict question at a time; `DraftLearner` has a larger one write all
 facts of a window in one call. Every answer is a proposal: what cannot be read is sent back once with what was wrong,
-then the window is given up as `Unavailable("model", …)`, to be tried again later. It must never store, or log what it
+then the window is given up as `Unusable("model", …)`, to be tried again later. It must never store, or log what it
 reads.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, TypeVar
 
-from memory.errors import Unavailable
+from memory.errors import Unusable
 from memory.learn import arbitration, drafting, judging, verbatim
 from memory.learn.candidates import Proposal, proposals, with_meaning
 from memory.learn.consolidation import Pair
@@ -58,7 +58,7 @@ class Questions:
         read: Callable[[str], _Read],
         max_tokens: int | None = None,
     ) -> _Read:
-        """What `read` makes of the answer, or of the mended one. Raises `Unavailable`."""
+        """What `read` makes of the answer, or of the mended one. Raises `Unavailable`, or `Unusable` for neither."""
         messages = prompt.asked(question)
         tokens = min(max_tokens or self._asking.max_tokens, self._asking.max_tokens)
         said = await self._said(messages, tokens, schema)
@@ -69,7 +69,7 @@ class Questions:
         try:
             return read(mended)
         except Unfit:
-            raise Unavailable("model", UNUSABLE) from None
+            raise Unusable("model", UNUSABLE) from None
 
     async def said(self, prompt: Prompt, question: str, *, schema: Mapping[str, Any]) -> str:
         """The answer as it is. Raises `Unavailable`."""
@@ -178,12 +178,12 @@ def _before_role_play(turns: Sequence[Turn], context: Sequence[Turn]) -> Sequenc
 def _better(first: Sequence[drafting.Drafted], again: str, part: drafting.Part) -> Sequence[drafting.Drafted]:
     """The mended facts, and those of the first answer that were sound and got lost in mending.
 
-    Raises `Unavailable` where neither answer can be read.
+    Raises `Unusable` where neither answer can be read.
     """
     second = drafting.review(again, part)
     if not second.facts and second.objections:
         if not first:
-            raise Unavailable("model", UNUSABLE)
+            raise Unusable("model", UNUSABLE)
         return first
     quotes = {one.quote.strip() for one in second.facts}
     sound = [one for one in first if not drafting.objections([one], part)]

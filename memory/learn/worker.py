@@ -1,7 +1,8 @@
 """The worker: leases finished turns, has each window learnt, and decides what becomes of a window that failed.
 
 Slow and patient, beside the request path. A window that fails is tried again, later and later, and in the end becomes a
-dead letter with a reason. An outage of our own parts is nobody's fault: it is sat out. Never logs content.
+dead letter with a reason. An outage is nobody's fault and costs no attempt: that of our own parts halts learning until
+they are back, that of the model only the windows that need it; either is sat out for a time. Never logs content.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from memory.erasure import Erasure
-from memory.errors import Conflict, Unavailable
+from memory.errors import Conflict, Unavailable, Unusable
 from memory.learn import gate
 from memory.learn.extraction import Learner
 from memory.learn.pace import SessionPace
@@ -42,11 +43,12 @@ class WorkerSettings:
     recover_seconds: float = 0.5  # between two looks for turns that dead processes left open
     look_seconds: float = 0.1  # between two looks at what has ended: "remember this" is not made to wait
     measure_seconds: float = 5.0  # between two readings of the queue
-    attempts_max: int = 8  # then the window is a dead letter
-    retry_base_seconds: float = 1.0  # doubled at each attempt
+    attempts_max: int = 8  # then the window is a dead letter; an outage is no attempt
+    retry_base_seconds: float = 1.0  # doubled at each attempt, and at each that met an outage of the model
     retry_seconds_max: float = 300.0
     outage_pause_seconds: float = 0.5  # while a part of ours is down nothing is leased: memory is back as soon as it is
-    outage_seconds_max: float = 86_400.0  # our own parts' outage buries no turn younger than this
+    outage_seconds_max: float = 86_400.0  # an outage of our own parts that lasts longer buries what it met
+    model_outage_seconds_max: float = 21_600.0  # likewise of the model: a night's work on its server is sat out
     facts_per_session_max: int = 200  # within an hour of its talk: a lasting statement every 18 seconds
     secrets: Mapping[SecretClass, SecretPolicy] = field(default_factory=lambda: REDACT_ALL)  # as turns are recorded
     drain_seconds: float = 10.0  # at the end, for windows under way; what is cut off is taken up again later
@@ -185,13 +187,15 @@ class Worker:
                 self._metrics.learn_lag_seconds.observe(max(0.0, self._clock() - lease.waiting_since))
             except Conflict:
                 outcome = "lost"  # somebody else goes on with it
+            except Unusable as error:
+                outcome = await self._put_off(lease, str(error))
             except Unavailable as error:
-                outcome = await self._put_off(lease, str(error), is_outage=error.part in OWN_PARTS)
+                outcome = await self._sit_out(lease, error)
             except UnreadablePlan as error:
                 outcome = await self._bury(lease, str(error))
             except Exception as error:  # noqa: BLE001 (one job: a fault in one window must not stop the others)
                 log.error("a window could not be learnt", error=type(error).__name__, attempt=lease.attempt)
-                outcome = await self._put_off(lease, f"unexpected {type(error).__name__}", is_outage=False)
+                outcome = await self._put_off(lease, f"unexpected {type(error).__name__}")
         self._metrics.windows.labels(outcome).inc()
 
     @asynccontextmanager
@@ -214,18 +218,30 @@ class Worker:
             except Unavailable:
                 continue  # the next step of the job will tell whether the lease outlived it
 
-    async def _put_off(self, lease: Lease, reason: str, *, is_outage: bool) -> str:
-        """Back into the queue for later, or, at the end of our patience, to the dead letters."""
-        settings, now = self._settings, self._clock()
-        oldest = min(turn.answered_at or turn.at for turn in lease.turns)
-        is_sat_out = is_outage and now - oldest < settings.outage_seconds_max
-        if lease.attempt >= settings.attempts_max and not is_sat_out:
+    async def _put_off(self, lease: Lease, reason: str) -> str:
+        """Back into the queue for later, or, after the last attempt, to the dead letters."""
+        if lease.attempt >= self._settings.attempts_max:
             return await self._bury(lease, reason)
-        self._is_part_down = is_outage
-        doublings = min(lease.attempt - 1, 30)  # the exponent must not overflow after a long outage
-        delay = min(settings.retry_base_seconds * 2.0**doublings, settings.retry_seconds_max)
-        delay = settings.outage_pause_seconds if is_outage else delay * (0.5 + self._jitter() / 2)
-        return await self._told(self._turn_log.retry_at(lease, due_at=now + delay, reason=reason), "retried")
+        due_at = self._clock() + self._back_off(lease.attempt - 1)
+        return await self._told(self._turn_log.retry_at(lease, due_at=due_at, reason=reason), "retried")
+
+    async def _sit_out(self, lease: Lease, error: Unavailable) -> str:
+        """Back into the queue until the part may be up again, or, at the end of our patience, to the dead letters."""
+        settings, now = self._settings, self._clock()
+        is_ours = error.part in OWN_PARTS
+        since = now if lease.outage_since is None else lease.outage_since
+        if now - since >= (settings.outage_seconds_max if is_ours else settings.model_outage_seconds_max):
+            return await self._bury(lease, str(error))
+        self._is_part_down = self._is_part_down or is_ours
+        due_at = now + (settings.outage_pause_seconds if is_ours else self._back_off(lease.outages))
+        waiting = self._turn_log.retry_at(lease, due_at=due_at, reason=str(error), outage_since=since)
+        return await self._told(waiting, "sat_out")
+
+    def _back_off(self, doublings: int) -> float:
+        """Seconds, between half and all of what the settings say for so many."""
+        exponent = min(doublings, 30)  # it must not overflow in a long outage
+        longest = min(self._settings.retry_base_seconds * 2.0**exponent, self._settings.retry_seconds_max)
+        return longest * (0.5 + self._jitter() / 2)
 
     async def _bury(self, lease: Lease, reason: str) -> str:
         log.error("a window is given up", reason=reason, attempts=lease.attempt)

@@ -21,10 +21,12 @@ class Lease:
     user_id: str
     session_id: str
     turns: tuple[Turn, ...]
-    attempt: int  # 1 for the first
+    attempt: int  # 1 for the first; those that ended in an outage of a part are not among them
     token: str  # proves that the lease is still ours
     plan: bytes | None  # what an earlier attempt stored; apply it as it is
     waiting_since: float = 0.0  # when the first of its turns reached its end, by our clock
+    outages: int = 0  # attempts right before this one that ended in an outage of a part
+    outage_since: float | None = None  # when the first of them did
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,10 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A window that was given up after its last attempt, or (attempts 0) shed before its first."""
+    """A window that was given up after its last attempt, or (attempts 0) shed before its first.
+
+    `attempts`: also those that ended in the last outage.
+    """
 
     window_id: str
     user_id: str
@@ -168,8 +173,11 @@ class TurnLog(Protocol):
         """The window is learnt. Raises `Conflict`."""
         ...
 
-    async def retry_at(self, lease: Lease, *, due_at: float, reason: str) -> None:
-        """Give the window back until `due_at`. Raises `Conflict`."""
+    async def retry_at(self, lease: Lease, *, due_at: float, reason: str, outage_since: float | None = None) -> None:
+        """Give the window back until `due_at`. Raises `Conflict`.
+
+        `outage_since`: a part that it needs has been away since then, so that this attempt does not count.
+        """
         ...
 
     async def bury(self, lease: Lease, *, now: float, reason: str) -> None:

@@ -11,7 +11,7 @@ from msgspec import Meta
 class LearnSettings(msgspec.Struct, frozen=True, kw_only=True):
     retry_attempts: Annotated[
         Annotated[int, Meta(ge=1, le=100)],
-        Meta(description="Attempts at one window before it goes to the dead letters."),
+        Meta(description="Attempts at one window before it goes to the dead letters; an outage is no attempt."),
     ] = 8
     retry_base_seconds: Annotated[
         Annotated[float, Meta(gt=0, le=3600)], Meta(description="First wait before a retry; it doubles each time.")
@@ -19,6 +19,13 @@ class LearnSettings(msgspec.Struct, frozen=True, kw_only=True):
     retry_max_seconds: Annotated[
         Annotated[float, Meta(gt=0, le=86_400)], Meta(description="Longest wait between two attempts.")
     ] = 300.0
+    model_outage_max_seconds: Annotated[
+        Annotated[float, Meta(ge=0, le=2_592_000)],
+        Meta(
+            description="How long a window waits for an extraction model that is down, too slow or refuses everybody, "
+            "before it goes to the dead letters."
+        ),
+    ] = 21_600.0
     lease_seconds: Annotated[
         Annotated[float, Meta(ge=1, le=3600)], Meta(description="How long a silent worker keeps its window.")
     ] = 30.0

@@ -150,6 +150,31 @@ async def test_a_retry_waits_for_its_time_and_holds_up_its_session_only(log: Tur
     assert ids_of(await leased(log, START + 100)) == ["t2"]
 
 
+async def test_attempts_that_met_an_outage_are_counted_apart_until_one_does_not_meet_it(log: TurnLog) -> None:
+    await tell(log, "t1")
+    await log.retry_at(await leased(log), due_at=START, reason="junk")
+    for number in range(3):
+        lease = await leased(log)
+        assert (lease.attempt, lease.outages, lease.outage_since) == (2, number, START - 9 if number else None)
+        await log.retry_at(lease, due_at=START, reason="away", outage_since=START - 9)
+    lease = await leased(log)
+    await log.retry_at(lease, due_at=START, reason="junk")
+    lease = await leased(log)
+    assert (lease.attempt, lease.outages, lease.outage_since) == (3, 0, None)
+
+
+async def test_a_dead_letter_counts_all_its_attempts_and_a_replay_begins_anew(log: TurnLog) -> None:
+    await tell(log, "t1")
+    for _ in range(3):
+        await log.retry_at(await leased(log), due_at=START, reason="away", outage_since=START)
+    await log.bury(await leased(log), now=START, reason="away for too long")
+    (letter,) = await log.dead_letters(limit=5)
+    assert letter.attempts == 4
+    await log.replay([letter.window_id])
+    lease = await leased(log)
+    assert (lease.attempt, lease.outages, lease.outage_since) == (1, 0, None)
+
+
 async def test_dead_letters_keep_turns_and_plan_and_hold_up_nobody(log: TurnLog) -> None:
     await tell(log, "t1")
     lease = await leased(log)

@@ -17,12 +17,12 @@ from moody_model import PROMPT_TOKENS, Mood, MoodyModel, running_moody_model
 from turn_logs import sqlite_deployment
 
 from memory.app import SYSTEM_CLOCK
-from memory.errors import Unavailable
+from memory.errors import Unavailable, Unusable
 from memory.learn.worker import WorkerSettings
 from memory.ports import LearnDue
 
 BASE, LONGEST, STEP_SECONDS = 2.0, 60.0, 0.25
-ATTEMPTS, ANSWER_SECONDS = 3, 0.5
+ATTEMPTS, ANSWER_SECONDS, OUTAGE_SECONDS = 3, 0.5, 2.0
 
 
 def free_port() -> int:
@@ -32,13 +32,16 @@ def free_port() -> int:
 
 
 @pytest.mark.parametrize("jitter", [0.0, 0.5, 1.0])
-async def test_waits_double_up_to_the_longest_and_lie_between_half_and_all_of_it(tmp_path: Path, jitter: float) -> None:
+@pytest.mark.parametrize("trouble", [Unavailable("model", "away"), Unusable("model", "junk")])
+async def test_waits_double_up_to_the_longest_and_lie_between_half_and_all_of_it(
+    tmp_path: Path, trouble: Exception, jitter: float
+) -> None:
     bench = Bench(sqlite_deployment(tmp_path))
     clock, waits = bench.deployment.clock, []
     settings = WorkerSettings(attempts_max=10, retry_base_seconds=BASE, retry_seconds_max=LONGEST)
     async with bench.deployment.start() as process:
         await bench.tell(process, "My cat is called Tom.")
-        worker = bench.worker(process, learner=_Away(), settings=settings, jitter=jitter)
+        worker = bench.worker(process, learner=_In(trouble), settings=settings, jitter=jitter)
         assert await worker.work_off() == 1
         for _ in range(8):
             tried = clock.now
@@ -49,30 +52,38 @@ async def test_waits_double_up_to_the_longest_and_lie_between_half_and_all_of_it
     assert waits == pytest.approx([one * (0.5 + jitter / 2) for one in whole], abs=STEP_SECONDS)
 
 
-class _Away:
+class _In:
+    def __init__(self, trouble: Exception) -> None:
+        self._trouble = trouble
+
     async def extract(self, turns: object, *, context: object) -> list[object]:
-        raise Unavailable("model", "away")
+        raise self._trouble
 
 
 def with_model(port: int, **learn: float) -> dict[str, Any]:
     """Settings of a worker that has this model draft, and is not patient."""
     endpoint = {"address": "127.0.0.1", "port": port}
     model = {"model_role": "memory_extraction", "llm_endpoint": endpoint, "llm_model_name": "moody"}
-    patience = {"retry_attempts": ATTEMPTS, "retry_base_seconds": 0.1, "retry_max_seconds": 0.2, "idle_seconds": 0.2}
+    retries = {"retry_attempts": ATTEMPTS, "retry_base_seconds": 0.1, "retry_max_seconds": 0.2}
+    patience = {**retries, "model_outage_max_seconds": OUTAGE_SECONDS, "idle_seconds": 0.2}
     return {
         "external_models": [{**model, "llm_timeout_seconds": ANSWER_SECONDS}],
         "memory": {"learn": {**patience, **learn}, "extraction": {"strategy": "draft"}},
     }
 
 
-# How it troubles us, what the dead letter says of it, and how often it was asked by then.
-TROUBLES = {
-    Mood.SILENT: (f"no answer within {ANSWER_SECONDS:g} s", ATTEMPTS),
+# How it troubles us, and what the dead letter says of it.
+OUTAGES = {
+    Mood.SILENT: f"no answer within {ANSWER_SECONDS:g} s",
+    Mood.HANGS_UP: "RemoteProtocolError",
+    Mood.REFUSES: "it answered 503",
+}
+BAD_ANSWERS = {  # and how often it was asked by then
     Mood.JUNK: ("an answer that cannot be used, and none better when told", 2 * ATTEMPTS),
     Mood.HUGE: ("an answer of more than 262144 bytes", ATTEMPTS),
-    Mood.HANGS_UP: ("RemoteProtocolError", 2 * ATTEMPTS),
-    Mood.REFUSES: ("it answered 503", ATTEMPTS),
 }
+TROUBLES = (*OUTAGES, *BAD_ANSWERS)
+REASONS = {f"model is unavailable: {reason}" for reason in OUTAGES.values()}
 
 
 def word_of(mood: Mood) -> str:
@@ -99,11 +110,13 @@ async def test_a_model_in_trouble_is_retried_then_a_dead_letter_says_why_and_oth
         assert lucky > 1, "nothing was seen to go on meanwhile"
         assert [memory.content for memory in await records.memories("lucky")] == ["My lucky boat is blue."]
         letters = {letter["user_id"]: letter for letter in await asyncio.to_thread(parts.dead_letters)}
-        for mood, (reason, calls) in TROUBLES.items():
-            letter = letters[word_of(mood)]
-            assert letter["reason"] == f"model is unavailable: {reason}"
-            assert (letter["attempts"], letter["turn_ids"]) == (ATTEMPTS, [f"{word_of(mood)}-1"])
+        for mood, (reason, calls) in BAD_ANSWERS.items():
+            assert letters[word_of(mood)]["reason"] == f"model is unavailable: {reason}"
             assert model.drafts[word_of(mood)] == calls
+        for mood in OUTAGES:  # whoever is spared a call hears what the last one met
+            assert letters[word_of(mood)]["reason"] in REASONS
+            assert letters[word_of(mood)]["attempts"] > ATTEMPTS
+        assert all(letters[word_of(mood)]["turn_ids"] == [f"{word_of(mood)}-1"] for mood in TROUBLES)
         assert await _eventually(worker, "memproxy_queue_turns", len(TROUBLES), state="dead")
         await _replay_by_command(parts, records, model, letters)
         assert worker.stop() == 0
@@ -136,7 +149,7 @@ async def _replay_by_command(
 
 
 @pytest.mark.stack
-async def test_a_model_that_is_down_longer_than_all_retries_costs_nothing_but_a_replay(
+async def test_a_model_that_is_down_for_longer_than_allowed_costs_nothing_but_a_replay(
     parts: LearningProcesses,
 ) -> None:
     port = free_port()
@@ -150,15 +163,34 @@ async def test_a_model_that_is_down_longer_than_all_retries_costs_nothing_but_a_
             while not await _are_buried(records, len(users)):
                 await asyncio.sleep(0.05)
         letters = await asyncio.to_thread(parts.dead_letters)
-        assert {(one["attempts"], one["reason"]) for one in letters} == {
-            (ATTEMPTS, "model is unavailable: ConnectError")
-        }
+        assert {one["reason"] for one in letters} == {"model is unavailable: ConnectError"}
         async with running_moody_model(port=port) as model:
             assert json.loads(await asyncio.to_thread(parts.run, "dlq", "replay", "--all", "--json")) == {"replayed": 6}
             await records.learnt(*users)
             assert model.drafts == Counter(users)
         for user in users:
             assert [memory.content for memory in await records.memories(user)] == [f"My {user} boat is green."]
+        assert worker.stop() == 0
+
+
+@pytest.mark.stack
+async def test_a_model_that_is_down_for_less_than_allowed_costs_nothing_at_all(parts: LearningProcesses) -> None:
+    port = free_port()
+    async with records_of(parts) as records:
+        worker = parts.start_worker(with_model(port, model_outage_max_seconds=600), metrics_port=free_port())
+        await worker.warm()
+        users = [f"u{number}" for number in range(6)]
+        for user in users:
+            await records.tell(f"{user}-1", user, f"My {user} boat is green.", at=SYSTEM_CLOCK())
+        async with asyncio.timeout(30):  # far more than the attempts that junk would have had
+            while (await worker.metric("memproxy_windows_total", outcome="sat_out") or 0) < 5 * ATTEMPTS * len(users):
+                await asyncio.sleep(0.1)
+        spared = await worker.metric("memproxy_model_calls_total", outcome="spared") or 0
+        assert spared > (await worker.metric("memproxy_model_calls_total", outcome="failed") or 0)
+        assert await asyncio.to_thread(parts.dead_letters) == []
+        async with running_moody_model(port=port) as model:
+            await records.learnt(*users)
+            assert model.drafts == Counter(users)
         assert worker.stop() == 0
 
 

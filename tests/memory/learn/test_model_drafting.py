@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from scripted_model import a_fact, facts, in_turn, no_facts, running_model
 
-from memory.errors import Unavailable
+from memory.errors import Unusable
 from memory.learn import gate
 from memory.learn.drafting import SCHEMA
 from memory.learn.facts import Fact
@@ -157,7 +157,7 @@ async def test_an_answer_that_broke_off_is_taken_up_where_it_ended() -> None:
 @pytest.mark.parametrize("junk", ["", "none", '{"facts":"none"}', '{"facts":[{"quote":1}]}', "[" * 100_000])
 async def test_junk_twice_gives_the_window_up(junk: str) -> None:
     async with running_model(draft=lambda _: junk) as scripted:
-        with pytest.raises(Unavailable, match="cannot be used") as given_up:
+        with pytest.raises(Unusable, match="cannot be used") as given_up:
             await DraftLearner(scripted.model, ASKING).extract([told(BROTHER)], context=[])
     assert given_up.value.part == "model"
     assert len(scripted.asked) == 2

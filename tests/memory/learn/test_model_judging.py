@@ -8,7 +8,7 @@ import pytest
 from scripted_model import in_turn, no, running_model, yes
 from turn_logs import START
 
-from memory.errors import Unavailable
+from memory.errors import Unavailable, Unusable
 from memory.learn import verbatim
 from memory.learn.judging import KEEP_SCHEMA, MEANING_SCHEMA
 from memory.learn.model_learner import Asking, JudgeLearner
@@ -116,7 +116,7 @@ async def test_an_answer_that_is_not_the_form_is_sent_back_once_with_what_was_wr
 @pytest.mark.parametrize("junk", ["", "yes", '{"keep":"perhaps"}', '{"keep":true}', "[]", "x" * 200_000, '{"keep"'])
 async def test_junk_again_gives_the_window_up_after_two_calls(junk: str) -> None:
     async with running_model(keep=lambda _: junk) as scripted:
-        with pytest.raises(Unavailable, match="cannot be used") as given_up:
+        with pytest.raises(Unusable, match="cannot be used") as given_up:
             await JudgeLearner(scripted.model, ASKING).extract([told(UNSURE)], context=[])
     assert given_up.value.part == "model"
     assert UNSURE not in str(given_up.value)

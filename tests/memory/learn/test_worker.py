@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from itertools import pairwise
 
 import pytest
 from learning_parts import Bench, Faults, Killed
 
-from memory.errors import Unavailable
 from memory.learn import plan, verbatim
 from memory.learn.facts import Fact
 from memory.learn.worker import WorkerSettings
-from memory.model import Change, ChangeKind, Record, TurnStatus, Vector
-from memory.ports import LearnDue, MemoryFilter
+from memory.model import Change, ChangeKind, TurnStatus
+from memory.ports import LearnDue
 
 BUDGET = "My budget for the Hawaii trip is $10,000"
 
@@ -148,49 +146,6 @@ async def test_a_lost_lease_stops_the_work_before_anything_is_stored(bench: Benc
         await bench.worker(process, learner=_Slow(meanwhile=take_over), settings=settings).work_off()
         assert await bench.memories() == []
     assert bench.count("memproxy_windows_total", outcome="lost") == 1
-
-
-async def test_a_model_that_is_down_is_asked_later_and_later_and_then_the_window_is_buried(bench: Bench) -> None:
-    learner = _Down(Unavailable("model", "no answer in 30 s"))
-    settings = WorkerSettings(attempts_max=4, retry_base_seconds=10.0, retry_seconds_max=25.0)
-    clock = bench.deployment.clock
-    waits: list[float] = []
-    async with bench.deployment.start() as process:
-        await bench.tell(process, BUDGET)
-        worker = bench.worker(process, learner=learner, settings=settings)
-        began = clock.now
-        while learner.asked < 4:
-            asked = learner.asked
-            await worker.work_off()
-            if learner.asked > asked:
-                waits.append(clock.now - began)
-            clock.now += 1
-        (letter,) = await process.log.dead_letters(limit=5)
-        assert letter.attempts == 4
-        assert letter.reason == "model is unavailable: no answer in 30 s"
-        assert [round(b - a) for a, b in pairwise(waits)] == [10, 20, 25]
-
-        await process.log.replay([letter.window_id])
-        await bench.worker(process).work_off()
-        assert len(await bench.memories()) == 1
-
-
-async def test_an_outage_of_our_own_parts_is_sat_out(bench: Bench) -> None:
-    clock = bench.deployment.clock
-    async with bench.deployment.start() as process:
-        await bench.tell(process, BUDGET)
-        down = _StoreDown()
-        settings = WorkerSettings(attempts_max=3)
-        worker = bench.worker(process, settings=settings)
-        broken = type(bench)(bench.deployment, store=down, embedder=bench.embedder, metrics=bench.metrics)  # type: ignore[arg-type]
-        while_down = broken.worker(process, settings=settings)
-        for _ in range(10):
-            await while_down.work_off()
-            clock.now += 6
-        assert down.asked > 5
-        assert await process.log.dead_letters(limit=1) == []
-        await worker.work_off()
-        assert len(await bench.memories()) == 1
 
 
 async def test_a_fault_of_ours_is_counted_retried_and_buried_and_others_go_on(bench: Bench) -> None:
@@ -358,18 +313,3 @@ class _DownFor:
         if turns[0].scope.user_id == self._user:  # type: ignore[attr-defined]
             raise RuntimeError("content that must not be logged")
         return verbatim.extract(turns)  # type: ignore[arg-type]
-
-
-class _StoreDown:
-    def __init__(self) -> None:
-        self.asked = 0
-
-    async def same_statement(self, where: MemoryFilter, key: str) -> None:
-        self.asked += 1
-        raise Unavailable("milvus", "connection refused")
-
-    async def load(self, where: MemoryFilter, *, limit: int) -> list[Record]:
-        return await self.same_statement(where, "")  # type: ignore[func-returns-value]
-
-    async def apply(self, user_id: str, changes: Sequence[Change], vectors: Vector) -> None:
-        raise Unavailable("milvus", "connection refused")

@@ -21,7 +21,7 @@ from learning_parts import Bench, Faults, Killed
 from suspensions import BrokenOff
 from turn_logs import Process, sqlite_deployment
 
-from memory.errors import Unavailable
+from memory.errors import Unavailable, Unusable
 from memory.learn import applying, extracted, plan, verbatim, watch, window, worker
 from memory.learn.consolidation import Pair
 from memory.learn.facts import Fact
@@ -42,13 +42,16 @@ TOLD = (
 GYM, NEW_GYM = "I train at Fitline.", "My gym is on Mill Street."
 HALF_DONE = "My boat is called Nereid. I take the bus to work."
 OVERTAKEN = "My tent is orange."
-USERS = ("ann", "bob", "carl", "dora", "eve", "frank", "gina", "hugo")
+USERS = ("ann", "bob", "carl", "dora", "eve", "frank", "gina", "hugo", "iris")
 FORGET_ALL = "Forget everything you know about me."
 SETTINGS = WorkerSettings(
-    attempts_max=2, due=LearnDue(idle_seconds=1.0), watch=watch.WatchSettings(drift_similarity=0.1)
+    attempts_max=2,
+    model_outage_seconds_max=1.0,
+    due=LearnDue(idle_seconds=1.0),
+    watch=watch.WatchSettings(drift_similarity=0.1),
 )
 LATER_SECONDS = 1_000.0
-WINDOWS_ALONE = 9  # of the day; the gym is spoken of after them
+WINDOWS_ALONE = 10  # of the day; the gym is spoken of after them
 WATCHED = (worker, window, applying, watch)
 # Functions of the worker around its jobs: they write nothing that a job wrote, and other tests stop and kill them.
 AROUND_THE_JOBS = frozenset(
@@ -89,8 +92,8 @@ class Knows:
 
 ARBITER = Knows({GYM: NEW_GYM})
 AWAY = Unavailable("model", "away")
-NEVER_FOR_EVE = {"eve": AWAY}
-BAD_DAY = {**NEVER_FOR_EVE, "carl": AWAY, "dora": RuntimeError("a fault")}
+NEVER = {"eve": Unusable("model", "junk"), "iris": AWAY}
+BAD_DAY = {**NEVER, "carl": AWAY, "dora": RuntimeError("a fault")}
 
 
 async def prepare(bench: Bench) -> None:
@@ -98,9 +101,10 @@ async def prepare(bench: Bench) -> None:
     async with bench.deployment.start() as process:
         await bench.tell(process, f"{KNOWN} I have a Golf and a camper van. {FORGOTTEN} {GYM}", session="s0")
         await bench.tell(process, BUDGET, user="eve")
-        await bench.worker(process, learner=FailsFor(NEVER_FOR_EVE), settings=SETTINGS).work_off()
+        await bench.tell(process, BUDGET, user="iris")
+        await bench.worker(process, learner=FailsFor(NEVER), settings=SETTINGS).work_off()
         await bench.tell(process, "My fridge is full.", user="frank", session="s0")
-        await bench.worker(process, learner=FailsFor(NEVER_FOR_EVE), settings=SETTINGS).work_off()
+        await bench.worker(process, learner=FailsFor(NEVER), settings=SETTINGS).work_off()
         await bench.tell(process, HALF_DONE, session="s3")
         await _broken_off(bench, process, Faults(name="apply", error=Killed()))
         await bench.tell(process, FORGET_ALL, user="frank", session="s1", receipt_id="r-2")
@@ -112,7 +116,8 @@ async def prepare(bench: Bench) -> None:
         await bench.tell(process, BUDGET, user="bob")
         lease = await process.log.lease(now=bench.deployment.clock(), seconds=1, due=LearnDue())
         while lease is not None and lease.user_id != "bob":
-            await process.log.retry_at(lease, due_at=bench.deployment.clock() + 5, reason="not yet")
+            due_at, since = bench.deployment.clock() + 5, lease.outage_since
+            await process.log.retry_at(lease, due_at=due_at, reason="not yet", outage_since=since)
             lease = await process.log.lease(now=bench.deployment.clock(), seconds=1, due=LearnDue())
         assert lease is not None
         await process.log.save_plan(lease, b'{"version": 99, "changes": []}')
@@ -129,7 +134,7 @@ async def prepare(bench: Bench) -> None:
 
 async def _broken_off(bench: Bench, process: Process, faults: Faults) -> None:
     with pytest.raises(Killed):
-        await bench.worker(process, faults=faults, learner=FailsFor(NEVER_FOR_EVE)).work_off()
+        await bench.worker(process, faults=faults, learner=FailsFor(NEVER)).work_off()
 
 
 async def _receipt_of_a_note(bench: Bench) -> Receipt:
@@ -144,7 +149,7 @@ async def recover(bench: Bench) -> dict[str, Any]:
     async with bench.deployment.start() as survivor:
         for _ in range(3):
             bench.deployment.clock.now += LATER_SECONDS
-            worker = bench.worker(survivor, learner=FailsFor(NEVER_FOR_EVE), settings=SETTINGS, arbiter=ARBITER)
+            worker = bench.worker(survivor, learner=FailsFor(NEVER), settings=SETTINGS, arbiter=ARBITER)
             await worker.work_off()
         return await outcome(bench, survivor)
 
@@ -214,7 +219,7 @@ async def broken_off_at(bench: Bench, number: int, error: BaseException, *, is_a
 async def test_the_quiet_run_is_what_it_is_meant_to_be(tmp_path: Path) -> None:
     bench = await a_bench(tmp_path / "quiet")
     found = await recover(bench)
-    assert [user for user, _ in found["dead letters"]] == ["bob", "eve"]
+    assert [user for user, _ in found["dead letters"]] == ["bob", "eve", "iris"]
     assert sorted((content, status) for _, content, status, *_ in found["rows"].elements()) == [
         ("I have a Golf and a camper van.", "superseded"),
         ("I have a camper van", "active"),

@@ -1,0 +1,188 @@
+"""What a part that is away costs a window: no attempt, only time. And what ends that, on a real turn log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from learning_parts import Bench
+from turn_logs import Process
+
+from memory.errors import Unavailable, Unusable
+from memory.learn import verbatim
+from memory.learn.facts import Fact
+from memory.learn.worker import Worker, WorkerSettings
+from memory.model import Change, Record, Turn, Vector
+from memory.ports import DeadLetter, MemoryFilter
+
+BUDGET = "My budget for the Hawaii trip is $10,000"
+DOWN = Unavailable("model", "no answer within 30 s")
+JUNK = Unusable("model", "junk")
+HOUR = 3_600.0
+
+
+class Moody:
+    """A learner whose model meets one trouble after the other, then learns by the rules; `at`: when it was asked."""
+
+    def __init__(self, bench: Bench, *troubles: Exception, user: str = "ann") -> None:
+        self.at: list[float] = []
+        self._clock = bench.deployment.clock
+        self._troubles = list(troubles)
+        self._user = user
+
+    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Fact]:
+        if turns[0].scope.user_id == self._user:
+            self.at.append(self._clock())
+            if self._troubles:
+                raise self._troubles.pop(0)
+        return verbatim.extract(turns, context=context)
+
+
+async def worked_for(bench: Bench, worker: Worker, seconds: float, *, step: float = 1.0) -> None:
+    ends_at = bench.deployment.clock.now + seconds
+    while bench.deployment.clock.now < ends_at:
+        await worker.work_off()
+        bench.deployment.clock.now += step
+
+
+async def letters(process: Process) -> list[DeadLetter]:
+    return await process.log.dead_letters(limit=9)
+
+
+async def test_an_hour_without_the_model_costs_no_attempt_and_no_dead_letter(bench: Bench) -> None:
+    learner = Moody(bench, *[DOWN] * 20)
+    settings = WorkerSettings(attempts_max=2)
+    async with bench.deployment.start() as process:
+        await bench.tell(process, BUDGET)
+        await worked_for(bench, bench.worker(process, learner=learner, settings=settings), 2 * HOUR, step=10.0)
+        assert await letters(process) == []
+    assert learner.at[20] - learner.at[0] > HOUR
+    assert await bench.contents() == [BUDGET]
+    assert bench.count("memproxy_windows_total", outcome="sat_out") == 20
+    assert bench.count("memproxy_windows_total", outcome="retried") == 0
+
+
+async def test_while_it_is_down_the_model_is_asked_later_and_later_up_to_the_longest_wait(bench: Bench) -> None:
+    learner = Moody(bench, *[DOWN] * 5)
+    settings = WorkerSettings(retry_base_seconds=10.0, retry_seconds_max=25.0)
+    async with bench.deployment.start() as process:
+        await bench.tell(process, BUDGET)
+        await worked_for(bench, bench.worker(process, learner=learner, settings=settings), 200.0)
+    assert [after - before for before, after in pairwise(learner.at)] == [10, 20, 25, 25, 25]
+
+
+async def test_what_the_model_is_away_from_for_too_long_is_a_dead_letter_and_a_replay_gives_it_all_its_time_again(
+    bench: Bench,
+) -> None:
+    settings = WorkerSettings(retry_seconds_max=20.0, model_outage_seconds_max=100.0)
+    async with bench.deployment.start() as process:
+        await bench.tell(process, BUDGET)
+        worker = bench.worker(process, learner=Moody(bench, *[DOWN] * 1_000), settings=settings)
+        await worked_for(bench, worker, 99.0)
+        assert await letters(process) == []
+        await worked_for(bench, worker, 30.0)
+        (letter,) = await letters(process)
+        assert letter.reason == str(DOWN)
+        assert letter.attempts == bench.count("memproxy_windows_total", outcome="sat_out") + 1
+        bench.deployment.clock.now += HOUR
+        await process.log.replay([])
+        await worked_for(bench, worker, 99.0)
+        assert await letters(process) == []
+        await bench.worker(process).work_off()
+        await worked_for(bench, bench.worker(process), 30.0)
+    assert await bench.contents() == [BUDGET]
+
+
+async def test_an_outage_between_two_bad_answers_leaves_the_attempts_as_they_were(bench: Bench) -> None:
+    learner = Moody(bench, JUNK, *[DOWN] * 9, JUNK, *[DOWN] * 9, JUNK)
+    settings = WorkerSettings(attempts_max=3, retry_seconds_max=10.0)
+    async with bench.deployment.start() as process:
+        await bench.tell(process, BUDGET)
+        await worked_for(bench, bench.worker(process, learner=learner, settings=settings), 300.0)
+        (letter,) = await letters(process)
+    assert (letter.reason, letter.attempts) == (str(JUNK), 3 + 9)  # those that met the last outage are told, too
+    assert len(learner.at) == 21
+    assert bench.count("memproxy_windows_total", outcome="retried") == 2
+
+
+async def test_each_outage_is_sat_out_for_itself(bench: Bench) -> None:
+    """One that ended is not added to the next."""
+    learner = Moody(bench, *[DOWN] * 9, JUNK, *[DOWN] * 9)
+    settings = WorkerSettings(retry_seconds_max=10.0, model_outage_seconds_max=100.0)
+    async with bench.deployment.start() as process:
+        await bench.tell(process, BUDGET)
+        await worked_for(bench, bench.worker(process, learner=learner, settings=settings), 300.0)
+        assert await letters(process) == []
+    assert learner.at[-1] - learner.at[0] > 100.0
+    assert await bench.contents() == [BUDGET]
+
+
+async def test_turns_that_waited_for_days_before_the_model_went_away_have_all_its_time(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        await bench.tell(process, BUDGET)
+        bench.deployment.clock.now += 30 * 24 * HOUR
+        learner = Moody(bench, *[DOWN] * 10)
+        settings = WorkerSettings(attempts_max=1, retry_seconds_max=60.0)
+        await worked_for(bench, bench.worker(process, learner=learner, settings=settings), HOUR, step=10.0)
+        assert await letters(process) == []
+    assert await bench.contents() == [BUDGET]
+
+
+@pytest.mark.parametrize("trouble", [DOWN, JUNK])
+async def test_whoever_needs_no_model_goes_on_beside(bench: Bench, trouble: Exception) -> None:
+    learner = Moody(bench, *[trouble] * 50)
+    async with bench.deployment.start() as process:
+        worker = bench.worker(process, learner=learner, settings=WorkerSettings(attempts_max=100))
+        for number in range(5):
+            await bench.tell(process, f"{BUDGET}{number}", user="ann", session=f"s{number}")
+            await bench.tell(process, f"{BUDGET}{number}", user="bob", session=f"s{number}")
+            await worker.work_off()
+            assert len(await bench.memories("bob")) == number + 1
+        assert not worker._is_part_down
+        assert await bench.memories("ann") == []
+
+
+async def test_an_outage_of_our_own_parts_is_sat_out_and_halts_all(bench: Bench) -> None:
+    clock = bench.deployment.clock
+    async with bench.deployment.start() as process:
+        await bench.tell(process, BUDGET)
+        down = _StoreDown()
+        settings = WorkerSettings(attempts_max=3)
+        broken = Bench(bench.deployment, store=down, embedder=bench.embedder, metrics=bench.metrics)  # type: ignore[arg-type]
+        while_down = broken.worker(process, settings=settings)
+        for _ in range(10):
+            await while_down.work_off()
+            clock.now += 6
+        assert down.asked > 5
+        assert while_down._is_part_down
+        assert await letters(process) == []
+        await bench.worker(process, settings=settings).work_off()
+        assert await bench.contents() == [BUDGET]
+
+
+async def test_our_own_parts_too_are_not_waited_for_for_ever(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        await bench.tell(process, BUDGET)
+        broken = Bench(bench.deployment, store=_StoreDown(), embedder=bench.embedder, metrics=bench.metrics)  # type: ignore[arg-type]
+        worker = broken.worker(process, settings=WorkerSettings(attempts_max=1, outage_seconds_max=50.0))
+        await worked_for(bench, worker, 49.0)
+        assert await letters(process) == []
+        await worked_for(bench, worker, 3.0)
+        (letter,) = await letters(process)
+        assert "milvus" in letter.reason
+
+
+class _StoreDown:
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def same_statement(self, where: MemoryFilter, key: str) -> None:
+        self.asked += 1
+        raise Unavailable("milvus", "connection refused")
+
+    async def load(self, where: MemoryFilter, *, limit: int) -> list[Record]:
+        return await self.same_statement(where, "")  # type: ignore[func-returns-value]
+
+    async def apply(self, user_id: str, changes: Sequence[Change], vectors: Vector) -> None:
+        raise Unavailable("milvus", "connection refused")
