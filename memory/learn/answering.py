@@ -68,7 +68,7 @@ _OWNED = re.compile(
     r"nick ?names?|diets?|dietary \w+|medical conditions?|siblings|children|house|flat|apartment)\b",
     IGNORE_CASE,
 )
-_AFFIRMED = re.compile(r"\s*(?:yes|yep|yeah|yup|sure|ja|sí|有的?|是的?|对|嗯)[,.!，。！\s]+", IGNORE_CASE)
+AFFIRMED = re.compile(r"\s*(?:yes|yep|yeah|yup|sure|ja|sí|有的?|是的?|对|嗯)[,.!，。！\s]+", IGNORE_CASE)
 # Answers that name nothing, keep it back, point elsewhere, or ask in return.
 _SAYS_NOTHING = re.compile(
     r"[?？\n]|https?:|\b(?:no|not|none|nope|nothing|never|nobody|nowhere|n/?a|skip|pass|private|secret|guess|don['’]?t|doesn['’]t|"
@@ -94,10 +94,15 @@ def asks_what_lasts(question: str) -> bool:
     return any(form.fullmatch(bare) for form, _ in _FORMS)
 
 
+def asks_of_the_talk(question: str) -> bool:
+    """Whether it asks for what matters to the talk at hand alone: "Do you have a minute?"."""
+    return bool(_OF_THE_TALK.search(question))
+
+
 def as_statement(question: str, reply: str) -> str:
     """What the user says of themselves by `reply`, one sentence of theirs, to `question`; "" where that is not sure."""
     bare = _without_lead(question)
-    affirmed = _AFFIRMED.match(reply)
+    affirmed = AFFIRMED.match(reply)
     answer = reply[affirmed.end() if affirmed else 0 :].strip(" .!。！,，;；\"'“”")
     if not _names_something(answer):
         return ""
@@ -131,4 +136,4 @@ def _worded(statement: str, topic: str, answer: str, *, is_affirmed: bool) -> st
     return statement.replace("{topic}", topic.removeprefix("any ")).replace("{}", value) if value else ""
 
 
-__all__ = ["as_statement", "asks_what_lasts"]
+__all__ = ["AFFIRMED", "as_statement", "asks_of_the_talk", "asks_what_lasts"]

@@ -42,6 +42,12 @@ _AGED = re.compile(
     rf"(?:[\w-]+\s+){{0,2}}?(?:{lexicon.RELATIONS.pattern})(?:,?\s+(?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+)?",
     IGNORE_CASE,
 )
+_TO_CONSIDER = re.compile(
+    r"\b(?:add|mention|include|consider(?:ing)?|given|knowing|seeing|keep(?:ing)? in mind|bear(?:ing)? in mind|"
+    r"assuming you know) "
+    r"that (?P<told>(?:i|we|my|our)(?:['’](?:m|ve|re))?\s[^,;.?!]{6,160})",
+    IGNORE_CASE,
+)
 _NAMED = re.compile(
     rf"(?:my|our)\s+(?:[\w-]+\s+){{0,2}}?(?:{lexicon.RELATIONS.pattern}),?\s+(?!(?:Mr|Mrs|Ms|Dr|And|Or|But|"
     rf"I)\b)(?-i:[A-ZÀ-Þ])[a-zà-ÿ-]+(?![\w'’])",
@@ -71,10 +77,11 @@ def asides(sentence: str) -> Iterator[Aside]:
         return
     yield from _own_kind(sentence)
     taken: list[tuple[int, int]] = []
-    for pattern in (_RELATIVE, _AGED, _NAMED):
+    for pattern in (_TO_CONSIDER, _RELATIVE, _AGED, _NAMED):
         for found in pattern.finditer(sentence):
-            if not any(start < found.end() and found.start() < end for start, end in taken):
-                taken.append(found.span())
+            span = found.span("told" if pattern is _TO_CONSIDER else 0)
+            if not any(start < span[1] and span[0] < end for start, end in taken):
+                taken.append(span)
     for start, end in sorted(taken):
         yield Aside(sentence[start:end], sentence[start:end])
 

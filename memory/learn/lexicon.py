@@ -68,8 +68,8 @@ FIRST_PERSON: dict[Language, re.Pattern[str]] = {
     "zh": re.compile("我|咱|俺|本人"),
     "de": _words("ich", "mein\\w{0,2}", "mir", "mich", "wir", "uns", "unser\\w{0,2}"),
     "es": _words(
-        "yo", "mis?", "mí", "m[ií][oa]s?", "me", "conmigo", "nos", "nosotr[oa]s", "nuestr[oa]s?", "soy", "estoy",
-            "tengo",
+        "yo", "mis?", "mí", "m[ií][oa]s?", "me", "conmigo", "nos", "nosotr[oa]s", "nuestr[oa]s?", "soy", "somos",
+        "estoy", "tengo",
         "vivo", "trabajo", "voy", "prefiero", "necesito", "quiero", "puedo", "he", "hago", "uso", "suelo", "como",
         "llevo", "estudio", "juego", "odio", "sé", "bebo", "conduzco", "tomo", "viajo", "corro", "aprendo", "duermo",
         "\\w{2,}(?:amos|emos|imos)", "compré", "vendí", "dejé", "empecé", "cambié", "tuve", "fui", "estaba", "tenía",

@@ -75,6 +75,9 @@ _ENGLISH = re.compile(
     r"(?:answer|code|text))|"
     r"i (?:can['’]?t|cannot|could(?:n['’]t| not)) (?:find|see|open|read) (?:it|that|this|the (?:button|menu|file|link|"
     r"option|page|setting))\b[^,;]{0,30}|"
+    r"my (?:head|stomach|back|throat|neck|tummy|tooth|ear|eyes?|feet|foot|legs?|hands?|nose) (?:hurts?|aches?|"
+    r"is (?:sore|killing me|"
+    r"running)|are (?:sore|killing me)) (?:today|now|right now|tonight|at the moment|this (?:morning|evening))|"
     r"i(?:['’]m| am) (?:working on|doing) (?:my|some|the) (?:homework|assignment|exercise)s?)",
     re.IGNORECASE,
 )
@@ -87,6 +90,7 @@ _CHINESE = re.compile(
     r"(?:我|我们)?的?(?:代码|程序|脚本|测试)(?:又|还是?|突然|刚)?(?:报错|跑不起来|跑不通|"
     r"运行不了|编译不过|不能运行|崩溃?|卡住?|打不开|没反应|挂|死机)了?|"
     r"(?:我|我们)(?:这边|这里|刚才|刚刚|刚|又)?(?:遇到|碰到|收到|看到|得到)了?(?:一?个)?.{0,8}(?:报错|错误|异常|警告|问题)了?|"
+    r"(?:今天|刚才|这会儿)(?!.*[我咱])[^，,]{1,8}(?:好|真|太(?!太)|特别)[^，,]{1,3}(?:啊|呀|了|哦)|"
     r"我(?:在|正在)(?:等.{1,4}|路上|开会|地铁上|公交上|车上|吃饭|洗澡|排队)|"
     r"我(?:先|要|得|该)(?:去)?(?:睡(?:觉)?|走|吃饭|忙|下线|洗澡)(?:去)?了|"
     r"我(?:试试|试一下|再试试|再想想|考虑一下|看一下|看看)(?:吧|再说)?|"

@@ -1,4 +1,4 @@
-"""Whom "she" or 他 means at the head of a statement, where the user's words before it leave no doubt.
+"""Whom "she" or 他 means at the head of a statement, and where "there" is, if the user's words before leave no doubt.
 
 "What laptop suits my daughter? She studies architecture.": the second sentence alone would be of nobody. Only people
 and animals of the user's own ("my daughter", 我妈妈), only where exactly one that fits was spoken of, and nobody else
@@ -21,24 +21,27 @@ class _Kind(Enum):
     SHE = "she"
     HE = "he"
     IT = "it"
+    THEY = "they"
 
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """`word` of the statement means `who`; both stand word for word in what the user said."""
+    """`word` of the statement stands for `stands_for`; both are words of the user."""
 
     word: str
-    who: str
+    stands_for: str
 
 
 _HEAD = re.compile(
-    r"\s*(?:(?:and|but|so|well|also|und|aber|y|pero)\s+)?(she|he|sie|er|ella|él)(?=['’]s\b|\s+\w)", re.IGNORECASE
+    r"\s*(?:(?:and|but|so|well|also|und|aber|y|pero)\s+)?(she|he|they|sie|er|ella|él)(?=['’](?:s|re|ve)\b|\s+\w)",
+    re.IGNORECASE,
 )
-_HEAD_ZH = re.compile(r"\s*(?:而且|不过|但是?|另外)?[，,]?([她他它])(?!们)")
+_HEAD_ZH = re.compile(r"\s*(?:而且|不过|但是?|另外)?[，,]?([她他它]们?)")
 _KIND_OF = {
     "she": _Kind.SHE, "sie": _Kind.SHE, "ella": _Kind.SHE, "她": _Kind.SHE,
     "he": _Kind.HE, "er": _Kind.HE, "él": _Kind.HE, "他": _Kind.HE,
     "它": _Kind.IT,
+    "they": _Kind.THEY, "他们": _Kind.THEY, "她们": _Kind.THEY, "它们": _Kind.THEY,
 }  # fmt: skip
 # "Sie" may mean "they" and "you"; only a verb in the singular tells.
 _GERMAN_SINGULAR = re.compile(r"(?:sie|er)\s+(?:ist|hat|mag|wird|kann|will|war|\w{2,}[^e\s]t)\b", re.IGNORECASE)
@@ -58,7 +61,7 @@ _MALE = re.compile(
 )
 _ANIMAL = re.compile(r"dog|cat|kitten|puppy|horse|rabbit|parrot|hund|katze|perr|gat[oa]|狗|猫", re.IGNORECASE)
 _MANY = re.compile(
-    r"(?:sons|daughters|kids|children|twins|parents|brothers|sisters|siblings|friends|colleagues|dogs|cats|neighbou?rs|"
+    r"(?:sons|daughters|kids|twins|children|parents|brothers|sisters|siblings|friends|colleagues|dogs|cats|neighbou?rs|"
     r"grandparents|kinder|eltern|hij[oa]s|padres|herman[oa]s|amig[oa]s|perr[oa]s|gat[oa]s)$|爸妈|父母",
     re.IGNORECASE,
 )
@@ -108,6 +111,42 @@ def meant_by_head(statement: str, before: Sequence[str]) -> Meant | None:
     return None
 
 
+_THERE = re.compile(
+    r"\b(?:liv(?:e|es|ed|ing)|work(?:s|ed|ing)?|stud(?:y|ies|ied|ying)|mov(?:e|es|ed|ing)|born|grew up|stay(?:s|ed|"
+    r"ing)?|"
+    r"go(?:es|ing)?|went|been|travel(?:s|l?ing|l?ed)?|fly(?:ing)?|flies|was|am|own(?:s|ed)?|have|"
+    r"has)\b[^.?!;]{0,30}?\b(there)\b"
+    r"(?! (?:is|are|was|were)\b)",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(
+    r"\b(?:in|to|at|from|near|around|"
+    r"of)\s+(?P<place>(?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+(?:\s(?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+)?)",
+    re.IGNORECASE,
+)
+_NO_PLACE = re.compile(
+    lexicon.MONTH_NAMES.pattern + "|" + lexicon.WEEKDAYS.pattern + r"|(?:I|English|German|French|Spanish|Chinese|"
+    r"Python|Java|Rust|Excel|Word)$",
+    re.IGNORECASE,
+)
+
+
+def meant_by_there(statement: str, before: Sequence[str]) -> Meant | None:
+    """The one place that the user spoke of in the last message that speaks of any; None in doubt."""
+    there = _THERE.search(statement)
+    if there is None or _places(statement):
+        return None
+    for text in reversed(before):
+        places = _places(text)
+        if places:
+            return Meant(there.group(1), places.pop()) if len(places) == 1 else None
+    return None
+
+
+def _places(text: str) -> set[str]:
+    return {place for found in _PLACE.finditer(text) if not _NO_PLACE.match(place := found.group("place"))}
+
+
 def _people(text: str) -> list[re.Match[str]]:
     return [*_OWN.finditer(text), *_OWN_ZH.finditer(text)]
 
@@ -128,11 +167,11 @@ def _only(word: str, text: str, people: Sequence[re.Match[str]]) -> Meant | None
 
 
 def _fits(relation: str, kind: _Kind) -> bool:
-    if _MANY.search(relation):
-        return False
+    if _MANY.search(relation) or kind is _Kind.THEY:
+        return bool(_MANY.search(relation)) and kind is _Kind.THEY
     if kind is _Kind.IT:
         return bool(_ANIMAL.search(relation))
     return not (_MALE if kind is _Kind.SHE else _FEMALE).search(relation)
 
 
-__all__ = ["Meant", "meant_by_head"]
+__all__ = ["Meant", "meant_by_head", "meant_by_there"]

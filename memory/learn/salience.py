@@ -14,7 +14,7 @@ from enum import Enum
 from memory.learn import lexicon
 from memory.learn.lexicon import Language, language_of
 from memory.learn.passing import is_passing
-from memory.learn.pronouns import Meant, meant_by_head
+from memory.learn.pronouns import Meant, meant_by_head, meant_by_there
 from memory.learn.remembering import asks_to_remember, form_of_address_asked, told_to_remember
 from memory.learn.sentences import Sentence
 
@@ -34,13 +34,15 @@ class Voice(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """`text` is an exact substring of the sentence it was taken from. `meant`: whom its first word stands for."""
+    """`text` is an exact substring of the sentence it was taken from. `meant`: whom its first word stands for; `place`:
+    where its "there" is."""
 
     text: str
     language: Language
     voice: Voice
     is_explicit: bool = False
     meant: Meant | None = None
+    place: Meant | None = None
 
 
 _CLAUSE_END = re.compile(r"(?<=[,;，；])\s*|\s+[-–—]+\s+|\s+(?=(?:because|since)\s+(?:i|my|we|our)\b)", IGNORE_CASE)
@@ -144,14 +146,16 @@ def statements(sentence: Sentence, *, is_telling: bool, before: Sequence[str] = 
     language = language_of(text)
     found: list[Statement] = []
     for run in _declarative_runs(text, language):
-        meant = meant_by_head(run, [*before, text[: text.index(run)]])
+        said_before = [*before, text[: text.index(run)]]
+        meant = meant_by_head(run, said_before)
         voice = _voice(run, language, is_telling=is_telling) or (Voice.THIRD_PERSON if meant else None)
-        if voice is not None and not is_courtesy(run) and not _is_beside_the_point(run):
-            found.append(Statement(run, language, voice, meant=meant))
+        if voice is not None and not is_courtesy(run) and not is_beside_the_point(run):
+            found.append(Statement(run, language, voice, meant=meant, place=meant_by_there(run, said_before)))
     return found
 
 
-def _is_beside_the_point(text: str) -> bool:
+def is_beside_the_point(text: str) -> bool:
+    """Whether it is about the talk, supposed, or so only for the moment."""
     return bool(lexicon.ABOUT_THE_TALK.match(text) or lexicon.HYPOTHETICAL.match(text)) or is_passing(text)
 
 

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from memory.learn import labels, salience
-from memory.learn.answering import as_statement, asks_what_lasts
+from memory.learn.answering import AFFIRMED, as_statement, asks_of_the_talk, asks_what_lasts
 from memory.learn.asides import asides
 from memory.learn.dates import pinned
 from memory.learn.facts import Fact
 from memory.learn.intents import explicit_intent
-from memory.learn.lexicon import ABOUT_THE_TALK, FIRST_PERSON, language_of
+from memory.learn.lexicon import ABOUT_THE_TALK, FIRST_PERSON, Language, language_of
 from memory.learn.remembering import asks_to_remember
 from memory.learn.salience import Statement, Voice
 from memory.learn.sentences import Sentence, own_sentences, own_text
@@ -61,6 +61,12 @@ _OFFER = re.compile(
 _HAS_DETAIL = re.compile(
     r"\d|[一二三四五六七八九十两]|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|never|always|only|mostly|"
     r"every)\b",
+    re.IGNORECASE,
+)
+_BEGINS_IN_THE_MIDDLE = re.compile(
+    r"\s*(?:(?:in|at|on|for|since|about|around|roughly|mostly|mainly|usually|only|just|both|every|twice|once|with|near|"
+    r"from|until|one|two|three|four|five|six|seven|eight|nine|ten|\d[\d.,]*|seit|bei|etwa|nur|desde|unos|unas|solo)\b"
+    r"(?! of (?:my|our)\b)|[有没是叫在养用从](?!人)|大概|差不多|一般|每[天周月年次])",
     re.IGNORECASE,
 )
 # Words of a question that only asks whether something is so; what that is stands elsewhere: "Is that still right?"
@@ -166,15 +172,28 @@ def _told(message: str, question: str, turn: Turn, previous: Turn | None) -> Ite
     for index, sentence in enumerate(sentences):
         before = [*said_before, own[: sentence.start]]
         found = salience.statements(sentence, is_telling=is_telling, before=before)
+        asked = question if index == 0 else ""
         for statement in found:
-            yield fact_of(statement, turn)
+            yield fact_of(statement, turn, question=asked if _leans_on_question(statement) else "")
         yield from _told_beside(sentence, found, turn)
-        answer = as_statement(question, sentence.text) if not found and index == 0 and question else ""
-        if answer:
-            yield _answered(answer, sentence, turn)
-        elif not found and index == 0 and question and _answers(sentence):
-            said = Statement(sentence.text, language_of(sentence.text), Voice.THIRD_PERSON)
-            yield fact_of(said, turn, question=question)
+        if asked and not found:
+            yield from _replied(asked, sentence, turn)
+
+
+def _replied(question: str, sentence: Sentence, turn: Turn) -> Iterator[Fact]:
+    """What a sentence that is no statement by itself says in reply to a question."""
+    answer = as_statement(question, sentence.text)
+    if answer:
+        yield _answered(answer, sentence, turn)
+    elif _answers(sentence, question):
+        said = Statement(sentence.text, language_of(sentence.text), Voice.THIRD_PERSON)
+        yield fact_of(said, turn, question=question)
+
+
+def _leans_on_question(statement: Statement) -> bool:
+    """Whether it begins in the middle, as replies do: "since 2019, on the third floor", 有个三十二升的."""
+    is_own = bool(FIRST_PERSON[statement.language].search(statement.text))
+    return not is_own and statement.meant is None and bool(_BEGINS_IN_THE_MIDDLE.match(statement.text))
 
 
 def _told_beside(sentence: Sentence, found: Sequence[Statement], turn: Turn) -> Iterator[Fact]:
@@ -236,12 +255,22 @@ def _is_telling(message: str, sentences: Sequence[Sentence]) -> bool:
     )
 
 
-def _answers(sentence: Sentence) -> bool:
+def _answers(sentence: Sentence, question: str) -> bool:
     """Whether a sentence that is no statement by itself answers with something that is worth keeping."""
-    language = language_of(sentence.text)
-    if salience.is_courtesy(sentence.text) or salience.is_question(sentence.text, language):
+    affirmed = AFFIRMED.match(sentence.text)
+    rest = sentence.text[affirmed.end() :] if affirmed else sentence.text
+    language = language_of(rest)
+    if salience.is_courtesy(rest) or salience.is_beside_the_point(rest):
         return False
-    return bool(_HAS_DETAIL.search(sentence.text)) and not salience.is_request(sentence.text, language)
+    if salience.is_question(rest, language) or salience.is_request(rest, language):
+        return False
+    if _HAS_DETAIL.search(rest):
+        return True
+    return affirmed is not None and _says_more(rest, language) and not asks_of_the_talk(question)
+
+
+def _says_more(text: str, language: Language) -> bool:
+    return len(text.strip("。！.! ")) >= 2 if language == "zh" else len(text.split()) >= 2
 
 
 def fact_of(statement: Statement, turn: Turn, *, question: str = "") -> Fact:
@@ -249,8 +278,8 @@ def fact_of(statement: Statement, turn: Turn, *, question: str = "") -> Fact:
     category = labels.category_of(statement)
     dates = "; ".join(f"{phrase}: {meaning}" for phrase, meaning in pinned(statement.text, turn.at))
     content = f"{question} {statement.text}" if question else statement.text
-    if statement.meant:
-        content += f" ({statement.meant.word}: {statement.meant.who})"
+    for meant in filter(None, (statement.meant, statement.place)):
+        content += f" ({meant.word}: {meant.stands_for})"
     return Fact(
         content=f"{content} ({dates})" if dates else content,
         evidence=Evidence(statement.text, turn.id, Role.USER),

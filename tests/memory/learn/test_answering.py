@@ -33,6 +33,14 @@ ANSWERED = [
     ("¿Cómo te llamas?", "Lucía", "Me llamo Lucía"),
 ]
 
+# Replies that stand alone only together with the question.
+WITH_THE_QUESTION = [
+    ("Is your parrot a macaw?", "yes, called Figaro"),
+    ("您家的猫是布偶吗？", "对，叫团子"),
+    ("Do you commute by train?", "every day, about an hour each way"),
+    ("有烤箱吗？", "有个三十二升的，去年双十一买的"),
+]
+
 NOT_ANSWERED = [
     ("Where do you live?", "why do you ask?"),
     ("Where do you live?", "not telling"),
@@ -110,3 +118,11 @@ def test_an_answer_changes_and_is_changed_like_any_statement() -> None:
     (fact,) = verbatim.extract([answered], context=[asked])
     assert compare(fact.content, "I live in Turin") is not None
     assert compare("I moved to Turin", fact.content) is not None
+
+
+@pytest.mark.parametrize(("question", "reply"), WITH_THE_QUESTION)
+def test_a_reply_that_begins_in_the_middle_is_kept_with_its_question(question: str, reply: str) -> None:
+    asked, answered = exchange(question, reply)
+    (fact,) = gate.judge(verbatim.extract([answered], context=[asked]), [asked, answered]).kept
+    assert fact.content.startswith(f"{question} {reply}")
+    assert (fact.evidence.quote, fact.evidence.role) == (reply, Role.USER)

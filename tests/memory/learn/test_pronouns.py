@@ -6,7 +6,7 @@ import pytest
 from turn_logs import a_turn
 
 from memory.learn import verbatim
-from memory.learn.pronouns import Meant, meant_by_head
+from memory.learn.pronouns import Meant, meant_by_head, meant_by_there
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,15 @@ from memory.learn.pronouns import Meant, meant_by_head
         ("她膝盖不好", "推荐适合我妈妈的运动，", "我妈妈"),
         ("他喜欢恐龙", "给我8岁的儿子推荐个礼物，", "我8岁的儿子"),
         ("它不吃鱼", "我家的猫三岁了。", "我家的猫"),
+        ("they're into dinosaurs", "My twins turn seven.", "My twins"),
+        ("他们都退休了", "我爸妈住在苏州。", "我爸妈"),
         ("She works at night", "My husband and my sister live with us.", "my sister"),
     ],
 )
 def test_the_only_one_who_fits_is_meant(statement: str, before: str, who: str) -> None:
     meant = meant_by_head(statement, [before])
     assert meant is not None
-    assert (meant.who, statement.startswith(meant.word)) == (who, True)
+    assert (meant.stands_for, statement.startswith(meant.word)) == (who, True)
 
 
 @pytest.mark.parametrize(
@@ -40,9 +42,10 @@ def test_the_only_one_who_fits_is_meant(statement: str, before: str, who: str) -
         ("She lives in Milan", "my sister Mia has a friend"),
         ("He is six", "my daughter Lena"),
         ("They are six", "my daughter Lena"),
+        ("They are six", "my sisters and my cats"),
         ("Sie sind da", "Meine Tochter"),
         ("她今年三岁", "我女儿和我妈妈都来了"),
-        ("她们都来了", "我女儿"),
+        ("他们都来了", "我女儿"),
         ("She is a vet", "What does a vet do?"),
         ("I am a vet", "my sister Mia"),
     ],
@@ -68,3 +71,28 @@ def test_a_statement_says_whom_it_means_and_is_about_them() -> None:
 def test_whom_a_pasted_text_speaks_of_is_not_meant() -> None:
     said = '"My daughter never sleeps and screams all night long." She is right about that, what a strange text'
     assert all("(She" not in fact.content for fact in verbatim.extract([a_turn("t", text=said)]))
+
+
+@pytest.mark.parametrize(
+    ("statement", "before", "place"),
+    [
+        ("my sister Pia lives there", ["how hot is it in Tallinn"], "Tallinn"),
+        ("we're flying there in May", ["what can I do in New York?"], "New York"),
+        ("I grew up there", ["is the river in Prague clean?", "ok, thanks"], "Prague"),
+    ],
+)
+def test_there_is_the_only_place_spoken_of(statement: str, before: list[str], place: str) -> None:
+    assert meant_by_there(statement, before) == Meant("there", place)
+
+
+@pytest.mark.parametrize(
+    ("statement", "before"),
+    [
+        ("my sister lives there", ["is it warmer in Rome or in Oslo?"]),
+        ("my sister lives there", ["what opens on Monday?"]),
+        ("I have a house in Kiel and go there often", ["how hot is it in Tallinn"]),
+        ("I think there is a problem", ["how hot is it in Tallinn"]),
+    ],
+)
+def test_there_is_nowhere_in_doubt(statement: str, before: list[str]) -> None:
+    assert meant_by_there(statement, before) is None
