@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import numpy as np
 import pytest
@@ -17,18 +17,10 @@ from memory.ports import Embedder
 PATIENT_SECONDS = 20.0  # what is measured here is not speed
 
 
-@pytest.fixture(scope="session")
-def embedder_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbedderProcess]:
-    process = EmbedderProcess(tmp_path_factory.mktemp("e"))
-    process.start()
-    yield process
-    process.kill()
-
-
 @pytest.fixture(params=["our process", "another server"])
 async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
     if request.param == "our process":
-        process: EmbedderProcess = request.getfixturevalue("embedder_process")
+        process: EmbedderProcess = request.getfixturevalue("real_embedder")
         async with opened(process.endpoint) as ours:
             yield ours
         return
@@ -89,8 +81,8 @@ async def test_the_caller_may_change_what_he_got_without_harm_to_others(embedder
     np.testing.assert_array_equal(await embedder.embed(["I have a cat"], is_urgent=True), kept)
 
 
-async def test_our_process_knows_what_belongs_together(embedder_process: EmbedderProcess) -> None:
-    async with opened(embedder_process.endpoint) as embedder:
+async def test_our_process_knows_what_belongs_together(real_embedder: EmbedderProcess) -> None:
+    async with opened(real_embedder.endpoint) as embedder:
         question, answer, other = await embedder.embed(
             ["What is my cat called?", "My cat is called Miso", "The invoice is due on Friday"], is_urgent=True
         )

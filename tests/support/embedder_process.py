@@ -13,11 +13,15 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from memory.adapters.embedding_model import PACKAGED_MODEL
+from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
 from memory.embedder import serve
 from memory.metrics import Metrics
 from memory.settings import Settings
 
 START_SECONDS_MAX = 90.0  # the first start exports the model
+PATIENT_SECONDS = 20.0  # of a question: what its tests measure is not speed
+DIMENSION = 384
 
 
 class EmbedderProcess:
@@ -31,6 +35,13 @@ class EmbedderProcess:
     @property
     def endpoint(self) -> str:
         return f"unix:{self._settings.embedder_socket}"
+
+    def client(self, *, cache_texts: int = 64) -> OpenAiEmbedder:
+        """One that waits for it however busy the machine is."""
+        server = EmbeddingServer(
+            self.endpoint, PACKAGED_MODEL, DIMENSION, urgent_seconds=PATIENT_SECONDS, cache_texts=cache_texts
+        )
+        return OpenAiEmbedder(server, metrics=Metrics(CollectorRegistry()))
 
     def start(self) -> None:
         with (self._folder / "embedder.log").open("ab") as log:

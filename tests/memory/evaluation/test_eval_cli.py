@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 import threading
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from embedder_process import EmbedderProcess
 
 DATA = Path(__file__).parents[2] / "data"
 START_SECONDS_MAX = 120.0  # the first start exports the model
@@ -46,22 +49,26 @@ UPDATE = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One working directory for all runs, so that the model is exported once."""
+    """One working directory for all runs."""
     return tmp_path_factory.mktemp("eval")
 
 
-@pytest.fixture(scope="module")
-def run(folder: Path) -> Run:
-    def start(*arguments: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "extproc", "eval", *map(str, arguments)],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=START_SECONDS_MAX,
-        )
+def started(folder: Path, *arguments: object, **settings: str) -> subprocess.CompletedProcess[str]:
+    """The command, with these settings in its environment."""
+    return subprocess.run(
+        [sys.executable, "-m", "extproc", "eval", *map(str, arguments)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS_MAX,
+        env={**os.environ, **settings},  # noqa: TID251 - the command's, not ours
+    )
 
-    return start
+
+@pytest.fixture(scope="module")
+def run(folder: Path, real_embedder: EmbedderProcess) -> Run:
+    """With the embedder that is there, so that no run has to load the model."""
+    return partial(started, folder, MEMPROXY_MEMORY_EMBEDDING_ENDPOINT=real_embedder.endpoint)
 
 
 def some_lines(name: str, count: int, into: Path) -> Path:
@@ -79,9 +86,9 @@ def figures(run: Run, command: str, file: Path, folder: Path) -> dict[str, Any]:
     return written
 
 
-def test_signals_are_decided_as_in_a_chat_without_a_running_product(run: Run, folder: Path, tmp_path: Path) -> None:
+def test_signals_are_decided_as_in_a_chat_without_a_running_product(tmp_path: Path) -> None:
     out = tmp_path / "signals.json"
-    done = run("signals", some_lines("signals.jsonl", 6, tmp_path), "--json", out)
+    done = started(tmp_path, "signals", some_lines("signals.jsonl", 6, tmp_path), "--json", out)
     assert done.returncode == 0, done.stderr
     written = json.loads(out.read_text())
     assert written["evaluation"] == "signals"
@@ -214,14 +221,14 @@ class _Full(BaseHTTPRequestHandler):
         """Stay silent."""
 
 
-def test_the_embedding_server_that_the_settings_name_is_asked_and_its_refusal_told(run: Run, tmp_path: Path) -> None:
+def test_the_embedding_server_that_the_settings_name_is_asked_and_its_refusal_told(tmp_path: Path) -> None:
     server = HTTPServer(("127.0.0.1", 0), _Full)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
         config = tmp_path / "config.yaml"
         config.write_text(f"memory: {{embedding: {{endpoint: 'http://127.0.0.1:{server.server_port}'}}}}")
-        done = run("recall", some_lines("abstention.jsonl", 1, tmp_path), "--config", config)
+        done = started(tmp_path, "recall", some_lines("abstention.jsonl", 1, tmp_path), "--config", config)
     finally:
         server.shutdown()
         thread.join()

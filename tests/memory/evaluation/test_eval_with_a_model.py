@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from chat_server import FakeModelServer, running_chat_server
+from embedder_process import EmbedderProcess
 from scripted_model import a_fact, facts, no, scripted, yes
 
 SECONDS_MAX = 60.0
@@ -33,10 +34,11 @@ RECORD = {
 }
 
 
-async def scored(server: FakeModelServer, folder: Path, *options: object) -> dict[str, Any]:
-    file, out = folder / "records.jsonl", folder / "out.json"
+async def scored(server: FakeModelServer, folder: Path, vectors: EmbedderProcess, *options: object) -> dict[str, Any]:
+    file, out, config = folder / "records.jsonl", folder / "out.json", folder / "memproxy.yaml"
     file.write_text(json.dumps(RECORD))
-    arguments = ("extraction", file, "--json", out, "--llm", server.url, *options)
+    config.write_text(f"memory: {{embedding: {{endpoint: '{vectors.endpoint}'}}}}")
+    arguments = ("extraction", file, "--json", out, "--config", config, "--llm", server.url, *options)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "extproc", "eval", *map(str, arguments)),
@@ -52,19 +54,21 @@ async def scored(server: FakeModelServer, folder: Path, *options: object) -> dic
 
 
 @pytest.mark.parametrize(("judge", "precision"), [(yes, 0.5), (lambda q: no(q) if UNWANTED in q else yes(q), 1.0)])
-async def test_what_the_model_says_is_what_is_scored(tmp_path: Path, judge: Any, precision: float) -> None:
+async def test_what_the_model_says_is_what_is_scored(
+    tmp_path: Path, real_embedder: EmbedderProcess, judge: Any, precision: float
+) -> None:
     async with running_chat_server() as server:
         server.says = scripted(keep=judge)
-        written = await scored(server, tmp_path)
+        written = await scored(server, tmp_path, real_embedder)
     assert (written["recall"], written["precision"], written["evidence_accuracy"]) == (1.0, precision, 1.0)
     assert {body["model"] for body in server.asked} == {"scripted"}  # the first that the server lists
 
 
-async def test_calls_tokens_and_seconds_are_reported_and_drawn(tmp_path: Path) -> None:
+async def test_calls_tokens_and_seconds_are_reported_and_drawn(tmp_path: Path, real_embedder: EmbedderProcess) -> None:
     drawn = tmp_path / "figures.svg"
     async with running_chat_server() as server:
         server.says, server.seconds = scripted(), 0.2
-        written = await scored(server, tmp_path, "--model", "my-model", "--picture", drawn)
+        written = await scored(server, tmp_path, real_embedder, "--model", "my-model", "--picture", drawn)
     assert {body["model"] for body in server.asked} == {"my-model"}
     assert written["turns"] == 2
     assert written["model_calls"] == len(server.asked) == 2
@@ -74,9 +78,9 @@ async def test_calls_tokens_and_seconds_are_reported_and_drawn(tmp_path: Path) -
     assert ET.fromstring(drawn.read_text()).tag.endswith("svg")
 
 
-async def test_the_strategy_can_be_named(tmp_path: Path) -> None:
+async def test_the_strategy_can_be_named(tmp_path: Path, real_embedder: EmbedderProcess) -> None:
     async with running_chat_server() as server:
         server.says = scripted(draft=facts(a_fact(WANTED, WANTED)))
-        written = await scored(server, tmp_path, "--strategy", "draft")
+        written = await scored(server, tmp_path, real_embedder, "--strategy", "draft")
     assert (written["recall"], written["precision"]) == (1.0, 1.0)
     assert all(set(b["response_format"]["json_schema"]["schema"]["properties"]) == {"facts"} for b in server.asked)

@@ -5,19 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from embedder_process import EmbedderProcess
-from prometheus_client import CollectorRegistry
 
-from memory.adapters.embedding_model import PACKAGED_MODEL
-from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
 from memory.evaluation.recall import BUDGETS, OURS, evaluate_recall
 from memory.evaluation.report import markdown, picture
-from memory.metrics import Metrics
 
 ABSTENTION = Path(__file__).parents[2] / "data" / "abstention.jsonl"
 
@@ -35,17 +30,13 @@ class Evaluate:
         return asyncio.run(self._evaluated(path, **options))
 
     async def _evaluated(self, path: Path, **options: Any) -> dict[str, Any]:
-        server = EmbeddingServer(self._process.endpoint, PACKAGED_MODEL, 384, urgent_seconds=20.0, cache_texts=4)
-        async with OpenAiEmbedder(server, metrics=Metrics(CollectorRegistry())) as embedder:
+        async with self._process.client(cache_texts=4) as embedder:
             return await evaluate_recall(path, embedder, **options)
 
 
 @pytest.fixture(scope="module")
-def evaluate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evaluate]:
-    process = EmbedderProcess(tmp_path_factory.mktemp("e"))
-    process.start()
-    yield Evaluate(process)
-    process.kill()
+def evaluate(real_embedder: EmbedderProcess) -> Evaluate:
+    return Evaluate(real_embedder)
 
 
 @pytest.fixture(scope="module")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 from embedder_process import EmbedderProcess
-from prometheus_client import CollectorRegistry
 
-from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
 from memory.errors import BadInput
 from memory.evaluation.signals import evaluate_signals, read_signals, score_signals
-from memory.metrics import Metrics
+from memory.recall.classifier import SignalClassifier
 from memory.recall.phrases import training_phrases
 from memory.recall.signals import Decision
 from memory.recall.training import ClassifierTraining
@@ -56,23 +55,32 @@ def test_no_record_is_a_training_phrase(file: Path) -> None:
     assert [case.id for case in read_signals(file) if case.conversation.last_user_text().casefold() in taught] == []
 
 
+@pytest.fixture(scope="module")
+def classifier(real_embedder: EmbedderProcess) -> SignalClassifier:
+    """Trained here, on the phrases as they are now."""
+
+    async def trained() -> SignalClassifier:
+        async with real_embedder.client() as embedder:
+            training = ClassifierTraining(embedder, shipped=lambda: None)
+            await training.run()
+            found = training.current()
+        assert found is not None
+        return found
+
+    return asyncio.run(trained())
+
+
 @pytest.mark.parametrize("file", [RECORDS, FRESH])
 async def test_requests_that_want_memory_are_found_in_every_language(
-    tmp_path_factory: pytest.TempPathFactory, file: Path
+    real_embedder: EmbedderProcess, classifier: SignalClassifier, file: Path
 ) -> None:
     """With the real model. Our own records stand in for the unseen: no phrase and no rule was fitted to them."""
-    process = EmbedderProcess(tmp_path_factory.mktemp("s"))
-    process.start()
-    server = EmbeddingServer(process.endpoint, "all-MiniLM-L6-v2", 384)
     seen: list[int] = []
-    try:
-        async with OpenAiEmbedder(server, metrics=Metrics(CollectorRegistry())) as embedder:
-            training = ClassifierTraining(embedder, shipped=lambda: None)
-            scored = await evaluate_signals(
-                file, embedder, training=training, progress=lambda done, _all: seen.append(done)
-            )
-    finally:
-        process.kill()
+    async with real_embedder.client() as embedder:
+        training = ClassifierTraining(embedder, shipped=lambda: classifier)
+        scored = await evaluate_signals(
+            file, embedder, training=training, progress=lambda done, _all: seen.append(done)
+        )
     languages = scored["by_language"]
     assert languages["en"]["accuracy"] >= 0.94
     assert all(languages[language]["accuracy"] >= 0.88 for language in ("zh", "de", "es"))  # one of nine is 0.89

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from embedder_process import EmbedderProcess
@@ -13,7 +12,6 @@ from learning_parts import Bench
 from prometheus_client import CollectorRegistry
 from turn_logs import Process
 
-from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
 from memory.learn import triggers
 from memory.learn.facts import Fact
 from memory.learn.watch import Watch, WatchSettings
@@ -94,24 +92,19 @@ async def test_remember_jumps_the_wait_in_a_running_worker(bench: Bench) -> None
     assert learner.windows == [["hello there", "记住我对花生过敏"]]
 
 
-async def test_another_topic_ends_the_window_before_it_with_the_real_embedder(bench: Bench, tmp_path: Path) -> None:
+async def test_another_topic_ends_the_window_before_it_with_the_real_embedder(
+    bench: Bench, real_embedder: EmbedderProcess
+) -> None:
     """English only, as the model is; in other languages silence and the number of turns decide."""
-    embedder = EmbedderProcess(tmp_path / "embedder")
-    (tmp_path / "embedder").mkdir()
-    embedder.start()
-    try:
-        server = EmbeddingServer(embedder.endpoint, "all-MiniLM-L6-v2", 384, urgent_seconds=20.0, cache_texts=64)
-        async with OpenAiEmbedder(server, metrics=bench.metrics) as real, bench.deployment.start() as process:
-            for text in (HAWAII, ISLANDS, SCRIPT, "thanks!"):
-                await bench.tell(process, text)
-                await a_watch(bench, process, real).look()
-            lease = await process.log.lease(now=bench.deployment.clock(), seconds=9, due=DUE)
-            assert lease is not None
-            assert [turn.messages[0].content for turn in lease.turns] == [HAWAII, ISLANDS]
-            await process.log.acknowledge(lease)
-            assert await process.log.lease(now=bench.deployment.clock(), seconds=9, due=DUE) is None
-    finally:
-        embedder.kill()
+    async with real_embedder.client() as real, bench.deployment.start() as process:
+        for text in (HAWAII, ISLANDS, SCRIPT, "thanks!"):
+            await bench.tell(process, text)
+            await a_watch(bench, process, real).look()
+        lease = await process.log.lease(now=bench.deployment.clock(), seconds=9, due=DUE)
+        assert lease is not None
+        assert [turn.messages[0].content for turn in lease.turns] == [HAWAII, ISLANDS]
+        await process.log.acknowledge(lease)
+        assert await process.log.lease(now=bench.deployment.clock(), seconds=9, due=DUE) is None
 
 
 def a_watch(bench: Bench, process: Process, embedder: Embedder, *, due: LearnDue = DUE, turns_max: int = 99) -> Watch:

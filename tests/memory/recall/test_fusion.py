@@ -7,12 +7,9 @@ from pathlib import Path
 
 import pytest
 from embedder_process import EmbedderProcess
-from prometheus_client import CollectorRegistry
 
-from memory.adapters.embedding_model import PACKAGED_MODEL
-from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
+from memory.adapters.embeddings import OpenAiEmbedder
 from memory.evaluation.dataset import USER, RecallCase, read_recall
-from memory.metrics import Metrics
 from memory.model import Candidate, Conversation, Memory, Message, Query, Record, Scope
 from memory.recall.corpus import Corpus
 from memory.recall.fusion import fused
@@ -57,19 +54,13 @@ def test_a_wording_that_finds_nothing_at_all_changes_nothing() -> None:
 
 @pytest.mark.parametrize("with_hypothesis", [False, True])
 async def test_rewritten_follow_ups_find_also_what_the_plain_ones_miss_and_nearly_always_first(
-    tmp_path_factory: pytest.TempPathFactory, *, with_hypothesis: bool
+    real_embedder: EmbedderProcess, *, with_hypothesis: bool
 ) -> None:
     cases = read_recall(FOLLOW_UPS)
     records = [json.loads(line) for line in FOLLOW_UPS.read_text(encoding="utf-8").splitlines()]
     rewritten = [r["rewritten"] + (f" {r['hypothesis']}" if with_hypothesis else "") for r in records]
-    process = EmbedderProcess(tmp_path_factory.mktemp("e"))
-    process.start()
-    try:
-        server = EmbeddingServer(process.endpoint, PACKAGED_MODEL, 384)
-        async with OpenAiEmbedder(server, metrics=Metrics(CollectorRegistry())) as embedder:
-            pairs = [await both_rankings(case, text, embedder) for case, text in zip(cases, rewritten, strict=True)]
-    finally:
-        process.kill()
+    async with real_embedder.client() as embedder:
+        pairs = [await both_rankings(case, text, embedder) for case, text in zip(cases, rewritten, strict=True)]
     wanted = [f"{min(case.relevant):03d}" for case in cases]
     plainly = [passes(plain, one) for (plain, _), one in zip(pairs, wanted, strict=True)]
     together = [fused(*pair) for pair in pairs]

@@ -6,11 +6,8 @@ from pathlib import Path
 
 import pytest
 from embedder_process import EmbedderProcess
-from prometheus_client import CollectorRegistry
 
-from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
 from memory.evaluation.recall import evaluate_recall
-from memory.metrics import Metrics
 from memory.model import Conversation, Message
 from memory.recall.query import QUERY_CHARACTERS_MAX, build_query, is_vague, topic_words
 
@@ -71,16 +68,10 @@ def test_chinese_gives_its_words_without_what_only_builds_the_sentence() -> None
     assert asked("我想陪奶奶去医院", "嗯", "是几号？") == "陪奶奶去医院 是几号？"
 
 
-async def test_follow_ups_in_three_languages_find_what_they_lean_on(tmp_path_factory: pytest.TempPathFactory) -> None:
+async def test_follow_ups_in_three_languages_find_what_they_lean_on(real_embedder: EmbedderProcess) -> None:
     """With the real model. Written before the rules above; with the last message alone, 4 of these 12 are found."""
-    process = EmbedderProcess(tmp_path_factory.mktemp("q"))
-    process.start()
-    try:
-        server = EmbeddingServer(process.endpoint, "all-MiniLM-L6-v2", 384)
-        async with OpenAiEmbedder(server, metrics=Metrics(CollectorRegistry())) as embedder:
-            found = await evaluate_recall(VAGUE_QUESTIONS, embedder)
-    finally:
-        process.kill()
+    async with real_embedder.client() as embedder:
+        found = await evaluate_recall(VAGUE_QUESTIONS, embedder)
     assert found["all"]["recall@5"] >= 0.9
 
 
