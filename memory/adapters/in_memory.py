@@ -30,8 +30,22 @@ class InMemoryStore:
         nearest = np.argsort(-cosines, kind="stable")[:limit]
         return [rows.candidate(records[i].memory, float(cosines[i])) for i in nearest]
 
+    async def nearest(
+        self, where: MemoryFilter, vectors: Vector, *, limit: int, words: Collection[str] = ()
+    ) -> list[Record]:
+        records = [record for record in self._matching(where) if pages.holds(words, record.memory)]
+        if not records or limit < 1:
+            return []
+        cosines = np.stack([record.vector for record in records]) @ np.asarray(vectors, dtype=np.float32).T
+        found = np.argsort(-cosines, axis=0, kind="stable")[:limit]
+        return [records[i] for i in sorted(set(found.ravel().tolist()))]
+
     async def load(self, where: MemoryFilter, *, limit: int) -> list[Record]:
         return self._newest(where)[: max(limit, 0)]
+
+    async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record] | None:
+        found = list(self._matching(where))
+        return found if len(found) <= most else None
 
     async def load_several(self, user_ids: Sequence[str], *, limit: int) -> dict[str, list[Record]] | None:
         found = {user_id: self._newest(MemoryFilter(user_id, status=None, with_archived=False)) for user_id in user_ids}

@@ -51,6 +51,7 @@ class MilvusStore:
         self._address = address
         self._timeouts = timeouts or MilvusTimeouts()
         self._connection = MilvusConnection(address, metrics=metrics)
+        self._anywhere = np.full((1, address.dimension), address.dimension**-0.5, dtype=np.float32)
         self._unflushed_rows = FLUSH_AFTER_ROWS  # what a killed server replays is unflushed too
 
     async def __aenter__(self) -> Self:
@@ -95,6 +96,20 @@ class MilvusStore:
             rows.candidate(memory, cosine) for memory, cosine in found if memory and memory.user_id == where.user_id
         ]
 
+    async def nearest(
+        self, where: MemoryFilter, vectors: Vector, *, limit: int, words: Collection[str] = ()
+    ) -> list[Record]:
+        if limit < 1 or not len(vectors):
+            return []
+        expression = milvus_filters.holding(where, words)
+
+        async def ask(link: Link) -> list[rows.Row]:
+            return await self._swept(link, expression, vectors, limit=min(limit, SEARCH_LIMIT_MAX))
+
+        answer = await self._call("nearest", ask, seconds=self._timeouts.read)
+        unique = {str(row["id"]): row for row in answer}
+        return _owned(await _in_pieces(rows.record_of, unique.values()), where.user_id)
+
     async def load(self, where: MemoryFilter, *, limit: int) -> list[Record]:
         if limit < 1:
             return []
@@ -106,16 +121,13 @@ class MilvusStore:
         found = await _in_pieces(rows.record_of, answer)
         return sorted(_owned(found, where.user_id), key=lambda record: pages.position(record.memory), reverse=True)
 
+    async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record] | None:
+        answer = await self._all(milvus_filters.expression(where), most=most)
+        return None if answer is None else _owned(await _in_pieces(rows.record_of, answer), where.user_id)
+
     async def load_several(self, user_ids: Sequence[str], *, limit: int) -> dict[str, list[Record]] | None:
-        expression, most = milvus_filters.recallable(user_ids), min(limit + 1, SEARCH_LIMIT_MAX)
-
-        async def ask(link: Link) -> list[rows.Row]:
-            if link.is_lite:
-                return await self._swept(link, expression, limit=most)
-            return await self._ask(link, expression, rows.RECORD_FIELDS, limit=most)
-
-        answer = await self._call("load", ask, seconds=self._timeouts.read)
-        if len(answer) > limit:
+        answer = await self._all(milvus_filters.recallable(user_ids), most=limit)
+        if answer is None:
             return None
         found: dict[str, list[Record]] = {user_id: [] for user_id in user_ids}
         for record in await _in_pieces(rows.record_of, answer):
@@ -234,12 +246,23 @@ class MilvusStore:
         )
         return await _in_pieces(_compact, found)  # the library reads a row only when we come to it
 
-    async def _swept(self, link: Link, expression: str, *, limit: int) -> list[rows.Row]:
-        """The same on Milvus Lite, by a search: its index is exact, so it finds all, in a third of a query's time."""
-        anywhere = np.full(self._address.dimension, self._address.dimension**-0.5, dtype=np.float32)
-        [hits] = await link.client.search(
+    async def _all(self, expression: str, *, most: int) -> list[rows.Row] | None:
+        """All rows that the expression admits, in no order, in one call; None where there are more than `most`."""
+        limit = min(most + 1, SEARCH_LIMIT_MAX)
+
+        async def ask(link: Link) -> list[rows.Row]:
+            if link.is_lite:  # its index is exact, so a search finds all, in a third of a query's time
+                return await self._swept(link, expression, self._anywhere, limit=limit)
+            return await self._ask(link, expression, rows.RECORD_FIELDS, limit=limit)
+
+        answer = await self._call("load", ask, seconds=self._timeouts.read)
+        return answer if len(answer) <= most else None
+
+    async def _swept(self, link: Link, expression: str, vectors: Vector, *, limit: int) -> list[rows.Row]:
+        """The rows nearest to each vector, by a consistent search."""
+        found: list[list[rows.Row]] = await link.client.search(
             self._address.collection,
-            data=[anywhere],
+            data=list(np.asarray(vectors, dtype=np.float32)),
             anns_field=rows.VECTOR_FIELD,
             filter=expression,
             limit=limit,
@@ -248,7 +271,7 @@ class MilvusStore:
             consistency_level="Strong",
             timeout=LIBRARY_SECONDS,
         )
-        return await _in_pieces(_entity, hits)
+        return await _in_pieces(_entity, [hit for hits in found for hit in hits])
 
     async def _load_state(self, link: Link) -> bool:
         state = await link.client.get_load_state(self._address.collection, timeout=LIBRARY_SECONDS)

@@ -7,8 +7,9 @@ that no memory can have (control characters, too long) never get this far: `Scop
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from memory.adapters.pages import spellings
 from memory.model import MEMORY_TYPES, MemoryStatus, is_valid_id
 from memory.ports import MemoryFilter
 
@@ -28,7 +29,15 @@ def expression(where: MemoryFilter) -> str:
         terms.append(f"status == {literal(MemoryStatus(where.status).value)}")
     if not where.with_archived:
         terms.append(f"status != {literal(MemoryStatus.ARCHIVED.value)}")
+    if where.created_after is not None:
+        terms.append(f"created_at > {float(where.created_after)!r}")
     return " and ".join(terms)
+
+
+def holding(where: MemoryFilter, words: Collection[str]) -> str:
+    """Those of them whose content holds one of the words; all of them where there are none."""
+    likes = [f"content like {literal(f'%{one}%')}" for word in words for one in spellings(word)]
+    return f"{expression(where)} and ({' or '.join(likes)})" if likes else expression(where)
 
 
 def recallable(user_ids: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ import base64
 import binascii
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from memory.errors import BadInput
 from memory.model import Memory, MemoryStatus
@@ -71,4 +71,18 @@ def admits(where: MemoryFilter, memory: Memory) -> bool:
         return False
     if not where.with_archived and memory.status is MemoryStatus.ARCHIVED:
         return False
+    if where.created_after is not None and memory.created_at <= where.created_after:
+        return False
     return where.status is None or memory.status == where.status
+
+
+def holds(words: Collection[str], memory: Memory) -> bool:
+    """Whether its content holds one of them; True where there are none."""
+    return not words or any(spelling in memory.content for word in words for spelling in spellings(word))
+
+
+def spellings(word: str) -> tuple[str, ...]:
+    """As it is given, and as it stands at the beginning of a sentence. No store knows how to fold letters."""
+    assert word.isalnum(), "a word with what may mean something to a store"
+    capital = word[:1].upper() + word[1:]
+    return (word,) if capital == word else (word, capital)

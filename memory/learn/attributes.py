@@ -1,6 +1,7 @@
 """Attributes of a user that a request and a memory may word differently, in four languages.
 
-Each is a pair: how a request names it ("my address"), and how a memory tells it ("I live in …"). Only patterns.
+Each is a pair: how a request names it ("my address"), and how a memory tells it ("I live in …"). Beside them, phrases
+near which earlier statements of an attribute are found. Only patterns and words.
 """
 
 from __future__ import annotations
@@ -68,3 +69,100 @@ ATTRIBUTES: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
     _same(r"\b(?:boss|manager|chefin?|jef[ea])\b|老板|上司|领导"),
     _same(r"\b(?:cars?|auto|coche)\b|车"),
 )
+
+
+_SPOKEN_OF: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
+    (
+        re.compile(
+            r"\b(?:liv(?:e[sd]?|ing)|moved|moving|reside|relocat\w+|based|rent(?:ed|ing)|flat|apartment|house|home|address|"
+            r"wohn\w*|lebe|(?:um)?gezogen|adresse|viv(?:o|imos)|mud\w+|dirección)\b|住|搬|租|地址",
+            re.IGNORECASE,
+        ),
+        ("I live in", "I moved to", "Ich wohne in", "Vivo en", "我住在", "我搬到"),
+    ),
+    (
+        re.compile(
+            r"\b(?:work(?:s|ed|ing)?|jobs?|employ\w*|hired|career|company|quit|resigned|joined|started (?:at|as)|"
+            r"arbeit\w*|angestellt|gekündigt|trabaj\w*|empleo)\b|\bi(?:['’]m| am) (?:now )?an?\b|"
+            r"工作|上班|任职|入职|离职|辞职|公司|跳槽|我在.{1,12}[做当教]",
+            re.IGNORECASE,
+        ),
+        ("I work at", "I work as a", "My job is", "Ich arbeite bei", "Trabajo en", "我在公司上班", "我的工作是"),
+    ),
+    (
+        re.compile(
+            r"\b(?:stud(?:y|ies|ying)|major(?:ing)?|degree|studier\w*|estudi\w*)\b|专业|学的|读的",
+            re.IGNORECASE,
+        ),
+        ("I study", "My major is", "Ich studiere", "Estudio", "我的专业是"),
+    ),
+    (
+        re.compile(
+            r"\b(?:drives?|driving|car|van|fahren?|auto|wagen|conduzco|coche)\b|开车|车",
+            re.IGNORECASE,
+        ),
+        ("I drive a", "My car is a", "Ich fahre einen", "Conduzco un", "我开车"),
+    ),
+    (
+        re.compile(
+            r"\b(?:commut\w+|to (?:work|the office)|pendle|zur arbeit|al trabajo)\b|上班|通勤",
+            re.IGNORECASE,
+        ),
+        ("I commute by", "I cycle to work", "Ich fahre zur Arbeit mit", "Voy al trabajo en", "我上班坐"),
+    ),
+    (
+        re.compile(
+            r"\b(?:vegetari\w+|vegan\w*|pescatarian|omnivore|flexitarian|keto|meat|fleisch|carne)\b|吃素|素食|吃肉",
+            re.IGNORECASE,
+        ),
+        ("I am vegetarian", "I am vegan", "I eat meat", "Ich esse kein Fleisch", "No como carne", "我吃素"),
+    ),
+    (
+        re.compile(
+            r"\b(?:manager|boss|supervisor|report(?:s|ing)? to|team lead|chefin?|vorgesetzte\w*|jef[ea])\b|"
+            r"组长|经理|老板|领导|主管|上司",
+            re.IGNORECASE,
+        ),
+        ("My manager is", "My boss is", "I report to", "Meine Chefin ist", "Mi jefe es", "我的领导是", "我们组长是"),
+    ),
+    (
+        re.compile(
+            r"\b(?:my name|call me|named|hei(?:ß|ss)e|me llamo|mi nombre)\b|我叫|叫我|名字",
+            re.IGNORECASE,
+        ),
+        ("My name is", "Call me", "Ich heiße", "Me llamo", "我叫"),
+    ),
+    (
+        re.compile(
+            r"\b(?:birth ?day|born|geburtstag|geboren|cumpleaños|nací)\b|生日|出生",
+            re.IGNORECASE,
+        ),
+        ("My birthday is on", "I was born on", "Mein Geburtstag ist am", "Mi cumpleaños es el", "我的生日是"),
+    ),
+    (
+        re.compile(
+            r"\b(?:salary|earn|gehalt|verdiene|sueldo|gano)\b|工资|月薪|收入",
+            re.IGNORECASE,
+        ),
+        ("My salary is", "I earn", "Mein Gehalt ist", "Mi sueldo es", "我的工资是"),
+    ),
+    (
+        re.compile(
+            r"\b(?:e-?mail|phone|telefon|handy|correo|teléfono|móvil)\b|\S+@\S+|邮箱|电话|手机",
+            re.IGNORECASE,
+        ),
+        ("My email is", "My phone number is", "Meine Telefonnummer ist", "Mi correo es", "我的电话是", "我的邮箱是"),
+    ),
+)
+
+
+def phrases_of(text: str, *, most: int) -> list[str]:
+    """How people tell the attributes that the text may be about, in all four languages; at most so many, in order.
+
+    Wide on purpose: whoever looks near them finds candidates, and decides nothing by them.
+    """
+    found = [phrase for pattern, phrases in _SPOKEN_OF if pattern.search(text) for phrase in phrases]
+    return list(dict.fromkeys(found))[:most]
+
+
+__all__ = ["ATTRIBUTES", "phrases_of"]

@@ -128,11 +128,22 @@ def about(feedback: Feedback, memories: Iterable[Memory]) -> list[Memory]:
     if feedback.question:
         return [memory for memory in active if _asks_whether(feedback.question, memory)]
     for answer in feedback.answers:
-        sentences = [match.group() for match in _SENTENCE.finditer(answer)]
+        sentences = _sentences(answer)
         found = [memory for memory in active if any(_restates(sentence, memory.content) for sentence in sentences)]
         if found:
             return found
     return []
+
+
+def spoken_of(feedback: Feedback) -> list[str]:
+    """The sentences that restate the memories that it is about, if any does; those of the latest answer first."""
+    if feedback.question:
+        return [feedback.question]
+    return [sentence for answer in feedback.answers for sentence in _sentences(answer)]
+
+
+def _sentences(answer: str) -> list[str]:
+    return [match.group() for match in _SENTENCE.finditer(answer)]
 
 
 def _asks_whether(question: str, memory: Memory) -> bool:

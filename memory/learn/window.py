@@ -17,7 +17,7 @@ from typing import Protocol
 from memory.erasure import Erasure
 from memory.errors import Conflict
 from memory.learn import basis as bases
-from memory.learn import consolidation, extracted, feedback, forgetting, gate, plan, supersession
+from memory.learn import consolidation, extracted, feedback, forgetting, gate, plan
 from memory.learn.applying import Applying
 from memory.learn.basis import Basis
 from memory.learn.consolidation import Pair
@@ -26,19 +26,18 @@ from memory.learn.facts import Fact
 from memory.learn.feedback import Feedback
 from memory.learn.forgetting import Order
 from memory.learn.intents import Reach
+from memory.learn.neighbours import Neighbours
 from memory.learn.pace import SessionPace
 from memory.learn.plan import Plan
 from memory.learn.supersession import Verdict
 from memory.metrics import Metrics
-from memory.model import Memory, Record, Role, Turn, TurnStatus, Vector, statement_key
+from memory.model import Memory, Record, Turn, TurnStatus, Vector
 from memory.ports import Clock, Embedder, Lease, LedgerWrite, MemoryFilter, MemoryStore, Receipts, TurnLog, UserLedger
 
 TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # what a failed or aborted turn said is not learnt
 CONTEXT_TURNS_MAX = 8  # of the session, before the window: enough to see what a bare "yes" answers
 BREAKS_MAX = 20  # of the session, up to the window's end
-NEIGHBOURS_MAX = 1_000  # memories looked at for a change; older ones than that are left to the scheduled clean-up
 OPINION_ROUNDS_MAX = 3  # in the last one, if somebody writes all the time, the rules decide alone
-HISTORY_SECONDS = 3_600.0  # said so long before being learnt: it may be older than what is known by now
 
 _IDS = uuid.UUID("8f0c6a1e-54d7-5c43-9d2b-2f7e1b6a9c11")
 
@@ -122,6 +121,7 @@ class WindowLearning:
         self._applying = Applying(
             store=store, embedder=embedder, erasure=erasure, receipts=receipts, clock=clock, metrics=metrics
         )
+        self._neighbours = Neighbours(store=store, embedded=self._applying.embedded)
 
     async def learn(self, lease: Lease) -> None:
         """Return once all that the window teaches is stored. Raises `Unavailable`, `Conflict`, `UnreadablePlan`."""
@@ -188,7 +188,7 @@ class WindowLearning:
         topics = forgetting.topics_of(taught.orders)
         vectors = await self._applying.embedded([*contents, *topics])  # before the lock: it takes longest
         for round_ in range(OPINION_ROUNDS_MAX):
-            opinions = await self._opinions(lease.user_id, taught)
+            opinions = await self._opinions(lease.user_id, taught, vectors)
             async with self._locked(lease) as held:
                 is_current = opinions is None or await self._is_current(lease.user_id, opinions)
                 if not is_current and round_ < OPINION_ROUNDS_MAX - 1:
@@ -200,13 +200,21 @@ class WindowLearning:
             await self._applying.settle(lease.user_id, planned, gone)
             return
 
-    async def _opinions(self, user_id: str, taught: Taught) -> Opinions | None:
+    async def _opinions(self, user_id: str, taught: Taught, vectors: Mapping[str, Vector]) -> Opinions | None:
         """What the arbiter says of what is stored now; None where there is nobody to ask, or nothing to ask about."""
         if self._arbiter is None or not taught.facts:
             return None
         revision = await self._ledger.revision(user_id)
-        known = [r.memory for r in await self._neighbours(user_id, taught, now=self._clock())]
+        known = [record.memory for record in await self._looked_at(user_id, taught, vectors)]
         return Opinions(revision.number, await self._arbiter.changed(taught.facts, known))
+
+    async def _looked_at(self, user_id: str, taught: Taught, vectors: Mapping[str, Vector]) -> list[Record]:
+        """An arbiter finds changes that no words tell of: where there is one, every fact looks back."""
+        looks_back = self._arbiter is not None
+        now = self._clock()
+        return await self._neighbours.of(
+            user_id, taught.facts, taught.said_back, now=now, vectors=vectors, looks_back=looks_back
+        )
 
     async def _is_current(self, user_id: str, opinions: Opinions) -> bool:
         """Whether nobody wrote since: under our own lock the revision is the very next, odd one."""
@@ -219,7 +227,7 @@ class WindowLearning:
         now = self._clock()
         forgotten = await self._forgotten(lease, taught, vectors)
         gone = {memory_id for ids in forgotten.values() for memory_id in ids}
-        found = [r for r in await self._neighbours(lease.user_id, taught, now=now) if r.memory.id not in gone]
+        found = [r for r in await self._looked_at(lease.user_id, taught, vectors) if r.memory.id not in gone]
         known = [record.memory for record in found]
         changes = consolidation.consolidate(
             taught.facts,
@@ -262,19 +270,21 @@ class WindowLearning:
                 fitting, known = replace(stored, changes=wanted), vectors
             else:
                 overtaken = {n for n, fact in enumerate(facts) if _is_overtaken(fact, later)}
-                fitting, found = await self._anew(
-                    lease,
-                    held.lock,
-                    stored,
-                    replace(stored.basis, revision=revision, done=stored.basis.done | overtaken),
-                )
-                known = vectors | found
+                basis = replace(stored.basis, revision=revision, done=stored.basis.done | overtaken)
+                fitting, known = await self._anew(lease, held.lock, stored, basis, vectors)
                 await held.save(fitting)
             gone = await self._applying.apply(lease.user_id, held.lock, fitting, known)
         await self._applying.settle(lease.user_id, stored, gone)
 
     async def _anew(
-        self, lease: Lease, held: LedgerWrite, stored: Plan, basis: Basis, *, only_standing: bool = False
+        self,
+        lease: Lease,
+        held: LedgerWrite,
+        stored: Plan,
+        basis: Basis,
+        vectors: Mapping[str, Vector],
+        *,
+        only_standing: bool = False,
     ) -> tuple[Plan, dict[str, Vector]]:
         """The same facts, consolidated with what is stored now; `only_standing`: those whose rows are among it."""
         ids = partial(memory_id, lease)
@@ -285,8 +295,9 @@ class WindowLearning:
         stands = bases.standing(basis, stored.changes, stored=rows, forgotten=forgotten, ids=ids)
         missing = {place for place in places if only_standing and ids(str(place)) not in rows}
         said_back = () if stands.is_begun or only_standing else basis.said_back
-        taught = Taught(basis.facts, (), (), said_back)
-        neighbours = await self._neighbours(lease.user_id, taught, now=self._clock(), looks_back=True)
+        neighbours = await self._neighbours.of(
+            lease.user_id, basis.facts, said_back, now=self._clock(), vectors=vectors, looks_back=True
+        )
         found = [record for record in neighbours if record.memory.id not in stored.forget]
         known, done = [record.memory for record in found], stands.done | missing
         changed = bases.still_said(basis, known)
@@ -294,8 +305,8 @@ class WindowLearning:
             basis.facts, known, now=self._clock(), ids=ids, said_back=said_back, changed=changed, done=done
         )
         made_of = bases.basis_of(basis.facts, said_back, changed, known, changes, revision=basis.revision)
-        vectors = {record.memory.content: record.vector for record in found}
-        return replace(stored, changes=changes, basis=replace(made_of, done=done)), vectors
+        met = {record.memory.content: record.vector for record in found}
+        return replace(stored, changes=changes, basis=replace(made_of, done=done)), {**vectors, **met}
 
     @asynccontextmanager
     async def _locked(self, lease: Lease) -> AsyncIterator[_Held]:
@@ -318,27 +329,8 @@ class WindowLearning:
         if planned.basis is None:
             return
         async with self._ledger.write(lease.user_id) as held:
-            mended, vectors = await self._anew(lease, held, planned, planned.basis, only_standing=True)
+            mended, vectors = await self._anew(lease, held, planned, planned.basis, {}, only_standing=True)
             await self._applying.apply(lease.user_id, held, replace(mended, forget=()), vectors)
-
-    async def _neighbours(self, user_id: str, taught: Taught, *, now: float, looks_back: bool = False) -> list[Record]:
-        """The memories that say the same; where the user's words may change something, all that could be meant."""
-        found: dict[str, Record] = {}
-        spoken_of = {back.scope.project_id for back in taught.said_back}
-        for project_id in {fact.scope.project_id for fact in taught.facts} | spoken_of:
-            where = MemoryFilter(user_id, project_id=project_id, exact_project=True)
-            of_project = [fact for fact in taught.facts if fact.scope.project_id == project_id]
-            is_asked = looks_back or project_id in spoken_of or self._arbiter is not None
-            if is_asked or any(_looks_back(fact, now) for fact in of_project):
-                loaded = await self._store.load(where, limit=NEIGHBOURS_MAX)
-                found |= {record.memory.id: record for record in loaded}
-                if len(loaded) < NEIGHBOURS_MAX:
-                    continue
-            for key in {statement_key(fact.content) for fact in of_project}:
-                same = await self._store.same_statement(where, key)
-                if same is not None:
-                    found[same.memory.id] = same
-        return list(found.values())
 
 
 def _with_breaks(
@@ -377,12 +369,6 @@ def _is_overtaken(fact: Fact, later: Sequence[Order]) -> bool:
 def _is_row_overtaken(row: Memory, later: Sequence[Order]) -> bool:
     project_id = row.project_id
     return forgetting.is_overtaken(later, row.content, said_at=row.said_at, project_id=project_id, subject=row.subject)
-
-
-def _looks_back(fact: Fact, now: float) -> bool:
-    """Whether earlier memories have to be looked at, beyond the one that says the same."""
-    is_confirmation = fact.evidence.role == Role.ASSISTANT  # may have asked for what it was told
-    return is_confirmation or supersession.may_change(fact.content) or fact.said_at < now - HISTORY_SECONDS
 
 
 def memory_id(lease: Lease, ordinal: str) -> str:

@@ -28,6 +28,7 @@ class MemoryFilter:
     status: MemoryStatus | None = MemoryStatus.ACTIVE
     exact_project: bool = False  # only memories of that very project: for deletion, never for recall
     with_archived: bool = True  # without a status: also what upkeep put away; False: what may ever be recalled
+    created_after: float | None = None  # Unix seconds, by `created_at`
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,25 @@ class MemoryStore(Protocol):
         """The nearest memories by cosine, best first; `parts["dense"]` and `score` are the cosine."""
         ...
 
+    async def nearest(
+        self, where: MemoryFilter, vectors: Vector, *, limit: int, words: Collection[str] = ()
+    ) -> list[Record]:
+        """The memories nearest to any of these vectors, at most `limit` for each, with their vectors, as last written.
+
+        In no order, each once. `vectors` has shape `(n, dimension)`. `words`: only memories whose content holds one of
+        these pieces of text, as it is given or with a capital first letter; letters and digits only. One round trip.
+        """
+        ...
+
     async def load(self, where: MemoryFilter, *, limit: int) -> list[Record]:
         """All memories with their vectors, newest first, at most `limit`, as last written: for a working set."""
+        ...
+
+    async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record] | None:
+        """All memories with their vectors, in no order, as last written; None where there are more than `most`.
+
+        Costs the same however many there are.
+        """
         ...
 
     async def load_several(self, user_ids: Sequence[str], *, limit: int) -> dict[str, list[Record]] | None:

@@ -136,6 +136,46 @@ async def test_search_gives_the_nearest_first_with_their_cosine(store: MemorySto
     assert await store.search(MemoryFilter("nobody"), direction(1.0), limit=50) == []
 
 
+async def test_the_nearest_to_several_vectors_are_found_once_each_with_their_vectors(store: MemoryStore) -> None:
+    vectors = [direction(1.0, 0.1), direction(0.1, 1.0), direction(1.0, 1.0), direction(-1.0, -1.0)]
+    await put(store, memory("east"), memory("north"), memory("between"), memory("behind"), vectors=vectors)
+    await put(store, memory("bob's", user_id="bob"))
+
+    asked = np.stack([direction(1.0), direction(0.0, 1.0)])
+    found = {r.memory.id: r.vector for r in await store.nearest(MemoryFilter("ann"), asked, limit=2)}
+
+    assert found.keys() == {"east", "north", "between"}
+    np.testing.assert_allclose(found["north"], vectors[1], atol=1e-6)
+    assert len(await store.nearest(MemoryFilter("ann"), asked, limit=50)) == 4
+    assert await store.nearest(MemoryFilter("ann"), asked, limit=0) == []
+    assert await store.nearest(MemoryFilter("ann"), asked[:0], limit=5) == []
+
+
+async def test_the_nearest_that_hold_a_word_are_found_however_near_others_are(store: MemoryStore) -> None:
+    contents = {
+        "a": "Golf is what I drive",
+        "b": "my golf cart",
+        "c": "no such word",
+        "d": "我住在杭州",
+        "e": 'a "100%_sure" \\ bet',
+    }
+    await put(
+        store,
+        *(memory(key, content=content) for key, content in contents.items()),
+        *(memory(f"near {n}") for n in range(9)),
+        vectors=[direction(0.0, 1.0)] * 5 + [direction(1.0)] * 9,
+    )
+
+    async def holding(*words: str) -> set[str]:
+        found = await store.nearest(MemoryFilter("ann"), direction(1.0)[None], words=words, limit=6)
+        return {record.memory.id for record in found}
+
+    assert await holding("golf") == {"a", "b"}
+    assert await holding("住在", "Golf") == {"a", "d"}
+    assert await holding("100") == {"e"}
+    assert await holding("zebra") == set()
+
+
 async def test_what_is_applied_is_found_at_once_and_applying_twice_changes_nothing(store: MemoryStore) -> None:
     for i in range(5):
         await put(store, memory(f"m{i}"))
@@ -172,8 +212,9 @@ async def test_the_filter_of_search_load_page_and_count_is_one_and_the_same(stor
         memory("smith", agent_id="smith", memory_type="procedural"),
         memory("old", project_id="kitchen", status=MemoryStatus.SUPERSEDED),
         memory("bob's", user_id="bob", project_id="kitchen"),
+        memory("late", project_id="attic", at=1_700_000_000.5),
     )
-    active = {"none", "kitchen", "garden", "cook", "smith"}
+    active = {"none", "kitchen", "garden", "cook", "smith", "late"}
     cases = {
         MemoryFilter("ann"): active,
         MemoryFilter("ann", status=None): active | {"old"},
@@ -182,14 +223,21 @@ async def test_the_filter_of_search_load_page_and_count_is_one_and_the_same(stor
         MemoryFilter("ann", project_id="kitchen", exact_project=True): {"kitchen", "cook"},
         MemoryFilter("ann", exact_project=True): active,
         MemoryFilter("ann", project_id="kitchen", exact_project=True, status=None): {"kitchen", "cook", "old"},
-        MemoryFilter("ann", agent_id="cook"): {"none", "kitchen", "garden", "cook"},
+        MemoryFilter("ann", agent_id="cook"): {"none", "kitchen", "garden", "cook", "late"},
         MemoryFilter("ann", memory_types=("episodic", "procedural")): {"garden", "smith"},
         MemoryFilter("ann", memory_types=("reflective",)): set(),
         MemoryFilter("bob", project_id="kitchen"): {"bob's"},
+        MemoryFilter("ann", created_after=1_700_000_000.0): {"late"},
+        MemoryFilter("ann", created_after=1_699_999_999.5): active,
     }
     for where, expected in cases.items():
         assert {c.memory.id for c in await store.search(where, direction(1.0), limit=50)} == expected, where
         assert {r.memory.id for r in await store.load(where, limit=50)} == expected, where
+        few = await store.load_few(where, most=len(expected))
+        assert few is not None, where
+        assert {r.memory.id for r in few} == expected, where
+        assert not expected or await store.load_few(where, most=len(expected) - 1) is None, where
+        assert {r.memory.id for r in await store.nearest(where, direction(1.0)[None], limit=50)} == expected, where
         assert {m.id for m in (await store.page(where, limit=50, cursor="")).memories} == expected, where
         assert await store.count(where) == len(expected), where
 

@@ -22,7 +22,7 @@ from suspensions import BrokenOff
 from turn_logs import Process, sqlite_deployment
 
 from memory.errors import Unavailable, Unusable
-from memory.learn import applying, extracted, plan, verbatim, watch, window, worker
+from memory.learn import applying, extracted, neighbours, plan, verbatim, watch, window, worker
 from memory.learn.consolidation import Pair
 from memory.learn.facts import Fact
 from memory.learn.supersession import Verdict
@@ -52,7 +52,7 @@ SETTINGS = WorkerSettings(
 )
 LATER_SECONDS = 1_000.0
 WINDOWS_ALONE = 10  # of the day; the gym is spoken of after them
-WATCHED = (worker, window, applying, watch)
+WATCHED = (worker, window, applying, neighbours, watch)
 # Functions of the worker around its jobs: they write nothing that a job wrote, and other tests stop and kill them.
 AROUND_THE_JOBS = frozenset(
     (
@@ -60,6 +60,12 @@ AROUND_THE_JOBS = frozenset(
         *("_locked", "_mend"),  # the lock lost: test_lost_locks
     )
 )
+
+
+@pytest.fixture(autouse=True)
+def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ann has so many memories that neighbours are searched for; all of the others' are looked at."""
+    monkeypatch.setattr(neighbours, "ALL_MAX", 3)
 
 
 class FailsFor:

@@ -181,7 +181,7 @@ class _StoreDown:
         self.asked += 1
         raise Unavailable("milvus", "connection refused")
 
-    async def load(self, where: MemoryFilter, *, limit: int) -> list[Record]:
+    async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record]:
         return await self.same_statement(where, "")  # type: ignore[func-returns-value]
 
     async def apply(self, user_id: str, changes: Sequence[Change], vectors: Vector) -> None:

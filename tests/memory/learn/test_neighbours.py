@@ -1,0 +1,180 @@
+"""Which memories new facts are compared with: of a user with thousands, the old one that they change is among them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hashing_embedder import HashingEmbedder
+from learning_parts import Bench
+from milvus_lite_server import MilvusLiteServer
+from prometheus_client import CollectorRegistry
+from turn_logs import START, sqlite_deployment
+
+from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.milvus import MilvusStore
+from memory.adapters.milvus_connection import MilvusAddress
+from memory.learn.neighbours import ALL_MAX, FOUND_MAX, LATEST_MAX
+from memory.metrics import Metrics
+from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record
+from memory.ports import MemoryFilter, MemoryStore
+
+OTHERS = 1_600
+DAY = 86_400.0
+OLD = (
+    "I live in Rome, near the river.",
+    "My boss is called Fiona.",
+    "I have a Golf and a camper van.",
+    "我在字节做后端，主要写Go。",
+    "Mein Fahrrad ist ein altes Gudereit.",
+    "Estudio derecho en Sevilla.",
+    "My sister lives in Bergen.",
+    "I take my coffee with oat milk.",
+)
+SAID = (
+    "I moved to Oslo last week.",
+    "I report to Rakesh now.",
+    "I sold the Golf.",
+    "我从字节离职了，现在在美团做后端。",
+    "Ich habe das Gudereit verkauft.",
+    "Ahora estudio medicina.",
+    "My cousin moved to Lima.",
+    "I take my tea without milk.",
+)
+
+
+@pytest.fixture(scope="module")
+def milvus_lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLiteServer]:
+    server = MilvusLiteServer(tmp_path_factory.mktemp("neighbours") / "milvus")
+    server.start()
+    yield server
+    server.kill()
+
+
+def others(number: int) -> list[str]:
+    """Statements about other things, many with words of the old ones: towns, teeth, coffee, work."""
+    who = (
+        "My neighbour",
+        "Our plumber",
+        "The butcher",
+        "My uncle",
+        "The librarian",
+        "我的邻居",
+        "Der Bäcker",
+        "La vecina",
+    )
+    does = (
+        "likes walks in",
+        "works near",
+        "drives a van to",
+        "has a dentist in",
+        "drinks coffee in",
+        "住在",
+        "wohnt in",
+        "estudia en",
+    )
+    where = ("Turin", "Leeds", "Porto", "Malmö", "Graz", "Lyon", "Gent", "Brno", "Cork", "Vigo", "Bari", "Oulu", "Kiel")
+    when = (
+        "on Mondays",
+        "in winter",
+        "at noon",
+        "every spring",
+        "with a friend",
+        "since 2019",
+        "twice a month",
+        "alone",
+    )
+    every = [" ".join(parts) + "." for parts in itertools.product(who, does, where, when)]
+    return every[:: len(every) // number][:number]
+
+
+async def fill(store: MemoryStore, embedder: HashingEmbedder, contents: Sequence[str], *, at: float) -> None:
+    """One memory a second from `at` on."""
+    for start in range(0, len(contents), 500):
+        batch = contents[start : start + 500]
+        rows = [
+            Memory(
+                id=f"m-{at}-{start + n}",
+                user_id="ann",
+                content=content,
+                created_at=at + n,
+                updated_at=at + n,
+                said_at=at + n,
+            )
+            for n, content in enumerate(batch)
+        ]
+        vectors = await embedder.embed([row.content for row in rows], is_urgent=False)
+        await store.apply("ann", [Change(ChangeKind.CREATE, row) for row in rows], vectors)
+
+
+async def fallen(folder: Path, store: MemoryStore, *, crowd: Sequence[str]) -> list[list[str]]:
+    """What each statement supersedes, of the old ones and of a crowd that was said after them."""
+    folder.mkdir()
+    embedder = HashingEmbedder(dimension=384)
+    await fill(store, embedder, OLD, at=START - 200 * DAY)
+    await fill(store, embedder, crowd, at=START - 100 * DAY)
+    bench = Bench(sqlite_deployment(folder), store=cast(Any, store), embedder=embedder)
+    found: list[list[str]] = []
+    known: set[str] = set()
+    async with bench.deployment.start() as process:
+        for number, said in enumerate(SAID):
+            await bench.tell(process, said, session=f"s{number}")
+            await bench.worker(process).work_off()
+            page = await store.page(MemoryFilter("ann", status=MemoryStatus.SUPERSEDED), limit=100, cursor="")
+            now = {memory.content for memory in page.memories}
+            found.append(sorted(now - known))
+            known |= now
+    return found
+
+
+async def test_an_old_fact_falls_beside_thousands_as_it_does_beside_a_few(
+    tmp_path: Path, milvus_lite: MilvusLiteServer
+) -> None:
+    alone = await fallen(tmp_path / "few", InMemoryStore(dimension=384), crowd=())
+    assert [bool(one) for one in alone] == [True] * 6 + [False] * 2, alone
+    crowd = others(OTHERS)
+    assert len(set(crowd)) == OTHERS > ALL_MAX
+    address = MilvusAddress(milvus_lite.uri, "crowd", 384)
+    async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
+        assert await fallen(tmp_path / "many", store, crowd=crowd) == alone
+        assert await store.count(MemoryFilter("ann", status=MemoryStatus.SUPERSEDED)) == 6
+
+
+class _Counted(InMemoryStore):
+    """Counts the rows that it hands out."""
+
+    def __init__(self) -> None:
+        super().__init__(dimension=384)
+        self.rows = 0
+
+    async def nearest(self, *arguments: Any, **options: Any) -> list[Record]:
+        found = await super().nearest(*arguments, **options)
+        self.rows += len(found)
+        return found
+
+    async def load(self, *arguments: Any, **options: Any) -> list[Record]:
+        found = await super().load(*arguments, **options)
+        self.rows += len(found)
+        return found
+
+
+@pytest.mark.parametrize("latest", [0, 300])
+async def test_what_a_window_looks_at_does_not_grow_with_the_memories(tmp_path: Path, latest: int) -> None:
+    looked_at: list[int] = []
+    for number in (1_000, 8_000):
+        store, embedder = _Counted(), HashingEmbedder(dimension=384)
+        crowd = [f"{text} {n}" for n, text in enumerate(itertools.islice(itertools.cycle(others(500)), number))]
+        await fill(store, embedder, crowd[latest:], at=START - 100 * DAY)
+        await fill(store, embedder, crowd[:latest], at=START - 400.0)
+        (tmp_path / str(number)).mkdir()
+        bench = Bench(sqlite_deployment(tmp_path / str(number)), store=store, embedder=embedder)
+        async with bench.deployment.start() as process:
+            await bench.tell(process, "I moved to Oslo. I sold the van. My boss is Rakesh now. I work at Equinor now.")
+            await bench.worker(process).work_off()
+        assert await store.count(MemoryFilter("ann", status=None)) > number
+        looked_at.append(store.rows)
+    assert 0 < looked_at[1] <= looked_at[0] + 60
+    assert looked_at[1] <= 2 * FOUND_MAX + LATEST_MAX
