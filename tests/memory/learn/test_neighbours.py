@@ -162,19 +162,15 @@ class _Counted(InMemoryStore):
 
 
 @pytest.mark.parametrize("latest", [0, 300])
-async def test_what_a_window_looks_at_does_not_grow_with_the_memories(tmp_path: Path, latest: int) -> None:
-    looked_at: list[int] = []
-    for number in (1_000, 8_000):
-        store, embedder = _Counted(), HashingEmbedder(dimension=384)
-        crowd = [f"{text} {n}" for n, text in enumerate(itertools.islice(itertools.cycle(others(500)), number))]
-        await fill(store, embedder, crowd[latest:], at=START - 100 * DAY)
-        await fill(store, embedder, crowd[:latest], at=START - 400.0)
-        (tmp_path / str(number)).mkdir()
-        bench = Bench(sqlite_deployment(tmp_path / str(number)), store=store, embedder=embedder)
-        async with bench.deployment.start() as process:
-            await bench.tell(process, "I moved to Oslo. I sold the van. My boss is Rakesh now. I work at Equinor now.")
-            await bench.worker(process).work_off()
-        assert await store.count(MemoryFilter("ann", status=None)) > number
-        looked_at.append(store.rows)
-    assert 0 < looked_at[1] <= looked_at[0] + 60
-    assert looked_at[1] <= 2 * FOUND_MAX + LATEST_MAX
+async def test_what_a_window_looks_at_has_a_bound_however_many_memories_there_are(tmp_path: Path, latest: int) -> None:
+    """`latest`: how many of them are of the last minutes."""
+    store, embedder, number = _Counted(), HashingEmbedder(dimension=384), 8_000
+    crowd = [f"{text} {n}" for n, text in enumerate(itertools.islice(itertools.cycle(others(500)), number))]
+    await fill(store, embedder, crowd[latest:], at=START - 100 * DAY)
+    await fill(store, embedder, crowd[:latest], at=START - 400.0)
+    bench = Bench(sqlite_deployment(tmp_path), store=store, embedder=embedder)
+    async with bench.deployment.start() as process:
+        await bench.tell(process, "I moved to Oslo. I sold the van. My boss is Rakesh now. I work at Equinor now.")
+        await bench.worker(process).work_off()
+    assert await store.count(MemoryFilter("ann", status=None)) > number
+    assert 0 < store.rows <= 2 * FOUND_MAX + LATEST_MAX
