@@ -352,6 +352,11 @@ CHANGE_WORDS = re.compile(
     r"推迟|提前到|离婚|毕业了",
     re.IGNORECASE,
 )
+# The subject left out, in Chinese: who lately eats less, or prepares for an examination, is the one who says so.
+SUBJECTLESS_ZH = re.compile(
+    r"\s*(?:最近|平时|一直|每天|每周|每晚|晚上|早上|周末|从小|目前|已经|刚刚?|准备|打算|正在)(?:都|也|又|还|一直|刚|正)*"
+    r"(?:在(?!线)|要|想|不?(?:吃|喝|用|住|学|练|带|睡|跑|做|考|搬|换|买|上班|熬夜|加班)|减肥|备考|备孕|怀孕|戒|失眠|健身)"
+)
 # A clause that can only be about who writes it, wherever it stands.
 SUBJECTLESS_SURE = re.compile(
     r"(?:^|[,;:.]\s+)(?:born|raised|allergic|intolerant|married|divorced|widowed|retired|vegetarian|vegan|"

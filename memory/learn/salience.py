@@ -268,9 +268,18 @@ def _voice_zh(text: str, *, is_telling: bool) -> Voice | None:
         return Voice.WISH
     if lexicon.RELATIONS_ZH.search(text) or lexicon.HOUSEHOLD_ZH.search(text) or _OWN_ATTRIBUTE_ZH.match(text):
         return Voice.FIRST_PERSON
+    if lexicon.SUBJECTLESS_ZH.match(text):
+        return Voice.FIRST_PERSON
     if not is_telling or (_STEADY.search(text) and not _DIGIT.search(text) and not lexicon.CHANGE_WORDS.search(text)):
         return None
-    details = (lexicon.TIMES_ZH, lexicon.CHANGE_WORDS, lexicon.THIRD_PERSON_ZH, lexicon.STATES_ZH, _LIFE_EVENT_ZH)
+    details = (
+        lexicon.TIMES_ZH,
+        lexicon.WEEKDAYS,
+        lexicon.CHANGE_WORDS,
+        lexicon.THIRD_PERSON_ZH,
+        lexicon.STATES_ZH,
+        _LIFE_EVENT_ZH,
+    )
     is_detailed = any(detail.search(text) for detail in (*details, _LATIN, _DIGIT))
     return Voice.THIRD_PERSON if is_detailed else None
 

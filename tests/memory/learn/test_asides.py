@@ -26,6 +26,8 @@ def kept(text: str) -> list[str]:
         ("What should I cook, my wife is vegan?", "my wife is vegan"),
         ("Can I take ibuprofen, I'm on blood thinners?", "I'm on blood thinners"),
         ("When you write code for me, use type hints.", "When you write code for me, use type hints."),
+        ("最近在戒糖，晚饭不吃主食，能吃红薯吗", "最近在戒糖，晚饭不吃主食"),
+        ("正在备孕，能喝咖啡吗？", "正在备孕"),
         ("写代码的时候请加上类型注解", "写代码的时候请加上类型注解"),
     ],
 )
@@ -48,6 +50,8 @@ def test_what_a_request_tells_is_kept(text: str, told: str) -> None:
         "When you get a chance, fix the bug",
         "When did you write that?",
         "作为一个例子，我该写什么？",
+        "最近在流行什么",
+        "平时要注意什么？",
     ],
 )
 def test_what_tells_nothing_is_not(text: str) -> None:
