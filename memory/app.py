@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -41,7 +41,7 @@ from memory.adapters.working_set import WorkingSets
 from memory.config import Settings
 from memory.embedder import serve
 from memory.erasure import Erasure
-from memory.evaluation.sandbox import Sandbox, SettableClock
+from memory.evaluation.sandbox import Sandbox, SettableClock, impatient
 from memory.groups import unwrapped
 from memory.learn.extraction import Learner, VerbatimLearner
 from memory.learn.model_learner import DraftLearner, JudgeLearner, ModelArbiter
@@ -211,24 +211,21 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
 async def open_sandbox(
     settings: Settings, extraction: Extraction, *, embedder: Embedder, metrics: Metrics
 ) -> AsyncIterator[Sandbox]:
-    """The product as the settings want it, on a store in memory and a turn log in a folder that is gone afterwards.
-
-    An outage is not sat out there, for nobody would see when it ends.
-    """
+    """The product as the settings want it, on a store in memory and a turn log in a folder that is gone afterwards."""
     clock = SettableClock()
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-"))
         here = msgspec.structs.replace(settings, data_dir=folder)
         store = InMemoryStore(dimension=settings.memory.milvus.dimension)
         parts = await _open_beside(store, embedder, here, stack, metrics=metrics, clock=clock)
-        impatient = replace(worker_settings(here), outage_seconds_max=0.0)
+        learning = impatient(worker_settings(here))
         yield Sandbox(
             turn_log=parts.turn_log,
             store=store,
-            worker=parts.worker(extraction, impatient),
+            worker=parts.worker(extraction, learning),
             searcher=parts.recall(),
             clock=clock,
-            settings=impatient,
+            settings=learning,
             redact=recording(here),
         )
 

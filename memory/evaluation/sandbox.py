@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -25,6 +25,7 @@ from memory.ports import MemoryFilter, MemoryStore, TurnLog
 
 TURN_SECONDS = 1.0  # between two turns of a session, whose times the records do not tell
 MEMORIES_MAX = 10_000  # of one record; more than any holds
+OUTAGE_RETRIES = 2  # then what is away is taken for away: nobody would see when it is back
 
 Data: TypeAlias = Mapping[str, Any]
 
@@ -41,6 +42,12 @@ class SettableClock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def impatient(settings: WorkerSettings) -> WorkerSettings:
+    """As the product is set, but for outages: they are not sat out."""
+    patience = OUTAGE_RETRIES * settings.retry_seconds_max
+    return replace(settings, outage_seconds_max=patience, model_outage_seconds_max=patience)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,10 @@ class Sandbox:
         settings: WorkerSettings,
         redact: Callable[[str], str],
     ) -> None:
-        """`settings` are the worker's own, `clock` is everybody's; `redact` is what recording does to each text."""
+        """`settings` are the worker's own, made `impatient`; `clock` is everybody's.
+
+        `redact` is what recording does to each text.
+        """
         self._turn_log = turn_log
         self._store = store
         self._worker = worker
@@ -115,7 +125,8 @@ class Sandbox:
     async def _fall_silent(self, user_id: str) -> None:
         """Let time go by until nothing of the user waits any more."""
         self._clock.now += self._settings.due.idle_seconds
-        for _ in range(self._settings.attempts_max):
+        rounds = self._settings.attempts_max + OUTAGE_RETRIES
+        for _ in range(rounds):
             await self._worker.work_off()
             backlog = await self._turn_log.backlog(user_id, opened_before=math.inf)
             if backlog.failed:
@@ -124,7 +135,7 @@ class Sandbox:
             if not backlog.pending:
                 return
             self._clock.now += self._settings.retry_seconds_max
-        raise GivenUp(f"a window could not be learnt in {self._settings.attempts_max} attempts")
+        raise GivenUp(f"a window was still not learnt after {rounds} rounds")
 
 
 def exchanges_of(session: Data) -> Iterator[tuple[tuple[Message, ...], str]]:
@@ -144,4 +155,4 @@ def exchanges_of(session: Data) -> Iterator[tuple[tuple[Message, ...], str]]:
             yield said, (messages[place]["content"] or "") if place < len(messages) else ""
 
 
-__all__ = ["Data", "GivenUp", "Learnt", "Sandbox", "SettableClock", "exchanges_of"]
+__all__ = ["Data", "GivenUp", "Learnt", "Sandbox", "SettableClock", "exchanges_of", "impatient"]
