@@ -73,7 +73,7 @@ _NO_KIND_OF_PERSON = re.compile(
 
 def asides(sentence: str) -> Iterator[Aside]:
     """In the order said, none overlapping another."""
-    if lexicon.FICTION.search(sentence) or lexicon.HYPOTHETICAL.match(sentence) or lexicon.ROLE_PLAY.search(sentence):
+    if lexicon.ROLE_PLAY.search(sentence):
         return
     yield from _own_kind(sentence)
     taken: list[tuple[int, int]] = []

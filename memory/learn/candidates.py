@@ -17,12 +17,9 @@ from memory.learn.facts import Fact
 from memory.learn.labels import category_of
 from memory.learn.lexicon import (
     EXPLICIT_LEAD,
-    FICTION,
     FIRST_PERSON,
-    HYPOTHETICAL,
     RELATIONS,
     RELATIONS_ZH,
-    ROLE_PLAY,
     language_of,
 )
 from memory.learn.salience import Statement, Voice, is_courtesy, is_question, is_request
@@ -130,8 +127,6 @@ def _may_tell(sentence: Sentence) -> bool:
     if not _is_of_size(text, is_chinese=language == "zh") or sentence.is_marked_question or sentence.precedes_foreign:
         return False
     if is_question(text, language) or is_request(text, language) or is_courtesy(text) or EXPLICIT_LEAD.match(text):
-        return False
-    if FICTION.search(text) or ROLE_PLAY.search(text) or HYPOTHETICAL.match(text):
         return False
     return (
         has_details(text)

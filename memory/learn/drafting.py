@@ -22,9 +22,9 @@ from memory.learn.facts import Fact
 from memory.learn.judging import Unfit
 from memory.learn.labels import category_of, type_of
 from memory.learn.lexicon import language_of
+from memory.learn.own_words import MESSAGE_CHARACTERS_MAX, meant_text
 from memory.learn.prompting import Example, Prompt, prompt_of, shipped_examples
 from memory.learn.salience import Statement, Voice, is_question
-from memory.learn.sentences import MESSAGE_CHARACTERS_MAX, own_text
 from memory.learn.wording import objection
 from memory.model import CATEGORIES, Evidence, Role, Turn
 
@@ -139,7 +139,7 @@ def chat_of(part: Part) -> str:
 def _lines(turn: Turn) -> Iterator[str]:
     for message in verbatim.user_messages(turn):
         if len(message.content) <= MESSAGE_CHARACTERS_MAX:
-            shown = re.sub(r"\n{2,}", "\n[…]\n", own_text(message.content).strip())
+            shown = re.sub(r"\n{2,}", "\n[…]\n", meant_text(message.content).strip())
             yield f"user: {shown}"
     if turn.answer:
         yield f"assistant: {_end(turn.answer)}"
@@ -226,7 +226,7 @@ def source_of(quote: str, part: Part) -> Turn | None:
         return None
     for turn in part.turns:
         typed = [m.content for m in verbatim.user_messages(turn) if _is_talk(m.content)]
-        if any(sought in content and sought in own_text(content) for content in typed):
+        if any(sought in content and sought in meant_text(content) for content in typed):
             return turn
     return None
 
@@ -283,7 +283,7 @@ def _end_of(day: float | None) -> float | None:
 def _around(part: Part) -> list[str]:
     """What a wording may take names from: all that the user typed, and the questions of the assistant."""
     turns = (*part.context, *part.turns)
-    typed = [own_text(m.content) for t in turns for m in verbatim.user_messages(t) if _is_talk(m.content)]
+    typed = [meant_text(m.content) for t in turns for m in verbatim.user_messages(t) if _is_talk(m.content)]
     return [*typed, *(verbatim.question_asked(turn) for turn in turns)]
 
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from memory.learn.clauses import without_pinned_dates
 from memory.learn.facts import Fact
-from memory.learn.sentences import own_sentences
+from memory.learn.own_words import own_sentences
 from memory.learn.terms import terms
 from memory.learn.triggers import is_correction
 from memory.learn.values import names_of

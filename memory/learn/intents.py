@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memory.learn import intent_words as words
+from memory.learn.own_words import own_sentences
 from memory.learn.remembering import told_to_remember
-from memory.learn.sentences import Sentence, own_sentences
+from memory.learn.sentences import Sentence
 
 IGNORE_CASE = re.IGNORECASE
 TOPIC_CHARACTERS_MAX = 200  # a longer object tells a story rather than naming something

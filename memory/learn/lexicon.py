@@ -273,19 +273,6 @@ FORM_OF_ADDRESS = re.compile(
     re.IGNORECASE,
 )
 
-HYPOTHETICAL = re.compile(
-    r"\s*(?:(?:and|but|ok|so|hm+|well|lol|haha),? )*(?:if (?:i|we|my \w+) (?:were|was|had|could|would|ever)\b|"
-    r"if (?:i|we) (?:\w+ed|won|got|knew|went|owned|spoke|became)\b[^.!?]{0,80}(?:['’]d| would| could| might) |"
-    r"suppose\b|supposing\b|"
-    r"imagine\b|let['’]s say\b|say i\b|"
-    r"pretend\b|hypothetical|assume\b|assuming\b|what if\b|if you\b|when i ask\b|"
-    r"(?:interesting, )?(?:purely|just) (?:theoretical|hypothetical)|wenn ich .{0,40}(?:wäre|hätte|würde)|angenommen|"
-    r"stell dir vor|"
-    r"si (?:yo )?(?:fuera|tuviera|pudiera)|imagina|supong)|\s*(?:假如|假设|假使|纯属假设|只是假设|打个比方|"
-    r"如果我(?:是|有|问)|要是我(?:是|有)|"
-    r"想象)",
-    re.IGNORECASE,
-)
 # The user puts on a part, or has one put on: what is said in it is not about them.
 ROLE_PLAY = re.compile(
     r"\b(?:role-?play|pretend (?:to be|you are|you['’]re|that you)|act as|play the (?:role|part)|you are now|"
@@ -295,15 +282,10 @@ ROLE_PLAY = re.compile(
     r"角色扮演|假装你|你现在是|充当|模拟一个|你来(?:演|当|扮)|你演|我来演|咱们演|你当.{1,8}我当",
     re.IGNORECASE,
 )
-FICTION = re.compile(
-    r"\b(?:in my (?:novel|story|book|screenplay|script|poem|game)|the (?:narrator|protagonist|hero|heroine|"
-    r"main character)|my character|"
-    r"(?:he|she|they) said verbatim)\b|小说里|故事里|剧本里|主人公|主角|台词",
-    re.IGNORECASE,
-)
 # Said of the talk itself, not of the user.
 ABOUT_THE_TALK = re.compile(
-    r"\s*(?:i(?:['’]m| am) (?:just )?(?:testing|kidding|joking|curious|wondering|confused|asking|done|back)\b|"
+    r"\s*(?:i(?:['’]m| am) (?:just )?(?:testing|kidding|joking|curious|wondering|confused|done|back|"
+    r"asking(?! for (?:an?|my|more)\b))\b|"
     r"i (?:was )?(?:just )?ask(?:ed|ing)\b|"
     r"i (?:don['’]t|do not|didn['’]t) (?:understand|get|follow|see) (?:it|that|this|what|why|how|your)\b|"
     r"i have (?:a|another|one more|some) questions?\b|"

@@ -14,6 +14,7 @@ from enum import Enum
 from memory.learn import lexicon
 from memory.learn.lexicon import Language, language_of
 from memory.learn.passing import is_passing
+from memory.learn.presented import SPEECH_BEFORE_A_QUOTE
 from memory.learn.pronouns import Meant, meant_by_head, meant_by_there
 from memory.learn.remembering import asks_to_remember, form_of_address_asked, told_to_remember
 from memory.learn.sentences import Sentence
@@ -137,11 +138,11 @@ def statements(sentence: Sentence, *, is_telling: bool, before: Sequence[str] = 
     address = form_of_address_asked(text)
     if address:
         return [Statement(address, language_of(address), Voice.WISH)]
-    if is_courtesy(text) or (sentence.precedes_foreign and text.endswith((":", "："))):
+    if is_courtesy(text) or _announces(sentence):
         return []
     filler = lexicon.LEADING_FILLER.match(text)
     text = text[filler.end() :] if filler else text
-    if not any(c.isalnum() for c in text) or is_courtesy(text) or _is_unreal(text):
+    if not any(c.isalnum() for c in text) or is_courtesy(text) or lexicon.ABOUT_THE_TALK.match(text):
         return []
     language = language_of(text)
     found: list[Statement] = []
@@ -155,13 +156,14 @@ def statements(sentence: Sentence, *, is_telling: bool, before: Sequence[str] = 
 
 
 def is_beside_the_point(text: str) -> bool:
-    """Whether it is about the talk, supposed, or so only for the moment."""
-    return bool(lexicon.ABOUT_THE_TALK.match(text) or lexicon.HYPOTHETICAL.match(text)) or is_passing(text)
+    """Whether it is about the talk, or so only for the moment."""
+    return bool(lexicon.ABOUT_THE_TALK.match(text)) or is_passing(text)
 
 
-def _is_unreal(text: str) -> bool:
-    patterns = (lexicon.HYPOTHETICAL, lexicon.ABOUT_THE_TALK, lexicon.ROLE_PLAY)
-    return any(pattern.match(text) for pattern in patterns) or bool(lexicon.FICTION.search(text))
+def _announces(sentence: Sentence) -> bool:
+    """Whether it only says who speaks in the foreign text behind it."""
+    text = sentence.text
+    return sentence.precedes_foreign and bool(text.endswith((":", "：")) or SPEECH_BEFORE_A_QUOTE.search(text))
 
 
 def opens_role_play(sentence: Sentence) -> bool:

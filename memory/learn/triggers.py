@@ -13,7 +13,7 @@ from dataclasses import replace
 from memory.learn import salience, verbatim
 from memory.learn.intents import explicit_intent
 from memory.learn.lexicon import language_of
-from memory.learn.sentences import own_sentences
+from memory.learn.own_words import own_sentences
 from memory.model import Message, Role, Turn, Urgency
 
 MESSAGES_MAX = 8  # looked at of one turn, the last ones

@@ -19,9 +19,10 @@ from memory.learn.dates import pinned
 from memory.learn.facts import Fact
 from memory.learn.intents import explicit_intent
 from memory.learn.lexicon import ABOUT_THE_TALK, FIRST_PERSON, Language, language_of
+from memory.learn.own_words import meant_sentences, meant_text, own_sentences
 from memory.learn.remembering import asks_to_remember
 from memory.learn.salience import Statement, Voice
-from memory.learn.sentences import Sentence, own_sentences, own_text
+from memory.learn.sentences import Sentence
 from memory.learn.terms import terms
 from memory.model import Evidence, Message, Role, Turn
 
@@ -160,15 +161,15 @@ def _confirmation(reply: str, question: str, turn: Turn, previous: Turn | None) 
 
 
 def told_sentences(message: str) -> list[Sentence]:
-    """What the user said themselves, cut so that each part says something."""
-    return _joined(message, own_sentences(message))
+    """What the user said themselves and meant, cut so that each part says something."""
+    return _joined(message, meant_sentences(message))
 
 
 def _told(message: str, question: str, turn: Turn, previous: Turn | None) -> Iterator[Fact]:
     sentences = told_sentences(message)
     is_telling = _is_telling(message, sentences)
-    said_before = [own_text(one.content) for one in user_messages(previous)] if previous else []
-    own = own_text(message)
+    said_before = [meant_text(one.content) for one in user_messages(previous)] if previous else []
+    own = meant_text(message)
     for index, sentence in enumerate(sentences):
         before = [*said_before, own[: sentence.start]]
         found = salience.statements(sentence, is_telling=is_telling, before=before)
