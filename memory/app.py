@@ -367,8 +367,9 @@ async def open_extraction(settings: Settings, metrics: Metrics) -> AsyncIterator
     server = chat_server(model, priority=settings.memory.extraction.priority)
     breaker = Breaker("model", failures_max=MODEL_FAILURES_MAX)
     async with OpenAiChatModel(server, metrics=metrics, breaker=breaker) as opened:
-        learner = JudgeLearner(opened, how) if strategy == "judge" else DraftLearner(opened, how)
-        yield Extraction(learner, ModelArbiter(opened, how, pairs_max=pairs_max) if pairs_max else None)
+        kind = JudgeLearner if strategy == "judge" else DraftLearner
+        arbiter = ModelArbiter(opened, how, pairs_max=pairs_max, metrics=metrics) if pairs_max else None
+        yield Extraction(kind(opened, how, metrics=metrics), arbiter)
 
 
 __all__ = [

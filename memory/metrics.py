@@ -131,6 +131,12 @@ class Metrics:
             ["role", "outcome"],
             registry=registry,
         )
+        self.model_shortfalls = Counter(
+            "memproxy_model_shortfalls",
+            "What an extraction model did not answer as it was asked to, by what was done instead.",
+            ["of"],
+            registry=registry,
+        )
         self.model_tokens = Counter(
             "memproxy_model_tokens",
             "Tokens of those calls as the server counts them (prompt, cached among the prompt's, answer), by role.",

@@ -150,22 +150,70 @@ def _end(answer: str) -> str:
     return shown if len(shown) <= ANSWER_CHARACTERS else f"…{shown[-ANSWER_CHARACTERS:]}"
 
 
+def halves_of(part: Part) -> tuple[Part, ...]:
+    """Two, or none of a single turn."""
+    middle = len(part.turns) // 2
+    if middle == 0:
+        return ()
+    first, second = part.turns[:middle], part.turns[middle:]
+    return Part(first, part.context), Part(second, first[-1:])
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
+    """The facts of a part as a model wrote them, all of them unless not `is_whole`."""
+
+    facts: Sequence[Drafted]
+    is_whole: bool = True
+
+
+def encode(draft: Draft) -> str:
+    """JSON in the form that is asked of a model; a mark tells a draft that is not whole. ASCII, as all that is kept."""
+    mark = {} if draft.is_whole else {"is_whole": False}
+    return json.dumps({"facts": msgspec.to_builtins(draft.facts), **mark})
+
+
+def decode(kept: str) -> Draft | None:
+    """What `encode` made; None for anything else."""
+    try:
+        fields = json.loads(kept)
+        return Draft(msgspec.convert(fields, _Answer).facts, is_whole=fields.get("is_whole", True))
+    except (ValueError, AttributeError, RecursionError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
     """What could be read of an answer, and what the model should mend in it, or ""."""
 
     facts: Sequence[Drafted]
     objections: str
 
 
-def review(answer: str, part: Part) -> Draft:
+def review(answer: str, part: Part) -> Review:
     """Never fails: an answer of which nothing can be read has no facts, and an objection."""
     try:
         facts = read(answer)
     except Unfit as unfit:
         begun = begun_facts(answer)
-        return Draft(begun, BROKEN_OFF if begun else str(unfit))
-    return Draft(facts, objections(facts, part))
+        return Review(begun, BROKEN_OFF if begun else str(unfit))
+    return Review(facts, objections(facts, part))
+
+
+def breaks_off(answer: str, *, is_cut: bool) -> bool:
+    """Whether it is in the form that was asked for and ends before its end. `is_cut`: the server says so.
+
+    Servers need not: then whole facts before what cannot be read tell it from junk.
+    """
+    return _OPENING.match(answer) is not None if is_cut else not is_readable(answer) and bool(begun_facts(answer))
+
+
+def is_readable(answer: str) -> bool:
+    try:
+        read(answer)
+    except Unfit:
+        return False
+    return True
 
 
 def read(answer: str) -> list[Drafted]:
@@ -177,7 +225,7 @@ def read(answer: str) -> list[Drafted]:
 
 
 def begun_facts(answer: str) -> list[Drafted]:
-    """The whole facts of an answer that broke off, for want of tokens."""
+    """The whole facts of an answer, also of one that broke off for want of tokens."""
     opening = _OPENING.match(answer)
     if opening is None:
         return []
@@ -287,4 +335,23 @@ def _around(part: Part) -> list[str]:
     return [*typed, *(verbatim.question_asked(turn) for turn in turns)]
 
 
-__all__ = ["SCHEMA", "Drafted", "chat_of", "draft_prompt", "facts_of", "objections", "parts_of", "read", "review"]
+__all__ = [
+    "BROKEN_OFF",
+    "SCHEMA",
+    "Draft",
+    "Drafted",
+    "Part",
+    "begun_facts",
+    "breaks_off",
+    "chat_of",
+    "decode",
+    "draft_prompt",
+    "encode",
+    "facts_of",
+    "halves_of",
+    "is_readable",
+    "objections",
+    "parts_of",
+    "read",
+    "review",
+]

@@ -1,14 +1,14 @@
 """What extraction returned, as it is stored in place of a plan until there is one.
 
 A model is slow and may say something else the next time: a worker that dies between asking and planning must find what
-was answered. Only proposals are stored; the gate looks at them again. What another release stored, or what is damaged,
-is nothing that was applied: it is extracted anew.
+was answered, and while not all was asked, what was answered so far. Only proposals are stored; the gate looks at them
+again. What another release stored, or what is damaged, is nothing that was applied: it is extracted anew.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,12 +17,16 @@ from memory.learn.facts import Fact
 from memory.model import Evidence, Scope, Trust
 
 STAGE = "extracted"  # a plan has no stage
-VERSION = 1
+VERSION = 1  # of the facts; a release that knows no answers reads them all the same, and extracts anew without any
 
 
-def encode(facts: Sequence[Fact]) -> bytes:
-    """ASCII, so that lone surrogates, which some clients send, come back as they were."""
-    stored = {"stage": STAGE, "version": VERSION, "facts": [asdict(fact) for fact in facts]}
+def encode(facts: Sequence[Fact] | None, answers: Mapping[str, str] | None = None) -> bytes:
+    """`facts`: None while not all was asked. `answers` of the model so far, by question.
+
+    ASCII, so that lone surrogates, which some clients send, come back as they were.
+    """
+    told = None if facts is None else [asdict(fact) for fact in facts]
+    stored = {"stage": STAGE, "version": VERSION, "facts": told, "answers": dict(answers or {})}
     return json.dumps(stored, allow_nan=False).encode()
 
 
@@ -46,6 +50,18 @@ def decode(stored: bytes) -> list[Fact] | None:
         return None
 
 
+def answers_of(stored: bytes) -> dict[str, str]:
+    """By question; none in what is a plan, or cannot be read."""
+    try:
+        read = json.loads(stored)
+    except ValueError:
+        return {}
+    answers = read.get("answers") if isinstance(read, dict) and read.get("stage") == STAGE else None
+    if not isinstance(answers, dict):
+        return {}
+    return {asked: said for asked, said in answers.items() if isinstance(said, str)}
+
+
 def fact_of(fields: dict[str, Any]) -> Fact:
     """A fact as `asdict` took it apart."""
     trust = fields["trust"]
@@ -53,4 +69,4 @@ def fact_of(fields: dict[str, Any]) -> Fact:
     return Fact(**{**fields, **built, "trust": None if trust is None else Trust(trust)})
 
 
-__all__ = ["decode", "encode", "fact_of", "is_extraction"]
+__all__ = ["answers_of", "decode", "encode", "fact_of", "is_extraction"]

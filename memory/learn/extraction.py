@@ -10,21 +10,29 @@ from typing import Protocol
 
 from memory.learn import verbatim
 from memory.learn.facts import Fact
+from memory.learn.heard import Heard
 from memory.model import Turn
 
 
 class Learner(Protocol):
-    """A way of extracting. Bounded in time by itself; raises `Unavailable("model", …)`."""
+    """A way of extracting. Bounded in time by itself; raises `Unavailable("model", …)`, `Unusable` among them."""
 
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Fact]:
-        """The facts of `turns`, all of one user and session, in order. `context`: up to a few turns before them."""
+    async def extract(
+        self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: Heard | None = None
+    ) -> list[Fact]:
+        """The facts of `turns`, all of one user and session, in order. `context`: up to a few turns before them.
+
+        `heard`: where a model's answers are found again and noted.
+        """
         ...
 
 
 class VerbatimLearner:
     """Keeps the user's salient statements as they were said. No model, no waiting."""
 
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Fact]:
+    async def extract(
+        self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: Heard | None = None
+    ) -> list[Fact]:
         return verbatim.extract(turns, context=context)
 
 

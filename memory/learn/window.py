@@ -25,6 +25,7 @@ from memory.learn.extraction import Learner, VerbatimLearner
 from memory.learn.facts import Fact
 from memory.learn.feedback import Feedback
 from memory.learn.forgetting import Order
+from memory.learn.heard import Heard
 from memory.learn.intents import Reach
 from memory.learn.neighbours import Neighbours
 from memory.learn.pace import SessionPace
@@ -83,8 +84,13 @@ class _Held:
 class Arbiter(Protocol):
     """Somebody to ask where rules leave open whether a fact changes a memory. Slow, hence asked outside the lock."""
 
-    async def changed(self, facts: Sequence[Fact], known: Sequence[Memory]) -> Mapping[Pair, Verdict]:
-        """By pairs of a fact's index and a memory's id, checked by rules. Raises `Unavailable("model", …)`."""
+    async def changed(
+        self, facts: Sequence[Fact], known: Sequence[Memory], *, heard: Heard | None = None
+    ) -> Mapping[Pair, Verdict]:
+        """By pairs of a fact's index and a memory's id, checked by rules. Raises `Unavailable("model", …)`.
+
+        `heard`: where answers are found again and noted.
+        """
         ...
 
 
@@ -126,20 +132,21 @@ class WindowLearning:
     async def learn(self, lease: Lease) -> None:
         """Return once all that the window teaches is stored. Raises `Unavailable`, `Conflict`, `UnreadablePlan`."""
         if lease.plan is None or extracted.is_extraction(lease.plan):
-            taught = await self._taught(lease)
+            heard = Heard(lease.plan, store=partial(self._turn_log.save_plan, lease))
+            taught = await self._taught(lease, heard)
             if not taught.is_empty:
-                await self._plan_and_apply(lease, taught)
+                await self._plan_and_apply(lease, taught, heard)
         else:
             await self._repeat(lease, plan.decode(lease.plan))
 
-    async def _taught(self, lease: Lease) -> Taught:
+    async def _taught(self, lease: Lease, heard: Heard) -> Taught:
         turns = [turn for turn in lease.turns if turn.status in TEACHING]
         if not turns:
             return Taught((), (), ())
         context = await self._turn_log.context(lease, limit=CONTEXT_TURNS_MAX)
         breaks = await self._turn_log.breaks(lease, limit=BREAKS_MAX)
         before, during = _with_breaks(context, turns, breaks)
-        proposed = await self._extracted(lease, list(map(_muted, during)), list(map(_muted, before)))
+        proposed = await self._extracted(heard, list(map(_muted, during)), list(map(_muted, before)))
         shown = await self._shown(lease.user_id, turns) if proposed else ()
         at, session = turns[-1].at, (lease.user_id, lease.session_id, lease.window_id)
         room = self._pace.room(*session, at=at)
@@ -162,17 +169,16 @@ class WindowLearning:
         turns = await self._turn_log.orders_after(lease, limit=forgetting.LATER_ORDERS_MAX)
         return forgetting.lasting(forgetting.orders_of(turns))
 
-    async def _extracted(self, lease: Lease, turns: Sequence[Turn], context: Sequence[Turn]) -> Sequence[Fact]:
+    async def _extracted(self, heard: Heard, turns: Sequence[Turn], context: Sequence[Turn]) -> Sequence[Fact]:
         """What an earlier attempt was told, or what is told now, stored before anything is made of it.
 
         Verbatim extraction costs nothing and says the same again: only what a model said is stored.
         """
-        stored = extracted.decode(lease.plan) if lease.plan is not None else None
-        if stored is not None:
-            return stored
-        facts = await self._learner.extract(turns, context=context)
+        if heard.facts is not None:
+            return heard.facts
+        facts = await self._learner.extract(turns, context=context, heard=heard)
         if not isinstance(self._learner, VerbatimLearner):
-            await self._turn_log.save_plan(lease, extracted.encode(facts))
+            await heard.conclude(facts)
         return facts
 
     async def _shown(self, user_id: str, turns: Sequence[Turn]) -> list[str]:
@@ -183,12 +189,12 @@ class WindowLearning:
             ids |= {} if receipt is None else {one: None for note in receipt.notes for one in note.memory_ids}
         return [record.memory.content for record in await self._store.get(user_id, list(ids))] if ids else []
 
-    async def _plan_and_apply(self, lease: Lease, taught: Taught) -> None:
+    async def _plan_and_apply(self, lease: Lease, taught: Taught, heard: Heard) -> None:
         contents = [fact.content for fact in taught.facts]
         topics = forgetting.topics_of(taught.orders)
         vectors = await self._applying.embedded([*contents, *topics])  # before the lock: it takes longest
         for round_ in range(OPINION_ROUNDS_MAX):
-            opinions = await self._opinions(lease.user_id, taught, vectors)
+            opinions = await self._opinions(lease.user_id, taught, vectors, heard)
             async with self._locked(lease) as held:
                 is_current = opinions is None or await self._is_current(lease.user_id, opinions)
                 if not is_current and round_ < OPINION_ROUNDS_MAX - 1:
@@ -200,13 +206,15 @@ class WindowLearning:
             await self._applying.settle(lease.user_id, planned, gone)
             return
 
-    async def _opinions(self, user_id: str, taught: Taught, vectors: Mapping[str, Vector]) -> Opinions | None:
+    async def _opinions(
+        self, user_id: str, taught: Taught, vectors: Mapping[str, Vector], heard: Heard
+    ) -> Opinions | None:
         """What the arbiter says of what is stored now; None where there is nobody to ask, or nothing to ask about."""
         if self._arbiter is None or not taught.facts:
             return None
         revision = await self._ledger.revision(user_id)
         known = [record.memory for record in await self._looked_at(user_id, taught, vectors)]
-        return Opinions(revision.number, await self._arbiter.changed(taught.facts, known))
+        return Opinions(revision.number, await self._arbiter.changed(taught.facts, known, heard=heard))
 
     async def _looked_at(self, user_id: str, taught: Taught, vectors: Mapping[str, Vector]) -> list[Record]:
         """An arbiter finds changes that no words tell of: where there is one, every fact looks back."""

@@ -56,7 +56,7 @@ class _In:
     def __init__(self, trouble: Exception) -> None:
         self._trouble = trouble
 
-    async def extract(self, turns: object, *, context: object) -> list[object]:
+    async def extract(self, turns: object, *, context: object, heard: object = None) -> list[object]:
         raise self._trouble
 
 

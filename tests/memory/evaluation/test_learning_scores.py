@@ -82,7 +82,7 @@ class _Fixed:
     def __init__(self, *facts: tuple[str, str]) -> None:
         self._facts = facts
 
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Fact]:
+    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: object = None) -> list[Fact]:
         turn = turns[0]
         return [
             Fact(content=content, evidence=Evidence(quote, turn.id), scope=turn.scope, said_at=turn.at)

@@ -47,7 +47,7 @@ class Watched:
         self._failures = failures
         self._error = error
 
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Fact]:
+    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: object = None) -> list[Fact]:
         self.windows.append([turn.messages[0].content for turn in turns])
         if len(self.windows) <= self._failures:
             raise self._error("model", "switched off by the test")

@@ -198,7 +198,7 @@ class AwayAtFirst:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Fact]:
+    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: object = None) -> list[Fact]:
         self.asked += 1
         if self.asked == 1:
             raise Unavailable("model", "away")

@@ -94,7 +94,7 @@ async def test_a_crash_at_any_call_stores_what_a_quiet_run_stores_and_asks_at_mo
         quiet = Faults()
         await _told_and_learnt(Bench(sqlite_deployment(tmp_path / "quiet")), scripted, quiet)
         saved = quiet.calls.index("save_plan")
-        assert quiet.calls.count("save_plan") == 2  # what was extracted, then the plan
+        assert quiet.calls.count("save_plan") == 4  # what was answered, what was extracted, what became of it, the plan
         for number in range(1, len(quiet.calls) + 1):
             for is_after in (False, True):
                 folder = tmp_path / f"{number}-{is_after}"
@@ -104,6 +104,7 @@ async def test_a_crash_at_any_call_stores_what_a_quiet_run_stores_and_asks_at_mo
                 )
                 is_stored = number - 1 > saved or (number - 1 == saved and is_after)
                 assert len(asked_to_keep(scripted)) <= (1 if is_stored else 2), quiet.calls[number - 1]
+                assert len(scripted.asked) <= 3, quiet.calls[number - 1]  # two questions, and one of them again
 
 
 async def _told_and_learnt(bench: Bench, scripted: ScriptedModel, faults: Faults) -> None:

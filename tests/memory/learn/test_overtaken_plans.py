@@ -59,7 +59,7 @@ class TalksOnce:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Fact]:
+    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: object = None) -> list[Fact]:
         assert turns[0].id not in self.asked, "asked twice about the same turns"
         self.asked.append(turns[0].id)
         return verbatim.extract(turns, context=context)
@@ -153,7 +153,7 @@ async def test_making_it_anew_can_be_broken_off_anywhere_itself(tmp_path: Path, 
 
 
 class _Never:
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Fact]:
+    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: object = None) -> list[Fact]:
         raise AssertionError("a window with a stored plan was extracted again")
 
 

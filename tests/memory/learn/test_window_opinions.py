@@ -28,7 +28,9 @@ class EverythingChanges:
         self.seen: list[int] = []
         self._meanwhile = meanwhile
 
-    async def changed(self, facts: Sequence[Fact], known: Sequence[Memory]) -> Mapping[Pair, Verdict]:
+    async def changed(
+        self, facts: Sequence[Fact], known: Sequence[Memory], *, heard: object = None
+    ) -> Mapping[Pair, Verdict]:
         self.seen.append(len(known))
         await self._meanwhile(len(self.seen))
         return {(index, memory.id): Verdict() for index in range(len(facts)) for memory in known}

@@ -284,7 +284,7 @@ class _Slow:
         self.finished = 0
         self._meanwhile = meanwhile
 
-    async def extract(self, turns: object, *, context: object) -> list[Fact]:
+    async def extract(self, turns: object, *, context: object, heard: object = None) -> list[Fact]:
         self.running += 1
         self.most_at_once = max(self.most_at_once, self.running)
         if callable(self._meanwhile):
@@ -300,7 +300,7 @@ class _Down:
         self.asked = 0
         self._error = error
 
-    async def extract(self, turns: object, *, context: object) -> list[Fact]:
+    async def extract(self, turns: object, *, context: object, heard: object = None) -> list[Fact]:
         self.asked += 1
         raise self._error
 
@@ -309,7 +309,7 @@ class _DownFor:
     def __init__(self, user: str) -> None:
         self._user = user
 
-    async def extract(self, turns: Sequence[object], *, context: object) -> list[Fact]:
+    async def extract(self, turns: Sequence[object], *, context: object, heard: object = None) -> list[Fact]:
         if turns[0].scope.user_id == self._user:  # type: ignore[attr-defined]
             raise RuntimeError("content that must not be logged")
         return verbatim.extract(turns)  # type: ignore[arg-type]

@@ -74,7 +74,7 @@ class FailsFor:
     def __init__(self, errors: Mapping[str, Exception]) -> None:
         self._errors = errors
 
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Fact]:
+    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: object = None) -> list[Fact]:
         error = self._errors.get(turns[0].scope.user_id)
         if error is not None:
             raise error
@@ -87,7 +87,9 @@ class Knows:
     def __init__(self, replaced: Mapping[str, str]) -> None:
         self._replaced = replaced
 
-    async def changed(self, facts: Sequence[Fact], known: Sequence[Memory]) -> Mapping[Pair, Verdict]:
+    async def changed(
+        self, facts: Sequence[Fact], known: Sequence[Memory], *, heard: object = None
+    ) -> Mapping[Pair, Verdict]:
         return {
             (index, memory.id): Verdict()
             for index, fact in enumerate(facts)
@@ -266,10 +268,12 @@ async def test_a_crash_at_any_await_leaves_what_an_undisturbed_run_leaves(
 class NeverAsked:
     """A learner and an arbiter that nobody needs who carries out a stored plan."""
 
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Fact]:
+    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: object = None) -> list[Fact]:
         raise AssertionError("a window with a stored plan was extracted again")
 
-    async def changed(self, facts: Sequence[Fact], known: Sequence[Memory]) -> Mapping[Pair, Verdict]:
+    async def changed(
+        self, facts: Sequence[Fact], known: Sequence[Memory], *, heard: object = None
+    ) -> Mapping[Pair, Verdict]:
         raise AssertionError("a window with a stored plan was judged again")
 
 

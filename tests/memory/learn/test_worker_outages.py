@@ -31,7 +31,7 @@ class Moody:
         self._troubles = list(troubles)
         self._user = user
 
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Fact]:
+    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: object = None) -> list[Fact]:
         if turns[0].scope.user_id == self._user:
             self.at.append(self._clock())
             if self._troubles:

@@ -32,7 +32,7 @@ class Extractions:
     def __init__(self) -> None:
         self.windows: list[list[str]] = []
 
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Fact]:
+    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: object = None) -> list[Fact]:
         self.windows.append([turn.messages[0].content for turn in turns])
         return []
 
