@@ -55,6 +55,7 @@ bench: $(STAMP) ## latency and streaming delay added to a bare Envoy, searched c
 	$(BIN)/python bench/recall.py
 	$(BIN)/python bench/prefix.py
 	$(BIN)/python bench/learn.py
+	$(BIN)/python bench/continuing.py
 
 soak: $(STAMP) ## what takes longer than CI may: the benches long enough for rare events to show
 	$(BIN)/python bench/latency.py 20000

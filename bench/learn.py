@@ -2,7 +2,8 @@
 
 `python bench/learn.py [TURNS] [--llm URL --model NAME]`. A real worker on the real store, embedder and turn log. First
 a backlog: all turns at once, until the last is learnt. Then a steady pace, to see how long after its reply a turn is
-learnt. Without `--llm` no model is asked (verbatim mode). On a shared machine compare figures of one run only.
+learnt. Without `--llm` no model is asked (verbatim mode). `cached_share` is what of the prompts the server says that it
+had in its prefix cache; 0 where it does not tell. On a shared machine compare figures of one run only.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from urllib.parse import urlsplit
 
 from rig import free_port, report  # first: it makes tests/support importable
 
-from learning_processes import Records, WorkerProcess, records_of, running_learning_processes  # isort: skip
+from learning_processes import CONFIG_FILE, Records, WorkerProcess, records_of, running_learning_processes  # isort: skip
 
 from memory.app import SYSTEM_CLOCK
+from memory.config import from_process
+from memory.tuning import extraction_strategy
 
 USERS, SESSIONS = 20, 2  # sessions of each user
 STEADY_SECONDS, STEADY_TURNS_PER_SECOND = 8, 5
@@ -82,6 +85,7 @@ async def totals(worker: WorkerProcess) -> dict[str, float]:
         "windows": ("memproxy_learn_lag_seconds_count", {}),
         "calls": ("memproxy_model_calls_total", {}),
         "prompt_tokens": ("memproxy_model_tokens_total", {"kind": "prompt"}),
+        "cached_tokens": ("memproxy_model_tokens_total", {"kind": "cached"}),
     }
     return {key: await worker.metric(name, **labels) or 0.0 for key, (name, labels) in names.items()}
 
@@ -101,6 +105,7 @@ async def measure(turns: int, llm: str, model: str, strategy: str) -> dict[str, 
         try:
             async with records_of(parts) as records:
                 worker = parts.start_worker(settings_for(llm, model, strategy), metrics_port=free_port())
+                used = extraction_strategy(from_process(parts.folder / CONFIG_FILE, {}))
                 await worker.warm()
                 seconds = await backlog(records, turns)
                 spent = await totals(worker)
@@ -111,12 +116,14 @@ async def measure(turns: int, llm: str, model: str, strategy: str) -> dict[str, 
     if llm and not spent["calls"]:
         raise SystemExit("no model was asked: this release extracts without one, whatever the settings name")
     return {
-        "mode": f"{model}, {strategy}" if llm else "verbatim",
+        "strategy": used,
+        "model": model if llm else "",
         "turns": turns,
         "turns_per_second": round(turns / seconds, 2),
         "windows": int(spent["windows"]),
         "model_calls_per_100_turns": round(100 * spent["calls"] / turns, 2),
         "prompt_tokens_per_100_turns": round(100 * spent["prompt_tokens"] / turns, 1),
+        "cached_share": round(spent["cached_tokens"] / max(1.0, spent["prompt_tokens"]), 3),
         "backlog_lag_seconds_mean": round(spent["lag"] / max(1.0, spent["windows"]), 3),
         "steady_turns_per_second": STEADY_TURNS_PER_SECOND,
         "steady_lag_seconds_mean": round(lag, 3),

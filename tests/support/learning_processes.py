@@ -37,6 +37,7 @@ from memory.ports import MemoryFilter
 MEMPROXY = str(Path(sys.executable).parent / "memproxy")
 WARM_SECONDS_MAX = 60.0
 DIMENSION = 384
+CONFIG_FILE = "memproxy.yaml"
 
 
 @dataclass
@@ -96,7 +97,7 @@ class LearningProcesses:
 
     def config(self, settings: Mapping[str, Any], *, metrics_port: int = 0) -> Path:
         """The configuration file: these parts, and the settings of the test on top (`memory` is merged)."""
-        file = self.folder / "memproxy.yaml"
+        file = self.folder / CONFIG_FILE
         memory = {
             "milvus": {"collection": self.collection},
             "embedding": {"endpoint": self.embedder.endpoint},
@@ -127,7 +128,7 @@ class LearningProcesses:
 
     def run(self, *words: str) -> str:
         """An operator's command, with the configuration of the last worker; its stdout."""
-        command = [MEMPROXY, *words, "--config", str(self.folder / "memproxy.yaml")]
+        command = [MEMPROXY, *words, "--config", str(self.folder / CONFIG_FILE)]
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
     def dead_letters(self) -> list[dict[str, Any]]:
