@@ -28,6 +28,7 @@ from memory.model import (
 )
 from memory.model.derived import hanging_on
 from memory.ports import Clock, LedgerWrite, MemoryFilter, MemoryStore, NoteBook, Receipts, TurnLog, UserLedger, Uses
+from memory.writing import write_rows
 
 DELETE_BATCH = 200  # what one hold of the user's lock deletes: well inside the lock's expiry
 SOURCE_PAGE = 100
@@ -168,9 +169,8 @@ class Erasure:
             gone = [memory_id for memory_id, row in rows.items() if row is None]
             left = [row for row in rows.values() if row is not None]
             if left:
-                held.touch([row.id for row in left])
                 changes = [Change(ChangeKind.UPDATE, row) for row in left]
-                await self._store.apply(user_id, changes, _vectors(records, left))
+                await write_rows(self._store, held, user_id, changes, _vectors(records, left))
             if gone:
                 gone = await self.forget_held(user_id, held, gone)
         await self.drop_notes(user_id, gone)

@@ -58,6 +58,7 @@ from memory.ports import (
     UserLedger,
     Uses,
 )
+from memory.writing import write_rows
 
 MEMORIES_PER_ADD_MAX = 200  # one embedding batch that a learning lane takes in seconds
 MESSAGES_PER_APPEND_MAX = 1_000  # each exchange is one durable append
@@ -133,11 +134,10 @@ class Library:
         now = self._clock()
         memories = [self._memory(scope, item, index, now) for index, item in enumerate(items)]
         vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
-        ids = [memory.id for memory in memories]
-        async with self._ledger.write(scope.user_id) as write:
-            write.touch(ids)
-            await self._store.apply(scope.user_id, [Change(ChangeKind.CREATE, m) for m in memories], vectors)
-        return ids
+        changes = [Change(ChangeKind.CREATE, memory) for memory in memories]
+        async with self._ledger.write(scope.user_id) as held:
+            await write_rows(self._store, held, scope.user_id, changes, vectors)
+        return [memory.id for memory in memories]
 
     def _memory(self, scope: Scope, item: NewMemory, index: int, now: float) -> Memory:
         try:
@@ -237,15 +237,13 @@ class Library:
         """
         edit.on((await self._record(user_id, memory_id)).memory, now=self._clock())  # refuses before embedding
         vectors = await self._embedder.embed([edit.content], is_urgent=False) if edit.content is not None else None
-        async with self._ledger.write(user_id) as write:
-            write.touch([memory_id])
+        async with self._ledger.write(user_id) as held:
             record = await self._record(user_id, memory_id)
             if edit.content is not None:
                 await self._erasure.drop_notes(user_id, [memory_id])
             memory = edit.on(record.memory, now=self._clock())
-            await self._store.apply(
-                user_id, [Change(ChangeKind.UPDATE, memory)], record.vector[np.newaxis] if vectors is None else vectors
-            )
+            vectors = record.vector[np.newaxis] if vectors is None else vectors
+            await write_rows(self._store, held, user_id, [Change(ChangeKind.UPDATE, memory)], vectors)
         if edit.content is not None:
             await self._erasure.drop_notes(user_id, [memory_id])
         return memory

@@ -6,7 +6,7 @@ what it hands out has gone through the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -66,9 +66,18 @@ class InMemoryStore:
     async def count(self, where: MemoryFilter) -> int:
         return sum(1 for _ in self._matching(where))
 
-    async def apply(self, user_id: str, changes: Sequence[Change], vectors: Vector) -> None:
+    async def apply(
+        self,
+        user_id: str,
+        changes: Sequence[Change],
+        vectors: Vector,
+        *,
+        before_each: Callable[[], None] | None = None,
+    ) -> None:
         written = rows.written(user_id, changes, vectors, dimension=self._dimension)
         rows.refuse_foreign(user_id, {i: r.memory.user_id for i in written if (r := self._records.get(i))})
+        if before_each is not None:
+            before_each()
         self._records |= {memory_id: rows.record_of(row) for memory_id, row in written.items()}
 
     async def delete(self, user_id: str, memory_ids: Collection[str]) -> None:

@@ -12,7 +12,7 @@ import asyncio
 import json
 import secrets
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +26,10 @@ LOCK_SECONDS = 30.0  # from the last `renew`, which comes right before each writ
 # hold for a slow store; a process that is frozen between the two knows no time-out.
 WORK_SECONDS_MAX = CALL_SECONDS_MAX + 5.0 + 10.0
 assert WORK_SECONDS_MAX < LOCK_SECONDS
+SENT_WITHIN_SHARE = (
+    0.6  # of a term: by then the rows are sent, for the store may take as long as `WORK_SECONDS_MAX` says
+)
+assert CALL_SECONDS_MAX + 5.0 <= SENT_WITHIN_SHARE * LOCK_SECONDS <= LOCK_SECONDS - 10.0
 WAIT_SECONDS_MAX = 5.0  # for a lock that somebody else holds
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.002, 0.05  # between two looks at a lock that is held
 CHANGES_MAX = 1_000  # rows kept per user: a reader that is further behind loads everything
@@ -61,7 +65,7 @@ class SqliteUserLedger:
     async def _held(self, user_id: str) -> AsyncIterator[LedgerWrite]:
         token = secrets.token_hex(16)
         await self._acquire(user_id, token)
-        held = _HeldLock(self._database, user_id, token, self._until)
+        held = _HeldLock(self._database, user_id, token, self._clock, self._lock_seconds)
         try:
             yield held
         finally:  # after an error, too: part of it may have been written
@@ -103,20 +107,28 @@ class SqliteUserLedger:
 class _HeldLock:
     """`memory.ports.LedgerWrite`."""
 
-    def __init__(self, database: SqliteDatabase, user_id: str, token: str, until: Callable[[], float]) -> None:
+    def __init__(self, database: SqliteDatabase, user_id: str, token: str, clock: Clock, lock_seconds: float) -> None:
         self.touched: set[str] = set()
         self._database = database
         self._user_id = user_id
         self._token = token
-        self._until = until
+        self._clock = clock
+        self._lock_seconds = lock_seconds
+        self._renewed_at = clock()  # or a little after it: `check_term` wants a renewal before it anyway
 
     def touch(self, memory_ids: Collection[str]) -> None:
         self.touched.update(memory_ids)
 
     async def renew(self) -> None:
-        renewing = partial(_renew, user_id=self._user_id, token=self._token, until=self._until())
-        if not await self._database.write(renewing):
+        began_at = self._clock()
+        until = began_at + self._lock_seconds
+        if not await self._database.write(partial(_renew, user_id=self._user_id, token=self._token, until=until)):
             raise Conflict("the user's lock was lost while it was held: nothing more may be written under it")
+        self._renewed_at = began_at
+
+    def check_term(self) -> None:
+        if self._clock() - self._renewed_at > self._lock_seconds * SENT_WITHIN_SHARE:
+            raise Conflict("the user's lock is about to be lost, or is: nothing more may be written under it")
 
     async def forgotten(self, memory_ids: Collection[str]) -> frozenset[str]:
         return await self._database.read(partial(_forgotten, user_id=self._user_id, memory_ids=memory_ids))

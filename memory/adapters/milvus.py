@@ -28,6 +28,7 @@ IDS_IN_ONE_CALL_MAX = 200  # a list of the longest ids stays far below what Milv
 ROWS_IN_ONE_CALL_MAX = 1_000  # about 3 MB of memories with their vectors
 ROWS_IN_A_PIECE = 50  # converted at a time: each takes 50 µs, and a chat may be waiting for the loop
 ROWS_IN_ONE_ANSWER_MAX = 1_000  # likewise; reading the answer holds the loop for 6 ms, and a chat may be waiting for it
+LIBRARY_LATER_SECONDS = 1.0  # than our own time-out, so that ours is the one that is told
 SEARCH_LIMIT_MAX = 16_384  # Milvus' own
 FLUSH_AFTER_ROWS = 200  # Milvus Lite: each unflushed row costs a search 50 µs, a flush costs the next one 20 ms
 _KEY = re.compile(r"[0-9a-f]{32}")
@@ -157,24 +158,36 @@ class MilvusStore:
         [row] = await self._query("count", milvus_filters.expression(where), ("count(*)",))
         return int(row["count(*)"])
 
-    async def apply(self, user_id: str, changes: Sequence[Change], vectors: Vector) -> None:
+    async def apply(
+        self,
+        user_id: str,
+        changes: Sequence[Change],
+        vectors: Vector,
+        *,
+        before_each: Callable[[], None] | None = None,
+    ) -> None:
         written = rows.written(user_id, changes, vectors, dimension=self._address.dimension)
         for ids in _batches(list(written), IDS_IN_ONE_CALL_MAX):
             owners = await self._query("apply", milvus_filters.one_of("id", ids), ("id", "user_id"))
             rows.refuse_foreign(user_id, {row["id"]: row["user_id"] for row in owners})
         for ids in _batches(list(written), ROWS_IN_ONE_CALL_MAX):
-            await self._upsert([written[memory_id] for memory_id in ids])
+            await self._upsert([written[memory_id] for memory_id in ids], before_each)
 
     async def delete(self, user_id: str, memory_ids: Collection[str]) -> None:
         for ids in _batches([i for i in dict.fromkeys(memory_ids) if is_valid_id(i)], IDS_IN_ONE_CALL_MAX):
             await self._delete(user_id, ids)
 
-    async def _upsert(self, batch: list[rows.Row]) -> None:
+    async def _upsert(self, batch: list[rows.Row], before: Callable[[], None] | None) -> None:
+        seconds = self._timeouts.write
+
         async def write(link: Link) -> None:
-            await link.client.upsert(self._address.collection, batch, timeout=LIBRARY_SECONDS)
+            if before is not None:
+                before()
+            # the library's own time-out: what a frozen process had in hand is not sent when it wakes
+            await link.client.upsert(self._address.collection, batch, timeout=seconds + LIBRARY_LATER_SECONDS)
             await self._settle(link, [str(row["id"]) for row in batch])
 
-        await self._call("apply", write, seconds=self._timeouts.write)
+        await self._call("apply", write, seconds=seconds)
 
     async def _delete(self, user_id: str, ids: Sequence[str]) -> None:
         async def write(link: Link) -> None:

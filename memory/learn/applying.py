@@ -16,6 +16,7 @@ from memory.learn.plan import Plan
 from memory.metrics import Metrics
 from memory.model import Change, ChangeKind, Vector, statement_key
 from memory.ports import Clock, Embedder, LedgerWrite, MemoryFilter, MemoryStore, Receipts
+from memory.writing import write_rows
 
 OUTCOMES = {ChangeKind.CREATE: "created", ChangeKind.UPDATE: "updated", ChangeKind.SUPERSEDE: "superseded"}
 FORGET_BATCH = 200
@@ -99,8 +100,6 @@ class Applying:
             return
         contents = [change.memory.content for change in changes]
         known = {**vectors, **await self.embedded([content for content in contents if content not in vectors])}
-        held.touch([change.memory.id for change in changes])
-        await held.renew()  # embedding and looking up took their time: whoever lost the lock must not write
-        await self._store.apply(user_id, changes, np.stack([known[content] for content in contents]))
+        await write_rows(self._store, held, user_id, changes, np.stack([known[content] for content in contents]))
         for change in changes:
             self._metrics.facts.labels(OUTCOMES[change.kind]).inc()

@@ -31,6 +31,7 @@ from memory.ports import (
     UserLedger,
     Uses,
 )
+from memory.writing import write_rows
 
 ROWS_PER_PAGE = 1_000
 ROWS_MAX = 200_000  # of one user, looked at in one round: the newest ones
@@ -163,6 +164,7 @@ class Upkeep:
             if erased:
                 await held.forget(erased)  # first: should we die in between, no stored plan brings them back
                 await self._drop_traces(user_id, erased)
+                await held.renew()
                 await self._store.delete(user_id, erased)
             vectors |= {memory_id: record.vector for memory_id, record in found.items()}
             rows = [step.after for step in steps if step.after is not None]
@@ -182,9 +184,8 @@ class Upkeep:
 
     async def _apply(self, user_id: str, held: LedgerWrite, records: Sequence[Record]) -> None:
         if records:
-            held.touch([record.memory.id for record in records])
             changes = [Change(ChangeKind.UPDATE, record.memory) for record in records]
-            await self._store.apply(user_id, changes, np.stack([record.vector for record in records]))
+            await write_rows(self._store, held, user_id, changes, np.stack([record.vector for record in records]))
 
     async def _drop_traces(self, user_id: str, memory_ids: Sequence[str]) -> None:
         await self._notes.drop(user_id, memory_ids, now=self._clock())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -92,10 +92,18 @@ class MemoryStore(Protocol):
 
     async def count(self, where: MemoryFilter) -> int: ...
 
-    async def apply(self, user_id: str, changes: Sequence[Change], vectors: Vector) -> None:
+    async def apply(
+        self,
+        user_id: str,
+        changes: Sequence[Change],
+        vectors: Vector,
+        *,
+        before_each: Callable[[], None] | None = None,
+    ) -> None:
         """Write every row, or raise; repeating is harmless. `vectors` has shape `(len(changes), dimension)`.
 
-        Return once the rows survive a crash of the store and are found by search.
+        Return once the rows survive a crash of the store and are found by search. `before_each` is called right before
+        each part is sent, with nothing awaited in between; what it raises ends the write and is raised here.
         """
         ...
 
@@ -128,6 +136,13 @@ class LedgerWrite(Protocol):
 
     async def renew(self) -> None:
         """It is still ours, and from now on for as long again. Call right before a write. Raises `Conflict` if lost."""
+        ...
+
+    def check_term(self) -> None:
+        """Raise `Conflict` where a row that is sent now might arrive when the lock is no longer ours.
+
+        By the clock alone: it asks nobody and awaits nothing. Who was frozen since `renew` finds out here.
+        """
         ...
 
     async def forgotten(self, memory_ids: Collection[str]) -> frozenset[str]:

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.milvus import MilvusStore
 from memory.adapters.milvus_connection import MilvusAddress
-from memory.errors import BadInput
+from memory.errors import BadInput, Conflict
 from memory.metrics import Metrics
 from memory.model import (
     CONTENT_CHARACTERS_MAX,
@@ -194,6 +194,19 @@ async def test_an_update_replaces_the_whole_row_and_its_vector(store: MemoryStor
     assert record.memory == newer
     np.testing.assert_allclose(record.vector, direction(0.0, 1.0), atol=1e-7)
     assert await store.same_statement(MemoryFilter("ann"), statement_key("content of m")) is None
+
+
+async def test_a_write_that_is_stopped_right_before_it_is_sent_leaves_no_row(store: MemoryStore) -> None:
+    def stop() -> None:
+        raise Conflict("no longer ours")
+
+    change = [Change(ChangeKind.CREATE, memory("m"))]
+    with pytest.raises(Conflict, match="no longer ours"):
+        await store.apply("ann", change, direction(1.0)[None], before_each=stop)
+    assert await store.get("ann", ["m"]) == []
+    looks: list[int] = []
+    await store.apply("ann", change, direction(1.0)[None], before_each=lambda: looks.append(1))
+    assert len(await store.get("ann", ["m"])) == len(looks) == 1
 
 
 async def test_of_two_changes_to_one_memory_in_one_call_the_later_stands(store: MemoryStore) -> None:

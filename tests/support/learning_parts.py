@@ -82,7 +82,7 @@ class _Faulty:
         attribute = getattr(self._port, name)
         if name == "write":
             return self._around_lock(attribute)
-        if name in ("touch", "dimension"):
+        if name in ("touch", "check_term", "dimension"):
             return attribute
         if name == "turns":
             return self._around_turns(attribute)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from frozen_parts import Frozen
 from learning_parts import Bench
 from turn_logs import Process, sqlite_deployment
 
@@ -19,33 +19,15 @@ from memory.model import MemoryStatus
 FROZEN_SECONDS = 31.0
 
 
-class _Frozen:
-    """A part whose calls of one name come late: somebody else gets all their work done before they take effect."""
-
-    def __init__(self, part: Any, name: str, meanwhile: Callable[[], Awaitable[None]]) -> None:
-        self._part = part
-        self._name = name
-        self._meanwhile = meanwhile
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._part, name)
-        if name != self._name:
-            return attribute
-
-        async def late(*arguments: Any, **options: Any) -> Any:
-            meanwhile, self._meanwhile = self._meanwhile, _nothing
-            await meanwhile()
-            return await attribute(*arguments, **options)
-
-        return late
-
-
-async def _nothing() -> None:
-    return
-
-
 @pytest.mark.parametrize(
-    ("frozen_in", "meanwhile"), [("store", "I moved to Berlin."), ("plan", "I moved to Berlin."), ("store", "")]
+    ("frozen_in", "meanwhile"),
+    [
+        ("store", "I moved to Berlin."),
+        ("sending", "I moved to Berlin."),
+        ("plan", "I moved to Berlin."),
+        ("store", ""),
+        ("sending", ""),
+    ],
 )
 async def test_a_worker_that_was_frozen_leaves_what_everybody_said(
     tmp_path: Path, frozen_in: str, meanwhile: str
@@ -65,17 +47,19 @@ async def test_a_worker_that_was_frozen_leaves_what_everybody_said(
             await others.work_off()
 
         process = frozen
-        if frozen_in == "store":
-            bench.store = cast(Any, _Frozen(real, "apply", others_learn))
+        store = Frozen(real, "apply", others_learn, is_sending=frozen_in == "sending")
+        if frozen_in != "plan":
+            bench.store = cast(Any, store)
         else:
             process = Process(
-                cast(Any, _Frozen(frozen.log, "save_plan", others_learn)),
+                cast(Any, Frozen(frozen.log, "save_plan", others_learn)),
                 frozen.ledger,
                 frozen.notes,
                 frozen.receipts,
                 frozen.uses,
             )
         await bench.worker(process).work_off()
+        assert store.has_arrived is (frozen_in == "sending")
         bench.store = real
         bench.deployment.clock.now += FROZEN_SECONDS
         await others.work_off()
