@@ -21,7 +21,7 @@ GONE = re.compile(
     r"\b(?:sold|gone|got rid of|gave (?:up|away)|dropped|stopped|quit|no longer|not \w+ any ?more|n['’]t \w+ any ?more|"
     r"used to|broke up|divorced|lost my|"
     r"threw out|dead|died|passed away|verkauft|nicht mehr|aufgehört|gekündigt|vend[íi]\w*|ya no|dej[éó]\w*)\b|"
-    r"卖了|卖掉|不再|戒了|停了|扔了|丢了|没了|辞职|离职|离婚|分手|不[^，。；不]{1,6}了|不住",
+    r"卖了|卖掉|不再|戒掉?了|停了|扔了|丢了|没了|辞职|离职|离婚|分手|不[^，。；不]{1,6}了|不住",
     IGNORE_CASE,
 )
 PERSON_LEFT = re.compile(
@@ -32,11 +32,13 @@ PERSON_LEFT = re.compile(
 )
 # Gone for good, whatever it was: naming it is enough.
 GIVEN_AWAY = re.compile(
-    r"\b(?:sold|got rid of|gave away|threw (?:out|away)|lost|replaced|traded in|swapped|verkauft|weggegeben|ersetzt|"
+    r"\b(?:sold|got rid of|gave (?:away|back)|went back|handed (?:back|in)|threw (?:out|away)|lost|replaced|"
+    r"traded in|swapped|verkauft|weggegeben|ersetzt|"
     r"vend\w+)\b|"
     r"卖了|卖掉|扔了|丢了|送人|换掉",
     IGNORE_CASE,
 )
+USED_TO = re.compile(r"\bused to \w+ (?:(?:in|at|as|the|an?|my|to|with|on) )*(?P<matter>[^,.;]+)", IGNORE_CASE)
 NO_LONGER = re.compile(
     r"\b(?:no longer|not \w+ any ?more|n['’]t (?:\w+ ){1,4}any ?more|any ?more|nicht mehr|kein\w* .{1,20} mehr|"
     r"ya no)\b|不再|不[^，。；不]{1,6}了",
@@ -93,20 +95,66 @@ PLANS = re.compile(
 )
 POSSESSIONS = re.compile(
     r"\b(?:have|has|had|own|owns|drive|drives|ride|rides|got|bought|use|uses|using|play|plays|smoke|smokes|study|"
-    r"studies|studying|learn|learns|teach|teaches|coach|eat|eats|"
+    r"studies|studying|learn|learns|learning|teach|teaches|coach|eat|eats|"
     r"drink|drinks|take|takes|"
     r"subscribe\w*|work|works|live|lives|deploy\w*|fahre|habe|hat|nutze|tengo|tiene|uso|conduzco)\b|有|开|用|养|喝|"
     r"吃|抽|住|学|教|在.{1,12}(?:上班|工作|上学|任职|做|当)",
     IGNORE_CASE,
 )
 
-# Attributes that can have one value only: the class, and how it sounds.
-LONG_AGO = re.compile(
-    r"\b(?:when i was|as a (?:child|kid|student|teenager)|growing up|used to|in (?:19|20)\d\d|years ago|back then|"
-    r"früher|"
-    r"als kind|de niñ[oa]|antes)\b|以前|小时候|曾经|那时",
+# It held once, and tells nothing of now.
+HISTORY = re.compile(
+    r"\b(?:when i was|as a (?:child|kid|student|teenager)|growing up|grew up|used to|years ago|back then|in those days|"
+    r"früher|damals|als kind|de niñ[oa]|antes)\b|以前|小时候|曾经?|那时|当年",
     IGNORE_CASE,
 )
+LONG_AGO = re.compile(rf"{HISTORY.pattern}|\bin (?:19|20)\d\d\b", IGNORE_CASE)
+# It does not hold yet, and may never.
+WEIGHED = re.compile(
+    r"\b(?:might|maybe|perhaps|possibly|probably|considering|thinking (?:of|about)|not sure|wonder\w*|would (?:like|"
+    r"love)|"
+    r"(?:want|hope|plan|hoping|planning|wish|applied|applying|going) (?:to|for|at)|interview\w*|offer(?:ed)?|if|"
+    r"dream(?:ed|t|ing)? of|"
+    r"vielleicht|eventuell|überlege\w*|möchte|würde|quizás?|tal vez|a lo mejor|pensando en|quiero|me gustaría)\b|"
+    r"可能|也许|大概|或许|考虑|说不定|想要?去|打算|计划|希望|面试|如果|要是|万一",
+    IGNORE_CASE,
+)
+# It comes beside what there was.
+ADDED = re.compile(
+    r"\b(?:also|too|as well|besides|additionally|another|second|part[- ]time|freelance|on the side|side (?:job|gig)|"
+    r"(?:on|at) weekends|some(?:times| days)|temporar\w+|for (?:the|this|a) (?:week|weekend|day|night|summer|month|"
+    r"while)|"
+    r"auch|außerdem|zusätzlich|nebenbei|zweite[nrs]?|manchmal|también|además|otr[oa]|segund[oa]|a veces)\b|"
+    r"也|还(?![是单没未住在不])|另外|另一|第二|兼职|业余|副业|有时|偶尔|暂时|临时|同时",
+    IGNORE_CASE,
+)
+# Two who were together, and no longer are.
+TOGETHER = re.compile(
+    r"\b(?:seeing|dating|going out|engaged|married|girlfriend|boyfriend|partner|wife|husband|fianc[ée]e?|freundin|"
+    r"freund|frau|"
+    r"mann|novi[oa]|espos[oa]|marido)\b|女朋友|男朋友|女友|男友|对象|老婆|老公|在一起|交往",
+    IGNORE_CASE,
+)
+PARTED = re.compile(
+    r"\b(?:split up|broke up|(?:have |has |['’]ve )?separated|got divorced|are over|dumped|getrennt|schluss gemacht|"
+    r"rompí|rompimos|terminamos)\b|分手|离婚|分开了",
+    IGNORE_CASE,
+)
+# A trouble of the body, and its end.
+AILING = re.compile(
+    r"\b(?:sprain\w*|broken?|broke|hurt\w*|injur\w*|fractur\w*|sick|flu|infect\w*|sore|aching|pain\w*|torn|in a cast|"
+    r"crutches|verstaucht|gebrochen|krank|erkältet|roto|rota|enferm[oa]|esguince)\b|扭伤|骨折|受伤|感冒|发烧|生病|疼|发炎",
+    IGNORE_CASE,
+)
+RECOVERED = re.compile(
+    r"\b(?:healed|recovered|cured|(?:is|am|are|['’]m|['’]s) (?:all |much |fully )?(?:better|fine|well) (?:again|now)|"
+    r"back to normal|"
+    r"pain[- ]free|"
+    r"verheilt|ausgeheilt|wieder gesund|geheilt|curad[oa]|recuperad[oa]|recuperé)\b|好了|痊愈|康复|恢复了|不疼了",
+    IGNORE_CASE,
+)
+
+# Attributes that can have one value only: the class, and how it sounds.
 LIVES_IN_TOWN = re.compile(r"\b(?:live|living|based|wohnen?|leben?|viv(?:o|imos)) (?:ich |wir )?(?:in|en) [A-ZÀ-Þ]\w+")
 RESIDENCE = re.compile(
     r"\b(?:i|we)(?:['’](?:m|re|ve))? (?:(?:now |currently |just |finally |have |am |are )*(?:live|living|moved|"
@@ -151,12 +199,13 @@ SINGLE_VALUED = re.compile(
     r"nuev[oa] )?(?:[\w-]+\s+){0,3}?"
     r"(?:name|budget|address|e-?mail(?: address)?|phone number|birthday|age|job|job title|employer|manager|boss|"
     r"hometown|time ?zone|weight|height|"
-    r"shoe size|deadline|salary|rent|favou?rite [\w -]{2,30}?|geburtstag|adresse|chefin?|lieblings\w+|nombre|"
+    r"shoe size|blood type|deadline|salary|rent|favou?rite [\w -]{2,30}?|geburtstag|adresse|chefin?|lieblings\w+|"
+    r"nombre|"
     r"cumpleaños|dirección|presupuesto)"
     r"(?:\s+(?:for|of)\s+[^.,;]{2,40}?)?)\s+(?:is|are|ist|es|was)\s+(?P<value>.+)",
     IGNORE_CASE,
 )
 SINGLE_VALUED_ZH = re.compile(
     r"(?P<attribute>(?:我|我们|我家)的?[^，。；是]{0,8}(?:名字|预算|地址|邮箱|电话|生日|年龄|工作|职业|老板|领导|"
-    r"上司|组长|经理|体重|身高|鞋码|老家|工资))是(?P<value>.+)"
+    r"上司|组长|经理|体重|身高|鞋码|老家|工资|血型)|我最(?:喜欢|爱)的[^，。；是]{1,8})是(?P<value>.+)"
 )

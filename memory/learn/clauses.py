@@ -15,8 +15,9 @@ from memory.learn.terms import terms
 _PINNED_DATES = re.compile(r"\s*\([^()]{1,60}: (?:week of )?\d{4}(?:-\d\d){0,2}(?:; [^()]{1,60}: [^()]{4,20}){0,2}\)$")
 _HEADING = re.compile(r"[^,;:，；：]{2,40}[:：]\s+(?=\S)")
 _JOINT = re.compile(
-    r"\s*[;；]\s*|\s*，\s*|\s*,\s+(?:and |but |though |y |und |aber |pero )?|\s+(?:and|but|y|und|aber)\s+|"
-    r"(?<=[.!?])(?<!\bst\.)(?<!\bdr\.)(?<!\bmr\.)(?<!\bms\.)(?<!\bmrs\.)(?<!\bno\.)(?<!\bprof\.)\s+|(?<=[。！？])",
+    r"\s*[;；]\s*|\s*，\s*|,(?=[\u3400-\u9fff])|"
+    r"\s*,\s+(?:and |but |though |y |und |aber |pero )?|\s+(?:and|but|y|und|aber)\s+|"
+    r"(?<=[.!?])(?<!\d\.)(?<!\bst\.)(?<!\bdr\.)(?<!\bmr\.)(?<!\bms\.)(?<!\bmrs\.)(?<!\bno\.)(?<!\bprof\.)\s+|(?<=[。！？])",
     re.IGNORECASE,
 )
 _NEW_SUBJECT = re.compile(
@@ -39,7 +40,7 @@ _GAPPED = re.compile(
 _SUBORDINATE = re.compile(
     r"\s*(?:when|if|while|after|before|until|as|although|als|wenn|bevor|cuando|si)\b", re.IGNORECASE
 )
-_DEPENDENT_ZH = re.compile(r"(?:但是?|所以|因为|就|都|也|还|才|不是|而且|然后|最后|再|要|没|不)")
+_DEPENDENT_ZH = re.compile(r"(?:但是?|所以|因为|就|都|也|还(?!是)|才|不是|而且|然后|最后|再|要|没|不)")
 _IDEOGRAPH = re.compile(r"[\u3400-\u9fff]")
 
 

@@ -7,10 +7,17 @@ gives the value of an attribute at all: "my boss is Anna" does, "my boss is on h
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from memory.learn import change_words as words
+from memory.learn.clauses import clauses_of
+from memory.learn.diet import EATS, breaks_diet
+from memory.learn.lexicon import NATIONALITY
 from memory.learn.terms import terms
-from memory.learn.values import names_of, values_of
+from memory.learn.told import Told, cannot_both_hold
+from memory.learn.told_of_persons import told_of_persons
+from memory.learn.told_of_things import told_of_things
+from memory.learn.values import names_of, relations_of, values_of
 
 IGNORE_CASE = re.IGNORECASE
 
@@ -25,14 +32,6 @@ _FRAME = re.compile(
     IGNORE_CASE,
 )
 _NOT_ZH = re.compile("(?:并|根本|已经)?[不没](?:有|是)?|了$")
-_AGE = re.compile(
-    r"\bi(?:['’]m| am)\s+(?:(?:now|already|just|only)\s+)?(?P<age>\d{1,3})"
-    r"(?:\s+years?\s+old|\s+now|\s+already|\s*[.!]?$)|"
-    r"\bi(?:['’]ve)?\s+(?:just\s+)?turn(?:ed)?\s+(?P<turned>\d{1,3})\b(?!\s*(?:degrees|pages))|"
-    r"\bich bin (?:jetzt )?(?P<age_de>\d{1,3})(?: jahre| jetzt|\s*[.!]?$)|\btengo (?:ya )?(?P<age_es>\d{1,3}) años|"
-    "(?:^|[，,。])我?(?:今年|现在|已经|刚满|满)*(?P<age_zh>\\d{1,3}|[一二三四五六七八九十]{1,3}) ?岁",
-    IGNORE_CASE,
-)
 _LEFT_JOB = re.compile(
     r"\b(?:i|we)(?:['’]ve|['’]m| have| am| was)? (?:\w+ ){0,2}(?:fired|laid off|let go|resigned|quit|left "
     r"(?!(?:my|the|our|a|an|some|it)\b))\b|\bich habe .{0,30}(?:gekündigt|verlassen)\b|"
@@ -44,17 +43,28 @@ _WORKS = re.compile(
     "我.{0,4}在.{1,12}(?:上班|工作|任职)",
     IGNORE_CASE,
 )
-_SINGLE = re.compile(
-    r"\bi(?:['’]m| am) (?:(?:still|currently|happily|now) )?(?:single|unmarried|not married)\b|\bich bin (?:noch )?"
-    r"(?:single|ledig)\b|\b(?:estoy|soy) solter[oa]\b|我.{0,4}(?:单身|未婚|没结婚)",
+_LIKES = re.compile(
+    r"\bi(?:['’]ve)?(?: \w+)? (?:love|like|adore|enjoy|come (?:round|around) to|grown to (?:like|love)|got to like|"
+    r"learnt to like)(?P<object> [^,.;!]+)|"
+    r"\bich (?:mag|liebe)(?P<object_de> (?!kein|nicht)[^,.;!]+)|\b(?<!no )me (?:gusta|"
+    r"encanta)n?(?P<object_es> [^,.;!]+)|"
+    r"我(?:现在|挺|很|最|特别|超|真的|越来越)*(?:喜欢|爱)(?:上|吃|喝|看)*了?(?P<object_zh>[^，,。；]+)",
     IGNORE_CASE,
 )
-_MARRIED = re.compile(
-    r"\b(?:i|we)(?:['’]ve| have)? (?:just |finally )?(?:got|gotten) (?:married|engaged)\b|\bi(?:['’]m| am) (?:now )?"
-    r"(?:married|engaged)\b|\bi married\b|\b(?:ich habe|wir haben) .{0,30}geheiratet\b|\bme casé\b|\bnos casamos\b|"
-    "我们?[^，。；没不未]{0,8}(?:结婚了|订婚了|领证了)",
+_DISLIKES = re.compile(
+    r"\bi(?: \w+)? (?:hate|dislike|can['’]?t (?:stand|bear)|cannot (?:stand|bear)|(?:don['’]?t|do not)(?: \w+)? like|"
+    r"detest|loathe)(?P<object> [^,.;!]+)|"
+    r"\bich (?:hasse|mag kein\w*)(?P<object_de> [^,.;!]+)|\b(?:odio|detesto|no me gustan?)(?P<object_es> [^,.;!]+)|"
+    r"我(?:现在|很|最|特别|真的|越来越)*(?:讨厌|不喜欢|受不了|不爱)(?:吃|喝|看)*(?P<object_zh>[^，,。；]+)",
     IGNORE_CASE,
 )
+_BESIDE = re.compile(
+    r"\b(?:really|anymore|any more|again|these days|now|but|since|because|though|at all|lately|very much|"
+    r"so much)\b.*|的$|了$",
+    IGNORE_CASE,
+)
+
+_MAY_CONTRADICT = (_LEFT_JOB, _LIKES, _DISLIKES, EATS, words.PARTED, words.RECOVERED)
 
 _SOMEBODY = re.compile(
     r"(?:name|nombre|manager|boss|chefin?|jef[ea]|employer)$|(?:名字|老板|领导|上司|组长|经理)$", IGNORE_CASE
@@ -77,20 +87,56 @@ _COUNTED = re.compile(r"\d|[一二三四五六七八九十百千万]|\b(?:hundre
 
 
 def contradicts(newer: str, older: str) -> bool:
-    """Whether `newer`, a clause about the user, leaves nothing of `older`, likewise."""
+    """Whether `newer`, a clause that the user said, leaves nothing of `older`, likewise."""
     if words.LONG_AGO.search(newer):
         return False
-    if _SINGLE.search(older) and _MARRIED.search(newer):
-        return True
     if _WORKS.search(older) and _LEFT_JOB.search(newer) and _names_the_same(newer, older):
         return True
-    new, old = _age(newer), _age(older)
-    return bool(new and old) and new != old
+    if any(cannot_both_hold(new, old) for new in _told(newer) for old in _told(older)):
+        return True
+    return breaks_diet(newer, older) or _thinks_otherwise(newer, older)
 
 
 def may_contradict(text: str) -> bool:
     """Whether the text could contradict anything, so that earlier statements have to be looked at."""
-    return any(pattern.search(text) for pattern in (_AGE, _LEFT_JOB, _MARRIED))
+    return any(
+        _told(part) or any(pattern.search(part) for pattern in _MAY_CONTRADICT)
+        for part in (text, *(clause.text for clause in clauses_of(text)))
+    )
+
+
+@lru_cache(maxsize=4_096)  # the memories of a user are compared with each new statement
+def _told(clause: str) -> tuple[Told, ...]:
+    """What the clause tells as holding now and as the only one: nothing that is past, weighed, or comes beside it."""
+    if any(pattern.search(clause) for pattern in (words.LONG_AGO, words.WEIGHED, words.ADDED)):
+        return ()
+    return (*told_of_persons(clause), *told_of_things(clause))
+
+
+def _thinks_otherwise(newer: str, older: str) -> bool:
+    """ "I hate mint", "I love mint": the very same thing, and the opposite said of it."""
+    for one, other in ((_LIKES, _DISLIKES), (_DISLIKES, _LIKES)):
+        now, before = _object(one, newer), _object(other, older)
+        if now and now == before:
+            return True
+    return False
+
+
+def _object(opinion: re.Pattern[str], text: str) -> frozenset[str]:
+    match = opinion.search(text)
+    if match is None or (opinion is _LIKES and _DISLIKES.search(text)):
+        return frozenset()
+    return terms(_BESIDE.sub("", next(found for found in match.groups() if found)).strip())
+
+
+def is_past(newer: str, older: str) -> bool:
+    """Two who parted, or a trouble that healed: both clauses name who, or what of the body, it was."""
+    if words.PARTED.search(newer) and words.TOGETHER.search(older):
+        return _names_the_same(newer, older)
+    if words.RECOVERED.search(newer) and words.AILING.search(older) and not words.NEGATED.search(newer):
+        matter = terms(words.AILING.sub(" ", older)) & terms(words.RECOVERED.sub(" ", newer))
+        return bool(matter) and relations_of(newer) == relations_of(older)
+    return False
 
 
 def matter_of(clause: str) -> frozenset[str]:
@@ -103,7 +149,8 @@ def gives_value(attribute: str, value: str) -> bool:
     """Whether what is said of the attribute is a value of it, and no remark on it."""
     attribute, value = _PURPOSE.sub("", attribute).strip(), value.strip()
     if _SOMEBODY.search(attribute):
-        return bool((_NAMED_ZH if _IDEOGRAPH.search(value) else _NAMED).match(value))
+        named = (_NAMED_ZH if _IDEOGRAPH.search(value) else _NAMED).match(value)
+        return bool(named) and not NATIONALITY.match(value)
     if _MEASURED.search(attribute):
         told = values_of(value)
         return bool(_COUNTED.search(value) or told.weekdays or told.days or told.amounts)
@@ -118,15 +165,10 @@ def purpose_of(value: str) -> frozenset[str]:
     return terms(match["purpose"]) if match else frozenset()
 
 
-def _age(text: str) -> str:
-    match = _AGE.search(text)
-    return next((found for found in match.groups() if found), "") if match else ""
-
-
 def _names_the_same(newer: str, older: str) -> bool:
     if _IDEOGRAPH.search(older):
-        return bool(terms(newer) & (terms(older) - terms("上班工作任职")))
+        return bool(terms(newer) & (terms(older) - terms("上班工作任职 女朋友 男朋友 老婆 老公 对象")))
     return bool(names_of(newer) & names_of(older))
 
 
-__all__ = ["contradicts", "gives_value", "matter_of", "may_contradict", "purpose_of"]
+__all__ = ["contradicts", "gives_value", "is_past", "matter_of", "may_contradict", "purpose_of"]

@@ -15,11 +15,10 @@ from itertools import pairwise
 from memory.learn import change_words as words
 from memory.learn.cancellation import is_of_plan, names_no_plan
 from memory.learn.clauses import Clause, clauses_of, remainder, without_pinned_dates
-from memory.learn.contradiction import contradicts, gives_value, matter_of, may_contradict, purpose_of
-from memory.learn.lexicon import RELATIONS, RELATIONS_ZH
+from memory.learn.contradiction import contradicts, gives_value, is_past, matter_of, may_contradict, purpose_of
 from memory.learn.single_valued import tell_one_attribute
 from memory.learn.terms import terms
-from memory.learn.values import Values, differ_in_measure, differ_in_name, names_of, values_of
+from memory.learn.values import Values, differ_in_measure, differ_in_name, names_of, relations_of, values_of
 
 IGNORE_CASE = re.IGNORECASE
 
@@ -68,7 +67,7 @@ def may_change(content: str) -> bool:
     return (
         says_change(content)
         or any(s.search(content) for s in _MAY_SAY_CHANGE)
-        or bool(_single_valued(content))
+        or any(_single_valued(clause.text) for clause in clauses_of(content))
         or may_contradict(content)
     )
 
@@ -78,10 +77,11 @@ def compare(newer: str, older: str) -> Verdict | None:
     said, known = without_pinned_dates(newer), without_pinned_dates(older)
     if not (_have_anything_in_common(said, known) or tell_one_attribute(said, known) or may_contradict(said)):
         return None
+    lead = said[: clauses_of(said)[0].start]
     changing = [clause.text for clause in clauses_of(said) if not words.STEADY.search(clause.text)]
     steady = [clause.text for clause in clauses_of(said) if words.STEADY.search(clause.text)]
     heading = known[: clauses_of(known)[0].start]
-    fallen = [c for c in clauses_of(known) if _falls(c.text, heading, changing, steady)]
+    fallen = [c for c in clauses_of(known) if _falls(c.text, heading, changing, steady, lead)]
     if not fallen:
         return None
     return Verdict(remainder(known, fallen))
@@ -108,11 +108,15 @@ def covers(known: str, content: str) -> bool:
     return bool(wanted) and wanted <= terms(known)
 
 
-def _falls(clause: str, heading: str, changing: Sequence[str], steady: Sequence[str]) -> bool:
+def _falls(clause: str, heading: str, changing: Sequence[str], steady: Sequence[str], lead: str) -> bool:
+    if words.HISTORY.search(clause) and not words.CORRECTED.search("; ".join(changing)):
+        return False  # what was once stays true, whatever holds now
     texts = (*changing, "; ".join(changing))
     if any(_has_one_value_only(clause, text) or _is_denied(clause, text) for text in texts):
         return True
-    if any(contradicts(text, clause) for text in changing):
+    if any(contradicts(text, clause) or (lead and contradicts(lead + text, clause)) for text in changing) or is_past(
+        "; ".join(changing), clause
+    ):
         return True
     if _is_kept(clause, steady, changing):
         return False
@@ -140,9 +144,16 @@ def _is_over(clause: str, text: str) -> bool:
         (is_plan and bool(words.CANCELLED.search(text)) and is_of_plan(clause, text))
         or (is_named and bool(words.PERSON_LEFT.search(text) and words.ROLES.search(clause)))
         or (is_named and bool(words.GIVEN_AWAY.search(text) and _is_about_having(clause)))
-        or bool(shared - _WHEN and words.GONE.search(text) and words.POSSESSIONS.search(clause))
+        or bool(shared - _WHEN and words.GONE.search(text) and _is_had(clause, text))
         or (terms(clause) <= terms(text) and bool(words.NO_LONGER.search(text)))
     )
+
+
+def _is_had(clause: str, text: str) -> bool:
+    """Whether `clause` tells of having or doing, and not of another one than `text`: "I used to live in Rome"."""
+    once = words.USED_TO.search(text)
+    ended, known = terms(once["matter"]) if once else frozenset(), terms(clause)
+    return bool(words.POSSESSIONS.search(clause)) and (not ended or bool(ended & known))
 
 
 def _is_about_having(clause: str) -> bool:
@@ -208,7 +219,7 @@ def _live_elsewhere(clause: str, text: str) -> bool:
     named_before, named_now = names_of(before), names_of(now)
     if named_before and named_now and named_before.isdisjoint(named_now):
         return False  # "my friend Bob" and "my friend Al"
-    is_same_person = bool(named_before & named_now or _relations(before) & _relations(now))
+    is_same_person = bool(named_before & named_now or relations_of(before) & relations_of(now))
     old, new = names_of(clause[lived.end() :]), names_of(text[lives.end() :])
     return is_same_person and bool(old and new) and old.isdisjoint(new)
 
@@ -225,7 +236,8 @@ def _resides(text: str) -> bool:
     match = words.RESIDENCE.search(text)
     if _moves_elsewhere(text):
         return False
-    return match is not None and not _relations(match.group()) and not words.LONG_AGO.search(text)
+    is_for_good = not (words.LONG_AGO.search(text) or words.ADDED.search(text))
+    return match is not None and not relations_of(match.group()) and is_for_good
 
 
 def _moves_elsewhere(text: str) -> bool:
@@ -236,7 +248,7 @@ def _moves_elsewhere(text: str) -> bool:
 
 def _single_valued(text: str) -> tuple[str, str] | None:
     match = words.SINGLE_VALUED.match(text) or words.SINGLE_VALUED_ZH.search(text)
-    return (match["attribute"], match["value"]) if match else None
+    return (match["attribute"], match["value"].partition("; ")[0]) if match else None
 
 
 def _is_denied(clause: str, said: str) -> bool:
@@ -253,16 +265,11 @@ def speaks_of_others(clause: str, text: str) -> bool:
     """Whether the two are about different people: a relation or a name in the place of the subject tells."""
     if names_of(clause) & names_of(text):
         return False
-    old, new = _relations(clause), _relations(text)
+    old, new = relations_of(clause), relations_of(text)
     if old != new and not words.ROLES.search(clause):
         return True
     first_old, first_new = _subject_names(clause), _subject_names(text)
     return bool(first_old and (first_new or names_of(text)) and first_old.isdisjoint(first_new))
-
-
-def _relations(text: str) -> frozenset[str]:
-    found = {m.group().casefold() for m in RELATIONS.finditer(text)} | {m.group() for m in RELATIONS_ZH.finditer(text)}
-    return frozenset(found)
 
 
 _VERB = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from memory.learn.lexicon import MONTH_NAMES, WEEKDAYS
+from memory.learn.lexicon import MONTH_NAMES, RELATIONS, RELATIONS_ZH, WEEKDAYS
 from memory.learn.terms import terms
 
 _NUMBER_WORDS = {
@@ -20,6 +20,19 @@ _AMOUNT_ZH = re.compile(
     r"([一二三四五六七八九十百千两零\d.]+)(万|千|百|块|元|岁|公斤|公里|厘米|斤|分|个|次|毫升|升|米|小时|天|周|"
     r"年级|年|号|日|月|点|杯|瓶|包|支|根|片|粒|颗|碗|顿|节|门|套|辆|台|只|条|本|张|份|层|楼|克|位|间|件)"
 )
+_DIGITS_ZH = {"": 0, **{digit: value for value, digit in enumerate("一二三四五六七八九", start=1)}}
+_MONTH = re.compile(rf"\b{MONTH_NAMES.pattern}", re.IGNORECASE)
+_MONTH_ZH = re.compile("(1[0-2]|[1-9]|十[一二]|[一二三四五六七八九十])月")
+_MONTH_STEMS = {
+    "mär": "mar",
+    "mai": "may",
+    "okt": "oct",
+    "dez": "dec",
+    "ene": "jan",
+    "abr": "apr",
+    "ago": "aug",
+    "dic": "dec",
+}
 _DAY = re.compile(
     rf"(\d{{1,2}})(?:st|nd|rd|th|\.)?\s+(?:of\s+|de\s+)?({MONTH_NAMES.pattern})|"
     rf"({MONTH_NAMES.pattern})\s+(\d{{1,2}})(?:st|nd|rd|th)?\b",
@@ -37,6 +50,7 @@ _FIRST_WORDS = frozenset(
     "to no not yes ok please also now today then there here oops sorry actually good company kitchen work "
     "mein meine unser unsere der die das ein eine für seit ich wir jetzt mi mis el la los las un una se voy".split()
 )
+_POSSESSIVE = re.compile("['’]s\\b")
 _LATIN_IN_CHINESE = re.compile(r"[A-Za-z][A-Za-z0-9.+-]{1,}")
 _IDEOGRAPH = re.compile(r"[\u3400-\u9fff]")
 
@@ -49,6 +63,7 @@ class Values:
     days: frozenset[str]
     weekdays: frozenset[str]
     times: frozenset[str]
+    months: frozenset[str]  # also of the days
     names: frozenset[str]
     topic: frozenset[str]
 
@@ -61,7 +76,7 @@ def values_of(clause: str) -> Values:
     bare = WEEKDAYS.sub(" ", MONTH_NAMES.sub(" ", _DAY_ZH.sub(" ", _TIME.sub(" ", _ISO_DAY.sub(" ", clause)))))
     amounts = _amounts(bare if not _IDEOGRAPH.search(clause) else _TIME.sub(" ", _DAY_ZH.sub(" ", clause)))
     topic = frozenset(t for t in terms(_AMOUNT_ZH.sub(" ", bare)) if not t[0].isdigit() and t[0] not in "$€£¥")
-    return Values(amounts, days, weekdays, times, names, topic - frozenset(_NUMBER_WORDS))
+    return Values(amounts, days, weekdays, times, _months(clause), names, topic - frozenset(_NUMBER_WORDS))
 
 
 def names_of(clause: str) -> frozenset[str]:
@@ -70,6 +85,17 @@ def names_of(clause: str) -> frozenset[str]:
         return frozenset(m.group().casefold() for m in _LATIN_IN_CHINESE.finditer(clause))
     bare = WEEKDAYS.sub(" ", re.sub(rf"\b{MONTH_NAMES.pattern}", " ", clause, flags=re.IGNORECASE))
     return frozenset({m.group().casefold() for m in _NAME.finditer(bare)} - _FIRST_WORDS)
+
+
+def named_in(clause: str) -> frozenset[str]:
+    """The names, as terms."""
+    return frozenset(term for name in names_of(clause) for term in terms(name))
+
+
+def relations_of(clause: str) -> frozenset[str]:
+    """The relations that are named, folded: "brother" of "my brother's test"."""
+    bare = _POSSESSIVE.sub("", clause)
+    return frozenset({m.group().casefold() for m in RELATIONS.finditer(bare)} | set(RELATIONS_ZH.findall(bare)))
 
 
 def differ(newer: Values, older: Values) -> bool:
@@ -97,6 +123,20 @@ def _days(clause: str) -> frozenset[str]:
         day, month = (match.group(1), match.group(2)) if match.group(1) else (match.group(4), match.group(3))
         found.add(f"{month[:3].casefold()} {int(day)}")
     return frozenset(found)
+
+
+def _months(clause: str) -> frozenset[str]:
+    latin = {_MONTH_STEMS.get(stem := m.group()[:3].casefold(), stem) for m in _MONTH.finditer(clause)}
+    return frozenset(latin | {as_number(m.group(1)) for m in _MONTH_ZH.finditer(clause)})
+
+
+def as_number(text: str) -> str:
+    """The digits of a number up to 99 that is written in words, or the text as it is."""
+    folded = _NUMBER_WORDS.get(text.casefold(), text)
+    tens, ten, ones = folded.replace("两", "二").rpartition("十")
+    if not all(part in _DIGITS_ZH for part in (tens, ones)) or not (ten or ones):
+        return folded
+    return str((_DIGITS_ZH.get(tens) or 1) * 10 * bool(ten) + _DIGITS_ZH[ones])
 
 
 def _amounts(clause: str) -> dict[str, frozenset[str]]:

@@ -154,7 +154,7 @@ async def test_a_correction_reaches_back_over_the_last_six_user_messages(
         ("Your cat is called Tom and you work as a nurse in Leeds, right?", False),
         ("你的猫叫米粒，没记错吧？", False),
         ("Wohnst du noch in Köln?", False),
-        ("¿Vives en Sevilla?", False),
+        ("¿Comes mucho en Sevilla?", False),
         ("Is your budget still $10,000?", False),
         ("Is your budget still $10,900?", True),
         ("Is your cat called Tomke?", True),
@@ -166,7 +166,7 @@ async def test_a_confirmed_question_is_news_only_by_what_no_memory_says(
     bench: Bench, question: str, *, is_new: bool
 ) -> None:
     async with bench.deployment.start() as process:
-        for told in (CAT, "I work as a nurse in Leeds.", CAT_ZH, "Ich wohne in Köln.", "Vivo en Sevilla.", BUDGET):
+        for told in (CAT, "I work as a nurse in Leeds.", CAT_ZH, "Ich wohne in Köln.", "Como mucho en Sevilla.", BUDGET):
             await bench.tell(process, told, session="first")
         await bench.worker(process).work_off()
         before = await bench.contents()

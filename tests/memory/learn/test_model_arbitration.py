@@ -15,7 +15,7 @@ from memory.learn.model_learner import Asking, ModelArbiter
 from memory.learn.supersession import compare
 from memory.model import MemoryStatus, Trust
 
-OLDER, NEWER = "My gym is FitHouse on Mill Street.", "My gym is Ironworks by the station."
+OLDER, NEWER = "My gym is on Mill Street.", "My gym is by the station."
 ASKING = Asking("scripted", seconds=5.0)
 
 
@@ -62,16 +62,16 @@ async def test_any_other_word_leaves_both(bench: Bench, answer: str) -> None:
 
 
 async def test_what_else_the_older_statement_said_goes_on(bench: Bench) -> None:
-    both = "My gym is FitHouse on Mill Street, and my sister Ana lives in Oslo."
+    both = "My gym is on Mill Street, and my sister Ana lives in Oslo."
     async with running_model(bears=changes) as scripted:
         active = await learnt(bench, both, NEWER, scripted=scripted)
     assert NEWER in active
-    assert any("Ana lives in Oslo" in content and "FitHouse" not in content for content in active)
+    assert any("Ana lives in Oslo" in content and "Mill Street" not in content for content in active)
 
 
 async def test_it_is_asked_with_a_strict_schema_and_the_same_prefix_each_time(bench: Bench) -> None:
     async with running_model(bears=different) as scripted:
-        await learnt(bench, OLDER, NEWER, "My gym is Bodyworks in the mall.", scripted=scripted)
+        await learnt(bench, OLDER, NEWER, "My gym is next to the mall.", scripted=scripted)
     bodies = scripted.asked
     assert len(bodies) == 3
     assert all(b["response_format"]["json_schema"]["schema"] == arbitration.SCHEMA for b in bodies)
@@ -86,7 +86,7 @@ async def test_it_is_asked_with_a_strict_schema_and_the_same_prefix_each_time(be
         ("My work phone is a Pixel.", "My phone is an iPhone."),  # two of one sort
         ("We have a trip to Rome in May.", "We have a trip to Oslo in July."),  # names that can both hold
         ("I take 20 mg of lisinopril.", "I take 5 mg of amlodipine."),
-        ("My gym is FitHouse on Mill Street.", "My gym still is FitHouse on Mill Street."),  # it stays
+        ("My gym is on Mill Street.", "My gym still is on Mill Street."),  # it stays
         ("I play the cello.", "I keep bees."),  # nothing in common
     ],
 )
@@ -116,7 +116,7 @@ async def test_what_was_said_later_is_not_changed_by_what_is_learnt_later(bench:
 
 
 async def test_no_more_pairs_are_asked_about_than_allowed(bench: Bench) -> None:
-    gyms = [f"My gym is {name} in town." for name in ("Alpha", "Bravo", "Carlo", "Delta", "Echo")]
+    gyms = [f"My gym is by the {name} gate." for name in ("Alpha", "Bravo", "Carlo", "Delta", "Echo")]
     async with running_model(bears=different) as scripted:
         await learnt(bench, *gyms, scripted=scripted, pairs_max=1)
     assert len(scripted.asked) == 4  # one at each statement but the first
