@@ -31,7 +31,8 @@ _PATTERNS = (
         r"safety)\b(?! previous)|"
         r"(?<!\bour )(?<!\bmy )(?<!\ba )\bsystem prompts?\b(?! (?:of|for) (?:our|my|a)\b)|"
         r"\b(?:reveal|print|show|replace|update|leak|rewrite|obey|follow)\b.{0,16}\bsystem prompt|"
-        r"\b(?:developer (?:message|rules?)|jailbreak|without (?:confirmation|verification|"
+        r"\b(?:developer (?:message|rules?)|jailbreak(?: mode|s? yourself| the (?:model|assistant)| is (?:on|"
+        r"active))|without (?:confirmation|verification|"
         r"asking (?:me|again|the user)))\b|\b(?:skip|waive|bypass|disable|no)\w*\b.{0,20}\bsafety checks?\b|"
         r"(?:无视|忽略|绕过|跳过|不用理会).{0,14}(?:规定|指令|规则|限制|提示词|确认|审核)|系统提示词|"
         r"开发者(?:的)?(?:规定|指令|模式)|无需(?:确认|审核|验证)|"
@@ -58,7 +59,7 @@ _PATTERNS = (
         r"\b(?:note to|attention|dear|hey|for|to) (?:all )?(?:ai assistants?|ai|llms?|language models?|assistants?|"
         r"chat ?bots?|"
         r"the assistant|models?)\b\s*[:,]|"
-        r"^\s*(?:ai|assistant|system|llm)\s*[:,]|(?:\bAI|人工智能)?助手(?:们)?(?:请|都|必须|：|:|，)|"
+        r"(?:^|[\"“”(=])\s*(?:ai|assistant|system|llm)\s*[:,]|(?:\bAI|人工智能)?助手(?:们)?(?:请|都|必须|：|:|，)|"
         r"凡是.{0,14}助手|an die ki\b|asistente\s*[:,]", IGNORE_CASE)),
     ("writes_memory", re.compile(
         r"\b(?:save|write|store|add|persist|commit|update)\b.{0,20}\b(?:to|in|into|as)\b.{0,12}\b(?:user|long-?term|"
@@ -76,13 +77,16 @@ _PATTERNS = (
         r"\b(?:repeat|recite|use|keep) (?:that|this|it) (?:as|in) (?:your|the) (?:reasoning|thoughts?|answers?)\b|"
         r"^\s*(?:knowledge|reasoning|thought|chain of thought|inference|rule(?!\s*:\s*(?:i|we|my|our)\b))\s*[:：]|"
         r"\b(?:for|in) (?:all|every|any) (?:later|future|other|coming|following) (?:sessions?|conversations?|chats?|"
-        r"users?)\b|"
+        r"users?)\b(?!\W{0,3}(?:please )?(?:you (?:may|can|should) )?(?:just )?call me\b)|"
+        r"\b(?:for|to) (?:every(?:one|body)|any(?:one|body)|whoever|all users?) (?:who |that )?asks?\b|"
         r"\b(?:is|are) (?:now )?(?:kept|stored|filed|recorded|merged) (?:under|into|with)\b.{0,60}\b(?:always|"
         r"so for)\b|"
         r"(?:always|whenever|keep|以后|凡是).{0,40}(?:->|→|⇒)|(?:->|→|⇒).{0,40}(?:always|keep|以后)|推理提示|请复述|"
         r"按(?:这个|此)(?:来|执行)|存下来|所有(?:对话|会话)都|凡是(?:问|提到)",
             IGNORE_CASE)),
     ("hides_itself", re.compile(
+        r"\b(?:never|don['’]?t|do not) (?:mention|say|reveal|admit) that (?:i|we) (?:set|said|told|asked|wrote|"
+        r"added)\b|"
         r"\b(?:never|don['’]t|do not|without ever) "
         r"(?:mention(?:ing)?|reveal(?:ing)?|disclos(?:e|ing)|tell anyone about)\b"
         r".{0,24}\b(?:rule|instruction|order|directive)s?\b|"
@@ -189,8 +193,16 @@ def reason_planted(text: str) -> str:
     return next((name for name, pattern in _PATTERNS if pattern.search(told if name == "reveals" else plain)), "")
 
 
+_TAINTED = re.compile(
+    r"\b(?:repeat (?:that|this|it) as your reasoning)\b|推理提示|请复述|"
+    r"(?:现|特此)通知[^。]{0,20}用户|用户(?:档案|画像)[^。]{0,8}(?:保留|写入|"
+    r"记录)",
+    IGNORE_CASE,
+)
+
+
 def taints_message(message: str) -> bool:
-    """Whether the whole message has to be distrusted: it hides characters, or has reasoning repeated."""
+    """Whether all of the message is distrusted: it hides characters, has reasoning repeated, or poses as a notice."""
     if len(_HIDDEN.findall(message)) > 2:
         return True
-    return bool(re.search(r"\b(?:repeat (?:that|this|it) as your reasoning)\b|推理提示|请复述", message, IGNORE_CASE))
+    return bool(_TAINTED.search(message))

@@ -32,6 +32,7 @@ from detect_secrets.plugins import (
 )
 from detect_secrets.plugins.base import RegexBasedDetector
 
+from memory.learn.cued_secrets import cued_spans
 from memory.learn.secret_classes import SecretClass, Span
 from memory.learn.spoken_secrets import spoken_spans
 
@@ -77,6 +78,7 @@ def secret_spans(text: str) -> Iterator[Span]:
         yield (*match.span(), SecretClass.PRIVATE_KEY)
     yield from _tokens(text)
     yield from spoken_spans(text)
+    yield from cued_spans(text)
     yield from _numbers(text)
 
 
