@@ -166,7 +166,14 @@ async def test_a_confirmed_question_is_news_only_by_what_no_memory_says(
     bench: Bench, question: str, *, is_new: bool
 ) -> None:
     async with bench.deployment.start() as process:
-        for told in (CAT, "I work as a nurse in Leeds.", CAT_ZH, "Ich wohne in Köln.", "Como mucho en Sevilla.", BUDGET):
+        for told in (
+            CAT,
+            "I work as a nurse in Leeds.",
+            CAT_ZH,
+            "Ich wohne in Köln.",
+            "Como mucho en Sevilla.",
+            BUDGET,
+        ):
             await bench.tell(process, told, session="first")
         await bench.worker(process).work_off()
         before = await bench.contents()
