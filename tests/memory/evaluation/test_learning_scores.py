@@ -2,9 +2,9 @@
 
 `own_*` were written after the word lists, without looking at them: at first sight they scored 0.90 recall and 0.87
 precision, 5 of 16 outdated facts still active, and 1 of 7 planted orders stored; what they taught is in the lists now.
-`fresh_*` and `later_*` were written later in the same way, `unseen_*` after those: of its 40 changes, most told without a
-word of change, 37 left an outdated fact active at first sight. Rules tell by now what has one value at a time; what else
-changes there is for a model (docs/operations.md).
+`fresh_*` and `later_*` were written later in the same way, `unseen_*` after those: of its 40 changes, most told without
+a word of change, 37 left an outdated fact active at first sight. Rules tell by now what has one value at a time; what
+else changes there is for a model (docs/operations.md).
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ async def test_changed_facts_replace_old_ones_to_the_bar(file: str) -> None:
     ("file", "stale"), [("fresh_updates.jsonl", 0.10), ("later_updates.jsonl", 0.25), ("unseen_updates.jsonl", 0.42)]
 )
 async def test_most_changes_replace_old_facts_also_without_a_word_of_change(file: str, stale: float) -> None:
-    figures = await evaluate_updates(SETS / file, VerbatimLearner(), everything_active)
+    async with running_sandbox() as sandbox:
+        figures = await evaluate_updates(read_updates(SETS / file), sandbox, search=everything_active)
     assert figures["stale_active"] <= stale
     assert figures["keep"] >= 0.95
 
