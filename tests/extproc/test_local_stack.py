@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import msgspec
 import pytest
+from embedder_process import EmbedderProcess
 from product import Product, command_line, eventually, running_product
 from upstream import RecordingUpstream
 
@@ -75,10 +76,12 @@ def test_after_a_restart_the_first_chat_of_all_finds_its_memory(upstream: Record
 
 
 @pytest.mark.stack
-def test_what_the_operator_does_not_want_stored_is_not(upstream: RecordingUpstream, tmp_path: Path) -> None:
-    config = tmp_path / "memproxy.yaml"
+def test_what_the_operator_does_not_want_stored_is_not(
+    upstream: RecordingUpstream, real_embedder: EmbedderProcess, tmp_path: Path
+) -> None:
+    config, vectors = tmp_path / "memproxy.yaml", real_embedder.endpoint
     config.write_text("memory: {auto_store: false}\n")
-    with running_product(tmp_path / "data", upstream=upstream.url, config=config) as product:
+    with running_product(tmp_path / "data", upstream=upstream.url, config=config, embedder=vectors) as product:
         wanted = {"memory_config": {"auto_store": True}}
         assert product.chat("My banjo is green.", "banjoist", **wanted).status_code == 200
         assert product.flush("banjoist") == {"pending": 0, "failed": 0}
@@ -197,9 +200,11 @@ def test_nothing_outlives_a_killed_supervisor_and_the_next_up_starts_at_once(
 
 
 @pytest.mark.stack
-def test_a_stream_under_way_is_finished_before_the_end(upstream: RecordingUpstream, tmp_path: Path) -> None:
+def test_a_stream_under_way_is_finished_before_the_end(
+    upstream: RecordingUpstream, real_embedder: EmbedderProcess, tmp_path: Path
+) -> None:
     upstream.chunk_seconds, upstream.chunk_count = 0.1, 30
-    with running_product(tmp_path / "data", upstream=upstream.url) as product:
+    with running_product(tmp_path / "data", upstream=upstream.url, embedder=real_embedder.endpoint) as product:
         body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Tell me a long story."}]}
         with httpx.stream("POST", f"{product.url}/v1/chat/completions", json=body, timeout=30) as answer:
             lines = answer.iter_lines()

@@ -8,7 +8,7 @@ import pytest
 from learning_processes import LearningProcesses, running_learning_processes
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared_parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LearningProcesses]:
     with running_learning_processes(tmp_path_factory.mktemp("learning")) as parts:
         yield parts

@@ -21,8 +21,12 @@ READY_SECONDS_MAX = 90.0  # loading the model on two busy cores is the longest p
 class Product:
     """One `memproxy up`. `ports` is what it wrote into its ports file."""
 
-    def __init__(self, data_dir: Path, *arguments: str, upstream: str = "", config: Path | None = None) -> None:
+    def __init__(
+        self, data_dir: Path, *arguments: str, upstream: str = "", config: Path | None = None, embedder: str = ""
+    ) -> None:
+        """`embedder`: the endpoint of one that runs already, for a start that need not load the model."""
         self.data_dir = data_dir
+        self._environment = {"MEMPROXY_MEMORY_EMBEDDING_ENDPOINT": embedder} if embedder else {}
         data_dir.parent.mkdir(parents=True, exist_ok=True)
         self.log_file = data_dir.parent / f"{data_dir.name}.log"
         self.ports_file = data_dir.parent / f"{data_dir.name}.ports.json"
@@ -50,7 +54,13 @@ class Product:
         self.ports_file.unlink(missing_ok=True)
         command = [str(Path(sys.executable).parent / "memproxy"), "up", *self._arguments]
         with self.log_file.open("a") as log:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env={**os.environ, **self._environment},  # noqa: TID251 - the product's, not ours
+            )
         assert self.process.stdout is not None
         os.set_blocking(self.process.stdout.fileno(), False)
         deadline = time.monotonic() + READY_SECONDS_MAX
@@ -168,9 +178,9 @@ def with_pid(pid: int, sign: signal.Signals) -> None:
 
 @contextmanager
 def running_product(
-    data_dir: Path, *arguments: str, upstream: str = "", config: Path | None = None
+    data_dir: Path, *arguments: str, upstream: str = "", config: Path | None = None, embedder: str = ""
 ) -> Iterator[Product]:
-    product = Product(data_dir, *arguments, upstream=upstream, config=config)
+    product = Product(data_dir, *arguments, upstream=upstream, config=config, embedder=embedder)
     try:
         product.start()
         yield product
