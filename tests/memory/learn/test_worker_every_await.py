@@ -205,6 +205,19 @@ async def a_bad_day(bench: Bench, process: Process, faults: Faults) -> None:
     await worker.work_off()
 
 
+async def a_window(bench: Bench, process: Process, faults: Faults, number: int) -> bool:
+    """The `number`-th window of the bad day, by a worker of its own; whether there was any."""
+    is_alone = number < WINDOWS_ALONE
+    arbiter = None if is_alone else ARBITER
+    worker = bench.worker(process, faults=faults, learner=FailsFor(BAD_DAY), settings=SETTINGS, arbiter=arbiter)
+    if not is_alone:
+        await worker._watch.look()
+    lease = await worker._lease()
+    if lease is not None:
+        await worker._handle(lease)
+    return lease is not None
+
+
 def copy_of(bench: Bench, source: Path, folder: Path) -> Bench:
     """As it stands, in another folder: nobody has it open."""
     shutil.copytree(source, folder)
@@ -213,10 +226,13 @@ def copy_of(bench: Bench, source: Path, folder: Path) -> Bench:
     return copied
 
 
-async def broken_off_at(bench: Bench, number: int, error: BaseException, *, is_after: bool) -> tuple[bool, Any]:
-    """Whether the worker reached that suspension, and what stands after the recovery."""
+async def broken_off_at(
+    bench: Bench, window_number: int, number: int, error: BaseException, *, is_after: bool
+) -> tuple[bool, Any]:
+    """Whether the worker reached that suspension in that window, and what stands after the recovery."""
     async with bench.deployment.start() as dying:
-        run = BrokenOff(a_bad_day(bench, dying, Faults(is_slow=True)), at=number, error=error, is_after=is_after)
+        one = a_window(bench, dying, Faults(is_slow=True), window_number)
+        run = BrokenOff(one, at=number, error=error, is_after=is_after)
         try:
             await run
         except type(error):
@@ -254,15 +270,31 @@ async def test_the_quiet_run_is_what_it_is_meant_to_be(tmp_path: Path) -> None:
 async def test_a_crash_at_any_await_leaves_what_an_undisturbed_run_leaves(
     tmp_path: Path, error: BaseException, *, is_after: bool
 ) -> None:
-    prepared = await a_bench(tmp_path / "prepared")
-    undisturbed = await recover(copy_of(prepared, tmp_path / "prepared", tmp_path / "quiet"))
-    number, is_reached = 0, True
-    while is_reached:
-        number += 1
-        bench = copy_of(prepared, tmp_path / "prepared", tmp_path / str(number))
-        is_reached, found = await broken_off_at(bench, number, error, is_after=is_after)
-        assert found == undisturbed, f"broken off at suspension {number}"
-    assert number > 60, "the worker hardly waited for anything"
+    bench, folder = await a_bench(tmp_path / "begin"), tmp_path / "begin"
+    undisturbed = await recover(copy_of(bench, folder, tmp_path / "quiet"))
+    broken_off, window_number, is_window = 0, 0, True
+    while is_window:  # each begins where the one before it ended well
+        number, is_reached = 0, True
+        while is_reached:
+            number += 1
+            place = tmp_path / f"{window_number}-{number}"
+            dying = copy_of(bench, folder, place)
+            is_reached, found = await broken_off_at(dying, window_number, number, error, is_after=is_after)
+            assert found == undisturbed, f"window {window_number} broken off at suspension {number}"
+            shutil.rmtree(place)
+            broken_off += is_reached
+        async with bench.deployment.start() as process:
+            is_window = await a_window(bench, process, Faults(is_slow=True), window_number)
+        window_number += 1
+    assert broken_off >= await suspensions_of_a_bad_day(tmp_path / "whole") > 60
+
+
+async def suspensions_of_a_bad_day(folder: Path) -> int:
+    bench = await a_bench(folder)
+    async with bench.deployment.start() as process:
+        run = BrokenOff(a_bad_day(bench, process, Faults(is_slow=True)), at=0, error=Killed())
+        await run
+    return run.suspensions
 
 
 class NeverAsked:
