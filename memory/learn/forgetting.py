@@ -14,11 +14,12 @@ from typing import Any
 
 from memory.erasure import without_source
 from memory.learn.attributes import ATTRIBUTES
+from memory.learn.clauses import clauses_of
 from memory.learn.facts import Fact
 from memory.learn.intents import Asked, Intent, IntentKind, Reach, intents
 from memory.learn.terms import terms
 from memory.learn.values import names_of
-from memory.learn.whose import kind_of, owners_of
+from memory.learn.whose import kind_of, opens_with_user, owners_of
 from memory.model import Memory, Role, Turn
 
 SHARE_MIN = 0.5  # of what the topic names, where the words do not say all of it
@@ -213,9 +214,21 @@ def _is_meant(topic: str, memory: Memory, likeness: Likeness) -> bool:
 
 
 def names(topic: str, content: str, *, subject: str = "user") -> bool:
-    """Whether `content` says all that `topic` names, and speaks of the same person."""
+    """Whether `content` says all that `topic` names, and speaks of the same person, or of that one, too."""
     enough = PAIRS_SHARE_MIN if _IDEOGRAPH.search(topic) else 1.0
-    return _share(topic, content) >= enough and not _is_of_another(topic, subject)
+    if _share(topic, content) < enough:
+        return False
+    return not _is_of_another(topic, subject) or _is_of_user_too(topic, content)
+
+
+def _is_of_user_too(topic: str, content: str) -> bool:
+    """Whether a part of it tells the attribute as the user's: "my sister lives in Oslo and I live in Leeds"."""
+    named = _named(topic)
+    parts = [part.text for part in clauses_of(content) if opens_with_user(part.text)]
+    return bool(named.attributes) and all(
+        any(_tells_of(pattern, owners, kind, part) for part in parts)
+        for pattern, owners, kind in zip(named.attributes, named.owners, named.kinds, strict=True)
+    )
 
 
 @dataclass(slots=True)

@@ -44,6 +44,12 @@ _FIRST_PERSON = re.compile(
     r"(?:wohne|lebe|arbeite|heiße|heisse|verdiene|vivo|vivimos|trabajo|gano|nací|llamo|mudé)\b|call me\b|我",
     re.IGNORECASE,
 )
+# The user as who does or has something, not as whose relation does: "I live", but not "my sister lives".
+_USER_DOES = re.compile(
+    r"\s*(?:(?:and|but|so|now|und|aber|jetzt|y|pero|ahora)\s+)?(?:i|we|mine|ich|wir|yo|nosotr[oa]s|vivo|vivimos|trabajo|gano)\b|"
+    rf"\s*(?:现在|而|但)?我(?!们?(?:的|家)?(?:{RELATIONS_ZH.pattern}))",
+    re.IGNORECASE,
+)
 # A word of doing or being: what stands between "my" and it is who does it, no description of it.
 _DONE = re.compile(
     r"(?:live[sd]?|living|based|moved|reside[sd]?|relocated|born|works?|worked|working|employed|hired|earns?|called|"
@@ -139,6 +145,11 @@ def _owners_zh(before: str) -> frozenset[str]:
     return NOBODY if owned and not _NO_OWNER_ZH.search(owned["owner"]) else USER
 
 
+def opens_with_user(clause: str) -> bool:
+    """Whether it is the user who does or has something in it."""
+    return bool(_USER_DOES.match(clause))
+
+
 def _folded(person: str) -> frozenset[str]:
     """One word for one relation, whatever the language and the wording: "mom", "mother" and 妈妈 are one."""
     person = person.removesuffix("'s").removesuffix("’s")
@@ -148,4 +159,4 @@ def _folded(person: str) -> frozenset[str]:
     return terms(person) or frozenset((person.casefold(),))
 
 
-__all__ = ["NOBODY", "USER", "kind_of", "owners_of"]
+__all__ = ["NOBODY", "USER", "kind_of", "opens_with_user", "owners_of"]

@@ -32,7 +32,7 @@ from memory.learn.pace import SessionPace
 from memory.learn.plan import Plan
 from memory.learn.supersession import Verdict
 from memory.metrics import Metrics
-from memory.model import Memory, Record, Turn, TurnStatus, Vector
+from memory.model import Memory, MemoryStatus, Record, Turn, TurnStatus, Vector
 from memory.ports import Clock, Embedder, Lease, LedgerWrite, MemoryFilter, MemoryStore, Receipts, TurnLog, UserLedger
 
 TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # what a failed or aborted turn said is not learnt
@@ -182,12 +182,16 @@ class WindowLearning:
         return facts
 
     async def _shown(self, user_id: str, turns: Sequence[Turn]) -> list[str]:
-        """What our own notes told the model in these turns: no news when somebody says it again."""
+        """What our own notes told the model in these turns and still holds: no news when somebody says it again.
+
+        What does not hold any more is news: whoever says it again says that it is so after all.
+        """
         ids: dict[str, None] = {}
         for receipt_id in {turn.receipt_id: None for turn in turns if turn.receipt_id}:
             receipt = await self._receipts.get(user_id, receipt_id)
             ids |= {} if receipt is None else {one: None for note in receipt.notes for one in note.memory_ids}
-        return [record.memory.content for record in await self._store.get(user_id, list(ids))] if ids else []
+        told = [record.memory for record in await self._store.get(user_id, list(ids))] if ids else []
+        return [memory.content for memory in told if memory.status is MemoryStatus.ACTIVE]
 
     async def _plan_and_apply(self, lease: Lease, taught: Taught, heard: Heard) -> None:
         contents = [fact.content for fact in taught.facts]

@@ -42,7 +42,10 @@ class LearnSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     session_end_seconds: Annotated[
         Annotated[float, Meta(ge=1, le=604_800)],
-        Meta(description="A session that is silent for so long has ended and is learnt, however long idle_seconds is."),
+        Meta(
+            description="A session that is silent for so long has ended and is learnt to its last turn, "
+            "however long idle_seconds is."
+        ),
     ] = 1800.0
     buffer_tokens: Annotated[
         Annotated[int, Meta(ge=1, le=1_000_000)],

@@ -16,7 +16,7 @@ from memory.learn.facts import Fact
 from memory.learn.forgetting import names
 from memory.learn.plan import Plan, encode
 from memory.learn.worker import WorkerSettings
-from memory.model import CarriedNote, PastNote, RecallStatus, Receipt, Turn
+from memory.model import CarriedNote, MemoryStatus, PastNote, RecallStatus, Receipt, Turn
 from memory.ports import LearnDue
 
 CAT = "My cat is called Miso."
@@ -258,6 +258,72 @@ async def test_what_our_own_note_told_is_no_news_when_the_user_repeats_it(bench:
         await bench.worker(process).work_off()
         assert [replace(m, updated_at=0) for m in await bench.memories()] == [replace(memory, updated_at=0)]
     assert bench.count("memproxy_facts_dropped_total", reason="echo") == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("I live in Leeds.", "I moved to Bristol, so I now live in Bristol."),
+        ("我住在杭州。", "我搬到苏州了。"),
+        ("My boss is called Fiona.", "My boss is called Rakesh now."),
+    ],
+)
+async def test_what_our_own_note_told_and_holds_no_more_is_news_when_the_user_says_it_again(
+    bench: Bench, first: str, then: str
+) -> None:
+    async with bench.deployment.start() as process:
+        await told(bench, process, first)
+        await told(bench, process, then)
+        (old,) = await bench.memories(status=MemoryStatus.SUPERSEDED)
+        note = CarriedNote(1, (old.id,), 20, is_new=True)
+        process.receipts.keep(Receipt("r1", "ann", START, RecallStatus.USED, "found", notes=(note,)))
+        await asyncio.sleep(0.05)
+        await bench.tell(process, first, session="s2", receipt_id="r1")
+        await bench.worker(process).work_off()
+        assert old.content in [m.content for m in await bench.memories(status=MemoryStatus.ACTIVE)]
+    assert bench.count("memproxy_facts_dropped_total", reason="echo") == 0
+
+
+@pytest.mark.parametrize(
+    ("topic", "content"),
+    [
+        ("my birthday", "My birthday is in May and my mom's birthday is in June."),
+        ("my mom's birthday", "My birthday is in May and my mom's birthday is in June."),
+        ("my address", "My sister lives in Oslo and I live in Leeds."),
+        ("我的地址", "我妈妈住在绍兴，我住在杭州。"),
+        ("my job", "My wife is a nurse and I work at Halden."),
+        ("my address", "Meine Schwester wohnt in Bonn und ich wohne in Köln."),
+    ],
+)
+async def test_a_memory_that_also_tells_of_somebody_else_goes_whole(bench: Bench, topic: str, content: str) -> None:
+    async with bench.deployment.start() as process:
+        await told(bench, process, content)
+        before = await bench.memories()
+        assert before
+        await forgetting(bench, process, f"Please forget {topic}." if topic.isascii() else f"请忘记{topic}")
+        assert await bench.memories() == []
+
+
+@pytest.mark.parametrize(
+    ("topic", "content"),
+    [
+        ("my address", "My sister lives in Oslo and I visit her in May."),
+        ("my address", "My sister, whom I call often, lives in Oslo."),
+        ("my job", "My wife works at Halden, I cook."),
+        ("my birthday", "My brother's birthday is in May and I bake the cake."),
+        ("我的地址", "我妈妈住在绍兴，我每年去一次。"),
+        ("mein Geburtstag", "Meine Schwester hat im Mai Geburtstag, ich backe."),
+    ],
+)
+async def test_what_only_mentions_the_user_beside_somebody_elses_matter_stays(
+    bench: Bench, topic: str, content: str
+) -> None:
+    async with bench.deployment.start() as process:
+        await told(bench, process, content)
+        before = [memory.id for memory in await bench.memories()]
+        assert before
+        await forgetting(bench, process, f"Please forget {topic}." if topic.isascii() else f"请忘记{topic}")
+        assert [memory.id for memory in await bench.memories()] == before
 
 
 def test_a_topic_that_names_nothing_means_nothing() -> None:

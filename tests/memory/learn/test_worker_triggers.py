@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from embedder_process import EmbedderProcess
 from learning_parts import Bench
@@ -19,7 +20,14 @@ from memory.learn.worker import Worker, WorkerSettings
 from memory.metrics import Metrics
 from memory.model import Turn
 from memory.ports import Embedder, LearnDue
+from memory.settings import Settings
+from memory.tuning import worker_settings
 
+MODEL = {
+    "model_role": "memory_extraction",
+    "llm_endpoint": {"address": "127.0.0.1", "port": 8000},
+    "llm_model_name": "qwen3",
+}
 DUE = LearnDue(batch_turns_max=10, idle_seconds=30.0, turns_at_once=10)
 HAWAII = "I am planning a trip to Hawaii in May with my sister"
 ISLANDS = "Which island would you pick for snorkelling with beginners?"
@@ -56,6 +64,27 @@ async def test_a_burst_is_one_call_for_every_ten_turns_and_one_more_when_it_has_
         assert await worker.work_off() == 1
         assert await worker.work_off() == 0
     assert len(learner.windows[-1]) == 4
+
+
+async def test_when_a_session_has_ended_all_that_waits_of_it_is_learnt_however_patient_the_settings_are(
+    bench: Bench,
+) -> None:
+    told = {
+        "memory": {"extraction_batch_size": 10, "learn": {"idle_seconds": 3_600, "session_end_seconds": 60}},
+        "external_models": [MODEL],
+    }
+    learner = Extractions()
+    async with bench.deployment.start() as process:
+        worker = bench.worker(process, learner=learner, settings=worker_settings(msgspec.convert(told, Settings)))
+        for number in range(13):
+            await bench.tell(process, f"What is {number} times seven?")
+        await worker.work_off()
+        bench.deployment.clock.now += 59
+        await worker.work_off()
+        assert [len(window) for window in learner.windows] == [10]
+        bench.deployment.clock.now += 2
+        await worker.work_off()
+    assert [len(window) for window in learner.windows] == [10, 3]
 
 
 async def test_a_new_turn_postpones_what_waits_for_silence(bench: Bench) -> None:
