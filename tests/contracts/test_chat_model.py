@@ -175,7 +175,7 @@ async def test_an_answer_that_ended_for_want_of_tokens_says_so(
 
 async def test_a_real_model_that_has_more_to_say_is_known_to_be_cut(small_model_url: str) -> None:
     async with OpenAiChatModel(ChatServer(small_model_url, "smollm2-135m-instruct", skips_thinking=True)) as model:
-        asked = [Message("user", "Count from one to one hundred, in words.")]
+        asked = [Message("user", "Tell me a long story about a dragon who lives in a lighthouse.")]
         assert (await model.complete(asked, max_tokens=4, seconds=60)).is_cut
 
 
