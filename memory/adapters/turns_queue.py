@@ -5,7 +5,8 @@ commits, sleeps or asks a clock. Two rules carry the rest:
 
 - one user, one live lease: what a user said is learnt in order, and two workers never plan for the same user;
 - a window keeps its turns and its id from its first lease to its last. While it is leased or waits for a retry, later
-  turns of *its session* wait behind it; other sessions of the user go on, and a dead window holds up nobody.
+  turns of *its session* wait behind it; other sessions of the user go on, and a dead window holds up nobody. Only what
+  the user asks of memory, to forget or to remember, goes past a window that waits for its time, with turns before it.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def make_ready(connection: sqlite3.Connection, seq: int, user_id: str, session_i
 
 def find_due(connection: sqlite3.Connection, *, now: float, due: LearnDue) -> DueWork | None:
     """Urgent turns, else the oldest due window or session, of a user for whom nobody works. Changes nothing."""
-    urgent = _due_session(connection, _URGENT, {"now": now})
+    urgent = _due_session(connection, _URGENT, {"now": now}) or _due_session(connection, _ASKED, {"now": now})
     if urgent is not None:
         return DueWork(*urgent)
     limits = {
@@ -93,6 +94,7 @@ _URGENT = """
     SELECT '', user_id, session_id, first_seq, urgent_seq FROM ready_sessions AS mine
     WHERE first_seq <= urgent_seq
 """
+_ASKED = f"{_URGENT} AND first_seq <= asked_seq"
 _GATHERED = """
     SELECT '', user_id, session_id, first_seq, 9223372036854775807 FROM ready_sessions AS mine
     WHERE (turns >= :turns OR :idle <= 0 OR last_finished_at <= :now - :idle OR bytes >= :bytes)
@@ -105,8 +107,9 @@ def _due_window(connection: sqlite3.Connection, now: float) -> _Row | None:
         SELECT id, user_id, session_id, first_seq, 9223372036854775807 FROM windows AS mine
         WHERE state IN ('leased', 'waiting') AND due_at <= :now
           AND NOT EXISTS (SELECT 1 FROM windows WHERE user_id = mine.user_id AND state = 'leased' AND due_at > :now)
-          AND NOT EXISTS (SELECT 1 FROM windows WHERE user_id = mine.user_id AND state IN ('leased', 'waiting')
-                          AND session_id = mine.session_id AND first_seq < mine.first_seq)
+          AND (is_asked OR NOT EXISTS (
+                  SELECT 1 FROM windows WHERE user_id = mine.user_id AND state IN ('leased', 'waiting')
+                  AND session_id = mine.session_id AND first_seq < mine.first_seq))
         ORDER BY first_seq LIMIT 1
         """,
         {"now": now},
@@ -115,11 +118,15 @@ def _due_window(connection: sqlite3.Connection, now: float) -> _Row | None:
 
 
 def _due_session(connection: sqlite3.Connection, choice: str, limits: Mapping[str, float | None]) -> _Row | None:
-    """The oldest session of the choice whose user nobody works for, and that has no window on its way."""
+    """The oldest session of the choice whose user nobody works for, and that has no window on its way.
+
+    For what is asked of memory, a window that waits for its time is not on its way.
+    """
+    on_its_way = "state IN ('leased', 'waiting')" + (" AND due_at <= :now" if choice is _ASKED else "")
     row: _Row | None = connection.execute(
         f"""{choice}
           AND NOT EXISTS (SELECT 1 FROM windows WHERE user_id = mine.user_id AND state = 'leased' AND due_at > :now)
-          AND NOT EXISTS (SELECT 1 FROM windows WHERE user_id = mine.user_id AND state IN ('leased', 'waiting')
+          AND NOT EXISTS (SELECT 1 FROM windows WHERE user_id = mine.user_id AND {on_its_way}
                           AND session_id = mine.session_id)
         ORDER BY first_seq LIMIT 1
         """,  # noqa: S608  # our own constants
@@ -172,8 +179,9 @@ def make_window(connection: sqlite3.Connection, user_id: str, session_id: str, t
     connection.execute(
         """
         INSERT INTO windows
-            (id, user_id, session_id, first_seq, turns, first_finished_at, state, due_at, attempt, reason)
-        VALUES (?, ?, ?, ?, ?, ?, 'waiting', 0, 0, '')
+            (id, user_id, session_id, first_seq, turns, first_finished_at, state, due_at, attempt, reason, is_asked)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'waiting', 0, 0, '', coalesce(
+            (SELECT asked_seq >= ?4 FROM ready_sessions WHERE user_id = ?2 AND session_id = ?3), 0))
         """,
         (window_id, user_id, session_id, turns[0].seq, len(turns), min(turn.finished_at for turn in turns)),
     )

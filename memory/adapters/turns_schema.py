@@ -227,12 +227,19 @@ _VERSION_5 = (
     "ALTER TABLE windows ADD COLUMN outage_since REAL",
 )
 
+# Up to which turn a session, and whether a window, holds what somebody asks of memory.
+_VERSION_6 = (
+    "ALTER TABLE ready_sessions ADD COLUMN asked_seq INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE windows ADD COLUMN is_asked INTEGER NOT NULL DEFAULT 0",
+)
+
 MIGRATIONS = (
     _VERSION_1,
     _VERSION_2,
     _VERSION_3,
     _VERSION_4,
     _VERSION_5,
+    _VERSION_6,
 )  # the n-th leads from version n to n + 1; never change one that was released
 
 

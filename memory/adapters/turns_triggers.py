@@ -75,9 +75,13 @@ def mark(connection: sqlite3.Connection, urgencies: Mapping[str, Urgency]) -> No
             "UPDATE turns SET worth = ?, is_explicit = ? WHERE seq = ?", (urgency.worth, urgency.is_explicit, seq)
         )
         urgent_seq = seq if urgency.is_explicit else seq - 1 if urgency.ends_topic else 0
+        asked_seq = seq if urgency.asks_memory else 0
         connection.execute(
-            "UPDATE ready_sessions SET urgent_seq = max(urgent_seq, ?) WHERE user_id = ? AND session_id = ?",
-            (urgent_seq, user_id, session_id),
+            """
+            UPDATE ready_sessions SET urgent_seq = max(urgent_seq, ?), asked_seq = max(asked_seq, ?)
+            WHERE user_id = ? AND session_id = ?
+            """,
+            (urgent_seq, asked_seq, user_id, session_id),
         )
 
 

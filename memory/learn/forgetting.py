@@ -120,12 +120,21 @@ def meant(order: Order, memories: Iterable[Memory], turns: Sequence[Turn], liken
             found = before
         case Reach.TOPIC:
             found = [memory for memory in before if _is_meant(order.intent.topic, memory, likeness)]
-        case Reach.PREVIOUS if order.asked.is_first and order.message == 0:
-            previous = _turn_before(order.turn, turns)
+        case Reach.PREVIOUS:
+            previous = turn_meant(order, turns)
             found = [m for m in before if previous and _stands_on_alone(m, previous.id)]
         case _:
             found = []  # the message itself: nothing of it is stored yet
     return [memory.id for memory in found[:FORGET_MEMORIES_MAX]]
+
+
+def turn_meant(order: Order, turns: Sequence[Turn]) -> Turn | None:
+    """The turn that a request means by "what I just said"; None where it means something else, or nothing is known.
+
+    `turns`: context and window, in the order said.
+    """
+    is_of_previous = order.intent.reach is Reach.PREVIOUS and order.asked.is_first and order.message == 0
+    return _turn_before(order.turn, turns) if is_of_previous else None
 
 
 def outcomes_of(orders: Sequence[Order], forgotten: Mapping[int, Sequence[str]]) -> dict[str, dict[str, Any]]:

@@ -62,9 +62,11 @@ def examine(
     messages = said_by_the_user(turn)
     texts = [message.content for message in messages]
     has_left_topic = likeness is not None and drift_similarity > 0 and likeness < drift_similarity
+    asks_memory = any(explicit_intent(text) is not None for text in texts)
     return Urgency(
         worth=_worth(replace(turn, messages=messages), earlier),
-        is_explicit=any(explicit_intent(text) is not None or is_correction(text) for text in texts),
+        is_explicit=asks_memory or any(is_correction(text) for text in texts),
+        asks_memory=asks_memory,
         ends_topic=bool(earlier) and has_left_topic,
     )
 

@@ -12,14 +12,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import Protocol
 
 from memory.erasure import Erasure
-from memory.errors import Conflict
+from memory.errors import Conflict, Unavailable
 from memory.learn import basis as bases
-from memory.learn import consolidation, extracted, feedback, forgetting, gate, plan
+from memory.learn import consolidation, extracted, feedback, forgetting, gate, plan, verbatim
 from memory.learn.applying import Applying
 from memory.learn.basis import Basis
+from memory.learn.breaks import muted, with_breaks
 from memory.learn.consolidation import Pair
 from memory.learn.extraction import Learner, VerbatimLearner
 from memory.learn.facts import Fact
@@ -58,6 +60,11 @@ class Taught:
     @property
     def is_empty(self) -> bool:
         return not (self.facts or self.orders or self.said_back)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the user asks something of memory, to forget or to remember: no model is waited for."""
+        return bool(self.orders) or any(fact.is_explicit for fact in self.facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +152,8 @@ class WindowLearning:
             return Taught((), (), ())
         context = await self._turn_log.context(lease, limit=CONTEXT_TURNS_MAX)
         breaks = await self._turn_log.breaks(lease, limit=BREAKS_MAX)
-        before, during = _with_breaks(context, turns, breaks)
-        proposed = await self._extracted(heard, list(map(_muted, during)), list(map(_muted, before)))
+        before, during = with_breaks(context, turns, breaks)
+        proposed = await self._extracted(heard, list(map(muted, during)), list(map(muted, before)))
         shown = await self._shown(lease.user_id, turns) if proposed else ()
         at, session = turns[-1].at, (lease.user_id, lease.session_id, lease.window_id)
         room = self._pace.room(*session, at=at)
@@ -172,11 +179,18 @@ class WindowLearning:
     async def _extracted(self, heard: Heard, turns: Sequence[Turn], context: Sequence[Turn]) -> Sequence[Fact]:
         """What an earlier attempt was told, or what is told now, stored before anything is made of it.
 
-        Verbatim extraction costs nothing and says the same again: only what a model said is stored.
+        Verbatim extraction costs nothing and says the same again: only what a model said is stored, and what rules said
+        in its place, where it is away or of no use and the user asks something of memory.
         """
         if heard.facts is not None:
             return heard.facts
-        facts = await self._learner.extract(turns, context=context, heard=heard)
+        try:
+            facts = await self._learner.extract(turns, context=context, heard=heard)
+        except Unavailable:
+            facts = verbatim.extract(turns, context=context)
+            if not Taught(facts, forgetting.orders_of(turns), turns).is_asked:
+                raise
+            self._metrics.model_shortfalls.labels("window").inc()
         if not isinstance(self._learner, VerbatimLearner):
             await heard.conclude(facts)
         return facts
@@ -218,7 +232,13 @@ class WindowLearning:
             return None
         revision = await self._ledger.revision(user_id)
         known = [record.memory for record in await self._looked_at(user_id, taught, vectors)]
-        return Opinions(revision.number, await self._arbiter.changed(taught.facts, known, heard=heard))
+        try:
+            return Opinions(revision.number, await self._arbiter.changed(taught.facts, known, heard=heard))
+        except Unavailable:
+            if not taught.is_asked:
+                raise
+            self._metrics.model_shortfalls.labels("pair").inc()
+            return None
 
     async def _looked_at(self, user_id: str, taught: Taught, vectors: Mapping[str, Vector]) -> list[Record]:
         """An arbiter finds changes that no words tell of: where there is one, every fact looks back."""
@@ -262,6 +282,8 @@ class WindowLearning:
             if order.intent.reach is Reach.EVERYTHING:
                 earlier, own = order.turn.at, [turn.id for turn in lease.turns]
                 await self._turn_log.withdraw(lease.user_id, project_id=project_id, opened_before=earlier, spare=own)
+            if (previous := forgetting.turn_meant(order, taught.turns)) and previous not in lease.turns:
+                await self._turn_log.withdraw(lease.user_id, opened_before=inf, only=[previous.id])
             where = MemoryFilter(lease.user_id, project_id=project_id, status=None)
             records = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
             likeness = _likeness(vectors.get(order.intent.topic), records)
@@ -343,27 +365,6 @@ class WindowLearning:
         async with self._ledger.write(lease.user_id) as held:
             mended, vectors = await self._anew(lease, held, planned, planned.basis, {}, only_standing=True)
             await self._applying.apply(lease.user_id, held, replace(mended, forget=()), vectors)
-
-
-def _with_breaks(
-    context: Sequence[Turn], turns: Sequence[Turn], breaks: Sequence[Turn]
-) -> tuple[list[Turn], list[Turn]]:
-    """Context and window with the turns that broke off in their places, by time: a "yes" is to what stood right before.
-
-    What broke off before all of the context is left out.
-    """
-    oldest, first = min(turn.at for turn in (*context, *turns)), min(turn.at for turn in turns)
-    before = [turn for turn in breaks if oldest <= turn.at < first]
-    during = [turn for turn in breaks if turn.at >= first]
-    return (
-        sorted([*context, *before], key=lambda turn: turn.at) if before else list(context),
-        sorted([*turns, *during], key=lambda turn: turn.at) if during else list(turns),
-    )
-
-
-def _muted(turn: Turn) -> Turn:
-    """A turn that broke off stays as a gap: nobody learns from it, or takes what it asked for asked."""
-    return replace(turn, messages=(), answer="") if feedback.is_broken(turn) else turn
 
 
 def _likeness(topic: Vector | None, records: Sequence[Record]) -> Callable[[Memory], float]:

@@ -23,11 +23,13 @@ class Urgency:
     """What a look at a finished turn says about when it is to be learnt, and what is lost if it never is.
 
     `worth` lies in 0..1, 0 for small talk. `is_explicit`: the user asked for something to be remembered or forgotten,
-    or put something right: due at once, never shed. `ends_topic`: it speaks of something else than the turns before it.
+    or put something right: due at once, never shed. `asks_memory`: the former; it does not wait for what is retried.
+    `ends_topic`: it speaks of something else than the turns before it.
     """
 
     worth: float
     is_explicit: bool = False
+    asks_memory: bool = False
     ends_topic: bool = False
 
     def __post_init__(self) -> None:

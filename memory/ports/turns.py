@@ -59,7 +59,8 @@ class LearnDue:
     """When the finished turns of a session are due: any one of these is enough. Verbatim mode: at once.
 
     Beside them, what was marked as explicit, as ending a topic, or hurried is due now, up to that turn and no further,
-    and goes before everybody else's work. Per-user order always holds: one live lease per user.
+    and goes before everybody else's work. Per-user order always holds: one live lease per user. Within a session turns
+    wait for what is being retried of it, unless they ask something of memory.
     """
 
     batch_turns_max: int = 20  # of one window

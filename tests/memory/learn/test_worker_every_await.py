@@ -42,7 +42,7 @@ TOLD = (
 GYM, NEW_GYM = "I train at Fitline.", "My gym is on Mill Street."
 HALF_DONE = "My boat is called Nereid. I take the bus to work."
 OVERTAKEN = "My tent is orange."
-USERS = ("ann", "bob", "carl", "dora", "eve", "frank", "gina", "hugo", "iris")
+USERS = ("ann", "bob", "carl", "dora", "eve", "frank", "gina", "hugo", "iris", "jack")
 FORGET_ALL = "Forget everything you know about me."
 SETTINGS = WorkerSettings(
     attempts_max=2,
@@ -51,7 +51,7 @@ SETTINGS = WorkerSettings(
     watch=watch.WatchSettings(drift_similarity=0.1),
 )
 LATER_SECONDS = 1_000.0
-WINDOWS_ALONE = 10  # of the day; the gym is spoken of after them
+WINDOWS_ALONE = 11  # of the day; the gym is spoken of after them
 WATCHED = (worker, window, applying, neighbours, watch)
 # Functions of the worker around its jobs: they write nothing that a job wrote, and other tests stop and kill them.
 AROUND_THE_JOBS = frozenset(
@@ -110,6 +110,7 @@ async def prepare(bench: Bench) -> None:
         await bench.tell(process, f"{KNOWN} I have a Golf and a camper van. {FORGOTTEN} {GYM}", session="s0")
         await bench.tell(process, BUDGET, user="eve")
         await bench.tell(process, BUDGET, user="iris")
+        await bench.tell(process, "My kite is red.", user="jack")
         await bench.worker(process, learner=FailsFor(NEVER), settings=SETTINGS).work_off()
         await bench.tell(process, "My fridge is full.", user="frank", session="s0")
         await bench.worker(process, learner=FailsFor(NEVER), settings=SETTINGS).work_off()
@@ -131,6 +132,7 @@ async def prepare(bench: Bench) -> None:
         await process.log.save_plan(lease, b'{"version": 99, "changes": []}')
         await bench.tell(process, "My bicycle is green.", user="carl", project="p")
         await bench.tell(process, FORGET_ALL, user="gina")
+        await bench.tell(process, "Forget what I just said.", user="jack")
         await bench.tell(process, "My car is blue.", user="dora")
         process.receipts.keep(await _receipt_of_a_note(bench))
         await bench.tell(process, "My boat is called Nereid.", session="s4", receipt_id="r-3")
