@@ -15,9 +15,10 @@ from memory.learn.terms import terms
 _PINNED_DATES = re.compile(r"\s*\([^()]{1,60}: (?:week of )?\d{4}(?:-\d\d){0,2}(?:; [^()]{1,60}: [^()]{4,20}){0,2}\)$")
 _HEADING = re.compile(r"[^,;:，；：]{2,40}[:：]\s+(?=\S)")
 _JOINT = re.compile(
-    r"\s*[;；]\s*|\s*，\s*|,(?=[\u3400-\u9fff])|"
-    r"\s*,\s+(?:and |but |though |y |und |aber |pero )?|\s+(?:and|but|y|und|aber)\s+|"
-    r"(?<=[.!?])(?<!\d\.)(?<!\bst\.)(?<!\bdr\.)(?<!\bmr\.)(?<!\bms\.)(?<!\bmrs\.)(?<!\bno\.)(?<!\bprof\.)\s+|(?<=[。！？])",
+    r"\s{0,9}[;；]\s{0,9}|\s{0,9}，\s{0,9}|,(?=[\u3400-\u9fff])|"
+    r"\s{0,9},\s{1,9}(?:and |but |though |y |und |aber |pero )?|\s{1,9}(?:and|but|y|und|aber)\s{1,9}|"
+    r"(?<=[.!?])(?<!\d\.)(?<!\bst\.)(?<!\bdr\.)(?<!\bmr\.)(?<!\bms\.)(?<!\bmrs\.)(?<!\bno\.)(?<!\bprof\.)\s{1,9}|"
+    r"(?<=[。！？])",
     re.IGNORECASE,
 )
 _NEW_SUBJECT = re.compile(
@@ -26,13 +27,17 @@ _NEW_SUBJECT = re.compile(
     r"yo)(?:['’]\w+)?\s+\S|"
     r"(?-i:[A-ZÀ-Þ][\wÀ-ÿ-]+)(?:['’]s)?\s+(?:in|on|at|with|the|is|has|gets|will|from|to|for|mit|bei|en|con)\b|"
     r"(?:to|nach)\s+(?-i:[A-ZÀ-Þ])|"
+    r"(?:\d{1,3}|two|three|four|five|six|seven|eight|nine|ten)\s+(?!days|weeks|months|years|hours|minutes|times|"
+    r"euros|dollars|"
+    r"pounds|percent)[a-z]{3,}s\b|"
     r"\S+(?:\s\S+){0,3}\s(?:is|are|was|has|gets|stays|goes|ist|hat|es|tiene)\s",
     re.IGNORECASE,
 )
 # "I have a Golf and a van": the second part borrows the subject and the verb of the first.
 _LEAD = re.compile(r"(?:I|We|Ich|Wir)(?:['’](?:ve|m|re))? [a-z]+(?: (?:got|been))?(?= )")
 _GAPPED = re.compile(
-    r"(?:to|nach) (?-i:[A-ZÀ-Þ]).*$|(?:an?|the|eine?n?|(?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+(?: (?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+)*)"
+    r"(?:to|nach) (?-i:[A-ZÀ-Þ]).*$|(?:an?|the|eine?n?|\d{1,3}|two|three|four|five|six|seven|eight|nine|ten|"
+    r"(?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+(?: (?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+)*)"
     r"(?! (?:\w+ )?(?:is|are|has|gets?|stays?|goes|lives?|works?)\b)(?:\s+(?:for|with|in|on|at|to)\b.*|"
     r"(?:\s+[\wÀ-ÿ-]+){0,3})$",
     re.IGNORECASE,

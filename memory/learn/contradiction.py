@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from memory.learn import change_words as words
 from memory.learn.clauses import clauses_of
-from memory.learn.diet import EATS, breaks_diet
+from memory.learn.diet import DIET, EATS, breaks_diet
 from memory.learn.lexicon import NATIONALITY
 from memory.learn.terms import terms
 from memory.learn.told import Told, cannot_both_hold
@@ -64,7 +64,15 @@ _BESIDE = re.compile(
     IGNORE_CASE,
 )
 
-_MAY_CONTRADICT = (_LEFT_JOB, _LIKES, _DISLIKES, EATS, words.PARTED, words.RECOVERED)
+# By what it is about: how the newer statement tells it, and how the older one does.
+_MATTERS = (
+    ("work", _LEFT_JOB, _WORKS),
+    ("opinion", _LIKES, _DISLIKES),
+    ("opinion", _DISLIKES, _LIKES),
+    ("food", EATS, DIET),
+    ("couple", words.PARTED, words.TOGETHER),
+    ("health", words.RECOVERED, words.AILING),
+)
 
 _SOMEBODY = re.compile(
     r"(?:name|nombre|manager|boss|chefin?|jef[ea]|employer)$|(?:名字|老板|领导|上司|组长|经理)$", IGNORE_CASE
@@ -99,10 +107,21 @@ def contradicts(newer: str, older: str) -> bool:
 
 def may_contradict(text: str) -> bool:
     """Whether the text could contradict anything, so that earlier statements have to be looked at."""
-    return any(
-        _told(part) or any(pattern.search(part) for pattern in _MAY_CONTRADICT)
-        for part in (text, *(clause.text for clause in clauses_of(text)))
-    )
+    return bool(_matters_of(text)[0])
+
+
+def may_be_contradicted(older: str, newer: str) -> bool:
+    """The quick look that spares most pairs the long one: whether both tell of one matter."""
+    return bool(_matters_of(newer)[0] & _matters_of(older)[1])
+
+
+@lru_cache(maxsize=4_096)  # the memories of a user are compared with each new statement
+def _matters_of(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """What it might change, and what of it might be changed."""
+    told = {one.attribute for part in (text, *(clause.text for clause in clauses_of(text))) for one in _told(part)}
+    newer = {matter for matter, said, _ in _MATTERS if said.search(text)}
+    older = {matter for matter, _, known in _MATTERS if known.search(text)}
+    return frozenset(told | newer), frozenset(told | older)
 
 
 @lru_cache(maxsize=4_096)  # the memories of a user are compared with each new statement
@@ -171,4 +190,4 @@ def _names_the_same(newer: str, older: str) -> bool:
     return bool(names_of(newer) & names_of(older))
 
 
-__all__ = ["contradicts", "gives_value", "is_past", "matter_of", "may_contradict", "purpose_of"]
+__all__ = ["contradicts", "gives_value", "is_past", "matter_of", "may_be_contradicted", "may_contradict", "purpose_of"]

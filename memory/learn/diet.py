@@ -60,6 +60,7 @@ _DIETS = (
         "酒",
     ),
 )
+DIET = re.compile("|".join(diet.told.pattern for diet in _DIETS), re.IGNORECASE)
 
 
 def breaks_diet(newer: str, older: str) -> bool:
@@ -71,4 +72,4 @@ def breaks_diet(newer: str, older: str) -> bool:
     return any(diet.told.search(older) and diet.broken.search(newer) for diet in _DIETS)
 
 
-__all__ = ["EATS", "breaks_diet"]
+__all__ = ["DIET", "EATS", "breaks_diet"]

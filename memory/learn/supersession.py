@@ -15,7 +15,15 @@ from itertools import pairwise
 from memory.learn import change_words as words
 from memory.learn.cancellation import is_of_plan, names_no_plan
 from memory.learn.clauses import Clause, clauses_of, remainder, without_pinned_dates
-from memory.learn.contradiction import contradicts, gives_value, is_past, matter_of, may_contradict, purpose_of
+from memory.learn.contradiction import (
+    contradicts,
+    gives_value,
+    is_past,
+    matter_of,
+    may_be_contradicted,
+    may_contradict,
+    purpose_of,
+)
 from memory.learn.single_valued import tell_one_attribute
 from memory.learn.terms import terms
 from memory.learn.values import Values, differ_in_measure, differ_in_name, names_of, relations_of, values_of
@@ -75,7 +83,9 @@ def may_change(content: str) -> bool:
 def compare(newer: str, older: str) -> Verdict | None:
     """How `newer` changes `older`, or None where both hold."""
     said, known = without_pinned_dates(newer), without_pinned_dates(older)
-    if not (_have_anything_in_common(said, known) or tell_one_attribute(said, known) or may_contradict(said)):
+    if not (
+        _have_anything_in_common(said, known) or tell_one_attribute(said, known) or may_be_contradicted(known, said)
+    ):
         return None
     lead = said[: clauses_of(said)[0].start]
     changing = [clause.text for clause in clauses_of(said) if not words.STEADY.search(clause.text)]

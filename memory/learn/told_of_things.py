@@ -29,6 +29,8 @@ _WHEN_VERBS = {
         "ist|sind|es|son|será|se aplaza|se pospone|se celebra|is|are",
     "start": "starts?|begins?|kicks off|beginnt|startet|empieza|comienza",
     "end": "ends?|finishes|endet|termina|closes|is over",
+    "leave": "leaves?|departs?|takes off|fährt ab|sale",
+    "arrive": "arrives?|lands|kommt an|llega",
     "due": "is due|are due|due date is|deadline is",
 }  # fmt: skip
 _WHEN = tuple(
@@ -74,6 +76,9 @@ _WHERE = re.compile(
     r"(?P<place>(?:the|our|my|der|dem|den|la|el|room|hall|studio|level|floor|bay|(?-i:[A-ZÀ-Þ]))(?:(?! on )[\w'’ -])*)",
     IGNORE_CASE,
 )
+_WHERE_ZH = re.compile(
+    "(?:^|[，,。])(?:我)?(?:把|将)?(?P<head>[^，,。；我他她把]{1,10}?)(?:现在)?(?:放|停|挂|藏|存|搁)(?:在|到)了?(?P<place>[^，,。；了]{1,15})"
+)
 _NO_PLACE = re.compile(
     rf"(?:the|our|my) (?:way|move|works|red|black|mood|middle|end|air|run|side|same|list|agenda|menu|market|dark|"
     rf"loop|know|"
@@ -92,7 +97,7 @@ _AMOUNT = re.compile(
 )
 _AMOUNT_ZH = re.compile(
     r"(?P<head>[^，,。；\d]{0,8}?(?:预算|房租|租金|工资|月薪|年薪|学费|月供|房贷|押金|身高|体重|价格|费用))(?:现在|大概|大约)?"
-    r"(?:是|为|有|：|:)?(?:每月|一个月|一年)?(?P<value>\d[\d.,]*|[一二三四五六七八九十百千万两]+)(?P<unit>万|千|百|块|元|公斤|斤|厘米|米|k)"
+    r"(?:是|为|有|：|:)?(?:每月|一个月|一年)?(?P<value>(?<!\d)\d[\d.,]{0,8}|[一二三四五六七八九十百千万两]+)(?P<unit>万|千|百|块|元|公斤|斤|厘米|米|k)"
     r"(?![\d一二三四五六七八九十以]|[左右]?到)"
 )
 _VERSION = re.compile(
@@ -114,9 +119,8 @@ _COUNT_ZH = re.compile(
     r"(?:我们?|家里?|我家)(?:里|现在|一共|总共)*(?:有|养了?)(?P<count>\d{1,2}|[一二两三四五六七八九十]{1,2})[只条个头匹]"
     r"(?P<thing>[猫狗兔鸡鸭鱼鸟龟羊牛马]|孩子|儿子|女儿)(?=[，,。；了]|$)"
 )
-_SEVERAL_COUNTS = re.compile(r"\b(?:\d+|two|three|four|five|six|seven|eight|nine|ten|an?) \w+.*\b(?:and|,) (?:\d+|"
-                             r"two|three|four|"
-                             r"five|six|seven|eight|nine|ten|an?) \w+", IGNORE_CASE)  # fmt: skip
+_NUMERAL = r"(?:\d{1,4}|two|three|four|five|six|seven|eight|nine|ten|an?)"
+_SEVERAL_COUNTS = re.compile(rf"\b{_NUMERAL} \w+.{{0,60}}(?:\band|,) {_NUMERAL} \w+", IGNORE_CASE)
 _THINGS = (
     "gym|bank|phone|laptop|car|bike|computer|camera|tablet|watch|venue|hotel|school|university|college|insurer|"
     "provider|"
@@ -140,9 +144,16 @@ _WHAT_ZH = re.compile(
 _HABIT = re.compile(
     r"\bi(?:['’]m)? (?:\w+ )??(?P<verb>drink|smoke|eat|take|run|walk|cycle|swim|read|work|train|sleep|drinking|"
     r"smoking)s? "
-    r"(?:only |just |about )?(?P<count>\d[\d.,]*|one|two|three|four|five|six|seven|eight|nine|"
+    r"(?:only |just |about )?(?P<count>\d[\d.,]{0,6}|one|two|three|four|five|six|seven|eight|nine|"
     r"ten) ?(?P<thing>[\w ]{0,25}?) ?"
     r"(?:\ba|per|each|every) (?P<per>day|night|week|month|morning|evening)\b",
+    IGNORE_CASE,
+)
+_FREQUENCY = re.compile(
+    r"\bi(?:['’]m)? (?:\w+ )??(?P<verb>run|go|swim|train|cook|visit|see|call|play|exercise|practi[sc]e|work out|"
+    r"travel|fly|commute)"
+    r"(?P<thing>(?: [a-z]+){0,4}?) (?P<count>\d{1,2}|once|twice|three|four|five|six|seven)(?: times)? "
+    r"(?:a|per|each|every) (?P<per>day|week|month|year)\b",
     IGNORE_CASE,
 )
 _HABIT_ZH = re.compile(
@@ -150,8 +161,8 @@ _HABIT_ZH = re.compile(
     "(?P<unit>杯|瓶|包|根|支|片|粒|碗|顿|公里|个?小时|步|页|听|罐)(?P<thing>[^，,。；了]{0,6})(?=[，,。；了]|$)"
 )
 _DOSE = re.compile(
-    r"\b(?P<drug_before>[a-z]{4,}) (?P<dose>\d[\d.,]* ?(?:mg|mcg|µg|ml|ie))\b|"
-    r"(?P<dose_2>\d[\d.,]* ?(?:mg|mcg|µg|ml|ie)) (?:of )?(?P<drug>[a-z]{4,})\b",
+    r"\b(?P<drug_before>[a-z]{4,}) (?P<dose>\d[\d.,]{0,6} ?(?:mg|mcg|µg|ml|ie))\b|"
+    r"(?<!\d)(?P<dose_2>\d[\d.,]{0,6} ?(?:mg|mcg|µg|ml|ie)) (?:of )?(?P<drug>[a-z]{4,})\b",
     IGNORE_CASE,
 )
 _DAYTIME = re.compile(r"\b(?:morning|evening|noon|night|bedtime|breakfast|dinner|morgens|abends)\b", IGNORE_CASE)
@@ -177,6 +188,9 @@ def told_of_things(clause: str) -> Iterator[Told]:
     if _IDEOGRAPH.search(clause):
         yield from _when_zh(clause)
         yield from _amount_zh(clause)
+        where = _WHERE_ZH.search(clause)
+        if where:
+            yield from _of_thing("where", terms(where["place"]), where["head"])
         what = _WHAT_ZH.search(clause)
         if what:
             yield Told("what", terms(what["value"]), terms(what["thing"]))
@@ -255,7 +269,7 @@ def _dose(clause: str) -> Iterator[Told]:
 
 
 def _habit(clause: str) -> Iterator[Told]:
-    match = _HABIT.search(clause) or _HABIT_ZH.search(clause)
+    match = _FREQUENCY.search(clause) or _HABIT.search(clause) or _HABIT_ZH.search(clause)
     if match:
         unit = match.groupdict().get("unit") or ""
         thing = terms(f"{match['verb']} {match['thing']}") | {match["per"].casefold(), unit}

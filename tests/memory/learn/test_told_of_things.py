@@ -37,6 +37,9 @@ REPLACED = [  # each: what was said first, and later
     ("我用的手机是小米", "我用的手机是华为"),
     ("I drink two coffees a day", "I drink one coffee a day"),
     ("我每天喝三杯咖啡", "我每天喝一杯咖啡"),
+    ("I go to the gym three times a week", "I go to the gym once a week"),
+    ("备用钥匙放在鞋柜里", "备用钥匙放在门口花盆下面"),
+    ("The Graz train leaves at 9:10", "the Graz train leaves at 11:30"),
     ("I take metformin 500 mg twice a day", "doctor put me on 1000 mg metformin twice a day"),
     ("My blood type is A positive", "looked it up on my card: my blood type is A negative"),
 ]
@@ -80,6 +83,9 @@ BOTH_HOLD = [  # likewise
     ("I drink two coffees a day", "I drink three teas a day"),
     ("I drink two coffees a day", "I drink ten coffees a week"),
     ("我每天喝三杯咖啡", "我每天喝两杯茶"),
+    ("I go to the gym three times a week", "I go to the pool once a week"),
+    ("备用钥匙放在鞋柜里", "车钥匙放在门口的碗里"),
+    ("The Graz train leaves at 9:10", "the Graz train arrives at 11:30"),
     ("I take 500 mg metformin", "I take 20 mg of lisinopril"),
     ("I take 500 mg metformin in the morning", "I take 250 mg metformin in the evening"),
     ("I take 500 mg metformin", "My mother takes 850 mg metformin"),
@@ -101,6 +107,12 @@ def test_two_things_and_two_of_a_sort_stay_two(older: str, newer: str) -> None:
 def test_the_same_value_once_more_replaces_nothing(older: str, newer: str) -> None:
     assert compare(older, older) is None
     assert compare(newer, newer) is None
+
+
+def test_what_is_counted_beside_it_stays() -> None:
+    verdict = compare("we have 4 hens left", "We keep 6 hens in the garden and 2 hives of bees")
+    assert verdict is not None
+    assert verdict.remainder == "We keep 2 hives of bees"
 
 
 def test_only_what_changed_falls_and_the_rest_of_the_sentence_stays() -> None:
