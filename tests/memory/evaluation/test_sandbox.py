@@ -16,6 +16,7 @@ from memory.learn import verbatim
 from memory.learn.facts import Fact
 from memory.model import MemoryStatus, Turn
 from memory.settings import ExternalModel, ModelEndpoint, Settings
+from memory.tuning import IDLE_SECONDS_WITH_A_MODEL
 
 BEGAN = "2025-03-04T09:00:00Z"
 WITH_A_MODEL = Settings(
@@ -112,10 +113,12 @@ async def test_without_a_model_each_turn_is_learnt_when_it_ends() -> None:
 async def test_with_a_model_a_session_is_one_window_once_it_is_silent() -> None:
     learner = Watched()
     async with running_sandbox(learner, settings=WITH_A_MODEL) as sandbox:
-        await sandbox.learn(
+        learnt = await sandbox.learn(
             record(said("I live in Leeds.", "I like tea."), said("I have a dog.", at="2025-04-01T09:00:00Z"))
         )
     assert learner.windows == [["I live in Leeds.", "I like tea."], ["I have a dog."]]
+    last_said = (learnt.turns[1].at, learnt.turns[2].at)
+    assert {memory.created_at for memory in learnt.memories} == {at + IDLE_SECONDS_WITH_A_MODEL for at in last_said}
 
 
 async def test_with_a_model_too_what_is_to_be_remembered_is_learnt_at_once() -> None:
