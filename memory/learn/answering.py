@@ -104,7 +104,7 @@ def as_statement(question: str, reply: str) -> str:
     bare = _without_lead(question)
     affirmed = AFFIRMED.match(reply)
     answer = reply[affirmed.end() if affirmed else 0 :].strip(" .!。！,，;；\"'“”")
-    if not _names_something(answer):
+    if not names_something(answer):
         return ""
     for form, statement in _FORMS:
         asked = form.fullmatch(bare)
@@ -119,7 +119,8 @@ def _without_lead(question: str) -> str:
     return question[lead.end() if lead else 0 :].strip()
 
 
-def _names_something(answer: str) -> bool:
+def names_something(answer: str) -> bool:
+    """Whether it is short, and neither refuses, asks in return, nor points elsewhere."""
     is_short = len(answer) <= IDEOGRAPHS_MAX if _IDEOGRAPH.search(answer) else 0 < len(answer.split()) <= WORDS_MAX
     return is_short and any(c.isalpha() for c in answer) and not _SAYS_NOTHING.search(answer)
 
@@ -136,4 +137,4 @@ def _worded(statement: str, topic: str, answer: str, *, is_affirmed: bool) -> st
     return statement.replace("{topic}", topic.removeprefix("any ")).replace("{}", value) if value else ""
 
 
-__all__ = ["AFFIRMED", "as_statement", "asks_of_the_talk", "asks_what_lasts"]
+__all__ = ["AFFIRMED", "as_statement", "asks_of_the_talk", "asks_what_lasts", "names_something"]

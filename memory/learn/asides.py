@@ -48,6 +48,19 @@ _TO_CONSIDER = re.compile(
     r"that (?P<told>(?:i|we|my|our)(?:['’](?:m|ve|re))?\s[^,;.?!]{6,160})",
     IGNORE_CASE,
 )
+_TO_CONSIDER_DE = re.compile(
+    r"\b(?:rein|hinzu|dazu|mit)?(?:schreib\w*|erwähn\w*|füg\w*|ergänz\w*|bedenk\w*|berücksichtig\w*)\b[^,.]{0,20}, "
+    r"(?P<told>dass (?:ich|wir|mein\w*)\s[^,;.?!]{6,160})",
+    IGNORE_CASE,
+)
+_TO_CONSIDER_ES = re.compile(
+    r"\b(?:añade|menciona|pon|incluye|ten en cuenta|"
+    r"agrega)\s+(?:también\s+)?que\s+(?P<told>[^,;.?!]{6,160})",
+    IGNORE_CASE,
+)
+_TO_CONSIDER_ZH = re.compile(
+    r"(?:加上|写上|补充|提到|说明|注明|考虑到)(?:一下|一句)?[:：，,]?(?P<told>我[^，。；？！我]{4,60})"
+)
 _NAMED = re.compile(
     rf"(?:my|our)\s+(?:[\w-]+\s+){{0,2}}?(?:{lexicon.RELATIONS.pattern}),?\s+(?!(?:Mr|Mrs|Ms|Dr|And|Or|But|"
     rf"I)\b)(?-i:[A-ZÀ-Þ])[a-zà-ÿ-]+(?![\w'’])",
@@ -71,15 +84,18 @@ _NO_KIND_OF_PERSON = re.compile(
 )
 
 
+_CONSIDERED = (_TO_CONSIDER, _TO_CONSIDER_DE, _TO_CONSIDER_ES, _TO_CONSIDER_ZH)
+
+
 def asides(sentence: str) -> Iterator[Aside]:
     """In the order said, none overlapping another."""
     if lexicon.ROLE_PLAY.search(sentence):
         return
     yield from _own_kind(sentence)
     taken: list[tuple[int, int]] = []
-    for pattern in (_TO_CONSIDER, _RELATIVE, _AGED, _NAMED):
+    for pattern in (*_CONSIDERED, _RELATIVE, _AGED, _NAMED):
         for found in pattern.finditer(sentence):
-            span = found.span("told" if pattern is _TO_CONSIDER else 0)
+            span = found.span("told" if pattern in _CONSIDERED else 0)
             if not any(start < span[1] and span[0] < end for start, end in taken):
                 taken.append(span)
     for start, end in sorted(taken):

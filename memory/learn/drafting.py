@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from memory.learn import verbatim
+from memory.learn import replies, verbatim
 from memory.learn.dates import pinned
 from memory.learn.facts import Fact
 from memory.learn.judging import Unfit
@@ -261,7 +261,7 @@ def facts_of(drafted: Sequence[Drafted], part: Part, *, made_by: str) -> list[Fa
         quote = one.quote.strip()
         if turn is None or quote in found or is_question(quote, language_of(quote)):
             continue
-        if verbatim.YES.match(quote) or verbatim.NO.match(quote):
+        if replies.YES.match(quote) or replies.NO.match(quote):
             continue  # says nothing alone; that it answers a question, rules see, and mark
         found[quote] = _fact(one, quote, turn, part, made_by)
     return list(found.values())
@@ -332,7 +332,7 @@ def _around(part: Part) -> list[str]:
     """What a wording may take names from: all that the user typed, and the questions of the assistant."""
     turns = (*part.context, *part.turns)
     typed = [meant_text(m.content) for t in turns for m in verbatim.user_messages(t) if _is_talk(m.content)]
-    return [*typed, *(verbatim.question_asked(turn) for turn in turns)]
+    return [*typed, *(replies.question_asked(turn) for turn in turns)]
 
 
 __all__ = [

@@ -15,10 +15,10 @@ from enum import StrEnum
 from memory.learn.clauses import without_pinned_dates
 from memory.learn.facts import Fact
 from memory.learn.own_words import own_sentences
+from memory.learn.replies import NO, YES, matter_asked, question_asked
 from memory.learn.terms import terms
 from memory.learn.triggers import is_correction
 from memory.learn.values import names_of
-from memory.learn.verbatim import NO, YES, matter_asked, question_asked
 from memory.model import Evidence, Memory, Role, Scope, Trust, Turn, TurnStatus
 
 USER_MESSAGES_MAX = 6  # back to which a correction may reach

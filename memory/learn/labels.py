@@ -81,9 +81,9 @@ def is_event(text: str) -> bool:
 
 def subject_of(statement: Statement) -> str:
     """Whom it is about: "user", or the relation it opens with, or that its first word means ("sister", "女儿")."""
-    if statement.meant:
-        who = statement.meant.stands_for
-        return subject_of(replace(statement, text=who, language=lexicon.language_of(who), meant=None))
+    if statement.antecedent:
+        who = statement.antecedent.stands_for
+        return subject_of(replace(statement, text=who, language=lexicon.language_of(who), antecedent=None))
     if statement.language == "zh":
         lead = _SUBJECT_ZH.match(statement.text)
         relation = lexicon.RELATIONS_ZH.match(statement.text, lead.end() if lead else 0)

@@ -97,7 +97,8 @@ RELATIONS = _words(
 )  # fmt: skip
 RELATIONS_ZH = re.compile(
     "老婆|老公|妻子|丈夫|太太|爱人|对象|女朋友|男朋友|女儿|儿子|闺女|孩子|宝宝|爸妈|爸|妈|父亲|母亲|父母|哥哥|姐姐|弟弟|"
-    "妹妹|妹|爷爷|奶奶|外公|外婆|岳父|岳母|老板|组长|经理|领导|同事|朋友|室友|房东|老师|狗|猫"
+    "妹妹|妹|爷爷|奶奶|外公|外婆|岳父|岳母|公公|婆婆|媳妇|女婿|孙子|孙女|外孙|侄子|侄女|外甥|[表堂][哥姐弟妹]|"
+    "老板|组长|经理|领导|同事|朋友|室友|房东|老师|狗|猫"
 )
 # "My wife is French", "my boss is German": what somebody is, and no name.
 NATIONALITY = re.compile(
@@ -166,11 +167,13 @@ REQUEST_START: dict[Language, re.Pattern[str]] = {
         r"suggestions?|advice|tips?|help|information|info|recommendations?|plan|checklist|outline|email|letter)\b",
         r"(?:i\s+)?need\s+(?:an?|some|the|more)\s", r"(?:now\s+)?in\s+[A-Z]\w+\s*$",
         r"i(?:['’]m| am)\s+looking\s+for\s+(?:an?|some|the)\s",
-        r"let['’]s\b", r"let me\b", r"more\b", r"another\b", r"same\s+(?:again|for)\b", r"how about\b", r"what about\b",
+        r"let['’]s\b", r"let me\b", r"more\b", r"another\b", r"(?:now\s+)?(?:the\s+)?same\s+(?:again|for|in|with|"
+        r"but)\b", r"how about\b", r"what about\b",
         r"(?:in\s+)?(?:one|two|three|four|five|\d+)\s+(?:sentences?|words?|lines?|bullets?|paragraphs?)\b",
     ),
     "de": _start(
         r"bitte\b(?!\s+merk)",
+        r"(?:vergiss|lösch\w*)\b(?!\s+nicht)",
         r"(?:schreib|erklär|gib|zeig|mach|such|find|nenn|hilf|übersetz|fass|erstell|sag|plan|empfiehl|rechne|prüf|"
         r"vergleich)"
         r"e?\b(?!\s+ich\b)",
@@ -179,6 +182,7 @@ REQUEST_START: dict[Language, re.Pattern[str]] = {
     ),
     "es": _start(
         r"(?:por favor|porfa)\b",
+        r"(?:olvida|borra)\w{0,4}\b",
         r"(?:escribe|explica|dame|dime|muestra|haz|busca|encuentra|traduce|resume|recomienda|ayúdame|ayuda|corrige|"
         r"crea|calcula|"
         r"compara|sugiere|redacta|organiza|revisa|puedes|podrías)\w{0,4}\b",
@@ -192,6 +196,8 @@ REQUEST_START: dict[Language, re.Pattern[str]] = {
         r"长|正式|简)|"
         r"换(?:个|一)|别(?!人|名|墅|的)|不用(?!.*我)|继续|重(?:写|新|来)|讲(?:个|一|讲)|说说|设计|规划|制定|"
         r"安排(?:一下|个)|"
+        r"忘(?:了|掉)(?:我|刚才|之前|那)|"
+        r"(?:语气|标题|字数|格式|措辞|结尾|开头|语言|风格|颜色|字体|段落|内容)[^，。我]{0,6}(?:一点|一些|点儿?|换成|改成|改为)|"
         r"对比|比较|分析|计算|算(?:一下|算)|看看|试试|来(?:个|一|点)|扮演|假装|模拟|订(?!婚|了|好|的)|买(?!了|的|"
         r"过)|充当)"
     ),
@@ -260,7 +266,7 @@ EXPLICIT_LEAD = re.compile(
 LASTING = re.compile(
     r"\b(?:from (?:now|here|today|this point) on(?:wards)?|going forward|in (?:the )?future|always|never|every time|"
     r"whenever|"
-    r"by default|any ?more|no longer|"
+    r"by default|next time|any ?more|no longer|"
     r"ab (?:jetzt|sofort|heute)|künftig|in zukunft|immer|nie(?:mals)?|grundsätzlich|"
     r"a partir de (?:ahora|hoy)|de ahora en adelante|siempre|nunca)\b|以后|今后|从现在起|从今以后|往后|一律|永远|"
     r"每次|总是|一直|优先",

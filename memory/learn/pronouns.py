@@ -25,18 +25,22 @@ class _Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Meant:
-    """`word` of the statement stands for `stands_for`; both are words of the user."""
+class Antecedent:
+    """`word` of the statement stands for `stands_for`; both are words of the user. `is_own`: a relative, a friend, a
+    pet of the user, not just somebody named."""
 
     word: str
     stands_for: str
+    is_own: bool = True
 
 
 _HEAD = re.compile(
-    r"\s*(?:(?:and|but|so|well|also|und|aber|y|pero)\s+)?(she|he|they|sie|er|ella|él)(?=['’](?:s|re|ve)\b|\s+\w)",
+    r"(?P<lead>(?:[^,;.!?]{1,40},\s+)?)(?:(?:and|but|so|well|also|oh|ah|btw|anyway|und|aber|y|pero)[, ]+)*"
+    r"(?P<word>she|he|they|sie|er|ella|él)(?=['’](?:s|re|ve)\b|\s+\w)",
     re.IGNORECASE,
 )
-_HEAD_ZH = re.compile(r"\s*(?:而且|不过|但是?|另外)?[，,]?([她他它]们?)")
+_HEAD_ZH = re.compile(r"(?P<lead>(?:[^，,。]{1,12}[，,])?)(?:而且|不过|但是?|另外|哦|对了)*[，,]?(?P<word>[她他它]们?)")
+_CAPITAL = re.compile(r"(?<!\bin )(?<!\bfrom )(?<!\bat )(?<!\bto )(?<!\bnear )\b[A-ZÀ-Þ][a-zà-ÿ]{2,}")
 _KIND_OF = {
     "she": _Kind.SHE, "sie": _Kind.SHE, "ella": _Kind.SHE, "她": _Kind.SHE,
     "he": _Kind.HE, "er": _Kind.HE, "él": _Kind.HE, "他": _Kind.HE,
@@ -92,25 +96,47 @@ _NAMED = re.compile(
 )
 
 
-def meant_by_head(statement: str, before: Sequence[str]) -> Meant | None:
+def antecedent_of_head(statement: str, before: Sequence[str]) -> Antecedent | None:
     """Whom the pronoun means that the statement begins with; None without one, and in doubt.
 
     `before`: what the user said before it, oldest first; the last that speaks of anybody decides.
     """
     head = _HEAD_ZH.match(statement) or _HEAD.match(statement)
-    if head is None:
+    if head is None or _speaks_of_somebody(head["lead"]):
         return None
-    word = head.group(1)
-    if word.casefold() in ("sie", "er") and not _GERMAN_SINGULAR.match(statement, head.start(1)):
+    word = head["word"]
+    if word.casefold() in ("sie", "er") and not _GERMAN_SINGULAR.match(statement, head.start("word")):
         return None
     for text in reversed(before):
         near = text[-REACH_CHARACTERS:]
         people = _people(near)
         if people or _SOMEBODY_ELSE.search(near):
             return _only(word, near, people)
+        names = {found["name"] for found in _BARE_NAME.finditer(near) if not _NO_NAME.match(found["name"])}
+        if names:
+            is_one = len(names) == 1 and _KIND_OF[word.casefold()] is not _Kind.THEY
+            return Antecedent(word, names.pop(), is_own=False) if is_one else None
     return None
 
 
+def _speaks_of_somebody(lead: str) -> bool:
+    return bool(lexicon.RELATIONS.search(lead) or lexicon.RELATIONS_ZH.search(lead) or _CAPITAL.search(lead))
+
+
+_BARE_NAME = re.compile(
+    r"(?:\b(?:for|with|about|by|named|called|tell|ask|told|visit|see|meet|met|is|and)\s+|(?:^|"
+    r"[.!?;,]\s+))(?P<name>[A-ZÀ-Þ][a-zà-ÿ]{2,})"
+    r"(?=['’]s\s+\w|\s+(?:is|has|was|loves|likes|can|needs|wants|will|keeps|started|turned|hates|does|cannot)\b|"
+    r"[.,;?!]|$|\s+(?:and|please)\b)"
+)
+_NO_NAME = re.compile(
+    r"(?:She|This|That|What|Here|There|How|Who|Let|Where|When|Today|Yes|Yeah|Okay|Thanks|Thank|Hello|Please|Sorry|"
+    r"Great|Good|"
+    r"Everything|Nothing|Something|They|You|Mine|Not|Just|Sure|Fine|Well|Also|Now|Then|Maybe|English|German|French|"
+    r"Spanish|Chinese|"
+    r"Python|Java|Rust|Excel|Word)$|" + lexicon.MONTH_NAMES.pattern + "|" + lexicon.WEEKDAYS.pattern,
+    re.IGNORECASE,
+)
 _THERE = re.compile(
     r"\b(?:liv(?:e|es|ed|ing)|work(?:s|ed|ing)?|stud(?:y|ies|ied|ying)|mov(?:e|es|ed|ing)|born|grew up|stay(?:s|ed|"
     r"ing)?|"
@@ -131,7 +157,7 @@ _NO_PLACE = re.compile(
 )
 
 
-def meant_by_there(statement: str, before: Sequence[str]) -> Meant | None:
+def antecedent_of_there(statement: str, before: Sequence[str]) -> Antecedent | None:
     """The one place that the user spoke of in the last message that speaks of any; None in doubt."""
     there = _THERE.search(statement)
     if there is None or _places(statement):
@@ -139,7 +165,7 @@ def meant_by_there(statement: str, before: Sequence[str]) -> Meant | None:
     for text in reversed(before):
         places = _places(text)
         if places:
-            return Meant(there.group(1), places.pop()) if len(places) == 1 else None
+            return Antecedent(there.group(1), places.pop()) if len(places) == 1 else None
     return None
 
 
@@ -151,7 +177,7 @@ def _people(text: str) -> list[re.Match[str]]:
     return [*_OWN.finditer(text), *_OWN_ZH.finditer(text)]
 
 
-def _only(word: str, text: str, people: Sequence[re.Match[str]]) -> Meant | None:
+def _only(word: str, text: str, people: Sequence[re.Match[str]]) -> Antecedent | None:
     """The one that the word can mean, if there is just one and nobody else was brought up."""
     kind = _KIND_OF[word.casefold()]
     fitting = [person for person in people if _fits(person.group("relation"), kind)]
@@ -163,7 +189,7 @@ def _only(word: str, text: str, people: Sequence[re.Match[str]]) -> Meant | None
     if len(names) > 1 or others - names - {"am"}:
         return None
     fullest = max(fitting, key=lambda person: len(person.group()))
-    return Meant(word, fullest.group().strip())
+    return Antecedent(word, fullest.group().strip())
 
 
 def _fits(relation: str, kind: _Kind) -> bool:
@@ -174,4 +200,4 @@ def _fits(relation: str, kind: _Kind) -> bool:
     return not (_MALE if kind is _Kind.SHE else _FEMALE).search(relation)
 
 
-__all__ = ["Meant", "meant_by_head", "meant_by_there"]
+__all__ = ["Antecedent", "antecedent_of_head", "antecedent_of_there"]

@@ -15,7 +15,7 @@ from memory.learn import lexicon
 from memory.learn.lexicon import Language, language_of
 from memory.learn.passing import is_passing
 from memory.learn.presented import SPEECH_BEFORE_A_QUOTE
-from memory.learn.pronouns import Meant, meant_by_head, meant_by_there
+from memory.learn.pronouns import Antecedent, antecedent_of_head, antecedent_of_there
 from memory.learn.remembering import asks_to_remember, form_of_address_asked, told_to_remember
 from memory.learn.sentences import Sentence
 
@@ -35,15 +35,15 @@ class Voice(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """`text` is an exact substring of the sentence it was taken from. `meant`: whom its first word stands for; `place`:
-    where its "there" is."""
+    """`text` is an exact substring of the sentence it was taken from. `antecedent`: whom its pronoun stands for;
+    `place`: where its "there" is."""
 
     text: str
     language: Language
     voice: Voice
     is_explicit: bool = False
-    meant: Meant | None = None
-    place: Meant | None = None
+    antecedent: Antecedent | None = None
+    place: Antecedent | None = None
 
 
 _CLAUSE_END = re.compile(r"(?<=[,;，；])\s*|\s+[-–—]+\s+|\s+(?=(?:because|since)\s+(?:i|my|we|our)\b)", IGNORE_CASE)
@@ -148,10 +148,12 @@ def statements(sentence: Sentence, *, is_telling: bool, before: Sequence[str] = 
     found: list[Statement] = []
     for run in _declarative_runs(text, language):
         said_before = [*before, text[: text.index(run)]]
-        meant = meant_by_head(run, said_before)
-        voice = _voice(run, language, is_telling=is_telling) or (Voice.THIRD_PERSON if meant else None)
+        antecedent = antecedent_of_head(run, said_before)
+        voice = _voice(run, language, is_telling=is_telling) or (Voice.THIRD_PERSON if antecedent else None)
         if voice is not None and not is_courtesy(run) and not is_beside_the_point(run):
-            found.append(Statement(run, language, voice, meant=meant, place=meant_by_there(run, said_before)))
+            found.append(
+                Statement(run, language, voice, antecedent=antecedent, place=antecedent_of_there(run, said_before))
+            )
     return found
 
 

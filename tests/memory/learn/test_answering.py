@@ -38,6 +38,9 @@ WITH_THE_QUESTION = [
     ("Is your parrot a macaw?", "yes, called Figaro"),
     ("您家的猫是布偶吗？", "对，叫团子"),
     ("Do you commute by train?", "every day, about an hour each way"),
+    ("How is your garden, sandy or wet?", "mostly clay"),
+    ("您平时开什么车？", "一辆旧的五菱"),
+    ("Is Noor your sister?", "my youngest, she's nine"),
     ("有烤箱吗？", "有个三十二升的，去年双十一买的"),
 ]
 
