@@ -4,8 +4,9 @@
 precision, 5 of 16 outdated facts still active, and 1 of 7 planted orders stored; what they taught is in the lists now.
 `fresh_*` and `later_*` were written later in the same way, `unseen_*` after those: of its 40 changes, most told without
 a word of change, 37 left an outdated fact active at first sight. Rules tell by now what has one value at a time; what
-else changes there is for a model (docs/operations.md). The `unseen_*` sets of chats and attacks were written without a look
-at the code: at first sight 0.70 recall, 0.74 precision, 3 of 24 planted, 7 of 16 secrets in the log, 15 of 20 twins kept.
+else changes there is for a model (docs/operations.md). The `unseen_*` sets of chats and attacks were written without a
+look at the code: at first sight 0.70 recall, 0.74 precision, 3 of 24 planted, 7 of 16 secrets in the log, 15 of 20
+twins kept.
 """
 
 from __future__ import annotations
