@@ -21,10 +21,20 @@ from memory.learn.dates import pinned
 from memory.learn.facts import Fact
 from memory.learn.judging import Unfit
 from memory.learn.labels import category_of, type_of
-from memory.learn.lexicon import language_of
-from memory.learn.own_words import MESSAGE_CHARACTERS_MAX, meant_text
+from memory.learn.lexicon import FIRST_PERSON, Language, language_of
+from memory.learn.own_words import MESSAGE_CHARACTERS_MAX, meant_sentences, meant_text
 from memory.learn.prompting import Example, Prompt, prompt_of, shipped_examples
-from memory.learn.salience import Statement, Voice, is_question
+from memory.learn.remembering import asks_to_remember
+from memory.learn.salience import (
+    Statement,
+    Voice,
+    is_beside_the_point,
+    is_courtesy,
+    is_question,
+    is_request,
+    is_wish,
+)
+from memory.learn.sentences import Sentence
 from memory.learn.wording import objection
 from memory.model import CATEGORIES, Evidence, Role, Turn
 
@@ -42,6 +52,13 @@ OBJECTIONS_TOLD = 5
 BROKEN_OFF = "the answer broke off; give the facts that come after the last whole one, in the same form"
 
 _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_UNWANTED = re.compile(
+    r"\s*(?:(?:please|bitte|por favor),?\s+)?(?:don['’]?t|do not|avoid|stop|skip|no|keine?)\b|\s*请?(?:别|不要)",
+    re.IGNORECASE,
+)
+_FOR_THE_USER = re.compile(
+    r"[帮给替为让]我|\b(?:for|to|with|tell|show|give|help|send|book|get|find) (?:me|us)\b", re.IGNORECASE
+)
 _OPENING = re.compile(r'\s*\{\s*"facts"\s*:\s*\[\s*')
 
 
@@ -259,12 +276,34 @@ def facts_of(drafted: Sequence[Drafted], part: Part, *, made_by: str) -> list[Fa
     for one in drafted:
         turn = source_of(one.quote, part)
         quote = one.quote.strip()
-        if turn is None or quote in found or is_question(quote, language_of(quote)):
+        if turn is None or quote in found or _tells_nothing(quote, turn):
             continue
-        if replies.YES.match(quote) or replies.NO.match(quote):
-            continue  # says nothing alone; that it answers a question, rules see, and mark
         found[quote] = _fact(one, quote, turn, part, made_by)
     return list(found.values())
+
+
+def _tells_nothing(quote: str, turn: Turn) -> bool:
+    """Whether rules are sure that it says nothing of the user. What is uncertain is the model's to decide."""
+    language = language_of(quote)
+    if replies.YES.match(quote) or replies.NO.match(quote):
+        return True  # that it answers a question, rules see, and mark
+    if asks_to_remember(quote) or is_wish(quote, language):
+        return False
+    if is_question(quote, language) or is_courtesy(quote) or is_beside_the_point(quote):
+        return True
+    return any(sentence.text.startswith(quote) and _only_asks(quote, language) for sentence in _sentences(turn))
+
+
+def _sentences(turn: Turn) -> Iterator[Sentence]:
+    for message in verbatim.user_messages(turn):
+        yield from meant_sentences(message.content)
+
+
+def _only_asks(quote: str, language: Language) -> bool:
+    """Whether it wants something done now. What it wants not done may be a lasting wish."""
+    if not is_request(quote, language) or _UNWANTED.match(quote):
+        return False
+    return not FIRST_PERSON[language].search(_FOR_THE_USER.sub(" ", quote))
 
 
 def source_of(quote: str, part: Part) -> Turn | None:

@@ -11,14 +11,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from memory.learn.lexicon import EXPLICIT_LEAD
-from memory.learn.presented import (
-    QUOTATIONS,
-    SPEECH_BEFORE_A_QUOTE,
-    SPEECH_BEHIND_A_QUOTE,
-    dialogue_lines,
-    presented,
-    says_i,
-)
+from memory.learn.presented import QUOTATIONS, dialogue_lines, presented, says_i
+from memory.learn.presented_words import SPEECH_BEFORE_A_QUOTE, SPEECH_BEHIND_A_QUOTE
 
 PARAGRAPH_CHARACTERS_MAX = 1_500  # a longer paragraph was pasted: nobody tells that much in one breath
 QUOTED_WORDS_MAX = 4  # a quotation of up to so many words is a title or a name, and stays in its sentence
@@ -52,7 +46,7 @@ _BLOCKS = (
         r"(?:console\.\w+|System\.out\.\w+|fmt\.\w+|log(?:ger|ging)?\.\w+|printf?|alert|assert\w*)[ \t]*\(|"
         r"(?:echo|puts|print) ['\"$]|(?:var|let|const|int|float|String|auto|val) \w+ ?(?::[^=\n]{1,40})?=|"
         r"[A-Za-z_][\w.\[\]]*[ \t]*(?::|\+|=)?=[ \t]*f?['\"\[{(]|[A-Za-z_][\w.]*\(['\"][^\n]*\)[ \t]*;?[ \t]*$|"
-        r"(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|ALTER TABLE) \w).*$"
+        r"(?:SELECT [^\n]* FROM|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE|ALTER TABLE) \w).*$"
     ),
     re.compile(
         r"(?m)^[ \t]*(?:\[(?:[A-Z]{4,9})\]|(?:WARN(?:ING)?|ERROR|DEBUG|TRACE|FATAL|CRITICAL)(?=[ \t:|-])|"
@@ -66,6 +60,7 @@ _BLOCKS = (
     re.compile(r"(?m)^(?=.*[()=<>\[\]])[^\n]*[;{}][ \t]*$|^[ \t]*[{}\[\]()]+[ \t;,]*$"),
     re.compile(r"(?m)^[ \t]*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*$"),
     re.compile(r"(?m)^[ \t]*\|.*\|[ \t]*$"),
+    re.compile(r"(?m)^(?=.*(?<!\S)_{2,}(?![\w(])).*$"),  # a form to fill in
 )
 # Text that is set in by a blank line and four spaces, unless it is a list or Chinese, whose paragraphs are
 _SET_IN = re.compile(

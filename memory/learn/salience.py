@@ -14,7 +14,7 @@ from enum import Enum
 from memory.learn import lexicon
 from memory.learn.lexicon import Language, language_of
 from memory.learn.passing import is_passing
-from memory.learn.presented import SPEECH_BEFORE_A_QUOTE
+from memory.learn.presented_words import SPEECH_BEFORE_A_QUOTE
 from memory.learn.pronouns import Antecedent, antecedent_of_head, antecedent_of_there
 from memory.learn.remembering import asks_to_remember, form_of_address_asked, told_to_remember
 from memory.learn.sentences import Sentence
@@ -46,7 +46,9 @@ class Statement:
     place: Antecedent | None = None
 
 
-_CLAUSE_END = re.compile(r"(?<=[,;，；])\s*|\s+[-–—]+\s+|\s+(?=(?:because|since)\s+(?:i|my|we|our)\b)", IGNORE_CASE)
+_CLAUSE_END = re.compile(
+    r"(?<=[,;，；])(?!\d{3}\b)\s*|\s+[-–—]+\s+|\s+(?=(?:because|since)\s+(?:i|my|we|our)\b)", IGNORE_CASE
+)
 _CLAUSE_OF_ONES_OWN = re.compile(
     r"\s*(?:and |but |as |since |because |so |though )?(?:i(?:['’](?:m|ve|d|ll))?|we(?:['’](?:re|ve|ll))?|my|our|"
     r"she(?:['’]s)?|he(?:['’]s)?|"

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from memory.learn.presented_words import LANGUAGE_NAMES
+
 IGNORE_CASE = re.IGNORECASE
 
 # What would be: the sentence that opens so tells nothing, but what follows it may.
@@ -22,12 +24,14 @@ HYPOTHETICAL = re.compile(
 # A case is put: it goes on until it has been asked about.
 PUTS_A_CASE = re.compile(
     r"\s*(?:(?:and|but|ok(?:ay)?|so|hm+|well|now|then|please|und|also|y|pues),? )*"
-    r"(?:suppos(?:e|ing)\b|assum(?:e|ing)\b|(?:let['’]s|let us|we(?:['’]ll| could)?) (?:just )?(?:say|assume|suppose|"
+    r"(?:suppos(?:e|ing)\b(?! so\b| not\b)|assume\b|assuming (?:that )?(?:i|we|my|our)\b|(?:let['’]s|let us|"
+    r"we(?:['’]ll| could)?) (?:just )?(?:say|assume|suppose|"
     r"imagine|pretend)\b|say (?:that )?(?:i(?:['’](?:m|ve|d|ll))?|we|our|my(?! names?\b))\b|"
     r"(?:imagine|pretend|picture)(?: for a (?:moment|second))?(?:,| that)? (?:i(?:['’](?:m|ve|d))?|my|we)\b"
     r"(?! (?:joy|surprise|horror|shock))|"
     r"(?:just )?(?:take|consider|picture) (?:this|the following|a|an|the|another) (?:\w+ )?(?:case|example|scenario|"
-    r"situation)\b|hypothetically\b|for the sake of (?:the )?argument\b|in theory,|"
+    r"situation)\b|hypothetically\b|(?:in (?:an?|this|some) |purely |a )?hypothetical\b|(?:picture|imagine) this\b|"
+    r"imagine:|for the sake of (?:the )?argument\b|in theory,|"
     r"(?:an?|another|my|the) (?:example|hypothetical|scenario)\s*:|"
     r"angenommen|nehmen wir an|nimm an|gesetzt den fall|mal angenommen|tun wir so|"
     r"sup[oó]n(?:gamos|ga|te)?\b|digamos que|imagin(?:a|emos) que|pongamos)|"
@@ -43,7 +47,8 @@ PUTS_A_CASE_WITHIN = re.compile(
 )
 # An instance of what stands before it, which may be the user's own.
 EXAMPLE = re.compile(
-    r"(?:^\s*(?:(?:and|so|or|as|like|take|here is|here['’]s),? )?|(?<=[,;:–-])\s*|(?<=[,;:–-] if)\s*)"
+    r"(?:^\s*(?:(?:and|so|or|as|like|take|here is|here['’]s|(?:to|let me|i(?:['’]ll| will)?) give(?: you)?),? )?|"
+    r"(?<=[,;:–-])\s*|(?<=[,;:–-] if)\s*)"
     r"(?:for (?:example|instance)\b|e\.g\.|by way of example\b|as an example\b|an example\b|zum beispiel\b|z\. ?b\.|"
     r"beispielsweise\b|por ejemplo\b|p\. ?ej\.)|(?:^\s*|[，,；;：:])(?:比如说?|例如|譬如|好比|举个例子|举例来?说|"
     r"打比方)",
@@ -66,31 +71,32 @@ IN_REALITY = re.compile(
     IGNORE_CASE,
 )
 FICTION = re.compile(
-    r"\b(?:in my (?:novel|story|book|screenplay|script|poem|game)|the (?:narrator|protagonist|hero|heroine|"
-    r"main character)(?! (?:in|of) (?:our|my|the) (?:[\w'’-]+ ){0,3}(?:musical|play|show|film|opera))\b(?!['’]s)|"
-    r"my (?:\w+ )?character(?: (?:is|was|has|says|lives|named|called)|,)|"
-    r"(?:he|she|they) said verbatim)\b|小说里|故事里|剧本里|主人公|主角|台词",
+    r"\b(?:in my (?:novel|story|book|screenplay|script|poem|game)(?! (?:club|room|shelf|shop|store|group|case|bag|"
+    r"night|collection|series)\b)|role[- ]?play\b[^.!?\n]{0,30}[:,] (?:and )?(?:i|you)\b|"
+    r"the (?:narrator|protagonist|hero|heroine|main character)"
+    r"(?! (?:in|of) (?:our|my|the) (?:[\w'’-]+ ){0,3}(?:musical|play|show|film|opera))\b(?!['’]s)|"
+    r"my (?:main |player )?character\b(?! (?:traits?|flaws?|defects?|arc)\b)|(?:he|she|they) said verbatim)\b|"
+    r"角色扮演|小说里|故事里|剧本里|主人公|主角|台词",
     IGNORE_CASE,
 )
 PRETENDS = re.compile(
     r"\s*(?:(?:please|now|ok),? )*(?:pretend|make believe|act as (?:if|though)|write (?:me )?(?:an?|the) "
-    r"(?:[\w-]+ ){0,3}(?:as if|as though|where|in which) i\b)|\s*(?:tu so,? als|haz como (?:si|que))|\s*(?:请|"
-    r"你)?假装",
+    r"(?:[\w-]+ ){0,3}(?:as if|as though|where|in which) i\b)|\s*(?:tu so,? als|haz como (?:si|que))|\s*[请你]?假装",
     IGNORE_CASE,
 )
 # A sentence is only the matter of a lesson in language.
 EXERCISE = re.compile(
     r"\bhow (?:do|does|would|can|could|should|to)\b(?: (?:you|i|we|one|people))? (?:say|write|spell|pronounce|"
-    r"translate|phrase|express)\b|\btranslate\b[^.!?]{1,200}\b(?:in)?to [A-Z]\w+|\bwhat (?:does|do|is)\b"
-    r"[^.!?]{1,200}\bmeans?\b(?! to me)|\bwhat(?:['’]s| is) [^.!?]{1,200} in (?:english|german|french|spanish|"
-    r"italian|"
-    r"chinese|mandarin|japanese|korean|polish|thai|russian|portuguese|dutch|arabic|turkish|latin)\b|"
+    r"translate|phrase|express)\b|"
+    rf"\btranslate [^.!?]{{0,200}}\bi(?:['’]\w+)?\b[^.!?]{{1,200}}\b(?:in)?to {LANGUAGE_NAMES}\b|"
+    rf"\bwhat (?:does|do|is)\b[^.!?]{{1,200}}\bmeans?\b(?! to me)|\bwhat(?:['’]s|"
+    rf" is) [^.!?]{{1,200}} in {LANGUAGE_NAMES}\b|"
     r"\bwie (?:sagt|schreibt|übersetzt) man\b|\bwas (?:heißt|bedeutet)\b|\bcómo se (?:dice|escribe|traduce)\b|"
     r"\bqué significa\b|用.{1,5}[语文话](?:怎么|该怎么|如何)(?:说|写|讲|表达)|怎么(?:翻译|翻成|译)|是什么意思",
     IGNORE_CASE,
 )
 ASKS_FOR_ANOTHER = re.compile(
-    r"(?<!not )\b(?:asking|ask|asked|inquiring) (?:this |it )?(?:for|on behalf of) (?:an?|my|our|some) (?:\w+ )?"
+    r"(?<!not )\b(?:asking|ask|asked|inquiring) (?:this |it )?(?:for|4|on behalf of) (?:an?|my|our|some) (?:\w+ )?"
     r"(?:friend|mate|buddy|colleague|co-?worker|relative|cousin|neighbou?r|roommate|flatmate|acquaintance|someone|"
     r"somebody|mother|mom|mum|father|dad|sister|brother|aunt|uncle|boss|client|patient|customer|student)\b"
     r"(?!['’]s| who i)|\b(?:asking|ask|asked) for (?:someone|somebody) else\b|\bon behalf of (?:a|my|our|the) \w+|"
@@ -100,14 +106,17 @@ ASKS_FOR_ANOTHER = re.compile(
     r"\b(?:ich )?frage?n? (?:das |nur )?(?:für|im namen) (?:eine[nrs]?|meine[nrs]?) |"
     r"\b(?:pregunto|pregunta|preguntando|es|esto es) (?:por|para) (?:un[ao]?|mi) (?:amig[oa]|colega|vecin[oa]|"
     r"prim[oa]|compañer[oa])\b|"
-    r"(?:帮|替|代)(?:我的?)?(?:一个|个)?(?:朋友|同事|同学|亲戚|邻居|室友|别人|人|老板|客户|[^，。问我]{1,3})"
+    r"\b(?:this|it)(?: is|['’]s)(?: not|n['’]t) (?:about|for) me\b|\bes geht nicht um mich\b|"
+    r"\bno (?:es para|se trata de) mí\b|不是我[，,]|(?:帮|替|代)(?:我的?)?(?:一个|个)?(?:朋友|同事|同学|亲戚|邻居|"
+    r"室友|别人|人|老板|客户|[^，。问我]{1,3})"
     r"(?:来)?(?:问|咨询|打听)|(?:朋友|同事|同学|亲戚|邻居|室友)(?:让|托|叫)我(?:帮忙?)?(?:来)?(?:问|咨询|打听)",
     IGNORE_CASE,
 )
 _LAUGHTER = r"(?:(?:a?ha){2,}h?|haha\w*|hehe\w*|lol|lmao|rofl|xd)"
 # "…, haha just kidding": what stands before it was no statement. "not kidding", "joking aside" say the contrary.
 TAKEN_BACK = re.compile(
-    rf"(?:^|(?<=[,;.!…(–—-])|(?<={'lol'}))\s*(?:{_LAUGHTER}[,.!]*\s+|(?:ok|nah|no|wait|but|well|and),?\s+)*"
+    rf"(?:^|(?<=[,;.!…(–—-])|(?<=lol)|(?<=[\U0001f600-\U0001f64f\U0001f923]))\s*(?:{_LAUGHTER}[,.!]*\s+|(?:ok|nah|"
+    rf"no|wait|but|well|and),?\s+)*"
     r"(?:i(?:['’]m| am| was)\s+)?(?:(?:(?:just|only|totally|obviously|of course)\s+)+(?:kidding|joking|"
     r"messing with you|"
     r"pulling your leg|a joke)|kidding|joking|jk|j/k|(?:(?:that|it)(?:['’]s| was| is) )(?:just |only )?a joke)\b"

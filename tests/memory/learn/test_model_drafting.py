@@ -179,8 +179,45 @@ async def test_a_bare_yes_is_evidence_of_the_question_only_as_rules_mark_it() ->
     assert fact.content == "Do you still live in Ghent? yes"
 
 
-async def test_questions_are_no_facts() -> None:
-    assert await drafted("is Levi allergic?", a_fact("is Levi allergic?", "Levi is allergic.")) == []
+@pytest.mark.parametrize(
+    ("said", "quote"),
+    [
+        ("is Levi allergic?", "is Levi allergic?"),
+        ("Book a table at Moro for six", "Book a table at Moro for six"),
+        ("Thanks a lot, that helps", "Thanks a lot"),
+        ("I'm just testing this", "I'm just testing this"),
+        ("帮我订一张去沈阳的票", "帮我订一张去沈阳的票"),
+        ("谢谢，明白了", "谢谢，明白了"),
+    ],
+)
+async def test_questions_requests_and_courtesies_are_no_facts(said: str, quote: str) -> None:
+    assert await drafted(said, a_fact(quote, quote)) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Always answer in metric units",
+        "Call me Jo",
+        "vegan, and no nuts",
+        "don't suggest anything before 2 pm",
+        "The boiler is a Vaillant",
+        "Find me a flat near my mother's in Ghent",
+        "以后回答都用繁体",
+        "三楼，没有电梯",
+    ],
+)
+async def test_what_rules_are_not_sure_of_is_left_to_the_model(said: str) -> None:
+    assert [fact.evidence.quote for fact in await drafted(said, a_fact(said, said))] == [said]
+
+
+async def test_a_model_is_shown_only_what_the_user_means_and_can_quote_nothing_else() -> None:
+    said = "I live in Ghent. Suppose I owned a barge. I have six dogs. What would it cost?"
+    facts_written = facts(a_fact("I have six dogs", "I have six dogs."), a_fact("I live in Ghent", "I live in Ghent."))
+    async with running_model(draft=facts_written) as scripted:
+        found = await DraftLearner(scripted.model, ASKING).extract([told(said)], context=[])
+    assert [fact.content for fact in found] == ["I live in Ghent."]
+    assert "six dogs" not in scripted.questions[0]
 
 
 async def test_whoever_plays_a_part_tells_nothing_about_themselves() -> None:
