@@ -119,6 +119,12 @@ def antecedent_of_head(statement: str, before: Sequence[str]) -> Antecedent | No
     return None
 
 
+def points_back(sentence: str) -> bool:
+    """Whether it begins with a pronoun that somebody outside of it has to be found for."""
+    head = _HEAD_ZH.match(sentence) or _HEAD.match(sentence)
+    return head is not None and not _speaks_of_somebody(head["lead"])
+
+
 def _speaks_of_somebody(lead: str) -> bool:
     return bool(lexicon.RELATIONS.search(lead) or lexicon.RELATIONS_ZH.search(lead) or _CAPITAL.search(lead))
 
@@ -200,4 +206,4 @@ def _fits(relation: str, kind: _Kind) -> bool:
     return not (_MALE if kind is _Kind.SHE else _FEMALE).search(relation)
 
 
-__all__ = ["Antecedent", "antecedent_of_head", "antecedent_of_there"]
+__all__ = ["Antecedent", "antecedent_of_head", "antecedent_of_there", "points_back"]

@@ -52,7 +52,7 @@ _HAS_DETAIL = re.compile(
 _BEGINS_IN_THE_MIDDLE = re.compile(
     r"\s*(?:(?:in|at|on|for|since|about|around|roughly|mostly|mainly|usually|only|just|both|every|twice|once|with|near|"
     r"from|until|one|two|three|four|five|six|seven|eight|nine|ten|\d[\d.,]*|seit|bei|etwa|nur|desde|unos|unas|solo)\b"
-    r"(?! of (?:my|our)\b)|[有没是叫在养用从](?!人)|大概|差不多|一般|每[天周月年次])",
+    r"(?! of (?:my|our)\b)|[有没是叫在养用从](?!人)|还[有剩]|大概|差不多|一般|每[天周月年次])",
     re.IGNORECASE,
 )
 # "my youngest, he's nine", 我家的猫，十一岁了: whom the question was about, and no verb.
@@ -60,6 +60,10 @@ _ONLY_NAMES_SOMEBODY = re.compile(
     rf"\s*(?:my|our|mein\w{{0,2}}|mi)\s+(?:\w+\s+)?(?:youngest|oldest|eldest|{RELATIONS.pattern})\s*(?:[,.]|$)|"
     rf"\s*(?:我们?|咱们?)?家?的?(?:{RELATIONS_ZH.pattern})[，,。]",
     re.IGNORECASE,
+)
+_WHO_IT_IS = re.compile(
+    r"\s*(?:(?:[Ss]o|[Aa]nd|[Oo]k(?:ay)?|[Gg]ot it)[, ]+)*(?:[Ii]s|[Ww]as|[Ii]st|[Ee]s)\s+(?P<who>[A-ZÀ-Þ][\wÀ-ÿ-]+)\b|"
+    r"\s*(?:那么?)?(?P<zh>[^，。是？]{1,6})是[您你]",
 )
 _ASKS_WHICH = re.compile(
     r"\b(?:what|which|where|how|who|when|was|wie|wo|welche\w*|qué|cuál\w*|cuánt\w+|dónde|cómo)\b|"
@@ -102,12 +106,20 @@ def matter_asked(question: str) -> frozenset[str]:
     return frozenset() if _WHETHER_ZH.fullmatch(question) else terms(question) - _WHETHER
 
 
-def leans_on_question(statement: Statement) -> bool:
-    """Whether it begins in the middle, as replies do: "since 2019, on the third floor", 有个三十二升的."""
+def lead_in(question: str, statement: Statement) -> str:
+    """What has to stand before a statement that replies to `question`; "" where it stands alone.
+
+    All of the question, where the statement begins in the middle ("since 2019, on the third floor"). Where it says who
+    somebody is ("my youngest, he's nine"), only who that was: the rest of the question guessed, and may be wrong.
+    """
+    if not question:
+        return ""
     if _ONLY_NAMES_SOMEBODY.match(statement.text):
-        return True
+        asked = _WHO_IT_IS.match(question)
+        return f"{asked['who'] or asked['zh']}:" if asked else ""
     is_own = bool(FIRST_PERSON[statement.language].search(statement.text))
-    return not is_own and statement.antecedent is None and bool(_BEGINS_IN_THE_MIDDLE.match(statement.text))
+    leans = not is_own and statement.antecedent is None and _BEGINS_IN_THE_MIDDLE.match(statement.text)
+    return question if leans else ""
 
 
 def answers(sentence: Sentence, question: str) -> bool:
@@ -132,4 +144,4 @@ def _says_more(text: str, language: Language) -> bool:
     return len(text.strip("。！.! ")) >= 2 if language == "zh" else len(text.split()) >= 2
 
 
-__all__ = ["NO", "YES", "answers", "leans_on_question", "matter_asked", "question_asked"]
+__all__ = ["NO", "YES", "answers", "lead_in", "matter_asked", "question_asked"]

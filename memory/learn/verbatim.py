@@ -20,8 +20,9 @@ from memory.learn.facts import Fact
 from memory.learn.intents import explicit_intent
 from memory.learn.lexicon import ABOUT_THE_TALK, FIRST_PERSON, language_of
 from memory.learn.own_words import meant_sentences, meant_text, own_sentences
+from memory.learn.pronouns import points_back
 from memory.learn.remembering import asks_to_remember
-from memory.learn.replies import NO, YES, answers, leans_on_question, question_asked
+from memory.learn.replies import NO, YES, answers, lead_in, question_asked
 from memory.learn.salience import Statement, Voice
 from memory.learn.sentences import Sentence
 from memory.model import Evidence, Message, Role, Turn
@@ -113,7 +114,7 @@ def _told(message: str, question: str, turn: Turn, said_before: Sequence[str]) -
         found = salience.statements(sentence, is_telling=is_telling, before=before)
         asked = question if index == 0 else ""
         for statement in found:
-            yield fact_of(statement, turn, question=asked if leans_on_question(statement) else "")
+            yield fact_of(statement, turn, question=lead_in(asked, statement))
         yield from _told_beside(sentence, found, turn)
         if asked and not found:
             yield from _replied(asked, sentence, turn)
@@ -162,6 +163,8 @@ def _belong_together(message: str, first: Sentence, second: Sentence) -> bool:
     is_close = "\n" not in message[first.end : second.start] and not first.precedes_foreign
     if not is_close or not (_is_short(first) or _is_short(second)):
         return False
+    if points_back(second.text) and not _is_short(second):
+        return False  # whom it means is found by itself, and stands behind it
     return all(
         salience.is_own_matter(s)
         and not salience.is_courtesy(s.text)

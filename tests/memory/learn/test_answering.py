@@ -40,7 +40,6 @@ WITH_THE_QUESTION = [
     ("Do you commute by train?", "every day, about an hour each way"),
     ("How is your garden, sandy or wet?", "mostly clay"),
     ("您平时开什么车？", "一辆旧的五菱"),
-    ("Is Noor your sister?", "my youngest, she's nine"),
     ("有烤箱吗？", "有个三十二升的，去年双十一买的"),
 ]
 
@@ -129,3 +128,16 @@ def test_a_reply_that_begins_in_the_middle_is_kept_with_its_question(question: s
     (fact,) = gate.judge(verbatim.extract([answered], context=[asked]), [asked, answered]).kept
     assert fact.content.startswith(f"{question} {reply}")
     assert (fact.evidence.quote, fact.evidence.role) == (reply, Role.USER)
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "content"),
+    [
+        ("Is Noor your sister?", "my youngest, she's nine", "Noor: my youngest, she's nine"),
+        ("雪饼是您的宠物吗？", "我家的猫，十一岁了", "雪饼: 我家的猫，十一岁了"),
+    ],
+)
+def test_who_somebody_is_stands_without_what_the_question_guessed(question: str, reply: str, content: str) -> None:
+    asked, answered = exchange(question, reply)
+    (fact,) = verbatim.extract([answered], context=[asked])
+    assert fact.content == content
