@@ -227,8 +227,10 @@ _VERSION_5 = (
     "ALTER TABLE windows ADD COLUMN outage_since REAL",
 )
 
-# Up to which turn a session, and whether a window, holds what somebody asks of memory.
+# Up to which turn a session, and whether a window, holds what somebody asks of memory. In an outage thousands of
+# windows wait for their time, and who looks for work twenty times a second must not read them all.
 _VERSION_6 = (
+    "CREATE INDEX windows_by_due ON windows (state, due_at)",
     "ALTER TABLE ready_sessions ADD COLUMN asked_seq INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE windows ADD COLUMN is_asked INTEGER NOT NULL DEFAULT 0",
 )

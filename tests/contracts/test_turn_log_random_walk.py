@@ -13,9 +13,11 @@ import pytest
 from turn_logs import DEPLOYMENTS, START, ids_of, lease_at, tell
 
 from memory.errors import Conflict
+from memory.model import Urgency
 from memory.ports import LearnDue, Lease, TurnLog
 
 STEPS = 150
+ASKED_SHARE = 0.15  # of the turns
 DUE = LearnDue(batch_turns_max=3)
 
 
@@ -28,6 +30,8 @@ class ModelWindow:
     state: str = "waiting"
     due_at: float = 0.0
     attempt: int = 0
+    outages: int = 0
+    is_asked: bool = False
     plan: bytes | None = None
     token: str = ""  # of the newest lease
 
@@ -38,14 +42,39 @@ class Model:
     opened: list[str] = field(default_factory=list)
     windows: list[ModelWindow] = field(default_factory=list)
     learnt: list[str] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)  # turns that ask something of memory: urgent
 
     def lease(self, now: float) -> ModelWindow | None:
+        chosen = self.urgent(now) or self.oldest(now)
+        if chosen is not None:
+            if chosen not in self.windows:
+                self.windows.append(chosen)
+                self.ready = [entry for entry in self.ready if entry[0] not in chosen.turns]
+            chosen.state, chosen.due_at, chosen.attempt = "leased", now + 30, chosen.attempt + 1
+        return chosen
+
+    def urgent(self, now: float) -> ModelWindow | None:
+        """The ready turns of the first session with a request, up to its last; past what waits only if nothing else."""
+        for goes_past in (False, True):
+            for turn, user, session in self.ready:
+                mine = [t for t, u, s in self.ready if (u, s) == (user, session)]
+                requests = [place for place, t in enumerate(mine) if t in self.asked]
+                own = [w for w in self.windows if w.user == user and w.state != "dead"]
+                is_busy = any(w.state == "leased" and w.due_at > now for w in own)
+                held_up = [w for w in own if w.session == session and (not goes_past or w.due_at <= now)]
+                if requests and mine[0] == turn and not is_busy and not held_up:
+                    taken = mine[: min(requests[-1] + 1, DUE.batch_turns_max)]
+                    return ModelWindow(user, session, taken, self.opened.index(turn), is_asked=True)
+        return None
+
+    def oldest(self, now: float) -> ModelWindow | None:
         busy = {w.user for w in self.windows if w.state == "leased" and w.due_at > now}
         live = sorted((w for w in self.windows if w.state != "dead"), key=lambda w: w.first)
         blocked: set[tuple[str, str]] = set()
         choices: list[ModelWindow] = []
         for window in live:
-            if window.due_at <= now and window.user not in busy and (window.user, window.session) not in blocked:
+            is_behind = (window.user, window.session) in blocked and not window.is_asked
+            if window.due_at <= now and window.user not in busy and not is_behind:
                 choices.append(window)
             blocked.add((window.user, window.session))
         for turn, user, session in self.ready:
@@ -53,14 +82,7 @@ class Model:
                 mine = [t for t, u, s in self.ready if (u, s) == (user, session)][: DUE.batch_turns_max]
                 choices.append(ModelWindow(user, session, mine, self.opened.index(turn)))
                 break
-        if not choices:
-            return None
-        chosen = min(choices, key=lambda w: w.first)
-        if chosen not in self.windows:
-            self.windows.append(chosen)
-            self.ready = [entry for entry in self.ready if entry[0] not in chosen.turns]
-        chosen.state, chosen.due_at, chosen.attempt = "leased", now + 30, chosen.attempt + 1
-        return chosen
+        return min(choices, key=lambda w: w.first, default=None)
 
 
 class Walk:
@@ -86,12 +108,15 @@ class Walk:
         await tell(self.log, turn, user=user, session=session)
         self.model.opened.append(turn)
         self.model.ready.append((turn, user, session))
+        if self.random.random() < ASKED_SHARE:
+            await self.log.mark({turn: Urgency(1.0, is_explicit=True, asks_memory=True)})
+            self.model.asked.add(turn)
 
     async def lease(self) -> None:
         lease, expected = await lease_at(self.log, self.now, DUE), self.model.lease(self.now)
         assert ids_of(lease) == ([] if expected is None else expected.turns)
         if lease is not None and expected is not None:
-            assert (lease.attempt, lease.plan) == (expected.attempt, expected.plan)
+            assert (lease.attempt, lease.outages, lease.plan) == (expected.attempt, expected.outages, expected.plan)
             expected.token = lease.token
             self.held.append((lease, expected))
 
@@ -100,10 +125,11 @@ class Walk:
             return
         lease, window = self.held.pop(self.random.randrange(len(self.held)))
         is_ours = window in self.model.windows and window.state == "leased" and window.token == lease.token
-        how = self.random.choice(["acknowledge", "retry", "bury", "plan"])
+        how = self.random.choice(["acknowledge", "retry", "sit out", "bury", "plan"])
         call = {
             "acknowledge": lambda: self.log.acknowledge(lease),
             "retry": lambda: self.log.retry_at(lease, due_at=self.now + 20, reason="r"),
+            "sit out": lambda: self.log.retry_at(lease, due_at=self.now + 20, reason="r", outage_since=self.now),
             "bury": lambda: self.log.bury(lease, now=self.now, reason="r"),
             "plan": lambda: self.log.save_plan(lease, how.encode() + lease.token.encode()),
         }[how]
@@ -116,7 +142,10 @@ class Walk:
             self.model.windows.remove(window)
             self.model.learnt += window.turns
         elif how == "retry":
-            window.state, window.due_at = "waiting", self.now + 20
+            window.state, window.due_at, window.outages = "waiting", self.now + 20, 0
+        elif how == "sit out":
+            window.state, window.due_at, window.outages = "waiting", self.now + 20, window.outages + 1
+            window.attempt -= 1
         elif how == "bury":
             window.state = "dead"
         else:
@@ -130,7 +159,7 @@ class Walk:
         await self.log.replay([])
         for window in self.model.windows:
             if window.state == "dead":
-                window.state, window.due_at, window.attempt = "waiting", 0.0, 0
+                window.state, window.due_at, window.attempt, window.outages = "waiting", 0.0, 0, 0
 
     async def drop(self) -> None:
         letters = await self.log.dead_letters(limit=1)

@@ -127,9 +127,30 @@ async def test_forget_what_i_just_said_reaches_what_waits_for_the_model(bench: B
     assert await bench.contents() == sorted(["I live in Leeds.", SCHOOL])
 
 
+async def test_what_waits_for_the_model_heeds_what_was_asked_to_be_forgotten_meanwhile(
+    bench: Bench, scripted: ScriptedModel
+) -> None:
+    scripted.server.status = 503
+    async with bench.deployment.start() as process:
+        worker = at_work(bench, process, scripted, JudgeLearner)
+        await bench.tell(process, f"My cat is called Tom. {SCHOOL}")
+        await silence(bench, worker)
+        await bench.tell(process, "Please forget that my cat is called Tom. Remember that my locker is number 41.")
+        await worker.work_off()
+        assert not any("Tom" in content for content in await bench.contents())
+        scripted.server.status = 200
+        bench.deployment.clock.now += HOUR
+        await worker.work_off()
+        assert (await process.log.backlog("ann", opened_before=1e12)).pending == 0
+    contents = await bench.contents()
+    assert SCHOOL in contents
+    assert any("locker is number 41" in content for content in contents)
+    assert not any("Tom" in content for content in contents)
+
+
 async def test_an_order_does_not_wait_for_the_word_on_a_pair(bench: Bench, scripted: ScriptedModel) -> None:
     """Rules extract all of it; only the arbiter is asked, and is away."""
-    old, new = "My gym is FitHouse on Mill Street.", "My gym is Ironworks by the station."
+    old, new = "My gym is on Mill Street.", "My gym is by the station."
     async with bench.deployment.start() as process:
         await bench.tell(process, old, session="before")
         await bench.worker(process).work_off()
@@ -137,9 +158,10 @@ async def test_an_order_does_not_wait_for_the_word_on_a_pair(bench: Bench, scrip
         worker = at_work(bench, process, scripted, JudgeLearner)
         await bench.tell(process, f"Remember: {new[0].lower()}{new[1:]}")
         await worker.work_off()
+    assert any("Older" in question for question in scripted.questions)
     active = [memory.content for memory in await bench.memories(status=MemoryStatus.ACTIVE)]
     assert len(active) == 2
-    assert any("Ironworks" in content for content in active)
+    assert any("by the station" in content for content in active)
 
 
 async def test_a_repeat_of_a_window_that_rules_extracted_says_the_same(bench: Bench, scripted: ScriptedModel) -> None:

@@ -27,7 +27,10 @@ BEES = "We keep bees behind the shed."  # likewise
 CELLAR = "The cellar floods every spring."  # rules alone would leave it out
 ALL = f"{SURE} {SCHOOL} {BEES} {CELLAR}"
 JUNK = "As a language model I cannot say."
-OLD_GYM, NEW_GYM = "My gym is FitHouse on Mill Street.", "My gym is Ironworks by the station."
+OLD_DOSE, NEW_DOSE = (
+    "I take metformin, 500 mg twice a day.",
+    "I take 1000 mg of metformin twice a day.",
+)  # rules leave it open
 
 
 def answering(known: dict[str, str], otherwise: str = '{"keep":"yes"}') -> Answer:
@@ -169,12 +172,12 @@ async def test_a_model_that_says_nothing_of_use_at_all_has_the_window_tried_agai
     assert len(await bench.contents()) == 6
 
 
-async def told_about_gyms(bench: Bench, process: Process, scripted: ScriptedModel, faults: Faults) -> None:
-    """The gym has changed, no word of it says so, and the worker is broken off by the faults."""
-    await bench.tell(process, OLD_GYM, session="before")
+async def told_of_doses(bench: Bench, process: Process, scripted: ScriptedModel, faults: Faults) -> None:
+    """The dose has changed, no word of it says so, and the worker is broken off by the faults."""
+    await bench.tell(process, OLD_DOSE, session="before")
     await work(bench, process, scripted)
     scripted.server.asked.clear()
-    await bench.tell(process, NEW_GYM, session="after")
+    await bench.tell(process, NEW_DOSE, session="after")
     with pytest.raises(Killed):
         await work(bench, process, scripted, faults=faults)
     bench.deployment.clock.now += 1_000
@@ -183,40 +186,41 @@ async def told_about_gyms(bench: Bench, process: Process, scripted: ScriptedMode
 async def test_what_was_said_of_a_pair_is_not_asked_again(bench: Bench) -> None:
     bears = in_turn('{"is":"changes"}', '{"is":"different"}')
     async with running_model(bears=bears) as scripted, bench.deployment.start() as process:
-        await told_about_gyms(bench, process, scripted, Faults(name="lock", error=Killed()))
-        assert await bench.contents() == [OLD_GYM]
+        await told_of_doses(bench, process, scripted, Faults(name="lock", error=Killed()))
+        assert await bench.contents() == [OLD_DOSE]
         await work(bench, process, scripted)
     assert len(scripted.asked) == 1
-    assert [m.content for m in await bench.memories(status=MemoryStatus.ACTIVE)] == [NEW_GYM]
+    assert [m.content for m in await bench.memories(status=MemoryStatus.ACTIVE)] == [NEW_DOSE]
 
 
 async def test_only_a_pair_of_which_one_was_written_anew_is_asked_about_again(bench: Bench) -> None:
     async with running_model(bears=different) as scripted, bench.deployment.start() as process:
-        for number, text in enumerate((OLD_GYM, "My dentist is Dr Bell on Mill Street.")):
+        for number, text in enumerate((OLD_DOSE, "My gym is on Mill Street.")):
             await bench.tell(process, text, session=f"s{number}")
         await bench.worker(process, learner=VerbatimLearner()).work_off()
         await bench.worker(process, learner=VerbatimLearner()).work_off()
         known = await bench.memories()
-        told = [NEW_GYM, "My dentist is Dr Wang at the harbour."]
+        told = [NEW_DOSE, "My gym is by the station."]
         facts = [verbatim.extract([a_turn(text, at=known[-1].said_at + 10, text=text)])[0] for text in told]
         arbiter, heard = ModelArbiter(scripted.model, ASKING, pairs_max=4), Heard()
         for _ in range(2):
             await arbiter.changed(facts, known, heard=heard)
         first = list(scripted.questions)
-        known = [replace(one, content=one.content.replace("FitHouse", "FitHaus")) for one in known]
+        known = [replace(one, content=one.content.replace("500", "850")) for one in known]
         await arbiter.changed(facts, known, heard=heard)
-    assert len(first) == len(known)
-    assert scripted.questions[len(first) :] == [f"Older: {OLD_GYM.replace('FitHouse', 'FitHaus')}\nNewer: {NEW_GYM}"]
+    assert len(first) == len(known) == 2
+    assert scripted.questions[len(first) :] == [f"Older: {OLD_DOSE.replace('500', '850')}\nNewer: {NEW_DOSE}"]
 
 
 async def test_a_pair_without_an_answer_stays_two_where_the_model_answered_other_questions(bench: Bench) -> None:
     async with running_model(bears=lambda _: JUNK) as scripted, bench.deployment.start() as process:
-        await bench.tell(process, OLD_GYM, session="before")
+        await bench.tell(process, OLD_DOSE, session="before")
         await work(bench, process, scripted)
-        await bench.tell(process, f"{NEW_GYM} {SCHOOL}", session="after")
+        await bench.tell(process, f"{NEW_DOSE} {SCHOOL}", session="after")
         await work(bench, process, scripted)
     active = {memory.content for memory in await bench.memories(status=MemoryStatus.ACTIVE)}
-    assert active == {OLD_GYM, NEW_GYM, SCHOOL}
+    assert any("Older" in question for question in scripted.questions)
+    assert active == {OLD_DOSE, NEW_DOSE, SCHOOL}
     assert bench.count("memproxy_model_shortfalls_total", of="pair") == 1
 
 

@@ -21,7 +21,7 @@ from memory.ports import LearnDue
 NO_DRIFT = WatchSettings(drift_similarity=0.0)
 ASKING = Asking("scripted", seconds=5.0)
 UNSURE = "I teach chemistry at a night school."
-OLD_GYM, NEW_GYM = "My gym is FitHouse on Mill Street.", "My gym is Ironworks by the station."
+OLD_DOSE, NEW_DOSE = "I take metformin, 500 mg twice a day.", "I take 1000 mg of metformin twice a day."
 FACT = Fact(
     content="my brother Levi can't eat nuts \ud83d",  # half an emoji, as some clients send it
     evidence=Evidence("my brother Levi can't eat nuts", "t1", "user"),
@@ -110,9 +110,9 @@ async def test_a_crash_at_any_call_stores_what_a_quiet_run_stores_and_asks_at_mo
 async def _told_and_learnt(bench: Bench, scripted: ScriptedModel, faults: Faults) -> None:
     """One window, broken off by `faults`, and whoever takes over; it ends as a quiet run does."""
     async with bench.deployment.start() as process:
-        await bench.tell(process, OLD_GYM, session="before")
+        await bench.tell(process, OLD_DOSE, session="before")
         await work(bench, process, scripted)
-        await bench.tell(process, f"{UNSURE} {NEW_GYM}")
+        await bench.tell(process, f"{UNSURE} {NEW_DOSE}")
         try:
             await work(bench, process, scripted, faults=faults)
         except (Killed, BaseExceptionGroup):
@@ -120,8 +120,8 @@ async def _told_and_learnt(bench: Bench, scripted: ScriptedModel, faults: Faults
     async with bench.deployment.start() as survivor:
         await work(bench, survivor, scripted)
         assert (await survivor.log.backlog("ann", opened_before=1e12)).pending == 0
-    assert {m.content for m in await bench.memories(status=MemoryStatus.ACTIVE)} == {UNSURE, NEW_GYM}
-    assert [m.content for m in await bench.memories(status=MemoryStatus.SUPERSEDED)] == [OLD_GYM]
+    assert {m.content for m in await bench.memories(status=MemoryStatus.ACTIVE)} == {UNSURE, NEW_DOSE}
+    assert [m.content for m in await bench.memories(status=MemoryStatus.SUPERSEDED)] == [OLD_DOSE]
 
 
 async def test_an_idle_session_is_one_call_of_a_drafting_model(bench: Bench) -> None:
