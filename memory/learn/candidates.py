@@ -80,7 +80,7 @@ def proposals(turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Proposa
     for turn in turns:
         is_playing = is_playing or verbatim.opens_role_play(turn)
         kept = [fact for fact in facts if fact.said_at == turn.at and _is_of(fact, turn, previous)]
-        left_out = [] if is_playing else list(_left_out(turn, kept))
+        left_out = [] if is_playing else verbatim.without_jests(list(_left_out(turn, kept)), turns)
         before = previous.answer[-BEFORE_CHARACTERS:].strip() if previous else ""
         found += [_proposal(fact, before, earlier, turn, is_kept=True) for fact in kept]
         found += [_proposal(fact, before, earlier, turn, is_kept=False) for fact in left_out]

@@ -279,7 +279,7 @@ def facts_of(drafted: Sequence[Drafted], part: Part, *, made_by: str) -> list[Fa
         if turn is None or quote in found or _tells_nothing(quote, turn):
             continue
         found[quote] = _fact(one, quote, turn, part, made_by)
-    return list(found.values())
+    return verbatim.without_jests(list(found.values()), part.turns)
 
 
 def _tells_nothing(quote: str, turn: Turn) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from memory.learn.foreign import without_foreign
 from memory.learn.sentences import Sentence, sentences_of
-from memory.learn.unmeant import without_unmeant
+from memory.learn.unmeant import takes_back, without_unmeant
 
 MESSAGE_CHARACTERS_MAX = 20_000  # past it a message is a document, whatever it says
 
@@ -24,6 +24,12 @@ def own_sentences(message: str) -> list[Sentence]:
 def meant_sentences(message: str) -> list[Sentence]:
     """Those of them, or parts of them, that tell how things are for the user, and whatever they ask for; in order."""
     return without_unmeant(message, own_sentences(message))
+
+
+def taken_back_by(message: str, earlier: str) -> str:
+    """What the user told last in their message before this one, where this one takes it back as a joke, or ""."""
+    said = meant_sentences(earlier) if len(message) <= MESSAGE_CHARACTERS_MAX and takes_back(message) else []
+    return next((sentence.text for sentence in reversed(said) if not sentence.is_marked_question), "")
 
 
 def meant_text(message: str) -> str:
@@ -42,4 +48,4 @@ def meant_text(message: str) -> str:
     return text
 
 
-__all__ = ["meant_sentences", "meant_text", "own_sentences"]
+__all__ = ["meant_sentences", "meant_text", "own_sentences", "taken_back_by"]

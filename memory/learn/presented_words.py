@@ -122,8 +122,8 @@ _SAYER = (
     r"(?: (?!if\b|that\b|whe\w+\b|wh[aoy]t?\b|which\b|how\b|about\b|for\b|i\b)[\w-]+){0,4}"
 )
 _SAYER_ZH = (
-    rf"(?:他们?|她们?|(?:我的?)?(?:{RELATIONS_ZH.pattern}|主角|主人公|男主|女主)|"
-    r"(?:^|(?<=[，。]))(?!我|你|话|再|先|老实|坦白|补充|更正|说明|总之|简单)[^我你\s，。：:]{2,3})"
+    rf"(?:他们?|她们?|(?<![给跟对向帮替和])(?<![给跟对向帮替和].)(?<![给跟对向帮替和]..)(?:我的?)?(?:{RELATIONS_ZH.pattern}|主角|主人公|男主|女主)|"
+    r"(?:^|(?<=[，。]))(?![我你给跟对向帮替和请话再先]|老实|坦白|补充|更正|说明|总之|简单)[^我你\s，。：:]{2,3})"
 )
 # Somebody's direct speech: it is foreign if it says "I".
 SPEECH = re.compile(

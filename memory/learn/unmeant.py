@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memory.learn import unmeant_words as words
-from memory.learn.lexicon import FIRST_PERSON, RELATIONS, RELATIONS_ZH, ROLE_PLAY, Language, language_of
+from memory.learn.lexicon import FIRST_PERSON, RELATIONS, RELATIONS_ZH, ROLE_PLAY, language_of
+from memory.learn.remembering import asks_to_remember
 from memory.learn.salience import is_question, is_request
 from memory.learn.sentences import Sentence
 
@@ -22,7 +23,7 @@ _THEIR_PERSON = re.compile(
     rf"我的?(?:{RELATIONS_ZH.pattern})",
     re.IGNORECASE,
 )
-_SAYS_SOMETHING = 2  # letters or digits beside the words that take a joke back; fewer are a smile
+_SAYS_SOMETHING = 2  # letters or digits beside the words that take a joke back or name the asker; fewer say nothing
 
 
 def without_unmeant(message: str, sentences: Sequence[Sentence]) -> list[Sentence]:
@@ -33,17 +34,28 @@ def without_unmeant(message: str, sentences: Sequence[Sentence]) -> list[Sentenc
     previous: Sentence | None = None
     for sentence in sentences:
         is_apart = previous is not None and _BLANK_LINE.search(message, previous.end, sentence.start) is not None
-        if is_apart or words.IN_REALITY.match(sentence.text):
+        is_real = words.IN_REALITY.match(sentence.text) or asks_to_remember(sentence.text)
+        if is_apart or is_real:
             is_putting_a_case = False
-            for_another = for_another and not words.IN_REALITY.match(sentence.text)
+            for_another = for_another and not is_real
         begun = is_putting_a_case or _puts_a_case(sentence.text, previous)
         is_putting_a_case = begun and not _asks(sentence)
         if words.TAKEN_BACK.search(sentence.text):
             meant = _after_the_joke(sentence, previous, meant)
-        elif not (begun or _is_unreal(sentence.text) or (for_another and _speaks_in_the_first_person(sentence.text))):
+        elif not (begun or _is_unreal(sentence.text) or (for_another and _is_anothers(sentence.text))):
             meant += _before_a_case(sentence)
         previous = sentence
     return meant
+
+
+def takes_back(message: str) -> bool:
+    """Whether it opens with words that make a joke of what was said before it."""
+    match = words.TAKEN_BACK.search(message)
+    return match is not None and _letters(message[: match.start()]) < _SAYS_SOMETHING
+
+
+def _letters(text: str) -> int:
+    return sum(character.isalnum() for character in text)
 
 
 def _puts_a_case(text: str, previous: Sentence | None) -> bool:
@@ -76,10 +88,11 @@ def _is_unreal(text: str) -> bool:
     )
 
 
-def _speaks_in_the_first_person(text: str) -> bool:
-    """ "I" and "me", but not the "my" of "my mother"."""
-    language: Language = language_of(text)
-    return bool(FIRST_PERSON[language].search(_THEIR_PERSON.sub(" ", words.ASKS_FOR_ANOTHER.sub(" ", text))))
+def _is_anothers(text: str) -> bool:
+    """Whether "I" and "me" are somebody else in it (not the "my" of "my mother"), or it only says for whom is asked."""
+    rest = words.ASKS_FOR_ANOTHER.sub(" ", text)
+    says_i = FIRST_PERSON[language_of(text)].search(_THEIR_PERSON.sub(" ", rest))
+    return says_i is not None or _letters(rest) < _SAYS_SOMETHING
 
 
 def _after_the_joke(sentence: Sentence, previous: Sentence | None, meant: list[Sentence]) -> list[Sentence]:
@@ -87,11 +100,10 @@ def _after_the_joke(sentence: Sentence, previous: Sentence | None, meant: list[S
     match = words.TAKEN_BACK.search(sentence.text)
     if match is None:
         return meant
-    jest = sum(character.isalnum() for character in sentence.text[: match.start()])
-    if jest < _SAYS_SOMETHING and previous is not None:
+    if _letters(sentence.text[: match.start()]) < _SAYS_SOMETHING and previous is not None:
         meant = [kept for kept in meant if kept.end <= previous.start]
     rest = _part(sentence, match.end(), len(sentence.text))
-    return [*meant, rest] if any(character.isalnum() for character in rest.text) else meant
+    return [*meant, rest] if _letters(rest.text) else meant
 
 
 def _before_a_case(sentence: Sentence) -> list[Sentence]:
@@ -115,4 +127,4 @@ def _part(sentence: Sentence, start: int, end: int) -> Sentence:
     return replace(sentence, text=text, start=sentence.start + first, end=sentence.start + first + len(text))
 
 
-__all__ = ["without_unmeant"]
+__all__ = ["takes_back", "without_unmeant"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from memory.learn import labels, salience
 from memory.learn.answering import as_statement
@@ -19,7 +20,7 @@ from memory.learn.dates import pinned
 from memory.learn.facts import Fact
 from memory.learn.intents import explicit_intent
 from memory.learn.lexicon import ABOUT_THE_TALK, FIRST_PERSON, language_of
-from memory.learn.own_words import meant_sentences, meant_text, own_sentences
+from memory.learn.own_words import meant_sentences, meant_text, own_sentences, taken_back_by
 from memory.learn.pronouns import points_back
 from memory.learn.remembering import asks_to_remember
 from memory.learn.replies import NO, YES, answers, lead_in, question_asked
@@ -48,7 +49,21 @@ def extract(turns: Sequence[Turn], *, context: Sequence[Turn] = ()) -> list[Fact
         if not is_playing:
             facts.extend(_facts_of(turn, earlier[-EARLIER_TURNS_MAX:]))
         earlier.append(turn)
-    return facts
+    return without_jests(facts, turns)
+
+
+def without_jests(facts: Sequence[Fact], turns: Sequence[Turn]) -> list[Fact]:
+    """Those that the user does not take back in their next message ("haha, just kidding")."""
+    said = [(turn.id, message.content) for turn in turns for message in user_messages(turn)]
+    jests = [(turn_id, taken_back_by(message, earlier)) for (turn_id, earlier), (_, message) in pairwise(said)]
+    return [
+        fact
+        for fact in facts
+        if not any(
+            jest and fact.evidence.turn_id == turn_id and (fact.evidence.quote in jest or jest in fact.evidence.quote)
+            for turn_id, jest in jests
+        )
+    ]
 
 
 def opens_role_play(turn: Turn) -> bool:

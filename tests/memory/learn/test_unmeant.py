@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 from taken_words import assert_learnt_by_all, assert_learnt_by_nobody, kept
+from turn_logs import a_turn
+
+from memory.learn import drafting, verbatim
+from memory.learn.candidates import proposals
 
 # (the message, words in it that must not be learnt)
 REFUSED = [
@@ -232,3 +236,34 @@ def test_nothing_of_it_is_kept(text: str) -> None:
 )
 def test_what_holds_under_a_condition_is_kept(text: str) -> None:
     assert kept(text) != []
+
+
+@pytest.mark.parametrize(
+    ("said", "then", "learnt"),
+    [
+        ("I have a dog. I'm the king of Spain.", "haha just kidding", ["I have a dog."]),
+        ("I own the moon. Can I sell it?", "jk, I own a caravan", ["I own a caravan"]),
+        ("我是外星人", "哈哈，开玩笑的", []),
+        ("Ich bin der Papst", "war nur ein Scherz", []),
+        ("I have a dog", "my uncle was only joking", ["I have a dog", "my uncle was only joking"]),
+        ("I have a dog", "I'm not kidding, he is three metres long", ["I have a dog"]),
+    ],
+)
+def test_a_joke_may_be_taken_back_in_the_next_message(said: str, then: str, learnt: list[str]) -> None:
+    turns = [a_turn("t1", text=said, at=1.0), a_turn("t2", text=then, at=2.0)]
+    drafts = [drafting.Drafted(quote, quote) for quote in (said, *learnt)]
+    by_rules = [fact.evidence.quote for fact in verbatim.extract(turns)]
+    assert [quote for quote in by_rules if quote in learnt] == learnt
+    assert [quote for quote in by_rules if quote in said and quote not in learnt] == []
+    asked = [one.fact.evidence.quote for one in proposals(turns, context=())]
+    assert [quote for quote in asked if quote in said and quote not in learnt] == []
+    part = drafting.Part(tuple(turns), ())
+    written = {fact.evidence.quote for fact in drafting.facts_of(drafts, part, made_by="a model")}
+    assert written == set(learnt)
+
+
+@pytest.mark.parametrize(
+    "text", ["Suppose I win. Remember that I own a kiln. What then?", "Asking for a friend. Remember: I own a kiln"]
+)
+def test_what_is_asked_to_be_remembered_is_meant_whatever_stands_around_it(text: str) -> None:
+    assert [content.rstrip(".") for content in kept(text)] == ["I own a kiln"]
