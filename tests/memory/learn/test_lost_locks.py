@@ -2,21 +2,61 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from frozen_parts import Frozen
-from learning_parts import Bench
+from learning_parts import Bench, Faults, Killed
+from suspensions import LOCK_LOST, BrokenOff, awaits_of
 from turn_logs import Process, sqlite_deployment
 
 from memory.adapters.ledger_sqlite import LOCK_SECONDS, WORK_SECONDS_MAX
 from memory.adapters.milvus import MilvusTimeouts
 from memory.adapters.sqlite_database import CALL_SECONDS_MAX
 from memory.errors import Conflict
+from memory.learn import window
+from memory.learn.worker import Worker
 from memory.model import MemoryStatus
 
 FROZEN_SECONDS = 31.0
+
+
+def frozen_worker(
+    bench: Bench, frozen: Process, other: Process, *, frozen_in: str, meanwhile: str, faults: Faults | None = None
+) -> tuple[Worker, Frozen]:
+    """A worker that is frozen once, in a write or in saving its plan, while another one does all the work there is."""
+
+    async def others_learn() -> None:
+        bench.deployment.clock.now += FROZEN_SECONDS
+        if meanwhile:
+            await bench.tell(other, meanwhile, session="s2")
+        await bench.worker(other).work_off()
+
+    if frozen_in == "plan":
+        part = Frozen(frozen.log, "save_plan", others_learn)
+        process = replace(frozen, log=cast(Any, part))
+        return bench.worker(process, faults=faults), part
+    part = Frozen(bench.store, "apply", others_learn, is_sending=frozen_in == "sending")
+    return replace(bench, store=cast(Any, part)).worker(frozen, faults=faults), part
+
+
+async def outcome(bench: Bench, other: Process) -> list[str]:
+    """What is active in the end, with nothing left to do or held."""
+    bench.deployment.clock.now += FROZEN_SECONDS
+    await other.log.recover()
+    await bench.worker(other).work_off()
+    assert (await other.ledger.revision("ann")).is_settled
+    assert (await other.log.backlog("ann", opened_before=1e12)).pending == 0
+    return [memory.content for memory in await bench.memories(status=MemoryStatus.ACTIVE)]
+
+
+async def prepare(bench: Bench, process: Process) -> None:
+    await bench.tell(process, "I live in Paris.", session="s0")
+    await bench.worker(process).work_off()
+    await bench.tell(process, "I moved to Rome.", session="s1")
 
 
 @pytest.mark.parametrize(
@@ -34,40 +74,43 @@ async def test_a_worker_that_was_frozen_leaves_what_everybody_said(
 ) -> None:
     bench = Bench(sqlite_deployment(tmp_path))
     async with bench.deployment.start() as frozen, bench.deployment.start() as other:
-        await bench.tell(frozen, "I live in Paris.", session="s0")
-        await bench.worker(frozen).work_off()
-        await bench.tell(frozen, "I moved to Rome.", session="s1")
-        others, real = bench.worker(other), bench.store
-
-        async def others_learn() -> None:
-            bench.deployment.clock.now += FROZEN_SECONDS
-            bench.store = real
-            if meanwhile:
-                await bench.tell(other, meanwhile, session="s2")
-            await others.work_off()
-
-        process = frozen
-        store = Frozen(real, "apply", others_learn, is_sending=frozen_in == "sending")
-        if frozen_in != "plan":
-            bench.store = cast(Any, store)
-        else:
-            process = Process(
-                cast(Any, Frozen(frozen.log, "save_plan", others_learn)),
-                frozen.ledger,
-                frozen.notes,
-                frozen.receipts,
-                frozen.uses,
-            )
-        await bench.worker(process).work_off()
-        assert store.has_arrived is (frozen_in == "sending")
-        bench.store = real
-        bench.deployment.clock.now += FROZEN_SECONDS
-        await others.work_off()
-        active = [memory.content for memory in await bench.memories(status=MemoryStatus.ACTIVE)]
-        assert active == [meanwhile or "I moved to Rome."]
+        await prepare(bench, frozen)
+        worker, part = frozen_worker(bench, frozen, other, frozen_in=frozen_in, meanwhile=meanwhile)
+        await worker.work_off()
+        assert part.has_arrived is (frozen_in == "sending")
+        assert await outcome(bench, other) == [meanwhile or "I moved to Rome."]
         assert len(await bench.memories()) == (3 if meanwhile else 2)
-        assert (await other.ledger.revision("ann")).is_settled
-        assert (await other.log.backlog("ann", opened_before=1e12)).pending == 0
+
+
+@pytest.mark.parametrize("frozen_in", ["store", "plan"])
+async def test_who_was_frozen_and_then_dies_at_any_await_leaves_what_everybody_said(
+    tmp_path: Path, frozen_in: str
+) -> None:
+    number, is_reached, lines = 0, True, set[tuple[str, int]]()
+    while is_reached:
+        number += 1
+        (tmp_path / str(number)).mkdir()
+        bench, faults = Bench(sqlite_deployment(tmp_path / str(number))), Faults(is_slow=True)
+        async with bench.deployment.start() as other:
+            async with bench.deployment.start() as frozen:
+                await prepare(bench, frozen)
+                worker, _ = frozen_worker(
+                    bench, frozen, other, frozen_in=frozen_in, meanwhile="I moved to Berlin.", faults=faults
+                )
+                run = BrokenOff(worker.work_off(), at=number, error=Killed())
+                with suppress(Killed):
+                    await run
+            is_reached = run.suspensions >= number
+            lines |= faults.callers | run.lines
+            bench.deployment.clock.now += FROZEN_SECONDS
+            await bench.worker(other).work_off()
+            if "I moved to Berlin." not in await bench.contents():  # it died before others had to wait for it
+                await bench.tell(other, "I moved to Berlin.", session="s2")
+            assert await outcome(bench, other) == ["I moved to Berlin."], f"died at suspension {number}"
+    assert number > 30
+    if frozen_in == "store":  # there the plan was stored, so there is something to mend
+        places = awaits_of(Path(str(window.__file__)), only=LOCK_LOST)
+        assert [str(place) for place in places if not place.is_among(lines)] == []
 
 
 async def test_nothing_is_written_or_forgotten_under_a_lock_that_somebody_else_took(tmp_path: Path) -> None:

@@ -1,12 +1,12 @@
 """A crash at every await of the worker, wherever it stands: the outcome is that of a run that nothing disturbed.
 
 New code is covered as it is written: every call to a port suspends, and the worker is broken off at each suspension.
-What the scenario does not reach fails the last test, by file and line.
+What the scenario does not reach fails the last test, by file and line. What runs beside the jobs is killed in
+`test_worker_around_its_jobs`, who has lost the lock in `test_lost_locks`.
 """
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import copy
 import shutil
@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from learning_parts import Bench, Faults, Killed
-from suspensions import BrokenOff
+from suspensions import AROUND_THE_JOBS, LOCK_LOST, BrokenOff, awaits_of
 from turn_logs import Process, sqlite_deployment
 
 from memory.errors import Unavailable, Unusable
@@ -53,13 +53,6 @@ SETTINGS = WorkerSettings(
 LATER_SECONDS = 1_000.0
 WINDOWS_ALONE = 11  # of the day; the gym is spoken of after them
 WATCHED = (worker, window, applying, neighbours, watch)
-# Functions of the worker around its jobs: they write nothing that a job wrote, and other tests stop and kill them.
-AROUND_THE_JOBS = frozenset(
-    (
-        *"run _serve _drain _every _recover _measure _lease_or_none _wait _kept _extend relieve _embedded".split(),
-        *("_locked", "_mend"),  # the lock lost: test_lost_locks
-    )
-)
 
 
 @pytest.fixture(autouse=True)
@@ -369,24 +362,8 @@ async def test_no_await_of_the_worker_is_left_out(tmp_path: Path) -> None:
         await run
     for module in WATCHED:
         assert module.__file__ is not None
-        reached = {line for file, line in faults.callers | run.lines if file == module.__file__}
-        assert [place for place, lines in awaits_of(Path(module.__file__)) if not reached & set(lines)] == []
-
-
-def awaits_of(file: Path) -> list[tuple[str, range]]:
-    """Each await, `async with` and `async for` by its function, with the lines on which it stands."""
-    found: list[tuple[str, range]] = []
-    for function in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if not isinstance(function, ast.AsyncFunctionDef) or function.name in AROUND_THE_JOBS:
-            continue
-        for node in ast.walk(function):
-            if isinstance(node, ast.AsyncWith):
-                first, last = node.items[0].context_expr.lineno, node.items[-1].context_expr.end_lineno
-            elif isinstance(node, ast.AsyncFor):
-                first, last = node.lineno, node.iter.end_lineno
-            elif isinstance(node, ast.Await):
-                first, last = node.lineno, node.end_lineno
-            else:
-                continue
-            found.append((f"{file.name}:{first} in {function.name}", range(first, (last or first) + 1)))
-    return found
+        assert [
+            str(place)
+            for place in awaits_of(Path(module.__file__), without=AROUND_THE_JOBS | LOCK_LOST)
+            if not place.is_among(faults.callers | run.lines)
+        ] == []
