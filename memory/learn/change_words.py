@@ -55,7 +55,7 @@ CHANGED = re.compile(
     r"currently|no longer|"
     r"any ?more|jetzt|inzwischen|neuerdings|seit|künftig|umgezogen|gewechselt|verschoben|verlegt|nun|"
     r"ahora|desde|cambi\w+|mud[éóa]\w*|a partir de)\b|"
-    r"现在|跳槽|换工作|改成|改为|改到|改在|换成|换到|换了|搬到|搬去|迁到|加到|减到|涨到|降到|提到|推迟到|提前到|"
+    r"现在|跳槽|换工作|改成|改为|改到|改在|换成|换到|换了|搬到|搬去|迁到|加到|减到|涨到|降到|提到|推迟|提前到|改期|延期|"
     r"以后|今后|最近|"
     r"目前|从现在|从今|变成",
     IGNORE_CASE,
@@ -127,6 +127,10 @@ ADDED = re.compile(
     r"auch|außerdem|zusätzlich|nebenbei|zweite[nrs]?|manchmal|también|además|otr[oa]|segund[oa]|a veces)\b|"
     r"也|还(?![是单没未住在不])|另外|另一|第二|兼职|业余|副业|有时|偶尔|暂时|临时|同时",
     IGNORE_CASE,
+)
+# It was not for a while, and is as it was before.
+AGAIN = re.compile(
+    r"\b(?:again|once more|wieder|otra vez|de nuevo|volví a|vuelvo a)\b|又(?:开始)?|重新|恢复", IGNORE_CASE
 )
 # Two who were together, and no longer are.
 TOGETHER = re.compile(

@@ -31,6 +31,7 @@ _FRAME = re.compile(
     "(?:医生|检查结果?|化验|结果)(?:说|显示|表明)|其实|原来|结果|发现|后来",
     IGNORE_CASE,
 )
+_NOT = re.compile(r"\b(?:kein\w*|nicht|nunca|never)\b", IGNORE_CASE)
 _NOT_ZH = re.compile("(?:并|根本|已经)?[不没](?:有|是)?|了$")
 _LEFT_JOB = re.compile(
     r"\b(?:i|we)(?:['’]ve|['’]m| have| am| was)? (?:\w+ ){0,2}(?:fired|laid off|let go|resigned|quit|left "
@@ -160,7 +161,7 @@ def is_past(newer: str, older: str) -> bool:
 
 def matter_of(clause: str) -> frozenset[str]:
     """What a statement is about, whether it affirms or denies it, and however it became known."""
-    bare = _FRAME.sub(" ", clause)
+    bare = _NOT.sub(" ", _FRAME.sub(" ", clause))
     return terms(_NOT_ZH.sub("", bare) if _IDEOGRAPH.search(bare) else bare)
 
 

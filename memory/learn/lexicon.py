@@ -102,7 +102,11 @@ RELATIONS_ZH = re.compile(
 )
 # "My wife is French", "my boss is German": what somebody is, and no name.
 NATIONALITY = re.compile(
-    r"\w+(?:ish|ese|[ai]an|ench|utch|man|iss|zech|ic)\b|(?:greek|thai|muslim|israeli|iraqi|pakistani)\b", re.IGNORECASE
+    r"(?:english|irish|scottish|welsh|british|spanish|swedish|finnish|danish|polish|turkish|jewish|flemish|kurdish|french|"
+    r"german|dutch|greek|swiss|czech|thai|chinese|japanese|portuguese|vietnamese|american|canadian|mexican|brazilian|"
+    r"italian|russian|ukrainian|norwegian|austrian|australian|belgian|hungarian|romanian|bulgarian|indian|iranian|korean|"
+    r"african|asian|european|catholic|muslim|christian|israeli|pakistani|deutsch\w*|spanier\w*|español\w*|alemán|alemana)\b",
+    re.IGNORECASE,
 )
 CITIES_ZH = re.compile(
     "北京|上海|天津|重庆|广州|深圳|杭州|南京|苏州|成都|武汉|西安|长沙|郑州|青岛|济南|大连|沈阳|哈尔滨|长春|宁波|厦门|福州|泉州|"

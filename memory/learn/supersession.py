@@ -57,7 +57,7 @@ _SAY_CHANGE = (
     words.CHANGED,
     words.CORRECTED,
 )
-_MAY_SAY_CHANGE = (words.NEGATED, words.RESIDENCE, words.ANSWER_STYLE, words.LIVES)
+_MAY_SAY_CHANGE = (words.NEGATED, words.RESIDENCE, words.ANSWER_STYLE, words.LIVES, words.AGAIN)
 
 
 def corrects(content: str) -> bool:
@@ -262,9 +262,10 @@ def _single_valued(text: str) -> tuple[str, str] | None:
 
 
 def _is_denied(clause: str, said: str) -> bool:
-    """The same words, once with and once without a "not"."""
-    matter = matter_of(clause)
-    return len(matter) >= 2 and matter == matter_of(said) and _is_negated(clause) != _is_negated(said)
+    """The same words, once with and once without a "not"; "again" may be said with more."""
+    matter, told = matter_of(clause), matter_of(said)
+    is_one = matter == told or (matter < told and words.AGAIN.search(said))
+    return len(matter) >= 2 and bool(is_one) and _is_negated(clause) != _is_negated(said)
 
 
 def _is_negated(text: str) -> bool:

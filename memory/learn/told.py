@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 AGE_STEP_MAX = 3  # years from one statement to the next: a child ages by as many, a leap is another child
-AGE, AGE_OF, OCCUPATION = "age", "age of", "occupation"
+AGE, AGE_OF, GRADE_OF, SCHOOL_OF, OCCUPATION = "age", "age of", "grade of", "school of", "occupation"
+_OF_PERSONS = (AGE_OF, GRADE_OF, SCHOOL_OF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ def cannot_both_hold(new: Told, old: Told) -> bool:
     """Whether both tell one attribute of one thing, and values of which only one can hold."""
     if new.attribute != old.attribute or not _is_of_one(new, old):
         return False
-    if new.attribute == AGE_OF:
+    if new.attribute in (AGE_OF, GRADE_OF):
         return 0 < int(min(new.value)) - int(min(old.value)) <= AGE_STEP_MAX
     if new.attribute == OCCUPATION:
         return not (new.value <= old.value or old.value <= new.value)  # "nurse" and "night nurse" are one
@@ -37,7 +38,7 @@ def cannot_both_hold(new: Told, old: Told) -> bool:
 
 
 def _is_of_one(new: Told, old: Told) -> bool:
-    if new.attribute == AGE_OF:
+    if new.attribute in _OF_PERSONS:
         return _is_one_person(new, old)
     if new.of == old.of:
         return new.is_somebodys == old.is_somebodys
@@ -54,4 +55,4 @@ def _is_one_person(new: Told, old: Told) -> bool:
     return new.of == old.of
 
 
-__all__ = ["AGE", "AGE_OF", "OCCUPATION", "Told", "cannot_both_hold"]
+__all__ = ["AGE", "AGE_OF", "GRADE_OF", "OCCUPATION", "SCHOOL_OF", "Told", "cannot_both_hold"]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from memory.learn.lexicon import CITIES_ZH, MONTH_NAMES, NATIONALITY, RELATIONS, RELATIONS_ZH, WEEKDAYS
 from memory.learn.terms import terms
-from memory.learn.told import AGE, AGE_OF, OCCUPATION, Told
+from memory.learn.told import AGE, AGE_OF, GRADE_OF, OCCUPATION, SCHOOL_OF, Told
 from memory.learn.values import as_number, named_in, relations_of
 
 IGNORE_CASE = re.IGNORECASE
@@ -64,6 +64,10 @@ _JOBS = (
         IGNORE_CASE,
     ),
     re.compile(
+        rf"\bi(?: {_ADVERB})? (?:teach|lecture|practi[sc]e)(?: [a-z]+){{0,3}} at (?:the )?(?P<employer>{_NAME})",
+        IGNORE_CASE,
+    ),
+    re.compile(
         rf"\bi(?:['’]m| am)(?: {_ADVERB})? (?:an?|the) (?P<role>[a-z][\w-]*(?: [a-z][\w-]*){{0,3}}) "
         rf"(?:at|for|with) (?:the |a )?(?P<employer>{_NAME})",
         IGNORE_CASE,
@@ -79,7 +83,8 @@ _JOBS = (
         IGNORE_CASE,
     ),
     re.compile(
-        r"我(?:现在|目前|如今|这几年)?在(?:一[家个所])?(?P<employer>[^，,。；家]{1,12}?)(?:上班|工作|任职|(?:做|当)(?P<role>[^，,。；]{1,8}))"
+        r"(?:我(?:现在|目前|如今|这几年)?|^(?:现在|目前|如今))在(?:一[家个所])?(?P<employer>[^，,。；家]{1,12}?)(?:上班|工作|任职|教(?!书的)|(?:做|"
+        r"当)(?P<role>[^，,。；]{1,8}))"
     ),
     re.compile(
         r"我[^，,。；不没想]{0,6}?(?:入职|跳槽到|跳到|加入)了?(?P<employer>[^，,。；了]{1,12}?)"
@@ -109,11 +114,11 @@ _PARTNER_ZH = re.compile(
     "(?P<name_2>(?:阿|小(?![时学孩心气说声区组])|老(?![师板家公婆]))[\u3400-\u9fff]))"
 )
 _BOSS = re.compile(
-    r"\b(?:my|our|mein\w*|unser\w*|mi|nuestr[oa]) (?:new |neue[rs]? |nuev[oa] )?(?:(?:line )?"
+    r"\b(?:(?:my|our|mein\w*|unser\w*|mi|nuestr[oa]) (?:new |neue[rs]? |nuev[oa] )?|(?P<new>new ))(?:(?:line )?"
     r"(?P<boss>manager|boss|supervisor|chef(?:in)?|jef[ea])|(?P<role>landlord|landlady|gp|dentist|vermieter(?:in)?|"
     r"hausarzt|hausärztin|zahnarzt|zahnärztin|dentista))(?:['’]s name)? "
-    r"(?:is|ist|es|heißt|se llama|is called)(?: now| jetzt| ahora)? (?:(?:mr|mrs|ms|frau|herr|señora?|dra?)\b\.? ?)*"
-    r"(?P<name>(?-i:[A-ZÀ-Þ])\w+)",
+    r"(?:(?:is|ist|es|heißt|se llama|is called)(?: now| jetzt| ahora)?|(?(new)[^,:]{0,25}?:|:)) "
+    r"(?:(?:mr|mrs|ms|frau|herr|señora?|dra?)\b\.? ?)*(?P<name>(?-i:[A-ZÀ-Þ])\w+)",
     IGNORE_CASE,
 )
 _ROLE_ZH = re.compile(
@@ -182,8 +187,30 @@ _AGES = (
         r"(?!时|的时|那年|开始|起|以?前|以?后|之)"
     ),
 )
-_IS_OLD = re.compile(r"\b(?:is|are|turn\w*)$|['’]s$", IGNORE_CASE)
-_AGED = re.compile(rf"^(?:{RELATIONS.pattern})$", IGNORE_CASE)
+_GRADE = re.compile(
+    rf"(?P<who>(?:(?:my|our) )?(?:{RELATIONS.pattern}|(?-i:[A-ZÀ-Þ])\w+)(?: (?-i:[A-ZÀ-Þ])\w+)?)(?:['’]s| is| goes|"
+    rf" will be)?"
+    r"(?: now| already| starting)?(?: in(?:to)?)? (?:year|grade|form) (?P<grade>\d{1,2})\b|"
+    r"(?P<who_de>(?:mein|unser)\w* \w+(?: (?-i:[A-ZÀ-Þ])\w+)?) (?:ist|geht|kommt) (?:jetzt )?in (?:die|der) "
+    r"(?P<grade_de>\d{1,2})\. klasse|"
+    rf"(?P<who_zh>{RELATIONS_ZH.pattern})[^，,。；]{{0,8}}?(?P<grade_zh>[一二三四五六七八九])年级",
+    IGNORE_CASE,
+)
+_SCHOOL = re.compile(
+    rf"(?P<who>(?:(?:my|our) )?(?:{RELATIONS.pattern}|(?-i:[A-ZÀ-Þ])\w+)(?: (?-i:[A-ZÀ-Þ])\w+)?) (?:is|goes|starts|"
+    rf"started|"
+    r"attends|will start|is in year \d{1,2}) (?:now )?(?:at|to )? ?(?P<school>(?-i:(?:[A-ZÀ-Þ][\w'’]+ )+"
+    r"(?:School|College|Primary|Academy|University|Nursery)))\b",
+    IGNORE_CASE,
+)
+_SCHOOLS = terms("School College Primary Academy University Nursery")
+_STUDIES = re.compile(
+    rf"\bi(?:['’]m| am)?(?: {_ADVERB})? (?:study|studying) (?P<matter>[a-z ]{{3,30}}?) (?:at|in) (?:the )?{_NAME}|"
+    rf"\bich studiere (?P<matter_de>\w+) (?:in|an der) {_NAME}|"
+    rf"\bestudio (?P<matter_es>[\w ]{{3,30}}?) en (?:la )?{_NAME}|"
+    r"我在[^，,。；]{2,10}(?:大学|学院)[学读](?P<matter_zh>[^，,。；了]{2,8})",
+    IGNORE_CASE,
+)
 _ELDER = re.compile(r"\b(?:older|younger|eldest|oldest|youngest|middle|big|little|second|first|step|god|ex)\b|[大小二]")
 _KIND = r"(?P<kind>[\w'’]+[ -])??"
 _MAIL = r"(?P<value>[\w.+-]+@[\w.-]+\w)"
@@ -212,6 +239,7 @@ def told_of_persons(clause: str) -> Iterator[Told]:
     if own_age:
         yield Told(AGE, frozenset((as_number(next(age for age in own_age.groups() if age)),)))
     yield from _ages(clause)
+    yield from _learning(clause)
     yield from _contacts(clause)
 
 
@@ -277,6 +305,18 @@ def _ages(clause: str) -> Iterator[Told]:
             qualified = frozenset(m.group().casefold() for m in _ELDER.finditer(who)) if not names else frozenset()
             yield Told(AGE_OF, frozenset((as_number(match["age"]),)), of | qualified, names)
             return
+
+
+def _learning(clause: str) -> Iterator[Told]:
+    grade, school, studies = _GRADE.search(clause), _SCHOOL.search(clause), _STUDIES.search(clause)
+    if grade:
+        who = grade["who"] or grade["who_de"] or grade["who_zh"]
+        number = as_number(grade["grade"] or grade["grade_de"] or grade["grade_zh"])
+        yield Told(GRADE_OF, frozenset((number,)), relations_of(who), named_in(who))
+    if school:
+        yield Told(SCHOOL_OF, terms(school["school"]) - _SCHOOLS, relations_of(school["who"]), named_in(school["who"]))
+    if studies:
+        yield Told("study", terms(" ".join(matter for matter in studies.groups() if matter)))
 
 
 def _contacts(clause: str) -> Iterator[Told]:

@@ -24,7 +24,8 @@ _HEAD = r"\s*(?P<head>\S.{1,60}?)"
 _WHEN_VERBS = {
     "": "(?:is|was|got|has been|gets|been)(?: being)? (?:postponed|moved|rescheduled|pushed(?: back)?|delayed|"
     "brought forward)|"
-        "(?:ist|wird|wurde) (?:verschoben|verlegt)|takes place|happens|meets?|rehearses?|trains?|falls|goes out|"
+        "(?:ist|wird|wurde) (?:verschoben|verlegt)|takes place|happens|meets?|comes? out|airs|rehearses?|trains?|"
+        "falls|goes out|"
         "go out|findet|"
         "ist|sind|es|son|será|se aplaza|se pospone|se celebra|is|are",
     "start": "starts?|begins?|kicks off|beginnt|startet|empieza|comienza",
@@ -97,7 +98,8 @@ _AMOUNT = re.compile(
 )
 _AMOUNT_ZH = re.compile(
     r"(?P<head>[^，,。；\d]{0,8}?(?:预算|房租|租金|工资|月薪|年薪|学费|月供|房贷|押金|身高|体重|价格|费用))(?:现在|大概|大约)?"
-    r"(?:是|为|有|：|:)?(?:每月|一个月|一年)?(?P<value>(?<!\d)\d[\d.,]{0,8}|[一二三四五六七八九十百千万两]+)(?P<unit>万|千|百|块|元|公斤|斤|厘米|米|k)"
+    r"(?:是|为|有|：|:)?(?:每月|一个月|一年)?(?P<value>(?<!\d)\d[\d.,]{0,8}|[一二三四五六七八九十百千万两]+)(?P<unit>万|千|百|块|元|公斤|斤|厘米|米|k|"
+    r"(?<=\d{3})(?=[，,。；了]|$))"
     r"(?![\d一二三四五六七八九十以]|[左右]?到)"
 )
 _VERSION = re.compile(
@@ -121,17 +123,26 @@ _COUNT_ZH = re.compile(
 )
 _NUMERAL = r"(?:\d{1,4}|two|three|four|five|six|seven|eight|nine|ten|an?)"
 _SEVERAL_COUNTS = re.compile(rf"\b{_NUMERAL} \w+.{{0,60}}(?:\band|,) {_NUMERAL} \w+", IGNORE_CASE)
-_THINGS = (
-    "gym|bank|phone|laptop|car|bike|computer|camera|tablet|watch|venue|hotel|school|university|college|insurer|"
-    "provider|"
-    "handy|auto|wagen|rad|coche|móvil|bici"
-)
-_WHAT = re.compile(
-    rf"{_HEAD}\s+(?:is|ist|es)\s+{_ADVERBS}(?:an?|the|eine?n?|der|die|das|un|una|el|la)? ?(?:[a-zà-ÿ]+ )?"
-    r"(?P<value>(?-i:[A-ZÀ-Þ])\w+(?: (?-i:[A-ZÀ-Þ\d])\w*)*)",
+# Of these somebody may have several, each with a name of its own.
+_MANY = re.compile(
+    r"\b(?:projects?|trip|hobby|language|allergy|song|book|film|movie|band|game|app|site|website|company|course|"
+    r"class|goal|"
+    r"dream|plan|idea|question|problem|answer|point|issue|name|hero|idol|team ?mate|class ?mate|students?|pupils?|"
+    r"clients?|"
+    r"customers?|teachers?|guests?|pets?|child|plant|street|room ?mate|house ?mate|day|night|month|choice|order|"
+    r"example|"
+    r"doctor|nurse|tutor|mentor|player|character|person|one|type|sprache|projekt|freund\w*|idioma|proyecto|amig\w+)$",
     IGNORE_CASE,
 )
-_IS_THING = re.compile(rf"\b(?:{_THINGS})$", IGNORE_CASE)
+_WHAT = re.compile(
+    r"\s*(?P<head>(?:(?:my|our|mein\w*|unser\w*|mis?|nuestr[oa]s?|the|der|die|das|el|"
+    r"la) )(?:[a-zà-ÿ-]+ ){0,2}[a-zà-ÿ-]+)\s+"
+    rf"(?:is|ist|es)\s+{_ADVERBS}(?:(?:called|named)\s+)?"
+    r"(?:(?:an?|the|eine?n?|der|die|das|un|una|el|la) (?:[a-zà-ÿ]+ )?)?"
+    r"(?:(?:Dr|Mr|Mrs|Ms|Prof|Herr|Frau)\.? )*(?P<value>(?-i:[A-ZÀ-Þ])\w+(?: (?-i:[A-ZÀ-Þ\d])\w*)*)(?!['’]s|\w)",
+    IGNORE_CASE,
+)
+_NO_NAMES = (NATIONALITY, MONTH_NAMES, WEEKDAYS)
 _DRIVEN = re.compile(
     r"\b(?:i|we)(?:['’]m| am)? (?:now )?(?:drive|driving) an? (?:[a-z]+ )?(?P<value>(?-i:[A-ZÀ-Þ])\w+)|"
     r"\b(?:ich|wir) fahren? (?:jetzt )?eine?n? (?:[a-zäöü]+ )?(?P<value_2>(?-i:[A-ZÀ-Þ])\w+)|"
@@ -139,7 +150,13 @@ _DRIVEN = re.compile(
     IGNORE_CASE,
 )
 _WHAT_ZH = re.compile(
-    "我(?:现在)?(?:[用开骑]?的)(?P<thing>手机|电脑|车|相机|平板|银行|健身房|手表)(?:现在)?是(?P<value>[^，,。；]{2,12}?)(?<![的色])(?=[，,。；]|$)"
+    "(?:我(?:现在)?(?:[用开骑]?的|家的))(?P<thing>[^，,。；是的]{1,8}?)(?:现在)?(?:是|叫)"
+    "(?P<value>(?![很太最不没有在要想把从个一这那])[^，,。；]{1,10}?)(?<![的色了])(?=[，,。；]|$)"
+)
+_IS_RELATION_ZH = re.compile(f"(?:{RELATIONS_ZH.pattern})$")
+_MANY_ZH = re.compile(
+    "(?:问题|意思|目标|优点|缺点|想法|爱好|朋友|同学|同事|项目|计划|建议|习惯|原则|感觉|理想|梦想|愿望|学生|客户|宠物|名字|答案|"
+    "选择|观点|看法|情况|经验|方法|理由|原因|需求|要求|重点|任务|作业|闺蜜|邻居|室友|老师)$"
 )
 _HABIT = re.compile(
     r"\bi(?:['’]m)? (?:\w+ )??(?P<verb>drink|smoke|eat|take|run|walk|cycle|swim|read|work|train|sleep|drinking|"
@@ -192,7 +209,7 @@ def told_of_things(clause: str) -> Iterator[Told]:
         if where:
             yield from _of_thing("where", terms(where["place"]), where["head"])
         what = _WHAT_ZH.search(clause)
-        if what:
+        if what and not (_MANY_ZH.search(what["thing"]) or _IS_RELATION_ZH.search(what["thing"])):
             yield Told("what", terms(what["value"]), terms(what["thing"]))
     else:
         yield from _when(clause)
@@ -251,7 +268,7 @@ def _where(clause: str) -> Iterator[Told]:
 
 def _what(clause: str) -> Iterator[Told]:
     match = _WHAT.match(clause)
-    if match and _IS_THING.search(match["head"]) and not NATIONALITY.match(match["value"]):
+    if match and not _MANY.search(match["head"]) and not any(p.match(match["value"]) for p in _NO_NAMES):
         yield from _of_thing("what", terms(match["value"]), match["head"])
     driven = _DRIVEN.search(clause)
     if driven:
@@ -292,7 +309,10 @@ def _amount_zh(clause: str) -> Iterator[Told]:
     if match:
         head = _FILLERS_ZH.sub("", match["head"])
         yield from _of_thing(
-            "amount", frozenset((as_number(match["value"]) + match["unit"],)), head, owned_by=match["head"]
+            "amount",
+            frozenset((as_number(match["value"]) + match["unit"].strip("元块"),)),
+            head,
+            owned_by=match["head"],
         )
 
 
