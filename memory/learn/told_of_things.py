@@ -156,7 +156,7 @@ _WHAT_ZH = re.compile(
 _IS_RELATION_ZH = re.compile(f"(?:{RELATIONS_ZH.pattern})$")
 _MANY_ZH = re.compile(
     "(?:问题|意思|目标|优点|缺点|想法|爱好|朋友|同学|同事|项目|计划|建议|习惯|原则|感觉|理想|梦想|愿望|学生|客户|宠物|名字|答案|"
-    "选择|观点|看法|情况|经验|方法|理由|原因|需求|要求|重点|任务|作业|闺蜜|邻居|室友|老师)$"
+    "选择|航班|机票|行程|会议|预约|观点|看法|情况|经验|方法|理由|原因|需求|要求|重点|任务|作业|闺蜜|邻居|室友|老师)$"
 )
 _HABIT = re.compile(
     r"\bi(?:['’]m)? (?:\w+ )??(?P<verb>drink|smoke|eat|take|run|walk|cycle|swim|read|work|train|sleep|drinking|"
