@@ -175,6 +175,15 @@ _OWN_HABIT = re.compile(
     r"(?!.*\b(?:you|your|users?|chat|conversations?|memor(?:y|ies)|prompts?|assistants?|ai)\b)",
     IGNORE_CASE,
 )
+# Whoever earns their living with such tricks tells of them; as long as nobody is told to do anything.
+_OWN_TRADE = re.compile(
+    r"^\s*(?:i|we|my (?:job|team)|our team|doy|doing|wir|ich)\b(?=.*\b(?:red[- ]team\w*|pen[- ]?test\w*|security|"
+    r"prompt injections?|"
+    r"jailbreaks?|chat ?bots?|ciberseguridad|sicherheit\w*)\b)"
+    r"(?!.*\b(?:you|your|assistant|remember|always|must|from now on|in future|future chats?)\b)",
+    IGNORE_CASE,
+)
+_OF_THE_TRADE = frozenset({"commands_rules", "reveals"})
 _TITLE = re.compile(r"(?<=\s)['‘“\"](?:[\w-]+ ){0,3}[\w-]+['’”\"](?=[\s,.;!?]|$)")
 _ENCODED = re.compile(r"(?<![\w/.-])[A-Za-z0-9+/]{40,}={0,2}(?![\w/.-])|(?:\b\w ){8,}")
 _TWO_SCRIPTS = re.compile(r"[A-Za-z][\u0370-\u04ff]|[\u0370-\u04ff][A-Za-z]")
@@ -190,7 +199,9 @@ def reason_planted(text: str) -> str:
     if _ENCODED.search(plain):
         return "encoded"
     told = _OWN_HABIT.sub(" ", plain)
-    return next((name for name, pattern in _PATTERNS if pattern.search(told if name == "reveals" else plain)), "")
+    own_trade = _OF_THE_TRADE if _OWN_TRADE.match(plain) else frozenset[str]()
+    patterns = ((name, pattern) for name, pattern in _PATTERNS if name not in own_trade)
+    return next((name for name, pattern in patterns if pattern.search(told if name == "reveals" else plain)), "")
 
 
 _TAINTED = re.compile(
