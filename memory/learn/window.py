@@ -1,4 +1,4 @@
-"""One window of turns, learnt: extract → gate → under the user's lock: look up, consolidate, store the plan, apply it.
+"""One window of turns, learnt: taught → under the user's lock: look up, consolidate, store the plan, apply it.
 
 Safe to break off at any await: ids are drawn from the window, the plan is stored before it is applied, and a stored
 plan is applied as it was; where somebody wrote meanwhile it is made anew of the same facts, without what was forgotten
@@ -18,53 +18,26 @@ from typing import Protocol
 from memory.erasure import Erasure
 from memory.errors import Conflict, Unavailable
 from memory.learn import basis as bases
-from memory.learn import consolidation, extracted, feedback, forgetting, gate, plan, verbatim
+from memory.learn import consolidation, extracted, forgetting, gate, plan
 from memory.learn.applying import Applying
 from memory.learn.basis import Basis
-from memory.learn.breaks import muted, with_breaks
 from memory.learn.consolidation import Pair
-from memory.learn.extraction import Learner, VerbatimLearner
+from memory.learn.extraction import Learner
 from memory.learn.facts import Fact
-from memory.learn.feedback import Feedback
-from memory.learn.forgetting import Order
 from memory.learn.heard import Heard
 from memory.learn.intents import Reach
 from memory.learn.neighbours import Neighbours
 from memory.learn.pace import SessionPace
 from memory.learn.plan import Plan
 from memory.learn.supersession import Verdict
+from memory.learn.teaching import Taught, Teaching, is_overtaken, is_row_overtaken
 from memory.metrics import Metrics
-from memory.model import Memory, MemoryStatus, Record, Turn, TurnStatus, Vector
+from memory.model import Memory, Record, Vector
 from memory.ports import Clock, Embedder, Lease, LedgerWrite, MemoryFilter, MemoryStore, Receipts, TurnLog, UserLedger
 
-TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # what a failed or aborted turn said is not learnt
-CONTEXT_TURNS_MAX = 8  # of the session, before the window: enough to see what a bare "yes" answers
-BREAKS_MAX = 20  # of the session, up to the window's end
 OPINION_ROUNDS_MAX = 3  # in the last one, if somebody writes all the time, the rules decide alone
 
 _IDS = uuid.UUID("8f0c6a1e-54d7-5c43-9d2b-2f7e1b6a9c11")
-
-
-@dataclass(frozen=True, slots=True)
-class Taught:
-    """What a window says: facts that passed the gate, and what the user asked to be forgotten or kept out.
-
-    `turns`: context and window, in the order said.
-    """
-
-    facts: Sequence[Fact]
-    orders: Sequence[Order]
-    turns: Sequence[Turn]
-    said_back: Sequence[Feedback] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.facts or self.orders or self.said_back)
-
-    @property
-    def is_asked(self) -> bool:
-        """Whether the user asks something of memory, to forget or to remember: no model is waited for."""
-        return bool(self.orders) or any(fact.is_explicit for fact in self.facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +97,20 @@ class WindowLearning:
         self._turn_log = turn_log
         self._ledger = ledger
         self._store = store
-        self._learner = learner
-        self._receipts = receipts
-        self._pace = pace
-        self._limits = limits
         self._arbiter = arbiter
         self._clock = clock
         self._metrics = metrics
         self._applying = Applying(
             store=store, embedder=embedder, erasure=erasure, receipts=receipts, clock=clock, metrics=metrics
+        )
+        self._teaching = Teaching(
+            turn_log=turn_log,
+            store=store,
+            learner=learner,
+            receipts=receipts,
+            metrics=metrics,
+            pace=pace,
+            limits=limits,
         )
         self._neighbours = Neighbours(store=store, embedded=self._applying.embedded)
 
@@ -140,72 +118,11 @@ class WindowLearning:
         """Return once all that the window teaches is stored. Raises `Unavailable`, `Conflict`, `UnreadablePlan`."""
         if lease.plan is None or extracted.is_extraction(lease.plan):
             heard = Heard(lease.plan, store=partial(self._turn_log.save_plan, lease))
-            taught = await self._taught(lease, heard)
+            taught = await self._teaching.taught(lease, heard)
             if not taught.is_empty:
                 await self._plan_and_apply(lease, taught, heard)
         else:
             await self._repeat(lease, plan.decode(lease.plan))
-
-    async def _taught(self, lease: Lease, heard: Heard) -> Taught:
-        turns = [turn for turn in lease.turns if turn.status in TEACHING]
-        if not turns:
-            return Taught((), (), ())
-        context = await self._turn_log.context(lease, limit=CONTEXT_TURNS_MAX)
-        breaks = await self._turn_log.breaks(lease, limit=BREAKS_MAX)
-        before, during = with_breaks(context, turns, breaks)
-        proposed = await self._extracted(heard, list(map(muted, during)), list(map(muted, before)))
-        shown = await self._shown(lease.user_id, turns) if proposed else ()
-        at, session = turns[-1].at, (lease.user_id, lease.session_id, lease.window_id)
-        room = self._pace.room(*session, at=at)
-        judgement = gate.judge(proposed, [*context, *turns], shown=shown, limits=self._limits, room=room)
-        self._pace.note(*session, at=at, kept=len(judgement.kept))
-        for dropped in judgement.dropped:
-            self._metrics.facts_dropped.labels(dropped.reason.value).inc()
-        orders = forgetting.orders_of(turns)
-        if lasting := forgetting.lasting(orders):
-            await self._turn_log.note_orders(lease, {order.turn.id for order in lasting})
-        spared = forgetting.spare(judgement.kept, orders, [*context, *turns])
-        later = await self._later_orders(lease)
-        kept = [fact for fact in spared.kept if not _is_overtaken(fact, later)]
-        self._metrics.facts_dropped.labels("withheld").inc(len(judgement.kept) - len(kept))
-        said_back = feedback.feedback_of(during, context=before)
-        return Taught(kept, orders, (*context, *turns), said_back)
-
-    async def _later_orders(self, lease: Lease) -> list[Order]:
-        """What the user asked to be forgotten after they had said what is in this window."""
-        turns = await self._turn_log.orders_after(lease, limit=forgetting.LATER_ORDERS_MAX)
-        return forgetting.lasting(forgetting.orders_of(turns))
-
-    async def _extracted(self, heard: Heard, turns: Sequence[Turn], context: Sequence[Turn]) -> Sequence[Fact]:
-        """What an earlier attempt was told, or what is told now, stored before anything is made of it.
-
-        Verbatim extraction costs nothing and says the same again: only what a model said is stored, and what rules said
-        in its place, where it is away or of no use and the user asks something of memory.
-        """
-        if heard.facts is not None:
-            return heard.facts
-        try:
-            facts = await self._learner.extract(turns, context=context, heard=heard)
-        except Unavailable:
-            facts = verbatim.extract(turns, context=context)
-            if not Taught(facts, forgetting.orders_of(turns), turns).is_asked:
-                raise
-            self._metrics.model_shortfalls.labels("window").inc()
-        if not isinstance(self._learner, VerbatimLearner):
-            await heard.conclude(facts)
-        return facts
-
-    async def _shown(self, user_id: str, turns: Sequence[Turn]) -> list[str]:
-        """What our own notes told the model in these turns and still holds: no news when somebody says it again.
-
-        What does not hold any more is news: whoever says it again says that it is so after all.
-        """
-        ids: dict[str, None] = {}
-        for receipt_id in {turn.receipt_id: None for turn in turns if turn.receipt_id}:
-            receipt = await self._receipts.get(user_id, receipt_id)
-            ids |= {} if receipt is None else {one: None for note in receipt.notes for one in note.memory_ids}
-        told = [record.memory for record in await self._store.get(user_id, list(ids))] if ids else []
-        return [memory.content for memory in told if memory.status is MemoryStatus.ACTIVE]
 
     async def _plan_and_apply(self, lease: Lease, taught: Taught, heard: Heard) -> None:
         contents = [fact.content for fact in taught.facts]
@@ -294,8 +211,8 @@ class WindowLearning:
         facts = stored.basis.facts if stored.basis is not None else ()
         contents = [*(change.memory.content for change in stored.changes), *(fact.content for fact in facts)]
         vectors = await self._applying.embedded(contents)
-        later = await self._later_orders(lease)
-        heeded = [change for change in stored.changes if not _is_row_overtaken(change.memory, later)]
+        later = await self._teaching.later_orders(lease)
+        heeded = [change for change in stored.changes if not is_row_overtaken(change.memory, later)]
         async with self._locked(lease) as held:
             revision = (await self._ledger.revision(lease.user_id)).number
             if stored.basis is None or not bases.is_overtaken(stored.basis, revision):
@@ -303,7 +220,7 @@ class WindowLearning:
                 wanted = await self._applying.still_wanted(lease.user_id, held.lock, heeded)
                 fitting, known = replace(stored, changes=wanted), vectors
             else:
-                overtaken = {n for n, fact in enumerate(facts) if _is_overtaken(fact, later)}
+                overtaken = {n for n, fact in enumerate(facts) if is_overtaken(fact, later)}
                 basis = replace(stored.basis, revision=revision, done=stored.basis.done | overtaken)
                 fitting, known = await self._anew(lease, held.lock, stored, basis, vectors)
                 await held.save(fitting)
@@ -370,18 +287,6 @@ class WindowLearning:
 def _likeness(topic: Vector | None, records: Sequence[Record]) -> Callable[[Memory], float]:
     vectors = {record.memory.id: record.vector for record in records}
     return lambda memory: 0.0 if topic is None else float(vectors[memory.id] @ topic)
-
-
-def _is_overtaken(fact: Fact, later: Sequence[Order]) -> bool:
-    project_id = fact.scope.project_id
-    return forgetting.is_overtaken(
-        later, fact.content, said_at=fact.said_at, project_id=project_id, subject=fact.subject
-    )
-
-
-def _is_row_overtaken(row: Memory, later: Sequence[Order]) -> bool:
-    project_id = row.project_id
-    return forgetting.is_overtaken(later, row.content, said_at=row.said_at, project_id=project_id, subject=row.subject)
 
 
 def memory_id(lease: Lease, ordinal: str) -> str:

@@ -22,7 +22,7 @@ from suspensions import AROUND_THE_JOBS, LOCK_LOST, BrokenOff, awaits_of
 from turn_logs import Process, sqlite_deployment
 
 from memory.errors import Unavailable, Unusable
-from memory.learn import applying, extracted, neighbours, plan, verbatim, watch, window, worker
+from memory.learn import applying, extracted, neighbours, plan, teaching, verbatim, watch, window, worker
 from memory.learn.consolidation import Pair
 from memory.learn.facts import Fact
 from memory.learn.supersession import Verdict
@@ -52,7 +52,7 @@ SETTINGS = WorkerSettings(
 )
 LATER_SECONDS = 1_000.0
 WINDOWS_ALONE = 11  # of the day; the gym is spoken of after them
-WATCHED = (worker, window, applying, neighbours, watch)
+WATCHED = (worker, window, teaching, applying, neighbours, watch)
 
 
 @pytest.fixture(autouse=True)
