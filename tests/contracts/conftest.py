@@ -1,0 +1,39 @@
+"""The stores that the contract of memories runs on: the one in memory, and Milvus Lite as a real server process."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from memory_rows import DIMENSION
+from milvus_lite_server import MilvusLiteServer
+from prometheus_client import CollectorRegistry
+
+from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.milvus import MilvusStore
+from memory.adapters.milvus_connection import MilvusAddress
+from memory.metrics import Metrics
+from memory.ports import MemoryStore
+
+COLLECTIONS = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def milvus_lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLiteServer]:
+    server = MilvusLiteServer(tmp_path_factory.mktemp("contract") / "milvus")
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(params=["in memory", "Milvus Lite"])
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[MemoryStore]:
+    """An empty store."""
+    if request.param == "in memory":
+        yield InMemoryStore(dimension=DIMENSION)
+        return
+    server: MilvusLiteServer = request.getfixturevalue("milvus_lite")
+    address = MilvusAddress(server.uri, f"c{next(COLLECTIONS)}", DIMENSION)
+    async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as milvus:
+        yield milvus

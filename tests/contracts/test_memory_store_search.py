@@ -1,0 +1,138 @@
+"""What every memory store finds, by vector, by words and by filter, and loads of whom: on every adapter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from memory_rows import direction, memory, put
+
+from memory.model import MemoryStatus
+from memory.ports import MemoryFilter, MemoryStore
+
+
+async def test_search_gives_the_nearest_first_with_their_cosine(store: MemoryStore) -> None:
+    near, middle, far = direction(1.0, 0.1), direction(1.0, 1.0), direction(-1.0, 0.1)
+    await put(store, memory("far"), memory("near"), memory("middle"), vectors=[far, near, middle])
+
+    found = await store.search(MemoryFilter("ann"), direction(1.0), limit=2)
+
+    assert [c.memory.id for c in found] == ["near", "middle"]
+    assert [c.score for c in found] == pytest.approx([float(near[0]), float(middle[0])], abs=1e-5)
+    assert all(c.parts == {"dense": c.score} for c in found)
+    assert len(await store.search(MemoryFilter("ann"), direction(1.0), limit=50)) == 3
+    assert await store.search(MemoryFilter("nobody"), direction(1.0), limit=50) == []
+
+
+async def test_the_nearest_to_several_vectors_are_found_once_each_with_their_vectors(store: MemoryStore) -> None:
+    vectors = [direction(1.0, 0.1), direction(0.1, 1.0), direction(1.0, 1.0), direction(-1.0, -1.0)]
+    await put(store, memory("east"), memory("north"), memory("between"), memory("behind"), vectors=vectors)
+    await put(store, memory("bob's", user_id="bob"))
+
+    asked = np.stack([direction(1.0), direction(0.0, 1.0)])
+    found = {r.memory.id: r.vector for r in await store.nearest(MemoryFilter("ann"), asked, limit=2)}
+
+    assert found.keys() == {"east", "north", "between"}
+    np.testing.assert_allclose(found["north"], vectors[1], atol=1e-6)
+    assert len(await store.nearest(MemoryFilter("ann"), asked, limit=50)) == 4
+    assert await store.nearest(MemoryFilter("ann"), asked, limit=0) == []
+    assert await store.nearest(MemoryFilter("ann"), asked[:0], limit=5) == []
+
+
+async def test_the_nearest_that_hold_a_word_are_found_however_near_others_are(store: MemoryStore) -> None:
+    contents = {
+        "a": "Golf is what I drive",
+        "b": "my golf cart",
+        "c": "no such word",
+        "d": "我住在杭州",
+        "e": 'a "100%_sure" \\ bet',
+    }
+    await put(
+        store,
+        *(memory(key, content=content) for key, content in contents.items()),
+        *(memory(f"near {n}") for n in range(9)),
+        vectors=[direction(0.0, 1.0)] * 5 + [direction(1.0)] * 9,
+    )
+
+    async def holding(*words: str) -> set[str]:
+        found = await store.nearest(MemoryFilter("ann"), direction(1.0)[None], words=words, limit=6)
+        return {record.memory.id for record in found}
+
+    assert await holding("golf") == {"a", "b"}
+    assert await holding("住在", "Golf") == {"a", "d"}
+    assert await holding("100") == {"e"}
+    assert await holding("zebra") == set()
+
+
+async def test_the_filter_of_search_load_page_and_count_is_one_and_the_same(store: MemoryStore) -> None:
+    await put(
+        store,
+        memory("none"),
+        memory("kitchen", project_id="kitchen"),
+        memory("garden", project_id="garden", memory_type="episodic"),
+        memory("cook", project_id="kitchen", agent_id="cook"),
+        memory("smith", agent_id="smith", memory_type="procedural"),
+        memory("old", project_id="kitchen", status=MemoryStatus.SUPERSEDED),
+        memory("bob's", user_id="bob", project_id="kitchen"),
+        memory("late", project_id="attic", at=1_700_000_000.5),
+    )
+    active = {"none", "kitchen", "garden", "cook", "smith", "late"}
+    cases = {
+        MemoryFilter("ann"): active,
+        MemoryFilter("ann", status=None): active | {"old"},
+        MemoryFilter("ann", status=MemoryStatus.SUPERSEDED): {"old"},
+        MemoryFilter("ann", project_id="kitchen"): {"none", "kitchen", "cook", "smith"},
+        MemoryFilter("ann", project_id="kitchen", exact_project=True): {"kitchen", "cook"},
+        MemoryFilter("ann", exact_project=True): active,
+        MemoryFilter("ann", project_id="kitchen", exact_project=True, status=None): {"kitchen", "cook", "old"},
+        MemoryFilter("ann", agent_id="cook"): {"none", "kitchen", "garden", "cook", "late"},
+        MemoryFilter("ann", memory_types=("episodic", "procedural")): {"garden", "smith"},
+        MemoryFilter("ann", memory_types=("reflective",)): set(),
+        MemoryFilter("bob", project_id="kitchen"): {"bob's"},
+        MemoryFilter("ann", created_after=1_700_000_000.0): {"late"},
+        MemoryFilter("ann", created_after=1_699_999_999.5): active,
+    }
+    for where, expected in cases.items():
+        assert {c.memory.id for c in await store.search(where, direction(1.0), limit=50)} == expected, where
+        assert {r.memory.id for r in await store.load(where, limit=50)} == expected, where
+        few = await store.load_few(where, most=len(expected))
+        assert few is not None, where
+        assert {r.memory.id for r in few} == expected, where
+        assert not expected or await store.load_few(where, most=len(expected) - 1) is None, where
+        assert {r.memory.id for r in await store.nearest(where, direction(1.0)[None], limit=50)} == expected, where
+        assert {m.id for m in (await store.page(where, limit=50, cursor="")).memories} == expected, where
+        assert await store.count(where) == len(expected), where
+
+
+async def test_several_users_are_loaded_at_once_each_with_all_of_their_own(store: MemoryStore) -> None:
+    await put(store, memory("a1"), memory("a2", status=MemoryStatus.SUPERSEDED), memory("b1", user_id='bob "b"'))
+    await put(store, memory("a3", status=MemoryStatus.ARCHIVED), memory("c1", user_id="cid"))
+    await put(store, memory("a1", content="changed"), vectors=[direction(0.0, 1.0)])
+    await store.delete("cid", ["c1"])
+    found = await store.load_several(["ann", 'bob "b"', "cid", "nobody"], limit=10)
+    assert found is not None
+    assert {user: {r.memory.id for r in records} for user, records in found.items()} == {
+        "ann": {"a1", "a2"},
+        'bob "b"': {"b1"},
+        "cid": set(),
+        "nobody": set(),
+    }
+    [changed] = [record for record in found["ann"] if record.memory.id == "a1"]
+    assert changed.memory.content == "changed"
+    assert np.allclose(changed.vector, direction(0.0, 1.0))
+    assert changed.memory == (await store.get("ann", ["a1"]))[0].memory
+
+
+async def test_users_with_too_many_memories_together_are_not_loaded_by_halves(store: MemoryStore) -> None:
+    await put(store, *(memory(f"a{n}") for n in range(5)), *(memory(f"b{n}", user_id="bob") for n in range(5)))
+    assert await store.load_several(["ann", "bob"], limit=9) is None
+    found = await store.load_several(["ann", "bob"], limit=10)
+    assert found is not None
+    assert [len(found[user]) for user in ("ann", "bob")] == [5, 5]
+
+
+async def test_a_thousand_memories_come_whole_flushed_or_not(store: MemoryStore) -> None:
+    for start in range(0, 950, 150):  # some of it flushed, the rest not
+        await put(store, *(memory(f"m{n}") for n in range(start, start + 150)))
+    found = await store.load_several(["ann"], limit=1_050)
+    assert found is not None
+    assert {record.memory.id for record in found["ann"]} == {f"m{n}" for n in range(1_050)}
