@@ -29,6 +29,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
          r"(?: in)?"),
          "I live in {}"),
         (r"where (?:are you|do you come) from|where were you born", "I am from {}"),
+        (r"where (?:in the world )?are you(?: (?:at|located|right))?", "I am in {}"),
         (r"where do you work|who do you work for|(?:which|what) company do you work for", "I work at {}"),
         (r"what do you do(?: for (?:a living|work)| professionally)|what (?:kind|sort) of work do you do",
          "My job is {}"),

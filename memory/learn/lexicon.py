@@ -102,10 +102,13 @@ RELATIONS_ZH = re.compile(
 )
 # "My wife is French", "my boss is German": what somebody is, and no name.
 NATIONALITY = re.compile(
-    r"(?:english|irish|scottish|welsh|british|spanish|swedish|finnish|danish|polish|turkish|jewish|flemish|kurdish|french|"
+    r"(?:english|irish|scottish|welsh|british|spanish|swedish|finnish|danish|polish|turkish|jewish|flemish|kurdish|"
+    r"french|"
     r"german|dutch|greek|swiss|czech|thai|chinese|japanese|portuguese|vietnamese|american|canadian|mexican|brazilian|"
-    r"italian|russian|ukrainian|norwegian|austrian|australian|belgian|hungarian|romanian|bulgarian|indian|iranian|korean|"
-    r"african|asian|european|catholic|muslim|christian|israeli|pakistani|deutsch\w*|spanier\w*|español\w*|alemán|alemana)\b",
+    r"italian|russian|ukrainian|norwegian|austrian|australian|belgian|hungarian|romanian|bulgarian|indian|iranian|"
+    r"korean|"
+    r"african|asian|european|catholic|muslim|christian|israeli|pakistani|deutsch\w*|spanier\w*|español\w*|alemán|"
+    r"alemana)\b",
     re.IGNORECASE,
 )
 CITIES_ZH = re.compile(
@@ -187,6 +190,8 @@ REQUEST_START: dict[Language, re.Pattern[str]] = {
     "es": _start(
         r"(?:por favor|porfa)\b",
         r"(?:olvida|borra)\w{0,4}\b",
+        r"(?:escr[ií]be|prep[aá]ra|haz|pon|cu[eé]nta|expl[ií]ca|mu[eé]stra|trad[uú]ce|res[uú]me|d[aá]|d[ií]|"
+        r"b[uú]sca)(?:me|nos)(?:l[aeo]s?)?\b",
         r"(?:escribe|explica|dame|dime|muestra|haz|busca|encuentra|traduce|resume|recomienda|ayúdame|ayuda|corrige|"
         r"crea|calcula|"
         r"compara|sugiere|redacta|organiza|revisa|puedes|podrías)\w{0,4}\b",

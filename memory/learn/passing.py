@@ -120,12 +120,15 @@ _LASTS = re.compile(
     r"siempre|desde|porque)\b|[每因]|总是?|一直|经常|老是|常常|自从",
     re.IGNORECASE,
 )
+_INTERJECTIONS = re.compile(
+    r"^(?:(?:ugh|oh|ah|aw+|hmm+|man|wow|lol|haha+|god|omg|phew|ach|uff?|哎呀?|唉|啊|嗯)[\s,，!！]+)+", re.IGNORECASE
+)
 _ALL = (_ENGLISH, _CHINESE, _GERMAN, _SPANISH)
 
 
 def is_passing(clause: str) -> bool:
     """Whether the clause says only what will be over tomorrow, and nothing beside it."""
-    bare = clause.strip(" \t,.!…~，。！～;；:)(")
+    bare = _INTERJECTIONS.sub("", clause.strip(" \t,.!…~，。！～;；:)("))
     if _LASTS.search(bare) or RELATIONS.search(bare) or RELATIONS_ZH.search(bare):
         return False
     return any(pattern.fullmatch(bare) for pattern in _ALL)

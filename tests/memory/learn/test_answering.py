@@ -15,6 +15,7 @@ AT = 1_741_600_000.0
 
 ANSWERED = [
     ("Where do you live?", "Ghent", "I live in Ghent"),
+    ("Where are you right now?", "Galway", "I am in Galway"),
     ("So, which city are you based in?", "near Turin.", "I live near Turin"),
     ("What do you do for a living?", "a beekeeper", "My job is a beekeeper"),
     ("What's your blood type?", "B negative", "My blood type is B negative"),

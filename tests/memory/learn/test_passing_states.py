@@ -19,6 +19,8 @@ def kept(text: str) -> list[str]:
         "I'm really excited right now!",
         "I feel a bit overwhelmed",
         "I'm in a rush",
+        "ugh I'm so done today",
+        "唉，我好累",
         "I'm on my way home",
         "I think this looks great",
         "I'm not sure about that",
