@@ -26,7 +26,7 @@ _BLOCKS = (
     re.compile(r"(?s)<([A-Za-z][\w:-]{0,40})\b[^<>]{0,400}>.*?</\1\s*>"),
     re.compile(r"</?[A-Za-z][^<>\n]{0,400}>"),
     re.compile(r"(?m)(?:<\||\[/?INST\]|<<SYS>>|<</SYS>>).*$"),
-    re.compile(r"(?m)^[ \t]*>.*$"),
+    re.compile(r"(?m)^[ \t]*>(?! ?\d).*$"),
     re.compile(r"(?m)^[ \t]*\[//\]:.*$"),
     re.compile(r"!?\[\]\([^)\n]*\)|!\[[^\]\n]*\]\([^)\n]*\)"),
     re.compile(r"(?im)^[ \t]*[【\[](?:系统|管理员|开发者|system|admin|developer|assistant)[^】\]\n]{0,40}[】\]].*$"),

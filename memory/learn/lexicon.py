@@ -310,7 +310,7 @@ ROLE_PLAY = re.compile(
 # Said of the talk itself, not of the user.
 ABOUT_THE_TALK = re.compile(
     r"\s*(?:i(?:['’]m| am) (?:just )?(?:testing|kidding|joking|curious|wondering|confused|done|back|"
-    r"asking(?! for (?:an?|my|more)\b))\b|"
+    r"asking(?! (?:for (?:an?|my|more)|because|since|on my)\b))\b|"
     r"i (?:was )?(?:just )?ask(?:ed|ing)\b|"
     r"i (?:don['’]t|do not|didn['’]t) (?:understand|get|follow|see) (?:it|that|this|what|why|how|your)\b|"
     r"i have (?:a|another|one more|some) questions?\b|"
@@ -325,7 +325,7 @@ ABOUT_THE_TALK = re.compile(
     r"that(?:['’]s| is| was) (?:all|it|what i|not what|very|really|so|great|good|helpful|right|enough|fine|nice|too|"
     r"wrong(?!\s*[,;:–—-]+\s*(?:she|he|they|we|my|our|his|her|i['’]m|i (?:am|live|work|have|was|moved))\b))\b|"
     r"your (?:answer|reply|response|code|suggestion)\b[^,;]{0,40}$|what i (?:mean|meant)\b|here(?:['’]s| is|"
-    r" are) (?:my|the|a|an|some)\b[^,;]{0,40}$|"
+    r" are) (?:my|the|a|an|some)\b[^,;:]{0,40}:?$|"
     r"ich (?:verstehe|meine) (?:das|es) nicht|no entiendo|我(?:只是|就是)?(?:测试|问问|随便|想问|想知道|的意思是|"
     r"没看懂|不明白|不懂)|再.{1,6}[点些]儿?\s*[。！]?$|我试试|我知道了|我明白|我看看|我先(?=[试看问想去]))",
     re.IGNORECASE,

@@ -34,7 +34,7 @@ _TEXT = _any(
 _THIS = _any("this these that the_following diese[nrs]? folgende[nrs]? est[ea]")
 _A_TEXT = rf"(?:{_any('this these that the my diese[nrs]? den die das est[ea] el la')} (?:[\w-]+ ){{0,2}}{_TEXT})"
 _WORK_ON_LANGUAGE = _any(
-    "summari[sz]e translate proof-?read rewrite rephrase paraphrase polish decode reformat resume traduce "
+    "summari[sz]e translate tl;?dr proof-?read rewrite rephrase paraphrase polish decode reformat resume traduce "
     "corrige mejora fasse? übersetze? korrigiere? verbessere?"
 )
 _WORK_ON_A_TEXT = _any(
@@ -45,13 +45,14 @@ LANGUAGE_NAMES = _any(
     "english german french spanish italian chinese mandarin japanese korean polish thai russian portuguese "
     "dutch arabic turkish latin deutsch englisch französisch spanisch inglés alemán español francés"
 )
-_UP_TO_THE_COLON = r"[^\n:：.!?]{0,60}(?:[:：]|\n)"
+_UP_TO_THE_COLON = r"[^\n:：.!?]{0,60}(?:[:：]|[.!?]?[ \t]*\n)"
 
 # "Fix this: …", "Check my English: …". "Check this out:" and "Correct: …" present nothing.
 REQUEST = re.compile(
     rf"{_AT_START}{_POLITE}{_COULD_YOU}(?:(?:{_WORK_ON_LANGUAGE}\b|sum up (?=\w)){_UP_TO_THE_COLON}|"
     rf"{_WORK_ON_A_TEXT} (?:{_THIS}\b(?! (?:out|carefully|first|in mind)\b)|[^\n:：.!?]{{0,40}}\b(?:{_TEXT}|"
-    rf"{LANGUAGE_NAMES}|grammar|spelling|below|following|cv|bio|introduction|lebenslauf)\b){_UP_TO_THE_COLON})"
+    rf"{LANGUAGE_NAMES}|grammar|spelling|sentiment|tone|mood|below|following|cv|bio|introduction|"
+    rf"lebenslauf)\b){_UP_TO_THE_COLON})"
     rf"|{_AT_START}(?:(?:grammar|spelling|spell)[ -]?(?:check|correction)|(?:now )?(?:in|into|to|auf|en|al) "
     rf"{LANGUAGE_NAMES})(?: please| bitte| por favor)?[ \t]*[:：]",
     FLAGS,
@@ -70,9 +71,10 @@ SHOWN = re.compile(
     rf"[^\n:：]{{0,20}}\b{_TEXT}\b[^\n:：]{{0,30}}(?:[:：](?!//)|\?[ \t]*\n)"
     r"|^[^\n:：]{0,60}\b(?:page|text|article|mail|e-?mail|message|letter|paragraph|passage|snippet|code|log|error)\b"
     r"[^\n:：]{0,60}\?[ \t]*\n"
-    rf"|{_AT_START}[^\n:：.!?]{{0,40}}(?:['’]s|s['’]) {_TEXT}\b[^\n:：.!?]{{0,30}}[:：]"
+    rf"|{_AT_START}[^\n:：.!?]{{0,40}}(?:['’]s|s['’]) (?:{_TEXT}|question|words|answer)\b[^\n:：.!?]{{0,30}}[:：]"
     rf"|{_AT_START}(?:{_TEXT}|message|mail) (?:from|by|of) [^\n:：.!?]{{1,30}}[:：]"
-    r"|^[ \t]*(?:text|original(?: text)?|transcript|excerpt|quote|article|passage|paragraph|lyrics|dialogue|log|code|"
+    r"|^[ \t]*(?:text|original(?: text)?|user story|song lyrics|haiku|riddle|headline|transcript|excerpt|quote|"
+    r"article|passage|paragraph|lyrics|dialogue|log|code|"
     r"output|input|sample)[ \t]*[:：]",
     FLAGS,
 )
@@ -98,7 +100,8 @@ SHOWN_ZH = re.compile(
     r"[^\n:：。！？]{0,24}(?:[:：]|\n)"
     r"|^.{0,6}(?:这个|这段|这篇|这封|下面|以下|如下|原文|网页|文章)[^\n:：。！？]{0,16}[:：]"
     r"|(?:^|(?<=[。！？，]))[^\n:：。！？]{0,12}(?:写|发|转)(?:来)?的(?:[^\n:：。！？]{0,6})?[:：]"
-    r"|^[^\n:：。！？]{0,16}(?:怎么[说翻读写]|改错|病句|造句|填空|听写|默写|例句|开头是|开头为|内容是|歌词|"
+    r"|(?:^|(?<=[。！？，]))[^\n:：。！？]{0,16}(?:怎么[说翻读写]|改错|病句|造句|填空|听写|默写|例句|开头|内容是|"
+    r"歌词|"
     r"台词)[^\n:：]{0,6}[:：]",
     FLAGS,
 )
@@ -122,7 +125,9 @@ _SAYER = (
     r"(?: (?!if\b|that\b|whe\w+\b|wh[aoy]t?\b|which\b|how\b|about\b|for\b|i\b)[\w-]+){0,4}"
 )
 _SAYER_ZH = (
-    rf"(?:他们?|她们?|(?<![给跟对向帮替和])(?<![给跟对向帮替和].)(?<![给跟对向帮替和]..)(?:我的?)?(?:{RELATIONS_ZH.pattern}|主角|主人公|男主|女主)|"
+    rf"(?:他们?|她们?|"
+    rf"(?<![给跟对向帮替和])(?<![给跟对向帮替和].)(?<![给跟对向帮替和]..)(?:我的?)?(?:{RELATIONS_ZH.pattern}|主角|"
+    rf"主人公|男主|女主)|"
     r"(?:^|(?<=[，。]))(?![我你给跟对向帮替和请话再先]|老实|坦白|补充|更正|说明|总之|简单)[^我你\s，。：:]{2,3})"
 )
 # Somebody's direct speech: it is foreign if it says "I".

@@ -24,15 +24,15 @@ HYPOTHETICAL = re.compile(
 # A case is put: it goes on until it has been asked about.
 PUTS_A_CASE = re.compile(
     r"\s*(?:(?:and|but|ok(?:ay)?|so|hm+|well|now|then|please|und|also|y|pues),? )*"
-    r"(?:suppos(?:e|ing)\b(?! so\b| not\b)|assume\b|assuming (?:that )?(?:i|we|my|our)\b|(?:let['’]s|let us|"
-    r"we(?:['’]ll| could)?) (?:just )?(?:say|assume|suppose|"
-    r"imagine|pretend)\b|say (?:that )?(?:i(?:['’](?:m|ve|d|ll))?|we|our|my(?! names?\b))\b|"
+    r"(?:suppos(?:e|ing)\b(?! so\b| not\b)|assume\b|assuming (?:that )?(?:i|we|my|our)\b|"
+    r"(?:let['’]s|let us|we(?:['’]ll| could)?) (?:just )?(?:say|assume|suppose|imagine|pretend)\b|"
+    r"say (?:that )?(?:i(?:['’](?:m|ve|d|ll))?|we|our|you|my(?! names?\b))\b|"
     r"(?:imagine|pretend|picture)(?: for a (?:moment|second))?(?:,| that)? (?:i(?:['’](?:m|ve|d))?|my|we)\b"
-    r"(?! (?:joy|surprise|horror|shock))|"
-    r"(?:just )?(?:take|consider|picture) (?:this|the following|a|an|the|another) (?:\w+ )?(?:case|example|scenario|"
-    r"situation)\b|hypothetically\b|(?:in (?:an?|this|some) |purely |a )?hypothetical\b|(?:picture|imagine) this\b|"
-    r"imagine:|for the sake of (?:the )?argument\b|in theory,|"
-    r"(?:an?|another|my|the) (?:example|hypothetical|scenario)\s*:|"
+    r"(?! (?:joy|surprise|horror|shock))|(?:picture|imagine) this\b|imagine:|"
+    r"(?:just )?(?:take|consider|picture) (?:this|the following|an?|the|another) (?:\w+ )?"
+    r"(?:case|example|scenario|situation)\b|hypothetically\b|(?:in (?:an?|this|some) |purely |a )?hypothetical\b|"
+    r"for the sake of (?:the )?argument\b|in theory,|(?:(?:an?|another|my|the) )?(?:example|hypothetical|"
+    r"scenario)\s*:|"
     r"angenommen|nehmen wir an|nimm an|gesetzt den fall|mal angenommen|tun wir so|"
     r"sup[oó]n(?:gamos|ga|te)?\b|digamos que|imagin(?:a|emos) que|pongamos)|"
     r"\s*(?:那|好|如果)?(?:假如|假设|假使|假定|设想|打个比方|想象一下|想象我|就当我|就说我|如果说我|假装我)",
@@ -71,16 +71,20 @@ IN_REALITY = re.compile(
     IGNORE_CASE,
 )
 FICTION = re.compile(
-    r"\b(?:in my (?:novel|story|book|screenplay|script|poem|game)(?! (?:club|room|shelf|shop|store|group|case|bag|"
-    r"night|collection|series)\b)|role[- ]?play\b[^.!?\n]{0,30}[:,] (?:and )?(?:i|you)\b|"
+    r"\b(?:in my (?:novel|story|book|screenplay|script|poem|game)(?! about| of| (?:club|room|shelf|shop|store|"
+    r"group|case|bag|night|collection|series)\b)|in (?:this|the|my) (?:novel|story|game|play|scene),? i(?:['’]m|"
+    r" am) (?:an?|the)\b|"
+    r"role[- ]?play\b[^.!?\n]{0,30}[:,] (?:and )?(?:i|you)\b|"
     r"the (?:narrator|protagonist|hero|heroine|main character)"
     r"(?! (?:in|of) (?:our|my|the) (?:[\w'’-]+ ){0,3}(?:musical|play|show|film|opera))\b(?!['’]s)|"
-    r"my (?:main |player )?character\b(?! (?:traits?|flaws?|defects?|arc)\b)|(?:he|she|they) said verbatim)\b|"
+    r"my (?:main |player )?character\b(?! (?:traits?|flaws?|defects?|arc|is (?!an?\b|called\b|named\b))\b)|"
+    r"(?:he|she|they) said verbatim)\b|"
     r"角色扮演|小说里|故事里|剧本里|主人公|主角|台词",
     IGNORE_CASE,
 )
 PRETENDS = re.compile(
-    r"\s*(?:(?:please|now|ok),? )*(?:pretend|make believe|act as (?:if|though)|write (?:me )?(?:an?|the) "
+    r"\s*(?:(?:please|now|ok),? )*(?:pretend|make believe|act (?:as|like) (?:if|though|i\b)|write (?:me )?(?:an?|"
+    r"the) "
     r"(?:[\w-]+ ){0,3}(?:as if|as though|where|in which) i\b)|\s*(?:tu so,? als|haz como (?:si|que))|\s*[请你]?假装",
     IGNORE_CASE,
 )
@@ -95,38 +99,44 @@ EXERCISE = re.compile(
     r"\bqué significa\b|用.{1,5}[语文话](?:怎么|该怎么|如何)(?:说|写|讲|表达)|怎么(?:翻译|翻成|译)|是什么意思",
     IGNORE_CASE,
 )
-ASKS_FOR_ANOTHER = re.compile(
-    r"(?<!not )\b(?:asking|ask|asked|inquiring) (?:this |it )?(?:for|4|on behalf of) (?:an?|my|our|some) (?:\w+ )?"
+_PERSON = (
     r"(?:friend|mate|buddy|colleague|co-?worker|relative|cousin|neighbou?r|roommate|flatmate|acquaintance|someone|"
-    r"somebody|mother|mom|mum|father|dad|sister|brother|aunt|uncle|boss|client|patient|customer|student)\b"
-    r"(?!['’]s| who i)|\b(?:asking|ask|asked) for (?:someone|somebody) else\b|\bon behalf of (?:a|my|our|the) \w+|"
-    r"\b(?:this|it|that|the question)(?:['’]s| is) (?:not )?(?:for|from) (?:an?|my|our) (?:\w+ )?(?:friend|mate|"
-    r"colleague|neighbou?r|roommate|flatmate|cousin|client|patient)\b[^.!?:]{0,40}(?:\basks?\b|\bask|wants? to know|"
-    r"wonders|question|:)|\bquestion (?:for|from) (?:a|my) (?:friend|colleague|neighbou?r|cousin)\b|"
-    r"\b(?:ich )?frage?n? (?:das |nur )?(?:für|im namen) (?:eine[nrs]?|meine[nrs]?) |"
-    r"\b(?:pregunto|pregunta|preguntando|es|esto es) (?:por|para) (?:un[ao]?|mi) (?:amig[oa]|colega|vecin[oa]|"
-    r"prim[oa]|compañer[oa])\b|"
-    r"\b(?:this|it)(?: is|['’]s)(?: not|n['’]t) (?:about|for) me\b|\bes geht nicht um mich\b|"
-    r"\bno (?:es para|se trata de) mí\b|不是我[，,]|(?:帮|替|代)(?:我的?)?(?:一个|个)?(?:朋友|同事|同学|亲戚|邻居|"
-    r"室友|别人|人|老板|客户|[^，。问我]{1,3})"
-    r"(?:来)?(?:问|咨询|打听)|(?:朋友|同事|同学|亲戚|邻居|室友)(?:让|托|叫)我(?:帮忙?)?(?:来)?(?:问|咨询|打听)",
+    r"somebody|"
+    r"mother|mom|mum|father|dad|sister|brother|aunt|uncle|boss|client|patient|customer|student)"
+)
+_PERSON_ZH = "(?:朋友|同事|同学|亲戚|邻居|室友|别人|人|老板|客户)"
+ASKS_FOR_ANOTHER = re.compile(
+    rf"(?<!not )\b(?:asking|ask|asked|inquiring) (?:this |it )?(?:for|4|on behalf of) (?:an?|my|our|some) "
+    rf"(?:\w+ )?{_PERSON}\b(?!['’]s| who i)|"
+    r"\b(?:asking|ask|asked) for (?:someone|somebody) else\b|\bon behalf of (?:a|my|our|the) \w+|"
+    rf"\b(?:this|it|that|the question)(?:['’]s| is) (?:for|from) (?:an?|my|our) (?:\w+ )?{_PERSON}\b[^.!?:]{{0,40}}"
+    r"(?:\basks?\b|wants? to know|wonders|question|:)|"
+    rf"\bquestion (?:for|from) (?:an?|my|our) (?:\w+ )?{_PERSON}\b|"
+    r"\b(?:this|it)(?: is|['’]s)(?: not|n['’]t) (?:about|for) me\b|"
+    r"\b(?:ich )?frage?n? (?:das |nur )?(?:für|im namen) (?:eine[nrs]?|meine[nrs]?) |\bes geht nicht um mich\b|"
+    r"\b(?:pregunto|pregunta|preguntando|es|esto es) (?:por|para) (?:un[ao]?|mi) "
+    r"(?:amig[oa]|colega|vecin[oa]|prim[oa]|compañer[oa])\b|\bno (?:es para|se trata de) mí\b|"
+    rf"(?:帮|替|代)(?:我的?)?(?:一个|个)?(?:{_PERSON_ZH}|[^，。问我]{{1,3}})(?:来)?(?:问|咨询|打听)|"
+    rf"{_PERSON_ZH}(?:让|托|叫)我(?:帮忙?)?(?:来)?(?:问|咨询|打听)|^\s*不是我[，,](?=[是帮替])",
     IGNORE_CASE,
 )
 _LAUGHTER = r"(?:(?:a?ha){2,}h?|haha\w*|hehe\w*|lol|lmao|rofl|xd)"
 # "…, haha just kidding": what stands before it was no statement. "not kidding", "joking aside" say the contrary.
+_EMOJI = "[\U0001f600-\U0001f64f\U0001f923]"
+_END = rf"(?=\s*(?:[.,!;:)…~–—]|$|{_EMOJI}))"
 TAKEN_BACK = re.compile(
-    rf"(?:^|(?<=[,;.!…(–—-])|(?<=lol)|(?<=[\U0001f600-\U0001f64f\U0001f923]))\s*(?:{_LAUGHTER}[,.!]*\s+|(?:ok|nah|"
-    rf"no|wait|but|well|and),?\s+)*"
-    r"(?:i(?:['’]m| am| was)\s+)?(?:(?:(?:just|only|totally|obviously|of course)\s+)+(?:kidding|joking|"
-    r"messing with you|"
-    r"pulling your leg|a joke)|kidding|joking|jk|j/k|(?:(?:that|it)(?:['’]s| was| is) )(?:just |only )?a joke)\b"
-    rf"(?:\s+(?:of course|obviously|though|around|{_LAUGHTER}))*(?=\s*(?:[.,!;:)…~–—]|$|"
-    rf"[\U0001f600-\U0001f64f\U0001f923]))"
-    r"|(?:^|[,;.!–—-]\s*)(?:(?:das )?war (?:nur |bloß )?(?:ein )?(?:scherz|witz|spaß)|(?:nur|bloß) (?:ein )?"
-    r"(?:spaß|scherz|witz)|(?:era|es|fue) (?:una )?broma|es broma)(?=\s*(?:[.,!;:)…~]|$))"
-    r"|(?:^|[，,。！!；;\s])(?:哈+|嘻+|呵+)?[，,]?(?:我)?(?:是)?(?:开(?:个)?玩笑(?:的|啦|哈)?|逗你(?:玩)?(?:的|呢|"
-    r"啦)|"
-    r"骗你(?:的|啦)|说着玩(?:的|呢)?|瞎说(?:的|啦))(?=\s*(?:[，,。！!~～）)哈]|$))",
+    rf"(?:^|(?<=[,;.!…(–—-])|(?<=lol)|(?<={_EMOJI}))\s*"
+    rf"(?:{_LAUGHTER}[,.!]*\s+|(?:ok|nah|no|wait|but|well|and),?\s+)*(?:i(?:['’]m| am| was)\s+)?"
+    r"(?:(?:(?:just|only|totally|obviously|of course)\s+)+(?:kidding|joking|messing with you|pulling your leg|"
+    r"a joke)|"
+    r"kidding|joking|jk|j/k|(?:that|it)(?:['’]s| was| is) (?:just |only )?a joke)\b"
+    rf"(?:\s+(?:of course|obviously|though|around|{_LAUGHTER}))*{_END}|"
+    rf"\s{_LAUGHTER}[,.!]*\s+not really\b{_END}|"
+    r"(?:^|[,;.!–—-]\s*)(?:(?:das )?war (?:nur |bloß )?(?:ein )?(?:scherz|witz|spaß)|"
+    rf"(?:nur|bloß) (?:ein )?(?:spaß|scherz|witz)|(?:era|es|fue) (?:una )?broma){_END}|"
+    r"(?:^|[，,。！!；;\s])(?:哈+|嘻+|呵+)?[，,]?我?是?"
+    r"(?:开个?玩笑(?:的|啦|哈)?|逗你玩?(?:的|呢|啦)|骗你(?:的|啦)|说着玩[的呢]?|瞎说(?:的|"
+    r"啦))(?=\s*(?:[，,。！!~～）)哈]|$))",
     IGNORE_CASE,
 )
 

@@ -8,6 +8,14 @@ from taken_words import assert_learnt_by_all, assert_learnt_by_nobody, kept
 # (the message, words in it that must not be learnt)
 REFUSED = [
     # Code, logs and tables
+    (
+        "Interview transcript:\nInterviewer: Where do you live?\nAnna: I live in Turku.\nInterviewer: Thanks.",
+        "I live in Turku",
+    ),
+    ("Subject: Leave\nTo: HR\n\nI will be away from May 3, I have surgery.", "I have surgery"),
+    ("const bio = `I live in Oslo`;", "I live in Oslo"),
+    ('echo "I live in Oslo" > me.txt', "I live in Oslo"),
+    ("ERROR 2024 my disk is full", "my disk is full"),
     ("return 'I live in Rome'", "I live in Rome"),
     ('greeting = "My name is Ivo"\nwhy is it undefined?', "My name is Ivo"),
     ("console.log('I own a kiosk')", "I own a kiosk"),
@@ -31,6 +39,9 @@ REFUSED = [
 # (the message, words in it that must be learnt)
 KEPT = [
     # Beside them
+    ("def is a word I use daily, I teach Python.", "I teach Python"),
+    ("> 30 people work in my team, I lead it", "I lead it"),
+    ("Error handling is my job, I work at SAP.", "I work at SAP"),
     ("I return to Rome in May", "I return to Rome in May"),
     ("return flight. I land in Faro on 9 May.", "I land in Faro on 9 May"),
     ("INFO: I moved to Leeds", "I moved to Leeds"),
