@@ -1,8 +1,8 @@
 """Extraction in one call for models that can do it (7 B and up): the chat as it is shown, and what is believed of it.
 
 The model quotes and rewords; rules check every field. A quote must stand, word for word, in what the user typed
-themselves, outside of pasted and quoted text; a wording that says more than its quote gives way to the user's own
-words; a day has to be one that the words mean. What fails is told to the model once, then left out. Pure.
+themselves and meant (`own_words`), and tell something; a wording that says more than its quote gives way to the user's
+own words; a day has to be one that the words mean. What fails is told to the model once, then left out. Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Which part of a sentence is a statement of the user about themselves and their world, and what kind it is.
 
 When in doubt about a declarative sentence in the first person, keep it: a lost fact cannot be recalled, a needless one
-only ranks low. Questions, requests, courtesies, suppositions and talk about the talk are not statements. Pure.
+only ranks low. Questions, requests, courtesies and talk about the talk are not statements. Whether the sentence is the
+user's own, and meant, has been asked before (`own_words`). Pure.
 """
 
 from __future__ import annotations
