@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 
 from memory.learn import change_words as words
-from memory.learn.lexicon import MONTH_NAMES
 from memory.learn.terms import terms
 from memory.learn.values import differ_in_measure, differ_in_name, values_of
 
@@ -21,8 +20,6 @@ _REASON = re.compile(
 _SORTS_ZH = re.compile(
     "旅行|旅游|之旅|出差|会议|开会|会面|预约|预订|预定|订|约|航班|机票|演唱会|聚会|活动|安排|计划|去|取消|已经|都"
 )
-_MONTH = re.compile(rf"\b{MONTH_NAMES.pattern}", re.IGNORECASE)
-_MONTH_ZH = re.compile("(?:1[0-2]|[1-9]|十[一二]|[一二三四五六七八九十])月")
 # Words of a cancellation that name no plan.
 _EMPTY = terms(
     "unfortunately sadly sorry got get have had been all after because it plans planned book booked booking schedule "
@@ -33,9 +30,9 @@ _EMPTY = terms(
 
 def is_of_plan(clause: str, text: str) -> bool:
     """Whether `text`, which says that some plan is off, may mean the plan that `clause` tells."""
-    if _months(clause) and _months(text) and _months(clause).isdisjoint(_months(text)):
-        return False
     old, new = values_of(clause), values_of(text)
+    if old.months and new.months and old.months.isdisjoint(new.months):
+        return False
     if differ_in_name(new, old) or differ_in_measure(new, old):
         return False
     named = _named(text)
@@ -44,7 +41,7 @@ def is_of_plan(clause: str, text: str) -> bool:
 
 def names_no_plan(text: str) -> bool:
     """Whether it says that something is off without saying which of its sort."""
-    return bool(words.CANCELLED.search(text)) and not _named(text) and not _months(text)
+    return bool(words.CANCELLED.search(text)) and not _named(text) and not values_of(text).months
 
 
 def _named(text: str) -> frozenset[str]:
@@ -53,11 +50,6 @@ def _named(text: str) -> frozenset[str]:
     if _IDEOGRAPH.search(text):
         return terms(_SORTS_ZH.sub(" ", bare))
     return terms(words.PLANS.sub(" ", bare)) - _EMPTY
-
-
-def _months(text: str) -> frozenset[str]:
-    latin = {match.group()[:3].casefold() for match in _MONTH.finditer(text)}
-    return frozenset(latin | {match.group() for match in _MONTH_ZH.finditer(text)})
 
 
 __all__ = ["is_of_plan", "names_no_plan"]

@@ -19,7 +19,7 @@ CANCELLED = re.compile(
 )
 GONE = re.compile(
     r"\b(?:sold|gone|got rid of|gave (?:up|away)|dropped|stopped|quit|no longer|not \w+ any ?more|n['’]t \w+ any ?more|"
-    r"used to|broke up|divorced|lost my|"
+    r"(?<!getting )(?<!get )(?<!got )used to|broke up|divorced|lost my|"
     r"threw out|dead|died|passed away|verkauft|nicht mehr|aufgehört|gekündigt|vend[íi]\w*|ya no|dej[éó]\w*)\b|"
     r"卖了|卖掉|不再|戒掉?了|停了|扔了|丢了|没了|辞职|离职|离婚|分手|不[^，。；不]{1,6}了|不住",
     IGNORE_CASE,
@@ -38,7 +38,11 @@ GIVEN_AWAY = re.compile(
     r"卖了|卖掉|扔了|丢了|送人|换掉",
     IGNORE_CASE,
 )
-USED_TO = re.compile(r"\bused to \w+ (?:(?:in|at|as|the|an?|my|to|with|on) )*(?P<matter>[^,.;]+)", IGNORE_CASE)
+USED_TO = re.compile(
+    r"(?<!getting )(?<!get )(?<!got )\bused to \w+ (?:(?:in|at|as|the|an?|my|to|with|"
+    r"on) )*(?P<matter>[^,.;]+)",
+    IGNORE_CASE,
+)
 NO_LONGER = re.compile(
     r"\b(?:no longer|not \w+ any ?more|n['’]t (?:\w+ ){1,4}any ?more|any ?more|nicht mehr|kein\w* .{1,20} mehr|"
     r"ya no)\b|不再|不[^，。；不]{1,6}了",
@@ -104,19 +108,23 @@ POSSESSIONS = re.compile(
 
 # It held once, and tells nothing of now.
 HISTORY = re.compile(
-    r"\b(?:when i was|as a (?:child|kid|student|teenager)|growing up|grew up|used to|years ago|back then|in those days|"
+    r"\b(?:when i was|as a (?:child|kid|student|teenager)|growing up|grew up|(?<!getting )(?<!get )(?<!got )used to|"
+    r"years ago|back then|in those days|"
     r"früher|damals|als kind|de niñ[oa]|antes)\b|以前|小时候|曾经?|那时|当年",
     IGNORE_CASE,
 )
 LONG_AGO = re.compile(rf"{HISTORY.pattern}|\bin (?:19|20)\d\d\b", IGNORE_CASE)
+# It is not said for certain.
+HEDGED = re.compile(
+    r"\b(?:might|may(?= \w+ )|maybe|perhaps|possibly|probably|considering|thinking (?:of|about)|not sure|wonder\w*|"
+    r"vielleicht|eventuell|überlege\w*|quizás?|tal vez|a lo mejor|pensando en)\b|可能|也许|大概|或许|考虑|说不定",
+    IGNORE_CASE,
+)
 # It does not hold yet, and may never.
 WEIGHED = re.compile(
-    r"\b(?:might|maybe|perhaps|possibly|probably|considering|thinking (?:of|about)|not sure|wonder\w*|would (?:like|"
-    r"love)|"
-    r"(?:want|hope|plan|hoping|planning|wish|applied|applying|going) (?:to|for|at)|interview\w*|offer(?:ed)?|if|"
-    r"dream(?:ed|t|ing)? of|"
-    r"vielleicht|eventuell|überlege\w*|möchte|würde|quizás?|tal vez|a lo mejor|pensando en|quiero|me gustaría)\b|"
-    r"可能|也许|大概|或许|考虑|说不定|想要?去|打算|计划|希望|面试|如果|要是|万一",
+    rf"{HEDGED.pattern}|\b(?:would (?:like|love)|interview\w*|offer(?:ed)?|if|dream(?:ed|t|ing)? of|möchte|würde|"
+    r"(?:want|hope|plan|hoping|planning|wish|applied|applying|going) (?:to|for|at)|quiero|me gustaría)\b|"
+    r"想要?去|打算|计划|希望|面试|如果|要是|万一",
     IGNORE_CASE,
 )
 # It comes beside what there was.

@@ -124,7 +124,8 @@ def _falls(clause: str, heading: str, changing: Sequence[str], steady: Sequence[
     texts = (*changing, "; ".join(changing))
     if any(_has_one_value_only(clause, text) or _is_denied(clause, text) for text in texts):
         return True
-    if any(contradicts(text, clause) or (lead and contradicts(lead + text, clause)) for text in changing) or is_past(
+    told = (*changing, *steady)  # "still unpacking" says nothing of what is told beside it
+    if any(contradicts(text, clause) or (lead and contradicts(lead + text, clause)) for text in told) or is_past(
         "; ".join(changing), clause
     ):
         return True

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from memory.learn.change_words import NEGATED
+from memory.learn.change_words import HEDGED, NEGATED
 from memory.learn.dates import pinned
 from memory.learn.lexicon import FIRST_PERSON, MONTH_NAMES, RELATIONS, RELATIONS_ZH, WEEKDAYS, language_of
 from memory.learn.terms import terms
@@ -45,11 +45,6 @@ _PERSON = re.compile(
 _AVERSE = re.compile(
     r"\b(?:hat(?:e|es|ed|ing)|dislik\w*|loath\w*|detest\w*|despis\w*|avoid\w*|allerg\w*|intoleran\w*|afraid|fear\w*|"
     r"hass(?:e|t|en)|vermeid\w*|odi(?:o|a|an)|detesta\w*|evit\w*|alérgic\w*)\b|讨厌|过敏|忌口|害怕|恨",
-    re.IGNORECASE,
-)
-_HEDGED = re.compile(
-    r"\b(?:might|may(?= \w+ )|maybe|perhaps|possibly|probably|considering|thinking (?:of|about)|not sure|wonder\w*|"
-    r"vielleicht|eventuell|überlege\w*|quizás?|tal vez|a lo mejor|pensando en)\b|可能|也许|大概|或许|考虑|说不定",
     re.IGNORECASE,
 )
 _SPOKEN_ZH = re.compile(r"(\d{1,2})月(?:(\d{1,2})[日号]?)?")
@@ -167,7 +162,7 @@ def _turned(wording: str, quote: str, source: str) -> str:
         return "turns a denial of the quote around"
     if bool(_AVERSE.search(wording)) != bool(_AVERSE.search(quote)):
         return "turns a dislike of the quote around"
-    if _HEDGED.search(quote) and not _HEDGED.search(wording):
+    if HEDGED.search(quote) and not HEDGED.search(wording):
         return "makes certain what the quote leaves open"
     said, told = _relations(quote), _relations(wording)
     if not said <= told or not told <= _relations(source):

@@ -42,7 +42,7 @@ REPLACED = [  # each: what was said first, and later
     ("Meine Tochter Lea geht in die 3. Klasse", "Lea ist 9, unsere Tochter Lea geht in die 4. Klasse"),
     ("My son Eli is in year 4 at Park School", "Eli starts at Hilltop School on Monday"),
     ("Estudio enfermería en Granada", "Estudio derecho en Granada"),
-    ("I teach chemistry at Fernhill Academy", "I've just started as lab manager at Corvane Biotech"),
+    ("I teach chemistry at Fernhill Academy", "I've just started as lab manager at Corvane, still finding my way"),
     ("我在一家培训机构教英语", "我考上编制了，现在在市实验小学教英语"),
     ("My manager is Fiona", "new boss as of Monday: Rakesh"),
     ("I'm 51 years old", "I turned 53"),
