@@ -18,9 +18,10 @@ def expression(where: MemoryFilter) -> str:
     """Always bound to one user; raises AssertionError for a filter that nobody could have built from valid values."""
     assert is_valid_id(where.user_id), "a filter without a user would be everybody's"
     terms = [f"user_id == {literal(where.user_id)}"]
-    if where.project_id:
-        admitted = (where.project_id,) if where.exact_project else ("", where.project_id)
-        terms.append(one_of("project_id", admitted))
+    if where.exact_project:
+        terms.append(one_of("project_id", (where.project_id,)))
+    elif where.project_id:
+        terms.append(one_of("project_id", ("", where.project_id)))
     if where.agent_id:
         terms.append(one_of("agent_id", ("", where.agent_id)))
     if where.memory_types:

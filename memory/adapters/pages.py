@@ -63,7 +63,9 @@ def admits(where: MemoryFilter, memory: Memory) -> bool:
     """Whether the filter lets the memory through: what the Milvus expression says, in words of Python."""
     if memory.user_id != where.user_id:
         return False
-    if where.project_id and memory.project_id != where.project_id and (where.exact_project or memory.project_id):
+    if where.exact_project and memory.project_id != where.project_id:
+        return False
+    if where.project_id and memory.project_id not in ("", where.project_id):
         return False
     if where.agent_id and memory.agent_id not in ("", where.agent_id):
         return False

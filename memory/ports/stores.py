@@ -26,7 +26,7 @@ class MemoryFilter:
     agent_id: str = ""
     memory_types: tuple[str, ...] = ()
     status: MemoryStatus | None = MemoryStatus.ACTIVE
-    exact_project: bool = False  # only memories of that very project: for deletion, never for recall
+    exact_project: bool = False  # only those of that very project, "" being none: to learn and delete, never to recall
     with_archived: bool = True  # without a status: also what upkeep put away; False: what may ever be recalled
     created_after: float | None = None  # Unix seconds, by `created_at`
 

@@ -82,7 +82,7 @@ async def test_the_filter_of_search_load_page_and_count_is_one_and_the_same(stor
         MemoryFilter("ann", status=MemoryStatus.SUPERSEDED): {"old"},
         MemoryFilter("ann", project_id="kitchen"): {"none", "kitchen", "cook", "smith"},
         MemoryFilter("ann", project_id="kitchen", exact_project=True): {"kitchen", "cook"},
-        MemoryFilter("ann", exact_project=True): active,
+        MemoryFilter("ann", exact_project=True): {"none", "smith"},
         MemoryFilter("ann", project_id="kitchen", exact_project=True, status=None): {"kitchen", "cook", "old"},
         MemoryFilter("ann", agent_id="cook"): {"none", "kitchen", "garden", "cook", "late"},
         MemoryFilter("ann", memory_types=("episodic", "procedural")): {"garden", "smith"},

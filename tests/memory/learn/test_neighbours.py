@@ -91,7 +91,9 @@ def others(number: int) -> list[str]:
     return every[:: len(every) // number][:number]
 
 
-async def fill(store: MemoryStore, embedder: HashingEmbedder, contents: Sequence[str], *, at: float) -> None:
+async def fill(
+    store: MemoryStore, embedder: HashingEmbedder, contents: Sequence[str], *, at: float, project: str = ""
+) -> None:
     """One memory a second from `at` on."""
     for start in range(0, len(contents), 500):
         batch = contents[start : start + 500]
@@ -99,6 +101,7 @@ async def fill(store: MemoryStore, embedder: HashingEmbedder, contents: Sequence
             Memory(
                 id=f"m-{at}-{start + n}",
                 user_id="ann",
+                project_id=project,
                 content=content,
                 created_at=at + n,
                 updated_at=at + n,
@@ -141,6 +144,24 @@ async def test_an_old_fact_falls_beside_thousands_as_it_does_beside_a_few(
     async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
         assert await fallen(tmp_path / "many", store, crowd=crowd) == alone
         assert await store.count(MemoryFilter("ann", status=MemoryStatus.SUPERSEDED)) == 6
+
+
+async def test_what_a_project_holds_does_not_hide_what_belongs_to_none(tmp_path: Path) -> None:
+    store, embedder = InMemoryStore(dimension=384), HashingEmbedder(dimension=384)
+    await fill(
+        store,
+        embedder,
+        [f"I {verb} Oslo {n}" for n in range(400) for verb in ("moved to", "live in")],
+        at=START - 100 * DAY,
+        project="kitchen",
+    )
+    await fill(store, embedder, ["I live in Rome, right by the river, below the old bridge."], at=START - 200 * DAY)
+    bench = Bench(sqlite_deployment(tmp_path), store=store, embedder=embedder)
+    async with bench.deployment.start() as process:
+        await bench.tell(process, "I moved to Oslo.")
+        await bench.worker(process).work_off()
+    found = await store.load(MemoryFilter("ann", status=MemoryStatus.SUPERSEDED), limit=10)
+    assert [record.memory.content for record in found] == ["I live in Rome, right by the river, below the old bridge."]
 
 
 class _Counted(InMemoryStore):
