@@ -121,8 +121,6 @@ _COUNT_ZH = re.compile(
     r"(?:我们?|家里?|我家)(?:里|现在|一共|总共)*(?:有|养了?)(?P<count>\d{1,2}|[一二两三四五六七八九十]{1,2})[只条个头匹]"
     r"(?P<thing>[猫狗兔鸡鸭鱼鸟龟羊牛马]|孩子|儿子|女儿)(?=[，,。；了]|$)"
 )
-_NUMERAL = r"(?:\d{1,4}|two|three|four|five|six|seven|eight|nine|ten|an?)"
-_SEVERAL_COUNTS = re.compile(rf"\b{_NUMERAL} \w+.{{0,60}}(?:\band|,) {_NUMERAL} \w+", IGNORE_CASE)
 # Of these somebody may have several, each with a name of its own.
 _MANY = re.compile(
     r"\b(?:projects?|trip|hobby|language|allergy|song|book|film|movie|band|game|app|site|website|company|course|"
@@ -334,7 +332,7 @@ def _version(clause: str) -> Iterator[Told]:
 
 def _count(clause: str) -> Iterator[Told]:
     match = _COUNT.search(clause) or _COUNT_ZH.search(clause)
-    if match is None or _TIMED.match(match["thing"]) or _SEVERAL_COUNTS.search(clause):
+    if match is None or _TIMED.match(match["thing"]):
         return
     if WEEKDAYS.search(clause) or MONTH_NAMES.search(clause):
         return
