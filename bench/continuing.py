@@ -22,7 +22,7 @@ from learn import sentence
 from rich.progress import track
 from rig import report
 
-from memory.learn.model_learner import Asking, DraftLearner, JudgeLearner
+from memory.learn.llm.model_learner import Asking, DraftLearner, JudgeLearner
 from memory.model import Message, Role, Scope, Turn, TurnStatus
 from memory.ports import Completion
 

@@ -35,7 +35,7 @@ from memory.adapters.working_set import WorkingSets
 from memory.app import new_id, open_embedder, signal_training
 from memory.chat.completions import edit, read
 from memory.erasure import Erasure
-from memory.learn.redaction import recordable
+from memory.learn.secrets.redaction import recordable
 from memory.metrics import Metrics
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
 from memory.ports import Embedder

@@ -13,9 +13,9 @@ from memory.adapters.openai import ChatServer
 from memory.adapters.receipts_sqlite import ReceiptLimits
 from memory.adapters.working_set import WorkingSetLimits
 from memory.learn.life import DAY, FADING, Fading, LifeRules
-from memory.learn.model_learner import Asking
-from memory.learn.prompting import own_examples
-from memory.learn.redaction import SecretClass, SecretPolicy, recordable
+from memory.learn.llm.model_learner import Asking
+from memory.learn.llm.prompting import own_examples
+from memory.learn.secrets.redaction import SecretClass, SecretPolicy, recordable
 from memory.learn.watch import WatchSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Placement

@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from memory.learn.changes.supersession import Verdict
 from memory.learn.consolidation import Pair
-from memory.learn.extracted import fact_of
+from memory.learn.corrections.feedback import Feedback, Opinion
 from memory.learn.facts import Fact
-from memory.learn.feedback import Feedback, Opinion
-from memory.learn.supersession import Verdict
+from memory.learn.llm.extracted import fact_of
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Scope, statement_key
 
 DIGEST_BYTES = 8

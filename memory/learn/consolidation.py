@@ -13,9 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from memory.learn.facts import Fact
-from memory.learn.feedback import Feedback, Opinion, about, asks_after, is_about, lowered, raised, said_instead
-from memory.learn.supersession import (
+from memory.learn.changes.supersession import (
     Verdict,
     compare,
     corrects,
@@ -23,6 +21,17 @@ from memory.learn.supersession import (
     rests_on_an_unnamed_plan,
     says_change,
 )
+from memory.learn.corrections.feedback import (
+    Feedback,
+    Opinion,
+    about,
+    asks_after,
+    is_about,
+    lowered,
+    raised,
+    said_instead,
+)
+from memory.learn.facts import Fact
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Role, Trust, statement_key
 
 EVIDENCE_MAX = 5  # of one memory: the first and the latest ones; more would grow with every repetition

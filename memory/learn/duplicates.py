@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from memory.learn.consolidation import EVIDENCE_MAX
 from memory.learn.life import TRUST, Step, Why, is_kept_by_hand, put_away
-from memory.learn.values import values_of
+from memory.learn.words.values import values_of
 from memory.model import Evidence, Memory, MemoryStatus, Trust, statement_key
 from memory.model.derived import RESTORED
 

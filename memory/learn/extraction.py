@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from memory.learn import verbatim
 from memory.learn.facts import Fact
-from memory.learn.heard import Heard
+from memory.learn.llm.heard import Heard
+from memory.learn.statements import verbatim
 from memory.model import Turn
 
 

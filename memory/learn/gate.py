@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from memory.learn.facts import Fact
-from memory.learn.lexicon import language_of
 from memory.learn.planted import reason_planted, taints_message
-from memory.learn.redaction import PLACEHOLDER, REDACT_ALL, SecretClass, SecretPolicy, redact
-from memory.learn.salience import is_question
+from memory.learn.secrets.redaction import PLACEHOLDER, REDACT_ALL, SecretClass, SecretPolicy, redact
+from memory.learn.statements.salience import is_question
+from memory.learn.words.lexicon import language_of
 from memory.model import Role, Turn, statement_key
 
 

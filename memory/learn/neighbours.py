@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from memory.learn.attributes import phrases_of
+from memory.learn.changes.supersession import may_change
+from memory.learn.corrections.feedback import Feedback, spoken_of
 from memory.learn.facts import Fact
-from memory.learn.feedback import Feedback, spoken_of
-from memory.learn.supersession import may_change
-from memory.learn.terms import terms
+from memory.learn.words.attributes import phrases_of
+from memory.learn.words.terms import terms
 from memory.model import Record, Role, Vector, statement_key
 from memory.ports import MemoryFilter, MemoryStore
 

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from memory.errors import Unavailable
-from memory.learn import change_words
 from memory.learn.consolidation import EVIDENCE_MAX
 from memory.learn.life import Step, Why, put_away, usefulness
 from memory.learn.planted import reason_planted
-from memory.learn.terms import terms
-from memory.learn.values import values_of
+from memory.learn.words import change_words
+from memory.learn.words.terms import terms
+from memory.learn.words.values import values_of
 from memory.model import Memory, MemoryStatus, Message, Role, Trust
 from memory.model.derived import REFLECTS, stands_on
 from memory.ports import ChatModel

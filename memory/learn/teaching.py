@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory.errors import Unavailable
-from memory.learn import feedback, forgetting, gate, verbatim
+from memory.learn import gate
 from memory.learn.breaks import muted, with_breaks
+from memory.learn.corrections import feedback, forgetting
+from memory.learn.corrections.feedback import Feedback
+from memory.learn.corrections.forgetting import Order
 from memory.learn.extraction import Learner, VerbatimLearner
 from memory.learn.facts import Fact
-from memory.learn.feedback import Feedback
-from memory.learn.forgetting import Order
-from memory.learn.heard import Heard
+from memory.learn.llm.heard import Heard
 from memory.learn.pace import SessionPace
+from memory.learn.statements import verbatim
 from memory.metrics import Metrics
 from memory.model import Memory, MemoryStatus, Turn, TurnStatus
 from memory.ports import Lease, MemoryStore, Receipts, TurnLog

@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memory.learn import salience, verbatim
-from memory.learn.intents import explicit_intent
-from memory.learn.lexicon import language_of
-from memory.learn.own_words import own_sentences
+from memory.learn.statements import salience, verbatim
+from memory.learn.statements.intents import explicit_intent
+from memory.learn.statements.own_words import own_sentences
+from memory.learn.words.lexicon import language_of
 from memory.model import Message, Role, Turn, Urgency
 
 MESSAGES_MAX = 8  # looked at of one turn, the last ones

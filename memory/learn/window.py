@@ -18,18 +18,20 @@ from typing import Protocol
 from memory.erasure import Erasure
 from memory.errors import Conflict, Unavailable
 from memory.learn import basis as bases
-from memory.learn import consolidation, extracted, forgetting, gate, plan
+from memory.learn import consolidation, gate, plan
 from memory.learn.applying import Applying
 from memory.learn.basis import Basis
+from memory.learn.changes.supersession import Verdict
 from memory.learn.consolidation import Pair
+from memory.learn.corrections import forgetting
 from memory.learn.extraction import Learner
 from memory.learn.facts import Fact
-from memory.learn.heard import Heard
-from memory.learn.intents import Reach
+from memory.learn.llm import extracted
+from memory.learn.llm.heard import Heard
 from memory.learn.neighbours import Neighbours
 from memory.learn.pace import SessionPace
 from memory.learn.plan import Plan
-from memory.learn.supersession import Verdict
+from memory.learn.statements.intents import Reach
 from memory.learn.teaching import Taught, Teaching, is_overtaken, is_row_overtaken
 from memory.metrics import Metrics
 from memory.model import Memory, Record, Vector

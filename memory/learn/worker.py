@@ -20,7 +20,7 @@ from memory.learn import gate
 from memory.learn.extraction import Learner
 from memory.learn.pace import SessionPace
 from memory.learn.plan import UnreadablePlan
-from memory.learn.redaction import REDACT_ALL, SecretClass, SecretPolicy
+from memory.learn.secrets.redaction import REDACT_ALL, SecretClass, SecretPolicy
 from memory.learn.watch import Watch, WatchSettings
 from memory.learn.window import Arbiter, WindowLearning
 from memory.metrics import Metrics

@@ -17,7 +17,7 @@ from memory import app
 from memory.config import load
 from memory.errors import BadSetting, Unavailable
 from memory.learn.extraction import VerbatimLearner
-from memory.learn.model_learner import DraftLearner, JudgeLearner
+from memory.learn.llm.model_learner import DraftLearner, JudgeLearner
 from memory.metrics import Metrics
 from memory.settings import Settings
 from memory.tuning import extraction_strategy

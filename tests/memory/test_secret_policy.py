@@ -10,8 +10,9 @@ import pytest
 
 from memory import app
 from memory.config import load
-from memory.learn import gate, verbatim
-from memory.learn.redaction import SecretClass
+from memory.learn import gate
+from memory.learn.secrets.redaction import SecretClass
+from memory.learn.statements import verbatim
 from memory.model import Message, RecallStatus, Receipt, Scope, Turn, TurnStatus
 from memory.settings import SecretSettings, Settings
 from memory.tuning import recording, secret_policy, worker_settings

@@ -30,7 +30,7 @@ from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.template_probe import TemplateProbe
 from memory.adapters.traits_sqlite import SqliteModelTraits
 from memory.chat.completions import ChatRequest
-from memory.learn.redaction import redact
+from memory.learn.secrets.redaction import redact
 from memory.metrics import Metrics
 from memory.model import Note, Placement, RecallStatus, Scope, Turn
 from memory.ports import ChatTemplates, Clock, ModelTraits, TurnLog

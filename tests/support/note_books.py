@@ -11,7 +11,7 @@ from memory.adapters.notes_sqlite import NoteLimits, SqliteNoteBook
 from memory.adapters.receipts_sqlite import ReceiptLimits, SqliteReceipts
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.traits_sqlite import SqliteModelTraits
-from memory.learn.redaction import redact
+from memory.learn.secrets.redaction import redact
 from memory.ports import Clock, ModelTraits, NoteBook, Receipts
 
 

@@ -26,7 +26,7 @@ from memory.adapters.wordpiece import WordPieceTokens
 from memory.adapters.working_set import WorkingSets
 from memory.chat.completions import ChatRequest, read
 from memory.errors import Unavailable
-from memory.learn.redaction import redact
+from memory.learn.secrets.redaction import redact
 from memory.metrics import Metrics
 from memory.model import Change, ChangeKind, Memory, Receipt, Scope, Vector
 from memory.recall.pipeline import Recall, RecallOutcome, RecallSettings

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from turn_logs import a_turn
 
-from memory.learn import drafting, gate, verbatim
-from memory.learn.candidates import proposals
+from memory.learn import gate
+from memory.learn.llm import drafting
+from memory.learn.statements import verbatim
+from memory.learn.statements.candidates import proposals
 
 
 def kept(message: str) -> list[str]:

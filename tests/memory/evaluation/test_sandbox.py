@@ -12,8 +12,8 @@ from sandboxes import running_sandbox
 from memory.errors import Unavailable, Unusable
 from memory.evaluation.records import seconds
 from memory.evaluation.sandbox import GivenUp, exchanges_of
-from memory.learn import verbatim
 from memory.learn.facts import Fact
+from memory.learn.statements import verbatim
 from memory.model import MemoryStatus, Turn
 from memory.settings import ExternalModel, ModelEndpoint, Settings
 from memory.tuning import IDLE_SECONDS_WITH_A_MODEL

@@ -9,7 +9,7 @@ from learning_parts import Bench
 from scripted_model import ScriptedModel, running_model, yes
 from turn_logs import Process
 
-from memory.learn.model_learner import Asking, DraftLearner, JudgeLearner, ModelArbiter
+from memory.learn.llm.model_learner import Asking, DraftLearner, JudgeLearner, ModelArbiter
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import MemoryStatus
 from memory.ports import LearnDue

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from memory.learn.changes.supersession import Verdict
 from memory.learn.consolidation import EVIDENCE_MAX, consolidate
 from memory.learn.facts import Fact
 from memory.learn.plan import Plan, UnreadablePlan, decode, encode
-from memory.learn.supersession import Verdict
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Scope, Trust
 
 NOW = 1_750_000_000.0

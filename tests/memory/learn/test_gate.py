@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from memory.learn import gate, verbatim
+from memory.learn import gate
 from memory.learn.facts import Fact
 from memory.learn.gate import Limits, Refusal
 from memory.learn.pace import SessionPace
 from memory.learn.planted import reason_planted
-from memory.learn.redaction import redact
+from memory.learn.secrets.redaction import redact
+from memory.learn.statements import verbatim
 from memory.model import Evidence, Message, Scope, Turn, TurnStatus
 
 AT = 1_741_600_000.0

@@ -11,8 +11,8 @@ import pytest
 from learning_parts import Bench, Faults, Killed
 from turn_logs import AT_ONCE, Process, sqlite_deployment
 
-from memory.learn import verbatim
 from memory.learn.facts import Fact
+from memory.learn.statements import verbatim
 from memory.model import MemoryStatus, Turn
 
 LATER_SECONDS = 100.0

@@ -8,11 +8,11 @@ from learning_parts import Bench
 from turn_logs import START, Process
 
 from memory.erasure import Erasure
+from memory.learn.changes.supersession import Verdict
 from memory.learn.consolidation import Pair
 from memory.learn.extraction import VerbatimLearner
 from memory.learn.facts import Fact
 from memory.learn.pace import SessionPace
-from memory.learn.supersession import Verdict
 from memory.learn.window import OPINION_ROUNDS_MAX, WindowLearning
 from memory.model import Memory, MemoryStatus
 from memory.ports import LearnDue

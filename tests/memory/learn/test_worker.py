@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import pytest
 from learning_parts import Bench, Faults, Killed
 
-from memory.learn import plan, verbatim
+from memory.learn import plan
 from memory.learn.facts import Fact
+from memory.learn.statements import verbatim
 from memory.learn.worker import WorkerSettings
 from memory.model import Change, ChangeKind, TurnStatus
 from memory.ports import LearnDue

@@ -14,8 +14,9 @@ from learning_parts import Bench, Faults
 from suspensions import AROUND_THE_JOBS, ProcessKilled, awaits_of
 from turn_logs import Process, a_turn, sqlite_deployment
 
-from memory.learn import verbatim, watch, worker
+from memory.learn import watch, worker
 from memory.learn.facts import Fact
+from memory.learn.statements import verbatim
 from memory.learn.watch import WatchSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Turn

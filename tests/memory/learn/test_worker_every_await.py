@@ -23,10 +23,12 @@ from suspensions import AROUND_THE_JOBS, LOCK_LOST, BrokenOff, awaits_of
 from turn_logs import Process, sqlite_deployment
 
 from memory.errors import Unavailable, Unusable
-from memory.learn import applying, extracted, neighbours, plan, teaching, verbatim, watch, window, worker
+from memory.learn import applying, neighbours, plan, teaching, watch, window, worker
+from memory.learn.changes.supersession import Verdict
 from memory.learn.consolidation import Pair
 from memory.learn.facts import Fact
-from memory.learn.supersession import Verdict
+from memory.learn.llm import extracted
+from memory.learn.statements import verbatim
 from memory.learn.worker import WorkerSettings
 from memory.model import CarriedNote, Memory, RecallStatus, Receipt, Turn
 from memory.ports import LearnDue

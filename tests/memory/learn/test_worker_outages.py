@@ -10,8 +10,8 @@ from learning_parts import Bench
 from turn_logs import Process
 
 from memory.errors import Unavailable, Unusable
-from memory.learn import verbatim
 from memory.learn.facts import Fact
+from memory.learn.statements import verbatim
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import Change, Record, Turn, Vector
 from memory.ports import DeadLetter, MemoryFilter

@@ -1,0 +1,1 @@
+"""Whether a new statement changes what is known: the rules of supersession."""

@@ -1,0 +1,55 @@
+"""Which plan a cancellation means: "my trip to Oslo is off" leaves the trip to Rome alone.
+
+A plan falls only if both name the same: a place, a person, a day, or a word that tells one dentist from another. A
+cancellation that names nothing but the sort of plan ("my trip is off") can mean any; whether there is only one is for
+the caller to see. Where that is unsure the plan stays. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+
+from memory.learn.words import change_words as words
+from memory.learn.words.terms import terms
+from memory.learn.words.values import differ_in_measure, differ_in_name, values_of
+
+_IDEOGRAPH = re.compile("[\u3400-\u9fff]")
+_REASON = re.compile(
+    r"\b(?:because|due to|since|wegen|weil|porque|debido)\b.*|因为.*|由于.*", re.IGNORECASE | re.DOTALL
+)
+_SORTS_ZH = re.compile(
+    "旅行|旅游|之旅|出差|会议|开会|会面|预约|预订|预定|订|约|航班|机票|演唱会|聚会|活动|安排|计划|去|取消|已经|都"
+)
+# Words of a cancellation that name no plan.
+_EMPTY = terms(
+    "unfortunately sadly sorry got get have had been all after because it plans planned book booked booking schedule "
+    "scheduled our tickets ticket leider schade lamentablemente us they airline company hotel organiser organizer "
+    "decided decide finally again just already said told"
+)
+
+
+def is_of_plan(clause: str, text: str) -> bool:
+    """Whether `text`, which says that some plan is off, may mean the plan that `clause` tells."""
+    old, new = values_of(clause), values_of(text)
+    if old.months and new.months and old.months.isdisjoint(new.months):
+        return False
+    if differ_in_name(new, old) or differ_in_measure(new, old):
+        return False
+    named = _named(text)
+    return not named or bool(named & _named(clause))
+
+
+def names_no_plan(text: str) -> bool:
+    """Whether it says that something is off without saying which of its sort."""
+    return bool(words.CANCELLED.search(text)) and not _named(text) and not values_of(text).months
+
+
+def _named(text: str) -> frozenset[str]:
+    """What tells this plan from others of its sort."""
+    bare = words.CANCELLED.sub(" ", _REASON.sub(" ", text))
+    if _IDEOGRAPH.search(text):
+        return terms(_SORTS_ZH.sub(" ", bare))
+    return terms(words.PLANS.sub(" ", bare)) - _EMPTY
+
+
+__all__ = ["is_of_plan", "names_no_plan"]

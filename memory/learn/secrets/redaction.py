@@ -1,0 +1,100 @@
+"""Secrets taken out of a text before it is written anywhere: the turn log, memories, evidence.
+
+A pure function that the observer and the REST shell call before the append, so that the raw secret is in no file. What
+counts as a secret stands in `secret_spans`; here is only what is put in its place, by the policy of its class. It must
+never let a part of a secret through, nor change a word of a text that holds none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from memory.learn.secrets.secret_classes import SecretClass
+from memory.learn.secrets.secret_spans import secret_spans
+
+
+class SecretPolicy(StrEnum):
+    REDACT = "redact"  # a placeholder takes its place; what else the sentence says is learnt
+    DROP = "drop"  # a placeholder takes the whole text's place: nothing of it is recorded or learnt
+    ALLOW = "allow"  # it is recorded, and learnt like anything else
+
+
+RECORDED_CHARACTERS_MAX = 65_536  # of one message: looking for secrets takes 30 ms for so many, and nobody says more
+_LEFT_OUT = "\n[…]\n"
+
+REDACT_ALL: Mapping[SecretClass, SecretPolicy] = MappingProxyType(dict.fromkeys(SecretClass, SecretPolicy.REDACT))
+PLACEHOLDER = re.compile(r"\[(?P<how>redacted|withheld) [a-z ]{3,20}\]")
+
+
+def redact(text: str, policy: Mapping[SecretClass, SecretPolicy] = REDACT_ALL) -> str:
+    """`text` with each secret replaced by "[redacted …]"; "[withheld …]" and nothing else if one's policy is to drop.
+
+    A class that `policy` does not name is redacted. Redacting twice changes nothing. Text without secrets comes back as
+    the same object.
+    """
+    spans = [span for span in secret_spans(text) if policy.get(span[2]) is not SecretPolicy.ALLOW]
+    if not spans:
+        return text
+    dropped = [kind for _, _, kind in spans if policy.get(kind) is SecretPolicy.DROP]
+    if dropped:
+        return _placeholder("withheld", min(dropped))
+    parts: list[str] = []
+    position = 0
+    for start, end, kind in _merged(spans):
+        parts += (text[position:start], _placeholder("redacted", kind))
+        position = end
+    return "".join([*parts, text[position:]])
+
+
+def recordable(
+    text: str,
+    *,
+    policy: Mapping[SecretClass, SecretPolicy] = REDACT_ALL,
+    characters_max: int = RECORDED_CHARACTERS_MAX,
+) -> str:
+    """What may be written of a text: as `redact` leaves it, and of a very long one its beginning and its end.
+
+    Of what lies between these nothing is written, nor is it looked at. The cuts fall on white space and never within a
+    private key, so that no half of a secret is left unseen.
+    """
+    if len(text) <= characters_max:
+        return redact(text, policy)
+    half = characters_max // 2
+    head, tail = text[:half], text[-half:]
+    if head.rfind("-----BEGIN") > head.rfind("-----END"):
+        head = head[: head.rfind("-----BEGIN")]
+    head = head[: len(head) - len(_WORD_AT_END.search(head)[0])]  # type: ignore[index]  # matches "" at least
+    begin, end = tail.find("-----BEGIN"), tail.find("-----END")
+    if end >= 0 and not 0 <= begin < end:
+        tail = tail[end:].partition("\n")[2]
+    else:
+        tail = tail[len(_WORD_AT_START.match(tail)[0]) :]  # type: ignore[index]  # likewise
+    kept = [redact(head, policy), redact(tail, policy)]
+    withheld = [part for part in kept if part.startswith("[withheld ") and PLACEHOLDER.fullmatch(part)]
+    return withheld[0] if withheld else _LEFT_OUT.join(kept)
+
+
+_WORD_AT_END = re.compile(r"\S{0,512}\Z")
+_WORD_AT_START = re.compile(r"\S{0,512}")
+
+
+def _placeholder(how: str, kind: SecretClass) -> str:
+    return f"[{how} {kind.value.replace('_', ' ')}]"
+
+
+def _merged(spans: list[tuple[int, int, SecretClass]]) -> list[tuple[int, int, SecretClass]]:
+    """In order, without overlap; overlapping ones become one."""
+    merged: list[tuple[int, int, SecretClass]] = []
+    for start, end, kind in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if merged and start < merged[-1][1]:
+            first, last, named = merged[-1]
+            merged[-1] = (first, max(last, end), named)
+        else:
+            merged.append((start, end, kind))
+    return merged
+
+
+__all__ = ["PLACEHOLDER", "REDACT_ALL", "SecretClass", "SecretPolicy", "recordable", "redact"]
