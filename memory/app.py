@@ -45,7 +45,7 @@ from memory.evaluation.sandbox import Sandbox, SettableClock, impatient
 from memory.groups import unwrapped
 from memory.learn.extraction import Learner, VerbatimLearner
 from memory.learn.llm.model_learner import DraftLearner, JudgeLearner, ModelArbiter
-from memory.learn.reflection import Reflecting
+from memory.learn.llm.reflection import Reflecting
 from memory.learn.upkeep import Upkeep
 from memory.learn.window import Arbiter
 from memory.learn.worker import Worker, WorkerSettings
