@@ -85,6 +85,14 @@ _STATES = re.compile(
     r"steht|está|están|tiene|hay)\b",
     IGNORE_CASE,
 )
+_CALENDAR = re.compile(
+    rf"{lexicon.WEEKDAYS.pattern}|\b\d{{1,2}}\.?(?: of| de)? {lexicon.MONTH_NAMES.pattern}|"
+    rf"{lexicon.MONTH_NAMES.pattern} \d{{1,2}}\b|"
+    r"\b\d{1,2}(?::\d\d)?\s?(?:am|pm|uhr)\b|\b\d{1,2}:\d\d\b|[一二三四五六七八九十\d]+月[一二三四五六七八九十\d]+[号日]|[一二三四五六七八九十\d]+点",
+    IGNORE_CASE,
+)
+_VERSION = re.compile(r"\b[A-Za-z][\w.-]+ v?\d{1,3}\.\d+\b|\b[A-Z]\w+ \d{1,3}\b(?= since| as of)")
+_OFF = re.compile(r"(?:off|cancell?ed|postponed|\d{1,2} (?:now|as of|since))\b", IGNORE_CASE)
 _STEADY = re.compile(
     r"\b(?:same as (?:ever|always|before)|unchanged|is still on|wie gehabt|wie immer|igual|no change)\b|照旧|没变|"
     r"没动|照常|不变",
@@ -236,7 +244,9 @@ def _is_kept_clause(clause: str, language: Language, *, is_first: bool, is_asked
         return bool(_CLAUSE_OF_ONES_OWN.match(bare)) and _says_enough(bare) and not _asks(bare, language)
     if _asks(bare, language):
         return False
-    return bool(_CLAUSE_OF_ONES_OWN.match(bare)) or (is_first and bool(lexicon.FIRST_PERSON[language].search(bare)))
+    if _CLAUSE_OF_ONES_OWN.match(bare):
+        return True
+    return is_first and (bool(lexicon.FIRST_PERSON[language].search(bare)) or _tells_a_value(bare))
 
 
 def _asks(clause: str, language: Language) -> bool:
@@ -263,9 +273,19 @@ def _voice(text: str, language: Language, *, is_telling: bool) -> Voice | None:
     if language == "zh":
         return _voice_zh(text, is_telling=is_telling)
     says_no_more = _STEADY.search(text) and not lexicon.CHANGE_WORDS.search(text)
+    if _tells_a_value(text):
+        return Voice.THIRD_PERSON
     if is_telling and not says_no_more and len(text.split()) >= 3 and _is_specific(text):
         return Voice.THIRD_PERSON
     return None
+
+
+def _tells_a_value(text: str) -> bool:
+    """Whether it says when something is, which version it runs, or that it is off: somebody's plans, no knowledge."""
+    told = lexicon.VALUE_TOLD.match(text)
+    return told is not None and bool(
+        _CALENDAR.search(text, told.end()) or _VERSION.search(text) or _OFF.match(text, told.end())
+    )
 
 
 def _voice_zh(text: str, *, is_telling: bool) -> Voice | None:
@@ -277,6 +297,8 @@ def _voice_zh(text: str, *, is_telling: bool) -> Voice | None:
         return Voice.FIRST_PERSON
     if lexicon.SUBJECTLESS_ZH.match(text):
         return Voice.FIRST_PERSON
+    if lexicon.VALUE_TOLD_ZH.match(text) and (_CALENDAR.search(text) or _VERSION.search(text)):
+        return Voice.THIRD_PERSON
     if not is_telling or (_STEADY.search(text) and not _DIGIT.search(text) and not lexicon.CHANGE_WORDS.search(text)):
         return None
     details = (

@@ -42,6 +42,9 @@ _STOP_WORDS = {
 }
 
 
+_ONLY_GERMAN = re.compile(r"\b(?:ich|wir|mein\w*|unser\w*)\b", re.IGNORECASE)  # "in" is English as well
+
+
 def language_of(text: str) -> Language:
     """The language of a sentence, by script and small words; "en" where nothing speaks for another."""
     if _KANA_OR_HANGUL.search(text):
@@ -54,7 +57,8 @@ def language_of(text: str) -> Language:
     hits = {language: len(pattern.findall(text)) for language, pattern in _STOP_WORDS.items()}
     if hits["other"] > max(hits["en"], hits["de"], hits["es"]):
         return "other"
-    if hits["de"] > hits["en"] and hits["de"] >= hits["es"]:
+    is_german = _ONLY_GERMAN.search(text) is not None and hits["de"] >= hits["en"]
+    if (hits["de"] > hits["en"] or is_german) and hits["de"] >= hits["es"]:
         return "de"
     if hits["es"] > hits["en"]:
         return "es"
@@ -126,8 +130,9 @@ QUESTION_START: dict[Language, re.Pattern[str]] = {
         r"(?:what|how|why|who|where|when|which|whose)(?:['’]s|['’]re|['’]d)?\b(?!\s+(?:i|we|my|our|it comes)\b)",
         r"(?:what|how|why|where|when|which)\s+(?:\w+\s+)?(?:do|does|did|is|are|can|could|should|would|will)\b",
         r"(?:is|are|does|did|could|would|should|shall)(?:n['’]?t)?\s",
-        r"(?:was|were|do|can|has|have|had|may|am)(?:n?['’]?t)?\s+"
+        r"(?:was|were|do|can|may|am)(?:n?['’]?t)?\s+"
         r"(?:i|you|we|he|she|it|they|there|this|that|these|those|the|a|an|any|my|our|your|one|anyone)\b",
+        r"(?:has|have|had)(?:n['’]?t)?\s+(?:i|you|we|he|she|it|they|there|this|that|these|those|your|anyone)\b",
         r"will\s+(?:i|you|we|he|she|it|they|there|this|that|the|my)\b",
         r"(?:any|some)\s+(?:idea|ideas|tips?|suggestions?|advice|thoughts|recommendations?)\b",
         r"(?:i\s+)?(?:wonder(?:ing)?|was wondering|am wondering|'m wondering)\s+(?:if|whether|what|how|why|who|"
@@ -363,6 +368,18 @@ CHANGE_WORDS = re.compile(
 SUBJECTLESS_ZH = re.compile(
     r"\s*(?:最近|平时|一直|每天|每周|每晚|晚上|早上|周末|从小|目前|已经|刚刚?|准备|打算|正在)(?:都|也|又|还|一直|刚|正)*"
     r"(?:在(?!线)|要|想|不?(?:吃|喝|用|住|学|练|带|睡|跑|做|考|搬|换|买|上班|熬夜|加班)|减肥|备考|备孕|怀孕|戒|失眠|健身)"
+)
+# What has one value at a time and belongs to somebody's plans and things: "the Heron report is due on 22 March".
+VALUE_TOLD = re.compile(
+    r"(?:[^,;:]{2,40}[,:]\s+)?(?:so |and |but )?(?!(?:the )?(?:following|code|function|example|text|sentence|"
+    r"question|answer|file)\b)(?:(?:the|our|der|die|das|el|la)\s+)?[\w'’-]+(?:\s[\w'’-]+){0,3}\s"
+    r"(?:is|are|starts?|ends?|runs?|opens?|closes?|costs?|moves?|moved|got|has(?: been)? moved|ist|sind|beginnt|"
+    r"läuft|es|"
+    r"empieza|se aplaza|se mueve|cuesta)\s",
+    re.IGNORECASE,
+)
+VALUE_TOLD_ZH = re.compile(
+    r"[^，,。？?我你您]{2,10}(?:是|在|定在|改[到成为]|延期?到?|推迟到?|提前到?|用的是|换成了?|升到了?)(?=[^，,。？?]*(?:\d|[一二三四五六七八九十]))"
 )
 # A clause that can only be about who writes it, wherever it stands.
 SUBJECTLESS_SURE = re.compile(

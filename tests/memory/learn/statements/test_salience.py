@@ -147,3 +147,39 @@ def test_the_statement_is_taken_out_of_what_stands_around_it(message: str, state
 )
 def test_a_wish_that_is_meant_to_last_is_kept_though_it_is_a_command(wish: str) -> None:
     assert kept(wish) == [wish]
+
+
+@pytest.mark.parametrize(
+    ("message", "value"),
+    [
+        ("the Osprey audit is due on 22 March. Draft a note for the team?", "the Osprey audit is due on 22 March."),
+        ("caterer rang: the tasting starts at 5pm. Help me plan", "caterer rang: the tasting starts at 5pm."),
+        ("the Porto workshop is off, the host fell ill. ideas?", "the Porto workshop is off, the host fell ill."),
+        ("billing runs on Rails 7.1 since Friday, why is it slow?", "billing runs on Rails 7.1 since Friday"),
+        ("La boda se aplaza al 20 de septiembre, ¿cómo aviso?", "La boda se aplaza al 20 de septiembre"),
+        ("测试库是 MySQL 8.4，慢查询日志怎么看？", "测试库是 MySQL 8.4"),
+        ("婚礼延期到10月6号，酒店怎么沟通？", "婚礼延期到10月6号"),
+        ("Ich wohne in Gera, dritter Stock. Wer hilft beim Tragen?", "Ich wohne in Gera, dritter Stock."),
+        (
+            "had a look at my card: my blood type is O positive. who can donate?",
+            "had a look at my card: my blood type is O positive.",
+        ),
+    ],
+)
+def test_a_value_that_is_told_before_a_request_is_kept(message: str, value: str) -> None:
+    assert value in kept(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "The battle of Hastings was on 14 October 1066. True?",
+        "The following code runs on Python 3.9. Convert it",
+        "what is due on 3 May?",
+        "Is Python 3.12 faster?",
+        "has the train left? When is the next one?",
+        "国庆节是哪天，放几天假？",
+    ],
+)
+def test_what_anybody_may_know_or_ask_is_not(message: str) -> None:
+    assert kept(message) == []
