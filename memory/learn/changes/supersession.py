@@ -22,6 +22,7 @@ from memory.learn.changes.contradiction import (
     may_contradict,
     purpose_of,
 )
+from memory.learn.changes.others import said_of_it, speaks_of_others
 from memory.learn.changes.single_valued import tell_one_attribute
 from memory.learn.words import change_words as words
 from memory.learn.words.clauses import Clause, clauses_of, remainder, without_pinned_dates
@@ -119,6 +120,7 @@ def covers(known: str, content: str) -> bool:
 
 
 def _falls(clause: str, heading: str, changing: Sequence[str], steady: Sequence[str], lead: str) -> bool:
+    changing, steady = said_of_it(clause, changing), said_of_it(clause, steady)
     if words.HISTORY.search(clause) and not words.CORRECTED.search("; ".join(changing)):
         return False  # what was once stays true, whatever holds now
     texts = (*changing, "; ".join(changing))
@@ -273,31 +275,6 @@ def _is_negated(text: str) -> bool:
     return bool(words.NEGATED.search(text))
 
 
-def speaks_of_others(clause: str, text: str) -> bool:
-    """Whether the two are about different people: a relation or a name in the place of the subject tells."""
-    if names_of(clause) & names_of(text):
-        return False
-    old, new = relations_of(clause), relations_of(text)
-    if old != new and not words.ROLES.search(clause):
-        return True
-    first_old, first_new = _subject_names(clause), _subject_names(text)
-    return bool(first_old and (first_new or names_of(text)) and first_old.isdisjoint(first_new))
-
-
-_VERB = re.compile(
-    r"\b(?:is|are|was|has|have|gets?|lives?|works?|likes?|loves?|goes|plays?|deploys?|uses?|drives?|ist|hat|wohnt|"
-    r"mag|es|tiene|vive|in|at|with|to|for)\b",
-    IGNORE_CASE,
-)
-
-
-def _subject_names(text: str) -> frozenset[str]:
-    """The names before the verb, or the one that owns what follows: "Magnus's the 30th"."""
-    verb = _VERB.search(text)
-    owner = re.match(r"\s*(\S+)['’]s\s", text)
-    return names_of(text[: verb.start()] if verb else "") | names_of(owner.group(1) if owner else "")
-
-
 def _same_topic(clause: str, heading: str, changing: Sequence[str]) -> bool:
     """Whether both speak of one thing: by two words, by most words, or by the word that a clause opens with."""
     whole = "; ".join(changing)
@@ -392,5 +369,4 @@ __all__ = [
     "covers",
     "may_change",
     "rests_on_an_unnamed_plan",
-    "speaks_of_others",
 ]

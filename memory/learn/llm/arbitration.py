@@ -17,8 +17,9 @@ from typing import Any
 
 import msgspec
 
+from memory.learn.changes.others import speaks_of_others
 from memory.learn.changes.single_valued import tell_one_attribute
-from memory.learn.changes.supersession import Verdict, compare, covers, speaks_of_others
+from memory.learn.changes.supersession import Verdict, compare, covers
 from memory.learn.facts import Fact
 from memory.learn.llm.judging import Unfit
 from memory.learn.llm.prompting import Prompt, prompt_of, shipped_examples
