@@ -23,6 +23,7 @@ from memory.learn.changes.contradiction import (
     purpose_of,
 )
 from memory.learn.changes.others import said_of_it, speaks_of_others
+from memory.learn.changes.renaming import tells_name, without_renaming, wrong_name
 from memory.learn.changes.single_valued import tell_one_attribute
 from memory.learn.words import change_words as words
 from memory.learn.words.clauses import Clause, clauses_of, remainder, without_pinned_dates
@@ -78,6 +79,7 @@ def may_change(content: str) -> bool:
         or any(s.search(content) for s in _MAY_SAY_CHANGE)
         or any(_single_valued(clause.text) for clause in clauses_of(content))
         or may_contradict(content)
+        or bool(wrong_name(content))
     )
 
 
@@ -88,11 +90,17 @@ def compare(newer: str, older: str) -> Verdict | None:
         _have_anything_in_common(said, known) or tell_one_attribute(said, known) or may_be_contradicted(known, said)
     ):
         return None
+    misnamed = wrong_name(said)
+    said = without_renaming(said)
     lead = said[: clauses_of(said)[0].start]
     changing = [clause.text for clause in clauses_of(said) if not words.STEADY.search(clause.text)]
     steady = [clause.text for clause in clauses_of(said) if words.STEADY.search(clause.text)]
     heading = known[: clauses_of(known)[0].start]
-    fallen = [c for c in clauses_of(known) if _falls(c.text, heading, changing, steady, lead)]
+    fallen = [
+        c
+        for c in clauses_of(known)
+        if (misnamed and tells_name(c.text, misnamed)) or _falls(c.text, heading, changing, steady, lead)
+    ]
     if not fallen:
         return None
     return Verdict(remainder(known, fallen))

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from memory.learn.changes.renaming import tells_name, wrong_name
 from memory.learn.facts import Fact
 from memory.learn.statements.own_words import own_sentences
 from memory.learn.statements.replies import NO, YES, matter_asked, question_asked
@@ -124,7 +125,7 @@ def confirms(text: str) -> bool:
 
 def about(feedback: Feedback, memories: Iterable[Memory]) -> list[Memory]:
     """The memories that the latest answer which restated any of them restated."""
-    active = [memory for memory in memories if memory.said_at <= feedback.at]
+    active = [m for m in memories if m.said_at <= feedback.at and _may_be_meant(feedback.said, m)]
     if feedback.question:
         return [memory for memory in active if _asks_whether(feedback.question, memory)]
     for answer in feedback.answers:
@@ -187,7 +188,13 @@ def lowered(memory: Memory, *, now: float) -> Memory:
 
 def is_about(fact: Fact, wrong: Memory) -> bool:
     """Whether what is said instead is of the matter that was wrong: it shares a word with it besides the value."""
-    return bool(terms(fact.content) & terms(without_pinned_dates(wrong.content)))
+    return _may_be_meant(fact.content, wrong) and bool(terms(fact.content) & terms(without_pinned_dates(wrong.content)))
+
+
+def _may_be_meant(said: str, memory: Memory) -> bool:
+    """Not by "her name is Mira, not Mia", once the memory says where Mia lives."""
+    misnamed = wrong_name(said)
+    return not misnamed or tells_name(memory.content, misnamed)
 
 
 def said_instead(feedback: Feedback, wrong: Memory) -> Fact | None:
