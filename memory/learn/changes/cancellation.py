@@ -10,12 +10,18 @@ from __future__ import annotations
 import re
 
 from memory.learn.words import change_words as words
+from memory.learn.words.lexicon import CITIES_ZH
 from memory.learn.words.terms import terms
 from memory.learn.words.values import differ_in_measure, differ_in_name, values_of
 
 _IDEOGRAPH = re.compile("[\u3400-\u9fff]")
 _REASON = re.compile(
     r"\b(?:because|due to|since|wegen|weil|porque|debido)\b.*|因为.*|由于.*", re.IGNORECASE | re.DOTALL
+)
+_INSTEAD = re.compile(
+    r"(?:,|\b(?:and|but|then|und|y)\b) (?:\w+ ){0,3}?(?:start\w*|began|switch\w*|took up|now|take|drink|use|nehme|"
+    r"tomo|empec[ée])\b.*|(?:改|换)[^，。；]{0,3}",
+    re.IGNORECASE | re.DOTALL,
 )
 _SORTS_ZH = re.compile(
     "旅行|旅游|之旅|出差|会议|开会|会面|预约|预订|预定|订|约|航班|机票|演唱会|聚会|活动|安排|计划|去|取消|已经|都"
@@ -39,6 +45,22 @@ def is_of_plan(clause: str, text: str) -> bool:
     return not named or bool(named & _named(clause))
 
 
+def is_trip_moved(clause: str, text: str) -> bool:
+    """Whether both tell of a journey to one place, in two months: for a `text` which says that something moved."""
+    if not (words.TRAVEL.search(clause) and words.TRAVEL.search(text)):
+        return False
+    old, new = values_of(clause), values_of(text)
+    if not (old.months and new.months and old.months.isdisjoint(new.months)):
+        return False
+    places_zh = set(CITIES_ZH.findall(clause)) & set(CITIES_ZH.findall(text))
+    return bool(places_zh or (old.names & new.names and not differ_in_name(new, old)))
+
+
+def without_reason(text: str) -> str:
+    """What `text` says without saying why, or what comes instead: "I stopped tea because of the caffeine"."""
+    return _INSTEAD.sub(" ", _REASON.sub(" ", text))
+
+
 def names_no_plan(text: str) -> bool:
     """Whether it says that something is off without saying which of its sort."""
     return bool(words.CANCELLED.search(text)) and not _named(text) and not values_of(text).months
@@ -52,4 +74,4 @@ def _named(text: str) -> frozenset[str]:
     return terms(words.PLANS.sub(" ", bare)) - _EMPTY
 
 
-__all__ = ["is_of_plan", "names_no_plan"]
+__all__ = ["is_of_plan", "is_trip_moved", "names_no_plan", "without_reason"]

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from memory.learn.changes.cancellation import is_of_plan, names_no_plan
+from memory.learn.changes.cancellation import is_of_plan, is_trip_moved, names_no_plan, without_reason
 from memory.learn.changes.contradiction import (
     contradicts,
     gives_value,
@@ -38,6 +38,7 @@ _WHEN = terms(  # when something ended does not say what did: "he died in the ni
     "morning noon afternoon evening night midnight day week weekend month year hour last next spring summer autumn "
     "winter suddenly morgen abend nacht tag woche noche tarde mañana día semana"
 )
+_DOING = terms("take taking use using have having do doing go going eat eating drink drinking play playing get getting")
 TOPIC_SHARE_MIN_ZH = 0.25  # two characters make a word, but four make three pairs
 TOPIC_SHARE_MIN = 0.5  # of the older clause's topic words: below it, two shared words or a shared name are needed
 
@@ -165,9 +166,18 @@ def _is_over(clause: str, text: str) -> bool:
         (is_plan and bool(words.CANCELLED.search(text)) and is_of_plan(clause, text))
         or (is_named and bool(words.PERSON_LEFT.search(text) and words.ROLES.search(clause)))
         or (is_named and bool(words.GIVEN_AWAY.search(text) and _is_about_having(clause)))
-        or bool(shared - _WHEN and words.GONE.search(text) and _is_had(clause, text))
+        or _is_given_up(clause, text)
         or (terms(clause) <= terms(text) and bool(words.NO_LONGER.search(text)))
     )
+
+
+def _is_given_up(clause: str, text: str) -> bool:
+    """ "I stopped taking iron" ends what is said of iron, not of all that is taken."""
+    if not words.GONE.search(text) or not _is_had(clause, text):
+        return False
+    matter = terms(without_reason(text)) - _WHEN
+    is_named = terms(words.GONE.sub(" ", without_reason(text))) - _WHEN - _DOING
+    return bool((matter - _DOING if is_named else matter) & terms(clause))
 
 
 def _is_had(clause: str, text: str) -> bool:
@@ -196,6 +206,8 @@ def _is_otherwise(clause: str, heading: str, changing: Sequence[str]) -> bool:
     if is_home_kept:
         return False
     if any(tell_one_attribute(text, clause) and not covers(text, clause) for text in (whole, *changing)):
+        return True
+    if is_trip_moved(clause, whole):
         return True
     if not _same_topic(clause, heading, changing):
         return False
@@ -264,7 +276,9 @@ def _resides(text: str) -> bool:
 def _moves_elsewhere(text: str) -> bool:
     """ "I moved to another office"."""
     match = words.RESIDENCE.search(text)
-    return match is not None and words.NO_HOME.match(text, match.end()) is not None
+    if match is None:
+        return False
+    return bool(words.NO_HOME.match(text, match.end()) or words.NO_HOME_MOVE.search(text))
 
 
 def _single_valued(text: str) -> tuple[str, str] | None:

@@ -159,6 +159,13 @@ _OWN_AGE = re.compile(
     "(?:^|[，,。])我?(?:今年|现在|已经|刚满|满)*(?P<age_zh>\\d{1,3}|[一二三四五六七八九十]{1,3}) ?岁",
     IGNORE_CASE,
 )
+_OWN_MEASURE = re.compile(
+    r"(?<!when )(?<!if )(?<!until )(?<!once )(?<!before )(?:\b(?:i (?:now |currently |only |still )?weigh|"
+    r"my weight is|i[’']m)|\bich wiege|(?<!el )\bpeso) (?:now |about |around |jetzt |ahora )?"
+    r"(?P<value>\d{2,3}(?:[.,]\d)?) ?(?P<unit>kg|kilos?|pounds|lbs|cm)\b(?! of)|"
+    "(?:^|[，,。])我(?:现在|今天|体重)*(?:有|是|重)?(?P<value_zh>\\d{2,3}(?:\\.\\d)?)(?P<unit_zh>公斤|斤)(?=[，,。了]|$)",
+    IGNORE_CASE,
+)
 _BEHIND_AGE = (
     r"(?=\s*(?:years? old|jahre(?: alt)?|años|geworden)|\s*[,;!?)]|\.(?!\d)|\s*$|"
     r"\s+(?:now|already|as of|today|yesterday|last|this|next|on|in|and|but|so|jetzt)\b)"
@@ -212,6 +219,7 @@ _STUDIES = re.compile(
     IGNORE_CASE,
 )
 _ELDER = re.compile(r"\b(?:older|younger|eldest|oldest|youngest|middle|big|little|second|first|step|god|ex)\b|[大小二]")
+_UNITS = {"kilo": "kg", "kilos": "kg", "公斤": "kg", "lbs": "pounds"}
 _KIND = r"(?P<kind>[\w'’]+[ -])??"
 _MAIL = r"(?P<value>[\w.+-]+@[\w.-]+\w)"
 _NUMBER = r"(?P<value>\+?\d[\d ()/-]{5,}\d)"
@@ -238,9 +246,19 @@ def told_of_persons(clause: str) -> Iterator[Told]:
     own_age = _OWN_AGE.search(clause)
     if own_age:
         yield Told(AGE, frozenset((as_number(next(age for age in own_age.groups() if age)),)))
+    yield from _measures(clause)
     yield from _ages(clause)
     yield from _learning(clause)
     yield from _contacts(clause)
+
+
+def _measures(clause: str) -> Iterator[Told]:
+    """ "I weigh 82 kg", "I'm 181 cm": in units that no two of which are converted."""
+    match = _OWN_MEASURE.search(clause)
+    if match:
+        unit = (match["unit"] or match["unit_zh"]).casefold()
+        value = match["value"] or match["value_zh"]
+        yield Told(f"own {_UNITS.get(unit, unit)}", frozenset((value.replace(",", "."),)))
 
 
 def _home(clause: str) -> Iterator[Told]:

@@ -105,7 +105,8 @@ _AMOUNT_ZH = re.compile(
 _VERSION = re.compile(
     r"\s*(?P<head>\S.{0,50}?)\s*(?:\b(?:runs? on|runs?|is on|are on|is using|are using|uses?|['’](?:re|m|s) on|"
     r"['’](?:re|m|s) using|"
-    r"am on|läuft auf|nutzt|nutzen|usa|usamos|funciona con)\b|用的?是?|跑的?是|是|升级?到了?)\s*"
+    r"am on|(?:upgraded|updated|migrated|bumped)(?: (?P<upgraded>[^,.;]{2,40}?))? to|is(?= (?-i:[A-Z]))|"
+    r"läuft auf|nutzt|nutzen|usa|usamos|funciona con)\b|用的?是?|跑的?是|是|升级?到了?)\s*"
     rf"(?:now |jetzt )?(?P<tool>(?!{MONTH_NAMES.pattern})[A-Za-z][\w.+#-]*?)[ -]?v?(?P<version>\d+(?:\.\d+)*)\b"
     r"(?!\s?(?:%|am|pm|km|kg|:))"
     r"(?:.{0,30}?\b(?:for|on|in|für|para) (?:the |our |my )?(?P<purpose>[^,.;]{2,30}))?",
@@ -321,7 +322,7 @@ def _version(clause: str) -> Iterator[Told]:
     if not (match["tool"][0].isupper() or "." in match["version"]):
         return  # "the bus runs every 20 minutes" names no tool
     head = _FILLERS_ZH.sub("", match["head"])
-    of = (terms(head) | terms(match["purpose"] or "")) - _SORTS
+    of = (terms(head) | terms(match["purpose"] or "") | terms(match["upgraded"] or "")) - _SORTS
     yield Told(
         f"version of {match['tool'].casefold()}",
         frozenset((match["version"],)),

@@ -11,9 +11,9 @@ IGNORE_CASE = re.IGNORECASE
 
 # Something is over. What it was has to be named.
 CANCELLED = re.compile(
-    r"\b(?:cancel\w*|call(?:ed|ing)? off|not going|won['’]t (?:be )?(?:go|make|attend)\w*|scrapped|abgesagt|"
-    r"(?:is|are|was|were)(?: now| all)? off|f[ae]lls? through|not happening|storniert|entfällt|entfallen|fällt aus|"
-    r"cancel[éóa]\w*)\b|"
+    r"\b(?:cancel\w*|call(?:ed|ing)? (?:\w+ ){0,4}off|not going|won['’]t (?:be )?(?:go|make|attend)\w*|"
+    r"scrapped|abgesagt|(?:is|are|was|were)(?: now| all)? off|f[ae]lls? through|not happening|storniert|"
+    r"entfällt|entfallen|fällt aus|cancel[éóa]\w*)\b|"
     r"取消|不去了|去不了|不参加|退了|泡汤|黄了|不办了",
     IGNORE_CASE,
 )
@@ -57,7 +57,7 @@ CHANGED = re.compile(
     r"moved|relocated|swapped|replaced|instead|"
     r"pushed|postponed|rescheduled|brought forward|down to|up to|raised|cut(?:ting)?|lowered|updated|became|turned|"
     r"currently|no longer|"
-    r"any ?more|jetzt|inzwischen|neuerdings|seit|künftig|umgezogen|gewechselt|verschoben|verlegt|nun|"
+    r"any ?more|jetzt|nach \w+ gezogen|inzwischen|neuerdings|seit|künftig|umgezogen|gewechselt|verschoben|verlegt|nun|"
     r"ahora|desde|cambi\w+|mud[éóa]\w*|a partir de)\b|"
     r"现在|跳槽|换工作|改成|改为|改到|改在|换成|换到|换了|搬到|搬去|迁到|加到|减到|涨到|降到|提到|推迟|提前到|改期|延期|"
     r"以后|今后|最近|"
@@ -97,10 +97,15 @@ PLANS = re.compile(
     r"training|plan\w*|reservation|reise|flug|termin|urlaub|viaje|cita|reserva)\b|去|订|约|会议|旅行|出差",
     IGNORE_CASE,
 )
+TRAVEL = re.compile(
+    r"\b(?:trips?|going to|go to|travel\w*|visit\w*|fly\w*|flights?|holiday|vacation|reise\w*|flug|fliege\w*|viaj\w*|"
+    r"vuelo|volamos|vuelo)\b|去|飞|机票|航班|旅行|出差",
+    IGNORE_CASE,
+)
 POSSESSIONS = re.compile(
     r"\b(?:have|has|had|own|owns|drive|drives|ride|rides|got|bought|use|uses|using|play|plays|smoke|smokes|study|"
     r"studies|studying|learn|learns|learning|teach|teaches|coach|eat|eats|"
-    r"drink|drinks|take|takes|"
+    r"drink|drinks|take|takes|put me on|prescribed|(?:i am|i['’]m) on|nehme|tomo|"
     r"subscribe\w*|work|works|live|lives|deploy\w*|fahre|habe|hat|nutze|tengo|tiene|uso|conduzco)\b|有|开|用|养|喝|"
     r"吃|抽|住|学|教|在.{1,12}(?:上班|工作|上学|任职|做|当)",
     IGNORE_CASE,
@@ -173,7 +178,8 @@ RESIDENCE = re.compile(
     r"based|reside|relocated)) (?:in|to|at|near)\b|"
     r"\bmoved\b.{0,24}\b(?:i['’]m|we['’]re) in\b|"
     r"\b(?:wohne|wohnen|lebe) (?:ich|wir)\b|\b(?:ich|wir) (?:wohne|wohnen|lebe|leben|bin .{0,40}gezogen)\b|"
-    r"\b(?:vivo|vivimos|me mud[ée]|nos mudamos)\b|(?:我|我们|我家|咱)[^，。；]{0,8}(?:住在?|搬到|搬去|搬家到)",
+    r"\b(?:vivo|vivimos|me mud[ée]|nos mudamos|(?:me he|nos hemos) mudado)\b|"
+    r"(?:我|我们|我家|咱)[^，。；]{0,8}(?:住在?|搬到|搬去|搬家到)",
     IGNORE_CASE,
 )
 # Behind words of moving: where nobody lives.
@@ -182,6 +188,10 @@ NO_HOME = re.compile(
     r"(?:office|desk|team|department|position|role|job|project|seat|lane|branch)s?\b|"
     r"(?:了|去了?)?[^，。；]{0,4}(?:办公室|办公楼|工位|部门|小组|项目组|团队|座位|会议室)",
     re.IGNORECASE,
+)
+# Of moving, in words that stand before it: "ich bin in ein neues Büro gezogen".
+NO_HOME_MOVE = re.compile(
+    r"\b(?:büros?|abteilung|team|zimmer|raum|oficina|departamento|equipo|despacho|puesto|mesa)\b", IGNORE_CASE
 )
 # Where somebody lives: what stands before it says who.
 LIVES = re.compile(

@@ -21,12 +21,14 @@ _JOINT = re.compile(
     r"(?<=[。！？])",
     re.IGNORECASE,
 )
+_ON_A_DAY = r"(?:on|am|el)\s+\d{1,2}(?:st|nd|rd|th|\.)?\s+(?:of\s+|de\s+)?[a-zà-ÿ]+\s+"
 _NEW_SUBJECT = re.compile(
     r"(?:my|our|his|her|their|the|an?|i|we|he|she|it|they|this|that|"
     r"mein\w{0,2}|unser\w{0,2}|der|die|das|ich|wir|er|sie|für|mis?|nuestr[oa]s?|el|la|los|las|al|a la|"
     r"yo)(?:['’]\w+)?\s+\S|"
+    r"(?:work|arbeite) (?:as|for|at|als|bei|für)\s|trabajo (?:de|como|para)\s|soy (?!de\b|del\b)|"
     r"(?-i:[A-ZÀ-Þ][\wÀ-ÿ-]+)(?:['’]s)?\s+(?:in|on|at|with|the|is|has|gets|will|from|to|for|mit|bei|en|con)\b|"
-    r"(?:to|nach)\s+(?-i:[A-ZÀ-Þ])|"
+    rf"(?:{_ON_A_DAY})?(?:to|nach|a)\s+(?-i:[A-ZÀ-Þ])|"
     r"(?:\d{1,3}|two|three|four|five|six|seven|eight|nine|ten)\s+(?!days|weeks|months|years|hours|minutes|times|"
     r"euros|dollars|"
     r"pounds|percent)[a-z]{3,}s\b|"
@@ -35,8 +37,11 @@ _NEW_SUBJECT = re.compile(
 )
 # "I have a Golf and a van": the second part borrows the subject and the verb of the first.
 _LEAD = re.compile(r"(?:I|We|Ich|Wir)(?:['’](?:ve|m|re))? [a-z]+(?: (?:got|been))?(?= )")
+_SUBJECT = re.compile(r"(?:I|We|Ich|Wir)\b")
+_VERB_FIRST = re.compile(r"(?:work|arbeite) (?:as|for|at|als|bei|für)\s")
 _GAPPED = re.compile(
-    r"(?:to|nach) (?-i:[A-ZÀ-Þ]).*$|(?:an?|the|eine?n?|\d{1,3}|two|three|four|five|six|seven|eight|nine|ten|"
+    rf"(?:{_ON_A_DAY})?(?:to|nach) (?-i:[A-ZÀ-Þ]).*$|"
+    r"(?:an?|the|eine?n?|\d{1,3}|two|three|four|five|six|seven|eight|nine|ten|"
     r"(?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+(?: (?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+)*)"
     r"(?! (?:\w+ )?(?:is|are|has|gets?|stays?|goes|lives?|works?)\b)(?:\s+(?:for|with|in|on|at|to)\b.*|"
     r"(?:\s+[\wÀ-ÿ-]+){0,3})$",
@@ -111,4 +116,12 @@ def _runs(statement: str, standing: Sequence[Clause]) -> list[str]:
             runs.append((clause.start, clause.end))
     lead = _LEAD.match(neighbours[0].text)
     texts = [statement[start:end].strip(" ,;，；.。") for start, end in runs]
-    return [f"{lead.group()} {text}" if lead and _GAPPED.match(text) else text for text in texts]
+    subject = _SUBJECT.match(neighbours[0].text)
+    return [
+        f"{subject.group()} {text}"
+        if subject and _VERB_FIRST.match(text)
+        else f"{lead.group()} {text}"
+        if lead and _GAPPED.match(text)
+        else text
+        for text in texts
+    ]
