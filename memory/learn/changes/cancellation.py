@@ -12,12 +12,19 @@ import re
 from memory.learn.words import change_words as words
 from memory.learn.words.lexicon import CITIES_ZH
 from memory.learn.words.terms import terms
-from memory.learn.words.values import differ_in_measure, differ_in_name, values_of
+from memory.learn.words.values import differ_in_measure, differ_in_name, names_of, relations_of, values_of
 
 _IDEOGRAPH = re.compile("[\u3400-\u9fff]")
 _REASON = re.compile(
     r"\b(?:because|due to|since|wegen|weil|porque|debido)\b.*|因为.*|由于.*", re.IGNORECASE | re.DOTALL
 )
+_CALLED_OFF = re.compile(
+    r"(?:^|[,;.!:]\s+)(?:(?:ok(?:ay)?|right|please|let['’]s|so|well)[,\s]+)*"
+    r"(?:scrap|ditch|bin|scratch|forget(?: about)?|streich|vergiss|olvida) (?:the |our |my )?"
+    r"(?P<name>(?-i:[A-ZÀ-Þ])[\w-]+)(?= (?:trip|flight|plan|weekend|holiday|idea|then|because)\b|\s*[,.;!]|\s*$)",
+    re.IGNORECASE,
+)
+_BEHIND = re.compile(r"\b(?:visited|travell?ed|flew|went|was|were|loved|been)\b|去过", re.IGNORECASE)
 _INSTEAD = re.compile(
     r"(?:,|\b(?:and|but|then|und|y)\b) (?:\w+ ){0,3}?(?:start\w*|began|switch\w*|took up|now|take|drink|use|nehme|"
     r"tomo|empec[ée])\b.*|(?:改|换)[^，。；]{0,3}",
@@ -43,6 +50,25 @@ def is_of_plan(clause: str, text: str) -> bool:
         return False
     named = _named(text)
     return not named or bool(named & _named(clause))
+
+
+def names_called_off(text: str) -> frozenset[str]:
+    """The places of "scrap Lisbon" and "let's forget about Lisbon": what they were to be is in what was said before."""
+    return frozenset(match["name"].casefold() for match in _CALLED_OFF.finditer(text))
+
+
+def is_called_off(clause: str, known: str, text: str) -> bool:
+    """Whether `clause` of `known` tells of the journey that `text` drops by its name.
+
+    "We fly on 11 October" does, beside "packing list for Lisbon", but "we fly to Graz" does not.
+    """
+    off = names_called_off(text)
+    if not off & names_of(known) or not words.TRAVEL.search(known) or _BEHIND.search(known):
+        return False
+    if relations_of(known) - relations_of(text):
+        return False
+    names = names_of(clause)
+    return bool(off & names) or (not names and bool(words.TRAVEL.search(clause)))
 
 
 def is_trip_moved(clause: str, text: str) -> bool:
@@ -74,4 +100,4 @@ def _named(text: str) -> frozenset[str]:
     return terms(words.PLANS.sub(" ", bare)) - _EMPTY
 
 
-__all__ = ["is_of_plan", "is_trip_moved", "names_no_plan", "without_reason"]
+__all__ = ["is_called_off", "is_of_plan", "is_trip_moved", "names_called_off", "names_no_plan", "without_reason"]

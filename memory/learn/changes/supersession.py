@@ -8,11 +8,17 @@ not lost: a superseded memory keeps its history. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-from memory.learn.changes.cancellation import is_of_plan, is_trip_moved, names_no_plan, without_reason
+from memory.learn.changes.cancellation import (
+    is_called_off,
+    is_of_plan,
+    is_trip_moved,
+    names_called_off,
+    names_no_plan,
+    without_reason,
+)
 from memory.learn.changes.contradiction import (
     contradicts,
     gives_value,
@@ -25,6 +31,7 @@ from memory.learn.changes.contradiction import (
 from memory.learn.changes.others import said_of_it, speaks_of_others
 from memory.learn.changes.renaming import tells_name, without_renaming, wrong_name
 from memory.learn.changes.single_valued import tell_one_attribute
+from memory.learn.changes.topics import is_same_topic
 from memory.learn.words import change_words as words
 from memory.learn.words.clauses import Clause, clauses_of, remainder, without_pinned_dates
 from memory.learn.words.terms import terms
@@ -39,8 +46,6 @@ _WHEN = terms(  # when something ended does not say what did: "he died in the ni
     "winter suddenly morgen abend nacht tag woche noche tarde mañana día semana"
 )
 _DOING = terms("take taking use using have having do doing go going eat eating drink drinking play playing get getting")
-TOPIC_SHARE_MIN_ZH = 0.25  # two characters make a word, but four make three pairs
-TOPIC_SHARE_MIN = 0.5  # of the older clause's topic words: below it, two shared words or a shared name are needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ def may_change(content: str) -> bool:
         or any(s.search(content) for s in _MAY_SAY_CHANGE)
         or any(_single_valued(clause.text) for clause in clauses_of(content))
         or may_contradict(content)
-        or bool(wrong_name(content))
+        or bool(wrong_name(content) or names_called_off(content))
     )
 
 
@@ -100,7 +105,9 @@ def compare(newer: str, older: str) -> Verdict | None:
     fallen = [
         c
         for c in clauses_of(known)
-        if (misnamed and tells_name(c.text, misnamed)) or _falls(c.text, heading, changing, steady, lead)
+        if (misnamed and tells_name(c.text, misnamed))
+        or is_called_off(c.text, known, said)
+        or _falls(c.text, heading, changing, steady, lead)
     ]
     if not fallen:
         return None
@@ -209,7 +216,7 @@ def _is_otherwise(clause: str, heading: str, changing: Sequence[str]) -> bool:
         return True
     if is_trip_moved(clause, whole):
         return True
-    if not _same_topic(clause, heading, changing):
+    if not is_same_topic(clause, heading, changing):
         return False
     if differ_in_measure(new, old):
         return not differ_in_name(new, old) or bool(old.names & new.names)
@@ -295,63 +302,6 @@ def _is_denied(clause: str, said: str) -> bool:
 
 def _is_negated(text: str) -> bool:
     return bool(words.NEGATED.search(text))
-
-
-def _same_topic(clause: str, heading: str, changing: Sequence[str]) -> bool:
-    """Whether both speak of one thing: by two words, by most words, or by the word that a clause opens with."""
-    whole = "; ".join(changing)
-    old, new = values_of(clause), values_of(whole)
-    in_one_only = {_folded(name) for name in old.names ^ new.names} - (terms(clause) & terms(whole))
-    topic = (old.topic | terms(heading)) - in_one_only
-    shared = topic & new.topic
-    if _is_replaced(clause, changing):
-        return True
-    if not shared or _are_of_two_sorts(clause, whole, shared):
-        return False
-    enough = TOPIC_SHARE_MIN_ZH if _IDEOGRAPH.search(clause) else TOPIC_SHARE_MIN
-    if len(shared) >= 2 or len(shared) >= enough * len(topic):
-        return True
-    return any(_opening(text) & shared for text in changing) and (
-        differ_in_measure(new, old) or bool(_opening(clause) & shared)
-    )
-
-
-def _is_replaced(clause: str, changing: Sequence[str]) -> bool:
-    """ "My locker is number 41" and "they gave me another locker": the thing is named, and it is another one."""
-    things = [match["thing"] for text in changing for match in words.ANOTHER.finditer(text)]
-    return any(_opening(clause) & terms(thing) for thing in things)
-
-
-def _folded(name: str) -> str:
-    return next(iter(terms(name)), name)
-
-
-def _opening(text: str) -> frozenset[str]:
-    """The first word of matter."""
-    for piece in re.findall(r"[\u3400-\u9fff]+|[^\s\u3400-\u9fff]+", text):
-        ideographs = "\u3400" <= piece[0] <= "\u9fff"
-        found = terms(piece.lstrip("我们咱的")[:2] if ideographs else piece)
-        if found:
-            return found
-    return frozenset()
-
-
-def _are_of_two_sorts(clause: str, text: str, shared: Collection[str]) -> bool:
-    """ "Yoga class" and "salsa class": each shared word is told apart by the word before it."""
-    for word in shared:
-        before_old, before_new = _word_before(clause, word), _word_before(text, word)
-        if not before_old or not before_new or before_old == before_new or {before_old, before_new} & set(shared):
-            return False
-    return True
-
-
-def _word_before(text: str, word: str) -> str:
-    """The word of matter right before `word`, or ""."""
-    matter = [found for found in map(terms, re.findall(r"[A-Za-zÀ-ÿ'’-]+", text)) if found]
-    for previous, current in pairwise(matter):
-        if word in current:
-            return next(iter(previous))
-    return ""
 
 
 def _is_left_behind(old: Values, text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from memory.learn.changes.supersession import compare, may_change
 from memory.learn.consolidation import consolidate
 from memory.learn.facts import Fact
 from memory.model import ChangeKind, Evidence, Memory, Scope
@@ -47,3 +48,39 @@ def test_only_the_plan_that_is_named_ends(known: tuple[str, ...], said: str, fal
 def test_what_else_a_cancellation_says_counts_by_itself() -> None:
     known = (*TRIPS, "I live in Leeds")
     assert ended(known, "My trip is cancelled, I moved to York") == {"I live in Leeds"}
+
+
+@pytest.mark.parametrize(
+    ("said", "known", "rest"),
+    [
+        (
+            "scrap Lisbon, mum's broken her hip so we've called the whole trip off",
+            "packing list for Lisbon please, we fly on 11 October",
+            "",
+        ),
+        ("Ditch Malaga, it's too hot", "We booked a trip to Malaga for August", ""),
+        ("ok let's forget about Bergen, too dear", "I'm flying to Bergen in May, I work as a cook", "I work as a cook"),
+        ("Scrap Bergen.", "We fly to Bergen on 3 May, we fly to Vienna on 9 June", "we fly to Vienna on 9 June"),
+    ],
+)
+def test_a_journey_that_is_dropped_by_its_name_falls(said: str, known: str, rest: str) -> None:
+    verdict = compare(said, known)
+    assert may_change(said)
+    assert verdict is not None
+    assert verdict.remainder == rest
+
+
+@pytest.mark.parametrize(
+    ("said", "known"),
+    [
+        ("scrap Lisbon, mum's broken her hip", "My sister lives in Lisbon"),
+        ("scrap Lisbon, mum's broken her hip", "We fly to Porto on 11 October"),
+        ("scrap Lisbon, mum's broken her hip", "I visited Lisbon with Jo, a lovely trip"),
+        ("scrap Lisbon", "My brother is flying to Lisbon in May"),
+        ("We scrap metal in Lisbon", "I'm flying to Lisbon in May"),
+        ("I can't forget Lisbon, what a trip", "I'm flying to Lisbon in May"),
+        ("Forget Python, show me Rust", "I use Python at work"),
+    ],
+)
+def test_another_journey_and_what_else_is_of_the_place_stand(said: str, known: str) -> None:
+    assert compare(said, known) is None
