@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from memory.learn.changes.amending import amended, is_amendment
 from memory.learn.changes.supersession import (
     Verdict,
     compare,
@@ -36,6 +37,7 @@ from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Rol
 
 EVIDENCE_MAX = 5  # of one memory: the first and the latest ones; more would grow with every repetition
 AVOID_CHARACTERS_MAX = 500  # of what a correction says is wrong
+AMENDED_SECONDS_MAX = 600.0  # between a statement and the "hang on, it's four" that means it
 CONFIDENCE_STEP = 0.3  # of what is missing to certainty, at each repetition
 
 Ids = Callable[[str], str]
@@ -88,9 +90,10 @@ def consolidate(
         if ordinal in heeded.taken or (done is not None and ordinal in done):
             continue
         ruled = {memory_id: verdict for (index, memory_id), verdict in changed.items() if index == ordinal}
-        _absorb(draft, fact, str(ordinal), ids, ruled=ruled, is_repeat=done is not None)
-        for wrong in heeded.corrected.get(ordinal, ()):
-            _correct(draft, fact, wrong)
+        meant, amends = _meant(draft, fact)
+        _absorb(draft, meant, str(ordinal), ids, ruled=ruled, is_repeat=done is not None)
+        for wrong in (*amends, *heeded.corrected.get(ordinal, ())):
+            _correct(draft, meant, wrong)
     return [Change(kind, draft.rows[memory_id]) for memory_id, kind in draft.changes.items()]
 
 
@@ -131,6 +134,24 @@ def _put_right(
     heeded.taken |= {index for index in same_turn if facts[index].evidence.quote in feedback.said}
     _absorb(draft, fact, ordinal, ids)
     _correct(draft, fact, wrong.id)
+
+
+def _meant(draft: _Draft, fact: Fact) -> tuple[Fact, list[str]]:
+    """What the fact says with the statement right before it in its chat, if it puts that right; and that one's id."""
+    if not is_amendment(fact.content) or not fact.scope.session_id:
+        return fact, []
+    of_chat = [r for r in draft.active(fact.scope.project_id) if r.session_id == fact.scope.session_id]
+    learnt = next((row for row in of_chat if fact.evidence in row.evidence), None)
+    if learnt is not None:  # at a repeat
+        return replace(fact, content=learnt.content), []
+    since = fact.said_at - AMENDED_SECONDS_MAX
+    before = [row for row in of_chat if since <= row.said_at < fact.said_at]
+    latest = [row for row in before if row.said_at == max(one.said_at for one in before)]
+    anew = {row.id: content for row in latest if (content := amended(row.content, fact.content))}
+    if len(anew) != 1:
+        return fact, []
+    ((wrong, content),) = anew.items()
+    return replace(fact, content=content, subject=draft.rows[wrong].subject, trust=Trust.EXPLICIT), [wrong]
 
 
 def _correct(draft: _Draft, fact: Fact, wrong_id: str) -> None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memory.learn.changes.amending import is_amendment
 from memory.learn.changes.cancellation import (
     is_called_off,
     is_of_plan,
@@ -86,6 +87,7 @@ def may_change(content: str) -> bool:
         or any(_single_valued(clause.text) for clause in clauses_of(content))
         or may_contradict(content)
         or bool(wrong_name(content) or names_called_off(content))
+        or is_amendment(content)
     )
 
 
