@@ -99,7 +99,7 @@ PLANS = re.compile(
 )
 TRAVEL = re.compile(
     r"\b(?:trips?|going to|go to|travel\w*|visit\w*|fly\w*|flights?|holiday|vacation|reise\w*|flug|fliege\w*|viaj\w*|"
-    r"vuelo|volamos|vuelo)\b|去|飞|机票|航班|旅行|出差",
+    r"vuelo|volamos)\b|去|飞|机票|航班|旅行|出差",
     IGNORE_CASE,
 )
 POSSESSIONS = re.compile(

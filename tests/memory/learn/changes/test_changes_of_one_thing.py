@@ -52,6 +52,7 @@ BOTH_HOLD = [
     ("We upgraded production to Redis 7", "Our production database is Postgres 14"),
     ("We might upgrade production to Postgres 17", "Our production database is Postgres 16"),
     ("Ich bin in ein neues Büro gezogen", "Ich wohne in Leipzig"),
+    ("Wir haben gepackt, ich bin mit dem Team nach Jena gezogen", "Ich wohne in Leipzig"),
     ("Mein Bruder ist nach Dresden gezogen", "Ich wohne in Leipzig"),
     ("Ich bin nach Dresden gefahren", "Ich wohne in Leipzig"),
     ("Me he mudado de oficina", "Vivo en Sevilla"),
