@@ -17,6 +17,7 @@ import structlog
 
 from extproc.observe import CloseTurn, NoteJudged, Observation, OpenTurn
 from memory.errors import Unavailable
+from memory.learn.secrets.redaction import HEAVY_CHARACTERS
 from memory.metrics import Metrics
 from memory.model import Turn, TurnStatus
 from memory.ports import Clock, TurnLog
@@ -25,7 +26,6 @@ from memory.recall.lessons import PlacementLessons
 log = structlog.get_logger(__name__)
 
 PENDING_MAX = 10_000  # a turn is some KB: past it, a log that hangs would eat the memory of the filter
-HEAVY_CHARACTERS = 8_192  # looking for secrets costs 0.4 ms for each thousand; more belongs in a thread
 
 T = TypeVar("T")
 Seen: TypeAlias = OpenTurn | CloseTurn | None

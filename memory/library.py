@@ -16,6 +16,7 @@ import numpy as np
 from memory.chat.exchanges import exchanges_of
 from memory.erasure import Erasure, SourceForgotten
 from memory.errors import BadInput, NotFound, Unavailable
+from memory.learn.secrets.redaction import HEAVY_CHARACTERS
 from memory.model import (
     MEMORY_TYPES,
     Candidate,
@@ -296,15 +297,20 @@ class Library:
                     scope=scope,
                     at=said_at,
                     messages=tuple(
-                        replace(message, content=self._redact(message.content)) for message in exchange.said
+                        [replace(said, content=await self._redacted(said.content)) for said in exchange.said]
                     ),
                     status=TurnStatus.CLOSED,
-                    answer=self._redact(exchange.answer),
+                    answer=await self._redacted(exchange.answer),
                     answered_at=said_at,
                     trace_id=trace_id,
                 )
             )
         return turn_id
+
+    async def _redacted(self, text: str) -> str:
+        if len(text) > HEAVY_CHARACTERS:
+            return await asyncio.to_thread(self._redact, text)
+        return self._redact(text)
 
     async def flush(self, user_id: str, session_id: str = "") -> Backlog:
         """Have all learnt that was said before this call.

@@ -75,6 +75,7 @@ _PATTERNS = (
             IGNORE_CASE)),
     ("plants_reasoning", re.compile(
         r"\b(?:repeat|recite|use|keep) (?:that|this|it) (?:as|in) (?:your|the) (?:reasoning|thoughts?|answers?)\b|"
+        r"\b(?:for|into) your (?:reasoning|memory|records|knowledge|notes)\s*[:,]|"
         r"^\s*(?:knowledge|reasoning|thought|chain of thought|inference|rule(?!\s*:\s*(?:i|we|my|our)\b))\s*[:：]|"
         r"\b(?:for|in) (?:all|every|any) (?:later|future|other|coming|following) (?:sessions?|conversations?|chats?|"
         r"users?)\b(?!\W{0,3}(?:please )?(?:you (?:may|can|should) )?(?:just )?call me\b)|"
@@ -136,7 +137,7 @@ _PATTERNS = (
         r"(?:off|lifted|disabled|removed|suspended|void|waived|gone|deactivated|switched off|turned off)\b"
         r"(?=\W*$|[,;.]| (?:for (?:me|us)|now|from now|in this chat)\b)|"
         r"\b(?:all|any|your|safety|security|content|usage) (?:\w+ )?(?:rules?|limits?|restrictions?|checks?|filters?|"
-        r"polic(?:y|ies)) (?:do(?:n['’]?t| not)|no longer) apply to me\b|"
+        r"polic(?:y|ies)) (?:do(?:n['’]?t| not)|no longer) apply to (?:me|it|this (?:account|user|chat))\b|"
         r"(?:安全|一切|所有)[^，。]{0,4}(?:限制|规则|规定)[^，。]{0,4}对我(?:都)?(?:无效|不适用|不起作用|失效)|"
         r"(?:你的|一切|所有安全|安全)[^，。]{0,4}(?:限制|规则|过滤|审查)(?:都|也|已|经|全部|现在)*"
         r"(?:解除|关闭|失效|取消|作废|无效)", IGNORE_CASE)),

@@ -57,12 +57,13 @@ _NOT_TO_SHARE = re.compile(
     r"请勿(?:泄露|告知|转发)|切勿)",
     _IGNORE_CASE,
 )
-_MADE_LIKE_ONE = re.compile(  # no name, no address, no sum of money is written so
-    r"(?<![\w/@.:+=$%&-])(?=[^\s]{8,64}(?:\s|$|"
-    r"[,.;:?)，。；]))(?=[^\s]*\d)(?:[A-Za-z]{4,}\d*[!$%^*&][A-Za-z]*\d+[A-Za-z\d]*|"
-    r"[A-Za-z]{3,}\d*[!$%^*][A-Za-z]{2,}\d*|[a-z]{4,}[-_][A-Z][a-z]{2,}[-_]?\d{2,})(?![\w/@=(\[])",
+# No name, no address, no sum of money is written so.
+_MADE_LIKE_ONE = re.compile(
+    r"[A-Za-z]{4,}\d*[!$%^*&][A-Za-z]*\d+[A-Za-z\d]*|[A-Za-z]{3,}\d*[!$%^*][A-Za-z]{2,}\d+|"
+    r"[a-z]{4,}[-_][A-Z][a-z]{2,}[-_]?\d{2,}",
     re.ASCII,
 )
+_RUN = re.compile(r"(?<![\w/@.:+=$%&!^*-])[A-Za-z][\w!$%^*&-]{7,63}(?![\w/@=(\[!$%^*&-])", re.ASCII)
 _CODE_GROUPS = re.compile(
     r"(?<![\w-])(?=[\w-]{0,40}\d)(?=[\w-]{0,40}[A-Z])(?:[A-Z0-9]{4,6}-){2,7}[A-Z0-9]{4,6}(?![\w-])", re.ASCII
 )
@@ -128,9 +129,11 @@ def _by_shape(text: str) -> Iterator[Span]:
     for pattern in (_DOOR_IS, _NOT_TO_SHARE):
         for match in pattern.finditer(text):
             yield (*match.span(match.lastgroup or 0), SecretClass.PASSWORD)
-    for pattern in (_MADE_LIKE_ONE, _CODE_GROUPS):
-        for match in pattern.finditer(text):
+    for match in _RUN.finditer(text):
+        if _MADE_LIKE_ONE.fullmatch(match.group().rstrip("!")):
             yield (*match.span(), SecretClass.PASSWORD)
+    for match in _CODE_GROUPS.finditer(text):
+        yield (*match.span(), SecretClass.PASSWORD)
     for match in _ID_SHAPES.finditer(text):
         yield (*match.span(), SecretClass.NATIONAL_ID)
     for match in _CARD_GROUPS.finditer(text):

@@ -23,7 +23,7 @@ from memory.learn.words.lexicon import (
     RELATIONS_ZH,
     language_of,
 )
-from memory.learn.words.sentences import Sentence
+from memory.learn.words.sentences import Sentence, sentences_of
 from memory.learn.words.values import values_of
 from memory.model import Role, Turn
 
@@ -114,12 +114,22 @@ def _left_out(turn: Turn, kept: Sequence[Fact]) -> Iterator[Fact]:
     """What the rules did not keep, although it tells something, as facts."""
     quotes = [fact.evidence.quote for fact in kept]
     for message in verbatim.user_messages(turn):
+        is_about_a_text = _is_about_a_text(message.content)
         for sentence in verbatim.told_sentences(message.content):
             if any(quote in sentence.text or sentence.text in quote for quote in quotes):
                 continue
+            language = language_of(sentence.text)
+            if is_about_a_text and not FIRST_PERSON[language].search(sentence.text):
+                continue
             if _may_tell(sentence):
-                language = language_of(sentence.text)
                 yield verbatim.fact_of(Statement(sentence.text, language, Voice.THIRD_PERSON), turn)
+
+
+def _is_about_a_text(message: str) -> bool:
+    """Whether it asks or wants something in one line and has others: what these say of others was hardly told."""
+    sentences = sentences_of(message, message)
+    asks = any(is_question(s.text, language_of(s.text)) or is_request(s.text, language_of(s.text)) for s in sentences)
+    return asks and "\n" in message.strip()
 
 
 def _may_tell(sentence: Sentence) -> bool:

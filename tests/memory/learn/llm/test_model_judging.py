@@ -6,13 +6,14 @@ import json
 
 import pytest
 from scripted_model import in_turn, no, running_model, yes
-from turn_logs import START
+from turn_logs import START, a_turn
 
 from memory.errors import Unavailable, Unusable
 from memory.learn.llm.judging import KEEP_SCHEMA, MEANING_SCHEMA
 from memory.learn.llm.model_learner import Asking, JudgeLearner
 from memory.learn.llm.prompting import Example
 from memory.learn.statements import verbatim
+from memory.learn.statements.candidates import proposals
 from memory.model import Message, Scope, Turn, TurnStatus
 
 ASKING = Asking(name="scripted", seconds=5.0)
@@ -169,3 +170,10 @@ async def test_what_the_assistant_said_is_shown_and_never_quoted() -> None:
 def test_the_statements_here_are_what_they_are_taken_for() -> None:
     assert [fact.content for fact in verbatim.extract([told(f"{SURE} {UNSURE}")])] == [SURE, UNSURE]
     assert verbatim.extract([told(LEFT_OUT)]) == []
+
+
+def test_lines_of_a_text_that_is_asked_about_are_not_proposed() -> None:
+    lines = ["rate this", "", "Norah Finch. 4 years of accounts in Leeds.", "The office is run by Odile Marr."]
+    assert proposals([a_turn("t", text="\n".join(lines))], context=()) == []
+    beside_a_request = "The van from Leeds stalled again at 7. How do I clean it?"
+    assert [one.is_kept for one in proposals([a_turn("t", text=beside_a_request)], context=())] == [False]
