@@ -198,7 +198,7 @@ class WindowLearning:
         found: dict[int, list[str]] = {}
         for index, order in enumerate(taught.orders):
             project_id = order.turn.scope.project_id
-            if order.intent.reach is Reach.EVERYTHING:
+            if order.intent.reach is Reach.EVERYTHING and not order.intent.spared:
                 earlier, own = order.turn.at, [turn.id for turn in lease.turns]
                 await self._turn_log.withdraw(lease.user_id, project_id=project_id, opened_before=earlier, spare=own)
             if (previous := forgetting.turn_meant(order, taught.turns)) and previous not in lease.turns:

@@ -15,6 +15,7 @@ from typing import Any
 from memory.erasure import without_source
 from memory.learn.corrections.whose import kind_of, opens_with_user, owners_of
 from memory.learn.facts import Fact
+from memory.learn.statements.intent_words import SPARED_APART
 from memory.learn.statements.intents import Asked, Intent, IntentKind, Reach, intents
 from memory.learn.words.attributes import ATTRIBUTES
 from memory.learn.words.clauses import clauses_of
@@ -99,6 +100,7 @@ def is_overtaken(
     """Whether one of these later, `lasting` orders means what is only being learnt now."""
     return any(
         said_at <= order.turn.at
+        and not order.intent.spared  # one statement alone does not tell what else the exception may mean
         and (not order.turn.scope.project_id or project_id in ("", order.turn.scope.project_id))
         and (order.intent.reach is Reach.EVERYTHING or names(order.intent.topic, content, subject=subject))
         for order in orders
@@ -125,7 +127,28 @@ def meant(order: Order, memories: Iterable[Memory], turns: Sequence[Turn], liken
             found = [m for m in before if previous and _stands_on_alone(m, previous.id)]
         case _:
             found = []  # the message itself: nothing of it is stored yet
+    if order.intent.spared:
+        kept = _excepted(order.intent.spared, [(memory.content, memory.subject) for memory in before])
+        found = [memory for memory in found if kept is not None and memory.content not in kept]
     return [memory.id for memory in found[:FORGET_MEMORIES_MAX]]
+
+
+def _excepted(spared: str, told: Sequence[tuple[str, str]]) -> frozenset[str] | None:
+    """Of what is told, content and subject, all that an exception may mean; None where it is not sure what it means.
+
+    Every part of it has to be found. What only shares a word or a name with it is kept as well: rather too much.
+    """
+    parts = [part for part in SPARED_APART.split(spared) if part]
+    meant_by = [[content for content, subject in told if names(part, content, subject=subject)] for part in parts]
+    if not meant_by or not all(meant_by):
+        return None
+    called = frozenset(name for contents in meant_by for content in contents for name in names_of(content))
+    words = terms(spared) - _VAGUE
+    return frozenset(
+        content
+        for content, _ in told
+        if words & terms(content) or called & names_of(content) or any(content in contents for contents in meant_by)
+    )
 
 
 def turn_meant(order: Order, turns: Sequence[Turn]) -> Turn | None:
@@ -173,12 +196,19 @@ def _takes(order: Order, fact: Fact, turns: Sequence[Turn], place: Mapping[str, 
         return False
     if there == here and fact.evidence.role == Role.USER:
         message, position = _position(fact, order.turn)
-        if message == order.message and order.asked.start <= position < order.asked.end:
+        if message == order.message and order.asked.start <= position < order.asked.told_from:
             return True  # the request itself teaches nothing
         if message == order.message and order.intent.kind is IntentKind.WITHHOLD:
             return True
         if (message, position) > (order.message, order.asked.start):
             return False
+    if order.intent.spared:
+        return False  # what is not stored yet is not weighed against an exception
+    return _reaches(order, fact, turns, is_of_turn=there == here)
+
+
+def _reaches(order: Order, fact: Fact, turns: Sequence[Turn], *, is_of_turn: bool) -> bool:
+    """Whether it means a fact that was told before it. `is_of_turn`: in the turn that it stands in."""
     match order.intent.reach:
         case Reach.EVERYTHING:
             return True
@@ -187,8 +217,10 @@ def _takes(order: Order, fact: Fact, turns: Sequence[Turn], place: Mapping[str, 
         case Reach.PREVIOUS if order.asked.is_first and order.message == 0:
             previous = _turn_before(order.turn, turns)
             return previous is not None and fact.evidence.turn_id == previous.id
+        case Reach.NOTHING:
+            return False
         case _:
-            return there == here and _position(fact, order.turn)[0] == order.message
+            return is_of_turn and _position(fact, order.turn)[0] == order.message
 
 
 def _position(fact: Fact, turn: Turn) -> tuple[int, int]:

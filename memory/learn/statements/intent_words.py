@@ -229,4 +229,68 @@ WITHHOLD_ZH = re.compile(
     "(?:这个|它|下来)?(?:吧|了|哦|啊|[）)。！!\\s])*$|(?:这|这话|这事)?(?:是)?(?:私下|你我之间|咱俩之间|"
     "我们之间)说(?:的)?(?:话)?(?:[，,：:。！!]|$)"
 )
+# "For now", "for this recipe", "mal kurz": who says so sets something aside and wants nothing deleted. A stretch of the
+# calendar or an occasion behind "for this" names the matter instead ("my plans for this summer").
+LIMITED = re.compile(
+    r"\b(?:(?:just|only) )?for (?:now|once|today|tonight|the moment|the time being|a change|"
+    r"(?:a|one|two|five|ten|a few|the next) (?:moment|second|sec|minute|min|bit|while|hour)s?|"
+    r"(?:this|that|the current|the present) (?!(?:year|month|week|weekend|spring|summer|autumn|fall|winter|term|season|"
+    r"semester|christmas|easter|trip|journey|holiday|vacation|wedding|birthday|party)\b)\w+|(?:this|that)(?=\W*$|[,;]))\b|"
+    r"\b(?:just |only )?this (?:once|(?:one )?time)\b|\b(?:just|only) (?:once|today|tonight)\b|\btemporarily\b|"
+    r"\b(?:mal kurz|kurz mal|kurz(?= (?:mein|unser|dass|was))|vorerst|vorläufig|einstweilen|erst ?mal|fürs erste|"
+    r"diesmal|ausnahmsweise|für (?:jetzt|heute|den moment|dieses (?:mal|rezept)|diesen fall|(?:einen|eine) "
+    r"(?:moment|augenblick|minute|sekunde)))\b|"
+    r"\b(?:por (?:ahora|hoy|el momento|esta vez|una vez|un (?:momento|segundo|minuto|rato))|de momento|"
+    r"para est[ea] (?:receta|caso|pregunta|ejemplo))\b|"
+    "(?:(?<![\u3400-\u9fff])|(?<=[请你把就]))(?:先(?![生前后])|暂时|暂且|姑且|这一?[次回])|"
+    "(?:先(?![生前后])|暂时|暂且)(?=(?:都|给)?(?:忘|删|清))|(?<=忘[掉记了])(?:一会儿?|片刻|几分钟)|(?:一会儿|片刻)(?=[。！!]*$)",
+    IGNORE_CASE,
+)
+# The order that is left without its limit, whatever it names of theirs.
+SETS_ASIDE = re.compile(
+    rf"{_MANNERS}{_ASKING}(?:please\s+)?forget\s+(?:about\s+|that\s+)?(?:my|our|i|i['’]\w+|we)\b|"
+    r"(?:bitte\s+)?vergiss,?\s+(?:bitte\s+|mal\s+)?(?:dass\s+)?(?:mein|unser|ich|wir)|"
+    r"(?:por favor,?\s+)?olvid\w+\s+(?:que\s+)?(?:mis?|nuestr\w+|soy|tengo|vivo|estoy|no)\b|"
+    rf"{_POLITE_ZH}(?:{_VERB_ZH}(?:我|咱)|(?:把|将)(?:我|咱)[^，。]{{1,60}}?{_VERB_ZH})(?!.{{0,60}}[了吗？]$)",
+    IGNORE_CASE,
+)
+FOR_GOOD = re.compile(
+    r"\b(?:for good|forever|permanently|für immer|endgültig|para siempre)\b|永远|永久|彻底", IGNORE_CASE
+)
+# "Forget my cat; the dog is the problem here": the matter is dropped, not the memory.
+BESIDE_THE_POINT = re.compile(
+    r"(?:[,;:]|\s[-–—])\s*[^,;:]{1,60}?(?:\b(?:is|are|was)|['’]s|n['’]t)\s+(?:not\s+)?(?:the|my|our|what)\s+(?:\w+\s+)?"
+    r"(?:problem|point|issue|question|matter|topic)\b",
+    IGNORE_CASE,
+)
+_BUT_FOR = (
+    r"(?:except(?:ing)?(?: for)?|besides|apart from|aside from|other than|save for|with the exception of|außer|bis auf|"
+    r"mit ausnahme von|excepto|salvo|menos|aparte de|but (?:not|keep|remember)|aber nicht|pero no)"
+)
+EXCEPTED = re.compile(
+    rf"^(?:{_BUT_FOR}\s+(?P<named_first>[^,;]{{2,80}}),\s*(?=\S))|"
+    rf",?\s+{_BUT_FOR}[,:]?\s+(?P<named>\S.*)$|"
+    r"(?:(?<=\bme)|(?<=\bus)|(?<=know))\s+but\s+(?P<named_but>\S.*)$|"
+    "除了?(?P<named_zh>[^，。！？]{1,30}?)(?:(?:以|之)外|外)?(?:[，,]|(?=[。！!]*$)|(?<=外))",
+    IGNORE_CASE,
+)
+SPARED_APART = re.compile(r"\s*(?:[,;，；、]|\b(?:and|or|und|oder|y|o)\b|和|跟|与)\s*")
+# Where a clause of its own begins behind an order.
+CLAUSE_BEHIND = re.compile(
+    r"(?:[,;:，；：]|\s[-–—](?=\s)|\s(?=(?:and|but|und|aber|y|pero)\s))\s*"
+    r"(?=(?:(?:and|but|because|since|as|und|aber|denn|y|pero)\s+)?(?:i|i['’]\w+|we|my|our|it|it['’]s|the|ich|wir|mein\w*|"
+    r"unser\w*|es|yo|mis?|ahora|vivo|trabajo|es|jetzt|now)\b|我|现在|新)",
+    IGNORE_CASE,
+)
+TELLS_ANEW = re.compile(
+    r"\b(?:now|new|moved|changed|switched|instead|these days|jetzt|neu\w*|inzwischen|mittlerweile|umgezogen|ahora|"
+    r"nuev[oa]s?)\b|现在|如今|新|改|换|搬",
+    IGNORE_CASE,
+)
+TELLS = re.compile(
+    r"\b(?:i|we|ich|wir|yo|is|are|was|has|have|will|ist|sind|lautet|heißt|es|son|tiene|vivo|trabajo)\b|['’](?:s|m|re|ve)\b|"
+    "[是在住叫换搬改有]",
+    IGNORE_CASE,
+)
+ORDER_WITH_CLAUSE = re.compile(r"\b(?:that|what|where|everything|dass|was|alles|que|todo)\b", IGNORE_CASE)
 CLAUSES = re.compile(r"[,;:，；：（(]|\s[-–—]\s")

@@ -2,13 +2,14 @@
 
 "Forget my address" deletes, so it is read narrowly: a sentence of the user's own that opens with the request and names
 something of theirs. Dropping a matter ("forget it"), reminders ("don't forget the milk"), questions, quotations and
-orders about rules are none. Never says which memories are meant: `forgetting` does. Pure, and linear in the text.
+orders about rules are none. What is set aside for a while ("forget my diet for now") deletes nothing either. Never says
+which memories are meant: `forgetting` does. Pure, and linear in the text.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from memory.learn.statements import intent_words as words
@@ -33,15 +34,20 @@ class Reach(StrEnum):
     PREVIOUS = "previous"  # what was said right before, in the turn before this one
     MESSAGE = "message"  # the message that the request stands in
     EVERYTHING = "everything"  # all that is known about the user
+    NOTHING = "nothing"  # set aside for the task at hand, or with an exception that is not clear
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """`topic` is in the user's words, "" unless the reach is a topic; of REMEMBER it is the statement to keep."""
+    """`topic` is in the user's words, "" unless the reach is a topic; of REMEMBER it is the statement to keep.
+
+    `spared`: what the request excepts, in the user's words, "" where nothing.
+    """
 
     kind: IntentKind
     reach: Reach
     topic: str = ""
+    spared: str = ""
 
 
 def explicit_intent(text: str) -> Intent | None:
@@ -56,12 +62,16 @@ def explicit_intent(text: str) -> Intent | None:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An intent and the sentence that says it: `message[start:end]`. `is_first`: no other sentence stands before it."""
+    """An intent and the sentence that says it: `message[start:end]`. `is_first`: no other sentence stands before it.
+
+    `told_from`: from there to `end` it tells what holds now instead; `end` where it does not.
+    """
 
     intent: Intent
     start: int
     end: int
     is_first: bool
+    told_from: int
 
 
 def intents(text: str) -> list[Asked]:
@@ -71,7 +81,31 @@ def intents(text: str) -> list[Asked]:
         (sentence, _intent_of(sentence, is_alone=len(sentences) == 1 and not sentence.precedes_foreign))
         for sentence in sentences
     )
-    return [Asked(intent, s.start, s.end, s is sentences[0]) for s, intent in found if intent is not None]
+    return [
+        Asked(intent, s.start, s.end, s is sentences[0], s.start + _told_from(s.text))
+        for s, intent in found
+        if intent is not None
+    ]
+
+
+def _told_from(text: str) -> int:
+    """Where a clause with the new value begins behind the order: "forget my old address, my new one is …"."""
+    behind = _told_anew(text)
+    return behind.end() if behind else len(text)
+
+
+def _order_end(text: str) -> int:
+    behind = _told_anew(text)
+    return behind.start() if behind else len(text)
+
+
+def _told_anew(text: str) -> re.Match[str] | None:
+    """The joint before such a clause. What "and" joins to a clause of the order is to be forgotten, too."""
+    behind = words.CLAUSE_BEHIND.search(text)
+    if behind is None or not (words.TELLS_ANEW.search(text, behind.end()) and words.TELLS.search(text, behind.end())):
+        return None
+    is_joined = not behind.group().strip()
+    return None if is_joined and words.ORDER_WITH_CLAUSE.search(text, 0, behind.start()) else behind
 
 
 def _intent_of(sentence: Sentence, *, is_alone: bool) -> Intent | None:
@@ -85,9 +119,35 @@ def _remembering(sentence: Sentence) -> Intent | None:
 
 
 def _forgetting(text: str) -> Intent | None:
+    """Limits in time and exceptions are taken out first, for either may stand anywhere in the order."""
     if words.RULES.search(text):
         return None
-    return _forgetting_en(text) or _forgetting_de(text) or _forgetting_es(text) or _forgetting_zh(text)
+    order, is_limited = _without_limits(text[: _order_end(text)])
+    excepted = words.EXCEPTED.search(order)
+    if excepted is not None:
+        order = f"{order[: excepted.start()]} {order[excepted.end() :]}".strip()
+    intent = _forgetting_en(order) or _forgetting_de(order) or _forgetting_es(order) or _forgetting_zh(order)
+    if is_limited and (intent is not None or words.SETS_ASIDE.match(order)):
+        return Intent(IntentKind.FORGET, Reach.NOTHING)
+    if intent is None:
+        return None
+    if words.BESIDE_THE_POINT.search(text):
+        return Intent(IntentKind.FORGET, Reach.NOTHING)
+    return replace(intent, spared=_bare(next(filter(None, excepted.groups()), "")) if excepted else "")
+
+
+def _without_limits(text: str) -> tuple[str, bool]:
+    """The order without "for now" and its like, and whether it had one; what a later clause limits is not the order."""
+    behind = words.CLAUSE_BEHIND.search(text)
+    end = behind.start() if behind else len(text)
+    order = words.LIMITED.sub("", text[:end])
+    if order == text[:end] or words.FOR_GOOD.search(text):
+        return text, False
+    return re.sub(r"\s+", " ", order + text[end:]).strip(" ,，"), True
+
+
+def _bare(named: str) -> str:
+    return re.sub(words.END, "", named, flags=IGNORE_CASE).strip(" .!?,;:…。！？，\"'“”")
 
 
 def _forgetting_en(text: str) -> Intent | None:
@@ -124,7 +184,7 @@ def _no_longer_remembered(
 
 
 def _of_topic(named: str) -> Intent | None:
-    topic = words.OBJECT_END.sub("", re.sub(words.END, "", named, flags=IGNORE_CASE)).strip(" .!?,;:…。！？，\"'“”")
+    topic = _bare(words.OBJECT_END.sub("", re.sub(words.END, "", named, flags=IGNORE_CASE)))
     if not topic or len(topic) > TOPIC_CHARACTERS_MAX or words.OF_THE_TALK.match(topic):
         return None
     return Intent(IntentKind.FORGET, Reach.TOPIC, topic)

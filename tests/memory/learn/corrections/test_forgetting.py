@@ -39,6 +39,13 @@ async def forgetting(
     await bench.worker(process).work_off()
 
 
+def asked(topic: str) -> str:
+    """The request, in the language of what it names."""
+    if not topic.isascii():
+        return f"请忘记{topic}"
+    return f"Vergiss bitte {topic}." if topic.startswith("mein") else f"Please forget {topic}."
+
+
 async def outcome(process: Process, receipt_id: str = "r1") -> object:
     receipt = await process.receipts.get("ann", receipt_id)
     return None if receipt is None else dict(receipt.outcome)
@@ -300,7 +307,7 @@ async def test_a_memory_that_also_tells_of_somebody_else_goes_whole(bench: Bench
         await told(bench, process, content)
         before = await bench.memories()
         assert before
-        await forgetting(bench, process, f"Please forget {topic}." if topic.isascii() else f"请忘记{topic}")
+        await forgetting(bench, process, asked(topic))
         assert await bench.memories() == []
 
 
@@ -312,7 +319,7 @@ async def test_a_memory_that_also_tells_of_somebody_else_goes_whole(bench: Bench
         ("my job", "My wife works at Halden, I cook."),
         ("my birthday", "My brother's birthday is in May and I bake the cake."),
         ("我的地址", "我妈妈住在绍兴，我每年去一次。"),
-        ("mein Geburtstag", "Meine Schwester hat im Mai Geburtstag, ich backe."),
+        ("meinen Geburtstag", "Meine Schwester hat im Mai Geburtstag, ich backe."),
     ],
 )
 async def test_what_only_mentions_the_user_beside_somebody_elses_matter_stays(
@@ -322,7 +329,7 @@ async def test_what_only_mentions_the_user_beside_somebody_elses_matter_stays(
         await told(bench, process, content)
         before = [memory.id for memory in await bench.memories()]
         assert before
-        await forgetting(bench, process, f"Please forget {topic}." if topic.isascii() else f"请忘记{topic}")
+        await forgetting(bench, process, asked(topic))
         assert [memory.id for memory in await bench.memories()] == before
 
 
