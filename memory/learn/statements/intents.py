@@ -131,9 +131,10 @@ def _forgetting(text: str) -> Intent | None:
         return Intent(IntentKind.FORGET, Reach.NOTHING)
     if intent is None:
         return None
-    if words.BESIDE_THE_POINT.search(text):
+    spared = _bare(next(filter(None, excepted.groups()), "")) if excepted else ""
+    if words.BESIDE_THE_POINT.search(text) or len(spared) > TOPIC_CHARACTERS_MAX or (excepted and not spared):
         return Intent(IntentKind.FORGET, Reach.NOTHING)
-    return replace(intent, spared=_bare(next(filter(None, excepted.groups()), "")) if excepted else "")
+    return replace(intent, spared=spared)
 
 
 def _without_limits(text: str) -> tuple[str, bool]:
