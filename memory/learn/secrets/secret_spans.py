@@ -67,6 +67,7 @@ _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+=_.:~-])[A-Za-z0-9/+]{40}(?![A-Za-z0-
 _FULL_WIDTH = {ord("０") + digit: ord("0") + digit for digit in range(10)}
 _CHINESE_ID = re.compile(r"(?<!\d)[1-9]\d{5}(?:18|19|20)\d{2}[01]\d[0-3]\d{4}[\dXx](?!\d)")
 _SSN = re.compile(r"(?<![\d-])(?<!\d )(?!000|666|9\d\d)\d{3}(?P<gap>[- ])(?!00)\d{2}(?P=gap)(?!0000)\d{4}(?![\d-]| \d)")
+_CPF = re.compile(r"(?<![\d.])\d{3}\.\d{3}\.\d{3}-\d{2}(?![\d-])")
 _ID_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
 
 
@@ -143,11 +144,10 @@ def _vendor_patterns() -> tuple[re.Pattern[str], ...]:
 
 
 def _numbers(text: str) -> Iterator[Span]:
-    for match in _CHINESE_ID.finditer(text):
-        if is_chinese_id(match.group()):
-            yield (*match.span(), SecretClass.NATIONAL_ID)
-    for match in _SSN.finditer(text):
-        yield (*match.span(), SecretClass.NATIONAL_ID)
+    for shape, is_one in ((_CHINESE_ID, is_chinese_id), (_CPF, is_brazilian_id), (_SSN, bool)):
+        for match in shape.finditer(text):
+            if is_one(match.group()):
+                yield (*match.span(), SecretClass.NATIONAL_ID)
     for pattern in (_CARD, _CARD_DOTTED):
         for match in pattern.finditer(text):
             if passes_luhn(match.group()):
@@ -188,3 +188,15 @@ def is_chinese_id(number: str) -> bool:
     """Whether 18 characters are a Chinese identity number with its right check character (GB 11643)."""
     total = sum(int(digit) * weight for digit, weight in zip(number[:17], _ID_WEIGHTS, strict=True))
     return "10X98765432"[total % 11] == number[17].upper()
+
+
+def is_brazilian_id(number: str) -> bool:
+    """Whether 11 digits (full stops and hyphens aside) are a Brazilian CPF with its two right check digits."""
+    digits = [int(c) for c in number if c.isdigit()]
+    if len(digits) != 11 or len(set(digits)) == 1:
+        return False
+    for length in (9, 10):
+        total = sum(digit * weight for digit, weight in zip(digits[:length], range(length + 1, 1, -1), strict=True))
+        if total * 10 % 11 % 10 != digits[length]:
+            return False
+    return True

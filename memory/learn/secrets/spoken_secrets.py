@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from memory.learn.secrets.secret_classes import SecretClass, Span
+from memory.learn.secrets.secrets_behind import others_behind, phrase_end, told_behind
 
 _IGNORE_CASE = re.IGNORECASE
 
@@ -45,17 +46,20 @@ _DIGIT_WORD = (
     r"(?:(?:double|triple) )?(?:zero|oh|one|two|three|four|five|six|seven|eight|nine|null|eins|zwei|drei|vier|fünf|"
     r"sechs|sieben|acht|neun|cero|uno|dos|tres|cuatro|cinco|seis|siete|ocho|nueve)"
 )
+_DIGITS_SPOKEN = re.compile(rf"{_DIGIT_WORD}(?:[ ,-]{{1,2}}{_DIGIT_WORD}){{2,11}}", _IGNORE_CASE)
+_PASSWORD_CHARACTERS_MIN = 3
 _NAMES_OF_ONE = (
     r"(?:[\w-]{0,30}(?:password|passwort|kennwort)s?|pass ?words?|pass ?codes?|passwd|pwd?|contraseñas?|clave|"
     r"mot de passe|"
     r"pin(?: ?code| number| nummer)?|puk|cvc2?|cvv2?|cvn|otp|tan|"
     r"(?:security|one-time|2fa|verification|sms|backup|recovery|reset|login|unlock) (?:codes?|keys?|passwords?)|"
-    r"(?:totp|2fa|otp) (?:secret|key|seed))"
+    r"(?:totp|2fa|otp) (?:secret|key|seed)|(?:wi-?fi|wlan|wpa\d?)[ -]?(?:keys?|codes?|schlüssel)|netzwerkschlüssel)"
 )
 _PASSWORD = re.compile(
     rf"(?<!\w){_NAMES_OF_ONE}{_FOR}{_LINK}(?:{_QUOTED}|[\"'“‘]?"
     rf"(?P<value>{_DIGIT_WORD}(?:[ ,-]{{1,2}}{_DIGIT_WORD}){{2,11}}|"
-    r"\d{2,4}[ -]\d{2,4}(?!\d)|[^\s\"'”’,;，。；]{3,128})(?P<more>(?:,? (?:and )?[\w-]*\d[\w-]*\d)*))",
+    r"\d{2,4}[ -]\d{2,4}(?!\d)|[^\s\"'”’,;，。；]{3,128}|(?<=\s)[a-z]{1,2}(?=\s))"
+    r"(?P<more>(?:,? (?:and )?[\w-]*\d[\w-]*\d)*))",
     _IGNORE_CASE,
 )
 _PASSWORD_CHANGED = re.compile(  # "changed my password to …", "my password was changed to …"
@@ -69,6 +73,30 @@ _PASSWORD_BEFORE = re.compile(  # "… is my password", "use … as my password"
     rf"(?:my|our|the|his|her|their|mein|meine|das|die|mi|la)\s+(?:[\w'’-]+\s+){{0,3}}?{_NAMES_OF_ONE}"
     rf"(?=\s*(?:[.,;:!?)]|$)|\s+(?:for|of|to|on|at|in|and|but|now|für|von|de|del)\b)|"
     rf"(?<!\w){_NAMES_OF_ONE},\s+(?P<words>(?=\S{{0,60}}\d)[^\s\"'”’,;，。；]{{3,64}}),",
+    _IGNORE_CASE,
+)
+_PASSWORD_NAMED_LATE = re.compile(  # "it's …, my password"
+    r"\b(?:it['’]s|it is|that['’]s|that is|(?:es|das) ist|es)\s+(?P<value>(?=\S{0,60}\d)[^\s\"'”’,;，。；]{3,64}),\s+"
+    rf"(?:my|our|the|his|her|their|mein|meine|das|die|mi|la)\s+(?:[\w'’-]+\s+){{0,3}}?{_NAMES_OF_ONE}{_FOR}"
+    r"(?=\s*(?:[.,;:!?)]|$))",
+    _IGNORE_CASE,
+)
+_USED_EVERYWHERE = re.compile(  # "I use … for all my accounts"
+    r"\b(?:us(?:e|ed|ing)|have|nutze|benutze|verwende|uso|utilizo)\s+(?!(?:office|microsoft|windows)-?\d)"
+    r"(?P<value>(?=[^\s@]{6,64}\s)(?=\S{0,60}[a-z])(?=\S{0,60}\d\S{0,20}(?:\d|[!$%^*&#]))[^\s\"'”’,;，。；@]{6,64})\s+"
+    r"(?:for|on|at|in|für|bei|auf|para|en)\s+(?:(?:all|every|each|most|both|alle[ns]?|jede[mns]?|todas|todos|cada)\s+)"
+    r"(?:of\s+)?(?:(?:my|our|the|these|those|meine[n]?|mis|las|los)\s+)?(?:[\w-]+\s+)?"
+    r"(?:accounts?|log-?ins?|(?:web)?sites?|portals?|konten|konto|cuentas?)\b",
+    _IGNORE_CASE,
+)
+_OPENED_WITH = re.compile(  # "my safe opens with …", "my laptop unlocks with …"
+    r"\b(?:safe|locker|(?:pad|bike |door )?lock|door|gate|garage|suitcase|briefcase|cash ?box|laptop|phone|tablet|"
+    r"computer|ipad|iphone|tresor|handy|schloss|koffer)\s+(?:is\s+)?(?:open(?:s|ed)?|unlock(?:s|ed)?|geht auf)\s+"
+    r"(?:with|by|on|mit)\s+(?:(?:the )?(?:code|pin|number|combination)\s+)?(?P<value>\d(?:[ -]{0,3}\d){2,11})(?![\d%])"
+    r"(?=\s*(?:[,;!?)]|\.(?!\d)|$|(?:and|but|or|then|und|aber)\b))|"
+    r"\b(?:(?:lock(?:er)?|padlock|bike(?: lock)?|suitcase|luggage|briefcase|safe)['’]?s? combination|combination "
+    r"(?:for|to|of) (?:[\w'’-]+ ){0,2}(?:lock(?:er)?|padlock|bike|suitcase|luggage|briefcase|safe))\s*"
+    r"(?:is now|is|was|=|:)\s*(?P<words>\d(?:[ -]{0,3}\d){2,11})(?!\w)",
     _IGNORE_CASE,
 )
 _LOGIN = re.compile(
@@ -85,7 +113,8 @@ _CODE = re.compile(
 )
 _PASSWORD_SHORT = re.compile(r"(?<!\w)(?:pass|pw|login)\s*[:=]\s*(?P<value>[^\s\"'”’,;，。；]{3,128})", _IGNORE_CASE)
 _PASSWORD_BARE = re.compile(
-    r"(?<!\w)(?:pin|puk|cvc2?|cvv2?|cvn|otp|tan|passcode|password|pwd|(?:totp|2fa|otp)(?: secret| key| code)?)\s+"
+    r"(?<!\w)(?:pin|puk|cvc2?|cvv2?|cvn|otp|tan|passcode|password|passwort|kennwort|contraseña|pwd?|"
+    r"(?:totp|2fa|otp)(?: secret| key| code)?)\s+"
     r"(?P<value>(?=\S*\d)[^\s,;，。]{3,128})",
     _IGNORE_CASE,
 )
@@ -101,7 +130,7 @@ _API_KEY = re.compile(
 )
 _HEXADECIMAL = re.compile(
     r"(?:\b(?:keys?|secrets?|tokens?|credentials?)\b|密钥|秘钥|令牌)[^\n.。]{0,40}?(?<![0-9a-z])"
-    r"(?P<value>[0-9a-f]{32,128})(?![0-9a-z])",
+    r"(?P<value>(?:0x)?[0-9a-f]{32,128})(?![0-9a-z])",
     _IGNORE_CASE,
 )
 _PASSWORD_ZH = re.compile(
@@ -126,7 +155,7 @@ _PLAIN = frozenset(
     "encrypted hashed rotated shared known being unknown something anything nothing one on in at under with from "
     "by for to case-sensitive needed used unique random hidden visible working what why falsch richtig zu sehr "
     "nicht kein sicher unsicher lang kurz alt neu weg abgelaufen im auf muy incorrecta correcta débil segura "
-    "larga corta vieja nueva en la el una un".split()
+    "larga corta vieja nueva en la el una un longer shorter stronger weaker better worse similar".split()
 )
 
 _CARD_NAMED = re.compile(
@@ -141,7 +170,7 @@ _ACCOUNT_NAMED = re.compile(
 )
 _PERSON_NAMED = re.compile(
     r"(?:\b(?:passport|driver['’]?s licen[cs]e|driving licen[cs]e|social security|ssn|national id|id card|tax id|"
-    r"dni|nie|"
+    r"dni|nie|cpf|aadha+r|"
     r"steuer-?id(?:nummer)?|steuernummer|personalausweis\w*|reisepass\w*|pasaporte|nhs)|护照|驾照|身份证|社保|通行证|台胞证)"
     r"(?:[ -]?(?:number|no\.?|nummer|nr\.?|#|número|号码?|卡号))?\s*(?:is|ist|lautet|es|是|为|[:：])?\s*"
     r"(?P<value>(?:(?-i:[A-Z]{1,3}) )?(?=(?:[A-Za-z-]{0,6}\d){5}|\d{2,4}(?: \d{2,4}){1,4})"
@@ -155,6 +184,9 @@ _NAMED = (
     (_PASSWORD, SecretClass.PASSWORD),
     (_PASSWORD_CHANGED, SecretClass.PASSWORD),
     (_PASSWORD_BEFORE, SecretClass.PASSWORD),
+    (_PASSWORD_NAMED_LATE, SecretClass.PASSWORD),
+    (_USED_EVERYWHERE, SecretClass.PASSWORD),
+    (_OPENED_WITH, SecretClass.PASSWORD),
     (_LOGIN, SecretClass.PASSWORD),
     (_CODE, SecretClass.PASSWORD),
     (_PASSWORD_SHORT, SecretClass.PASSWORD),
@@ -176,21 +208,42 @@ def spoken_spans(text: str) -> Iterator[Span]:
             yield from _named(match, pattern, kind)
 
 
+_GOES_ON = (_PASSWORD, _PASSWORD_CHANGED, _PASSWORD_ZH)
+_PHRASE_MIN = 3  # words of a phrase, where its first is a secret already
+_TALK_PHRASE_MIN = 4  # where its first is a word of talk: fewer are talk
 _VALUES = ("value", "quoted", "single", "corner", "words")  # the groups that may hold the secret
 
 
 def _named(match: re.Match[str], pattern: re.Pattern[str], kind: SecretClass) -> Iterator[Span]:
-    """What stands behind a word such as "password", unless it is talk about it."""
+    """What stands behind a word such as "password", unless it is talk about it; and what follows in its sentence."""
     said = match.groupdict()
     group = next(name for name in _VALUES if said.get(name) is not None)
     start, end = match.span(group)
     value = match[group].rstrip(".,;:，。 ")
-    if not value or value.startswith(("[redacted", "[withheld")) or _is_talk(value, match, group):
+    if not value or value.startswith(("[redacted", "[withheld")):
         return
-    if pattern is _PASSPHRASE:
-        value = _NEXT_CLAUSE.split(value, maxsplit=1)[0]
-    more = len(said.get("more") or "")
-    yield start, (end + more if more else start + len(value)), kind
+    is_talk = _is_talk(value, match, group)
+    if not is_talk:
+        if pattern is _PASSPHRASE:
+            value = _NEXT_CLAUSE.split(value, maxsplit=1)[0]
+        more = len(said.get("more") or "")
+        yield start, (end + more if more else start + len(value)), kind
+    if pattern in _GOES_ON:
+        for first, last in _behind(match.string, start, start + len(value), is_talk=is_talk):
+            yield first, last, kind
+
+
+def _behind(text: str, start: int, end: int, *, is_talk: bool) -> Iterator[tuple[int, int]]:
+    """What the sentence tells behind the value from `start` to `end`: more of a phrase, the value itself, another."""
+    last = phrase_end(text, start, end, _TALK_PHRASE_MIN if is_talk else _PHRASE_MIN)
+    if last > end:
+        yield start, last
+    elif is_talk:
+        yield from told_behind(text, end)
+    for first, last in others_behind(text, end):
+        word = text[first:last].strip("!?)\"'").casefold()
+        if any(c.isdigit() for c in word) or not (is_talk or word in _PLAIN):
+            yield first, last
 
 
 def _is_talk(value: str, match: re.Match[str], group: str) -> bool:
@@ -198,11 +251,16 @@ def _is_talk(value: str, match: re.Match[str], group: str) -> bool:
     if group in ("quoted", "single", "corner"):
         return all(word in _PLAIN for word in words)
     is_word, has_digit = words[0].isalpha(), any(c.isdigit() for c in value)
-    if pattern is _PASSPHRASE and len(words) > 3:
+    if pattern is _PASSPHRASE and (
+        len(words) > 3 or phrase_end(value, 0, len(words[0]), _PHRASE_MIN) == len(value) > 0
+    ):
         return False
     if pattern in (_PASSWORD, _PASSPHRASE, _PASSWORD_CHANGED):
+        if _DIGITS_SPOKEN.fullmatch(value):
+            return False
         goes_on = is_word and bool(match.groupdict().get("goes_on"))  # "to protect my account"
-        return goes_on or words[0] in _PLAIN or (is_word and words[0].endswith(("ed", "ing", "able")))
+        is_short = is_word and len(value) < _PASSWORD_CHARACTERS_MIN
+        return goes_on or is_short or words[0] in _PLAIN or (is_word and words[0].endswith(("ed", "ing", "able")))
     if pattern in (_API_KEY, _ASSIGNED):
         is_long = len(value) >= _KEY_LETTERS_MIN and not words[0].endswith(_WORD_ENDINGS)
         is_number_of_tokens = value.isdigit() and len(value) < _TOKEN_DIGITS_MIN and "token" in match[0].casefold()

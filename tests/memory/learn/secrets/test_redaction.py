@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.learn.secrets.redaction import PLACEHOLDER, REDACT_ALL, SecretClass, SecretPolicy, recordable, redact
-from memory.learn.secrets.secret_spans import iban_length, is_chinese_id, passes_luhn
+from memory.learn.secrets.secret_spans import iban_length, is_brazilian_id, is_chinese_id, passes_luhn
 
 SECRETS = [
     ("my password is tiger-lamp-44", "tiger-lamp-44"),
@@ -166,6 +166,9 @@ def test_checksums_are_checked() -> None:
     assert iban_length("GB83WEST12345698765432") == 0
     assert is_chinese_id("11010519491231002X")
     assert not is_chinese_id("110105194912310021")
+    assert is_brazilian_id("111.444.777-35")
+    assert not is_brazilian_id("111.444.777-36")
+    assert not is_brazilian_id("111.111.111-11")
 
 
 def test_text_without_secrets_is_the_same_object() -> None:

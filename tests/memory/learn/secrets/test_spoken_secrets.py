@@ -30,7 +30,20 @@ TOLD = [
     ("4711 is the PIN of my bank card", "4711"),
     ("Use hunter2 as my password", "hunter2"),
     ("My password, hunter2, is old", "hunter2"),
+    ("That's Kuckuck77, our wifi password.", "Kuckuck77"),
+    # used for everything, or opening something
+    ("I've used Winter1999! for most of my accounts", "Winter1999"),
+    ("Ich nutze Herbst2017 für alle meine Konten", "Herbst2017"),
+    ("Uso Verano2018! para todas mis cuentas", "Verano2018"),
+    ("The cash box opens with 9-1-7", "9-1-7"),
+    ("my phone is unlocked with the code 250863, by the way", "250863"),
+    ("Mein Handy geht auf mit 8855.", "8855"),
+    ("My bike lock combination is 7-3-0-1", "7-3-0-1"),
+    ("the combination for our suitcase is 335", "335"),
+    ("The wifi key is 77120934511", "77120934511"),
+    ("Unser WLAN-Schlüssel lautet Dachboden5", "Dachboden5"),
     # with its login
+    ("user anna, pw Kuchen99x", "Kuchen99x"),
     ("My login is anna / hunter2", "hunter2"),
     ("credentials: admin/admin", "/admin"),
     ("my login for the shop is anna@example.org : Kuchen!9", "Kuchen!9"),
@@ -60,7 +73,10 @@ TOLD = [
     ("my driver's license number is D 123 4567", "123 4567"),
     ("card 4111.1111.1111.1111", "1111.1111"),
     ("my visa is ４１１１１１１１１１１１１１１１", "１１１１１１"),
+    ("o meu CPF: 111.444.777-35", "444.777"),
+    ("My Aadhaar number is 9876 5432 1098", "5432 1098"),
     # keys
+    ("the private key is 0x9c22ff5f21f0b81b113e63f7db6da94fedef11b2119b4088b89664fb9a3cb658", "9c22ff5f"),
     ("my api key is abcdefghijklmnop", "abcdefghijklmnop"),
     ("aws secret wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "K7MDENG"),
     ("my key: 5f4dcc3b5aa765d61d8327deb882cf99", "5f4dcc3b"),
@@ -99,6 +115,20 @@ my area code is 0161
 my post code is 90210
 My locker code is 4711-XK
 My author: Tolkien99
+I use 1Password for all my accounts
+I use Office365 for all my accounts
+I use anna1985@example.org for all my accounts
+I use Notepad for all sites
+My phone unlocks with my face
+My safe opens with 2 keys
+My garage opens with 150 other garages at once
+The shop opens with 500 guests
+My favourite combination is red and blue
+It's 2019, my password was leaked then
+It's 1975, my birth year
+My wifi key is lost
+My part is 529.982.247-26
+the hash of the build is 0x9c22
 Our secretary: Anna2
 authentication: OAuth2
 the tokenizer: cl100k_base
