@@ -11,8 +11,9 @@ import re
 
 from memory.learn.words import change_words as words
 from memory.learn.words.lexicon import CITIES_ZH
+from memory.learn.words.persons import relations_of
 from memory.learn.words.terms import terms
-from memory.learn.words.values import differ_in_measure, differ_in_name, names_of, relations_of, values_of
+from memory.learn.words.values import differ_in_measure, differ_in_name, names_of, values_of
 
 _IDEOGRAPH = re.compile("[\u3400-\u9fff]")
 _REASON = re.compile(

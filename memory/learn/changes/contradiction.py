@@ -16,8 +16,9 @@ from memory.learn.changes.told_of_things import told_of_things
 from memory.learn.words import change_words as words
 from memory.learn.words.clauses import clauses_of
 from memory.learn.words.lexicon import NATIONALITY
+from memory.learn.words.persons import relations_of
 from memory.learn.words.terms import terms
-from memory.learn.words.values import names_of, relations_of, values_of
+from memory.learn.words.values import names_of, values_of
 
 IGNORE_CASE = re.IGNORECASE
 

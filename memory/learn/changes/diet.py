@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from memory.learn.words import change_words as words
-from memory.learn.words.values import relations_of
+from memory.learn.words.persons import relations_of
 
 _EATING = (
     r"(?:\bi(?: \w+)? (?:eat|have|drink|cook)|\bi(?:['’]m| am)(?: \w+)? (?:eating|drinking)|\besse ich|"

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from memory.learn.words import change_words as words
-from memory.learn.words.persons import NAME_ZH, PERSONS_ZH
+from memory.learn.words.persons import NAME_ZH, PERSONS_ZH, relations_of, without_relations
 from memory.learn.words.terms import terms
-from memory.learn.words.values import names_of, relations_of
+from memory.learn.words.values import names_of
 
 IGNORE_CASE = re.IGNORECASE
 
@@ -64,7 +64,7 @@ _USER_DOES_ZH = re.compile(
 
 def speaks_of_others(clause: str, text: str) -> bool:
     """Whether the two are about different people: a relation or a name in the place of the subject tells."""
-    if names_of(clause) & names_of(text):
+    if without_relations(names_of(clause) & names_of(text)):
         return False
     if is_somebody_elses(clause, text):
         return True

@@ -34,9 +34,10 @@ from memory.learn.changes.renaming import tells_name, without_renaming, wrong_na
 from memory.learn.changes.single_valued import tell_one_attribute
 from memory.learn.changes.topics import is_same_topic
 from memory.learn.words import change_words as words
-from memory.learn.words.clauses import Clause, clauses_of, remainder, without_pinned_dates
+from memory.learn.words.clauses import Clause, clauses_of, parts_of, remainder, without_pinned_dates
+from memory.learn.words.persons import relations_of, without_relations
 from memory.learn.words.terms import terms
-from memory.learn.words.values import Values, differ_in_measure, differ_in_name, names_of, relations_of, values_of
+from memory.learn.words.values import Values, differ_in_measure, differ_in_name, differ_in_side, names_of, values_of
 
 IGNORE_CASE = re.IGNORECASE
 
@@ -113,7 +114,15 @@ def compare(newer: str, older: str) -> Verdict | None:
     ]
     if not fallen:
         return None
-    return Verdict(remainder(known, fallen))
+    left = [part for c in fallen for part in _parts_left(c.text, heading, changing, steady, lead)]
+    return Verdict(remainder(known, fallen, left))
+
+
+def _parts_left(clause: str, heading: str, changing: Sequence[str], steady: Sequence[str], lead: str) -> list[str]:
+    """ "I'm allergic to nuts" of "I'm vegan and allergic to nuts", which falls as a whole for its diet only."""
+    parts = parts_of(clause)
+    left = [part for part in parts if not _falls(part, heading, changing, steady, lead)]
+    return left if len(left) < len(parts) else []
 
 
 def rests_on_an_unnamed_plan(newer: str, older: str) -> bool:
@@ -139,6 +148,8 @@ def covers(known: str, content: str) -> bool:
 
 def _falls(clause: str, heading: str, changing: Sequence[str], steady: Sequence[str], lead: str) -> bool:
     changing, steady = said_of_it(clause, changing), said_of_it(clause, steady)
+    if not words.CORRECTED.search("; ".join(changing)):
+        changing = [text for text in changing if not differ_in_side(text, clause)]
     if words.HISTORY.search(clause) and not words.CORRECTED.search("; ".join(changing)):
         return False  # what was once stays true, whatever holds now
     texts = (*changing, "; ".join(changing))
@@ -258,7 +269,7 @@ def _live_elsewhere(clause: str, text: str) -> bool:
     if not lived or not lives or words.LONG_AGO.search(text):
         return False
     before, now = clause[: lived.start()], text[: lives.start()]
-    named_before, named_now = names_of(before), names_of(now)
+    named_before, named_now = without_relations(names_of(before)), without_relations(names_of(now))
     if named_before and named_now and named_before.isdisjoint(named_now):
         return False  # "my friend Bob" and "my friend Al"
     is_same_person = bool(named_before & named_now or relations_of(before) & relations_of(now))

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 from memory.learn.changes.told import AGE, AGE_OF, GRADE_OF, OCCUPATION, SCHOOL_OF, Told
 from memory.learn.words.lexicon import CITIES_ZH, MONTH_NAMES, NATIONALITY, RELATIONS, RELATIONS_ZH, WEEKDAYS
+from memory.learn.words.persons import relations_of
 from memory.learn.words.terms import terms
-from memory.learn.words.values import as_number, named_in, relations_of
+from memory.learn.words.values import as_number, named_in
 
 IGNORE_CASE = re.IGNORECASE
 
@@ -218,7 +219,6 @@ _STUDIES = re.compile(
     r"我在[^，,。；]{2,10}(?:大学|学院)[学读](?P<matter_zh>[^，,。；了]{2,8})",
     IGNORE_CASE,
 )
-_ELDER = re.compile(r"\b(?:older|younger|eldest|oldest|youngest|middle|big|little|second|first|step|god|ex)\b|[大小二]")
 _UNITS = {"kilo": "kg", "kilos": "kg", "公斤": "kg", "lbs": "pounds"}
 _KIND = r"(?P<kind>[\w'’]+[ -])??"
 _MAIL = r"(?P<value>[\w.+-]+@[\w.-]+\w)"
@@ -320,8 +320,7 @@ def _ages(clause: str) -> Iterator[Told]:
         is_of_user = re.search(r"\bi(?:['’]m)?\b", who, IGNORE_CASE)
         is_told = of or (names and pattern is _AGES[0])
         if is_told and not is_of_user and not re.search(r"[’']s \w", who):
-            qualified = frozenset(m.group().casefold() for m in _ELDER.finditer(who)) if not names else frozenset()
-            yield Told(AGE_OF, frozenset((as_number(match["age"]),)), of | qualified, names)
+            yield Told(AGE_OF, frozenset((as_number(match["age"]),)), of, names)
             return
 
 

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 from memory.learn.changes.told import Told
 from memory.learn.words.lexicon import MONTH_NAMES, NATIONALITY, RELATIONS, RELATIONS_ZH, WEEKDAYS
+from memory.learn.words.persons import relations_of
 from memory.learn.words.terms import terms
-from memory.learn.words.values import as_number, named_in, names_of, relations_of, values_of
+from memory.learn.words.values import as_number, named_in, names_of, values_of
 
 IGNORE_CASE = re.IGNORECASE
 

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.erasure import without_source
-from memory.learn.corrections.whose import kind_of, opens_with_user, owners_of
+from memory.learn.corrections.whose import opens_with_user, owners_of
 from memory.learn.facts import Fact
 from memory.learn.statements.intent_words import SPARED_APART
 from memory.learn.statements.intents import Asked, Intent, IntentKind, Reach, intents
 from memory.learn.words.attributes import ATTRIBUTES
 from memory.learn.words.clauses import clauses_of
+from memory.learn.words.persons import kind_of
 from memory.learn.words.terms import terms
 from memory.learn.words.values import names_of
 from memory.model import Memory, Role, Turn

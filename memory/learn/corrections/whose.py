@@ -57,13 +57,6 @@ _DONE = re.compile(
     r"\w*years? old|\d+ jahre alt|\d+ años)$",
     re.IGNORECASE,
 )
-_KIND_BEFORE = re.compile(
-    r"(?:\b(?P<kind>ex|former|previous|old|late|step|stief|half|halb|foster|god|future|first|second)[\s-]*|"
-    r"(?P<kind_zh>[前后继亡准干]))$",
-    re.IGNORECASE,
-)
-_KIND_BEHIND = re.compile(r"-in-law|-to-be", re.IGNORECASE)
-_FORMER = frozenset(("ex", "former", "previous", "old", "late", "前", "亡"))
 
 
 def owners_of(text: str, start: int, end: int) -> frozenset[str]:
@@ -78,16 +71,6 @@ def owners_of(text: str, start: int, end: int) -> frozenset[str]:
             return _folded(word)
     before = _sentence_before(text, start)
     return _owners_zh(before) if _IDEOGRAPH.search(named) else _owners_before(before, named)
-
-
-def kind_of(text: str, start: int, end: int) -> str:
-    """What sort of a relation: "ex" of "my ex-wife", "-in-law" of "my sister-in-law", or ""."""
-    if not (RELATIONS.search(text[start:end]) or RELATIONS_ZH.search(text[start:end])):
-        return ""
-    behind = _KIND_BEHIND.match(text, end)
-    before = _KIND_BEFORE.search(text[max(0, start - 20) : start])
-    kind = (before["kind"] or before["kind_zh"]).casefold() if before else ""
-    return ("ex" if kind in _FORMER else kind) + (behind.group().casefold() if behind else "")
 
 
 def _sentence_before(text: str, start: int) -> str:
@@ -159,4 +142,4 @@ def _folded(person: str) -> frozenset[str]:
     return terms(person) or frozenset((person.casefold(),))
 
 
-__all__ = ["NOBODY", "USER", "kind_of", "opens_with_user", "owners_of"]
+__all__ = ["NOBODY", "USER", "opens_with_user", "owners_of"]

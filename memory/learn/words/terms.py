@@ -10,6 +10,11 @@ import re
 import unicodedata
 from functools import lru_cache
 
+# "Plan A", "room B", "A方案": what is called by a letter, which is no article then.
+_LETTERED = re.compile(
+    r"(?<=[a-zà-ÿ] )[A-HJ-Z](?![\w'’]|\.\s?\w)|"
+    r"(?<![A-Za-z])[A-Z](?=[\u3400-\u9fff])|(?<=[\u3400-\u9fff])[A-Z](?![A-Za-z])"
+)
 _TOKEN = re.compile(
     r"[$€£¥]?\d+(?:[.,:/-]\d+)*(?:[A-Za-z]{1,2}(?![A-Za-z]))?|[A-Za-zÀ-ɏ]+(?:['’][A-Za-z]+)?|[\u3400-\u9fff]+"
 )
@@ -35,7 +40,9 @@ _SUFFIXES = ("ations", "ation", "ingly", "ings", "ing", "edly", "ers", "ies", "i
 @lru_cache(maxsize=4_096)  # the memories of a user are compared with each new statement
 def terms(text: str) -> frozenset[str]:
     found: set[str] = set()
-    for token in _TOKEN.findall(unicodedata.normalize("NFKC", text)):
+    bare = unicodedata.normalize("NFKC", text)
+    found |= {match.group().casefold() for match in _LETTERED.finditer(bare)}
+    for token in _TOKEN.findall(bare):
         if "\u3400" <= token[0] <= "\u9fff":
             found |= _pairs(token)
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from memory.learn.words.lexicon import MONTH_NAMES, RELATIONS, RELATIONS_ZH, WEEKDAYS
+from memory.learn.words.lexicon import MONTH_NAMES, WEEKDAYS
 from memory.learn.words.terms import terms
 
 _NUMBER_WORDS = {
@@ -50,7 +50,12 @@ _FIRST_WORDS = frozenset(
     "to no not yes ok please also now today then there here oops sorry actually good company kitchen work "
     "mein meine unser unsere der die das ein eine für seit ich wir jetzt mi mis el la los las un una se voy".split()
 )
-_POSSESSIVE = re.compile("['’]s\\b")
+_SIDE = re.compile(
+    r"\b(?:my|our|the|his|her|their|your) (?:(?P<left>left)|(?P<right>right))[ -](?!now\b|to\b|away\b|about\b)[a-z]|"
+    r"\b(?:(?P<left_de>link|izquierd)|(?P<right_de>recht|derech))(?:e[nrsm]?|[oa])\b|"
+    "(?:(?P<left_zh>左)|(?P<right_zh>右))[边侧手脚腿膝肩眼耳臂胳肘腕踝髋]",
+    re.IGNORECASE,
+)
 _LATIN_IN_CHINESE = re.compile(r"[A-Za-z][A-Za-z0-9.+-]{1,}")
 _IDEOGRAPH = re.compile(r"[\u3400-\u9fff]")
 
@@ -92,12 +97,6 @@ def named_in(clause: str) -> frozenset[str]:
     return frozenset(term for name in names_of(clause) for term in terms(name))
 
 
-def relations_of(clause: str) -> frozenset[str]:
-    """The relations that are named, folded: "brother" of "my brother's test"."""
-    bare = _POSSESSIVE.sub("", clause)
-    return frozenset({m.group().casefold() for m in RELATIONS.finditer(bare)} | set(RELATIONS_ZH.findall(bare)))
-
-
 def differ(newer: Values, older: Values) -> bool:
     """Whether both name a value of one kind, and not the same one."""
     return differ_in_measure(newer, older) or differ_in_name(newer, older)
@@ -115,6 +114,17 @@ def differ_in_measure(newer: Values, older: Values) -> bool:
         return True
     common_units = newer.amounts.keys() & older.amounts.keys() - {"year"}  # a year dates, it does not measure
     return any(newer.amounts[unit].isdisjoint(older.amounts[unit]) for unit in common_units)
+
+
+def differ_in_side(newer: str, older: str) -> bool:
+    """Whether one tells of the left one and the other of the right one: "my left knee", "my right knee"."""
+    new, old = _sides(newer), _sides(older)
+    return bool(new and old) and new.isdisjoint(old)
+
+
+def _sides(text: str) -> frozenset[str]:
+    found = (kind for match in _SIDE.finditer(text) for kind, word in match.groupdict().items() if word)
+    return frozenset(kind.partition("_")[0] for kind in found)
 
 
 def _days(clause: str) -> frozenset[str]:
