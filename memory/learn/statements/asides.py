@@ -86,12 +86,24 @@ _NO_KIND_OF_PERSON = re.compile(
 
 _CONSIDERED = (_TO_CONSIDER, _TO_CONSIDER_DE, _TO_CONSIDER_ES, _TO_CONSIDER_ZH)
 
+# "Forget my extension, it's 4417 now": the value alone would not say of what.
+_PUT_ANEW = re.compile(
+    r"\W*(?:please\s+)?forget\s+(?:my|our)\s+(?:(?:old|previous|former)\s+)?(?P<what>[^,;.?!:]{2,60})[,;]\s+"
+    r"(?:because\s+)?(?P<quote>(?:it['’]s|it is)\s+(?:now\s+)?"
+    r"(?P<value>(?=[^,;?!]{0,40}(?:\d|(?-i:[A-ZÀ-Þ])))[^,;?!]{1,80}?)"
+    r"(?:\s+now)?)\W*$",
+    IGNORE_CASE,
+)
+
 
 def asides(sentence: str) -> Iterator[Aside]:
     """In the order said, none overlapping another."""
     if lexicon.ROLE_PLAY.search(sentence):
         return
     yield from _own_kind(sentence)
+    anew = _PUT_ANEW.match(sentence)
+    if anew and re.search(r"\bnow\b", anew["quote"], IGNORE_CASE):
+        yield Aside(f"My {anew['what']} is {anew['value']} now", anew["quote"])
     taken: list[tuple[int, int]] = []
     for pattern in (*_CONSIDERED, _RELATIVE, _AGED, _NAMED):
         for found in pattern.finditer(sentence):

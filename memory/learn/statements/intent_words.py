@@ -81,7 +81,11 @@ EVERYTHING_EN = re.compile(
     rf"(?:all|everything|all (?:of )?(?:the |my |your )?(?:memories|facts|things|information|data|notes))\s+"
     rf"(?:that\s+)?{_KNOWN}{END}|"
     rf"(?:all )?(?:of )?(?:(?:my|your) memories|your (?:entire |whole |long-?term )?memory)(?: (?:about|of) (?:me|us))?"
-    rf"(?:\s+(?:completely|entirely|now))?{END}",
+    rf"(?:\s+(?:completely|entirely|now))?{END}|"
+    r"(?:absolutely )?everything(?:\s+(?:that\s+)?(?:i|we)(?:['’]ve| have)?(?:"
+    r"(?: ever| already)? (?:told|shared with) you| ever (?:told|said|shared|mentioned)(?: to you)?|"
+    r" (?:said|shared|mentioned)(?: to you)?(?= (?:so far|until now|up to now)))"
+    rf"(?:\s+(?:so far|until now|up to now))?)?{END}",
     IGNORE_CASE,
 )
 PREVIOUS_EN = re.compile(

@@ -137,6 +137,8 @@ async def test_where_it_is_not_sure_what_is_excepted_nothing_goes(bench: Bench, 
             "7 Quay Road",
         ),
         ("I work at Siemens.", "Forget my job at Siemens, I work at Bosch now.", "Siemens", "Bosch"),
+        ("My phone number is 0151 1234567.", "Forget my phone number, it's 0151 7654321 now.", "1234567", "7654321"),
+        ("My boss is called Una.", "Please forget my boss, it is Rakesh now.", "Una", "My boss is Rakesh now"),
         ("Ich wohne in Bonn.", "Vergiss meine Adresse, ich wohne jetzt in Celle.", "Bonn", "Celle"),
         ("我住在苏州。", "忘掉我的地址，我现在住在宁波。", "苏州", "宁波"),
     ],
@@ -156,6 +158,7 @@ async def test_the_new_value_told_behind_the_order_is_learnt(
     [
         "Forget that I live in Ghent and that my new boss is called Una.",
         "Forget that I work at Halden and I now live in Ghent.",
+        "Forget my parrot, it's late now.",
         "Forget my address, my street was long and my house was cold.",
     ],
 )

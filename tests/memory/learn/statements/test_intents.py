@@ -45,6 +45,9 @@ EVERYTHING = [
     "forget everything about me",
     "Please forget me.",
     "Clear your memory of us",
+    "Please forget everything.",
+    "Forget everything I've shared with you until now",
+    "Forget absolutely everything we ever told you!",
     "Please delete all my personal data.",
     "清空我的个人信息",
     "忘掉关于我的一切",
@@ -121,6 +124,11 @@ NEITHER = [
     "The meeting was off the record",
     "Do you remember my name?",
     "Forget Paris",
+    "Forget everything and sing",
+    "Forget everything, let's start with the soup",
+    "Forget everything I wrote in the essay",
+    "Delete everything.",
+    "Forget everything?",
 ]
 
 
