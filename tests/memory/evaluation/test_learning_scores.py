@@ -48,7 +48,7 @@ async def test_verbatim_extraction_from_chats_written_apart_from_it_comes_close(
         figures = await evaluate_extraction(read_extraction(SETS / "unseen_extraction.jsonl"), sandbox)
     assert figures["recall"] >= 0.80
     assert figures["precision"] >= 0.80
-    assert figures["forbidden_rate"] <= 0.07
+    assert figures["forbidden_rate"] <= 0.05
     assert figures["evidence_accuracy"] == 1.0
 
 
@@ -74,6 +74,8 @@ async def test_changed_facts_replace_old_ones_to_the_bar(file: str) -> None:
 async def test_most_changes_replace_old_facts_also_without_a_word_of_change(file: str, stale: float) -> None:
     async with running_sandbox() as sandbox:
         figures = await evaluate_updates(read_updates(SETS / file), sandbox, search=everything_active)
+    assert figures["current"] >= 0.80
+    assert figures["probe"] >= 0.70
     assert figures["stale_active"] <= stale
     assert figures["keep"] >= 0.95
 
