@@ -22,8 +22,13 @@ _TOLD_BEHIND = re.compile(  # "long and it is Larkspur58", "on the door: finch31
     rf"(?P<value>(?!/|\d{{1,3}}-?[A-Za-z]+(?![\w!])){_HAS_NUMBER}{_VALUE}|\d(?:[ -]?\d){{3,11}}(?!\d))",
     _IGNORE_CASE,
 )
+_MADE = r"(?=[^\s,;]{0,60}[A-Za-z])(?=[^\s,;]{0,60}\d[^\s,;]{0,20}\d)[^\s\"'“”’,;:]{5,64}"
 _IN_APPOSITION = re.compile(  # "my cat's name, Tom2011"
-    r",\s*(?P<value>(?![^\s@]{1,60}@[\w-]{1,60}\.)(?=[^\s,;]{0,60}[A-Za-z])(?=[^\s,;]{0,60}\d[^\s,;]{0,20}\d)[^\s\"'“”’,;:]{5,64})(?=\s*(?:[,;.!?]|$))"
+    rf",\s*(?P<value>(?![^\s@]{{1,60}}@[\w-]{{1,60}}\.){_MADE}|\d{{6,12}})(?=\s*(?:[,;.!?]|$))"
+)
+_DENIED_OR_KEPT = re.compile(  # "not Wren8845 but Robin7712", "still Wren8845"
+    rf"(?:\b(?:not|but|still|always|now|just|nicht|sondern|immer noch|sino))\s+(?P<value>{_MADE})(?=[\s,;.!?]|$)",
+    _IGNORE_CASE,
 )
 _ANOTHER = re.compile(  # "and mine is Wren88", "the other one is Wren88"
     r"(?:\b(?:mine|hers|his|ours|theirs|yours|"
@@ -31,8 +36,8 @@ _ANOTHER = re.compile(  # "and mine is Wren88", "the other one is Wren88"
     r"(?:my|his|her|our) [\w’-]{2,20}['’]s(?: (?:one|password|pin))?|"
     r"mein(?:e?s|er)|ihre?s|seine?s|das andere|la mía|el mío|la otra)\s+(?:is|was|ist|lautet|es)|"
     r"(?:我|他|她|我们|另一个|他们)的?(?:密码)?是)\s*[\"'“‘]?(?P<value>[^\s\"'“”’,;，。；]{3,64})|"
-    r"(?:\b(?:and|or|then|und|oder|dann|y|o)|,)\s+(?P<joined>(?=[^\s,;]{0,60}[A-Za-z])"
-    r"(?=[^\s,;]{0,60}\d[^\s,;]{0,20}\d)[^\s\"'“”’,;:]{5,64})\s+(?:for|on|at|für|bei|para|en)\b",
+    r"(?:\b(?:and|or|then|und|oder|dann|y|o)|,)\s+(?P<joined>"
+    rf"{_MADE})\s+(?:for|on|at|für|bei|para|en)\b",
     _IGNORE_CASE,
 )
 _BARE_WORDS = re.compile(r"(?:[ -][a-z]{3,12}){1,7}(?=\s*(?:[.!?,;\n]|$)|\s(?:and|but|for|on|at|in|und|y)\b)")
@@ -52,11 +57,11 @@ _OF_PROSE = frozenset(
 )
 
 
-def told_behind(text: str, end: int) -> Iterator[tuple[int, int]]:
-    """Where the rest of the sentence, after talk about a secret that ends at `end`, tells it all the same."""
+def told_behind(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where the rest of the sentence tells a secret, though talk about it stands from `start` to `end`."""
     stop = _sentence_end(text, end)
-    for pattern in (_TOLD_BEHIND, _IN_APPOSITION):
-        for match in pattern.finditer(text, end, stop):
+    for pattern, begin in ((_TOLD_BEHIND, end), (_IN_APPOSITION, end), (_DENIED_OR_KEPT, start)):
+        for match in pattern.finditer(text, begin, stop):
             yield _span(match, "value")
 
 

@@ -59,7 +59,7 @@ _PASSWORD = re.compile(
     rf"(?<!\w){_NAMES_OF_ONE}{_FOR}{_LINK}(?:{_QUOTED}|[\"'“‘]?"
     rf"(?P<value>{_DIGIT_WORD}(?:[ ,-]{{1,2}}{_DIGIT_WORD}){{2,11}}|"
     r"\d{2,4}[ -]\d{2,4}(?!\d)|[^\s\"'”’,;，。；]{3,128}|(?<=\s)[a-z]{1,2}(?=\s))"
-    r"(?P<more>(?:,? (?:and )?[\w-]*\d[\w-]*\d)*))",
+    r"(?P<more>(?:,? (?:and )?[\w-]*\d[\w-]*\d[\w-]*)*))",
     _IGNORE_CASE,
 )
 _PASSWORD_CHANGED = re.compile(  # "changed my password to …", "my password was changed to …"
@@ -82,7 +82,7 @@ _PASSWORD_NAMED_LATE = re.compile(  # "it's …, my password"
     _IGNORE_CASE,
 )
 _USED_EVERYWHERE = re.compile(  # "I use … for all my accounts"
-    r"\b(?:us(?:e|ed|ing)|have|nutze|benutze|verwende|uso|utilizo)\s+(?!(?:office|microsoft|windows)-?\d)"
+    r"\b(?:us(?:e|ed|ing)|have|nutze|benutze|verwende|uso|utilizo)\s+(?!(?:office|microsoft|windows)-?\d|\S{0,60}\d\.\d)"
     r"(?P<value>(?=[^\s@]{6,64}\s)(?=\S{0,60}[a-z])(?=\S{0,60}\d\S{0,20}(?:\d|[!$%^*&#]))[^\s\"'”’,;，。；@]{6,64})\s+"
     r"(?:for|on|at|in|für|bei|auf|para|en)\s+(?:(?:all|every|each|most|both|alle[ns]?|jede[mns]?|todas|todos|cada)\s+)"
     r"(?:of\s+)?(?:(?:my|our|the|these|those|meine[n]?|mis|las|los)\s+)?(?:[\w-]+\s+)?"
@@ -239,11 +239,15 @@ def _behind(text: str, start: int, end: int, *, is_talk: bool) -> Iterator[tuple
     if last > end:
         yield start, last
     elif is_talk:
-        yield from told_behind(text, end)
+        yield from told_behind(text, start, end)
     for first, last in others_behind(text, end):
         word = text[first:last].strip("!?)\"'").casefold()
-        if any(c.isdigit() for c in word) or not (is_talk or word in _PLAIN):
+        if any(c.isdigit() for c in word) or not (is_talk or word in _PLAIN or _is_participle(word)):
             yield first, last
+
+
+def _is_participle(word: str) -> bool:
+    return word.endswith(("ed", "ing", "able"))
 
 
 def _is_talk(value: str, match: re.Match[str], group: str) -> bool:
@@ -260,7 +264,7 @@ def _is_talk(value: str, match: re.Match[str], group: str) -> bool:
             return False
         goes_on = is_word and bool(match.groupdict().get("goes_on"))  # "to protect my account"
         is_short = is_word and len(value) < _PASSWORD_CHARACTERS_MIN
-        return goes_on or is_short or words[0] in _PLAIN or (is_word and words[0].endswith(("ed", "ing", "able")))
+        return goes_on or is_short or words[0] in _PLAIN or (is_word and _is_participle(words[0]))
     if pattern in (_API_KEY, _ASSIGNED):
         is_long = len(value) >= _KEY_LETTERS_MIN and not words[0].endswith(_WORD_ENDINGS)
         is_number_of_tokens = value.isdigit() and len(value) < _TOKEN_DIGITS_MIN and "token" in match[0].casefold()

@@ -25,7 +25,12 @@ from memory.learn.secrets.redaction import RECORDED_CHARACTERS_MAX, redact
         ("My password is a simple one: Otter909!", "Otter909"),
         ("My PIN is in my notes: 7731", "7731"),
         ("My password is my cat's name and year, Tom2011.", "Tom2011"),
+        ("My password is my wedding day, 14062009.", "14062009"),
+        ("My password is not Dunnock63 but Siskin48", "Dunnock63"),
+        ("My password is not Dunnock63 but Siskin48", "Siskin48"),
+        ("My password is still Siskin48", "Siskin48"),
         # a second one
+        ("The passwords are Dunnock63x and Siskin48y", "]y"),
         ("My husband's password is Robin7712 and mine is Wren8845", "Wren8845"),
         ("My PIN is 4471, my wife's is 9926.", "9926"),
         ("My password is too weak, and hers is Kestrel204", "Kestrel204"),
@@ -57,6 +62,7 @@ My password is stored in the vault, write to anna85@example.org
 My password is old: change it
 My password is not accepted at http://localhost:8080
 My PIN is one of many
+My password is not on the list but in iOS17
 My password is too short and mine is not the only one
 My wife's password is weak and mine is stronger
 my passphrase is on paper
@@ -84,6 +90,8 @@ def test_talk_with_no_secret_behind_it_stays_whole(text: str) -> None:
         "my password is long" + " " * 150,
         "my password is " + "aaa " * 40,
         "key 0x",
+        "password: a1, " + "a1-" * 40,
+        "my password is not a1",
     ],
 )
 def test_the_longest_text_takes_less_than_a_second(shape: str) -> None:

@@ -119,6 +119,7 @@ I use 1Password for all my accounts
 I use Office365 for all my accounts
 I use anna1985@example.org for all my accounts
 I use Notepad for all sites
+I use Django4.21 for all my sites
 My phone unlocks with my face
 My safe opens with 2 keys
 My garage opens with 150 other garages at once
