@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-REACH_CHARACTERS = 160  # of the rest of a sentence
+REACH_CHARACTERS = 120  # of the rest of a sentence
 
 _IGNORE_CASE = re.IGNORECASE
+_DIGIT = re.compile(r"\d")
 _SENTENCE_END = re.compile(r"\n|[。！？]|[.!?](?=\s|$)")
 _VALUE = r"[^\s\"'“”’,;:，。；]{4,64}"
 _HAS_NUMBER = r"(?=[^\s\"'“”’,;:，。；]{0,60}\d)"
@@ -60,6 +61,8 @@ _OF_PROSE = frozenset(
 def told_behind(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Where the rest of the sentence tells a secret, though talk about it stands from `start` to `end`."""
     stop = _sentence_end(text, end)
+    if not _DIGIT.search(text, start, stop):  # each of them holds one
+        return
     for pattern, begin in ((_TOLD_BEHIND, end), (_IN_APPOSITION, end), (_DENIED_OR_KEPT, start)):
         for match in pattern.finditer(text, begin, stop):
             yield _span(match, "value")
