@@ -122,6 +122,9 @@ def _parts_left(clause: str, heading: str, changing: Sequence[str], steady: Sequ
     """ "I'm allergic to nuts" of "I'm vegan and allergic to nuts", which falls as a whole for its diet only."""
     parts = parts_of(clause)
     left = [part for part in parts if not _falls(part, heading, changing, steady, lead)]
+    if parts and not left:  # "I stopped learning French": what they share names none of them
+        shared, said = frozenset.intersection(*map(terms, parts)), terms("; ".join(changing))
+        left = [part for part in parts if not (terms(part) - shared) & said]
     return left if len(left) < len(parts) else []
 
 

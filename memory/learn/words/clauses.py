@@ -43,7 +43,7 @@ _LEAD = re.compile(
 )
 _SUBJECT = re.compile(r"(?:I|We|Ich|Wir)\b")
 # "I'm vegan and allergic to nuts", "Mia is 5 and shy": what is said of one, or done by one, joined.
-_AND = re.compile(r"\s*,\s+(?:and |und |y )?|\s+(?:and|und|y)\s+")
+_AND = re.compile(r"\s{0,9},\s{1,9}(?:and |und |y )?|\s{1,9}(?:and|und|y)\s{1,9}")
 _WHO = (
     r"(?:I|[Ww]e|[Hh]e|[Ss]he|[Tt]hey|[Ii]ch|[Ww]ir|(?:[Mm]y|[Oo]ur|[Mm]eine?|[Mm]i) [\w-]+(?: [A-ZÀ-Þ][\w-]+)?|"
     r"[A-ZÀ-Þ][\w-]+)"
@@ -76,7 +76,8 @@ _THING = re.compile(
     rf"(?!(?:in|on|at|near|with|from|to|for|by|mit|bei|aus|für|con|en)\s)(?:{_ONE})?[\w-]+(?:\s[\w-]+){{0,2}}$|"
     "[一两三]?[只条个]?[\u3400-\u9fff]+$"
 )
-_LAST_AND = re.compile(r"\s(?:and|und|y)\s[^,]*$|[和跟与]")
+_LAST_AND = re.compile(r"\s(?:and|und|y)\s|[和跟与]")
+PARTS_MAX = 12  # of one clause: more is no list that somebody tells of themselves
 _THINGS_ZH = re.compile("[和跟与、]")
 _VERB_FIRST = re.compile(r"(?:work|arbeite) (?:as|for|at|als|bei|für)\s")
 _SOMEWHERE = re.compile(r"\s*(?:in|at|near|with|from|mit|bei|aus)\s", re.IGNORECASE)
@@ -156,7 +157,8 @@ def _has_a_thing(text: str) -> bool:
 def parts_of(clause: str) -> list[str]:
     """What is joined in one clause, each part with the subject and the verb of the first; [] where that is unsure."""
     bare = clause.strip(" ,;，；.。!！")
-    if not _LAST_AND.search(bare):
+    joints = len(_AND.findall(bare)) + len(_THINGS_ZH.findall(bare))
+    if joints >= PARTS_MAX or not _LAST_AND.search(bare, max(bare.rfind(","), 0)):
         return []  # "I'm vegetarian, going on nine years"
     named = _WHICH.fullmatch(bare)
     if named:
