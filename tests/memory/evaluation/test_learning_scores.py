@@ -67,8 +67,8 @@ async def test_changed_facts_replace_old_ones_to_the_bar(file: str) -> None:
     [
         ("fresh_updates.jsonl", 0.05),
         ("later_updates.jsonl", 0.2),
-        ("unseen_updates.jsonl", 0.4),
-        ("blind_updates.jsonl", 0.4),
+        ("unseen_updates.jsonl", 0.15),
+        ("blind_updates.jsonl", 0.3),
     ],
 )
 async def test_most_changes_replace_old_facts_also_without_a_word_of_change(file: str, stale: float) -> None:
