@@ -17,11 +17,11 @@ import structlog
 
 from extproc.observe import CloseTurn, NoteJudged, Observation, OpenTurn
 from memory.errors import Unavailable
-from memory.learn.secrets.redaction import HEAVY_CHARACTERS
 from memory.metrics import Metrics
 from memory.model import Turn, TurnStatus
 from memory.ports import Clock, TurnLog
 from memory.recall.lessons import PlacementLessons
+from memory.threads import rewritten
 
 log = structlog.get_logger(__name__)
 
@@ -120,7 +120,7 @@ class TurnRecorder:
         self._pending -= 1
 
     async def _open(self, turn: Turn) -> bool:
-        messages = [replace(m, content=await self._redacted(m.content)) for m in turn.messages]
+        messages = [replace(m, content=await rewritten(self._redact, m.content)) for m in turn.messages]
         try:
             await self._turn_log.open(replace(turn, messages=tuple(messages)))
         except Unavailable as error:
@@ -134,7 +134,7 @@ class TurnRecorder:
             self._metrics.replies_over_cap.inc()
         if not await after:
             return
-        answer = await self._redacted(closing.answer)
+        answer = await rewritten(self._redact, closing.answer)
         try:
             await self._turn_log.finish(
                 closing.turn_id,
@@ -148,11 +148,6 @@ class TurnRecorder:
             return
         self._metrics.turns.labels(closing.status).inc()
         self._recovered()
-
-    async def _redacted(self, text: str) -> str:
-        if len(text) > HEAVY_CHARACTERS:
-            return await asyncio.to_thread(self._redact, text)
-        return self._redact(text)
 
     def _lost(self, error: Unavailable) -> None:
         """Count each, tell once."""

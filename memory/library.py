@@ -16,7 +16,6 @@ import numpy as np
 from memory.chat.exchanges import exchanges_of
 from memory.erasure import Erasure, SourceForgotten
 from memory.errors import BadInput, NotFound, Unavailable
-from memory.learn.secrets.redaction import HEAVY_CHARACTERS
 from memory.model import (
     MEMORY_TYPES,
     Candidate,
@@ -59,6 +58,7 @@ from memory.ports import (
     UserLedger,
     Uses,
 )
+from memory.threads import rewritten
 from memory.writing import write_rows
 
 MEMORIES_PER_ADD_MAX = 200  # one embedding batch that a learning lane takes in seconds
@@ -297,20 +297,15 @@ class Library:
                     scope=scope,
                     at=said_at,
                     messages=tuple(
-                        [replace(said, content=await self._redacted(said.content)) for said in exchange.said]
+                        [replace(said, content=await rewritten(self._redact, said.content)) for said in exchange.said]
                     ),
                     status=TurnStatus.CLOSED,
-                    answer=await self._redacted(exchange.answer),
+                    answer=await rewritten(self._redact, exchange.answer),
                     answered_at=said_at,
                     trace_id=trace_id,
                 )
             )
         return turn_id
-
-    async def _redacted(self, text: str) -> str:
-        if len(text) > HEAVY_CHARACTERS:
-            return await asyncio.to_thread(self._redact, text)
-        return self._redact(text)
 
     async def flush(self, user_id: str, session_id: str = "") -> Backlog:
         """Have all learnt that was said before this call.

@@ -76,11 +76,11 @@ _DATE_AND_CODE = re.compile(
     r"背面)[^\d\n]{0,12}(?P<code>\d{3,4})(?!\d)",
     _IGNORE_CASE,
 )
+# Of the British and the German insurance; a Chinese one, mistyped as it may be.
 _ID_SHAPES = re.compile(
     r"(?<![\w])(?:[A-Z]{2} ?\d{2} ?\d{2} ?\d{2} ?[A-D]|\d{2} ?\d{6} ?[A-Z] ?\d{3})(?!\w)|"
-    r""  # of the British, German insurances
     r"(?<!\d)[1-9]\d{5}(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|"
-    r"3[01])\d{3}[\dXx](?!\d)"  # a Chinese one mistyped
+    r"3[01])\d{3}[\dXx](?!\d)"
 )
 _CARD = re.compile(r"\b(?:card|visa|amex|mastercard|kreditkarte|tarjeta)\b|信用卡|银行卡|卡号", _IGNORE_CASE)
 _ON_THE_CARD = re.compile(

@@ -23,7 +23,6 @@ class SecretPolicy(StrEnum):
 
 
 RECORDED_CHARACTERS_MAX = 65_536  # of one message: looking for secrets takes 0.1 to 0.6 s, and nobody says more
-HEAVY_CHARACTERS = 1_024  # up to 10 ms: what is longer is looked through in a thread, beside everybody's requests
 _LEFT_OUT = "\n[…]\n"
 
 REDACT_ALL: Mapping[SecretClass, SecretPolicy] = MappingProxyType(dict.fromkeys(SecretClass, SecretPolicy.REDACT))
@@ -98,4 +97,4 @@ def _merged(spans: list[tuple[int, int, SecretClass]]) -> list[tuple[int, int, S
     return merged
 
 
-__all__ = ["HEAVY_CHARACTERS", "PLACEHOLDER", "REDACT_ALL", "SecretClass", "SecretPolicy", "recordable", "redact"]
+__all__ = ["PLACEHOLDER", "REDACT_ALL", "SecretClass", "SecretPolicy", "recordable", "redact"]

@@ -54,13 +54,13 @@ _FEMALE = re.compile(
     r"wife|girlfriend|mother|mom|mum|sister|daughter|aunt|niece|grandma|grandmother|landlady|frau|tochter|mutter|"
     r"schwester|"
     r"freundin|chefin|kollegin|mujer|esposa|novia|hija|madre|hermana|jefa|amiga|prima|abuela|"
-    r"老婆|妻子|太太|女朋友|女儿|闺女|妈|母亲|姐姐|妹妹|妹|奶奶|外婆|岳母",
+    r"老婆|妻子|太太|女朋友|女儿|闺女|妈|母亲|姐姐|妹妹|妹|奶奶|外婆|岳母|婆婆|媳妇|孙女|侄女",
     re.IGNORECASE,
 )
 _MALE = re.compile(
     r"husband|boyfriend|father|dad|brother|\bsons?\b|uncle|nephew|grandpa|grandfather|landlord|mann|sohn|vater|bruder|"
     r"\bfreund\b|\bchef\b|marido|esposo|novio|hijo|padre|hermano|jefe|amigo|primo|abuelo|"
-    r"老公|丈夫|男朋友|儿子|爸|父亲|哥哥|弟弟|爷爷|外公|岳父",
+    r"老公|丈夫|男朋友|儿子|爸|父亲|哥哥|弟弟|爷爷|外公|岳父|公公|女婿|孙子|侄子",
     re.IGNORECASE,
 )
 _ANIMAL = re.compile(r"dog|cat|kitten|puppy|horse|rabbit|parrot|hund|katze|perr|gat[oa]|狗|猫", re.IGNORECASE)
@@ -93,6 +93,38 @@ _NAMED = re.compile(
     r"When|Where|Who|Is|Are|Do|Does|In|On|At)\b)(?P<name>[A-ZÀ-Þ][a-zà-ÿ]+)(?=\s+(?:is|has|was|says?|said|told|likes|"
     r"loves|lives|works|"
     r"and|will|can|wants|needs|thinks|came|went|gave|called)\b)"
+)
+_BARE_NAME = re.compile(
+    r"(?:\b(?:for|with|about|by|named|called|tell|ask|told|visit|see|meet|met|is|and)\s+|(?:^|"
+    r"[.!?;,]\s+))(?P<name>[A-ZÀ-Þ][a-zà-ÿ]{2,})"
+    r"(?=['’]s\s+\w|\s+(?:is|has|was|loves|likes|can|needs|wants|will|keeps|started|turned|hates|does|cannot)\b|"
+    r"[.,;?!]|$|\s+(?:and|please)\b)"
+)
+_NO_NAME = re.compile(
+    r"(?:She|This|That|What|Here|There|How|Who|Let|Where|When|Today|Yes|Yeah|Okay|Thanks|Thank|Hello|Please|Sorry|"
+    r"Great|Good|"
+    r"Everything|Nothing|Something|They|You|Mine|Not|Just|Sure|Fine|Well|Also|Now|Then|Maybe|English|German|French|"
+    r"Spanish|Chinese|"
+    r"Python|Java|Rust|Excel|Word)$|" + lexicon.MONTH_NAMES.pattern + "|" + lexicon.WEEKDAYS.pattern,
+    re.IGNORECASE,
+)
+_THERE = re.compile(
+    r"\b(?:liv(?:e|es|ed|ing)|work(?:s|ed|ing)?|stud(?:y|ies|ied|ying)|mov(?:e|es|ed|ing)|born|grew up|stay(?:s|ed|"
+    r"ing)?|"
+    r"go(?:es|ing)?|went|been|travel(?:s|l?ing|l?ed)?|fly(?:ing)?|flies|was|am|own(?:s|ed)?|have|"
+    r"has)\b[^.?!;]{0,30}?\b(there)\b"
+    r"(?! (?:is|are|was|were)\b)",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(
+    r"\b(?:in|to|at|from|near|around|"
+    r"of)\s+(?P<place>(?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+(?:\s(?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+)?)",
+    re.IGNORECASE,
+)
+_NO_PLACE = re.compile(
+    lexicon.MONTH_NAMES.pattern + "|" + lexicon.WEEKDAYS.pattern + r"|(?:I|English|German|French|Spanish|Chinese|"
+    r"Python|Java|Rust|Excel|Word)$",
+    re.IGNORECASE,
 )
 
 
@@ -129,40 +161,6 @@ def _speaks_of_somebody(lead: str) -> bool:
     return bool(lexicon.RELATIONS.search(lead) or lexicon.RELATIONS_ZH.search(lead) or _CAPITAL.search(lead))
 
 
-_BARE_NAME = re.compile(
-    r"(?:\b(?:for|with|about|by|named|called|tell|ask|told|visit|see|meet|met|is|and)\s+|(?:^|"
-    r"[.!?;,]\s+))(?P<name>[A-ZÀ-Þ][a-zà-ÿ]{2,})"
-    r"(?=['’]s\s+\w|\s+(?:is|has|was|loves|likes|can|needs|wants|will|keeps|started|turned|hates|does|cannot)\b|"
-    r"[.,;?!]|$|\s+(?:and|please)\b)"
-)
-_NO_NAME = re.compile(
-    r"(?:She|This|That|What|Here|There|How|Who|Let|Where|When|Today|Yes|Yeah|Okay|Thanks|Thank|Hello|Please|Sorry|"
-    r"Great|Good|"
-    r"Everything|Nothing|Something|They|You|Mine|Not|Just|Sure|Fine|Well|Also|Now|Then|Maybe|English|German|French|"
-    r"Spanish|Chinese|"
-    r"Python|Java|Rust|Excel|Word)$|" + lexicon.MONTH_NAMES.pattern + "|" + lexicon.WEEKDAYS.pattern,
-    re.IGNORECASE,
-)
-_THERE = re.compile(
-    r"\b(?:liv(?:e|es|ed|ing)|work(?:s|ed|ing)?|stud(?:y|ies|ied|ying)|mov(?:e|es|ed|ing)|born|grew up|stay(?:s|ed|"
-    r"ing)?|"
-    r"go(?:es|ing)?|went|been|travel(?:s|l?ing|l?ed)?|fly(?:ing)?|flies|was|am|own(?:s|ed)?|have|"
-    r"has)\b[^.?!;]{0,30}?\b(there)\b"
-    r"(?! (?:is|are|was|were)\b)",
-    re.IGNORECASE,
-)
-_PLACE = re.compile(
-    r"\b(?:in|to|at|from|near|around|"
-    r"of)\s+(?P<place>(?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+(?:\s(?-i:[A-ZÀ-Þ])[\wÀ-ÿ-]+)?)",
-    re.IGNORECASE,
-)
-_NO_PLACE = re.compile(
-    lexicon.MONTH_NAMES.pattern + "|" + lexicon.WEEKDAYS.pattern + r"|(?:I|English|German|French|Spanish|Chinese|"
-    r"Python|Java|Rust|Excel|Word)$",
-    re.IGNORECASE,
-)
-
-
 def antecedent_of_there(statement: str, before: Sequence[str]) -> Antecedent | None:
     """The one place that the user spoke of in the last message that speaks of any; None in doubt."""
     there = _THERE.search(statement)
@@ -192,7 +190,7 @@ def _only(word: str, text: str, people: Sequence[re.Match[str]]) -> Antecedent |
         return None
     names = {name.casefold() for person in fitting if (name := person.groupdict().get("name"))}
     others = {found.group("name").casefold() for found in _NAMED.finditer(text, fitting[0].start())}
-    if len(names) > 1 or others - names - {"am"}:
+    if len(names) > 1 or others - names:
         return None
     fullest = max(fitting, key=lambda person: len(person.group()))
     return Antecedent(word, fullest.group().strip())

@@ -45,6 +45,8 @@ def test_the_only_one_who_fits_is_meant(statement: str, before: str, who: str) -
         ("He is strict", "My daughter's teacher came"),
         ("She lives in Milan", "my sister Mia has a friend"),
         ("He is six", "my daughter Lena"),
+        ("他退休了", "我婆婆来了。"),
+        ("她退休了", "我女婿来了。"),
         ("my wife says she is six", "my daughter Lena"),
         ("Maria called, she is six", "my daughter Lena"),
         ("She is six", "a story for Wren and Olmo please, Wren is tired"),
