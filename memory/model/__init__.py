@@ -7,11 +7,21 @@ An empty `project_id`, `session_id` or `agent_id` means "not given"; an empty `u
 from __future__ import annotations
 
 from memory.model.chats import Conversation, Message, Placement, RequestOptions, Role, derived_session_id
+from memory.model.claims import (
+    ATTRIBUTES,
+    EXPLICIT_ACTS,
+    STORED_ACTS,
+    Act,
+    Claim,
+    Relation,
+    is_single_valued,
+)
 from memory.model.identity import ID_BYTES_MAX, Scope, is_valid_id
 from memory.model.memories import (
     CATEGORIES,
     CONTENT_CHARACTERS_MAX,
     MEMORY_TYPES,
+    NO_ATTRIBUTE,
     Category,
     Change,
     ChangeKind,
@@ -38,15 +48,21 @@ from memory.model.recalled import (
 from memory.model.turns import Turn, TurnStatus, Urgency
 
 __all__ = [
+    "ATTRIBUTES",
     "CATEGORIES",
     "CONTENT_CHARACTERS_MAX",
+    "EXPLICIT_ACTS",
     "ID_BYTES_MAX",
     "MEMORY_TYPES",
+    "NO_ATTRIBUTE",
+    "STORED_ACTS",
+    "Act",
     "Candidate",
     "CarriedNote",
     "Category",
     "Change",
     "ChangeKind",
+    "Claim",
     "Conversation",
     "Evidence",
     "Memory",
@@ -59,6 +75,7 @@ __all__ = [
     "RecallStatus",
     "Receipt",
     "Record",
+    "Relation",
     "RequestOptions",
     "Role",
     "Scope",
@@ -71,6 +88,7 @@ __all__ = [
     "Verdict",
     "Weighed",
     "derived_session_id",
+    "is_single_valued",
     "is_valid_id",
     "statement_key",
 ]

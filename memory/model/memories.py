@@ -40,6 +40,8 @@ class Trust(StrEnum):
     TOOL = "tool"  # derived from other memories, not from anybody's words
 
 
+NO_ATTRIBUTE = "none"
+
 MEMORY_TYPES = ("semantic", "procedural", "episodic", "reflective")
 
 
@@ -98,8 +100,12 @@ class Memory:
     expires_at: float | None = None  # world time after which it is of little use; lowers its rank, never its status
     used_at: float | None = None  # when it last went into a prompt, as far as it has been counted
     trust: Trust = Trust.INFERRED
-    made_by: str = ""  # what made it of which words: "verbatim", or model and version of the prompt
-    subject: str = "user"
+    made_by: str = ""  # the reader that made it, with the version of its weights or prompt
+    subject: str = "user"  # whom it is about: one of `Relation`, or a word of whoever stored it
+    name: str = ""  # of that person or pet
+    attribute: str = NO_ATTRIBUTE  # one of the table in `claims`
+    values: tuple[str, ...] = ()  # the words of `content` that would differ if the fact changed
+    is_affirmed: bool = True  # False where it denies
     evidence: tuple[Evidence, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
 

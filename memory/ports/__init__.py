@@ -7,6 +7,15 @@ adapter's own time-out and raises `Unavailable` past it; a cancelled call leaves
 from __future__ import annotations
 
 from memory.ports.models import ChatModel, Clock, Completion, Embedder, Tokens
+from memory.ports.reading import (
+    ExamKey,
+    ExamResult,
+    ExamResults,
+    PairRelation,
+    PairVerdict,
+    StatementPair,
+    StatementReader,
+)
 from memory.ports.requests import ChatTemplates, ModelTraits, NoteBook, Receipts
 from memory.ports.stores import LedgerWrite, MemoryFilter, MemoryStore, Page, Revision, UserLedger
 from memory.ports.turns import Backlog, DeadLetter, FreshTurn, LearnDue, Lease, QueueDepth, TurnLog
@@ -20,6 +29,9 @@ __all__ = [
     "Completion",
     "DeadLetter",
     "Embedder",
+    "ExamKey",
+    "ExamResult",
+    "ExamResults",
     "FreshTurn",
     "LearnDue",
     "Lease",
@@ -29,10 +41,14 @@ __all__ = [
     "ModelTraits",
     "NoteBook",
     "Page",
+    "PairRelation",
+    "PairVerdict",
     "QueueDepth",
     "Receipts",
     "Revision",
     "Rounds",
+    "StatementPair",
+    "StatementReader",
     "Tokens",
     "TurnLog",
     "Use",

@@ -56,7 +56,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class LearnDue:
-    """When the finished turns of a session are due: any one of these is enough. Verbatim mode: at once.
+    """When the finished turns of a session are due: any one of these is enough. The trained reader: at once.
 
     Beside them, what was marked as explicit, as ending a topic, or hurried is due now, up to that turn and no further,
     and goes before everybody else's work. Per-user order always holds: one live lease per user. Within a session turns
