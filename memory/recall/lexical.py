@@ -13,6 +13,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from memory.language import function_words
+
 TERMS_PER_TEXT_MAX = 2_000  # the rest of a longer text is not indexed; a memory has at most 8,000 characters
 STEM_CACHE_WORDS = 65_536  # distinct words remembered with their stem: the vocabulary of a few thousand memories
 
@@ -36,35 +38,19 @@ _VOWEL = re.compile(r"[aeiouy]")
 # How extraction names the person whose memories these are: it stands in all of them and tells none apart.
 _THE_USER = "user users nutzer nutzers nutzerin usuario usuaria"
 
+# Beside the function words: words of asking and of talk, which stand in most questions and tell no topic.
 _STOP_ENGLISH = """
-a about all also am an and any are as at be because been being but by can could did do does
-doing done for from get gets getting go goes going gonna got had has have having he her hers him
-his how i if in into is it its just let lets like may maybe me might mine more most much must my
-no nor not of off oh ok okay on only or other our ours out over please really said say says
-shall she should so some such than that the their theirs them then there these they this those
-to too under up us very was we well were what when where which while who whom whose why will
-with would yes yet you your yours d ll m re s t ve don didn doesn isn wasn aren couldn wouldn
-shouldn hasn haven hadn ain im ive dont didnt thats mention mentioned describe described
-take takes took taken taking
+all any doing done get gets getting go goes going gonna got let lets like maybe more most much off oh okay only
+other out please said say says under up well yet don didn doesn isn wasn aren couldn wouldn shouldn hasn haven hadn ain
+mention mentioned describe described take takes took taken taking
 """
-_STOP_GERMAN = """
-aber als am an auch auf aus bei bin bist da dann das dass dein deine dem den der des die dir du
-ein eine einem einen einer eines er es fur hab habe haben hat hatte ich ihm ihn ihr im in ist ja
-kann kein keine man mein meine meinem meinen meiner mich mir mit nach nicht noch nun nur ob oder
-schon sein seine sich sie sind so soll sollte uber um und uns unser unsere vom von vor war waren
-warum was weil welche welchen welcher welches wenn wer wie wir wird wo worum zu zum zur
-"""
-_STOP_SPANISH = """
-al algo como con cual cuales cuando de del desde donde dos el ella ellos en era es esa ese eso
-esta este esto estoy ha hace hay la las le les lo los mas me mi mis muy ni no nos nuestra
-nuestro o para pero por porque que quien se ser si sin sobre son su sus tambien te tengo tiene
-tu tus un una uno unos y ya yo puedo podemos fue han
-"""
+_STOP_GERMAN = "fur hat ja kein keine man nicht nun nur schon uber"
+_STOP_SPANISH = "algo mas ni"
 # French and others meet mostly as names of things; their commonest articles would join anything with anything.
 _STOP_OTHER = "le la les des du une et est dans pour pas qui sur au aux ce il je ne se"
-STOP_WORDS = frozenset(
+STOP_WORDS = function_words() | frozenset(
     " ".join((_THE_USER, _STOP_ENGLISH, _STOP_GERMAN, _STOP_SPANISH, _STOP_OTHER)).split()
-) - frozenset("may die dos uno son".split())  # these carry meaning in a neighbouring language often enough
+)
 
 # Characters that build sentences, and no topic, in Chinese and Japanese.
 STOP_CHARACTERS = frozenset(

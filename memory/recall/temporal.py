@@ -12,9 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from memory.language import calendar
+from memory.recall.lexical import fold
+
 DAY = 86_400.0
 YEARS_BACK = 8  # a month without a year may mean any of these years
 SPANS_MAX = 24  # of one question
+COUNT_IN_WORDS_MAX = 10  # "ten weeks ago"; more is written in digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,28 +38,15 @@ class TimeQuestion:
     asks_about_past: bool = False  # how things were, so that superseded memories are welcome
 
 
+_ENGLISH, _GERMAN, _SPANISH, _CHINESE = (calendar(language) for language in ("en", "de", "es", "zh"))
+# Short names in English only: Spanish ones ("ago", "set") are words elsewhere.
 _MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "january jan januar janner enero",
-            "february feb februar febrero",
-            "march mar marz maerz marzo",
-            "april apr abril",
-            "may mai mayo",
-            "june jun juni junio",
-            "july jul juli julio",
-            "august aug agosto",
-            "september sep sept septiembre",
-            "october oct oktober octubre",
-            "november nov noviembre",
-            "december dec dezember diciembre",
-        ),
-        start=1,
-    )
-    for name in names.split()
+    fold(name): number
+    for months in (_ENGLISH.months, _ENGLISH.short_months, _GERMAN.months, _SPANISH.months)
+    for number, names in enumerate(months, start=1)
+    for name in names
 }
-_WORDY_MONTHS = frozenset("may mar march mai jun".split())  # words or names of their own in some language
+_WORDY_MONTHS = frozenset(_ENGLISH.wordy_months + _GERMAN.wordy_months)  # words or names of their own in some language
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _LATIN_DATE = re.compile(
     rf"(?:(?P<near>in|on|by|since|before|after|until|during|of|im|am|seit|vor|nach|bis|en|de|desde|antes de"
@@ -72,10 +63,8 @@ _YEAR = re.compile(
     r"\b(?:in|during|since|before|after|until|by|im jahr|seit|vor|en|desde|of)\s+(?P<year>(?:19|20)\d\d)\b"
     r"|(?P<zh>(?:19|20)\d\d)年(?!\d)"
 )
-_CHINESE_NUMBERS = dict(zip("一二三四五六七八九十", range(1, 11), strict=True)) | {"两": 2, "十一": 11, "十二": 12}
-_ENGLISH_NUMBERS = dict(
-    zip("a one two three four five six seven eight nine ten".split(), (1, *range(1, 11)), strict=True)
-)
+_NUMBERS = {**_ENGLISH.numbers, **_CHINESE.numbers, "十一": 11, "十二": 12}
+_ENGLISH_COUNT = "|".join(word for word, number in _ENGLISH.numbers.items() if number <= COUNT_IN_WORDS_MAX)
 
 # (pattern, unit, how many units back the span begins, its length in units)
 _RELATIVE = tuple(
@@ -96,18 +85,17 @@ _RELATIVE = tuple(
 )
 _ANY_RELATIVE = re.compile("|".join(pattern.pattern for pattern, *_ in _RELATIVE))
 _AGO = re.compile(
-    r"\b(?P<en>\d{1,3}|a|one|two|three|four|five|six|seven|eight|nine|ten) (?P<unit>day|week|month|year)s? ago\b"
+    rf"\b(?P<en>\d{{1,3}}|{_ENGLISH_COUNT}) (?P<unit>day|week|month|year)s? ago\b"
     r"|\bvor (?P<de>\d{1,3}) (?P<unit_de>tag|woche|monat|jahr)[ensr]*\b"
     r"|\bhace (?P<es>\d{1,3}) (?P<unit_es>dia|semana|mes|ano)[es]*\b"
     r"|(?P<zh>\d{1,3}|[一二两三四五六七八九十])(?:个?(?P<unit_zh>天|周|星期|年)|个(?P<unit_zh_month>月))(?:以|之)?前"
 )
-_UNITS = dict(
-    zip(
-        "tag woche monat jahr dia semana mes ano 天 周 星期 月 年".split(),
-        "day week month year day week month year day week week month year".split(),
-        strict=True,
-    )
-)
+_UNITS = {
+    fold(name).removeprefix("个"): unit
+    for one in (_GERMAN, _SPANISH, _CHINESE)
+    for unit, names in one.units.items()
+    for name in names
+}
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _WHEN = re.compile(
     r"\bwhen\b|\bwhat (?:date|day|month|year|time)\b|\bwhich (?:day|month|year|week)\b|\bhow long\b|\bsince when\b"
@@ -214,7 +202,7 @@ def _relative(now: float, unit: str, back: int, length: int) -> Span:
 
 
 def _number(word: str) -> int:
-    return int(word) if word.isdigit() else _CHINESE_NUMBERS.get(word) or _ENGLISH_NUMBERS.get(word, 1)
+    return int(word) if word.isdigit() else _NUMBERS.get(word, 1)
 
 
 def _int(digits: str | None) -> int | None:

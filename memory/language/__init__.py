@@ -1,0 +1,216 @@
+"""What is lexical and cannot be learnt, as data: one folder a language, read by one loader, tested by its own examples.
+
+The functions say which words stand in a text, in the languages that it may be in. What the text means is a model's to
+say: nothing here may grow a rule for a sentence that was misunderstood. Pure, but for reading its own files once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import groupby, takewhile
+from typing import Literal
+
+from memory.language.content import content_of, content_words, function_words
+from memory.language.detection import candidates
+from memory.language.loader import (
+    LANGUAGES,
+    Calendar,
+    Language,
+    Listed,
+    MalformedLanguage,
+    attributes,
+    calendar,
+    people,
+    words,
+)
+from memory.language.phrases import Found, PhraseTable, is_word, read
+from memory.model import Relation
+
+Reply = Literal["yes", "no", ""]
+
+
+@cache
+def abbreviations() -> frozenset[str]:
+    """Words after which a full stop ends no sentence, of all languages; lower case, without that full stop."""
+    return frozenset(word.removesuffix(".") for language in LANGUAGES for word in words(language).abbreviations)
+
+
+@cache
+def month_names() -> tuple[str, ...]:
+    """Months as German spells them out, in lower case: what follows the full stop of an ordinal ("14. Juni")."""
+    return tuple(name for names in calendar("de").months for name in names)
+
+
+def language_of(text: str) -> Language:
+    """By script first, then by how many words each language knows; "en" when unsure."""
+    found = candidates(text)
+    return found[0] if len(found) == 1 or "zh" in found else "en"
+
+
+def is_leaning(text: str) -> bool:
+    """Whether it begins with a word that cannot be understood without the sentence before ("And she …", "它…")."""
+    tokens = [token for token in read(text).tokens if is_word(token)]
+    begins = (_listed(language, "leaning").at(tokens, 0) for language in candidates(text) if tokens)
+    return any(found is not None and found.labels for found in begins)
+
+
+def is_denied(text: str) -> bool:
+    """Whether a negator stands in it, apart from the "no" that opens a correction or closes a question."""
+    clauses = _clauses(read(text).tokens)
+    is_question = text.rstrip().endswith(("?", "？"))
+    for language in candidates(text):
+        kept = clauses
+        while len(kept) > 1 and _reply(language, kept[0]):
+            kept = kept[1:]
+        if is_question and len(kept) > 1 and _reply(language, kept[-1]) == "no":
+            kept = kept[:-1]
+        if any(_listed(language, "negators").labels(clause) for clause in kept):
+            return True
+    return False
+
+
+def bare_reply(text: str) -> Reply:
+    """Whether the whole text only affirms or only denies ("Yes, exactly", "不用了，谢谢"); "" for anything else."""
+    tokens = [token for token in read(text).tokens if is_word(token)]
+    replies: Iterator[Reply] = (_reply(language, tokens) for language in candidates(text))
+    return next((reply for reply in replies if reply), "")
+
+
+def relation_named(text: str) -> Relation | None:
+    """Who is named by what they are to the author; OTHER where several are, or nobody that the table knows better."""
+    found = _labels(text, _people)
+    if not found:
+        return None
+    return Relation(found.pop()) if len(found) == 1 else Relation.OTHER
+
+
+def attributes_named(text: str) -> frozenset[str]:
+    """Of `memory.model.ATTRIBUTES`, those that it calls by name ("my address", "where I live")."""
+    return frozenset(_labels(text, _attributes))
+
+
+def names_everything(text: str) -> bool:
+    """Whether "everything", "all of it" stands in it; it may still be about everything of something."""
+    return any(_listed(language, "everything").labels(read(text).tokens) for language in candidates(text))
+
+
+def names_previous(text: str) -> bool:
+    """Whether it points to what was just said: in so many words, or with a "that" behind which nothing is named."""
+    tokens = read(text).tokens
+    return any(True for language in candidates(text) for _ in _pointing(language, tokens))
+
+
+def is_limited(text: str) -> bool:
+    """Whether it holds only for a while or with an exception ("for now", "except", "除了")."""
+    return any(_listed(language, "limits").labels(read(text).tokens) for language in candidates(text))
+
+
+def asked_words(text: str) -> frozenset[str]:
+    """`content_words` of a request, without the words of asking, and without people and attributes that it names."""
+    tokens = read(text).tokens
+    named: set[int] = set()
+    for language in candidates(text):
+        for table in (_people(language), _attributes(language), _forgetting(language), _listed(language, "everything")):
+            named |= _positions(table.found(tokens))
+        named |= _positions(_pointing(language, tokens))
+    return content_of(tokens, candidates(text), without=named)
+
+
+def _pointing(language: Language, tokens: Sequence[str]) -> Iterator[Found[str]]:
+    yield from _anywhere(language).found(tokens)
+    for found in _closing(language).found(tokens):
+        rest = list(takewhile(is_word, tokens[found.end :]))
+        if not content_of(rest, (language,), without=_positions(_forgetting(language).found(rest))):
+            yield found
+
+
+def _positions(spans: Iterable[Found[str]]) -> set[int]:
+    return {position for span in spans for position in range(span.start, span.end)}
+
+
+def _clauses(tokens: Sequence[str]) -> list[list[str]]:
+    """Tokens between marks, none of them empty."""
+    return [list(clause) for is_clause, clause in groupby(tokens, key=is_word) if is_clause]
+
+
+def _reply(language: Language, tokens: Sequence[str]) -> Reply:
+    """What the tokens say if they are a reply from end to end."""
+    said: set[str] = set()
+    start = 0
+    while start < len(tokens):
+        found = _replies(language).at(tokens, start)
+        if found is None or not found.labels:
+            return ""
+        said |= found.labels
+        start = found.end
+    return "yes" if "yes" in said and "no" not in said else "no" if "no" in said and "yes" not in said else ""
+
+
+def _labels(text: str, table: Callable[[Language], PhraseTable[str]]) -> set[str]:
+    return {label for language in candidates(text) for label in table(language).labels(read(text).tokens)}
+
+
+@cache
+def _listed(language: Language, section: Literal["negators", "leaning", "everything", "limits"]) -> PhraseTable[str]:
+    listed: Listed = getattr(words(language), section)
+    return _table({section: listed.words}, listed.unmeant)
+
+
+@cache
+def _replies(language: Language) -> PhraseTable[str]:
+    replies = words(language).replies
+    return _table({"yes": replies.yes, "no": replies.no, "softener": replies.softeners}, replies.unmeant)
+
+
+@cache
+def _forgetting(language: Language) -> PhraseTable[str]:
+    return _table({"forgetting": words(language).forgetting.words})
+
+
+@cache
+def _anywhere(language: Language) -> PhraseTable[str]:
+    return _table({"previous": words(language).previous.anywhere})
+
+
+@cache
+def _closing(language: Language) -> PhraseTable[str]:
+    return _table({"previous": words(language).previous.closing})
+
+
+@cache
+def _people(language: Language) -> PhraseTable[str]:
+    return _table(people(language).words, people(language).unmeant)
+
+
+@cache
+def _attributes(language: Language) -> PhraseTable[str]:
+    return _table(attributes(language).words, attributes(language).unmeant)
+
+
+def _table(words_of: Mapping[str, Iterable[str]], unmeant: Iterable[str] = ()) -> PhraseTable[str]:
+    return PhraseTable(((word, label) for label, listed in words_of.items() for word in listed), unmeant)
+
+
+__all__ = [
+    "LANGUAGES",
+    "Calendar",
+    "Language",
+    "MalformedLanguage",
+    "Reply",
+    "abbreviations",
+    "asked_words",
+    "attributes_named",
+    "bare_reply",
+    "calendar",
+    "content_words",
+    "function_words",
+    "is_denied",
+    "is_leaning",
+    "is_limited",
+    "language_of",
+    "month_names",
+    "names_everything",
+    "names_previous",
+    "relation_named",
+]

@@ -1,0 +1,289 @@
+"""A statement as the calendar sees it: months, weekdays, numbers, marks like "until". It must never resolve a date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache
+
+from memory.language.loader import Calendar, Language, calendar
+from memory.language.phrases import Found, PhraseTable, Text, read
+
+YEARS = range(1900, 2100)
+_ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
+_COMMAS = (",", "、")
+_DIGITS_MAX = 4
+_YEAR_DIGITS = 4
+_LAST_CENTURY = 69  # from here on, two digits mean 19.. rather than 20.., as in POSIX
+_MONTHS = 12
+_DAYS_MAX = 31
+
+
+class Kind(StrEnum):
+    """One letter each, so that a row of items spells the name of a rule."""
+
+    DAY = "D"  # relative: tomorrow
+    WEEK = "W"
+    MONTH = "M"
+    YEAR = "Y"
+    MONTH_NAME = "m"
+    WEEKDAY = "d"
+    NUMBER = "n"  # in digits, or an ordinal
+    COUNT = "c"  # a number in words
+    YEAR_NUMBER = "y"
+    NUMERIC = "i"  # a whole date in digits
+    UNIT = "u"
+    WHICH = "w"  # this, next, last
+    MARK = "p"  # until, ago: `before` a date or `behind` it
+    COMMA = ","
+    VAGUE = "v"
+    EVERY = "e"
+    JOINER = "j"
+    OTHER = "x"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """`number`: months run from 1, weekdays from Monday, 0. `day`: year, month and day, 0 where not given.
+
+    `name`: of a unit or a which; "word" for a month that is also a word, "short" for a short weekday, "ordinal" or
+    "signed" (8号) for a number. `is_plain`: needs nothing beside it to be a date; a number that may stand behind the
+    month. `is_joined`: an article or the like stands before it.
+    """
+
+    kind: Kind
+    number: int = 0
+    name: str = ""
+    before: frozenset[str] = frozenset()
+    behind: frozenset[str] = frozenset()
+    day: tuple[int, int, int] = (0, 0, 0)
+    is_plain: bool = False
+    is_capital: bool = False
+    is_joined: bool = False
+
+
+OTHER = Item(Kind.OTHER)
+_RANGE = Item(Kind.MARK, before=frozenset({"range"}))
+_RELATIVE = {"day": Kind.DAY, "week": Kind.WEEK, "month": Kind.MONTH, "year": Kind.YEAR}
+_RELATIVE = {"day": Kind.DAY, "week": Kind.WEEK, "month": Kind.MONTH, "year": Kind.YEAR}
+
+
+def items_of(text: str, language: Language) -> list[Item]:
+    """Joiners are left out; what they join knows of it."""
+    reader = _ItemReader(read(text), language)
+    while reader.position < len(reader.tokens):
+        reader.step()
+    found: list[Item] = []
+    is_joined = False
+    for item in reader.items:
+        if item.kind is not Kind.JOINER:
+            found.append(replace(item, is_joined=True) if is_joined else item)
+        is_joined = item.kind is Kind.JOINER
+    return found
+
+
+class _ItemReader:
+    """Reads tokens from left to right: the longest phrase of the calendar, else a number, else anything."""
+
+    def __init__(self, text: Text, language: Language) -> None:
+        self.tokens = text.tokens
+        self.items: list[Item] = []
+        self.position = 0
+        self._spelled = text.spelled
+        self._dates = calendar(language)
+        self._table = _table(language)
+        self._signs = _signs(language)
+
+    def step(self) -> None:
+        token = self.tokens[self.position]
+        found = self._table.at(self.tokens, self.position)
+        if found is not None:
+            self._read_phrase(found)
+        elif token[0].isdecimal():
+            self.position += 1
+            self._read_number(token)
+        else:
+            self.position += 1
+            self.items.append(Item(Kind.COMMA) if token in _COMMAS else OTHER)
+
+    def _read_phrase(self, found: Found[Item]) -> None:
+        item = next(iter(found.labels), OTHER)
+        if item.kind is Kind.COUNT:
+            self._read_count()
+            return
+        self.position = found.end
+        if item.kind is Kind.MARK:
+            item = _merged(found.labels)
+        if item.kind is Kind.MONTH_NAME:
+            item = replace(item, is_capital=self._spelled[found.start][0].isupper())
+        self.items.append(item)
+        if item.kind is Kind.WEEK:
+            self._read_day_of_week()
+
+    def _read_day_of_week(self) -> None:
+        """Chinese: 五 right behind 下周 is its Friday, unless the character behind takes it away."""
+        ahead = self.tokens[self.position : self.position + 2]
+        for weekday, signs in enumerate(self._dates.week_days):
+            if ahead and ahead[0] in signs and ahead[-1] not in self._dates.breaking:
+                self.position += 1
+                self.items.append(Item(Kind.WEEKDAY, weekday))
+                return
+
+    def _read_count(self) -> None:
+        """Neighbouring number words are one number: "twenty one", 二十三."""
+        numbers: list[int] = []
+        while self.position < len(self.tokens):
+            found = self._table.at(self.tokens, self.position)
+            counts = [item for item in found.labels if item.kind is Kind.COUNT] if found is not None else []
+            if found is None or not counts:
+                break
+            numbers.append(counts[0].number)
+            self.position = found.end
+        self._append_signed(Item(Kind.COUNT, _number(numbers)))
+
+    def _read_number(self, token: str) -> None:
+        digits = token[:-2] if token.endswith(_ORDINAL_ENDINGS) else token
+        first, dash, last = token.partition("-")
+        if digits.isdecimal() and len(digits) <= _DIGITS_MAX:
+            name = "ordinal" if digits != token else ""
+            is_year = len(token) == _YEAR_DIGITS and int(digits) in YEARS
+            self._append_signed(self._day(int(digits), name) if not is_year else Item(Kind.YEAR_NUMBER, int(digits)))
+            self._skip_stop()
+        elif dash and _is_day(first) and _is_day(last):
+            self.items += [self._day(int(first)), _RANGE, self._day(int(last))]
+        else:
+            self.items.append(numeric_date(token, self._dates.numeric_order) or OTHER)
+
+    def _day(self, number: int, name: str = "") -> Item:
+        return Item(Kind.NUMBER, number, name=name, is_plain=self._dates.day_follows_month)
+
+    def _append_signed(self, item: Item) -> None:
+        """Chinese: 月, 号 and 年 behind a number say which number it is."""
+        sign = self._signs.at(self.tokens, self.position) if self.position < len(self.tokens) else None
+        kind = next(iter(sign.labels)) if sign is not None else Kind.OTHER
+        is_fitting = {
+            Kind.MONTH_NAME: 1 <= item.number <= _MONTHS,
+            Kind.NUMBER: 1 <= item.number <= _DAYS_MAX,
+            Kind.YEAR_NUMBER: item.kind is Kind.YEAR_NUMBER,
+        }
+        if sign is not None and is_fitting[kind]:
+            self.position = sign.end
+            item = Item(kind, item.number, name="signed", is_plain=True)
+        self.items.append(item)
+
+    def _skip_stop(self) -> None:
+        """That of a German ordinal: "14. Juni", "vom 3. bis"."""
+        ahead = self.position + 1
+        if self.tokens[self.position : ahead] == (".",) and ahead < len(self.tokens):
+            found = self._table.at(self.tokens, ahead)
+            if found is not None and any(item.kind in (Kind.MONTH_NAME, Kind.MARK) for item in found.labels):
+                self.position = ahead
+
+
+def numeric_date(token: str, order: str) -> Item | None:
+    """ "2025-03-14", "14.06.1990", "3/22"; `order` as the calendar's `numeric_order`. None for what may mean two days.
+
+    Without a year of four digits, something beside it has to say that it is a date.
+    """
+    separator = next((sign for sign in "-/." if sign in token), "-")
+    parts = token.removesuffix("t").split(separator)  # the "T" of a timestamp
+    if not 2 <= len(parts) <= 3 or not all(part.isdecimal() and len(part) <= _YEAR_DIGITS for part in parts):
+        return None
+    if len(parts[0]) == _YEAR_DIGITS:
+        is_whole = len(parts) == 3 or (separator == "-" and len(parts[1]) == 2)
+        day = int(parts[2]) if len(parts) == 3 else 0
+        return _checked(int(parts[0]), int(parts[1]), day, is_plain=True) if is_whole else None
+    year = _year_of(parts[2]) if len(parts) == 3 else 0
+    if year is None or (len(parts) == 2 and (separator == "-" or (separator == "." and order != "day first"))):
+        return None
+    first, second = int(parts[0]), int(parts[1])
+    if separator == ".":
+        order = "day first"
+    elif order == "either" and max(first, second) > _MONTHS:
+        order = "day first" if first > _MONTHS else "month first"
+    elif order == "either" and first != second:
+        return None
+    day, month = (first, second) if order == "day first" else (second, first)
+    is_plain = len(parts[-1]) == _YEAR_DIGITS or (separator == "/" and day > _MONTHS)
+    return _checked(year, month, day, is_plain=is_plain)
+
+
+def _year_of(digits: str) -> int | None:
+    if len(digits) == 2:
+        return int(digits) + (1900 if int(digits) >= _LAST_CENTURY else 2000)
+    return int(digits) if len(digits) == _YEAR_DIGITS else None
+
+
+def _is_day(digits: str) -> bool:
+    return digits.isdecimal() and 0 < int(digits) <= _DAYS_MAX
+
+
+def _checked(year: int, month: int, day: int, *, is_plain: bool) -> Item | None:
+    is_date = 1 <= month <= _MONTHS and 0 <= day <= _DAYS_MAX and (not year or year in YEARS)
+    return Item(Kind.NUMERIC, day=(year, month, day), is_plain=is_plain) if is_date else None
+
+
+def _number(words: Sequence[int]) -> int:
+    """20, 1 is 21; 2, 10, 3 is 23; 0 for what is no number."""
+    total = 0
+    for number in words:
+        if number == 10 and 2 <= total <= 9:
+            total *= number
+        elif total == 0 or (total % 10 == 0 and number < 10):
+            total += number
+        else:
+            return 0
+    return total
+
+
+def _merged(marks: frozenset[Item]) -> Item:
+    before = frozenset(label for mark in marks for label in mark.before)
+    return Item(Kind.MARK, before=before, behind=frozenset(label for mark in marks for label in mark.behind))
+
+
+@cache
+def _table(language: Language) -> PhraseTable[Item]:
+    dates = calendar(language)
+    return PhraseTable(entries_of(dates), dates.unmeant)
+
+
+@cache
+def _signs(language: Language) -> PhraseTable[Kind]:
+    dates = calendar(language)
+    signs = {
+        Kind.MONTH_NAME: dates.month_signs,
+        Kind.NUMBER: dates.day_signs,
+        Kind.YEAR_NUMBER: dates.year_signs,
+    }
+    return PhraseTable((sign, kind) for kind, phrases in signs.items() for sign in phrases)
+
+
+def entries_of(dates: Calendar) -> Iterator[tuple[str, Item]]:
+    """Phrases with what each is; one phrase is of one kind, or a mark of several."""
+    yield from _named(dates)
+    for which in ("this", "next", "last", "coming", "latest"):
+        yield from ((phrase, Item(Kind.WHICH, name=which)) for phrase in getattr(dates, which))
+    for kind, phrases in ((Kind.JOINER, dates.joiners), (Kind.EVERY, dates.every), (Kind.VAGUE, dates.vague)):
+        yield from ((phrase, Item(kind)) for phrase in phrases)
+    for label, phrases in dates.preceding.items():
+        yield from ((phrase, Item(Kind.MARK, before=frozenset({label}))) for phrase in phrases)
+    for behind, phrases in dates.following.items():
+        yield from ((phrase, Item(Kind.MARK, behind=frozenset({behind}))) for phrase in phrases)
+    yield from ((word, Item(Kind.COUNT, number)) for word, number in dates.numbers.items())
+    yield from ((word, Item(Kind.NUMBER, number, name="ordinal")) for word, number in dates.ordinals.items())
+
+
+def _named(dates: Calendar) -> Iterator[tuple[str, Item]]:
+    """Months, weekdays, stretches of time from today, units."""
+    for number, (full, short) in enumerate(zip(dates.months, dates.short_months, strict=True), start=1):
+        for name in dict.fromkeys((*full, *short)):
+            kind = "word" if name in dates.wordy_months else ""
+            yield name, Item(Kind.MONTH_NAME, number, name=kind, is_plain=bool(dates.month_signs))
+    for number, (full, short) in enumerate(zip(dates.weekdays, dates.short_weekdays, strict=True)):
+        yield from ((name, Item(Kind.WEEKDAY, number)) for name in full)
+        yield from ((name, Item(Kind.WEEKDAY, number, name="short")) for name in short)
+    for unit, offsets in dates.relative.items():
+        yield from ((phrase, Item(_RELATIVE[unit], offset)) for phrase, offset in offsets.items())
+    for unit, names in dates.units.items():
+        yield from ((name, Item(Kind.UNIT, name=unit)) for name in names)

@@ -1,0 +1,87 @@
+"""The words of a statement that carry its matter: names, numbers, nouns; not pronouns, articles and auxiliaries.
+
+Script with spaces: words, roughly stemmed. Chinese: pairs of neighbouring characters, and single ones where they stand
+alone. It must never give two results for one text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Sequence
+from functools import cache, lru_cache
+from itertools import chain
+
+from memory.language.detection import candidates
+from memory.language.loader import LANGUAGES, Language, Phrases, words
+from memory.language.phrases import TEXTS_REMEMBERED, is_clitic, is_han, is_word, read, spellings
+
+# "Plan A", "room B", "A方案": what is called by a letter, which is no article then.
+_LETTERED = re.compile(
+    r"(?<=[a-zà-ÿ] )[A-HJ-Z](?![\w'’]|\.\s?\w)|"
+    r"(?<![A-Za-z])[A-Z](?=[\u3400-\u9fff])|(?<=[\u3400-\u9fff])[A-Z](?![A-Za-z])"
+)
+_SUFFIXES = ("ations", "ation", "ingly", "ings", "ing", "edly", "ers", "ies", "ied", "es", "ed", "er", "ly", "s", "e")
+_STEM_CHARACTERS_MIN = 3
+
+
+@lru_cache(maxsize=TEXTS_REMEMBERED)
+def content_words(text: str) -> frozenset[str]:
+    lettered = _LETTERED.findall(unicodedata.normalize("NFKC", text))
+    return frozenset(letter.casefold() for letter in lettered) | content_of(read(text).tokens, candidates(text))
+
+
+def content_of(tokens: Sequence[str], languages: tuple[Language, ...], without: Collection[int] = ()) -> frozenset[str]:
+    """Of some tokens in any of these languages, but for those at the positions `without`."""
+    empty = _empty_words(languages)
+    found: set[str] = set()
+    run = ""
+    for position, token in enumerate(tokens):
+        is_kept = position not in without and token not in empty
+        if is_kept and is_han(token):
+            run += token
+            continue
+        found |= _pairs(run)
+        run = ""
+        is_contracted = position + 1 < len(tokens) and tokens[position + 1] == "n't"
+        if is_kept and is_word(token) and not is_clitic(token) and not is_contracted:
+            found.add(_stem(token) if token[0].isalpha() else token)
+    return frozenset(found | _pairs(run))
+
+
+@cache
+def function_words() -> frozenset[str]:
+    """Those of all languages, in every spelling, but for words that name something in a neighbouring language."""
+    return _spelled(words(language).function_words for language in LANGUAGES) - _meaningful()
+
+
+@cache
+def _empty_words(languages: tuple[Language, ...]) -> frozenset[str]:
+    """Function words, and what says as little ("now", "still"); those of `languages` whatever they are elsewhere."""
+    fillers = _spelled(words(language).fillers for language in LANGUAGES)
+    return (function_words() | fillers - _meaningful()).union(*map(_own_empty_words, languages))
+
+
+def _own_empty_words(language: Language) -> frozenset[str]:
+    own = words(language)
+    return _spelled([own.function_words, own.fillers]) - _spelled([own.meaningful])
+
+
+@cache
+def _meaningful() -> frozenset[str]:
+    return _spelled(words(language).meaningful for language in LANGUAGES)
+
+
+def _spelled(lists: Iterable[Phrases]) -> frozenset[str]:
+    return frozenset(token for word in chain(*lists) for tokens in spellings(word) for token in tokens)
+
+
+def _pairs(run: str) -> set[str]:
+    return {run[i : i + 2] for i in range(max(len(run) - 1, 1))} if run else set()
+
+
+def _stem(word: str) -> str:
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= _STEM_CHARACTERS_MIN:
+            return word[: -len(suffix)]
+    return word

@@ -1,0 +1,279 @@
+"""Rows of calendar items that are a date, and the days that each may mean. It must never choose between several.
+
+The rules are a table: a row of kinds, one letter each, spells its key ("nmy" is 14 March 2025).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+from memory.language.calendar_items import Item, Kind
+
+ROW_MAX = 6  # items of the longest rule
+YEARS_AROUND = 1  # a date without a year may lie in the year before, this one or the next
+AMOUNT_YEARS_MAX = 100
+
+DAY = timedelta(days=1)
+WEEK = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Days:
+    """From the first day to the one behind the last."""
+
+    begin: date
+    end: date
+
+
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """`items[start:end]`, and the days it may mean, in their order: several where year or week are left open.
+
+    `is_plain`: a date even without a mark beside it. `is_weekday`: it only names one. `is_range`: it names both ends.
+    """
+
+    start: int
+    end: int
+    options: tuple[Days, ...]
+    is_plain: bool = True
+    is_weekday: bool = False
+    is_range: bool = False
+
+
+Options = tuple[Days, ...]
+"""() where it is a date of which nothing is certain."""
+
+
+def dates_of(items: Sequence[Item], said: date) -> list[Dated]:
+    """In order, without overlap. `said`: the day on which the statement was made."""
+    found: list[Dated] = []
+    start = 0
+    while start < len(items):
+        dated = _dated_at(items, start, said)
+        if dated is not None:
+            found.append(dated)
+        start = dated.end if dated is not None else start + 1
+    return found
+
+
+def _dated_at(items: Sequence[Item], start: int, said: date) -> Dated | None:
+    """The longest date that begins there."""
+    for length in range(min(ROW_MAX, len(items) - start), 0, -1):
+        row = items[start : start + length]
+        name = "".join(item.kind for item in row)
+        rule = _RULES.get(name)
+        options = rule(row, said) if rule is not None else None
+        if options is not None:
+            return Dated(
+                start,
+                start + length,
+                options,
+                is_plain=_is_plain(name, row),
+                is_weekday=name == "d",
+                is_range=name in _RANGES,
+            )
+    return None
+
+
+def _is_plain(name: str, row: Sequence[Item]) -> bool:
+    """Whether an ordinary word or number can hardly be meant."""
+    first = row[0]
+    match name:
+        case "m" | "y":
+            return first.is_plain
+        case "i":
+            return first.is_plain or first.is_joined
+        case "d":
+            return first.name != "short"
+        case "nm" | "mn":
+            month = _of(Kind.MONTH_NAME, row)
+            return month.name != "word" or month.is_capital or row[1].is_joined or first.is_joined
+    return True
+
+
+def _of(kind: Kind, row: Sequence[Item]) -> Item:
+    return next(item for item in row if item.kind is kind)
+
+
+def _numeric(row: Sequence[Item], said: date) -> Options | None:
+    year, month, day = row[0].day
+    return _days(said, month, day=day, year=year)
+
+
+def _relative_day(row: Sequence[Item], said: date) -> Options | None:
+    return (_one(said + DAY * row[0].number),)
+
+
+def _relative_week(row: Sequence[Item], said: date) -> Options | None:
+    monday = _monday(said) + WEEK * row[0].number
+    return (Days(monday, monday + WEEK),)
+
+
+def _relative_month(row: Sequence[Item], said: date) -> Options | None:
+    return (_month(said.year, said.month + row[0].number),)
+
+
+def _relative_year(row: Sequence[Item], said: date) -> Options | None:
+    return (_year(said.year + row[0].number),)
+
+
+def _year_number(row: Sequence[Item], said: date) -> Options | None:
+    return (_year(row[0].number),)
+
+
+def _month_of_year(row: Sequence[Item], said: date) -> Options:
+    """With or without a day; the year in digits, relative, or left open."""
+    numbers = {item.kind: item.number for item in row}
+    year = numbers.get(Kind.YEAR_NUMBER, 0)
+    if Kind.YEAR in numbers:
+        year = said.year + numbers[Kind.YEAR]
+    return _days(said, numbers[Kind.MONTH_NAME], day=numbers.get(Kind.NUMBER, 0), year=year)
+
+
+def _day_behind_month(row: Sequence[Item], said: date) -> Options | None:
+    return _month_of_year(row, said) if _of(Kind.NUMBER, row).is_plain else None
+
+
+def _which_month(row: Sequence[Item], said: date) -> Options | None:
+    """ "Next" and "last" only where both common readings agree."""
+    month, which = _of(Kind.MONTH_NAME, row).number, _of(Kind.WHICH, row).name
+    coming, latest = said.year + (month <= said.month), said.year - (month >= said.month)
+    years = {
+        "this": said.year if abs(month - said.month) <= 6 else None,
+        "next": coming if coming > said.year else None,
+        "last": latest if latest < said.year else None,
+        "coming": coming,
+        "latest": latest,
+    }
+    year = years[which]
+    return () if year is None else (_month(year, month),)
+
+
+def _which_weekday(row: Sequence[Item], said: date) -> Options | None:
+    """ "This" is in this calendar week and not past; "next" and "last" only where both common readings agree."""
+    weekday, which = _of(Kind.WEEKDAY, row).number, _of(Kind.WHICH, row).name
+    latest, coming = _around(weekday, said)
+    here = _monday(said) + DAY * weekday
+    days = {
+        "this": here if here >= said else None,
+        "next": coming if coming == here + WEEK else None,
+        "last": latest if latest == here - WEEK else None,
+        "coming": coming,
+        "latest": latest,
+    }
+    day = days[which]
+    return () if day is None else (_one(day),)
+
+
+def _weekday_of_week(row: Sequence[Item], said: date) -> Options | None:
+    return (_one(_monday(said) + WEEK * _of(Kind.WEEK, row).number + DAY * _of(Kind.WEEKDAY, row).number),)
+
+
+def _weekday(row: Sequence[Item], said: date) -> Options | None:
+    """The last one and the coming one; none on that very weekday."""
+    weekday = row[0].number
+    return () if weekday == said.weekday() else tuple(_one(day) for day in _around(weekday, said))
+
+
+def _day_of_month(row: Sequence[Item], said: date) -> Options | None:
+    """ "The 3rd of next month"; not "I bought 3 last month"."""
+    day, month = _of(Kind.NUMBER, row), _of(Kind.MONTH, row)
+    if not month.is_joined and day.name != "signed":
+        return None
+    first = _month(said.year, said.month + month.number).begin
+    return _days(said, first.month, day=day.number, year=first.year)
+
+
+def _amount(row: Sequence[Item], said: date) -> Options | None:
+    """ "Two weeks ago", "in 3 months": the day for days and weeks, else the whole month or year."""
+    mark, unit = _of(Kind.MARK, row), _of(Kind.UNIT, row).name
+    number = next(item for item in row if item.kind in (Kind.NUMBER, Kind.COUNT))
+    labels = mark.before if row[0] is mark else mark.behind
+    sign = 1 if "ahead" in labels else -1 if labels & {"ago", "since"} else 0
+    if not sign or not number.number or number.name == "ordinal" or number.is_joined:
+        return None
+    amount = sign * number.number
+    match unit:
+        case "day" | "week":
+            return (_one(said + (DAY if unit == "day" else WEEK) * amount),)
+        case "month":
+            return (_month(said.year, said.month + amount),)
+        case _:
+            return (_year(said.year + amount),) if abs(amount) <= AMOUNT_YEARS_MAX else None
+
+
+def _day_range(row: Sequence[Item], said: date) -> Options | None:
+    """ "3 to 10 May", 3月3号到10号: both days and those between."""
+    mark = _of(Kind.MARK, row)
+    first, last = (item for item in row if item.kind is Kind.NUMBER)
+    behind_month = row[row.index(_of(Kind.MONTH_NAME, row)) :]
+    is_fitting = all(item.is_plain for item in behind_month if item.kind is Kind.NUMBER)
+    if not is_fitting or not mark.before & {"range", "until"} or not 0 < first.number < last.number:
+        return None
+    ends = _month_of_year(row, said)  # of two numbers, it takes the last
+    return tuple(replace(days, begin=days.begin - DAY * (last.number - first.number)) for days in ends)
+
+
+_RANGES = ("npnm", "npnmy", "npnm,y", "npnmY", "mnpn", "mnpny", "mnpn,y", "ymnpn", "Ymnpn")
+_RULES: dict[str, Callable[[Sequence[Item], date], Options | None]] = {
+    "i": _numeric,
+    "D": _relative_day,
+    "W": _relative_week,
+    "M": _relative_month,
+    "Y": _relative_year,
+    "y": _year_number,
+    **dict.fromkeys(("m", "my", "ym", "mY", "Ym", "mpY", "Ypm"), _month_of_year),
+    **dict.fromkeys(("nm", "nmy", "nm,y", "nmY", "Ynm", "Ypnm"), _month_of_year),
+    **dict.fromkeys(("mn", "mny", "mn,y", "ymn", "Ymn"), _day_behind_month),
+    **dict.fromkeys(_RANGES, _day_range),
+    **dict.fromkeys(("wm", "mw"), _which_month),
+    **dict.fromkeys(("wd", "dw"), _which_weekday),
+    **dict.fromkeys(("Wd", "Wpd", "dW", "dpW"), _weekday_of_week),
+    "d": _weekday,
+    **dict.fromkeys(("nM", "Mn"), _day_of_month),
+    **dict.fromkeys(("pnu", "pcu", "nup", "cup"), _amount),
+}
+
+
+def _days(said: date, month: int, *, day: int, year: int) -> Options:
+    """The day, or the whole month; where the year is open, that of each year around. () if there is no such day."""
+    years = (year,) if year else range(said.year - YEARS_AROUND, said.year + YEARS_AROUND + 1)
+    found = []
+    for one in years:
+        whole = _month(one, month)
+        if day == 0:
+            found.append(whole)
+        elif day <= (whole.end - whole.begin).days:
+            found.append(_one(whole.begin + DAY * (day - 1)))
+    return tuple(found)
+
+
+def _one(day: date) -> Days:
+    return Days(day, day + DAY)
+
+
+def _month(year: int, month: int) -> Days:
+    """`month` may lie outside of 1..12."""
+    return Days(_first_of(year * 12 + month - 1), _first_of(year * 12 + month))
+
+
+def _first_of(months: int) -> date:
+    return date(months // 12, months % 12 + 1, 1)
+
+
+def _year(year: int) -> Days:
+    return Days(date(year, 1, 1), date(year + 1, 1, 1))
+
+
+def _monday(day: date) -> date:
+    return day - DAY * day.weekday()
+
+
+def _around(weekday: int, said: date) -> tuple[date, date]:
+    """The last such weekday before that day, and the first one after it."""
+    return (
+        said - DAY * ((said.weekday() - weekday - 1) % 7 + 1),
+        said + DAY * ((weekday - said.weekday() - 1) % 7 + 1),
+    )

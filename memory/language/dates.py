@@ -1,0 +1,166 @@
+"""The world time that a statement's own date words mean: from when, or until when, what it says holds.
+
+Only what is certain counts. "Next Friday" on a Monday may mean two days, so it means none here; nor does a bare "on
+Friday", nor what recurs. A day or month without a year is the one nearest to when it was said. Days are counted in UTC:
+near midnight a user far east or west may be a day off. Pure; it must never ask what the statement says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+
+from memory.language.calendar_items import OTHER, Item, Kind, items_of
+from memory.language.date_rules import Dated, Days, dates_of
+from memory.language.detection import candidates
+
+CHARACTERS_MAX = 2_000  # of a statement in which dates are looked for
+
+_UNCERTAIN = "uncertain"
+_DIRECTIONS = ("since", "onwards", "until", "before", "after")
+_AHEAD = frozenset(_DIRECTIONS) - {"since"}
+_BESIDE_DATES = frozenset({"at", "ahead"})  # marks that may stand between a weekday and its date
+
+Period = tuple[float | None, float | None]
+_DatePeriod = tuple[date | None, date | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Marked:
+    """`mark`: one of the directions, "range" right behind another date, "at", "" for none, or uncertain."""
+
+    dated: Dated
+    mark: str
+
+
+def period(text: str, said_at: float) -> Period:
+    """`(holds_from, holds_until)` in Unix seconds, at midnight UTC; None where open, or not certain.
+
+    The end of "until January" is the first second of February. `said_at` in Unix seconds.
+    """
+    text = text[:CHARACTERS_MAX]
+    said = datetime.fromtimestamp(said_at, UTC).date()
+    found = {_period(items_of(text, language), said) for language in candidates(text)} - {(None, None)}
+    if len(found) != 1:
+        return None, None
+    holds_from, holds_until = found.pop()
+    return _stamp(holds_from), _stamp(holds_until)
+
+
+def _period(items: Sequence[Item], said: date) -> _DatePeriod:
+    if any(item.kind is Kind.EVERY for item in items):
+        return None, None
+    marked = _marked(items, _with_weekdays(items, dates_of(items, said)))
+    if len(marked) == 2 and _is_pair(*marked):
+        return _from_to(marked[0].dated, _resolved(marked[1], said))
+    meant = {_meant(one, _resolved(one, said)) for one in marked}
+    return meant.pop() if len(meant) == 1 else (None, None)
+
+
+def _with_weekdays(items: Sequence[Item], dates: Sequence[Dated]) -> list[Dated]:
+    """A weekday beside its date is one with it ("Friday, 14 March") and settles the year."""
+    found: list[Dated] = []
+    for dated in dates:
+        previous = found[-1] if found else None
+        if previous is None or previous.is_weekday == dated.is_weekday or not _is_beside(items, previous, dated):
+            found.append(dated)
+            continue
+        weekday, other = (previous, dated) if previous.is_weekday else (dated, previous)
+        number = items[weekday.start].number
+        options = tuple(days for days in other.options if _is_day(days) and days.begin.weekday() == number)
+        found[-1] = replace(dated, start=previous.start, options=options, is_plain=True, is_weekday=False)
+    return found
+
+
+def _is_beside(items: Sequence[Item], first: Dated, second: Dated) -> bool:
+    between = items[first.end : second.start]
+    return all(
+        item.kind is Kind.COMMA or (item.kind is Kind.MARK and item.before and item.before <= _BESIDE_DATES)
+        for item in between
+    )
+
+
+def _marked(items: Sequence[Item], dates: Sequence[Dated]) -> list[_Marked]:
+    found: list[_Marked] = []
+    previous_end = -1
+    for dated in dates:
+        mark = _mark(items, dated, previous_end)
+        if mark or dated.is_plain:
+            found.append(_Marked(dated, mark))
+            previous_end = dated.end
+    return found
+
+
+def _mark(items: Sequence[Item], dated: Dated, previous_end: int) -> str:
+    before = items[dated.start - 1] if dated.start > 0 else OTHER
+    earlier = items[dated.start - 2] if dated.start > 1 else OTHER
+    behind = items[dated.end] if dated.end < len(items) else OTHER
+    is_second = bool(before.before & {"or", "range", "until"}) and previous_end < dated.start - 1
+    is_one_of_two = is_second and earlier.kind in (Kind.NUMBER, Kind.COUNT)
+    is_vague = before.kind is Kind.VAGUE or (earlier.kind is Kind.VAGUE and bool(before.before))
+    if is_one_of_two or is_vague or "or" in behind.behind:
+        return _UNCERTAIN
+    directions = [label for side in (behind.behind, before.before) for label in _DIRECTIONS if label in side]
+    if directions:
+        return directions[0]
+    if "range" in before.before and previous_end == dated.start - 1:
+        return "range"
+    return "at" if before.before else ""
+
+
+def _is_pair(first: _Marked, second: _Marked) -> bool:
+    """ "From 3 May until 10 May", "3 May to 10 May"."""
+    is_begin = first.mark in ("since", "onwards") or (
+        first.mark in ("", "at") and first.dated.end == second.dated.start - 1
+    )
+    return is_begin and second.mark in ("until", "range") and not first.dated.is_weekday
+
+
+def _from_to(first: Dated, last: Days | None) -> _DatePeriod:
+    begins = [days.begin for days in first.options if last is not None and days.begin < last.end]
+    return (max(begins), last.end) if begins and last is not None else (None, None)
+
+
+def _resolved(marked: _Marked, said: date) -> Days | None:
+    """The one that is meant. None where that is not certain."""
+    options = marked.dated.options
+    if marked.mark == _UNCERTAIN or not options:
+        return None
+    if marked.dated.is_weekday:
+        return options[0] if marked.mark == "since" else options[-1] if marked.mark in _AHEAD else None
+    if len(options) > 1 and marked.mark == "since":
+        return max((days for days in options if days.begin <= said), default=None)
+    nearest = sorted((_distance(days, said), days) for days in options)
+    is_tie = len(nearest) > 1 and nearest[0][0] == nearest[1][0]
+    return None if is_tie else nearest[0][1]
+
+
+def _meant(marked: _Marked, days: Days | None) -> _DatePeriod:
+    if days is None:
+        return None, None
+    match marked.mark:
+        case "until" if not marked.dated.is_range:
+            return None, days.end
+        case "before":
+            return None, days.begin
+        case "after":
+            return days.end, None
+        case _ if marked.dated.is_range:
+            return days.begin, days.end
+        case _:
+            return days.begin, None
+
+
+def _distance(days: Days, said: date) -> timedelta:
+    if days.begin <= said < days.end:
+        return timedelta(0)
+    return days.begin - said if said < days.begin else said - days.end + timedelta(days=1)
+
+
+def _is_day(days: Days) -> bool:
+    return days.end - days.begin == timedelta(days=1)
+
+
+def _stamp(day: date | None) -> float | None:
+    return None if day is None else datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

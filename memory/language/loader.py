@@ -1,0 +1,178 @@
+"""The files of the languages, read once into checked values. It must never hold a word of a language itself.
+
+Every word list stands in a folder beside this module: `words.toml`, `people.toml`, `attributes.toml`, `calendar.toml`.
+Each list that a behaviour hangs on has `examples`, which the tests run.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Literal, TypeVar
+
+import msgspec
+
+from memory.model import ATTRIBUTES, Relation
+
+Language = Literal["en", "de", "es", "zh"]
+
+LANGUAGES: tuple[Language, ...] = ("en", "de", "es", "zh")
+NAMED_RELATIONS = tuple(relation.value for relation in Relation if relation is not Relation.USER)
+
+Phrases = tuple[str, ...]
+"""As people write them, in lower case; matched without regard to accents left out."""
+
+Unit = Literal["day", "week", "month", "year"]
+Before = Literal["at", "ahead", "ago", "since", "onwards", "until", "before", "after", "range", "or"]
+Behind = Literal["ahead", "ago", "since", "onwards", "until", "before", "after", "or"]
+
+Shape = TypeVar("Shape", bound="Checked")
+
+
+class MalformedLanguage(ValueError):
+    """A file of a language is not as the loader expects it; the message names file and place."""
+
+
+class Checked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of what a file holds."""
+
+
+class Listed(Checked, frozen=True):
+    """Phrases of which one has to occur. `unmeant`: longer ones that contain one of them and mean something else."""
+
+    words: Phrases
+    unmeant: Phrases = ()
+    examples: tuple[tuple[str, bool], ...] = ()
+
+
+class Replies(Checked, frozen=True):
+    """Whole short replies; `softeners` may stand beside them."""
+
+    yes: Phrases
+    no: Phrases
+    softeners: Phrases
+    unmeant: Phrases = ()
+    examples: tuple[tuple[str, Literal["yes", "no", ""]], ...] = ()
+
+
+class Pointing(Checked, frozen=True):
+    """What points to what was said before: `anywhere`, or as the `closing` word of a clause."""
+
+    anywhere: Phrases
+    closing: Phrases
+    examples: tuple[tuple[str, bool], ...] = ()
+
+
+class Asking(Checked, frozen=True):
+    """Words of asking to forget or to remember, with what is left of an example without them."""
+
+    words: Phrases
+    examples: tuple[tuple[str, Phrases], ...] = ()
+
+
+class Words(Checked, frozen=True):
+    """`words.toml`. `letters`: only this language has them. `variants`: characters that are read as another one."""
+
+    abbreviations: Phrases
+    function_words: Phrases
+    fillers: Phrases
+    meaningful: Phrases
+    common: Phrases
+    negators: Listed
+    leaning: Listed
+    replies: Replies
+    everything: Listed
+    previous: Pointing
+    limits: Listed
+    forgetting: Asking
+    letters: str = ""
+    variants: dict[str, str] = {}
+
+
+class Labelled(Checked, frozen=True):
+    """`people.toml`, `attributes.toml`: phrases by what they name."""
+
+    words: dict[str, Phrases]
+    unmeant: Phrases = ()
+    examples: tuple[tuple[str, Phrases], ...] = ()
+
+
+class Calendar(Checked, frozen=True):
+    """`calendar.toml`. Tuples run from January and from Monday. Examples: said on, text, first day, day after."""
+
+    months: tuple[Phrases, ...]
+    short_months: tuple[Phrases, ...]
+    wordy_months: Phrases
+    weekdays: tuple[Phrases, ...]
+    short_weekdays: tuple[Phrases, ...]
+    this: Phrases
+    next: Phrases
+    last: Phrases
+    coming: Phrases
+    latest: Phrases
+    joiners: Phrases
+    every: Phrases
+    vague: Phrases
+    unmeant: Phrases
+    units: dict[Unit, Phrases]
+    relative: dict[Unit, dict[str, int]]
+    preceding: dict[Before, Phrases]
+    following: dict[Behind, Phrases]
+    numbers: dict[str, int]
+    ordinals: dict[str, int]
+    examples: tuple[tuple[str, str, str, str], ...]
+    numeric_order: Literal["day first", "month first", "either"]
+    day_follows_month: bool = False
+    month_signs: Phrases = ()
+    day_signs: Phrases = ()
+    year_signs: Phrases = ()
+    week_days: tuple[Phrases, ...] = ()
+    breaking: Phrases = ()
+
+    def __post_init__(self) -> None:
+        sizes = {"months": 12, "short_months": 12, "weekdays": 7, "short_weekdays": 7}
+        for name, size in sizes.items():
+            if len(getattr(self, name)) != size:
+                raise ValueError(f"expected {size} {name}, got {len(getattr(self, name))}")
+
+
+@cache
+def words(language: str) -> Words:
+    return _loaded(language, "words", Words)
+
+
+@cache
+def people(language: str) -> Labelled:
+    return complete(f"{language}/people.toml", _loaded(language, "people", Labelled), NAMED_RELATIONS)
+
+
+@cache
+def attributes(language: str) -> Labelled:
+    return complete(f"{language}/attributes.toml", _loaded(language, "attributes", Labelled), tuple(ATTRIBUTES))
+
+
+@cache
+def calendar(language: str) -> Calendar:
+    return _loaded(language, "calendar", Calendar)
+
+
+def parsed(name: str, text: str, shape: type[Shape]) -> Shape:
+    """The content of the file `name`. Raises `MalformedLanguage`."""
+    try:
+        return msgspec.convert(tomllib.loads(text), shape)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise MalformedLanguage(f"{name}: {error}") from error
+
+
+def complete(name: str, labelled: Labelled, labels: tuple[str, ...]) -> Labelled:
+    """Raises `MalformedLanguage` unless there are words for each label, and for nothing else."""
+    missing, unknown = set(labels) - set(labelled.words), set(labelled.words) - set(labels)
+    if missing or unknown:
+        raise MalformedLanguage(f"{name}: missing words for {sorted(missing)}, unknown labels {sorted(unknown)}")
+    return labelled
+
+
+def _loaded(language: str, kind: str, shape: type[Shape]) -> Shape:
+    path = files("memory.language") / language / f"{kind}.toml"
+    return parsed(f"{language}/{kind}.toml", path.read_text(encoding="utf-8"), shape)

@@ -1,0 +1,141 @@
+"""Text as tokens, and phrases found among them, longest first. It must never know what a phrase means.
+
+A token is a word, a number as it is written ("14th", "3/22", "$50"), one Chinese character, or a mark that parts
+clauses. So a Chinese phrase is a run of tokens like any other.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Generic, TypeVar
+
+from memory.language.loader import LANGUAGES, words
+
+TEXTS_REMEMBERED = 4_096  # of a sentence or two each: what is known about a user is compared again and again
+
+_HAN = "\u3400-\u9fff"
+_TOKEN = re.compile(
+    rf"[$€£¥]?\d+(?:[.,:/-]\d+)*(?:[^\W\d_{_HAN}]{{1,2}}(?![^\W\d_{_HAN}]))?"
+    rf"|[{_HAN}]|[^\W\d_{_HAN}]+(?:'[^\W\d_{_HAN}]+)*"
+    rf"|[.,;:!?。、\n()\"–—]|(?<=\s)-(?=\s)|(?<=[{_HAN}])\W"
+)
+_CLITICS = ("'s", "'m", "'re", "'ve", "'ll", "'d")
+_NEGATION = "n't"
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
+
+Label = TypeVar("Label")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """`spelled` as written, `tokens` folded to lower case; of the same length."""
+
+    spelled: tuple[str, ...]
+    tokens: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[Label]):
+    """`tokens[start:end]` are one phrase; `labels` is empty for one that means nothing here."""
+
+    start: int
+    end: int
+    labels: frozenset[Label]
+
+
+class PhraseTable(Generic[Label]):
+    """Phrases with their labels; one phrase may have several."""
+
+    def __init__(self, entries: Iterable[tuple[str, Label]], unmeant: Iterable[str] = ()) -> None:
+        gathered: dict[tuple[str, ...], set[Label]] = {}
+        for phrase in unmeant:
+            for tokens in spellings(phrase):
+                gathered.setdefault(tokens, set())
+        for phrase, label in entries:
+            for tokens in spellings(phrase):
+                gathered.setdefault(tokens, set()).add(label)
+        self._by_first: dict[str, list[tuple[tuple[str, ...], frozenset[Label]]]] = {}
+        for tokens, labels in sorted(gathered.items(), key=lambda entry: -len(entry[0])):
+            self._by_first.setdefault(tokens[0], []).append((tokens, frozenset(labels)))
+
+    def at(self, tokens: Sequence[str], start: int) -> Found[Label] | None:
+        """The longest phrase that begins there."""
+        for phrase, labels in self._by_first.get(tokens[start], ()):
+            end = start + len(phrase)
+            if tuple(tokens[start:end]) == phrase:
+                return Found(start, end, labels)
+        return None
+
+    def found(self, tokens: Sequence[str]) -> Iterator[Found[Label]]:
+        """Phrases in order, without overlap."""
+        start = 0
+        while start < len(tokens):
+            found = self.at(tokens, start)
+            if found is not None and found.labels:
+                yield found
+            start = found.end if found is not None else start + 1
+
+    def labels(self, tokens: Sequence[str]) -> set[Label]:
+        return {label for found in self.found(tokens) for label in found.labels}
+
+
+@lru_cache(maxsize=TEXTS_REMEMBERED)
+def read(text: str) -> Text:
+    spelled: list[str] = []
+    for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).replace("’", "'")):
+        spelled.extend(_parts(token))
+    return Text(tuple(spelled), tuple(_variants().get(token, token.casefold()) for token in spelled))
+
+
+def is_word(token: str) -> bool:
+    """Whether it is no mark that parts clauses."""
+    return token[-1].isalnum()
+
+
+def is_clitic(token: str) -> bool:
+    """Whether it is what `read` parts from a word: "n't", "'s"."""
+    return token == _NEGATION or token in _CLITICS
+
+
+def is_han(token: str) -> bool:
+    return "\u3400" <= token[0] <= "\u9fff"
+
+
+def spellings(phrase: str) -> set[tuple[str, ...]]:
+    """The tokens of a phrase: as written, with the accents left out, and with umlauts written out ("ue").
+
+    An accent is not left out where that makes another word: "él" is not "el".
+    """
+    tokens = read(phrase).tokens
+    if phrase.isascii() or not tokens or is_han(tokens[0]):
+        return {tokens} if tokens else set()
+    bare = tuple(_unaccented(token) for token in tokens)
+    found = {tokens, tuple(token.translate(_UMLAUTS) for token in tokens)}
+    return found if len(bare) == 1 and bare[0] in _grammar() else found | {bare}
+
+
+def _parts(token: str) -> list[str]:
+    """ "don't" is "do" and "n't", "Anna's" is "Anna" and "'s"."""
+    lower = token.lower()
+    for ending in (_NEGATION, *_CLITICS):
+        if lower.endswith(ending) and len(token) > len(ending):
+            return [token[: -len(ending)], token[-len(ending) :]]
+    return [token]
+
+
+def _unaccented(token: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFD", token) if not unicodedata.combining(c))
+
+
+@cache
+def _variants() -> dict[str, str]:
+    return {written: read_as for language in LANGUAGES for written, read_as in words(language).variants.items()}
+
+
+@cache
+def _grammar() -> frozenset[str]:
+    return frozenset(word for language in LANGUAGES for word in words(language).function_words)

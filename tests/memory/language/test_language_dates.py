@@ -1,0 +1,155 @@
+"""The world time of a statement's own date words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.language import LANGUAGES, calendar, language_of
+from memory.language.calendar_items import Kind, items_of, numeric_date
+from memory.language.dates import period
+
+WEDNESDAY = "2025-03-12"
+
+
+def stamp(day: str) -> float:
+    return datetime.fromisoformat(day).replace(hour=12, tzinfo=UTC).timestamp()
+
+
+def meant(text: str, said: str = WEDNESDAY) -> tuple[str, str]:
+    holds_from, holds_until = period(text, stamp(said))
+    return day_of(holds_from), day_of(holds_until)
+
+
+def day_of(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    assert seconds % 86_400 == 0
+    return datetime.fromtimestamp(seconds, UTC).date().isoformat()
+
+
+@pytest.mark.parametrize(
+    ("language", "said", "text", "begin", "end"),
+    [(one, *example) for one in LANGUAGES for example in calendar(one).examples],
+)
+def test_a_calendar_keeps_its_own_examples(language: str, said: str, text: str, begin: str, end: str) -> None:
+    assert meant(text, said) == (begin, end)
+    assert language_of(text) == language
+
+
+@pytest.mark.parametrize(
+    ("text", "begin"),
+    [
+        ("We leave on Friday, 14 March.", "2025-03-14"),
+        ("We leave on Saturday, March 14.", "2026-03-14"),
+        ("Am Freitag, den 14.3., fahren wir.", "2025-03-14"),
+        ("3月14号周五我们出发", "2025-03-14"),
+    ],
+)
+def test_a_weekday_beside_its_date_settles_the_year(text: str, begin: str) -> None:
+    assert meant(text) == (begin, "")
+
+
+@pytest.mark.parametrize("text", ["We leave on Monday, 14 March 2025.", "on 31 February 2025", "on 2025-02-30"])
+def test_a_day_that_does_not_exist_is_no_date(text: str) -> None:
+    assert meant(text) == ("", "")
+
+
+def test_a_date_that_is_said_twice_is_one_date() -> None:
+    assert meant("Tomorrow, 13 March, I fly.") == ("2025-03-13", "")
+
+
+def test_the_day_of_a_leap_year_is_the_nearest_one_that_exists() -> None:
+    assert meant("I was promoted on 29 February.") == ("2024-02-29", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "you may say so",
+        "we march on",
+        "I paid 5 march fees",
+        "may 5 of us come",
+        "I last sat down",
+        "room 2025",
+        "I work 2015-2019 cases",
+        "version 2.3.10 broke",
+        "I ran 3/4 of a mile",
+        "call 555-1234",
+        "in the second week I cried",
+        "I bought 3 last month and 2 yesterday",
+        "Ich mag den Mai",
+        "le doy un 7/10",
+        "月饼好吃",
+        "我工作了3年",
+    ],
+)
+def test_an_ordinary_word_or_number_is_no_date(text: str) -> None:
+    assert meant(text) == ("", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tomorrow or on 14 March",
+        "around 14 March",
+        "in early March",
+        "14 March or so",
+        "大概下周三",
+        "a mediados de mayo",
+    ],
+)
+def test_what_is_left_open_is_no_date(text: str) -> None:
+    assert meant(text) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "order", "day"),
+    [
+        ("2025-03-14", "either", (2025, 3, 14)),
+        ("2025-03-14T", "either", (2025, 3, 14)),
+        ("2025/3/14", "either", (2025, 3, 14)),
+        ("2025-03", "either", (2025, 3, 0)),
+        ("3/22", "either", (0, 3, 22)),
+        ("22/3", "either", (0, 3, 22)),
+        ("4/4", "either", (0, 4, 4)),
+        ("3/4", "either", None),
+        ("3/4", "day first", (0, 4, 3)),
+        ("3/4", "month first", (0, 3, 4)),
+        ("14.6", "day first", (0, 6, 14)),
+        ("3.14", "either", None),
+        ("14.06.90", "either", (1990, 6, 14)),
+        ("14.06.25", "either", (2025, 6, 14)),
+        ("32/1", "day first", None),
+        ("1/2/3/4", "day first", None),
+        ("12-05-2025", "either", None),
+    ],
+)
+def test_a_date_in_digits_counts_where_it_means_one_day(
+    text: str, order: str, day: tuple[int, int, int] | None
+) -> None:
+    item = numeric_date(text.lower(), order)
+    assert (item.day if item else None) == day
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("twenty one days", 21), ("二十三天", 23), ("十二天", 12), ("三十天", 30)]
+)
+def test_number_words_side_by_side_are_one_number(text: str, number: int) -> None:
+    language = language_of(text)
+    assert [item.number for item in items_of(text, language) if item.kind is Kind.COUNT] == [number]
+
+
+WORDS = [phrase for one in LANGUAGES for phrases in calendar(one).preceding.values() for phrase in phrases]
+WORDS += [phrase for one in LANGUAGES for names in calendar(one).relative.values() for phrase in names]
+WORDS += [name for one in LANGUAGES for names in calendar(one).months + calendar(one).weekdays for name in names]
+WORDS += ["next", "last", "14", "31", "2025", "9999", "3/22", "14.6.", "5-3", "0", "days", "ago", "月", "号", ",", "."]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=8), st.floats(-2e9, 4e9))
+def test_any_row_of_calendar_words_is_read_and_ends_after_it_begins(row: list[str], said_at: float) -> None:
+    holds_from, holds_until = period(" ".join(row), said_at)
+    assert holds_from is None or holds_until is None or holds_from < holds_until

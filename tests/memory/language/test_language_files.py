@@ -1,0 +1,190 @@
+"""The files of the languages: whole, well-formed, and true to their own examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import memory.language
+from memory.language import (
+    LANGUAGES,
+    Language,
+    MalformedLanguage,
+    asked_words,
+    attributes_named,
+    bare_reply,
+    is_denied,
+    is_leaning,
+    is_limited,
+    language_of,
+    names_everything,
+    names_previous,
+    relation_named,
+)
+from memory.language.calendar_items import Item, Kind, entries_of
+from memory.language.loader import (
+    NAMED_RELATIONS,
+    Calendar,
+    Labelled,
+    Words,
+    attributes,
+    calendar,
+    complete,
+    parsed,
+    people,
+    words,
+)
+from memory.language.phrases import spellings
+from memory.model import ATTRIBUTES, Relation
+
+FOLDER = Path(memory.language.__file__).parent
+
+LISTS: dict[str, Callable[[str], bool]] = {
+    "negators": is_denied,
+    "leaning": is_leaning,
+    "everything": names_everything,
+    "previous": names_previous,
+    "limits": is_limited,
+}
+
+
+def listed_examples() -> Iterator[tuple[str, str, str, bool]]:
+    for language in LANGUAGES:
+        for section in LISTS:
+            for text, expected in getattr(words(language), section).examples:
+                yield language, section, text, expected
+
+
+@pytest.mark.parametrize(("language", "section", "text", "expected"), list(listed_examples()))
+def test_a_list_of_words_keeps_its_own_examples(language: str, section: str, text: str, expected: bool) -> None:
+    assert LISTS[section](text) is expected
+    assert language_of(text) == language
+
+
+@pytest.mark.parametrize(("text", "expected"), [e for one in LANGUAGES for e in words(one).replies.examples])
+def test_a_bare_reply_is_told_from_a_sentence(text: str, expected: str) -> None:
+    assert bare_reply(text) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [e for one in LANGUAGES for e in words(one).forgetting.examples])
+def test_of_a_request_its_topic_is_left(text: str, expected: tuple[str, ...]) -> None:
+    assert asked_words(text) == set(expected)
+
+
+@pytest.mark.parametrize(("text", "expected"), [e for one in LANGUAGES for e in people(one).examples])
+def test_a_relation_is_named_by_its_words(text: str, expected: tuple[str, ...]) -> None:
+    several = Relation.OTHER if expected else None
+    assert relation_named(text) is (Relation(expected[0]) if len(expected) == 1 else several)
+
+
+@pytest.mark.parametrize(("text", "expected"), [e for one in LANGUAGES for e in attributes(one).examples])
+def test_an_attribute_is_named_by_its_words(text: str, expected: tuple[str, ...]) -> None:
+    assert attributes_named(text) == set(expected)
+
+
+def examples_of(section: object) -> int:
+    return len(getattr(section, "examples", ())) if isinstance(section, msgspec.Struct) else 1
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_section_that_decides_something_has_examples(language: str) -> None:
+    own = words(language)
+    sections = [getattr(own, name) for name in own.__struct_fields__]
+    assert all(examples_of(s) for s in [*sections, people(language), attributes(language), calendar(language)])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_language_has_words_for_all_that_the_model_knows(language: str) -> None:
+    assert set(people(language).words) == set(NAMED_RELATIONS)
+    assert set(attributes(language).words) == set(ATTRIBUTES)
+    assert all(people(language).words.values())
+    assert all(attributes(language).words.values())
+
+
+def lists_in(value: object) -> Iterator[tuple[str, ...]]:
+    if isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            if name != "examples":
+                yield from lists_in(getattr(value, name))
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from lists_in(one)
+    elif isinstance(value, tuple) and all(isinstance(one, str) for one in value):
+        yield value
+    elif isinstance(value, tuple):
+        for one in value:
+            yield from lists_in(one)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_words_are_written_once_and_in_lower_case(language: str) -> None:
+    for part in (words(language), people(language), attributes(language), calendar(language)):
+        for phrases in lists_in(part):
+            assert len(set(phrases)) == len(phrases), phrases
+            assert all(phrase and phrase == phrase.lower() for phrase in phrases), phrases
+
+
+def tokens_of(phrases: Iterable[str]) -> set[tuple[str, ...]]:
+    return {tokens for phrase in phrases for tokens in spellings(phrase)}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_phrase_is_both_meant_and_unmeant(language: str) -> None:
+    own = words(language)
+    for section in (own.negators, own.leaning, own.everything, own.limits):
+        assert not tokens_of(section.words) & tokens_of(section.unmeant)
+    for labelled in (people(language), attributes(language)):
+        assert not tokens_of(chain(*labelled.words.values())) & tokens_of(labelled.unmeant)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_phrase_of_the_calendar_is_of_one_kind(language: Language) -> None:
+    kinds: dict[tuple[str, ...], set[Item]] = {}
+    for phrase, item in entries_of(calendar(language)):
+        for tokens in spellings(phrase):
+            kinds.setdefault(tokens, set()).add(item if item.kind is not Kind.MARK else Item(Kind.MARK))
+    assert {tokens: found for tokens, found in kinds.items() if len(found) > 1} == {}
+    assert not tokens_of(calendar(language).unmeant) & set(kinds)
+
+
+def test_no_folder_is_left_unread() -> None:
+    assert {path.parent.name for path in FOLDER.glob("*/*.toml")} == set(LANGUAGES)
+    files = {"words.toml", "people.toml", "attributes.toml", "calendar.toml"}
+    assert all({path.name for path in (FOLDER / one).iterdir()} == files for one in LANGUAGES)
+
+
+def text_of(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "old", "new", "expected"),
+    [
+        ("en/words.toml", Words, "[negators]", "[negators", "en/words.toml: "),
+        ("en/words.toml", Words, "[negators]", "[negator]", "unknown field `negator`"),
+        ("en/words.toml", Words, '["Yes!", "yes"]', '["Yes!", "maybe"]', "Invalid enum value 'maybe'"),
+        ("en/people.toml", Labelled, '"wife"', "7", "Expected `str`, got `int` - at `$.words"),
+        ("en/calendar.toml", Calendar, '["january"], ', "", "expected 12 months, got 11"),
+    ],
+)
+def test_a_malformed_file_is_named_with_what_is_wrong(
+    name: str, shape: type[Words], old: str, new: str, expected: str
+) -> None:
+    text = text_of(name)
+    assert old in text
+    with pytest.raises(MalformedLanguage) as raised:
+        parsed(name, text.replace(old, new, 1), shape)
+    assert str(raised.value).startswith(name)
+    assert expected in str(raised.value)
+
+
+def test_a_label_without_words_or_without_meaning_is_an_error() -> None:
+    labelled = Labelled(words={"home": ("address",), "hone": ("address",)})
+    with pytest.raises(
+        MalformedLanguage, match=r"xx/attributes.toml: missing words for \['age'\], unknown .*\['hone'\]"
+    ):
+        complete("xx/attributes.toml", labelled, ("home", "age"))

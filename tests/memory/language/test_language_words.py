@@ -1,0 +1,139 @@
+"""What the functions over the word lists promise, beyond the examples of the files."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.language import (
+    abbreviations,
+    asked_words,
+    attributes_named,
+    bare_reply,
+    content_words,
+    function_words,
+    is_denied,
+    is_leaning,
+    is_limited,
+    language_of,
+    month_names,
+    names_everything,
+    names_previous,
+    relation_named,
+)
+from memory.language.phrases import PhraseTable, read
+from memory.model import Relation
+
+
+def test_abbreviations_have_lost_their_last_full_stop() -> None:
+    assert {"dr", "z.b", "e.g", "p.ej"} <= abbreviations()
+
+
+def test_month_names_are_the_german_ones_that_follow_an_ordinal() -> None:
+    assert "14. Juni".lower().removeprefix("14. ").startswith(month_names())
+    assert "may" not in month_names()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Hola", "es"),
+        ("Ich lebe in New York", "de"),
+        ("I live in München", "en"),
+        ("Me llamo Tom", "es"),
+        ("我的 girlfriend 叫 Amy", "zh"),
+        ("小明 likes tea and I like coffee", "en"),
+        ("今日はいい天気です", "en"),
+        ("Привет", "en"),
+        ("no", "en"),
+        ("", "en"),
+        ("123", "en"),
+    ],
+)
+def test_language_by_script_then_by_words_and_english_when_unsure(text: str, expected: str) -> None:
+    assert language_of(text) == expected
+
+
+@pytest.mark.parametrize("text", ["fruehstueck", "frühstück", "fruhstuck"])
+def test_umlauts_and_accents_may_be_left_out_or_written_out(text: str) -> None:
+    assert PhraseTable([("frühstück", "meal")]).labels(read(text).tokens) == {"meal"}
+
+
+def test_an_accent_that_makes_another_word_is_not_left_out() -> None:
+    assert is_leaning("Él vive en Lima.")
+    assert not is_leaning("El coche vive en Lima.")
+
+
+def test_traditional_characters_are_read_as_simplified_ones() -> None:
+    assert relation_named("我媽媽") is Relation.PARENT
+    assert is_denied("我沒有孩子")
+
+
+def test_the_longest_phrase_counts() -> None:
+    table = PhraseTable([("sister", "sibling"), ("sister-in-law", "relative")], unmeant=["sister company"])
+    assert table.labels(read("my sister in law").tokens) == {"relative"}
+    assert table.labels(read("our sister company").tokens) == set()
+
+
+def test_a_phrase_does_not_reach_over_a_mark() -> None:
+    assert PhraseTable([("last one", "x")]).labels(read("at last, one left").tokens) == set()
+
+
+def test_an_opening_no_denies_what_was_said_before_and_not_what_follows() -> None:
+    assert not is_denied("No, that's wrong, I live in Leeds.")
+    assert is_denied("No, I don't live in Leeds.")
+    assert is_denied("No.")
+
+
+def test_several_relations_are_nobody_in_particular() -> None:
+    assert relation_named("my wife's sister") is Relation.OTHER
+    assert relation_named("my mum and my dad") is Relation.PARENT
+    assert relation_named("the weather") is None
+
+
+def test_everything_of_something_still_names_it() -> None:
+    assert names_everything("Forget everything about Berlin.")
+    assert asked_words("Forget everything about Berlin.") == {"berlin"}
+    assert asked_words("Forget everything.") == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Forget everything you just said.", "Forget it all", "Vergiss das alles.", "Borra todo eso.", "你说的全部忘掉"],
+)
+def test_all_of_what_was_just_said_is_not_everything(text: str) -> None:
+    assert not names_everything(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I live in Berlin-Mitte", {"liv", "berlin", "mitt"}),
+        ("Plan A costs $50.20", {"a", "plan", "cost", "$50.20"}),
+        ("Anna's cats don't eat 7.3.1", {"anna", "cat", "eat", "7.3.1"}),
+        ("My son may die", {"son", "may", "die"}),
+        ("Meine Tochter hat die Grippe", {"tocht", "gripp"}),
+        ("我住在上海，北京", {"住", "上海", "北京"}),
+        ("O'Brien’s car", {"o'brien", "car"}),
+        ("", set()),
+    ],
+)
+def test_content_words_are_what_carries_the_matter(text: str, expected: set[str]) -> None:
+    assert content_words(text) == expected
+
+
+def test_function_words_are_those_of_all_languages_but_not_names_of_things() -> None:
+    assert {"the", "und", "también", "tambien", "的"} <= function_words()
+    assert not {"may", "die", "son", "hat", "dos"} & function_words()
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read(text: str) -> None:
+    assert language_of(text) in ("en", "de", "es", "zh")
+    assert bare_reply(text) in ("yes", "no", "")
+    assert asked_words(text) is not None
+    assert content_words(text) == content_words(text)
+    assert isinstance(relation_named(text), Relation | None)
+    for asks in (is_denied, is_leaning, is_limited, names_everything, names_previous, attributes_named):
+        asks(text)
