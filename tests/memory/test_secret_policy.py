@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plain_reader import PlainReader
 
 from memory import app
 from memory.config import load
 from memory.learn import gate
-from memory.learn.secrets.redaction import SecretClass
-from memory.learn.statements import verbatim
 from memory.model import Message, RecallStatus, Receipt, Scope, Turn, TurnStatus
+from memory.secrets.redaction import SecretClass
 from memory.settings import SecretSettings, Settings
 from memory.tuning import recording, secret_policy, worker_settings
 
@@ -36,7 +36,7 @@ def settings_with(folder: Path, **secrets: str) -> Settings:
     return load(file, {}, {})
 
 
-def learnt(settings: Settings, recorded: str) -> list[str]:
+async def learnt(settings: Settings, recorded: str) -> list[str]:
     turn = Turn(
         id="t1",
         scope=Scope("ann", session_id="s"),
@@ -45,7 +45,8 @@ def learnt(settings: Settings, recorded: str) -> list[str]:
         status=TurnStatus.CLOSED,
     )
     limits = gate.Limits(secrets=worker_settings(settings).secrets)
-    return [fact.content for fact in gate.judge(verbatim.extract([turn]), [turn], limits=limits).kept]
+    claims = await PlainReader().read([turn], context=())
+    return [claim.text for claim in gate.judge(claims, [turn], limits=limits).kept]
 
 
 def test_each_class_of_secrets_has_its_setting() -> None:
@@ -54,28 +55,28 @@ def test_each_class_of_secrets_has_its_setting() -> None:
 
 
 @pytest.mark.parametrize("kind", SecretClass)
-def test_what_is_redacted_leaves_the_rest_of_the_message_to_be_learnt(kind: SecretClass, tmp_path: Path) -> None:
+async def test_what_is_redacted_leaves_the_rest_of_the_message_to_be_learnt(kind: SecretClass, tmp_path: Path) -> None:
     settings = settings_with(tmp_path)
     recorded = recording(settings)(SAID[kind])
     assert f"[redacted {kind.value.replace('_', ' ')}]" in recorded
-    assert any("called Tom" in fact for fact in learnt(settings, recorded))
+    assert any("called Tom" in fact for fact in await learnt(settings, recorded))
 
 
 @pytest.mark.parametrize("kind", SecretClass)
-def test_of_a_message_that_is_dropped_not_a_word_is_recorded_or_learnt(kind: SecretClass, tmp_path: Path) -> None:
+async def test_of_a_message_that_is_dropped_not_a_word_is_recorded_or_learnt(kind: SecretClass, tmp_path: Path) -> None:
     settings = settings_with(tmp_path, **{kind.value: "drop"})
     recorded = recording(settings)(SAID[kind])
     assert recorded == f"[withheld {kind.value.replace('_', ' ')}]"
-    assert learnt(settings, recorded) == []
+    assert await learnt(settings, recorded) == []
     assert recording(settings)("My cat is called Tom.") == "My cat is called Tom."
 
 
 @pytest.mark.parametrize("kind", SecretClass)
-def test_what_is_allowed_is_recorded_word_for_word_and_learnt(kind: SecretClass, tmp_path: Path) -> None:
+async def test_what_is_allowed_is_recorded_word_for_word_and_learnt(kind: SecretClass, tmp_path: Path) -> None:
     kinds = KEYS if kind in KEYS else {kind}
     settings = settings_with(tmp_path, **{kind.value: "allow" for kind in kinds})
     assert recording(settings)(SAID[kind]) == SAID[kind]
-    assert any("called Tom" in fact for fact in learnt(settings, SAID[kind]))
+    assert any("called Tom" in fact for fact in await learnt(settings, SAID[kind]))
 
 
 async def test_imports_and_receipts_are_written_by_the_same_policy(tmp_path: Path) -> None:

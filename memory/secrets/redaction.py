@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-from memory.learn.secrets.secret_classes import SecretClass
-from memory.learn.secrets.secret_spans import secret_spans
+from memory.secrets.plain_text import PLACEHOLDER
+from memory.secrets.secret_classes import SecretClass, Span
+from memory.secrets.secret_spans import secret_spans
 
 
 class SecretPolicy(StrEnum):
@@ -22,11 +23,14 @@ class SecretPolicy(StrEnum):
     ALLOW = "allow"  # it is recorded, and learnt like anything else
 
 
-RECORDED_CHARACTERS_MAX = 65_536  # of one message: looking for secrets takes 0.1 to 0.6 s, and nobody says more
+RECORDED_CHARACTERS_MAX = 65_536  # of one message: nobody says more, and looking for secrets takes time in proportion
+ROUNDS_MAX = 8  # a placeholder may show what stood behind it; each round leaves less that can be found
+WORD_CHARACTERS_MAX = 512  # that a cut leaves out, lest half a secret be seen
+_WORD_AT_END = re.compile(rf"\S{{0,{WORD_CHARACTERS_MAX}}}\Z")
+_WORD_AT_START = re.compile(rf"\S{{0,{WORD_CHARACTERS_MAX}}}")
 _LEFT_OUT = "\n[…]\n"
 
 REDACT_ALL: Mapping[SecretClass, SecretPolicy] = MappingProxyType(dict.fromkeys(SecretClass, SecretPolicy.REDACT))
-PLACEHOLDER = re.compile(r"\[(?P<how>redacted|withheld) [a-z ]{3,20}\]")
 
 
 def redact(text: str, policy: Mapping[SecretClass, SecretPolicy] = REDACT_ALL) -> str:
@@ -35,18 +39,15 @@ def redact(text: str, policy: Mapping[SecretClass, SecretPolicy] = REDACT_ALL) -
     A class that `policy` does not name is redacted. Redacting twice changes nothing. Text without secrets comes back as
     the same object.
     """
-    spans = [span for span in secret_spans(text) if policy.get(span[2]) is not SecretPolicy.ALLOW]
-    if not spans:
-        return text
-    dropped = [kind for _, _, kind in spans if policy.get(kind) is SecretPolicy.DROP]
-    if dropped:
-        return _placeholder("withheld", min(dropped))
-    parts: list[str] = []
-    position = 0
-    for start, end, kind in _merged(spans):
-        parts += (text[position:start], _placeholder("redacted", kind))
-        position = end
-    return "".join([*parts, text[position:]])
+    for _ in range(ROUNDS_MAX):
+        spans = [span for span in secret_spans(text) if policy.get(span[2]) is not SecretPolicy.ALLOW]
+        if not spans:
+            break
+        dropped = [kind for _, _, kind in spans if policy.get(kind) is SecretPolicy.DROP]
+        if dropped:
+            return _placeholder("withheld", min(dropped))
+        text = _replaced(text, spans)
+    return text
 
 
 def recordable(
@@ -66,28 +67,35 @@ def recordable(
     head, tail = text[:half], text[-half:]
     if head.rfind("-----BEGIN") > head.rfind("-----END"):
         head = head[: head.rfind("-----BEGIN")]
-    head = head[: len(head) - len(_WORD_AT_END.search(head)[0])]  # type: ignore[index]  # matches "" at least
+    word_at_end = _WORD_AT_END.search(head, max(0, len(head) - WORD_CHARACTERS_MAX))
+    head = head[: word_at_end.start()] if word_at_end else head
     begin, end = tail.find("-----BEGIN"), tail.find("-----END")
     if end >= 0 and not 0 <= begin < end:
         tail = tail[end:].partition("\n")[2]
     else:
-        tail = tail[len(_WORD_AT_START.match(tail)[0]) :]  # type: ignore[index]  # likewise
+        word_at_start = _WORD_AT_START.match(tail)
+        tail = tail[word_at_start.end() :] if word_at_start else tail
     kept = [redact(head, policy), redact(tail, policy)]
     withheld = [part for part in kept if part.startswith("[withheld ") and PLACEHOLDER.fullmatch(part)]
     return withheld[0] if withheld else _LEFT_OUT.join(kept)
-
-
-_WORD_AT_END = re.compile(r"\S{0,512}\Z")
-_WORD_AT_START = re.compile(r"\S{0,512}")
 
 
 def _placeholder(how: str, kind: SecretClass) -> str:
     return f"[{how} {kind.value.replace('_', ' ')}]"
 
 
-def _merged(spans: list[tuple[int, int, SecretClass]]) -> list[tuple[int, int, SecretClass]]:
+def _replaced(text: str, spans: list[Span]) -> str:
+    parts: list[str] = []
+    position = 0
+    for start, end, kind in _merged(spans):
+        parts += (text[position:start], _placeholder("redacted", kind))
+        position = end
+    return "".join([*parts, text[position:]])
+
+
+def _merged(spans: list[Span]) -> list[Span]:
     """In order, without overlap; overlapping ones become one."""
-    merged: list[tuple[int, int, SecretClass]] = []
+    merged: list[Span] = []
     for start, end, kind in sorted(spans, key=lambda span: (span[0], -span[1])):
         if merged and start < merged[-1][1]:
             first, last, named = merged[-1]
@@ -97,4 +105,12 @@ def _merged(spans: list[tuple[int, int, SecretClass]]) -> list[tuple[int, int, S
     return merged
 
 
-__all__ = ["PLACEHOLDER", "REDACT_ALL", "SecretClass", "SecretPolicy", "recordable", "redact"]
+__all__ = [
+    "PLACEHOLDER",
+    "RECORDED_CHARACTERS_MAX",
+    "REDACT_ALL",
+    "SecretClass",
+    "SecretPolicy",
+    "recordable",
+    "redact",
+]

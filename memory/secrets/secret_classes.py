@@ -1,4 +1,4 @@
-"""The classes of secrets, and what it is to have found one. Only names: what is a secret, `secret_spans` says."""
+"""The classes of secrets, and what it is to have found one. Only names: it must never decide what a secret is."""
 
 from __future__ import annotations
 

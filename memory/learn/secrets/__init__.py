@@ -1,1 +1,0 @@
-"""Secrets in a text: where they are, and what is put in their place."""

@@ -1,0 +1,148 @@
+"""Numbers of cards, bank accounts and people, known by how they are written and by their check digits.
+
+A check digit that one number in ten has by chance is not enough: then the number must also be written as such numbers
+are, or a word for it must stand in its sentence. It must never take a telephone number for one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module, resources
+
+import msgspec
+import phonenumbers
+from stdnum import iban, luhn
+
+from memory.secrets.plain_text import PlainText
+from memory.secrets.secret_classes import SecretClass, Span
+from memory.secrets.vocabulary import Labels
+
+GROUPS_MAX = 10  # of characters that one number is written in; an IBAN of 34 takes nine
+CHARACTERS_MIN = 8  # of a number without a label
+LEAD_CHARACTERS_MAX = 7  # of letters before the first digit, and what must not stand before these
+IBAN_CHARACTERS = range(15, 35)
+CARD_LENGTHS = {"2": (16,), "3": (14, 15, 16), "4": (16, 19), "5": (16,), "6": (16, 17, 18, 19)}  # by the first digit
+CARD_GROUPS = ((4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 4, 3))
+PHONE_REGIONS = ("US", "GB", "DE", "ES", "CN")
+
+_FROM_DIGIT = re.compile(r"\d[\dA-Za-z]*(?:[ ./_-][\dA-Z]+(?!\w)){0,9}")
+NUMBER = re.compile(r"(?:[A-Z]{1,4}[ -]|[A-Za-z]{0,6})" + _FROM_DIGIT.pattern)
+_LEAD = re.compile(r"(?<![\w+@./-])(?:[A-Z]{2} |[A-Za-z]{0,6})$")
+_GROUP = re.compile(r"[^\W_]+")
+
+
+class NumberKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One kind of national id. `check` names a module of python-stdnum. A form is written with `d` for a digit and `L`
+    for a letter: in an `unmistakable` one a number is taken as it stands, in a `labelled` one beside a label only."""
+
+    secret_class: SecretClass = msgspec.field(name="class")
+    check: str = ""
+    unmistakable: tuple[str, ...] = ()
+    labelled: tuple[str, ...] = ()
+
+
+class _NumberFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    number: tuple[NumberKind, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way in which one kind of number is written."""
+
+    secret_class: SecretClass
+    is_valid: Callable[[str], bool]
+    needs_label: bool
+
+
+def number_spans(plain: PlainText, labels: Labels) -> Iterator[Span]:
+    """In no order; they may overlap."""
+    for match in _FROM_DIGIT.finditer(plain.text):
+        lead = _LEAD.search(plain.text, max(0, match.start() - LEAD_CHARACTERS_MAX), match.start())
+        if lead and match.end() - match.start() + len(lead[0]) >= CHARACTERS_MIN:
+            groups = [group.span() for group in _GROUP.finditer(plain.text, lead.start(), match.end())][:GROUPS_MAX]
+            yield from _in_groups(plain, labels, groups)
+
+
+def _in_groups(plain: PlainText, labels: Labels, groups: list[tuple[int, int]]) -> Iterator[Span]:
+    """The first and longest row of groups that is a number of a kind, and what comes behind it."""
+    first = 0
+    while first < len(groups):
+        for last in range(len(groups) - 1, first - 1, -1):
+            start, end = groups[first][0], groups[last][1]
+            sizes = tuple(b - a for a, b in groups[first : last + 1])
+            kind = _class_of(plain, labels, start, end, sizes)
+            if kind:
+                yield start, end, kind
+                first = last
+                break
+        first += 1
+
+
+def _class_of(plain: PlainText, labels: Labels, start: int, end: int, sizes: tuple[int, ...]) -> SecretClass | None:
+    written = plain.text[start:end]
+    if sum(sizes) in IBAN_CHARACTERS and written[:2].isalpha() and written[2:4].isdigit() and _is_iban(written):
+        return SecretClass.BANK_ACCOUNT
+    digits = "".join(c for c in written if c.isdigit())
+    if len(digits) == sum(sizes) in CARD_LENGTHS.get(digits[0], ()):
+        signs = luhn.is_valid(digits) + (sizes in CARD_GROUPS)
+        if signs == 2 or (signs and labels.has(SecretClass.CARD_NUMBER, *plain.sentence(start, end))):
+            return SecretClass.CARD_NUMBER if len(set(digits)) > 1 else None
+    for form in forms().get(_form_of(written), ()):
+        if not form.needs_label and form.is_valid(written):
+            return form.secret_class
+        if form.needs_label and labels.has(form.secret_class, *plain.sentence(start, end)) and form.is_valid(written):
+            return None if is_phone_number(written) else form.secret_class
+    return None
+
+
+def _form_of(written: str) -> str:
+    return "".join("d" if c.isdigit() else "L" if c.isalpha() else c for c in written)
+
+
+def _is_iban(written: str) -> bool:
+    code = "".join(c for c in written if c.isalnum()).upper()
+    if not code.isascii() or int("".join(str(int(c, 36)) for c in code[4:] + code[:4])) % 97 != 1:
+        return False
+    return bool(iban.is_valid(code, check_country=False))
+
+
+def is_phone_number(written: str) -> bool:
+    """Whether it is written as a telephone number in one of `PHONE_REGIONS`, or with its country's code."""
+    strict = phonenumbers.Leniency.STRICT_GROUPING
+    return any(
+        phonenumbers.PhoneNumberMatcher(written, region, leniency=strict, max_tries=2).has_next()
+        for region in PHONE_REGIONS
+    )
+
+
+@cache
+def forms() -> dict[str, tuple[Form, ...]]:
+    """By how they are written."""
+    text = (resources.files("memory.secrets") / "id_numbers.toml").read_bytes()
+    known: dict[str, tuple[Form, ...]] = {}
+    for kind in msgspec.toml.decode(text, type=_NumberFile).number:
+        is_valid = _check(kind.check)
+        for needs_label, written in ((False, kind.unmistakable), (True, kind.labelled)):
+            for form in written:
+                known[form] = (*known.get(form, ()), Form(kind.secret_class, is_valid, needs_label))
+    return known
+
+
+def _check(name: str) -> Callable[[str], bool]:
+    if not name:
+        return bool
+    validate = import_module(f"stdnum.{name}").is_valid
+
+    def is_valid(number: str) -> bool:
+        try:
+            return bool(validate(number))
+        except KeyError:  # python-stdnum's list of Chinese counties lacks some; the check digit and the date were right
+            return True
+
+    return is_valid
+
+
+__all__ = ["NUMBER", "is_phone_number", "number_spans"]

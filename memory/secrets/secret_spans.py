@@ -1,0 +1,31 @@
+"""Where a text holds secrets: three finders, put together here and nowhere else.
+
+Keys and tokens by their shape (`vendor_tokens`), numbers by their check digits (`id_numbers`), and what a label
+announces (`spoken`). It must never return a place that holds nothing but placeholders. Linear in the text.
+"""
+
+from __future__ import annotations
+
+from memory.secrets.id_numbers import number_spans
+from memory.secrets.plain_text import hidden, plain_text
+from memory.secrets.secret_classes import Span
+from memory.secrets.spoken import spoken_spans
+from memory.secrets.vendor_tokens import private_key_spans, vendor_token_spans
+from memory.secrets.vocabulary import Labels, vocabulary
+
+
+def secret_spans(text: str) -> list[Span]:
+    """Every secret; they may overlap. What a label says of a place comes first, for it names the class best."""
+    plain, words = plain_text(text), vocabulary()
+    private_keys = list(private_key_spans(plain))
+    plain = hidden(plain, private_keys)
+    labels = Labels(words.find(plain))
+    return [
+        *private_keys,
+        *spoken_spans(plain, labels, words),
+        *number_spans(plain, labels),
+        *vendor_token_spans(plain, words.example_words),
+    ]
+
+
+__all__ = ["secret_spans"]

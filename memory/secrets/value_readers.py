@@ -1,0 +1,260 @@
+"""Readers of what stands behind a label, one for each kind of value: where it begins and ends, if it is one at all.
+
+How much a value must look like a secret hangs on how surely a label announces it. A reader must never return a part of
+a value, nor white space around it.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+
+from memory.secrets.id_numbers import NUMBER
+from memory.secrets.plain_text import OPAQUE, PlainText
+from memory.secrets.values import is_expression, is_made, is_masked, is_ordinary, is_random, looks_secret
+from memory.secrets.vocabulary import Kind, LabelSet, Vocabulary
+
+VALUE_CHARACTERS_MAX = 512
+QUOTED_CHARACTERS_MAX = 128
+PHRASE_WORDS_MIN = 4
+PHRASE_WORDS_MAX = 25
+PHRASE_CHARACTERS_MAX = 400
+ANSWER_WORDS_MAX = 3
+BARE_KEY_CHARACTERS_MIN = 16
+DIGITS_MIN = {Kind.CODE: 3, Kind.NUMBER: 5}
+
+
+class Certainty(Enum):
+    """What stands between a label and its value, the surest first."""
+
+    SIGN = auto()  # "password: …"
+    LINK = auto()  # "password is …"
+    CHANGE = auto()  # "changed my password to …"
+    BARE = auto()  # "with password …"
+    LISTED = auto()  # "…, …": behind another value
+    NAMED = auto()  # "password_2 = …": of a longer name
+    BEFORE = auto()  # "… is my password"
+    LATE = auto()  # "password is old and it is …"
+
+
+_SURE = (Certainty.SIGN, Certainty.LINK)
+_BLANKS = re.compile(r"[\s*\\]{0,8}")
+_RUN = re.compile(rf"[^\s{OPAQUE}\u3000-\u9fff！-？]{{1,{VALUE_CHARACTERS_MAX}}}")
+_DIGITS = re.compile(r"[#*]?\d(?:[ -]{0,3}\d){0,23}")
+_GOES_ON = re.compile(r"[^\W⺀-鿿]|[%/:@]|[.,+-]\w")
+_HAN_AND_DIGITS = re.compile(r"[㐀-鿿]{1,8}\d{2,12}")
+_PAIR = re.compile(r"[^\s/|:]{1,64}\s?[/|:]\s?(?!/)")
+_END = re.compile(r"[\"'`*)\]}|]*(?:[.,;!?。，；！？<]|\s*$)", re.MULTILINE)
+_SENTENCE_MARKS = ".,;:!?)\"'"
+_TRAILING = ".,;:'\"`*>"
+
+
+def read_value(
+    plain: PlainText, position: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
+) -> tuple[int, int] | None:
+    """Where the value behind `position` begins and ends."""
+    start = _BLANKS.match(plain.text, position).end()  # type: ignore[union-attr]  # "" at least
+    first = plain.text[start : start + 1]
+    if not first or (certainty is Certainty.BARE and not (first.isalnum() or first in "#\"'`")):
+        return None
+    if certainty is Certainty.LATE and words.kind not in (Kind.PASSWORD, Kind.CODE):
+        return None
+    if first in "\"'`":
+        quoted = _quoted(plain, start, words, certainty, vocabulary)
+        if quoted:
+            return quoted
+        start += 1
+    reader = _READERS[words.kind]
+    return reader(plain, start, words, certainty, vocabulary)
+
+
+def ends_sentence(plain: PlainText, end: int) -> bool:
+    """Whether punctuation, the end of the line or of the text stands there."""
+    return bool(_END.match(plain.text, end))
+
+
+def ends_clause(plain: PlainText, end: int, vocabulary: Vocabulary) -> bool:
+    """Whether what ends there has nothing behind it that belongs to it: punctuation, a preposition, or "and"."""
+    if ends_sentence(plain, end):
+        return True
+    following = plain.lower[end : end + 24].split()[:1]
+    return bool(following) and following[0] in vocabulary.function_words
+
+
+def _quoted(
+    plain: PlainText, start: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
+) -> tuple[int, int] | None:
+    mark = plain.text[start]
+    end = plain.text.find(mark, start + 1, start + 2 + QUOTED_CHARACTERS_MAX)
+    if end < 0 or plain.text[end + 1 : end + 2].isalnum() or "\n" in plain.text[start:end]:
+        return None
+    value = plain.text[start + 1 : end].rstrip("\\")
+    if not _is_quoted_value(value, words, certainty, vocabulary):
+        return None
+    return start + 1, start + 1 + len(value)
+
+
+def _is_quoted_value(value: str, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary) -> bool:
+    if len(value) < 3 or OPAQUE in value or is_masked(value) or is_expression(value):
+        return False
+    parts = value.lower().split()
+    if words.kind is Kind.KEY:
+        return len(parts) == 1 and is_random(value)
+    if words.kind in (Kind.NUMBER, Kind.CODE):
+        return sum(c.isdigit() for c in value) >= (words.digits_min or DIGITS_MIN[words.kind])
+    if is_ordinary(value, vocabulary.units) and not value.isdigit():
+        return False
+    if certainty in _SURE:
+        plain_words = vocabulary.function_words if len(parts) > 2 else vocabulary.prose
+        return plain_words.isdisjoint(parts) or (any(c.isdigit() for c in value) and len(parts) > 1)
+    return len(parts) == 1 and is_made(value)
+
+
+def _run(plain: PlainText, start: int) -> str:
+    """The value that begins there: all up to white space, less the punctuation that is the sentence's."""
+    match = _RUN.match(plain.text, start)
+    value = match[0].partition("</")[0].rstrip(_TRAILING) if match else ""
+    for opening, closing in ("()", "[]", "{}"):
+        while value.endswith(closing) and value.count(closing) > value.count(opening):
+            value = value[:-1].rstrip(_TRAILING)
+    return value
+
+
+def _digits(plain: PlainText, start: int, digits_min: int, vocabulary: Vocabulary) -> int | None:
+    """Where a number of so many digits or more ends that is no quantity; digits may be grouped, listed or spoken."""
+    spoken = vocabulary.digits_spoken.match(plain.lower, start)
+    if spoken:
+        return spoken.end()
+    match = _DIGITS.match(plain.text, start)
+    if not match or sum(c.isdigit() for c in match[0]) < digits_min:
+        return None
+    rest = plain.lower[match.end() : match.end() + 24]
+    if _GOES_ON.match(rest) or vocabulary.unit.match(rest):
+        return None
+    return match.end()
+
+
+def _password(
+    plain: PlainText, start: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
+) -> tuple[int, int] | None:
+    value = _run(plain, start)
+    end = start + len(value)
+    if certainty not in (Certainty.LATE, Certainty.NAMED):
+        digits_min = 3 if certainty in _SURE else 6 if certainty is Certainty.BEFORE else 4  # a year stands before, too
+        number_end = _digits(plain, start, digits_min, vocabulary)
+        if number_end:
+            return start, max(number_end, end)
+    joined = _HAN_AND_DIGITS.match(plain.text, start) if certainty in _SURE or certainty is Certainty.CHANGE else None
+    if joined and ends_sentence(plain, joined.end()):
+        return joined.span()
+    if not value or is_masked(value) or is_expression(value) or is_ordinary(value, vocabulary.units):
+        return None
+    if certainty in _SURE and looks_secret(value, vocabulary.function_words):
+        return start, end
+    if certainty not in _SURE:
+        return (start, end) if is_made(value) else None
+    if plain.text[start].islower() and (phrase := _phrase(plain, start, words, Certainty.LINK, vocabulary)):
+        return phrase if ends_clause(plain, phrase[1], vocabulary) else None
+    is_word = len(value) >= 4 and value.isalpha() and value.lower() not in vocabulary.prose
+    return (start, end) if certainty is Certainty.SIGN and is_word and ends_sentence(plain, end) else None
+
+
+def _code(
+    plain: PlainText, start: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
+) -> tuple[int, int] | None:
+    value = _run(plain, start)
+    is_loose = certainty in (Certainty.BARE, Certainty.LATE, Certainty.BEFORE, Certainty.NAMED)
+    number_end = _digits(plain, start, words.digits_min or DIGITS_MIN[words.kind] + is_loose, vocabulary)
+    if number_end:
+        return start, max(number_end, start + len(value)) if not value.isalpha() else number_end
+    if is_masked(value) or is_expression(value) or is_ordinary(value, vocabulary.units):
+        return None
+    has_digits = sum(c.isdigit() for c in value) >= (3 if is_loose else 1)
+    return (start, start + len(value)) if is_made(value) and has_digits else None
+
+
+def _key(
+    plain: PlainText, start: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
+) -> tuple[int, int] | None:
+    value = _run(plain, start)
+    if value.lower() in ("basic", "bearer"):
+        return _key(plain, start + len(value) + 1, words, certainty, vocabulary)
+    is_sure = certainty in (*_SURE, Certainty.NAMED)
+    if is_masked(value) or is_expression(value) or is_ordinary(value, vocabulary.units):
+        return None
+    is_one = is_random(value) if is_sure else is_random(value, BARE_KEY_CHARACTERS_MIN)
+    return (start, start + len(value)) if is_one else None
+
+
+def _phrase(
+    plain: PlainText, start: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
+) -> tuple[int, int] | None:
+    """A row of words that has none of those that prose cannot do without; with a comma behind each or behind none."""
+    count, end = 0, start
+    has_commas = plain.lower[start : start + PHRASE_CHARACTERS_MAX].partition(" ")[0].endswith(",")
+    for word in plain.lower[start : start + PHRASE_CHARACTERS_MAX].split(" ", PHRASE_WORDS_MAX):
+        bare = word.split("\n")[0].rstrip(_SENTENCE_MARKS)
+        if not bare.isalpha() or bare in vocabulary.function_words or bare in vocabulary.units:
+            break
+        count, end = count + 1, end + len(word) + 1
+        if bare != word and not (has_commas and word == bare + ","):
+            end -= len(word) - len(bare)
+            break
+    words_min = PHRASE_WORDS_MIN - (certainty is Certainty.SIGN) if certainty in _SURE else 2 * PHRASE_WORDS_MIN
+    return (start, end - 1) if count >= words_min else None
+
+
+def _answer(
+    plain: PlainText, start: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
+) -> tuple[int, int] | None:
+    """Up to three words that end the clause, a name unless a sign announces them."""
+    if certainty not in _SURE:
+        return None
+    end, position = start, start
+    for _ in range(ANSWER_WORDS_MAX):
+        word = _run(plain, position)
+        if not word or word.lower() in vocabulary.prose:
+            break
+        end = position + len(word)
+        if ends_sentence(plain, end):
+            break
+        position = _BLANKS.match(plain.text, end).end()  # type: ignore[union-attr]  # "" at least
+    is_name = plain.text[start].isupper() or plain.text[start].isdigit() or not plain.text[start].isascii()
+    is_one = end > start and ends_clause(plain, end, vocabulary) and (is_name or certainty is Certainty.SIGN)
+    return (start, end) if is_one else None
+
+
+def _pair(
+    plain: PlainText, start: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
+) -> tuple[int, int] | None:
+    """The second of "anna / hunter2"."""
+    match = _PAIR.match(plain.text, start)
+    if not match or certainty not in _SURE or match[0][:1].isdigit():
+        return None
+    is_tight = not match[0][-1].isspace() and not match[0][-2].isspace()
+    behind = Certainty.SIGN if is_tight and certainty is Certainty.SIGN else Certainty.LINK
+    return _password(plain, match.end(), words, behind, vocabulary)
+
+
+def _number(
+    plain: PlainText, start: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
+) -> tuple[int, int] | None:
+    match = NUMBER.match(plain.text, start)
+    if not match or certainty in (Certainty.LATE, Certainty.BEFORE):
+        return None
+    if sum(c.isdigit() for c in match[0]) < (words.digits_min or DIGITS_MIN[words.kind]):
+        return None
+    return match.span() if len(match[0]) > 10 or not is_ordinary(match[0], frozenset()) or match[0].isdigit() else None
+
+
+_READERS = {
+    Kind.PASSWORD: _password,
+    Kind.CODE: _code,
+    Kind.PHRASE: _phrase,
+    Kind.ANSWER: _answer,
+    Kind.KEY: _key,
+    Kind.PAIR: _pair,
+    Kind.NUMBER: _number,
+}
+
+__all__ = ["Certainty", "ends_sentence", "read_value"]

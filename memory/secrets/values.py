@@ -1,0 +1,103 @@
+"""What a value looks like: made up to be secret, made by chance, or a word, a number and a name as prose has them.
+
+Only of the shape of characters. It must never know what announced the value, nor decide that it is redacted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set as AbstractSet
+from itertools import pairwise
+
+KEY_CHARACTERS_MIN = 10
+KEY_DISTINCT_MIN = 7
+DIGIT_KEY_MIN = 20  # digits alone are a key from here on: no number that people use is longer
+MADE_CHARACTERS_MIN = 5
+SECRET_CHARACTERS_MIN = 4
+QUANTITY_DIGITS_MAX = 3  # "12-character"; with more digits it is rather a password: "1984-orwell"
+SUFFIX_CHARACTERS = range(2, 5)  # of a file's name or a domain's
+NAME_CHARACTERS_MIN = 3  # of a function
+
+_SYMBOLS = frozenset("!@#$%^&*+=~?|\\_§")
+_EDGES = "!?.,;:'\"*()[]{}<>-_"
+_NUMERIC = re.compile(r"\W?v?\d+(?:[.,:/-]\d+)*(?:\W|(?P<hyphen>-?)(?P<unit>[a-z]+))?")  # a date, a version, a sum
+_MASK = re.compile(r"(.)\1{4,}")
+_CAMEL = re.compile("[a-z][A-Z]")
+_GAPS = ("[]", "()", "{}", "<>", "%%", "__")  # around what is to be filled in
+_PATH_STARTS = ("/", "./", "../", "~/", "www.")
+
+
+def is_masked(value: str) -> bool:
+    """Whether it shows that something was left out: "*****", "xxxxx", "abc…"."""
+    return "..." in value or "…" in value or bool(_MASK.search(value))
+
+
+def is_expression(value: str) -> bool:
+    """Whether it is source code or a gap to be filled in rather than a value: "input(", "${KEY}", "<token>"."""
+    if value[:1] + value[-1:] in _GAPS or value.startswith(("{", "<", "${", "$(", "%(")):
+        return True
+    name = value.replace("[", "(").partition("(")[0].lstrip("$@")
+    is_call = "(" in value or "[" in value
+    is_closed = value.count("(") == value.count(")") and value.count("[") == value.count("]")
+    is_name = len(name) >= NAME_CHARACTERS_MIN and _is_name(name) and not any(c.isdigit() for c in name)
+    return is_call and is_name and (is_closed or name == name.lower())
+
+
+def is_ordinary(value: str, units: AbstractSet[str]) -> bool:
+    """Whether prose has such a thing, for all its digits: a date, a quantity, an address, the name of a file."""
+    numeric = _NUMERIC.fullmatch(value.lower())
+    if numeric:
+        unit, digits = numeric["unit"], sum(character.isdigit() for character in value)
+        return not unit or unit in units or (bool(numeric["hyphen"]) and digits <= QUANTITY_DIGITS_MAX)
+    if "://" in value:
+        return True
+    stem, _, suffix = value.rpartition(".")
+    has_suffix = bool(stem) and len(suffix) in SUFFIX_CHARACTERS and suffix.isalpha() and suffix == suffix.lower()
+    is_path = value.startswith(_PATH_STARTS) and value[1:2].isalnum()
+    return (has_suffix or is_path) and _is_name(value.replace("/", "").replace("@", "").replace("-", ""))
+
+
+def _is_name(value: str) -> bool:
+    rest = value.replace(".", "").replace("_", "")
+    return rest.isalnum() and rest.isascii()
+
+
+def is_made(value: str) -> bool:
+    """Whether letters and digits stand in it together: no word of prose, though perhaps a name."""
+    has_letter = any(character.isalpha() for character in value)
+    return len(value) >= MADE_CHARACTERS_MIN and has_letter and any(character.isdigit() for character in value)
+
+
+def value_shape(value: str) -> tuple[frozenset[str], int]:
+    """Which kinds of characters it has, and how many digits if it has no letters."""
+    kinds = frozenset("d" if c.isdigit() else "l" if c.isalpha() else c for c in value)
+    return kinds, 0 if "l" in kinds else sum(c.isdigit() for c in value)
+
+
+def looks_secret(value: str, function_words: AbstractSet[str]) -> bool:
+    """Whether nobody would write it in prose: digits, capitals within, symbols within, a chain of words."""
+    core = value.strip(_EDGES)
+    has_letter = any(character.isalpha() for character in core)
+    if any(character.isdigit() for character in core):
+        return len(value) >= SECRET_CHARACTERS_MIN and (has_letter or not _SYMBOLS.isdisjoint(core))
+    if not has_letter or len(core) < SECRET_CHARACTERS_MIN:
+        return False
+    if not _SYMBOLS.isdisjoint(core):
+        return "_" not in core or core.lower() != core
+    parts = core.lower().split("-")
+    is_chain = len(parts) > 2 and all(part.isalpha() for part in parts) and function_words.isdisjoint(parts)
+    return is_chain or bool(_CAMEL.search(core))
+
+
+def is_random(value: str, characters_min: int = KEY_CHARACTERS_MIN) -> bool:
+    """Whether letters and digits change places as chance has it; or so many digits as no number has."""
+    kinds = ["d" if c.isdigit() else "u" if c.isupper() else "l" for c in value if c.isalnum()]
+    if len(kinds) < characters_min or len(set(value.lower())) < KEY_DISTINCT_MIN or kinds.count("d") < 2:
+        return False
+    if kinds.count("d") == len(kinds):
+        return len(kinds) >= DIGIT_KEY_MIN
+    changes = sum(before != after for before, after in pairwise(kinds))
+    return changes > 2 and changes * 5 >= len(kinds)
+
+
+__all__ = ["is_expression", "is_made", "is_masked", "is_ordinary", "is_random", "looks_secret", "value_shape"]

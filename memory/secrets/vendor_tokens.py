@@ -1,0 +1,100 @@
+"""Keys and tokens known by their shape: betterleaks' rules, run in this process, and the passwords of addresses.
+
+The rules, some 460 of them, are the library's and kept up to date by others; `betterleaks.toml` adds a few. It must
+never reach the network, and never trust the text about itself: a comment that asks scanners to look away is no reason
+to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import betterleaks
+
+from memory.secrets.plain_text import PlainText
+from memory.secrets.secret_classes import SecretClass, Span
+
+RULES = str(Path(__file__).with_name("betterleaks.toml"))  # the library takes a path; read once
+PIECE_CHARACTERS = 4_000  # looked through at once: the library's time grows with the square of what it finds in one
+HEAD_CHARACTERS = 80  # of a private key's first line
+OVERLAP_CHARACTERS = 400  # so that a key and its name that a cut would part stand together in the next piece
+
+_TOKEN_RULES = ("token", "jwt", "auth", "session", "cookie", "oauth", "bearer", "secret")
+_PASSWORD_RULES = ("password", "passphrase", "credential-uri", "connection-string", "curl-auth-user")
+_NOT_SECRET_RULES = (
+    *("username", "jfrog-url", "instance-url", "project-url", "rest-url", "-host", "-domain", "polymarket-address"),
+    *("tenant-id", "account-id", "account-name", "cloud-name", "token-name"),
+)
+
+# Words end where these stand; the library knows ends of words in source code, not in prose.
+_PROSE_MARK = re.compile(r"[.,)\]](?=\s|$)|[\0\u2000-\uffef]|<(?=/)")
+_REST_OF_RUN = re.compile(r"(?:[\w+/=~-]|\.(?=\w))*", re.ASCII)
+_ADDRESS_PASSWORD = re.compile(r"://[^\s/:@]{0,80}:(?!\d+[/?#])([^\s/@][^\s@]{0,200})(?=@)")
+
+
+def private_key_spans(plain: PlainText) -> Iterator[Span]:
+    """Private keys in PEM, from their first line to their last; one that is cut off, to the end of the text."""
+    text, position = plain.text, 0
+    while (start := text.find("-----BEGIN ", position)) >= 0:
+        position = start + 11
+        if "PRIVATE KEY" not in text[position : position + HEAD_CHARACTERS].partition("-----")[0]:
+            continue
+        tail = text.find("-----END ", position)
+        close = text.find("-----", tail + 9) if tail >= 0 else -1
+        position = close + 5 if close >= 0 else len(text)
+        yield start, position, SecretClass.PRIVATE_KEY
+
+
+def vendor_token_spans(plain: PlainText, labels: frozenset[str]) -> Iterator[Span]:
+    """In no order; they may overlap. A word of `labels` in a password's place is an example, no password."""
+    text = plain.text
+    for start, end in _pieces(text):
+        yield from _found_in(text, start, end, labels)
+    for match in _ADDRESS_PASSWORD.finditer(text):
+        if match[1].lower() not in labels and match[1][0] not in "<{$[":
+            yield (*match.span(1), SecretClass.PASSWORD)
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    while len(text) - start > PIECE_CHARACTERS:
+        limit = start + PIECE_CHARACTERS
+        cut = max(text.rfind("\n", start + OVERLAP_CHARACTERS * 2, limit), 0) or text.rfind(" ", start, limit)
+        end = cut if cut > start + OVERLAP_CHARACTERS * 2 else limit
+        yield start, end
+        start = end - OVERLAP_CHARACTERS
+    yield start, len(text)
+
+
+def _found_in(text: str, begin: int, end: int, labels: frozenset[str]) -> Iterator[Span]:
+    piece = _PROSE_MARK.sub(" ", text[begin:end]).replace("leaks:allow", "leaks allow")
+    position: dict[str, int] = {}  # where to look for the next of those that are found several times
+    for finding in betterleaks.scan_string(piece.encode("utf-8", "replace").decode(), RULES):
+        kind, secret, found = _class_of(finding.rule_id), finding.secret, finding.match.full
+        start = piece.find(found, position.get(found, 0)) if secret and secret.lower() not in labels else -1
+        if kind and start >= 0:
+            position[found] = start + 1
+            start += begin + max(0, found.rfind(secret))  # behind what the rule finds it by
+            yield start, _run_end(text, start + len(secret)), kind
+
+
+def _run_end(text: str, end: int) -> int:
+    rest = _REST_OF_RUN.match(text, end)
+    return rest.end() if rest else end
+
+
+def _class_of(rule: str) -> SecretClass | None:
+    """By the rule's name; None for what is found beside a secret and is none."""
+    if any(part in rule for part in _NOT_SECRET_RULES):
+        return None
+    if rule == "private-key":
+        return SecretClass.PRIVATE_KEY
+    if any(part in rule for part in _PASSWORD_RULES):
+        return SecretClass.PASSWORD
+    is_token = any(part in rule for part in _TOKEN_RULES) and "api" not in rule and "access-key" not in rule
+    return SecretClass.TOKEN if is_token else SecretClass.API_KEY
+
+
+__all__ = ["private_key_spans", "vendor_token_spans"]

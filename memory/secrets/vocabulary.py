@@ -1,0 +1,245 @@
+"""The words that announce a secret, by language: read from `labels/*.toml`, compiled once.
+
+Only what is lexical stands there, with its own examples, which are its tests. This module must never hold a word of any
+language itself, nor decide whether something is a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+from memory.secrets.plain_text import PlainText
+from memory.secrets.secret_classes import SecretClass
+
+LANGUAGES = ("en", "de", "es", "zh")
+
+
+class Kind(StrEnum):
+    """What stands behind a label."""
+
+    PASSWORD = "password"  # noqa: S105 (a kind of value): a word that nobody would write in prose
+    CODE = "code"  # digits, mostly
+    PHRASE = "phrase"  # words in a row
+    ANSWER = "answer"  # to a security question: a name, a word
+    KEY = "key"  # letters and digits by chance
+    PAIR = "pair"  # a user's name and a password
+    NUMBER = "number"  # of an account, a card, a person
+    CONTEXT = "context"  # nothing: the label only says what numbers near it are
+
+
+class LabelSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Words of one kind. `is_part`: they may end a longer word, as in "db_password" and "Bankpasswort"."""
+
+    kind: Kind
+    secret_class: SecretClass = msgspec.field(name="class")
+    words: tuple[str, ...]
+    is_part: bool = False
+    digits_min: int = 0  # 0 is the kind's own: 5 of a number, 3 or 4 of a code
+
+
+class Guards(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a code opens and what it is called: "door code", "code for the door"."""
+
+    things: tuple[str, ...] = ()
+    heads: tuple[str, ...] = ()
+
+
+class Language(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One file. `redacted` and `kept` are its examples: text and what it becomes, and text that must stay."""
+
+    has_spaces: bool = True  # between words
+    labels: tuple[LabelSet, ...]
+    look_alikes: tuple[str, ...] = ()  # terms that hold a label's word and announce nothing
+    guards: Guards = Guards()
+    number_words: tuple[str, ...] = ()  # may follow a label: "number", "no."
+    links: tuple[str, ...] = ()  # between a label and its value: "is"
+    change_links: tuple[str, ...] = ()  # behind "I changed my password": "to"
+    late_links: tuple[str, ...] = ()  # further behind in the sentence: "it is"
+    prepositions: tuple[str, ...] = ()  # begin what may stand between a label and its link: "for the router"
+    fillers: tuple[str, ...] = ()  # may stand there alone: "still"
+    owners: tuple[str, ...] = ()  # stand before a label whose value came first: "hunter2 is my password"
+    joins: tuple[str, ...] = ()  # between two values: "and"
+    units: tuple[str, ...] = ()  # behind a number that is a quantity: "characters"
+    function_words: tuple[str, ...] = ()  # prose cannot do without them, and no password is one
+    talk: tuple[str, ...] = ()  # what is said of a password rather than as one: "required"
+    digit_words: tuple[str, ...] = ()
+    redacted: tuple[tuple[str, str], ...] = ()
+    kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label in a text, from `start` to `end`."""
+
+    start: int
+    end: int
+    words: LabelSet
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """All languages' words, for people mix them; `labels` has one alternation a language."""
+
+    labels: tuple[re.Pattern[str], ...]
+    sets: dict[str, LabelSet]  # by the label without blanks and hyphens
+    heads: frozenset[str]  # are labels where `guarded` follows: "code" and "for the door"
+    guarded: re.Pattern[str]
+    example_words: frozenset[str]  # stand for a password in examples: "user:password@host"
+    number_word: re.Pattern[str]
+    link: re.Pattern[str]
+    preposition: re.Pattern[str]
+    owner: re.Pattern[str]
+    join: re.Pattern[str]
+    fillers: frozenset[str]
+    unit: re.Pattern[str]
+    units: frozenset[str]
+    function_words: frozenset[str]
+    prose: frozenset[str]  # function words and talk
+    digits_spoken: re.Pattern[str]
+
+    def find(self, plain: PlainText) -> list[Label]:
+        """In order. A label that a longer word begins with is none: "tokenizer"."""
+        found = []
+        for pattern in self.labels:
+            position = 0
+            while match := pattern.search(plain.lower, position):
+                label = self._label(plain, *match.span())
+                position = label.end if label else match.start() + 1
+                if label:
+                    found.append(label)
+        return sorted(found, key=lambda label: (label.start, -label.end))
+
+    def _label(self, plain: PlainText, start: int, end: int) -> Label | None:
+        word = _squashed(plain.lower[start:end])
+        words = self.sets.get(word)
+        if word in self.heads:
+            guarded = self.guarded.match(plain.lower, end)
+            words, end = (_GUARD, guarded.end()) if guarded else (words, end)
+        if not words:
+            return None
+        if words.is_part and word[-1] < _NO_SPACES and plain.text[end : end + 1].islower():
+            return None
+        number_word = self.number_word.match(plain.lower, end)
+        end = number_word.end() if number_word else end
+        around = plain.lower[max(0, start - 1) : start] + plain.lower[end : end + 1]
+        is_inside = not words.is_part and any(c.isalnum() and c < _NO_SPACES for c in around)
+        return None if is_inside else Label(start, end, words)
+
+
+class Labels:
+    """The labels of one text, and whether one of a class stands in a place."""
+
+    __slots__ = ("_starts", "all")
+
+    def __init__(self, found: Sequence[Label]) -> None:
+        self.all = found
+        self._starts: dict[SecretClass, list[int]] = {}
+        for label in found:
+            self._starts.setdefault(label.words.secret_class, []).append(label.start)
+
+    def has(self, kind: SecretClass, start: int, end: int) -> bool:
+        starts = self._starts.get(kind, [])
+        index = bisect_left(starts, start)
+        return index < len(starts) and starts[index] < end
+
+
+_NOTHING = LabelSet(kind=Kind.CONTEXT, secret_class=SecretClass.PASSWORD, words=())
+_GUARD = LabelSet(kind=Kind.CODE, secret_class=SecretClass.PASSWORD, words=())
+_NO_SPACES = "\u2e80"  # from here on, scripts that write words without spaces, or without capitals
+_SIGN = r"""[\\"'`*)\]\s]{0,4}(?:[:.?|]{0,3}=>?|:(?!/)|[-=]>|→|(?<=["'>]),|(?<!\s)>)"""
+_DASH = " [-–—] "
+_GAP = "[ _-]?"
+_GAPS = re.compile("[ _-]")
+
+
+def _squashed(label: str) -> str:
+    return _GAPS.sub("", label)
+
+
+def _any(words: Iterable[str]) -> str:
+    """An alternation, the longest first, as a tree, which a text is searched for in a fraction of the time that a row
+    takes. A blank stands for a blank, a hyphen, an underscore or nothing."""
+    by_first: dict[str, set[str]] = {}
+    for word in words:
+        by_first.setdefault(word[:1], set()).add(word[1:])
+    is_end = by_first.pop("", None) is not None
+    branches = sorted(by_first.items(), key=lambda branch: (branch[0] == " ", branch[0]))  # a gap may be none: last
+    options = [(_GAP if first == " " else re.escape(first)) + _any(rest) for first, rest in branches]
+    tree = options[0] if len(options) == 1 and not is_end else f"(?:{'|'.join(options)})" if options else ""
+    return tree + "?" * (is_end and bool(options))
+
+
+def _whole(words: Iterable[str], *, is_suffix: bool = False) -> str:
+    return rf"{_any(words)}(?![^\W\d_])" if is_suffix else rf"(?<![^\W_]){_any(words)}(?![^\W_])"
+
+
+def _every(languages: Sequence[Language], field: str) -> list[str]:
+    return [word for language in languages for word in getattr(language, field)]
+
+
+def _words_and_joined(languages: Sequence[Language], field: str, *, is_suffix: bool = False) -> str:
+    """An alternation of words that stand apart, and of those in languages that write none apart."""
+    apart = _every([language for language in languages if language.has_spaces], field)
+    joined = _every([language for language in languages if not language.has_spaces], field)
+    joined += [word for word in apart if not word[0].isalnum()]  # "'s" stands on the word before it
+    options = _whole(apart, is_suffix=is_suffix)
+    return f"(?:{options}|{_any(joined)})" if joined else options
+
+
+def _label_pattern(language: Language) -> re.Pattern[str]:
+    words = [word for one in language.labels for word in one.words]
+    return re.compile(_any([*words, *language.look_alikes, *_guards(language), *language.guards.heads]))
+
+
+def _guards(language: Language) -> list[str]:
+    """What a code that opens something is called in one term: "door code", "Türcode"."""
+    guards = language.guards
+    return [f"{thing}{owner} {head}" for thing in guards.things for owner in ("", "'s") for head in guards.heads]
+
+
+@cache
+def languages() -> tuple[Language, ...]:
+    folder = resources.files("memory.secrets") / "labels"
+    return tuple(msgspec.toml.decode((folder / f"{name}.toml").read_bytes(), type=Language) for name in LANGUAGES)
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    known = languages()
+    link = {"sign": _SIGN, "dash": _DASH} | {
+        name: _words_and_joined(known, name) for name in ("late_links", "links", "change_links")
+    }
+    digit = _any(_every(known, "digit_words"))
+    things = _any(thing for language in known for thing in language.guards.things)
+    function_words = frozenset(_every(known, "function_words"))
+    return Vocabulary(
+        labels=tuple(_label_pattern(language) for language in known),
+        sets=dict.fromkeys([_squashed(word) for language in known for word in _guards(language)], _GUARD)
+        | dict.fromkeys(map(_squashed, _every(known, "look_alikes")), _NOTHING)
+        | {_squashed(word): one for language in known for one in language.labels for word in one.words},
+        heads=frozenset(head for language in known for head in language.guards.heads),
+        guarded=re.compile(rf" {_any(_every(known, 'prepositions'))} (?:\w+ ){{0,2}}{things}(?![^\W\d_])"),
+        example_words=frozenset(word for one in known[0].labels if one.kind is Kind.PASSWORD for word in one.words),
+        number_word=re.compile(rf"(?:\s?{_words_and_joined(known, 'number_words', is_suffix=True)})?"),
+        link=re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in link.items())),
+        preposition=re.compile(_words_and_joined(known, "prepositions")),
+        owner=re.compile(_words_and_joined(known, "owners")),
+        join=re.compile(rf"\s*(?:[,;/&、，]|{_any(_every(known, 'joins'))}\s)+\s*"),
+        fillers=frozenset(_every(known, "fillers")),
+        unit=re.compile(rf"[ -]*{_words_and_joined(known, 'units')}"),
+        units=frozenset(_every(known, "units")),
+        function_words=function_words,
+        prose=function_words | frozenset(_every(known, "talk")),
+        digits_spoken=re.compile(rf"{digit}(?:[ ,-]{{0,2}}{digit}){{2,11}}(?![^\W\d_])"),
+    )
+
+
+__all__ = ["LANGUAGES", "Kind", "Label", "LabelSet", "Labels", "Language", "Vocabulary", "languages", "vocabulary"]

@@ -1,0 +1,141 @@
+"""What is put in a secret's place, by whose policy; and a text without secrets comes back as it was."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.secrets.redaction import (
+    PLACEHOLDER,
+    RECORDED_CHARACTERS_MAX,
+    REDACT_ALL,
+    SecretClass,
+    SecretPolicy,
+    recordable,
+    redact,
+)
+
+KEY = "sk-proj-aB3dE5fG7hJ9kL1mN2pQ4rS6tU8v"
+TOLD = {
+    SecretClass.API_KEY: f"My key is {KEY} and my cat is called Tom.",
+    SecretClass.TOKEN: "I got token=4f9aQ2LmZ81xTtR0wBvKc7Ue, and my cat is called Tom.",
+    SecretClass.PASSWORD: "My PIN is 8812, and my cat is called Tom.",
+    SecretClass.PRIVATE_KEY: "-----BEGIN PRIVATE KEY-----\nMIIEa1\n-----END PRIVATE KEY-----\nMy cat is called Tom.",
+    SecretClass.CARD_NUMBER: "My card is 4111 1111 1111 1111, and my cat is called Tom.",
+    SecretClass.BANK_ACCOUNT: "My account number is 50093321, and my cat is called Tom.",
+    SecretClass.NATIONAL_ID: "My SSN is 536-90-4399, and my cat is called Tom.",
+}
+PIECES = st.sampled_from(
+    """my password|PIN|token|secret|is|:|=|,|.| |\n|hunter2|4471|blue-otter-42|密码|是|[redacted password]|for the|it's|
+    [withheld token]|4111 1111 1111 1111|and|"|'|`|//|@|a1B2c3D4e5F6g7H8|-----BEGIN RSA PRIVATE KEY-----|code|door|
+    -----END RSA PRIVATE KEY-----|one two three|Passwort|lautet|536-90-4399|İ|\0""".split("|")
+)
+
+
+@pytest.mark.parametrize("kind", SecretClass)
+def test_the_rest_of_the_message_stays_word_for_word(kind: SecretClass) -> None:
+    redacted = redact(TOLD[kind])
+    assert f"[redacted {kind.value.replace('_', ' ')}]" in redacted
+    assert redacted.endswith("y cat is called Tom.")
+
+
+@pytest.mark.parametrize("kind", SecretClass)
+def test_a_class_that_is_allowed_is_kept(kind: SecretClass) -> None:
+    keys = {SecretClass.API_KEY, SecretClass.TOKEN}
+    allowed = dict.fromkeys(keys if kind in keys else {kind}, SecretPolicy.ALLOW)
+    assert redact(TOLD[kind], allowed) == TOLD[kind]
+
+
+@pytest.mark.parametrize("kind", SecretClass)
+def test_a_class_that_is_dropped_takes_the_text_with_it(kind: SecretClass) -> None:
+    dropping = {**REDACT_ALL, kind: SecretPolicy.DROP}
+    assert redact(TOLD[kind], dropping) == f"[withheld {kind.value.replace('_', ' ')}]"
+    assert redact("My cat is called Tom.", dropping) == "My cat is called Tom."
+
+
+def test_a_code_of_a_locker_is_redacted_unless_passwords_are_allowed() -> None:
+    text = "my locker code is 9876"
+    assert redact(text) == "my locker code is [redacted password]"
+    assert redact(text, {SecretClass.PASSWORD: SecretPolicy.ALLOW}) == text
+
+
+def test_the_policy_of_each_class_is_kept() -> None:
+    text = "my password is tiger-lamp-44 and my card is 4111 1111 1111 1111"
+    allowing = {**REDACT_ALL, SecretClass.CARD_NUMBER: SecretPolicy.ALLOW}
+    dropping = {**REDACT_ALL, SecretClass.PASSWORD: SecretPolicy.DROP}
+    assert redact(text, allowing) == "my password is [redacted password] and my card is 4111 1111 1111 1111"
+    assert redact(text, dropping) == "[withheld password]"
+    assert redact("my card is 4111 1111 1111 1111", dropping) == "my card is [redacted card number]"
+
+
+def test_text_without_secrets_is_the_same_object() -> None:
+    text = "I live in Leeds, and my password is too weak"
+    assert redact(text) is text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my wifi password is [redacted password] and the router is in the pantry",
+        "[redacted password] is my password",
+        "password: [redacted password], [redacted password]",
+        "[withheld api key]",
+        "token=[redacted token]\nname = Anna1985",
+    ],
+)
+def test_placeholders_are_never_taken_for_secrets(text: str) -> None:
+    assert redact(text) is text
+    assert PLACEHOLDER.search(text)
+
+
+@given(st.text(max_size=400))
+def test_any_text_is_redacted_once_and_for_all(text: str) -> None:
+    assert redact(redact(text)) == redact(text)
+
+
+@given(st.lists(PIECES, max_size=30), st.sampled_from(["", " "]))
+def test_any_row_of_labels_and_values_is_redacted_once_and_for_all(pieces: list[str], blank: str) -> None:
+    redacted = redact(blank.join(pieces))
+    assert redact(redacted) == redacted
+
+
+@given(st.text(st.sampled_from("abcdefgXYZ!#$%&*+-_.?@^~,;:()[]{}<>/|=19"), min_size=10, max_size=24))
+def test_of_a_password_that_is_found_no_part_is_left(password: str) -> None:
+    redacted = redact(f"my wifi password is {password} and the router is old")
+    core = password.rstrip(".,;:)]}>?!*")
+    parts = [core[at : at + 4] for at in range(len(core) - 3)]
+    assert "[redacted " not in redacted or not any(part in redacted for part in parts if part.isalnum())
+
+
+@pytest.mark.parametrize("told", ["{} The rest is long. {}", "{} {} My PIN is 8812."], ids=["nowhere", "at its end"])
+def test_a_very_long_message_is_dropped_whole_for_a_secret_at_its_end(told: str) -> None:
+    dropping = {**REDACT_ALL, SecretClass.PASSWORD: SecretPolicy.DROP}
+    text = told.format("I live in Porto.", "well " * 1_000)
+    kept = recordable(text, policy=dropping, characters_max=2_000)
+    assert (kept == "[withheld password]") is ("8812" in text)
+    assert "8812" not in kept
+
+
+def test_of_a_very_long_text_the_beginning_and_the_end_are_recorded_without_half_a_secret() -> None:
+    for offset in range(0, 60, 3):
+        text = "I live in Porto. " + "x " * (490 - offset // 2) + KEY + " " + "y " * 5_000 + f" {KEY} My cat is Tom."
+        kept = recordable(text, characters_max=2_000)
+        assert len(kept) <= 2_100
+        assert kept.startswith("I live in Porto.")
+        assert kept.endswith("My cat is Tom.")
+        assert "sk-proj" not in kept
+        assert KEY[-8:] not in kept
+
+
+def test_a_private_key_that_the_cut_would_halve_is_left_out_whole() -> None:
+    body = "\n".join(["MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"] * 100)
+    pem = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n"
+    kept = recordable("Hello. " + "a " * 300 + pem + "b " * 3_000 + pem + "Bye.", characters_max=2_000)
+    assert "MIIEvQ" not in kept
+    assert kept.endswith("Bye.")
+
+
+def test_a_short_text_is_only_redacted() -> None:
+    assert recordable("My cat is Tom.") == "My cat is Tom."
+    assert len(recordable("word " * RECORDED_CHARACTERS_MAX)) <= RECORDED_CHARACTERS_MAX + 10
