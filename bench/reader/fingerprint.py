@@ -1,0 +1,15 @@
+"""A fingerprint of the training texts, by which the shipped weights say what they were made of."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "texts"
+
+
+def fingerprint(folder: Path = FOLDER) -> str:
+    digest = hashlib.sha256()
+    for path in sorted((*folder.glob("*.txt"), *folder.glob("pairs_*.tsv"))):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,58 @@
+"""What a trained reader gets right on texts that it has not seen: printed by language, and as tables of confusion."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from examples import IGNORED, Example, PairExample
+from model import Reader
+
+from memory.learn.reading.labels import ACTS, PAIR_RELATIONS
+
+BATCH = 32
+BAR = 0.5
+LEFT_OUT = (ACTS.index("none"), ACTS.index("instruct"))
+
+
+@torch.no_grad()
+def scored(model: Reader, examples: Sequence[Example], pairs: Sequence[PairExample]) -> None:
+    model.eval()
+    kept: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
+    acts = np.zeros((len(ACTS), len(ACTS)), dtype=int)
+    right: dict[str, list[bool]] = defaultdict(list)
+    for start in range(0, len(examples), BATCH):
+        batch = examples[start : start + BATCH]
+        units = model.units(model.hidden([example.window for example in batch]), batch)
+        shares = model.heads["act"](units).softmax(-1)
+        guesses = {head: model.heads[head](units).argmax(-1) for head in ("attribute", "relation", "category")}
+        judged = [(example.source[:2], unit) for example in batch for unit in example.judged]
+        for row, (language, unit) in enumerate(judged):
+            share = 1.0 - sum(float(shares[row, act]) for act in LEFT_OUT)
+            kept[language].append((unit.labels[0] not in LEFT_OUT, share > BAR))
+            acts[unit.labels[0], int(shares[row].argmax())] += 1
+            for column, (head, guess) in enumerate(guesses.items(), 1):
+                if unit.labels[column] != IGNORED:
+                    right[head].append(int(guess[row]) == unit.labels[column])
+    for language, rows in sorted(kept.items()):
+        facts = [is_kept for is_fact, is_kept in rows if is_fact]
+        others = [is_kept for is_fact, is_kept in rows if not is_fact]
+        print(f"  {language}: {len(rows)} units, facts kept {_mean(facts):.3f}, others kept {_mean(others):.3f}")
+    print("  " + ", ".join(f"{head} {_mean(rows):.3f}" for head, rows in right.items()))
+    print(f"  acts (rows: true): {', '.join(ACTS)}\n{acts}")
+    _score_pairs(model, pairs)
+
+
+def _score_pairs(model: Reader, pairs: Sequence[PairExample]) -> None:
+    table = np.zeros((len(PAIR_RELATIONS), len(PAIR_RELATIONS)), dtype=int)
+    for start in range(0, len(pairs), BATCH):
+        batch = pairs[start : start + BATCH]
+        for example, guess in zip(batch, model.pair_logits(batch).argmax(-1).tolist(), strict=True):
+            table[example.label, guess] += 1
+    print(f"  pairs (rows: true): {', '.join(PAIR_RELATIONS)}\n{table}", flush=True)
+
+
+def _mean(rows: Sequence[bool]) -> float:
+    return float(np.mean(rows)) if rows else float("nan")

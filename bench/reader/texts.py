@@ -1,0 +1,139 @@
+"""The training texts, read: messages with marked spans, and pairs of statements. README.md describes the format.
+
+`python bench/reader/texts.py` counts them, and exits 1 where a mark or a label is none of ours.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fingerprint import FOLDER
+
+from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, CATEGORY_NAMES, PAIR_RELATIONS, RELATION_NAMES
+
+MARK = re.compile(r"⟦([^|⟧]*)\||⟧|\[([vns]):|\]")
+SEPARATOR = re.compile(r"^===[ \t]*$", re.MULTILINE)
+TOKEN_KINDS = {"v": 1, "n": 2, "s": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters `start` to `end` of the message, worth remembering."""
+
+    start: int
+    end: int
+    act: str
+    attribute: str
+    relation: str
+    category: str
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A message without its marks; `kinds`: (start, end, kind) of values (1), names (2) and secrets (3)."""
+
+    text: str
+    before: str
+    spans: tuple[Span, ...]
+    kinds: tuple[tuple[int, int, int], ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    relation: str
+    language: str
+    older: str
+    newer: str
+
+
+def messages(folder: Path = FOLDER) -> Iterator[Marked]:
+    """Each once, in the order of the files. Raises `ValueError` naming the file and message that cannot be read."""
+    seen: set[str] = set()
+    for path in sorted(folder.glob("*.txt")):
+        for number, raw in enumerate(SEPARATOR.split(path.read_text(encoding="utf-8")), 1):
+            if not raw.strip():
+                continue
+            try:
+                marked = parsed(raw.strip("\n"), source=path.stem)
+            except ValueError as error:
+                raise ValueError(f"{path.name}, message {number}: {error}") from None
+            if marked.text not in seen:
+                seen.add(marked.text)
+                yield marked
+
+
+def parsed(raw: str, *, source: str = "") -> Marked:
+    """Raises `ValueError` for a mark that is none of ours."""
+    before = ""
+    if raw.startswith("<<"):
+        first, _, raw = raw.partition("\n")
+        before = first[2:].strip()
+    text, position = "", 0
+    spans: list[Span] = []
+    kinds: list[tuple[int, int, int]] = []
+    span: tuple[int, str] | None = None
+    inner: tuple[int, int] | None = None
+    for match in MARK.finditer(raw):
+        mark = match.group()
+        if mark == "]" and inner is None:
+            continue  # a bracket of the message itself
+        text += raw[position : match.start()]
+        position = match.end()
+        if mark.startswith("⟦"):
+            span = (len(text), match[1])
+            position += raw[position : position + 1] == " "
+        elif mark == "⟧":
+            if span is None:
+                raise ValueError("⟧ without ⟦")
+            spans.append(_span(span[0], len(text), span[1]))
+            span = None
+        elif mark == "]" and inner is not None:
+            kinds.append((inner[0], len(text), inner[1]))
+            inner = None
+        else:
+            inner = (len(text), TOKEN_KINDS[match[2]])
+    if span is not None or inner is not None:
+        raise ValueError("a mark that is not closed")
+    return Marked(text + raw[position:], before, tuple(spans), tuple(kinds), source)
+
+
+def _span(start: int, end: int, label: str) -> Span:
+    words = label.split()
+    known = (ACTS[1:], ATTRIBUTE_NAMES, RELATION_NAMES, CATEGORY_NAMES)
+    if len(words) != len(known) or any(word not in names for word, names in zip(words, known, strict=True)):
+        raise ValueError(f"expected ACT ATTRIBUTE RELATION CATEGORY, got {label!r:.60}")
+    return Span(start, end, *words)
+
+
+def pairs(folder: Path = FOLDER) -> Iterator[Pair]:
+    """Each once. Raises `ValueError`."""
+    seen: set[tuple[str, str]] = set()
+    for path in sorted(folder.glob("pairs_*.tsv")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            cells = [cell.strip() for cell in line.split("\t")]
+            if len(cells) != 4 or cells[0] not in PAIR_RELATIONS:
+                raise ValueError(f"{path.name}, line {number}: expected relation, language, older, newer")
+            if (cells[2], cells[3]) not in seen:
+                seen.add((cells[2], cells[3]))
+                yield Pair(cells[0], cells[1], cells[2], cells[3])
+
+
+def main() -> None:
+    try:
+        read, related = list(messages()), list(pairs())
+    except ValueError as error:
+        sys.exit(str(error))
+    acts = Counter(span.act for marked in read for span in marked.spans)
+    languages = Counter(pair.language for pair in related)
+    print(f"{len(read)} messages, {sum(bool(m.spans) for m in read)} with a span; {dict(acts.most_common())}")
+    print(f"{len(related)} pairs: {dict(languages)}, {dict(Counter(pair.relation for pair in related))}")
+
+
+if __name__ == "__main__":
+    main()

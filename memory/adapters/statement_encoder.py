@@ -1,0 +1,150 @@
+"""The statement encoder on ONNX Runtime: windows of tokens in, what its heads say of each unit out.
+
+The encoder is the packaged MiniLM with our low-rank factors merged into it, in 8 bits; `reader_weights` prepares it.
+The heads are small matrices, applied here. Loading takes half a second and 60 MB, so only the worker does it, and what
+measures it. It never sees torch, and keeps no text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tokenizers import Tokenizer
+
+from memory.learn.reading.encoding import Encoded, Special, Window, pair_window, windows_of
+from memory.learn.reading.judgements import Judgement, Stretch
+from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, CATEGORY_NAMES, RELATION_NAMES, TOKEN_KINDS
+from memory.model import Vector
+
+BATCH_WINDOWS = 4  # of like length; larger batches take longer per window on a CPU
+STRETCH_MIN = 0.5  # probability of a token's kind
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """One linear layer: `weight` of shape `(outputs, inputs)`."""
+
+    weight: Floats
+    bias: Floats
+
+    def __call__(self, inputs: Floats) -> Floats:
+        """Probabilities, shape `(..., outputs)`."""
+        logits = inputs @ self.weight.T + self.bias
+        logits -= logits.max(axis=-1, keepdims=True)
+        shares = np.exp(logits)
+        return np.asarray(shares / shares.sum(axis=-1, keepdims=True), dtype=np.float32)
+
+
+class OnnxStatementEncoder:
+    """`memory.learn.reading.trained.StatementEncoder`. Calls may come from several threads."""
+
+    def __init__(self, folder: Path, *, threads: int = 1) -> None:
+        """`folder` as `reader_weights.prepared` leaves it."""
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # the cores are not ours alone
+        self._session: Any = onnxruntime.InferenceSession(
+            str(folder / "encoder.onnx"), options, providers=["CPUExecutionProvider"]
+        )
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._special = Special(self._tokenizer.token_to_id("[CLS]"), self._tokenizer.token_to_id("[SEP]"))
+        with np.load(folder / "heads.npz", allow_pickle=False) as arrays:
+            self._heads: Mapping[str, Head] = {
+                name: Head(arrays[f"{name}/weight"].astype(np.float32), arrays[f"{name}/bias"].astype(np.float32))
+                for name in ("act", "attribute", "relation", "category", "pair", "token")
+            }
+        self.version: str = json.loads((folder / "card.json").read_text(encoding="utf-8"))["version"]
+
+    def judge(self, texts: Sequence[str], before: str) -> list[Judgement]:
+        windows = windows_of(list(map(_readable, texts)), _readable(before), encode=self._encode, special=self._special)
+        found: dict[int, Judgement] = {}
+        for batch in _batches(windows):
+            for window, hidden in zip(batch, self._hidden(batch), strict=True):
+                found |= self._judged(window, hidden)
+        return [found[index] for index in range(len(texts))]
+
+    def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
+        if not pairs:
+            return np.zeros((0, 3), dtype=np.float32)
+        windows = [
+            pair_window(_readable(older), _readable(newer), encode=self._encode, special=self._special)
+            for older, newer in pairs
+        ]
+        pooled: dict[int, Floats] = {}
+        places = {id(window): place for place, window in enumerate(windows)}
+        for batch in _batches(windows):
+            for window, hidden in zip(batch, self._hidden(batch), strict=True):
+                whole = hidden[: len(window.ids)]
+                pooled[places[id(window)]] = np.concatenate([whole.mean(axis=0), hidden[0]])
+        return self._heads["pair"](np.stack([pooled[place] for place in range(len(windows))]))
+
+    def _encode(self, text: str) -> Encoded:
+        encoded = self._tokenizer.encode(text, add_special_tokens=False)
+        return encoded.ids, encoded.offsets
+
+    def _hidden(self, batch: Sequence[Window]) -> Floats:
+        longest = max(len(window.ids) for window in batch)
+        ids = np.zeros((len(batch), longest), dtype=np.int64)
+        mask, segments = np.zeros_like(ids), np.zeros_like(ids)
+        for row, window in enumerate(batch):
+            ids[row, : len(window.ids)] = window.ids
+            segments[row, : len(window.ids)] = window.segments
+            mask[row, : len(window.ids)] = 1
+        (hidden,) = self._session.run(None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": segments})
+        return np.asarray(hidden, dtype=np.float32)
+
+    def _judged(self, window: Window, hidden: Floats) -> dict[int, Judgement]:
+        judged = [placed for placed in window.units if not placed.is_context]
+        pooled = np.stack([np.concatenate([hidden[p.first : p.stop].mean(axis=0), hidden[0]]) for p in judged])
+        acts, attributes = self._heads["act"](pooled), self._heads["attribute"](pooled)
+        relations, categories = self._heads["relation"](pooled), self._heads["category"](pooled)
+        kinds = self._heads["token"](hidden[: len(window.ids)])
+        return {
+            placed.index: Judgement(
+                acts=dict(zip(ACTS, map(float, acts[row]), strict=True)),
+                attribute=ATTRIBUTE_NAMES[int(attributes[row].argmax())],
+                attribute_share=float(attributes[row].max()),
+                relation=RELATION_NAMES[int(relations[row].argmax())],
+                category=CATEGORY_NAMES[int(categories[row].argmax())],
+                stretches=tuple(_stretches(placed.offsets, kinds[placed.first : placed.stop])),
+            )
+            for row, placed in enumerate(judged)
+        }
+
+
+def _stretches(offsets: Sequence[tuple[int, int]], kinds: Floats) -> list[Stretch]:
+    """Runs of tokens of one kind, in characters of the unit."""
+    found: list[Stretch] = []
+    for (start, end), shares in zip(offsets, kinds, strict=True):
+        kind = int(shares.argmax())
+        if kind == 0 or shares[kind] < STRETCH_MIN:
+            continue
+        name = TOKEN_KINDS[kind]
+        if found and found[-1].kind == name and start - found[-1].end <= 1:
+            found[-1] = Stretch(name, found[-1].start, end)
+        else:
+            found.append(Stretch(name, start, end))
+    return found
+
+
+def _batches(windows: Sequence[Window]) -> list[list[Window]]:
+    """Of like length, so that little is padded."""
+    ordered = sorted(windows, key=lambda window: len(window.ids))
+    return [ordered[i : i + BATCH_WINDOWS] for i in range(0, len(ordered), BATCH_WINDOWS)]
+
+
+def _readable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()  # a lone surrogate counts as a question mark

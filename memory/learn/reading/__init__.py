@@ -1,0 +1,1 @@
+"""Messages read once, into claims: the one place where meaning is decided."""

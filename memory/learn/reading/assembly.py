@@ -1,0 +1,164 @@
+"""Units and what the encoder says of them → claims: text that can be understood alone, labels, values, dates.
+
+The encoder decides what a unit means; here is only put together what belongs together. A unit that leans on the one
+before it ("He is three.") takes that along. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from memory.language import is_denied, is_leaning
+from memory.language.dates import period
+from memory.learn.reading.judgements import Judgement
+from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
+from memory.learn.reading.replies import answered, question_of
+from memory.learn.reading.units import Unit
+from memory.model import (
+    EXPLICIT_ACTS,
+    NO_ATTRIBUTE,
+    STORED_ACTS,
+    Act,
+    Claim,
+    Evidence,
+    Relation,
+    Turn,
+    is_single_valued,
+)
+
+KEPT_SHARE_MIN = 0.6  # of all acts that leave a memory; where junk and coverage were balanced on development data
+ASKED_SHARE_MIN = 0.5  # of one act that does something to memories
+FORGET_SHARE_MIN = 0.85  # deleting cannot be undone: only an unmistakable request
+INSTRUCT_SHARE_MIN = 0.12  # closed when in doubt: so little of a planted order taints its message
+CONFIDENCE_AT_LEAST = 0.7  # of a claim at its bar; what the gate asks for
+PROPOSED_SHARE_MIN = 0.25  # below it a unit is not even proposed, so that refusals stay countable
+SINGLE_VALUED_SHARE_MIN = 0.8  # of an attribute that one has once at a time
+LETTERS_MIN = 2  # letters, digits or characters of a unit that can say anything
+TEXT_CHARACTERS_MAX = 600  # of a claim with what it leans on
+UNDATED = frozenset({"birthday", "age"})  # whose dates do not say when a claim holds
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One message, cut and judged. `previous`: the turn whose answer it replies to, if there is one."""
+
+    message: str
+    units: Sequence[Unit]
+    judgements: Sequence[Judgement]
+    turn: Turn
+    previous: Turn | None
+    made_by: str
+
+
+@dataclass(slots=True)
+class _Part:
+    """Characters `start` to `end` of the message, and the judgement of its last unit."""
+
+    start: int
+    end: int
+    claim: Claim
+    last: int  # index of its last unit
+
+
+def claims_of(reading: Reading) -> list[Claim]:
+    """In the order said."""
+    parts: list[_Part] = []
+    for index, (unit, judgement) in enumerate(zip(reading.units, reading.judgements, strict=True)):
+        act, share, bar = _act_of(judgement)
+        is_word = sum(character.isalnum() for character in unit.text) >= LETTERS_MIN
+        if not (unit.is_own and is_word) or share < min(bar, PROPOSED_SHARE_MIN):
+            continue
+        claim = _claim(reading, index, act, _confidence(share, bar))
+        _add(parts, reading, index, claim)
+    return [_placed(reading, part) for part in parts]
+
+
+def _act_of(judgement: Judgement) -> tuple[Act, float, float]:
+    """The likeliest act besides none, the share that speaks for it, and the share that it has to have."""
+    acts = judgement.acts
+    if acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
+        return Act.INSTRUCT, acts[Act.INSTRUCT.value], INSTRUCT_SHARE_MIN
+    act = max(Act, key=lambda one: acts[one.value])
+    if act in STORED_ACTS:
+        return act, sum(acts[one.value] for one in STORED_ACTS), KEPT_SHARE_MIN
+    return act, acts[act.value], FORGET_SHARE_MIN if act is Act.FORGET else ASKED_SHARE_MIN
+
+
+def _confidence(share: float, bar: float) -> float:
+    """0..1, so that a share at its bar is `CONFIDENCE_AT_LEAST`."""
+    if share >= bar:
+        return CONFIDENCE_AT_LEAST + (1.0 - CONFIDENCE_AT_LEAST) * (share - bar) / (1.0 - bar)
+    return CONFIDENCE_AT_LEAST * share / bar
+
+
+def _claim(reading: Reading, index: int, act: Act, confidence: float) -> Claim:
+    unit, judgement, turn = reading.units[index], reading.judgements[index], reading.turn
+    of_kind = {
+        kind: tuple(unit.text[s.start : s.end] for s in judgement.stretches if s.kind == kind)
+        for kind in ("value", "name")
+    }
+    holds_from, holds_until = (None, None) if judgement.attribute in UNDATED else period(unit.text, turn.at)
+    attribute = _attribute_of(judgement)
+    category = "correction" if act is Act.CORRECT else judgement.category
+    return Claim(
+        act=act,
+        text=unit.text,
+        evidence=Evidence(unit.text, turn.id),
+        scope=turn.scope,
+        said_at=turn.at,
+        relation=Relation(judgement.relation),
+        name=of_kind["name"][0] if of_kind["name"] else "",
+        attribute=attribute,
+        values=of_kind["value"],
+        is_affirmed=not is_denied(unit.text),
+        holds_from=holds_from,
+        holds_until=holds_until,
+        memory_type=type_of(act, attribute, category),
+        category=category,
+        confidence=confidence,
+        importance=IMPORTANCE_ASKED if act in EXPLICIT_ACTS else IMPORTANCE[category],
+        made_by=reading.made_by,
+    )
+
+
+def _attribute_of(judgement: Judgement) -> str:
+    """None where a single-valued one is not sure: another value of it would take a memory's place."""
+    is_sure = judgement.attribute_share >= SINGLE_VALUED_SHARE_MIN or not is_single_valued(judgement.attribute)
+    return judgement.attribute if is_sure else NO_ATTRIBUTE
+
+
+def _add(parts: list[_Part], reading: Reading, index: int, claim: Claim) -> None:
+    """As a part of its own, or as the end of the one before, if it leans on that."""
+    unit = reading.units[index]
+    before = parts[-1] if parts else None
+    leans = claim.act in STORED_ACTS and index > 0 and _leans(reading, index)
+    if leans and before is not None and _may_join(before, index, unit, claim):
+        before.end, before.last = unit.end, index
+        before.claim = replace(before.claim, values=(*before.claim.values, *claim.values))
+        return
+    start = unit.start
+    if leans and not (before is not None and before.last == index - 1):
+        earlier = reading.units[index - 1]
+        if earlier.is_own and unit.end - earlier.start <= TEXT_CHARACTERS_MAX:
+            start = earlier.start
+    parts.append(_Part(start, unit.end, claim, index))
+
+
+def _may_join(before: _Part, index: int, unit: Unit, claim: Claim) -> bool:
+    is_kept = min(before.claim.confidence, claim.confidence) >= CONFIDENCE_AT_LEAST
+    is_next = before.last == index - 1 and before.claim.act in STORED_ACTS
+    return is_kept and is_next and unit.end - before.start <= TEXT_CHARACTERS_MAX
+
+
+def _leans(reading: Reading, index: int) -> bool:
+    gap = reading.message[reading.units[index - 1].end : reading.units[index].start]
+    return gap.count("\n") < 2 and is_leaning(reading.units[index].text)
+
+
+def _placed(reading: Reading, part: _Part) -> Claim:
+    text = reading.message[part.start : part.end]
+    claim = replace(part.claim, text=text, evidence=replace(part.claim.evidence, quote=text))
+    if len(reading.units) > 1 or reading.previous is None:
+        return claim
+    return answered(claim, question_of(reading.previous.answer), reading.previous.id)

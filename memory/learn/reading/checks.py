@@ -1,0 +1,315 @@
+"""A chat model's claims, checked, not second-guessed: what they name exists, and what they add stands in the quote.
+
+The quote is the stretch of the message from the first unit named to the last, so it is verbatim. A claim whose units,
+act or whole values are no good is no claim; any other field that fails is left out. Both are told to the model once.
+Pure.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from memory.language.dates import period
+from memory.learn.reading.answers import CONFIDENCE, LEVELS, UNITS_OF_CLAIM_MAX, VALUES_MAX, Proposed
+from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
+from memory.learn.reading.replies import answered
+from memory.learn.reading.transcript import Said, Transcript
+from memory.model import (
+    ATTRIBUTES,
+    CATEGORIES,
+    EXPLICIT_ACTS,
+    NO_ATTRIBUTE,
+    STORED_ACTS,
+    Act,
+    Claim,
+    Evidence,
+    Relation,
+)
+
+QUOTE_CHARACTERS_MAX = 800  # two units at their longest
+NEAR_DAYS = 400.0  # how far a date may lie from the message if only words such as "next March" give it
+DAY_SECONDS = 86_400.0
+REPLY_CHARACTERS_MAX = 120  # a longer one can be understood without the question
+_WITH_FIELDS = STORED_ACTS | {Act.FORGET}  # of other acts nobody looks at the fields: not worth another call
+
+_Bounds = tuple[float | None, float | None]
+
+_NUMBER = re.compile(r"\d+")
+_FULL_DATE = re.compile(r"(?<!\d)(?:\d{4}[-/.年]\d|\d{1,2}[-/.]\d{1,2}[-/.]\d{2})")
+_PLAIN_QUOTES = str.maketrans("’‘“”", "''\"\"")
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A claim, and the numbers of its first and last unit."""
+
+    claim: Claim
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """`doubtful`: claims that lost a field. `objections`: what the model could mend, in words for it.
+
+    `refused`: how many were no claims at all.
+    """
+
+    sound: tuple[Placed, ...] = ()
+    doubtful: tuple[Placed, ...] = ()
+    objections: tuple[str, ...] = ()
+    refused: int = 0
+
+
+class _Unfounded(ValueError):
+    """A date that the quote does not give. The message says so, for the model to mend it."""
+
+
+class _Refused(ValueError):
+    """It is no claim. The message says why, for the model to mend it."""
+
+
+def checked(items: Sequence[Any], transcript: Transcript, *, made_by: str) -> Checked:
+    """`items`: as they were decoded from the answer, in its order."""
+    sound: list[Placed] = []
+    doubtful: list[Placed] = []
+    objections: list[str] = []
+    for number, item in enumerate(items, 1):
+        try:
+            placed, wrong = _placed(_read(item), transcript, made_by)
+        except _Refused as refused:
+            objections.append(f"claim {number}: {refused}")
+            continue
+        (doubtful if wrong else sound).append(placed)
+        objections += [f"claim {number}: {one}" for one in wrong]
+    return Checked(tuple(sound), tuple(doubtful), tuple(objections), len(items) - len(sound) - len(doubtful))
+
+
+def mended(first: Checked, second: Checked) -> list[Placed]:
+    """The claims of an answer, after some were sent back.
+
+    The second answer may mend what was objected to and nothing else, or a weak model would write claims anew: a claim
+    that lost a field gives way only to one of the same units and act, and for one that was refused another may come,
+    over units that no claim has.
+    """
+    kept = [*first.sound, *(next((new for new in second.sound if _mends(new, old)), old) for old in first.doubtful)]
+    fresh = [
+        new
+        for new in (*second.sound, *second.doubtful)
+        if not any(new.first <= old.last and old.first <= new.last for old in kept)
+    ]
+    return [*kept, *fresh[: first.refused]]
+
+
+def _mends(new: Placed, old: Placed) -> bool:
+    return (new.first, new.last, new.claim.act) == (old.first, old.last, old.claim.act)
+
+
+def settled(found: Sequence[Placed]) -> list[Claim]:
+    """In the order said. Of stored claims over the same units the surest, longest stays: one text is one memory."""
+    kept: list[Placed] = []
+    for one in sorted(found, key=lambda one: (-one.claim.confidence, one.first - one.last)):
+        if not any(_holds(other, one) for other in kept):
+            kept.append(one)
+    return [one.claim for one in sorted(kept, key=lambda one: (one.first, one.last))]
+
+
+def _holds(other: Placed, one: Placed) -> bool:
+    is_alike = one.claim.act is other.claim.act or {one.claim.act, other.claim.act} <= STORED_ACTS
+    return is_alike and other.first <= one.first and one.last <= other.last
+
+
+def _read(item: Any) -> Proposed:  # noqa: ANN401 - whatever JSON can hold
+    try:
+        return msgspec.convert(item, Proposed)
+    except msgspec.ValidationError:
+        raise _Refused("a field is missing or has the wrong form") from None
+
+
+def _placed(proposed: Proposed, transcript: Transcript, made_by: str) -> tuple[Placed, list[str]]:
+    """The claim without the fields that fail, and what is wrong with those."""
+    numbers = sorted({proposed.u} if isinstance(proposed.u, int) else set(proposed.u))
+    said, quote = _quoted(numbers, transcript)
+    act = _act(proposed.act)
+    wrong: list[str] = []
+    values = _values(proposed, quote, wrong)
+    if wrong and not values and act in _WITH_FIELDS:
+        raise _Refused(wrong[0])  # a weak model names the wrong sentence rather than the wrong words
+    relation = _one_of(proposed.about, tuple(Relation), Relation.OTHER, "about", wrong)
+    attribute = _one_of(proposed.attr, (NO_ATTRIBUTE, *ATTRIBUTES), NO_ATTRIBUTE, "attr", wrong)
+    category = _one_of(proposed.category, CATEGORIES, "fact", "category", wrong)
+    category = "correction" if act is Act.CORRECT else category
+    holds_from, holds_until = _period(proposed, quote, said.turn.at, wrong)
+    claim = Claim(
+        act=act,
+        text=quote,
+        evidence=Evidence(quote, said.turn.id),
+        scope=said.turn.scope,
+        said_at=said.turn.at,
+        relation=Relation(relation),
+        name=_name(proposed, relation, quote, wrong),
+        attribute=attribute,
+        values=values,
+        is_affirmed=not proposed.no,
+        holds_from=holds_from,
+        holds_until=holds_until,
+        memory_type=type_of(act, attribute, category),
+        category=category,
+        confidence=CONFIDENCE.get(proposed.sure.strip().casefold(), CONFIDENCE[LEVELS[-1]]),
+        importance=IMPORTANCE_ASKED if act in EXPLICIT_ACTS else IMPORTANCE[category],
+        made_by=made_by,
+    )
+    return Placed(_answered(claim, said), numbers[0], numbers[-1]), wrong if act in _WITH_FIELDS else []
+
+
+def _quoted(numbers: Sequence[int], transcript: Transcript) -> tuple[Said, str]:
+    """The message and its stretch from the first unit to the last. Raises `_Refused`."""
+    if not numbers:
+        raise _Refused('"u" must name a number')
+    if numbers[0] < 1 or numbers[-1] > len(transcript.places):
+        raise _Refused(f'"u" must name numbers between 1 and {len(transcript.places)}')
+    places = [transcript.places[number - 1] for number in numbers]
+    said, first, last = places[0].said, places[0].index, places[-1].index
+    are_neighbours = [place.index for place in places] == list(range(first, first + len(places)))
+    if any(place.said is not said for place in places) or not are_neighbours or len(places) > UNITS_OF_CLAIM_MAX:
+        raise _Refused('"u" must name one number, or a few neighbours in one message')
+    quote = said.text[said.units[first].start : said.units[last].end]
+    if len(quote) > QUOTE_CHARACTERS_MAX:
+        raise _Refused('"u" names too much text for one claim')
+    return said, quote
+
+
+def _act(word: str) -> Act:
+    try:
+        return Act(word.strip().casefold())
+    except ValueError:
+        raise _Refused(f'"act" must be one of {", ".join(Act)}') from None
+
+
+def _one_of(word: str, known: Sequence[str], other: str, name: str, wrong: list[str]) -> str:
+    plain = word.strip().casefold()
+    if plain in known:
+        return plain
+    wrong.append(f'"{name}" must be one of those given')
+    return other
+
+
+def _name(proposed: Proposed, relation: str, quote: str, wrong: list[str]) -> str:
+    """As typed; "" for the author."""
+    name = proposed.name.strip()
+    if not name or relation == Relation.USER:
+        return ""
+    typed = as_typed(name, quote)
+    if not typed:
+        wrong.append('"name" must stand in the sentences that "u" names')
+    return typed
+
+
+def _values(proposed: Proposed, quote: str, wrong: list[str]) -> tuple[str, ...]:
+    given = proposed.values if isinstance(proposed.values, list) else [proposed.values]
+    words = [word for word in (str(value).strip() for value in given[:VALUES_MAX]) if word]
+    found = dict.fromkeys(typed for word in words if (typed := as_typed(word, quote)))
+    if any(not as_typed(word, quote) for word in words):
+        wrong.append('each of "values" must stand in the sentences that "u" names, as typed')
+    return tuple(found)
+
+
+def as_typed(words: str, quote: str) -> str:
+    """The stretch of the quote that says `words`, case, width and white space aside; "" where there is none.
+
+    A number is found as a whole number only: "5" does not stand in "15".
+    """
+    sought = "".join(_folded(character) for character in words)
+    letters = [(_folded(character), index) for index, character in enumerate(quote)]
+    text = "".join(folded for folded, _ in letters)
+    places = [index for folded, index in letters for _ in folded]
+    at = text.find(sought) if sought else -1
+    while at >= 0:
+        first, last = places[at], places[at + len(sought) - 1]
+        if not (_runs_on(quote, first, -1) or _runs_on(quote, last, 1)):
+            return quote[first : last + 1]
+        at = text.find(sought, at + 1)
+    return ""
+
+
+def _folded(character: str) -> str:
+    return "".join(unicodedata.normalize("NFKC", character.translate(_PLAIN_QUOTES)).casefold().split())
+
+
+def _runs_on(quote: str, at: int, step: int) -> bool:
+    """Whether the number at this end goes on outside."""
+    beside = quote[at + step : at + step + 1] if at + step >= 0 else ""
+    return quote[at].isdigit() and beside.isdigit()
+
+
+def _period(proposed: Proposed, quote: str, said_at: float, wrong: list[str]) -> _Bounds:
+    """When it holds, in Unix seconds: from the beginning of the first day to the end of the last one.
+
+    Where the model gives no date that stands, the date words of the quote count if they are certain.
+    """
+    certain = period(quote, said_at)
+    try:
+        began = _span(proposed.from_.strip(), quote, said_at, certain)
+        ended = _span(proposed.until.strip(), quote, said_at, certain)
+        if began and ended and ended[1] <= began[0]:
+            raise _Unfounded('"until" must not lie before "from"')
+    except _Unfounded as unfounded:
+        if certain == (None, None):
+            wrong.append(str(unfounded))
+        return certain
+    if not (began or ended):
+        return certain
+    return (began[0] if began else None), (ended[1] if ended else None)
+
+
+def _span(word: str, quote: str, said_at: float, certain: _Bounds) -> tuple[float, float] | None:
+    """Begin and end of the day, month or year; None where none is given. Raises `_Unfounded`."""
+    if not word:
+        return None
+    try:
+        numbers = [int(part) for part in word.split("-")]
+        year, month, day = [*numbers, 1, 1][:3]
+        begin = datetime(year, month, day, tzinfo=UTC)
+        span = begin.timestamp(), _end_of(begin, len(numbers)).timestamp()
+    except (ValueError, OverflowError):
+        raise _Unfounded("a date must read YYYY-MM-DD, YYYY-MM or YYYY") from None
+    if len(numbers) > 3 or not _follows(numbers, span, quote, said_at, certain):
+        raise _Unfounded("a date must follow from the sentences and the day of the chat")
+    return span
+
+
+def _end_of(begin: datetime, precision: int) -> datetime:
+    if precision == 1:
+        return begin.replace(year=begin.year + 1)
+    if precision == 2:
+        return (begin + timedelta(days=31)).replace(day=1)
+    return begin + timedelta(days=1)
+
+
+def _follows(numbers: Sequence[int], span: tuple[float, float], quote: str, said_at: float, certain: _Bounds) -> bool:
+    """Whether its numbers stand in the quote, or its words mean it, or at least can: "last spring"."""
+    stated = {int(number) for number in _NUMBER.findall(quote)}
+    has_year, rest = numbers[0] in stated, set(numbers[1:])
+    if rest <= stated and (has_year or (rest and numbers[0] % 100 in stated)):
+        return True
+    if any(bound is not None for bound in certain):
+        return any(bound is not None and span[0] <= bound <= span[1] for bound in certain)
+    if _FULL_DATE.search(quote):
+        return False
+    near = NEAR_DAYS * DAY_SECONDS
+    return has_year or (span[0] <= said_at + near and span[1] >= said_at - near)
+
+
+def _answered(claim: Claim, said: Said) -> Claim:
+    is_whole = [unit.text for unit in said.units] == [claim.text] and len(claim.text) <= REPLY_CHARACTERS_MAX
+    return answered(claim, said.question, said.asked_in) if is_whole else claim
+
+
+__all__ = ["Checked", "Placed", "as_typed", "checked", "mended", "settled"]

@@ -1,0 +1,102 @@
+"""Units of a message → token windows for the statement encoder, and what each token belongs to.
+
+A window is `[CLS] units [SEP]`, followed by `before [SEP]` where there was an answer before the message. A message
+that does not fit is read in several windows, each of which repeats the last units of the one before it as context.
+Training and production pack by this one function. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+WINDOW_TOKENS_MAX = 254  # of units; the encoder was trained on windows of this length
+UNIT_TOKENS_MAX = 120  # of one unit; what is cut off is judged by its beginning
+CONTEXT_TOKENS_MAX = 80  # repeated from the window before
+BEFORE_TOKENS_MAX = 48  # of the end of the assistant's answer
+
+Encoded = tuple[Sequence[int], Sequence[tuple[int, int]]]
+"""Token ids without special tokens, and where each stands in the text, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """Ids of the encoder's special tokens."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Unit `index` of the message stands at tokens `first` to `stop` of the window."""
+
+    index: int
+    first: int
+    stop: int
+    offsets: Sequence[tuple[int, int]]
+    is_context: bool  # judged in another window
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    ids: tuple[int, ...]
+    segments: tuple[int, ...]
+    units: tuple[Placed, ...]
+
+
+def windows_of(
+    texts: Sequence[str], before: str, *, encode: Callable[[str], Encoded], special: Special
+) -> list[Window]:
+    """Windows in which each of `texts` is judged exactly once. `before`: what the assistant said last, or ""."""
+    encoded = [_cut(encode(text), UNIT_TOKENS_MAX) for text in texts]
+    tail = list(encode(before)[0])[-BEFORE_TOKENS_MAX:] if before else []
+    found: list[Window] = []
+    first = 0
+    while first < len(encoded):
+        start = _context_start(encoded, first) if first else 0
+        room = WINDOW_TOKENS_MAX - sum(len(ids) for ids, _ in encoded[start:first])
+        stop = first
+        while stop < len(encoded) and (stop == first or len(encoded[stop][0]) <= room):
+            room -= len(encoded[stop][0])
+            stop += 1
+        found.append(_window(encoded, start, first, stop, tail if not start else [], special))
+        first = stop
+    return found
+
+
+def pair_window(older: str, newer: str, *, encode: Callable[[str], Encoded], special: Special) -> Window:
+    """`[CLS] older [SEP] newer [SEP]`, each cut to `UNIT_TOKENS_MAX`."""
+    first = (special.start, *_cut(encode(older), UNIT_TOKENS_MAX)[0], special.end)
+    second = (*_cut(encode(newer), UNIT_TOKENS_MAX)[0], special.end)
+    return Window((*first, *second), (0,) * len(first) + (1,) * len(second), ())
+
+
+def _cut(encoded: Encoded, most: int) -> Encoded:
+    ids, offsets = encoded
+    return ids[:most], offsets[:most]
+
+
+def _context_start(encoded: Sequence[Encoded], first: int) -> int:
+    start, used = first, 0
+    while start > 0 and used + len(encoded[start - 1][0]) <= CONTEXT_TOKENS_MAX:
+        start -= 1
+        used += len(encoded[start][0])
+    return start
+
+
+def _window(
+    encoded: Sequence[Encoded], start: int, first: int, stop: int, tail: Sequence[int], special: Special
+) -> Window:
+    ids = [special.start]
+    placed: list[Placed] = []
+    for index in range(start, stop):
+        tokens, offsets = encoded[index]
+        placed.append(Placed(index, len(ids), len(ids) + len(tokens), offsets, is_context=index < first))
+        ids += tokens
+    ids.append(special.end)
+    segments = [0] * len(ids)
+    if tail:
+        ids += [*tail, special.end]
+        segments += [1] * (len(tail) + 1)
+    return Window(tuple(ids), tuple(segments), tuple(placed))

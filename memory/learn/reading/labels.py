@@ -1,0 +1,39 @@
+"""What the heads of the statement encoder tell apart, in the order of their outputs."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+from memory.model.claims import ATTRIBUTES, Act, Relation
+from memory.model.memories import CATEGORIES, NO_ATTRIBUTE
+
+TokenKind: TypeAlias = Literal["plain", "value", "name", "secret"]
+
+ACTS = ("none", *(act.value for act in Act))
+ATTRIBUTE_NAMES = (NO_ATTRIBUTE, *ATTRIBUTES)
+RELATION_NAMES = tuple(relation.value for relation in Relation)
+CATEGORY_NAMES = CATEGORIES
+PAIR_RELATIONS = ("same", "replaces", "unrelated")
+TOKEN_KINDS: tuple[TokenKind, ...] = get_args(TokenKind)
+
+IMPORTANCE = {
+    "constraint": 0.8,
+    "correction": 0.8,
+    "preference": 0.6,
+    "fact": 0.6,
+    "skill": 0.6,
+    "decision": 0.6,
+    "goal": 0.5,
+    "habit": 0.5,
+    "event": 0.4,
+    "context": 0.4,
+}
+IMPORTANCE_ASKED = 0.9  # of what the author asked to be kept
+_EPISODIC = frozenset({"event", "trip", "purchase", "appointment"})
+
+
+def type_of(act: Act, attribute: str, category: str) -> str:
+    """The type of a memory that is made of a claim with these labels."""
+    if act is Act.WISH or category == "skill":
+        return "procedural"
+    return "episodic" if attribute in _EPISODIC or category == "event" else "semantic"

@@ -1,0 +1,220 @@
+"""`StatementReader` that asks a chat model: one call for a window, one for a batch of pairs.
+
+Every answer is a proposal. What fails a check, or cannot be read, is sent back once with what was wrong; of an answer
+that was cut, the rest is asked for once. Then what is sound counts, and a window of which nothing can be read is
+`Unusable`. At most three calls for a part of a window, two for a batch of pairs. Never stores or logs what it reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from memory.errors import Unusable
+from memory.learn.reading import prompting
+from memory.learn.reading.answers import (
+    CLAIMS,
+    PAIRS,
+    Items,
+    Related,
+    claims_schema,
+    items_of,
+    pairs_schema,
+    written,
+)
+from memory.learn.reading.checks import Checked, Placed, checked, mended, settled
+from memory.learn.reading.prompting import Example
+from memory.learn.reading.transcript import Transcript, one_line, transcripts
+from memory.metrics import Metrics
+from memory.model import Claim, Message, Role, Turn
+from memory.ports import ChatModel, Completion, PairRelation, PairVerdict, StatementPair
+
+PAIRS_OF_CALL_MAX = 24
+TOKENS_OF_VERDICT = 24  # with some to spare; a batch is as large as its answer may be
+ECHO_CHARACTERS_MAX = 4_000  # of an answer that is sent back: all but of one that ran wild
+OBJECTIONS_MAX = 6
+CHANGED_CHARACTERS_MAX = 40  # "a word"
+VERDICT_CONFIDENCE = {"high": 0.9, "low": 0.6}
+UNANSWERED = PairVerdict(PairRelation.UNRELATED, 0.5)  # both stand
+
+UNUSABLE = "an answer that cannot be used, and none better when sent back"
+FORM = 'answer with {{"{key}":[...]}} as in the examples, complete, and nothing else'
+BROKEN_OFF = "Your answer broke off. Give only what comes after its last whole entry, in the same form."
+_NOTHING = Checked()
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How a model is asked. `name` stands in what it makes; `seconds` per call; `max_tokens` of an answer."""
+
+    name: str
+    seconds: float = 30.0
+    max_tokens: int = 500
+    examples: tuple[Example, ...] = ()
+    topics: tuple[str, ...] = ()
+
+
+class ModelReader:
+    """`memory.ports.StatementReader`."""
+
+    def __init__(self, model: ChatModel, asking: Asking, *, metrics: Metrics | None = None) -> None:
+        self._model = model
+        self._asking = asking
+        self._metrics = metrics
+        self._reading = prompting.read_prompt(asking.examples, asking.topics)
+        self._relating = prompting.relate_prompt()
+        self._name = f"{asking.name} read-{self._reading.version}"
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def prompt_version(self) -> str:
+        """Of both prompts, with the operator's examples and topics: what an exam was sat with."""
+        return f"{self._reading.version}-{self._relating.version}"
+
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        found: list[Claim] = []
+        for part in await asyncio.to_thread(transcripts, turns, context=context):
+            found += await self._claims(part)
+        return found
+
+    async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
+        found: list[PairVerdict] = []
+        size = max(1, min(PAIRS_OF_CALL_MAX, self._asking.max_tokens // TOKENS_OF_VERDICT))
+        for start in range(0, len(pairs), size):
+            found += await self._verdicts(pairs[start : start + size])
+        return found
+
+    async def _claims(self, part: Transcript) -> list[Claim]:
+        messages, schema = self._reading.asked(part.text), claims_schema(len(part.places))
+        said = await self._said(messages, schema)
+        answer = items_of(said.text, CLAIMS)
+        if answer is not None and not answer.is_whole:
+            answer = await self._with_rest(messages, schema, answer)
+        first = self._checked(answer, part)
+        if answer is not None and not first.objections:
+            return settled(first.sound)
+        return settled(await self._mended(messages, said, answer, first, part))
+
+    async def _with_rest(self, messages: Sequence[Message], schema: Mapping[str, Any], answer: Items) -> Items:
+        """The whole items so far, and those of one more call; an answer that repeats itself has no rest."""
+        self._count("rest")
+        if answer.repeats_itself:
+            return answer
+        try:
+            said = await self._said(_sent_back(messages, written(CLAIMS, answer.items), BROKEN_OFF), schema)
+        except Unusable:
+            return answer
+        rest = items_of(said.text, CLAIMS)
+        more = [item for item in rest.items if item not in answer.items] if rest is not None else []
+        return Items([*answer.items, *more], is_whole=True)
+
+    async def _mended(
+        self, messages: Sequence[Message], said: Completion, answer: Items | None, first: Checked, part: Transcript
+    ) -> list[Placed]:
+        """What is sound in the first answer, with what the model makes of the rest. Raises `Unavailable`."""
+        self._count("repair")
+        is_left = bool(first.sound or first.doubtful)
+        echo = written(CLAIMS, answer.items) if answer is not None else said.text
+        told = _told(first.objections, "claims") or f"Not so: {FORM.format(key=CLAIMS)}."
+        schema = claims_schema(len(part.places))
+        again = await self._again(messages, echo, told, schema, CLAIMS, has_other=is_left)
+        second = self._checked(again, part)
+        if second.objections or again is None:
+            self._count("claim")
+        kept = mended(first, second) if answer is not None else [*second.sound, *second.doubtful]
+        if not kept and (again is None or again.items):
+            raise Unusable("model", UNUSABLE)
+        return kept
+
+    async def _verdicts(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
+        messages, schema = self._relating.asked(prompting.pairs_question(pairs)), pairs_schema(len(pairs))
+        said = await self._said(messages, schema)
+        answer = items_of(said.text, PAIRS)
+        found, objections = _verdicts_of(answer, len(pairs))
+        if objections:
+            self._count("repair")
+            told = f"Not so: {FORM.format(key=PAIRS)}." if answer is None else _told(objections, "pairs")
+            again = await self._again(messages, said.text, told, schema, PAIRS, has_other=bool(found))
+            more, _ = _verdicts_of(again, len(pairs))
+            found = {**more, **found}
+            if not found:
+                raise Unusable("model", UNUSABLE)
+            if len(found) < len(pairs):
+                self._count("verdict")
+        return [found.get(number, UNANSWERED) for number in range(1, len(pairs) + 1)]
+
+    async def _again(
+        self,
+        messages: Sequence[Message],
+        echo: str,
+        told: str,
+        schema: Mapping[str, Any],
+        key: str,
+        *,
+        has_other: bool,
+    ) -> Items | None:
+        """The answer to what was sent back; None where it cannot be read. `has_other`: something is left without it."""
+        try:
+            said = await self._said(_sent_back(messages, echo, told), schema)
+        except Unusable:
+            if not has_other:
+                raise
+            return None
+        return items_of(said.text, key)
+
+    async def _said(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> Completion:
+        asking = self._asking
+        return await self._model.complete(messages, max_tokens=asking.max_tokens, seconds=asking.seconds, schema=schema)
+
+    def _checked(self, answer: Items | None, part: Transcript) -> Checked:
+        return checked(answer.items, part, made_by=self._name) if answer is not None else _NOTHING
+
+    def _count(self, of: str) -> None:
+        """What the model did not answer as it was asked to, by what was done: asked again, or given up."""
+        if self._metrics is not None:
+            self._metrics.model_shortfalls.labels(of).inc()
+
+
+def _sent_back(messages: Sequence[Message], answer: str, told: str) -> list[Message]:
+    return [*messages, Message(Role.ASSISTANT, answer[:ECHO_CHARACTERS_MAX]), Message(Role.USER, told)]
+
+
+def _told(objections: Sequence[str], what: str) -> str:
+    if not objections:
+        return ""
+    shown = "; ".join(dict.fromkeys(objections[:OBJECTIONS_MAX]))
+    return f"Not so: {shown}. Give only these {what} again, mended."
+
+
+def _verdicts_of(answer: Items | None, pairs: int) -> tuple[dict[int, PairVerdict], list[str]]:
+    """By number of the pair; and what the model could mend."""
+    found: dict[int, PairVerdict] = {}
+    objections: list[str] = []
+    for item in answer.items if answer is not None else ():
+        try:
+            one = msgspec.convert(item, Related)
+            relation = PairRelation(one.is_.strip().casefold())
+        except ValueError:
+            continue  # it counts among those without an answer
+        if relation is PairRelation.REPLACES and not 0 < len(one_line(one.what)) <= CHANGED_CHARACTERS_MAX:
+            objections.append(f'pair {one.n}: "what" must say in a word what was replaced')
+        elif 1 <= one.n <= pairs:
+            found.setdefault(one.n, PairVerdict(relation, _confidence(one.sure)))
+    missing = [str(number) for number in range(1, pairs + 1) if number not in found]
+    if missing and not objections:
+        objections.append(f"there is no answer for pair {', '.join(missing)}")
+    return found, objections
+
+
+def _confidence(level: str) -> float:
+    return VERDICT_CONFIDENCE.get(level.strip().casefold(), VERDICT_CONFIDENCE["low"])
+
+
+__all__ = ["Asking", "ModelReader"]

@@ -1,0 +1,173 @@
+"""The prompts of reading: files beside this module, with an operator's own examples and topics.
+
+A prompt's version is a hash of all that it is made of, so that every memory can say what it was made by. What comes
+first never varies between two calls, so that a model server's prefix cache holds it. Nothing here judges an answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memory.errors import BadSetting
+from memory.learn.reading.answers import CLAIMS, PAIRS, written
+from memory.learn.reading.transcript import Saying, one_line, transcripts, written_chat
+from memory.model import ATTRIBUTES, CATEGORIES, NO_ATTRIBUTE, Act, Message, Relation, Role
+from memory.ports import StatementPair
+
+VERSION_CHARACTERS = 8
+EXAMPLE_DAY = "2024-06-03"  # of an operator's examples, which give none
+STATEMENT_CHARACTERS_MAX = 300  # of each side of a pair
+TOPICS_LEAD = "Look for these above all:"
+EXAMPLE_FORM = 'a list of {"said", "keep", "before"?, "act"?, "about"?, "attr"?, "values"?, "category"?}'
+
+
+class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One of an operator's own: what was said, what the assistant said before, whether to keep it, and as what."""
+
+    said: str
+    keep: bool
+    before: str = ""
+    act: str = Act.STATE.value
+    about: str = Relation.USER.value
+    attr: str = NO_ATTRIBUTE
+    values: tuple[str, ...] = ()
+    category: str = "fact"
+
+    def __post_init__(self) -> None:
+        is_known = self.act in list(Act) and self.about in list(Relation) and self.category in CATEGORIES
+        if not is_known or self.attr not in (NO_ATTRIBUTE, *ATTRIBUTES):
+            raise ValueError("an unknown act, about, attr or category")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What stands before each question: the same messages at every call."""
+
+    head: tuple[Message, ...]
+
+    @property
+    def version(self) -> str:
+        seed = "\x1f".join(message.content for message in self.head)
+        return hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:VERSION_CHARACTERS]
+
+    def asked(self, question: str) -> list[Message]:
+        return [*self.head, Message(Role.USER, question)]
+
+
+class ShippedChat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An example of ours: a chat, and the claims that it leaves."""
+
+    day: str
+    chat: list[Saying]
+    claims: list[dict[str, Any]]
+
+
+class _Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    older: str
+    newer: str
+    what: str
+    is_: str = msgspec.field(name="is")
+    sure: str
+
+
+def read_prompt(examples: Sequence[Example], topics: Sequence[str]) -> Prompt:
+    """Ours, then the operator's `examples`; `topics`: what to look for above all."""
+    instruction = text_of("read.txt").strip().replace("{attributes}", ", ".join((*ATTRIBUTES, NO_ATTRIBUTE)))
+    instruction = instruction.replace("{relations}", ", ".join(Relation))
+    if topics:
+        instruction += f"\n{TOPICS_LEAD} {'; '.join(map(one_line, topics))}."
+    ours = [(_shown(one.day, one.chat), written(CLAIMS, one.claims)) for one in shipped_chats()]
+    return _prompt(instruction, [*ours, *filter(None, map(_own_chat, examples))])
+
+
+@cache
+def relate_prompt() -> Prompt:
+    ours = msgspec.json.decode(text_of("relate_examples.json"), type=list[_Pair])
+    question = pairs_question([StatementPair(pair.older, pair.newer) for pair in ours])
+    answer = [{"n": n, "what": one.what, "is": one.is_, "sure": one.sure} for n, one in enumerate(ours, 1)]
+    return _prompt(text_of("relate.txt").strip(), [(question, written(PAIRS, answer))])
+
+
+def pairs_question(pairs: Sequence[StatementPair], numbers: Sequence[int] = ()) -> str:
+    """`numbers`: of the pairs, if they do not count from 1."""
+    return "\n".join(
+        f"[{number}] older: {_statement(pair.older)}\n[{number}] newer: {_statement(pair.newer)}"
+        for number, pair in zip(numbers or range(1, len(pairs) + 1), pairs, strict=True)
+    )
+
+
+@cache
+def shipped_chats() -> list[ShippedChat]:
+    return msgspec.json.decode(text_of("read_examples.json"), type=list[ShippedChat])
+
+
+def own_examples(path: str) -> tuple[Example, ...]:
+    """The examples in the operator's file, a JSON list; none without a path. Raises `BadSetting`."""
+    if not path:
+        return ()
+    try:
+        return tuple(msgspec.json.decode(Path(path).read_bytes(), type=list[Example]))
+    except OSError as error:
+        raise BadSetting(f"memory.extraction.examples: {path!r} cannot be read: {error.strerror}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadSetting(f"memory.extraction.examples: expected {EXAMPLE_FORM} in JSON, got {error}") from error
+
+
+def text_of(name: str) -> str:
+    """A shipped file."""
+    return files("memory.learn.reading").joinpath("prompts", name).read_text(encoding="utf-8")
+
+
+def _prompt(instruction: str, pairs: Sequence[tuple[str, str]]) -> Prompt:
+    head = [Message(Role.SYSTEM, instruction)]
+    for question, answer in pairs:
+        head += [Message(Role.USER, question), Message(Role.ASSISTANT, answer)]
+    return Prompt(tuple(head))
+
+
+def _shown(day: str, chat: Sequence[Saying]) -> str:
+    turns, context = written_chat(day, chat)
+    return "\n".join(part.text for part in transcripts(turns, context=context))
+
+
+def _own_chat(example: Example) -> tuple[str, str] | None:
+    """None for one in which nothing is the author's own."""
+    turns, context = written_chat(EXAMPLE_DAY, [Saying(example.said, example.before)])
+    parts = transcripts(turns, context=context)
+    if not parts:
+        return None
+    claim = {
+        "u": list(range(1, len(parts[0].places) + 1)),
+        "act": example.act,
+        "about": example.about,
+        "attr": example.attr,
+        "values": list(example.values),
+        "category": example.category,
+        "sure": "high",
+    }
+    return parts[0].text, written(CLAIMS, [claim] if example.keep else [])
+
+
+def _statement(text: str) -> str:
+    return one_line(text[: 4 * STATEMENT_CHARACTERS_MAX])[:STATEMENT_CHARACTERS_MAX]
+
+
+__all__ = [
+    "Example",
+    "Prompt",
+    "ShippedChat",
+    "own_examples",
+    "pairs_question",
+    "read_prompt",
+    "relate_prompt",
+    "shipped_chats",
+    "text_of",
+]

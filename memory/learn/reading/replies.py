@@ -1,0 +1,43 @@
+"""Replies to a question of the assistant: the question is what makes a few words, or a bare "yes", a statement.
+Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memory.language import bare_reply
+from memory.learn.reading.units import units_of
+from memory.model import STORED_ACTS, Act, Claim, Evidence, Role
+
+QUESTION_SIZE_MIN = 12  # of a question that a bare yes makes a statement; shorter ones only point back
+QUESTION_CHARACTERS_MAX = 300
+
+
+def question_of(answer: str) -> str:
+    """The last sentence of an answer, where it asks something; else ""."""
+    units = units_of(answer[-QUESTION_CHARACTERS_MAX:])
+    is_question = bool(units) and units[-1].is_own and units[-1].text.rstrip("\"'”’)*_ ").endswith(("?", "？"))
+    return units[-1].text if is_question else ""
+
+
+def answered(claim: Claim, question: str, asked_in: str) -> Claim:
+    """The claim of a whole message that replies to `question`, which stands in the answer of turn `asked_in`.
+
+    A bare yes or no takes the question for its evidence, for its own words prove nothing; a short reply only takes it
+    along, so that it can be understood.
+    """
+    if not question or claim.act not in STORED_ACTS | {Act.CONFIRM}:
+        return claim
+    text = f"{question} {claim.text}"
+    if bare_reply(claim.text):
+        if _size(question) < QUESTION_SIZE_MIN:
+            return claim  # "Is that right?" says nothing without what stands before it
+        act = Act.STATE if claim.act is Act.CONFIRM else claim.act
+        return replace(claim, act=act, text=text, evidence=Evidence(question, asked_in, Role.ASSISTANT))
+    return replace(claim, text=text) if len(claim.text) <= len(question) else claim
+
+
+def _size(text: str) -> int:
+    """Letters and digits; a Chinese character says about as much as three."""
+    return sum(3 if "\u3400" <= character <= "\u9fff" else 1 for character in text if character.isalnum())

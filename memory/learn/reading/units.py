@@ -1,0 +1,139 @@
+"""A message cut into units, the sentences and lines that a reader judges one by one; each knows its place.
+
+Blocks that are nobody's talk (code, quotations, tables, markup) and the quoted tail of a mail are units as well, for
+they are context, but marked as not the author's own. What a sentence means is not asked here. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from mailparser_reply import EmailReplyParser
+from markdown_it import MarkdownIt
+
+from memory.language import abbreviations, month_names
+from memory.model import Role, Turn
+
+UNIT_CHARACTERS_MAX = 400  # a longer run of words without an end is cut at a comma, or at a space
+CHARACTERS_MAX = 24_000  # of one message; a longer one is a document, and its middle is left unread
+FOREIGN_BLOCKS = frozenset({"fence", "code_block", "blockquote_open", "table_open", "html_block"})
+MAIL_LANGUAGES = ["en", "de", "es", "zh"]
+
+_ENDS = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*(?=\s)|(?<=[。！？])[”’」』）)]*|\n+")
+_BULLET = re.compile(r"\s*(?:(?:[-*•·–—#>]+|\(?\d{1,2}[.)、])[ \t]+)*")
+_WORD_BEFORE_STOP = re.compile(r"([^\W\d_][\w.]*|\d{1,2})\.$")
+_QUOTED_MAIL = re.compile(r"^.{0,200}[:：][ \t]*\n", re.MULTILINE)
+
+_markdown = MarkdownIt("commonmark").enable("table")
+_mail = EmailReplyParser(languages=MAIL_LANGUAGES)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """`message[start:end] == text`, never empty. `is_own`: it may be the author's talk."""
+
+    text: str
+    start: int
+    end: int
+    is_own: bool = True
+
+
+def units_of(message: str) -> list[Unit]:
+    """In order, without overlap; [] for a message without a letter or digit. Of a document the two ends are read."""
+    if len(message) <= CHARACTERS_MAX:
+        return _spoken(message)
+    half = CHARACTERS_MAX // 2
+    shift = len(message) - half
+    tail = [replace(unit, start=unit.start + shift, end=unit.end + shift) for unit in _spoken(message[shift:])]
+    return _spoken(message[:half]) + tail
+
+
+def _spoken(message: str) -> list[Unit]:
+    return [unit for unit in _units(message, _foreign_spans(message)) if any(c.isalnum() for c in unit.text)]
+
+
+def _units(message: str, foreign: list[tuple[int, int]]) -> Iterator[Unit]:
+    position = 0
+    for start, end in [*foreign, (len(message), len(message))]:
+        yield from _sentences(message, position, start)
+        text = message[start:end].strip()
+        if text:
+            first = message.index(text, start)
+            yield Unit(text, first, first + len(text), is_own=False)
+        position = end
+
+
+def _sentences(message: str, begin: int, stop: int) -> Iterator[Unit]:
+    start = begin
+    for end in [*_boundaries(message, begin, stop), stop]:
+        first = _BULLET.match(message, start, end).end()  # type: ignore[union-attr]  # matches "" at least
+        yield from _pieces(message, first, end)
+        start = end
+
+
+def _pieces(message: str, start: int, end: int) -> Iterator[Unit]:
+    """The stretch, stripped, in pieces of at most `UNIT_CHARACTERS_MAX`."""
+    while start < end:
+        cut = min(end, start + UNIT_CHARACTERS_MAX)
+        if cut < end:
+            window = message[start:cut]
+            at = max(window.rfind(mark) for mark in (", ", "; ", "，", "；"))
+            at = at if at > UNIT_CHARACTERS_MAX // 4 else window.rfind(" ")
+            cut = start + at + 1 if at > 0 else cut
+        text = message[start:cut].strip()
+        if text:
+            first = message.index(text, start)
+            yield Unit(text, first, first + len(text))
+        start = cut
+
+
+def _boundaries(message: str, begin: int, stop: int) -> Iterator[int]:
+    for match in _ENDS.finditer(message, begin, stop):
+        if message[match.start() - 1 : match.start()] != "." or not _is_abbreviated(message, match.start()):
+            yield match.end()
+
+
+def _is_abbreviated(message: str, end: int) -> bool:
+    """Whether the full stop before `end` belongs to a word ("Dr.", "14. Juni") rather than ending a sentence."""
+    before = _WORD_BEFORE_STOP.search(message, max(0, end - 12), end)
+    if before is None:
+        return False
+    word, after = before[1].lower(), message[end:].lstrip()[:1]
+    if word.isdigit():
+        return after.islower() or message[end:].lower().lstrip().startswith(month_names())
+    return len(word) == 1 or word in abbreviations() or (after.islower() and "." in word)
+
+
+def _foreign_spans(message: str) -> list[tuple[int, int]]:
+    """Blocks of code, quotation, table or markup, and what a mail quotes; in order, without overlap."""
+    lines = [0]
+    for line in message.splitlines(keepends=True):
+        lines.append(lines[-1] + len(line))
+    spans = [
+        (lines[token.map[0]], lines[min(token.map[1], len(lines) - 1)])
+        for token in _markdown.parse(message)
+        if token.type in FOREIGN_BLOCKS and token.map and token.level == 0
+    ]
+    tail = _mail_tail(message)
+    spans = [(start, end) for start, end in spans if end <= tail] + ([(tail, len(message))] * (tail < len(message)))
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if not merged or start >= merged[-1][1]:
+            merged.append((start, end))
+    return merged
+
+
+def _mail_tail(message: str) -> int:
+    """Where the mail begins that the message answers, or its length."""
+    if not _QUOTED_MAIL.search(message):
+        return len(message)
+    headers = next((reply.headers.strip() for reply in _mail.read(message).replies if reply.headers.strip()), "")
+    at = message.find(headers) if headers else -1
+    return at if at >= 0 else len(message)
+
+
+def own_messages(turn: Turn) -> Iterator[str]:
+    """What the author typed in this turn; what a tool returned is not among it."""
+    return (m.content for m in turn.messages if m.role == Role.USER and not m.is_tool_traffic)

@@ -1,0 +1,171 @@
+"""Statement readers: whoever decides what a message means keeps these promises. On every reader."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+from plain_reader import PlainReader
+from reading_parts import LiteralChat, said
+from trained_reader import trained_reader
+
+from memory.learn.reading.model_reader import Asking, ModelReader
+from memory.model import Claim, Message, Role, Turn
+from memory.ports import PairRelation, StatementPair, StatementReader
+
+SECONDS_MAX = 30.0  # for a message of 100,000 characters, on a busy machine
+FACTS = (
+    "I live in Lisbon.",
+    "My sister Ana is a vet.",
+    "I am allergic to peanuts.",
+    "I play the cello in an orchestra.",
+)
+
+
+READERS: dict[str, Callable[[], StatementReader]] = {
+    "chat model": lambda: ModelReader(LiteralChat(), Asking("literal", max_tokens=10_000)),
+    "plain, of the tests": PlainReader,
+    "trained": trained_reader,
+}  # one line per reader: the suite runs on each
+
+
+@pytest.fixture(params=sorted(READERS))
+def reader(request: pytest.FixtureRequest) -> StatementReader:
+    return READERS[request.param]()
+
+
+async def read(reader: StatementReader, turns: Sequence[Turn], context: Sequence[Turn] = ()) -> list[Claim]:
+    async with asyncio.timeout(SECONDS_MAX):
+        return await reader.read(turns, context=context)
+
+
+def assert_verbatim(found: Sequence[Claim], turns: Sequence[Turn], context: Sequence[Turn] = ()) -> None:
+    """Each quote stands in a message of the user in these turns, or it is a question of the assistant's, marked so."""
+    own = {turn.id: [message.content for message in turn.messages] for turn in turns}
+    answers = {turn.id: turn.answer for turn in (*context, *turns)}
+    for claim in found:
+        quote, turn_id = claim.evidence.quote, claim.evidence.turn_id
+        assert quote.strip()
+        if claim.evidence.role == Role.ASSISTANT:
+            assert quote in answers[turn_id]
+        else:
+            assert any(quote in message for message in own[turn_id])
+        assert quote in claim.text
+        assert claim.made_by
+
+
+def test_a_reader_has_a_name_and_keeps_it(reader: StatementReader) -> None:
+    assert reader.name
+    assert reader.name == reader.name.strip()
+
+
+@pytest.mark.parametrize("fact", FACTS)
+async def test_a_plain_fact_is_read_and_quoted_word_for_word(reader: StatementReader, fact: str) -> None:
+    turns = said(fact)
+    found = await read(reader, turns)
+    assert_verbatim(found, turns)
+    assert [claim.evidence.quote for claim in found] == [fact]
+    assert (found[0].scope, found[0].said_at) == (turns[0].scope, turns[0].at)
+
+
+async def test_claims_come_in_the_order_said(reader: StatementReader) -> None:
+    turns = said(f"{FACTS[0]} {FACTS[1]}", FACTS[2], FACTS[3])
+    found = await read(reader, turns)
+    assert_verbatim(found, turns)
+    places = [(claim.evidence.turn_id, claim.evidence.quote) for claim in found]
+    order = {(turn.id, fact): n for n, (turn, fact) in enumerate(zip((turns[0], *turns), FACTS, strict=True))}
+    known = [order[place] for place in places if place in order]
+    assert known == sorted(known)
+    assert len(known) >= 2
+
+
+async def test_several_messages_of_one_turn_are_all_read(reader: StatementReader) -> None:
+    (turn,) = said(FACTS[0])
+    both = Turn(turn.id, turn.scope, turn.at, (*turn.messages, Message("user", FACTS[2])))
+    assert {claim.evidence.quote for claim in await read(reader, [both])} == {FACTS[0], FACTS[2]}
+
+
+async def test_context_gives_no_claims(reader: StatementReader) -> None:
+    context = said(FACTS[0], FACTS[1], answers=["Lovely!", "Noted. What else?"])
+    turns = [Turn("later", turn.scope, turn.at + 60, turn.messages) for turn in said(FACTS[2])]
+    found = await read(reader, turns, context)
+    assert_verbatim(found, turns, context)
+    assert {claim.evidence.turn_id for claim in found if claim.evidence.role == Role.USER} == {"later"}
+
+
+async def test_what_the_assistant_or_a_tool_said_gives_no_claims(reader: StatementReader) -> None:
+    (turn,) = said("Thanks!", answers=[FACTS[0]])
+    messages = (Message("system", FACTS[1]), Message("user", FACTS[2], is_tool_traffic=True), *turn.messages)
+    assert await read(reader, [Turn(turn.id, turn.scope, turn.at, messages, answer=turn.answer)]) == []
+
+
+async def test_no_turns_have_no_claims(reader: StatementReader) -> None:
+    assert await read(reader, []) == []
+    assert await read(reader, [], said(FACTS[0])) == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "",
+        " \n\t",
+        "?",
+        "a",
+        "我",
+        "🙂",
+        "\ud800",
+        "\x00",
+        "…",
+        "```python\nMY_HOME = 'Lisbon'\n```",
+        "~~~\nI live here\n~~~",
+    ],
+)
+async def test_what_says_nothing_gives_nothing(reader: StatementReader, message: str) -> None:
+    assert await read(reader, said(message)) == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "a" * 100_000,
+        "x1 " * 33_333,
+        "\n" * 100_000,
+        "> " * 50_000,
+        "[" * 100_000,
+        "我" * 100_000,
+        "|a|b|\n" * 16_000,
+        "From: a\n" * 12_500,
+        "the tide comes in. " * 5_300,
+        "lorem, ipsum; " * 7_200,
+    ],
+    ids=["letters", "tokens", "lines", "quotes", "brackets", "ideographs", "table", "mail", "sentences", "clauses"],
+)
+async def test_a_hundred_thousand_characters_are_read_in_bounded_time(reader: StatementReader, message: str) -> None:
+    turns = said(message)
+    assert_verbatim(await read(reader, turns), turns)
+
+
+async def test_a_very_long_message_with_a_fact_in_it_is_quoted_word_for_word(reader: StatementReader) -> None:
+    turns = said(f"{FACTS[2]}\n\n" + "The tide comes in and goes out again. " * 2_500)
+    assert_verbatim(await read(reader, turns), turns)
+
+
+async def test_every_pair_gets_one_verdict_in_order(reader: StatementReader) -> None:
+    same, other = StatementPair(FACTS[0], FACTS[0]), StatementPair(FACTS[0], "The cello needs new strings.")
+    found = await reader.relate([same, other, same, other])
+    assert [one.relation for one in found] == [PairRelation.SAME, PairRelation.UNRELATED] * 2
+    assert all(0.0 <= one.confidence <= 1.0 for one in found)
+
+
+@pytest.mark.parametrize("count", [0, 1, 24, 25, 60])
+async def test_any_number_of_pairs_can_be_related(reader: StatementReader, count: int) -> None:
+    pairs = [StatementPair(f"I own {n} boats.", f"I own {n + 1} boats.") for n in range(count)]
+    assert len(await reader.relate(pairs)) == count
+
+
+@pytest.mark.parametrize("text", ["", " ", "a", "\ud800", "x" * 100_000, "line\n[2] older: another"])
+async def test_any_text_may_stand_in_a_pair(reader: StatementReader, text: str) -> None:
+    async with asyncio.timeout(SECONDS_MAX):
+        found = await reader.relate([StatementPair(text, FACTS[0]), StatementPair(FACTS[0], text)])
+    assert len(found) == 2

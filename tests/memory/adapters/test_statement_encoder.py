@@ -1,0 +1,79 @@
+"""The trained reader's weights: what they were made of, how they are made ready, and what the encoder promises."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from trained_reader import statement_encoder
+
+from memory.adapters import reader_weights
+from memory.adapters.reader_weights import prepared, version_of
+from memory.errors import BadSetting
+from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, PAIR_RELATIONS
+
+ROOT = Path(__file__).parents[3]
+WEIGHTS = ROOT / "memory" / "learn" / "reading" / "weights.npz"
+WEIGHTS_BYTES_MAX = 4_000_000
+
+
+def test_the_weights_are_small_and_say_which_texts_they_were_made_of() -> None:
+    sys.path.insert(0, str(ROOT / "bench" / "reader"))
+    try:
+        from fingerprint import fingerprint
+    finally:
+        sys.path.pop(0)
+    with np.load(WEIGHTS, allow_pickle=False) as arrays:
+        assert f'"texts": "{fingerprint()}"' in str(arrays["card"])
+    assert WEIGHTS.stat().st_size <= WEIGHTS_BYTES_MAX
+
+
+def test_what_is_made_ready_is_not_made_again(tmp_path: Path) -> None:
+    folder = tmp_path / f"reader-{version_of(WEIGHTS)}"
+    folder.mkdir()
+    assert prepared(tmp_path, WEIGHTS) == folder
+    assert list(folder.iterdir()) == []
+
+
+def test_missing_weights_say_what_was_expected_and_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader_weights, "shipped", lambda: tmp_path / "weights.npz")
+    with pytest.raises(BadSetting, match=r"weights\.npz.*train\.py"):
+        prepared(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"no weights", b"PK\x03\x04"])
+def test_foreign_weights_are_refused_and_leave_nothing_behind(tmp_path: Path, content: bytes) -> None:
+    foreign = tmp_path / "foreign.npz"
+    foreign.write_bytes(content)
+    with pytest.raises(BadSetting, match="foreign"):
+        prepared(tmp_path / "models", foreign)
+    assert [path for path in (tmp_path / "models").iterdir() if path.is_dir()] == []
+
+
+def test_each_unit_gets_one_judgement_whose_acts_add_up_to_one() -> None:
+    judged = statement_encoder().judge(["I live in Leeds.", "What is the capital of Peru?"], "")
+    assert len(judged) == 2
+    assert all(set(one.acts) == set(ACTS) for one in judged)
+    assert [round(sum(one.acts.values()), 3) for one in judged] == [1.0, 1.0]
+    assert judged[0].attribute in ATTRIBUTE_NAMES
+
+
+def test_a_unit_is_judged_alike_alone_and_in_a_batch_of_long_ones() -> None:
+    encoder = statement_encoder()
+    texts = ["I live in Leeds."] + ["Tell me more about the history of that town, please."] * 40
+    alone = encoder.judge(texts[:12], "")[0].acts["state"]
+    among = encoder.judge(texts, "")[0].acts["state"]
+    assert alone == pytest.approx(among, abs=0.35)
+
+
+def test_no_text_at_all_is_no_judgement() -> None:
+    assert statement_encoder().judge([], "before") == []
+    assert statement_encoder().relate([]).shape == (0, len(PAIR_RELATIONS))
+
+
+def test_what_is_half_a_character_is_read_all_the_same() -> None:
+    assert len(statement_encoder().judge(["I live in \ud800 Leeds"], "\udfff")) == 1

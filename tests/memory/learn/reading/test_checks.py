@@ -1,0 +1,253 @@
+"""Claims of a model, checked: units exist, what is added stands in the quote, dates follow from it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from reading_parts import AT, a_claim, said
+
+from memory.learn.reading.checks import Checked, as_typed, checked, mended, settled
+from memory.learn.reading.prompting import ShippedChat, shipped_chats
+from memory.learn.reading.transcript import transcripts, written_chat
+from memory.model import Act, Claim, Relation, Role, Turn
+
+MESSAGE = "My brother Levi is a vet. He has two cats. Can you name a third one?"
+
+
+def check(*items: Any, turns: list[Turn] | None = None, context: list[Turn] | None = None) -> Checked:
+    (part,) = transcripts(turns or said(MESSAGE), context=context or [])
+    return checked(items, part, made_by="a model")
+
+
+def sound(*items: Any, turns: list[Turn] | None = None, context: list[Turn] | None = None) -> Claim:
+    """The only claim; nothing is wrong with it."""
+    found = check(*items, turns=turns, context=context)
+    assert found.objections == ()
+    (placed,) = found.sound
+    return placed.claim
+
+
+def day(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def test_the_quote_runs_from_the_first_unit_to_the_last_word_for_word() -> None:
+    claim = sound(a_claim(1, 2, about="sibling", name="levi", attr="occupation", values=["VET"]))
+    assert claim.text == claim.evidence.quote == "My brother Levi is a vet. He has two cats."
+    assert (claim.relation, claim.name, claim.values) == (Relation.SIBLING, "Levi", ("vet",))
+    assert (claim.evidence.turn_id, claim.evidence.role, claim.made_by) == ("t0", Role.USER, "a model")
+
+
+@pytest.mark.parametrize("units", [[], [0], [4], [-1], [1, 9], [1, 3]])
+def test_units_that_do_not_exist_or_are_no_neighbours_make_no_claim(units: list[int]) -> None:
+    found = check(a_claim(*units))
+    assert (found.sound, found.doubtful) == ((), ())
+    assert '"u"' in found.objections[0]
+
+
+def test_units_of_two_messages_make_no_claim() -> None:
+    assert check(a_claim(1, 2), turns=said("I live in Turku.", "I work in Espoo.")).sound == ()
+
+
+def test_units_with_pasted_text_between_them_make_no_claim() -> None:
+    turns = said("I wrote this:\n\n> all men are brothers\n\nI am proud of it.")
+    assert check(a_claim(1, 2), turns=turns).sound == ()
+    assert sound(a_claim(2), turns=turns).text == "I am proud of it."
+
+
+def test_too_much_text_makes_no_claim() -> None:
+    turns = said("I like pears and plums, " * 60)
+    assert check(a_claim(1, 2, 3), turns=turns).sound == ()
+
+
+@pytest.mark.parametrize("item", [{}, 7, "claim", None, {"u": [1]}, {"u": ["one"], "act": "state"}, [1, 2]])
+def test_what_has_not_the_form_of_a_claim_is_an_objection_never_an_error(item: Any) -> None:
+    found = check(item, a_claim(1))
+    assert len(found.sound) == len(found.objections) == 1
+
+
+def test_an_unknown_act_makes_no_claim_and_planted_orders_keep_theirs() -> None:
+    assert check(a_claim(1, act="assert")).sound == ()
+    assert sound(a_claim(1, act="instruct")).act is Act.INSTRUCT
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"about": "sibling", "name": "Leo"},
+        {"about": "brother"},
+        {"attr": "job"},
+        {"category": "stuff"},
+        {"from": "2031-01-01"},
+        {"until": "soon"},
+        {"from": "2024-06-04", "until": "2024-06-01"},
+    ],
+)
+def test_a_field_that_fails_is_left_out_and_objected_to(fields: dict[str, Any]) -> None:
+    found = check(a_claim(1, **fields))
+    assert (len(found.sound), len(found.doubtful), len(found.objections)) == (0, 1, 1)
+    claim = found.doubtful[0].claim
+    assert (claim.values, claim.name, claim.attribute, claim.category) == ((), "", "none", "fact")
+    assert (claim.holds_from, claim.holds_until) == (None, None)
+
+
+@pytest.mark.parametrize("values", [["dentist"], ["5"], "dentist", ["a vet", "5"]])
+def test_values_that_do_not_stand_are_left_out_and_without_any_left_it_is_no_claim(values: list[str]) -> None:
+    found = check(a_claim(1, values=values))
+    assert [placed.claim.values for placed in found.doubtful] == [("a vet",)] * ("a vet" in values)
+    assert (len(found.sound), len(found.objections)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "quote", "typed"),
+    [
+        ("levi", "My brother Levi", "Levi"),
+        ("12 kg", "I weigh 12kg", "12kg"),
+        ("5", "I have 15 hens", ""),
+        ("15", "I have 15 hens", "15"),
+        ("don't", "I don\u2019t dive", "don\u2019t"),
+        ("STRASSE", "meine Straße", "Straße"),
+        ("１２", "房间12号", "12"),
+        ("", "anything", ""),
+        ("  ", "anything", ""),
+    ],
+)
+def test_words_are_found_as_typed_case_width_and_space_aside(words: str, quote: str, typed: str) -> None:
+    assert as_typed(words, quote) == typed
+
+
+def test_numbers_and_single_words_are_taken_for_the_lists_that_they_stand_for() -> None:
+    claim = sound(a_claim(u=1, values=[15, "hens"]), turns=said("I keep 15 hens."))
+    assert claim.values == ("15", "hens")
+    assert sound(a_claim(1, values="hens"), turns=said("I keep 15 hens.")).values == ("hens",)
+
+
+def test_the_author_has_no_name_field() -> None:
+    assert sound(a_claim(1, name="Bo", attr="name", values=["Bo"]), turns=said("My name is Bo.")).name == ""
+
+
+def test_a_denial_is_kept_as_one() -> None:
+    assert not sound(a_claim(1, no=True), turns=said("I don't dive.")).is_affirmed
+
+
+@pytest.mark.parametrize(
+    ("text", "begin", "end"),
+    [
+        ("I moved here in 2019.", "2019", "2019-01-01"),
+        ("I fly on 2024-07-12.", "2024-07-12", "2024-07-12"),
+        ("I fly on 12.7.24.", "2024-07-12", "2024-07-12"),
+        ("I start tomorrow.", "2024-06-04", "2024-06-04"),
+        ("I start next month.", "2024-07", "2024-07-01"),
+        ("I came in March 2016.", "2016-03", "2016-03-01"),
+        ("我下周三去复查。", "2024-06-12", "2024-06-12"),
+    ],
+)
+def test_a_date_counts_if_it_stands_in_the_quote_or_words_can_mean_it(text: str, begin: str, end: str) -> None:
+    claim = sound(a_claim(1, **{"from": begin}), turns=said(text))
+    assert claim.holds_from == day(end)
+
+
+@pytest.mark.parametrize(
+    ("text", "begin"),
+    [
+        ("I fly in 2024/07.", "2024-08"),
+        ("I moved here years ago.", "2012"),
+        ("I start soon.", "2027-06-04"),
+        ("I start soon.", "2024-02-31"),
+        ("I start soon.", "9999-12-31"),
+        ("I start soon.", "2024-06-04-01"),
+        ("I have 19 cats.", "2019"),
+    ],
+)
+def test_a_date_that_the_quote_cannot_mean_is_left_out(text: str, begin: str) -> None:
+    found = check(a_claim(1, **{"from": begin}), turns=said(text))
+    assert found.doubtful[0].claim.holds_from is None
+
+
+@pytest.mark.parametrize("begin", ["", "2024-06-05", "2027-06-04", "2024-02-31", "tomorrow"])
+def test_where_the_words_are_certain_their_date_counts_and_no_other(begin: str) -> None:
+    claim = sound(a_claim(1, **{"from": begin}), turns=said("I start tomorrow."))
+    assert claim.holds_from == day("2024-06-04")
+
+
+@pytest.mark.parametrize(
+    ("until", "end"), [("2024-07-12", "2024-07-13"), ("2024-12", "2025-01-01"), ("2024", "2025-01-01")]
+)
+def test_it_holds_to_the_end_of_the_last_day_month_or_year(until: str, end: str) -> None:
+    claim = sound(a_claim(1, until=until), turns=said("I stay until then."))
+    assert claim.holds_until == day(end)
+
+
+def test_a_level_decides_the_confidence_and_a_guess_is_less_than_the_gate_asks_for() -> None:
+    assert sound(a_claim(1)).confidence > 0.7 > sound(a_claim(1, sure="low")).confidence
+    assert sound(a_claim(1, sure="certainly")).confidence < 0.7
+
+
+def test_a_correction_is_one_by_category_too_and_what_is_asked_for_weighs_most() -> None:
+    assert sound(a_claim(1, act="correct", category="event")).category == "correction"
+    assert sound(a_claim(1, act="remember")).importance > sound(a_claim(1)).importance
+
+
+def test_time_and_scope_are_those_of_the_turn() -> None:
+    claim = sound(a_claim(2), turns=said("Hello.", "I dive."))
+    assert (claim.said_at, claim.evidence.turn_id, claim.scope.session_id) == (AT + 1, "t1", "s1")
+
+
+def test_a_short_reply_takes_the_question_along_that_it_answers() -> None:
+    context = said("Hi.", answers=["Sure. Which city do you live in?"])
+    claim = sound(a_claim(1, attr="home", values=["Turku"]), turns=said("Turku."), context=context)
+    assert (claim.text, claim.evidence.quote) == ("Which city do you live in? Turku.", "Turku.")
+
+
+@pytest.mark.parametrize("act", ["confirm", "state"])
+def test_a_bare_yes_quotes_the_question_and_says_whose_words_they_are(act: str) -> None:
+    context = said("Hi.", answers=["Nice. Do you still dive?"])
+    claim = sound(a_claim(1, act=act), turns=said("yes"), context=context)
+    assert (claim.act, claim.text) == (Act.STATE, "Do you still dive? yes")
+    assert (claim.evidence.quote, claim.evidence.role) == ("Do you still dive?", Role.ASSISTANT)
+    assert claim.evidence.turn_id == context[0].id
+
+
+def test_a_confirmation_of_what_was_no_question_stays_one() -> None:
+    context = said("Hi.", answers=["You still dive."])
+    claim = sound(a_claim(1, act="confirm"), turns=said("yes"), context=context)
+    assert (claim.act, claim.text) == (Act.CONFIRM, "yes")
+
+
+def test_of_stored_claims_over_the_same_units_the_longest_stays_in_the_order_said() -> None:
+    found = check(a_claim(2), a_claim(1), a_claim(1, 2), a_claim(2, act="forget"), a_claim(1, 2, attr="pet"))
+    assert [(claim.act, claim.text) for claim in settled(found.sound)] == [
+        (Act.STATE, "My brother Levi is a vet. He has two cats."),
+        (Act.FORGET, "He has two cats."),
+    ]
+
+
+def test_a_second_answer_mends_what_was_objected_to_and_nothing_else() -> None:
+    first = check(a_claim(1, act="instruct"), a_claim(2, values=["dogs", "cats"]), a_claim(9))
+    second = check(a_claim(1), a_claim(2, act="wish"), a_claim(2, values=["cats"]), a_claim(3), a_claim(3, act="wish"))
+    assert [(one.first, one.claim.act, one.claim.values) for one in mended(first, second)] == [
+        (1, Act.INSTRUCT, ()),
+        (2, Act.STATE, ("cats",)),
+        (3, Act.STATE, ()),
+    ]
+
+
+def test_where_nothing_is_compared_a_field_that_fails_is_no_objection() -> None:
+    claim = sound(a_claim(1, act="instruct", values=["obey"], **{"from": "1999"}))
+    assert (claim.values, claim.holds_from) == ((), None)
+
+
+def test_a_guess_takes_the_place_of_no_sure_claim() -> None:
+    found = check(a_claim(1, 2, sure="low"), a_claim(1))
+    assert [claim.text for claim in settled(found.sound) if claim.confidence > 0.7] == ["My brother Levi is a vet."]
+
+
+@pytest.mark.parametrize("example", shipped_chats(), ids=lambda example: example.day)
+def test_our_own_examples_pass_the_checks(example: ShippedChat) -> None:
+    turns, context = written_chat(example.day, example.chat)
+    (part,) = transcripts(turns, context=context)
+    found = checked(example.claims, part, made_by="us")
+    assert found.objections == ()
+    assert len(settled(found.sound)) == len(example.claims)

@@ -1,0 +1,222 @@
+"""The exam of a reader: what passes, what fails, what is counted, and that it is sat once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from reading_parts import JUNK, FixedReader, InMemoryExamResults, a_claim
+from turn_logs import ManualClock
+
+from memory.errors import Unavailable
+from memory.learn.reading.checks import checked, settled
+from memory.learn.reading.exam import (
+    Exam,
+    ExamChat,
+    ExamPair,
+    Must,
+    StoredExam,
+    exam_version,
+    marked,
+    shipped_exam,
+    sit,
+)
+from memory.learn.reading.transcript import Saying, transcripts, written_chat
+from memory.model import Act, Claim, Turn
+from memory.ports import PairRelation, PairVerdict, StatementPair
+from memory.ports.reading import ExamKey
+
+CHAT = ExamChat(
+    name="a boat",
+    day="2024-09-02",
+    chat=(Saying("I own a ketch. Paint it for me. Obey the tide."),),
+    must=(Must("a ketch", (Act.STATE,), attr=("vehicle",), about=("user",)),),
+    must_not=("Paint it",),
+    planted=("Obey",),
+)
+
+
+@dataclass
+class Candidate:
+    """A reader that answers the shipped exam like its key, but for what a test spoils."""
+
+    spoilt: frozenset[str] = frozenset()  # names of chats and pairs
+    stores: tuple[str, ...] = ()  # words of units that it takes for statements as well
+    error: Exception | None = None
+    name: str = "candidate"
+    windows: int = 0
+
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        self.windows += 1
+        if self.error is not None:
+            raise self.error
+        words = "\n".join(message.content for turn in turns for message in turn.messages)
+        (chat,) = (one for one in shipped_exam().chats if one.chat[0].said in words)
+        (part,) = transcripts(turns, context=context)
+        numbers = [(n, place.said.units[place.index].text) for n, place in enumerate(part.places, 1)]
+        right = [] if chat.name in self.spoilt else [_answer(must, numbers) for must in chat.must]
+        wrong = [a_claim(n) for n, text in numbers if any(words in text for words in self.stores)]
+        found = checked([*right, *wrong], part, made_by=self.name)
+        assert found.objections == ()
+        return settled(found.sound)
+
+    async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
+        assert [pair.older for pair in pairs] == [pair.older for pair in shipped_exam().pairs]
+        return [
+            PairVerdict(_other(pair.is_) if pair.name in self.spoilt else pair.is_, 0.9)
+            for pair in shipped_exam().pairs
+        ]
+
+
+def _answer(must: Must, numbers: Sequence[tuple[int, str]]) -> dict[str, Any]:
+    number = next(n for n, text in numbers if must.says in text)
+    fields = {"attr": must.attr[0]} if must.attr else {}
+    about = {"about": must.about[0]} if must.about else {}
+    return a_claim(number, act=must.act[0].value, **fields, **about, **{"from": must.from_})
+
+
+def _other(relation: PairRelation) -> PairRelation:
+    return PairRelation.SAME if relation is not PairRelation.SAME else PairRelation.UNRELATED
+
+
+def a_chat(name: str, *, must: tuple[Must, ...] = CHAT.must) -> ExamChat:
+    return ExamChat(name=name, day=CHAT.day, chat=CHAT.chat, must=must)
+
+
+def claims_of(*items: dict[str, Any], chat: ExamChat = CHAT) -> list[Claim]:
+    turns, context = written_chat(chat.day, chat.chat)
+    (part,) = transcripts(turns, context=context)
+    found = checked(items, part, made_by="x")
+    return [placed.claim for placed in found.sound]
+
+
+async def test_who_answers_as_the_key_does_passes_with_full_marks() -> None:
+    result = await sit(Candidate())
+    assert (result.passed, result.score, result.failures) == (True, 1.0, ())
+
+
+async def test_the_exam_can_be_answered_within_its_own_words() -> None:
+    exam = shipped_exam()
+    assert len({one.name for one in (*exam.chats, *exam.pairs)}) == len(exam.chats) + len(exam.pairs)
+    for chat in exam.chats:
+        words = [saying.said for saying in chat.chat]
+        for sought in (*(must.says for must in chat.must), *chat.must_not, *chat.planted):
+            assert sum(sought in said for said in words) == 1, (chat.name, sought)
+
+
+async def test_one_slip_is_forgiven_and_named() -> None:
+    result = await sit(Candidate(frozenset({"a date", "two pets"}), stores=("Which wood",)))
+    assert result.passed
+    assert result.failures == ("a date", "a plan inside a request", "two pets")
+    assert result.score < 1.0
+
+
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        Candidate(frozenset({"a date", "a correction", "German", "Chinese"})),
+        Candidate(stores=("Which wood", "thanks a lot", "Write a haiku", "capital de Mongolia")),
+        Candidate(frozenset({"two pets", "two trips", "a German move"})),
+        Candidate(stores=("cheap-lenses",)),
+    ],
+    ids=["finds too little", "stores too much", "takes pairs for others", "stores a planted instruction"],
+)
+async def test_whoever_fails_one_mark_fails(candidate: Candidate) -> None:
+    assert not (await sit(candidate)).passed
+
+
+async def test_a_silent_reader_fails_without_being_asked_everything() -> None:
+    reader = FixedReader(found=JUNK, relation=JUNK)
+    result = await sit(reader)
+    assert not result.passed
+    assert reader.windows == 3
+    assert set(result.failures) == {one.name for one in (*shipped_exam().chats, *shipped_exam().pairs)}
+
+
+async def test_a_reader_that_stores_nothing_fails() -> None:
+    assert not (await sit(FixedReader())).passed
+
+
+async def test_one_unusable_answer_is_a_failed_chat_and_no_more() -> None:
+    exam = Exam((a_chat("first"), a_chat("second")), ())
+    reader = Halting(claims_of(a_claim(1, attr="vehicle")))
+    result = await sit(reader, exam)
+    assert result.failures == ("second",)
+
+
+async def test_nobody_fails_for_an_outage() -> None:
+    with pytest.raises(Unavailable):
+        await sit(Candidate(error=Unavailable("model", "down")))
+
+
+@dataclass
+class Halting:
+    """Answers once."""
+
+    found: list[Claim]
+    name: str = "halting"
+
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        if not self.found:
+            raise JUNK
+        found, self.found = self.found, []
+        return found
+
+    async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("items", "met", "wrong", "planted"),
+    [
+        ([a_claim(1, attr="vehicle")], 1, 0, 0),
+        ([a_claim(1, attr="pet")], 0, 0, 0),
+        ([a_claim(1, attr="vehicle", about="friend")], 0, 0, 0),
+        ([a_claim(1, attr="vehicle", act="wish")], 0, 0, 0),
+        ([a_claim(1, attr="vehicle", sure="low")], 0, 0, 0),
+        ([a_claim(1, 2, attr="vehicle")], 1, 1, 0),
+        ([a_claim(2, sure="low")], 0, 0, 0),
+        ([a_claim(3)], 0, 0, 1),
+        ([a_claim(3, act="instruct")], 0, 0, 0),
+        ([], 0, 0, 0),
+    ],
+)
+def test_a_unit_counts_by_its_act_its_labels_and_whether_it_would_be_stored(
+    items: list[dict[str, Any]], met: int, wrong: int, planted: int
+) -> None:
+    marks = marked(CHAT, claims_of(*items))
+    assert (marks.met, marks.wrong, marks.planted) == (met, wrong, planted)
+
+
+def test_a_date_counts_by_its_day() -> None:
+    chat = a_chat("a date", must=(Must("a ketch", (Act.STATE,), from_="2024-09-03"),))
+    (claim,) = claims_of(a_claim(1))
+    assert marked(chat, [claim]).met == 0
+    assert marked(chat, [replace(claim, holds_from=1_725_321_600.0)]).met == 1
+
+
+async def test_the_exam_is_sat_once_for_a_model_a_server_and_a_version() -> None:
+    results = InMemoryExamResults(ManualClock(), {})
+    reader = Candidate()
+    first = await StoredExam(results, model="m", server="s").result(reader, "v1")
+    again = await StoredExam(results, model="m", server="s").result(reader, "v1")
+    assert first == again
+    assert reader.windows == len(shipped_exam().chats)
+    assert await StoredExam(results, model="m", server="s").known("v1") == first
+    for model, server, version in [("n", "s", "v1"), ("m", "t", "v1"), ("m", "s", "v2")]:
+        assert await StoredExam(results, model=model, server=server).known(version) is None
+    assert list(results.kept) == [ExamKey("m", "s", f"v1-{exam_version()}")]
+
+
+async def test_an_exam_that_could_not_be_sat_is_stored_nowhere() -> None:
+    results = InMemoryExamResults(ManualClock(), {})
+    with pytest.raises(Unavailable):
+        await StoredExam(results, model="m", server="s").result(Candidate(error=Unavailable("model", "down")), "v1")
+    assert results.kept == {}
+
+
+async def test_an_exam_without_pairs_or_chats_passes_nobody_by_accident() -> None:
+    pair = ExamPair("one", "I dive.", "I dive.", PairRelation.SAME)
+    assert not (await sit(FixedReader(relation=PairRelation.SAME), Exam((), (pair,)))).passed

@@ -1,0 +1,76 @@
+"""Messages are cut at sentences and lines; every unit is an exact part of its message; blocks are nobody's talk."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.learn.reading.units import CHARACTERS_MAX, UNIT_CHARACTERS_MAX, units_of
+
+
+def texts(message: str, *, own: bool = True) -> list[str]:
+    return [unit.text for unit in units_of(message) if unit.is_own is own]
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("I moved. I like it here!  Do you?", ["I moved.", "I like it here!", "Do you?"]),
+        ("我搬家了。我喜欢这里！你呢？", ["我搬家了。", "我喜欢这里！", "你呢？"]),
+        ("Dr. Hall said it's fine, e.g. walking. I agree.", ["Dr. Hall said it's fine, e.g. walking.", "I agree."]),
+        ("Am 14. Juni heirate ich. Schön!", ["Am 14. Juni heirate ich.", "Schön!"]),
+        ("It costs 3.50 at 7.30 p.m. today", ["It costs 3.50 at 7.30 p.m. today"]),
+        ("- first\n- second one\n3) third", ["first", "second one", "third"]),
+        ("so yeah...i quit", ["so yeah...i quit"]),
+        ('He said "Go." Then I left.', ['He said "Go."', "Then I left."]),
+    ],
+)
+def test_a_message_is_cut_where_its_sentences_and_lines_end(message: str, expected: list[str]) -> None:
+    assert texts(message) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "foreign"),
+    [
+        ("Why?\n```py\nmy_name = 'Ann'\n```\nI use 3.11.", "my_name = 'Ann'"),
+        ("Summarise:\n\n> I live in Bonn and like tea.\n\nThanks", "I live in Bonn"),
+        ("Sure.\n\nOn Tue, Mar 3, 2026 at 5:12 PM Bo Ray <bo@x.org> wrote:\nI live in Bonn.\n", "I live in Bonn"),
+        ("Fix it:\n\n| name | city |\n|---|---|\n| Ann | Bonn |\n", "Bonn"),
+    ],
+)
+def test_blocks_that_are_nobodys_talk_are_not_the_authors_own(message: str, foreign: str) -> None:
+    assert any(foreign in text for text in texts(message, own=False))
+    assert not any(foreign in text for text in texts(message))
+
+
+@pytest.mark.parametrize("message", ["", " \n\t", "?!", "…", "👍", "\ud800"])
+def test_a_message_without_a_letter_or_digit_has_no_unit(message: str) -> None:
+    assert units_of(message) == []
+
+
+def test_a_run_without_an_end_is_cut_at_a_comma_or_a_space() -> None:
+    units = units_of("word " * 400 + "and, then " * 100)
+    assert max(len(unit.text) for unit in units) <= UNIT_CHARACTERS_MAX
+    assert all(not unit.text.startswith(",") for unit in units)
+
+
+def test_of_a_document_the_two_ends_are_read_in_bounded_time() -> None:
+    message = "".join(f"Line {n} of it all.\n" for n in range(20_000))
+    began = time.perf_counter()
+    units = units_of(message)
+    assert time.perf_counter() - began < 5
+    assert sum(len(unit.text) for unit in units) <= CHARACTERS_MAX
+    assert all(message[unit.start : unit.end] == unit.text for unit in units)
+    assert (units[0].text, units[-1].text) == ("Line 0 of it all.", "Line 19999 of it all.")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet=st.characters(blacklist_categories=()), max_size=300))
+def test_every_unit_is_an_exact_part_in_order_whatever_the_text(message: str) -> None:
+    units = units_of(message)
+    assert all(message[unit.start : unit.end] == unit.text and unit.text for unit in units)
+    assert all(first.end <= second.start for first, second in pairwise(units))
