@@ -13,6 +13,7 @@ COPY extproc extproc
 COPY memory memory
 # The small local model is left out: a deployment has a model server of its own.
 RUN /opt/memproxy/bin/pip install -c constraints.txt .
+RUN MEMPROXY_MODELS_DIR=/opt/memproxy/models /opt/memproxy/bin/memproxy prepare
 
 FROM python:3.11-slim
 COPY --from=build /opt/memproxy /opt/memproxy
@@ -22,7 +23,7 @@ RUN useradd --uid 10001 --no-create-home memproxy \
 USER memproxy
 WORKDIR /var/lib/memproxy
 ENV PATH=/opt/memproxy/bin:$PATH PYTHONUNBUFFERED=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false \
-    MEMPROXY_DATA_DIR=/var/lib/memproxy MEMPROXY_RUN_DIR=/run/memproxy
+    MEMPROXY_DATA_DIR=/var/lib/memproxy MEMPROXY_RUN_DIR=/run/memproxy MEMPROXY_MODELS_DIR=/opt/memproxy/models
 VOLUME ["/var/lib/memproxy", "/run/memproxy"]
 ENTRYPOINT ["memproxy"]
 CMD ["--help"]

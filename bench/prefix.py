@@ -35,12 +35,12 @@ from memory.adapters.working_set import WorkingSets
 from memory.app import new_id, open_embedder, signal_training
 from memory.chat.completions import edit, read
 from memory.erasure import Erasure
-from memory.learn.secrets.redaction import recordable
 from memory.metrics import Metrics
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
 from memory.ports import Embedder
 from memory.recall.pipeline import Recall, RecallOutcome, RecallSettings
 from memory.recall.retrieval import Retrieval
+from memory.secrets.redaction import recordable
 from memory.settings import Settings
 
 from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, known_memories, rendered, thirty_exchanges  # isort: skip

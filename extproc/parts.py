@@ -88,8 +88,12 @@ class Place:
 
 def settings_of_run(settings: Settings, place: Place, ports: Ports) -> Settings:
     """What the parts are told: ports resolved, paths absolute, and a new secret between Envoy and the API."""
+    learn = settings.memory.learn
+    if not settings.upstream and learn.reader == "auto":  # the small local model that we start would only fail the exam
+        learn = msgspec.structs.replace(learn, reader="trained")
     return msgspec.structs.replace(
         settings,
+        memory=msgspec.structs.replace(settings.memory, learn=learn),
         upstream=settings.upstream or f"http://{LOOPBACK}:{ports.model}",
         port=ports.proxy,
         api_port=ports.api,

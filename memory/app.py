@@ -21,8 +21,8 @@ import structlog
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from memory.adapters import classifier_file
-from memory.adapters.breaker import Breaker
 from memory.adapters.embeddings import OpenAiEmbedder
+from memory.adapters.exams_sqlite import SqliteExamResults
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.ledger_sqlite import SqliteUserLedger
 from memory.adapters.milvus import MilvusStore, MilvusTimeouts
@@ -43,11 +43,9 @@ from memory.embedder import serve
 from memory.erasure import Erasure
 from memory.evaluation.sandbox import Sandbox, SettableClock, impatient
 from memory.groups import unwrapped
-from memory.learn.extraction import Learner, VerbatimLearner
-from memory.learn.llm.model_learner import DraftLearner, JudgeLearner, ModelArbiter
-from memory.learn.llm.reflection import Reflecting
+from memory.learn.readers import Readers
+from memory.learn.reflection import Reflecting
 from memory.learn.upkeep import Upkeep
-from memory.learn.window import Arbiter
 from memory.learn.worker import Worker, WorkerSettings
 from memory.library import Library
 from memory.metrics import Metrics
@@ -64,6 +62,7 @@ from memory.ports import (
     UserLedger,
     Uses,
 )
+from memory.ports.reading import ExamResults
 from memory.recall.lessons import PlacementLessons
 from memory.recall.pipeline import Recall
 from memory.recall.retrieval import Corpora, Retrieval
@@ -72,10 +71,8 @@ from memory.recall.rewriting import Rewriter, RewriteSettings
 from memory.recall.training import ClassifierTraining
 from memory.tuning import (
     PATIENT_SECONDS,
-    asking,
     chat_server,
     embedding_server,
-    extraction_strategy,
     life_rules,
     note_limits,
     recall_settings,
@@ -87,7 +84,6 @@ from memory.tuning import (
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the one place that knows the real clock
 REQUEST_SEARCH_SECONDS = 0.1  # of one search in Milvus inside a request: below its deadline
-MODEL_FAILURES_MAX = 2  # slow answers in a row until one at a time is asked: each may cost 30 s
 SOCKET_POLL_SECONDS = 0.05  # until an embedder of our own has its model
 
 log = structlog.get_logger(__name__)
@@ -96,14 +92,6 @@ log = structlog.get_logger(__name__)
 def new_id() -> str:
     """An id that nobody else has."""
     return str(uuid.uuid4())
-
-
-@dataclass(frozen=True, slots=True)
-class Extraction:
-    """What makes facts of turns, and whom to ask where rules leave open whether a fact changes another."""
-
-    learner: Learner
-    arbiter: Arbiter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +109,7 @@ class Parts:
     uses: Uses
     rounds: Rounds
     traits: ModelTraits
+    exams: ExamResults
     templates: ChatTemplates
     rewriter: Rewriter | None
     metrics: Metrics
@@ -173,15 +162,14 @@ class Parts:
             clock=self.clock,
         )
 
-    def worker(self, extraction: Extraction, settings: WorkerSettings | None = None) -> Worker:
+    def worker(self, readers: Readers, settings: WorkerSettings | None = None) -> Worker:
         """`settings`: others than the configuration's."""
         return Worker(
             turn_log=self.turn_log,
             ledger=self.ledger,
             store=self.store,
             embedder=self.embedder,
-            learner=extraction.learner,
-            arbiter=extraction.arbiter,
+            readers=readers,
             erasure=self.erasure(),
             receipts=self.receipts,
             clock=self.clock,
@@ -209,7 +197,7 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
 
 @asynccontextmanager
 async def open_sandbox(
-    settings: Settings, extraction: Extraction, *, embedder: Embedder, metrics: Metrics
+    settings: Settings, readers: Readers, *, embedder: Embedder, metrics: Metrics
 ) -> AsyncIterator[Sandbox]:
     """The product as the settings want it, on a store in memory and a turn log in a folder that is gone afterwards."""
     clock = SettableClock()
@@ -219,10 +207,11 @@ async def open_sandbox(
         store = InMemoryStore(dimension=settings.memory.milvus.dimension)
         parts = await _open_beside(store, embedder, here, stack, metrics=metrics, clock=clock)
         learning = impatient(worker_settings(here))
+        await parts.training.run()  # a chat is told from a question to search for by the classifier, as in the filter
         yield Sandbox(
             turn_log=parts.turn_log,
             store=store,
-            worker=parts.worker(extraction, learning),
+            worker=parts.worker(readers, learning),
             searcher=parts.recall(),
             clock=clock,
             settings=learning,
@@ -256,6 +245,7 @@ async def _open_beside(
         uses=await stack.enter_async_context(SqliteUses(database)),
         rounds=SqliteRounds(database),
         traits=SqliteModelTraits(database, clock=clock),
+        exams=SqliteExamResults(database, clock=clock),
         templates=await stack.enter_async_context(TemplateProbe(settings.upstream)),
         rewriter=await _open_rewriter(settings, stack, metrics),
         metrics=metrics,
@@ -356,29 +346,11 @@ def signal_training(settings: Settings, embedder: Embedder) -> ClassifierTrainin
     return ClassifierTraining(embedder, shipped=partial(classifier_file.shipped, settings.memory.embedding.model))
 
 
-@asynccontextmanager
-async def open_extraction(settings: Settings, metrics: Metrics) -> AsyncIterator[Extraction]:
-    """As the settings want it, in the worker and where it is measured. Raises `BadSetting`; no model need be up."""
-    model, strategy = settings.model_for("memory_extraction"), extraction_strategy(settings)
-    if model is None or strategy == "verbatim":
-        yield Extraction(VerbatimLearner())
-        return
-    how, pairs_max = asking(settings, model), settings.memory.extraction.arbitrations_max
-    server = chat_server(model, priority=settings.memory.extraction.priority)
-    breaker = Breaker("model", failures_max=MODEL_FAILURES_MAX)
-    async with OpenAiChatModel(server, metrics=metrics, breaker=breaker) as opened:
-        kind = JudgeLearner if strategy == "judge" else DraftLearner
-        arbiter = ModelArbiter(opened, how, pairs_max=pairs_max, metrics=metrics) if pairs_max else None
-        yield Extraction(kind(opened, how, metrics=metrics), arbiter)
-
-
 __all__ = [
     "SYSTEM_CLOCK",
-    "Extraction",
     "Parts",
     "new_id",
     "open_embedder",
-    "open_extraction",
     "open_library",
     "open_parts",
     "open_sandbox",

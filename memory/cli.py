@@ -28,6 +28,7 @@ from memory.library import PAGE_MEMORIES_MAX, Library
 from memory.logs import log_to_stderr
 from memory.model import MEMORY_TYPES, MemoryStatus, Scope, Turn
 from memory.ports import DeadLetter
+from memory.prepare_cli import prepare
 from memory.terminal import config_option, print_json, print_table
 from memory.upkeep_cli import upkeep
 
@@ -60,6 +61,7 @@ def commands() -> None:
 
 commands.add_command(evaluate)
 commands.add_command(upkeep)
+commands.add_command(prepare)
 
 
 # The parts

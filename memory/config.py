@@ -109,7 +109,14 @@ def from_process(file: Path | None, flags: Mapping[str, object]) -> Settings:
     environ = os.environ  # noqa: TID251 - this is the one place that reads it
     if file is None and environ.get(CONFIG_VARIABLE):
         file = Path(environ[CONFIG_VARIABLE])
-    return load(file, flags, environ)
+    settings = load(file, flags, environ)
+    return settings if settings.models_dir else msgspec.structs.replace(settings, models_dir=_cached_models(environ))
+
+
+def _cached_models(environ: Mapping[str, str]) -> str:
+    """The cache folder by the XDG convention; "" where there is no home, as in some containers."""
+    home = environ.get("XDG_CACHE_HOME") or (f"{environ['HOME']}/.cache" if environ.get("HOME") else "")
+    return f"{home}/memproxy/models" if home else ""
 
 
 def child_environment(settings: Settings, extra: Mapping[str, str]) -> dict[str, str]:

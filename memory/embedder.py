@@ -70,7 +70,7 @@ async def serve(settings: Settings, *, metrics: Metrics, until: asyncio.Event) -
     model = await asyncio.to_thread(
         embedding_model.load,
         embedding.model,
-        exports_dir=Path(settings.data_dir) / "models",
+        exports_dir=settings.models_path,
         threads=embedding.threads,
     )
     if model.dimension != embedding.dimension:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
 from pathlib import Path
@@ -31,7 +31,7 @@ Result: TypeAlias = dict[str, Any]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Advance: TypeAlias = Callable[[int, int], None]
 _Evaluation: TypeAlias = Callable[[Settings, Path, _Advance], Coroutine[None, None, Result]]
-_Read: TypeAlias = Callable[[Path], list[Mapping[str, Any]]]
+_Read: TypeAlias = Callable[[Path], Sequence[Any]]
 _LearningEvaluation: TypeAlias = Callable[..., Coroutine[None, None, Result]]
 """Records and a sandbox, and `progress` → figures."""
 
@@ -59,10 +59,15 @@ class Asked:
 
     url: str = ""
     model: str = ""
-    strategy: str = ""
+    reader: str = ""
 
     async def applied(self, settings: Settings) -> Settings:
-        """The settings with that model. Raises `Unavailable` where it is not named and the server lists none."""
+        """The settings with that reader and model. Raises `Unavailable` where none is named and the server lists
+        none.
+        """
+        reader = self.reader or ("model" if self.url else "trained")
+        learn = msgspec.structs.replace(settings.memory.learn, reader=reader)
+        settings = msgspec.structs.replace(settings, memory=msgspec.structs.replace(settings.memory, learn=learn))
         if not self.url:
             return settings
         from memory.adapters.openai import first_model
@@ -78,11 +83,7 @@ class Asked:
             max_tokens=ANSWER_TOKENS,
             temperature=0.0,  # so that a figure can be had again
         )
-        extraction = settings.memory.extraction
-        if self.strategy:
-            extraction = msgspec.structs.replace(extraction, strategy=self.strategy)
-        memory = msgspec.structs.replace(settings.memory, extraction=extraction)
-        return msgspec.structs.replace(settings, memory=memory, external_models=(model,))
+        return msgspec.structs.replace(settings, external_models=(model,))
 
 
 def _asked(_context: click.Context, _parameter: click.Parameter, url: str | None) -> str:
@@ -98,13 +99,13 @@ def _learns(function: Callable[..., None]) -> Callable[..., None]:
     """What the evaluations of learning take besides."""
 
     @wraps(function)
-    def with_model(llm: str, model: str, strategy: str | None, **given: Path | None) -> None:
-        function(asked=Asked(llm, model, strategy or ""), **given)
+    def with_model(llm: str, model: str, reader: str | None, **given: object) -> None:
+        function(asked=Asked(llm, model, reader or ""), **given)
 
-    strategies = click.Choice(["auto", "judge", "draft", "verbatim"])
+    readers = click.Choice(["model", "trained"])
     decorated: Callable[..., None] = with_model
     for option in (
-        click.option("--strategy", type=strategies, default=None, help="How the model is used."),
+        click.option("--reader", type=readers, default=None, help="Who reads; the model where --llm names one."),
         click.option("--model", default="", help="What the server calls it; otherwise the first that it lists."),
         click.option("--llm", default=None, callback=_asked, metavar="URL", help="OpenAI-compatible server to ask."),
         _output("picture", "Draw the figures to this SVG file."),
@@ -127,7 +128,10 @@ def _scores(function: _Function) -> _Function:
 
 @click.group("eval")
 def evaluate() -> None:
-    """Score memory on a file of records: JSON Lines, plain or gzipped. Figures are shares, 1 is all."""
+    """Score memory on a file of records: JSON Lines or a data set's own JSON, plain or gzipped.
+
+    Figures are shares, 1 is all.
+    """
 
 
 @evaluate.command()
@@ -180,6 +184,39 @@ def adversarial(file: Path, picture_path: Path | None, asked: Asked, **given: Pa
     _learnt("adversarial", learning, file, picture_path, **given)
 
 
+@evaluate.command()
+@_learns
+@click.option(
+    "--labels",
+    type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path),
+    default=None,
+    help="The facts of the messages, where they are not in FILE.",
+)
+def messages(file: Path, labels: Path | None, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
+    """What single messages leave behind: junk where nothing lasting is said, and how much of what is lasting."""
+    from memory.evaluation.messages import evaluate_messages, read_messages
+
+    learning = partial(_learning, partial(read_messages, labels=labels), evaluate_messages, asked)
+    _learnt("messages", learning, file, picture_path, **given)
+
+
+@evaluate.command()
+@_learns
+@click.option("--limit", type=click.IntRange(min=1), default=None, help="So many questions, spread over the file.")
+@click.option("--types", default="", metavar="A,B", help="Only questions of these types.")
+def history(
+    file: Path, limit: int | None, types: str, picture_path: Path | None, asked: Asked, **given: Path | None
+) -> None:
+    """Long histories of chats, learnt, and a question about each: LongMemEval's JSON."""
+    from memory.adapters.wordpiece import WordPieceTokens
+    from memory.evaluation.history import evaluate_history, read_history
+
+    named = {name for one in types.split(",") if (name := one.strip())}
+    read = partial(read_history, limit=limit, types=named)
+    learning = partial(_learning, read, partial(evaluate_history, tokens=WordPieceTokens()), asked)
+    _learnt("history", learning, file, picture_path, **given)
+
+
 def _learnt(name: str, evaluation: _Evaluation, file: Path, picture_path: Path | None, **given: Path | None) -> None:
     from memory.evaluation.bars import bars
 
@@ -195,6 +232,7 @@ async def _learning(
     from prometheus_client import CollectorRegistry
 
     from memory import app
+    from memory.app_reading import open_readers
     from memory.evaluation.costs import costs, now_seconds
     from memory.metrics import Metrics
 
@@ -202,9 +240,9 @@ async def _learning(
     metrics = Metrics(CollectorRegistry())
     chosen = await asked.applied(settings)
     async with (
-        app.open_extraction(chosen, metrics) as extraction,
+        open_readers(chosen, metrics) as readers,
         app.open_embedder(chosen) as embedder,
-        app.open_sandbox(chosen, extraction, embedder=embedder, metrics=metrics) as sandbox,
+        app.open_sandbox(chosen, readers, embedder=embedder, metrics=metrics) as sandbox,
     ):
         began = now_seconds()
         result = await evaluate(records, sandbox, progress=advance)

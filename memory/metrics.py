@@ -147,6 +147,12 @@ class Metrics:
             "memproxy_store_seconds", "Calls to Milvus.", ["call"], registry=registry, buckets=FAST_SECONDS
         )
         self.store_errors = Counter("memproxy_store_errors", "Failed calls to Milvus.", ["call"], registry=registry)
+        self.reader_exam_score = Gauge(
+            "memproxy_reader_exam_score",
+            "What the chat model that may read messages reached in its exam, 0..1; 0 while it has not sat it.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
         self.part_up = Gauge(
             "memproxy_part_up", "1 while a part works.", ["part"], registry=registry, multiprocess_mode="livemin"
         )

@@ -14,12 +14,14 @@ import uvicorn
 from prometheus_client import REGISTRY
 
 from memory.api.rest import create_app
-from memory.app import SYSTEM_CLOCK, Parts, open_extraction, open_parts, open_upkeep
+from memory.app import SYSTEM_CLOCK, Parts, open_parts, open_upkeep
+from memory.app_reading import examining, open_readers
 from memory.config import Settings
 from memory.embedder import serve
 from memory.errors import Unavailable
 from memory.groups import unwrapped
 from memory.heap import settle
+from memory.learn.readers import Readers
 from memory.learn.schedule import Pace, Schedule
 from memory.metrics import Metrics
 from memory.model import RequestOptions, Scope
@@ -33,23 +35,21 @@ WARM_UP_PAUSE_SECONDS = 0.2
 
 async def run_worker(settings: Settings, until: asyncio.Event) -> None:
     """Learn until told to stop."""
-    async with open_parts(settings) as parts:
-        await warming_up(parts, _work(parts, until))
+    async with open_parts(settings) as parts, open_readers(settings, parts.metrics) as readers:
+        await warming_up(parts, _work(parts, readers, until))
 
 
-async def _work(parts: Parts, until: asyncio.Event) -> None:
+async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
     """Learn, and look after what was learnt."""
     life = parts.settings.memory.life
     with unwrapped():
-        async with (
-            open_upkeep(parts) as upkeep,
-            open_extraction(parts.settings, parts.metrics) as extraction,
-            asyncio.TaskGroup() as group,
-        ):
+        async with open_upkeep(parts) as upkeep, asyncio.TaskGroup() as group:
             pace = Pace(every=life.every_hours * 3600)
             schedule = Schedule(upkeep, rounds=parts.rounds, clock=SYSTEM_CLOCK, metrics=parts.metrics, pace=pace)
             looking_after = group.create_task(schedule.run(until)) if life.every_hours else None
-            await parts.worker(extraction).run(until)
+            examination = group.create_task(examining(parts.settings, readers, parts.exams, parts.metrics))
+            await parts.worker(readers).run(until)
+            examination.cancel()
             if looking_after is not None:
                 looking_after.cancel()  # what it was in the middle of is left whole, and taken up again later
 

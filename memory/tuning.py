@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
 
 from memory.adapters.embeddings import EmbeddingServer
 from memory.adapters.notes_sqlite import NoteLimits
@@ -13,23 +11,20 @@ from memory.adapters.openai import ChatServer
 from memory.adapters.receipts_sqlite import ReceiptLimits
 from memory.adapters.working_set import WorkingSetLimits
 from memory.learn.life import DAY, FADING, Fading, LifeRules
-from memory.learn.llm.model_learner import Asking
-from memory.learn.llm.prompting import own_examples
-from memory.learn.secrets.redaction import SecretClass, SecretPolicy, recordable
+from memory.learn.reading.model_reader import Asking
+from memory.learn.reading.prompting import own_examples
 from memory.learn.watch import WatchSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Placement
 from memory.ports import LearnDue
 from memory.recall.pipeline import RecallSettings
+from memory.secrets.redaction import SecretClass, SecretPolicy, recordable
 from memory.settings import ExternalModel, Settings
 
-DRAFTS_FROM_BILLIONS = 7.0
 IDLE_SECONDS_WITH_A_MODEL = 30.0
 MODEL_NAME_CHARACTERS = 200  # in what a memory says it was made by
 BEGUN_SHARE = 0.3  # of the deadline; a question that is not being embedded by then would come too late
 PATIENT_SECONDS = 5.0  # of a search or an embedding that no chat waits for
-
-_BILLIONS = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)b(?![a-z])", re.IGNORECASE)  # of weights: "qwen2.5-7b-instruct"
 
 
 def recall_settings(settings: Settings) -> RecallSettings:
@@ -42,6 +37,7 @@ def recall_settings(settings: Settings) -> RecallSettings:
         retrieval_limit=memory.default_retrieval_limit,
         similarity_threshold=memory.default_similarity_threshold,
         placement=Placement(memory.placement),
+        near_tokens=memory.ranking.bar.near_tokens,
         rewritten_weight=memory.ranking.rewritten,
     )
 
@@ -105,10 +101,9 @@ def worker_settings(settings: Settings) -> WorkerSettings:
 
 
 def learn_due(settings: Settings) -> LearnDue:
-    """At once in verbatim mode, which costs no model call; where a model extracts, when a session is worth a call."""
+    """When a session is worth a model's call. What the trained reader reads is due at once."""
     learn = settings.memory.learn
-    has_model = extraction_strategy(settings) != "verbatim"
-    idle = learn.idle_seconds if learn.idle_seconds is not None else IDLE_SECONDS_WITH_A_MODEL * has_model
+    idle = IDLE_SECONDS_WITH_A_MODEL if learn.idle_seconds is None else learn.idle_seconds
     if idle == 0:
         return LearnDue()
     turns = settings.memory.extraction_batch_size
@@ -136,18 +131,6 @@ def life_rules(settings: Settings) -> LifeRules:
     )
 
 
-def extraction_strategy(settings: Settings) -> Literal["judge", "draft", "verbatim"]:
-    """What a model does in extraction. On `auto` it drafts only if its name says that it has 7 billion weights or more:
-    a smaller one that is asked for everything at once forgets most of it and makes up some."""
-    model, strategy = settings.model_for("memory_extraction"), settings.memory.extraction.strategy
-    if model is None:
-        return "verbatim"
-    if strategy != "auto":
-        return strategy
-    billions = max((float(number) for number in _BILLIONS.findall(model.llm_model_name)), default=0.0)
-    return "draft" if billions >= DRAFTS_FROM_BILLIONS else "judge"
-
-
 def asking(settings: Settings, model: ExternalModel) -> Asking:
     """Raises `BadSetting` for a file of examples that cannot be used."""
     extraction = settings.memory.extraction
@@ -155,7 +138,6 @@ def asking(settings: Settings, model: ExternalModel) -> Asking:
         name=model.llm_model_name[:MODEL_NAME_CHARACTERS],
         seconds=model.llm_timeout_seconds,
         max_tokens=model.max_tokens,
-        questions_max=extraction.questions_max,
         examples=own_examples(extraction.examples),
         topics=extraction.topics,
     )

@@ -1,8 +1,9 @@
 """A memory as a row of a collection, and back: the same text, the same times, the same evidence, bit for bit.
 
 Times and shares are doubles, so they come back exactly as they went in (vLLM Semantic Router keeps Unix seconds in the
-same fields, as whole numbers). `evidence` and `metadata` are JSON text rather than JSON fields: nothing ever filters on
-them, and text cannot be reinterpreted on its way. Not every Milvus knows null, so an absent time is `NO_TIME`.
+same fields, as whole numbers). `claim`, `evidence` and `metadata` are JSON text rather than JSON fields: nothing ever
+filters on them, and text cannot be reinterpreted on its way. Not every Milvus knows null, so an absent time is
+`NO_TIME`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from memory.model import (
 
 CONTENT_BYTES_MAX = 4 * CONTENT_CHARACTERS_MAX  # UTF-8 takes up to four bytes for a character, and Milvus counts bytes
 JSON_BYTES_MAX = 60_000  # of evidence, and of metadata: Milvus ends a text at 65,535
+CLAIM_BYTES_MAX = 16_384  # attribute, name, values: words of a content of 8,000 characters at most
 NAME_BYTES_MAX = 256  # category, source, subject, superseded_by
 SHORT_BYTES_MAX = 64  # memory_type, status, statement_key
 NO_TIME = -1.0e15  # "not given": 32 million years ago
@@ -54,6 +56,7 @@ TEXT_BYTES_MAX: Mapping[str, int] = {
     "trust": SHORT_BYTES_MAX,
     "made_by": NAME_BYTES_MAX,
     "statement_key": SHORT_BYTES_MAX,
+    "claim": CLAIM_BYTES_MAX,
     "evidence": JSON_BYTES_MAX,
     "metadata": JSON_BYTES_MAX,
 }
@@ -97,9 +100,10 @@ def row_of(record: Record) -> Row:
         if not math.isfinite(row[name]):
             raise BadInput(f"{name} must be a finite number")
     for name in TEXT_BYTES_MAX:
-        if name not in ("statement_key", "evidence", "metadata"):
+        if name not in ("statement_key", "claim", "evidence", "metadata"):
             row[name] = well_formed(str(getattr(memory, name)))
     row["statement_key"] = statement_key(memory.content)
+    row["claim"] = _json("claim", [memory.attribute, memory.name, list(memory.values), memory.is_affirmed])
     row["evidence"] = _json("evidence", [[e.quote, e.turn_id, e.role] for e in memory.evidence])
     row["metadata"] = _json("metadata", dict(memory.metadata))
     for name, bytes_max in TEXT_BYTES_MAX.items():
@@ -112,11 +116,13 @@ def row_of(record: Record) -> Row:
 def memory_of(row: Mapping[str, Any]) -> Memory:
     """The memory of a row that has all of `MEMORY_FIELDS`."""
     values = {name: row[name] for name in (*TEXT_BYTES_MAX, *WHOLE_NUMBER_FIELDS, *NUMBER_FIELDS)}
-    del values["statement_key"]
+    del values["statement_key"], values["claim"]
     for name in OPEN_TIME_FIELDS:
         values[name] = None if row[name] == NO_TIME else row[name]
     values["status"] = MemoryStatus(row["status"])
     values["trust"] = Trust(row["trust"])
+    values["attribute"], values["name"], claimed, values["is_affirmed"] = json.loads(row["claim"])
+    values["values"] = tuple(claimed)
     values["evidence"] = tuple(Evidence(*entry) for entry in json.loads(row["evidence"]))
     values["metadata"] = json.loads(row["metadata"])
     return Memory(**values)

@@ -12,6 +12,8 @@ from xml.sax.saxutils import escape
 Table: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]
 """The heads of its columns, and its rows."""
 
+_GROUPS = ("by_language", "by_label", "by_tag")
+_FURTHER_TABLES = (("source", "by_source"), ("type", "by_type"))  # whose names may be those of a group
 _TALK_TABLES = (("method", "methods"), ("talk", "by_talk"), ("category", "by_category"))
 _WIDTH, _HEIGHT = 760, 460
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 150, 60, 50
@@ -31,11 +33,12 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
     if result.get("kind") == "talks":
         return [_table(name, result[key]) for name, key in _TALK_TABLES]
     figures = {name: value for name, value in result.items() if value is None or isinstance(value, int | float)}
-    groups = [result[key] for key in ("by_language", "by_label", "by_tag") if key in result]
+    groups = [result[key] for key in _GROUPS if key in result]
     rows = {"all": result.get("all", figures)}
     for group in groups:
         rows |= {name or "(none)": row for name, row in group.items()}
-    return [_table("group", rows)]
+    further = [_table(name, result[key]) for name, key in _FURTHER_TABLES if result.get(key)]
+    return [_table("group", rows), *further]
 
 
 def _table(first: str, rows: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -1,9 +1,9 @@
 """The product in a sandbox: recorded sessions go through the turn log and the worker, as chats do, and are learnt.
 
 What is measured is what runs. A request is read as the observing filter reads it, secrets are taken out, the turn is
-opened and finished in the log, and the worker does what is due: in verbatim mode after each turn, with a model when
-the session has fallen silent, or earlier where the user's words want it. Only time is made up: the clock stands at what
-the records say. Nothing here extracts, judges, consolidates or ranks by itself.
+opened and finished in the log, and the worker does what is due: with the trained reader after each turn, with a model
+when the session has fallen silent, or earlier where the user's words want it. Only time is made up: the clock stands
+at what the records say. Nothing here extracts, judges, consolidates or ranks by itself.
 """
 
 from __future__ import annotations
@@ -13,25 +13,37 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from memory.chat.completions import read
+from memory.chat.completions import ChatRequest, read
 from memory.errors import MemproxyError
 from memory.evaluation.records import seconds
 from memory.learn.worker import Worker, WorkerSettings
 from memory.library import PLAIN, Searcher
-from memory.model import Memory, MemoryStatus, Message, Role, Scope, Turn, TurnStatus
+from memory.model import (
+    Memory,
+    MemoryStatus,
+    Message,
+    RecallStatus,
+    RequestOptions,
+    Role,
+    Scope,
+    Turn,
+    TurnStatus,
+)
 from memory.ports import MemoryFilter, MemoryStore, TurnLog
+from memory.recall.trace import RecallOutcome
 
 TURN_SECONDS = 1.0  # between two turns of a session, whose times the records do not tell
 MEMORIES_MAX = 10_000  # of one record; more than any holds
 OUTAGE_RETRIES = 2  # then what is away is taken for away: nobody would see when it is back
+NOTE_ATTEMPTS = 3  # a chat's recall has a deadline, which a busy machine may miss
 
 Data: TypeAlias = Mapping[str, Any]
 
 
 class GivenUp(MemproxyError):
-    """A window was given up after its last attempt: what is left of that record is no figure of anything."""
+    """A window or a question was given up after its last attempt: what is left of its record must not be scored."""
 
 
 @dataclass(slots=True)
@@ -63,6 +75,22 @@ class Learnt:
         return [memory for memory in self.memories if memory.status is MemoryStatus.ACTIVE]
 
 
+class Answering(Searcher, Protocol):
+    """What chats are served with, `memory.recall.pipeline.Recall`: a search, and a request's notes."""
+
+    async def recall(self, scope: Scope, request: ChatRequest) -> RecallOutcome: ...
+
+
+def scope_of(user_id: str, record_id: str, session: int) -> Scope:
+    """Of a record's session, counted from 0 in the order of learning."""
+    return Scope(user_id, session_id=f"{record_id}/{session}")
+
+
+def turn_id(scope: Scope, turn: int) -> str:
+    """Of a session's turn, counted from 0 as `exchanges_of` yields them."""
+    return f"{scope.user_id}/{scope.session_id}/{turn}"
+
+
 class Sandbox:
     """Learns one record after the other, each as a user of its own who starts with nothing."""
 
@@ -72,7 +100,7 @@ class Sandbox:
         turn_log: TurnLog,
         store: MemoryStore,
         worker: Worker,
-        searcher: Searcher,
+        searcher: Answering,
         clock: SettableClock,
         settings: WorkerSettings,
         redact: Callable[[str], str],
@@ -95,17 +123,33 @@ class Sandbox:
         user_id = f"user-{next(self._users)}"
         self._clock.now = seconds(record["sessions"][0]["at"])  # nothing of the record before is under way any more
         for number, session in enumerate(record["sessions"]):
-            await self._talk(Scope(user_id, session_id=f"{record['id']}/{number}"), session)
+            await self._talk(scope_of(user_id, record["id"], number), session)
             await self._fall_silent(user_id)
         records = await self._store.load(MemoryFilter(user_id, status=None), limit=MEMORIES_MAX)
         turns = [turn async for turn in self._turn_log.turns(user_id)]
         return Learnt(user_id, tuple(found.memory for found in reversed(records)), tuple(turns))
 
-    async def search(self, learnt: Learnt, question: str, at: float) -> list[Memory]:
-        """What a new chat of that user gets for a question asked at that time (Unix seconds), best first."""
+    async def search(self, learnt: Learnt, question: str, at: float, options: RequestOptions = PLAIN) -> list[Memory]:
+        """What a new chat of that user gets for a question asked at that time (Unix seconds), best first.
+
+        With `options`: what a search through the API gets.
+        """
         self._clock.now = at
-        found = await self._searcher.search(Scope(learnt.user_id), query=question, history=(), options=PLAIN)
+        found = await self._searcher.search(Scope(learnt.user_id), query=question, history=(), options=options)
         return [candidate.memory for candidate in found]
+
+    async def note(self, learnt: Learnt, question: str, at: float) -> str:
+        """The note that goes along when that user opens a chat with the question at that time; "" for none.
+
+        Raises `GivenUp` where recall missed its deadline, or a part was away, each time.
+        """
+        await self.search(learnt, question, at)  # loads the memories: the note must not depend on how long that takes
+        request = read(json.dumps({"messages": [{"role": Role.USER, "content": question}]}).encode())
+        for _ in range(NOTE_ATTEMPTS):
+            outcome = await self._searcher.recall(Scope(learnt.user_id), request)
+            if outcome.status is not RecallStatus.UNAVAILABLE:
+                return "\n".join(note.text for note in outcome.notes)
+        raise GivenUp(f"a question got no answer from memory {NOTE_ATTEMPTS} times: {outcome.reason}")
 
     async def _talk(self, scope: Scope, session: Data) -> None:
         began = seconds(session["at"])
@@ -113,7 +157,7 @@ class Sandbox:
             at = began + number * TURN_SECONDS
             self._clock.now = max(self._clock.now, at)
             turn = Turn(
-                id=f"{scope.user_id}/{scope.session_id}/{number}",
+                id=turn_id(scope, number),
                 scope=scope,
                 at=at,
                 messages=tuple(Message(m.role, self._redact(m.content), m.is_tool_traffic) for m in said),
@@ -155,4 +199,15 @@ def exchanges_of(session: Data) -> Iterator[tuple[tuple[Message, ...], str]]:
             yield said, (messages[place]["content"] or "") if place < len(messages) else ""
 
 
-__all__ = ["Data", "GivenUp", "Learnt", "Sandbox", "SettableClock", "exchanges_of", "impatient"]
+__all__ = [
+    "Answering",
+    "Data",
+    "GivenUp",
+    "Learnt",
+    "Sandbox",
+    "SettableClock",
+    "exchanges_of",
+    "impatient",
+    "scope_of",
+    "turn_id",
+]

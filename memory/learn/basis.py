@@ -12,35 +12,34 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from memory.learn.changes.supersession import Verdict
 from memory.learn.consolidation import Pair
-from memory.learn.corrections.feedback import Feedback, Opinion
-from memory.learn.facts import Fact
-from memory.learn.llm.extracted import fact_of
-from memory.model import Change, ChangeKind, Memory, MemoryStatus, Scope, statement_key
+from memory.learn.feedback import Confirmation
+from memory.learn.stored_reading import claim_of
+from memory.model import Change, ChangeKind, Claim, Memory, MemoryStatus, Scope, statement_key
+from memory.ports import PairRelation, PairVerdict
 
 DIGEST_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """`revision`: of the user, while it was planned. `facts`: in order, so that a row's id follows from its place.
+    """`revision`: of the user, while it was planned. `claims`: in order, so that a row's id follows from its place.
 
-    `changed`: what an arbiter said. `before`: by id, the state of each memory that the plan changes. `done`: places of
-    facts that were found forgotten or put away when it was made anew.
+    `verdicts`: what a reader said of pairs. `before`: by id, the state of each memory that the plan changes. `done`:
+    places of claims that were found forgotten or put away when it was made anew.
     """
 
     revision: int
-    facts: Sequence[Fact] = ()
-    said_back: Sequence[Feedback] = ()
-    changed: Mapping[Pair, Verdict] = field(default_factory=dict)
+    claims: Sequence[Claim] = ()
+    confirmations: Sequence[Confirmation] = ()
+    verdicts: Mapping[Pair, PairVerdict] = field(default_factory=dict)
     before: Mapping[str, str] = field(default_factory=dict)
     done: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What became of an overtaken plan. `done`: places of facts that must not be written (again)."""
+    """What became of an overtaken plan. `done`: places of claims that must not be written (again)."""
 
     is_begun: bool
     done: frozenset[int]
@@ -64,9 +63,9 @@ def state_of(memory: Memory) -> str:
 
 
 def basis_of(
-    facts: Sequence[Fact],
-    said_back: Sequence[Feedback],
-    changed: Mapping[Pair, Verdict],
+    claims: Sequence[Claim],
+    confirmations: Sequence[Confirmation],
+    verdicts: Mapping[Pair, PairVerdict],
     known: Sequence[Memory],
     changes: Sequence[Change],
     *,
@@ -75,7 +74,7 @@ def basis_of(
     """Of the `changes` that were just planned from all this."""
     touched = {change.memory.id for change in changes}
     before = {memory.id: state_of(memory) for memory in known if memory.id in touched}
-    return Basis(revision, tuple(facts), tuple(said_back), dict(changed), before)
+    return Basis(revision, tuple(claims), tuple(confirmations), dict(verdicts), before)
 
 
 def is_overtaken(basis: Basis, revision: int) -> bool:
@@ -99,11 +98,11 @@ def standing(
         is_begun = any(
             memory_id in stored and state_of(stored[memory_id]) != state for memory_id, state in basis.before.items()
         )
-    return Standing(is_begun, basis.done | _done(basis.facts, changes, stored, forgotten, ids))
+    return Standing(is_begun, basis.done | _done(basis.claims, changes, stored, forgotten, ids))
 
 
 def _done(
-    facts: Sequence[Fact],
+    claims: Sequence[Claim],
     changes: Sequence[Change],
     stored: Mapping[str, Memory],
     forgotten: Collection[str],
@@ -113,8 +112,8 @@ def _done(
     gone = {statement_key(change.memory.content) for change in changes if change.memory.id in forgotten}
     return frozenset(
         place
-        for place, fact in enumerate(facts)
-        if statement_key(fact.content) in gone or _is_put_away(stored.get(ids(str(place))))
+        for place, claim in enumerate(claims)
+        if statement_key(claim.text) in gone or _is_put_away(stored.get(ids(str(place))))
     )
 
 
@@ -122,12 +121,12 @@ def _is_put_away(memory: Memory | None) -> bool:
     return memory is not None and memory.status is not MemoryStatus.ACTIVE
 
 
-def still_said(basis: Basis, known: Sequence[Memory]) -> dict[Pair, Verdict]:
-    """What the arbiter said of memories that are as it saw them."""
+def still_said(basis: Basis, known: Sequence[Memory]) -> dict[Pair, PairVerdict]:
+    """What the reader said of memories that are as it saw them."""
     states = {memory.id: state_of(memory) for memory in known}
     return {
         (place, memory_id): verdict
-        for (place, memory_id), verdict in basis.changed.items()
+        for (place, memory_id), verdict in basis.verdicts.items()
         if states.get(memory_id, "") == basis.before.get(memory_id)
     }
 
@@ -136,9 +135,12 @@ def fields_of(basis: Basis) -> dict[str, Any]:
     """For JSON."""
     return {
         "revision": basis.revision,
-        "facts": [asdict(fact) for fact in basis.facts],
-        "said_back": [asdict(back) for back in basis.said_back],
-        "changed": [[place, memory_id, verdict.remainder] for (place, memory_id), verdict in basis.changed.items()],
+        "claims": [asdict(claim) for claim in basis.claims],
+        "confirmations": [asdict(confirmation) for confirmation in basis.confirmations],
+        "verdicts": [
+            [place, memory_id, verdict.relation.value, verdict.confidence]
+            for (place, memory_id), verdict in basis.verdicts.items()
+        ],
         "before": dict(basis.before),
         "done": sorted(basis.done),
     }
@@ -148,14 +150,12 @@ def of_fields(fields: Mapping[str, Any]) -> Basis:
     """Raises `KeyError`, `TypeError`, `ValueError` or `BadInput` for what is not ours."""
     return Basis(
         revision=fields["revision"],
-        facts=tuple(fact_of(one) for one in fields["facts"]),
-        said_back=tuple(_feedback(one) for one in fields["said_back"]),
-        changed={(place, memory_id): Verdict(remainder) for place, memory_id, remainder in fields["changed"]},
+        claims=tuple(claim_of(one) for one in fields["claims"]),
+        confirmations=tuple(Confirmation(**{**one, "scope": Scope(**one["scope"])}) for one in fields["confirmations"]),
+        verdicts={
+            (place, memory_id): PairVerdict(PairRelation(relation), confidence)
+            for place, memory_id, relation, confidence in fields["verdicts"]
+        },
         before=dict(fields["before"]),
         done=frozenset(fields["done"]),
     )
-
-
-def _feedback(fields: Mapping[str, Any]) -> Feedback:
-    built = {"opinion": Opinion(fields["opinion"]), "scope": Scope(**fields["scope"])}
-    return Feedback(**{**fields, **built, "answers": tuple(fields["answers"])})

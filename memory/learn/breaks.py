@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memory.learn.corrections.feedback import is_broken
+from memory.learn.feedback import is_broken
 from memory.model import Turn
 
 

@@ -1,9 +1,9 @@
-"""Facts and what is known already → the changes that make both one.
+"""Claims and what is known already → the changes that make both one, by comparing fields.
 
-The same statement updates the row that says it; what the user's words change supersedes the row that said otherwise;
-everything else is a new row. Similarity decides nothing here: "I am allergic" and "I am not allergic" are neighbours.
-Nothing is destroyed: a superseded row stays, says when and by what, and what else it held is carried into a row of
-its own. Pure: no clock, no chance; ids are handed in.
+The same statement updates the row that says it. An explicit correction, or another value of a single-valued attribute
+of the same subject, supersedes; a reader's verdict may say more, where the field that it changes is the same.
+Everything else stands side by side, dated. Similarity decides nothing, and no prose is parsed. Nothing is destroyed: a
+superseded row stays, and says when, by what and why. Pure: no clock, no chance; ids are handed in.
 """
 
 from __future__ import annotations
@@ -13,35 +13,38 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from memory.learn.changes.amending import amended, is_amendment
-from memory.learn.changes.supersession import (
-    Verdict,
-    compare,
-    corrects,
-    may_change,
-    rests_on_an_unnamed_plan,
-    says_change,
+from memory.learn.feedback import Confirmation, is_restated, raised
+from memory.model import (
+    Act,
+    Change,
+    ChangeKind,
+    Claim,
+    Evidence,
+    Memory,
+    MemoryStatus,
+    Role,
+    Trust,
+    is_single_valued,
+    statement_key,
 )
-from memory.learn.corrections.feedback import (
-    Feedback,
-    Opinion,
-    about,
-    asks_after,
-    is_about,
-    lowered,
-    raised,
-    said_instead,
-)
-from memory.learn.facts import Fact
-from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Role, Trust, statement_key
+from memory.model.memories import NO_ATTRIBUTE
+from memory.ports import PairRelation, PairVerdict
 
 EVIDENCE_MAX = 5  # of one memory: the first and the latest ones; more would grow with every repetition
 AVOID_CHARACTERS_MAX = 500  # of what a correction says is wrong
-AMENDED_SECONDS_MAX = 600.0  # between a statement and the "hang on, it's four" that means it
 CONFIDENCE_STEP = 0.3  # of what is missing to certainty, at each repetition
+REPLACES_MIN = 0.8  # confidence of a verdict that alone supersedes; a wrong supersession loses a fact
+SAME_MIN = 0.8
+STATEMENT = "statement"  # the field, where a sure verdict is on two statements without an attribute
+BARE_VALUE_CHARACTERS_MAX = 40  # "no, it's Tuesday": a correction that cannot stand alone
 
 Ids = Callable[[str], str]
-"""An ordinal ("0", "1", "1/…/rest") to the id of a new row; the same at every attempt."""
+"""An ordinal ("0", "1") to the id of a new row; the same at every attempt."""
+
+Pair: TypeAlias = tuple[int, str]
+"""The index of a claim, and the id of a memory."""
+
+NO_VERDICTS: Mapping[Any, PairVerdict] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -62,116 +65,128 @@ class _Draft:
         return [r for r in rows if r.status is MemoryStatus.ACTIVE and r.project_id == project_id]
 
 
-NOTHING: Mapping[Any, Verdict] = MappingProxyType({})
-Pair: TypeAlias = tuple[int, str]
-"""The index of a fact, and the id of a memory."""
-
-
 def consolidate(
-    facts: Sequence[Fact],
+    claims: Sequence[Claim],
     neighbours: Sequence[Memory],
     *,
     now: float,
     ids: Ids,
-    said_back: Sequence[Feedback] = (),
-    changed: Mapping[Pair, Verdict] = NOTHING,
+    confirmations: Sequence[Confirmation] = (),
+    verdicts: Mapping[Pair, PairVerdict] = NO_VERDICTS,
     done: Collection[int] | None = None,
 ) -> list[Change]:
-    """What to write, in order; each row once, as it will stand. Facts are of one user.
+    """What to write, in order; each row once, as it will stand. Claims are of one user, their acts leave a memory.
 
     `neighbours`: the user's memories that may say the same or be changed. `now`: system time, in Unix seconds.
-    `said_back`: what the user said about answers. `changed`: how a fact changes a memory, as somebody who was asked
-    said and rules checked; what keeps them apart by trust, project or time goes before it.
-    `done`: at a repeat, indices of facts to leave out; rows that an earlier attempt wrote are compared with all others.
+    `confirmations`: answers that the user called right. `verdicts`: what a reader said of a claim and a memory.
+    `done`: at a repeat, indices of claims to leave out; rows that an earlier attempt wrote are compared with all
+    others.
     """
     draft = _Draft(now, {memory.id: memory for memory in neighbours})
-    heeded = _heed(draft, facts, said_back, ids)
-    for ordinal, fact in enumerate(facts):
-        if ordinal in heeded.taken or (done is not None and ordinal in done):
-            continue
-        ruled = {memory_id: verdict for (index, memory_id), verdict in changed.items() if index == ordinal}
-        meant, amends = _meant(draft, fact)
-        _absorb(draft, meant, str(ordinal), ids, ruled=ruled, is_repeat=done is not None)
-        for wrong in (*amends, *heeded.corrected.get(ordinal, ())):
-            _correct(draft, meant, wrong)
+    for confirmation in confirmations:
+        for memory in draft.active(confirmation.scope.project_id):
+            surer = raised(memory, now=now) if is_restated(memory, confirmation.answer) else None
+            if surer is not None and memory.said_at <= confirmation.at:
+                draft.put(surer, ChangeKind.UPDATE)
+    for index, claim in enumerate(claims):
+        if done is None or index not in done:
+            of_claim = {memory_id: verdict for (place, memory_id), verdict in verdicts.items() if place == index}
+            _absorb(draft, claim, ids(str(index)), of_claim, is_repeat=done is not None)
     return [Change(kind, draft.rows[memory_id]) for memory_id, kind in draft.changes.items()]
 
 
-@dataclass(slots=True)
-class _Heeded:
-    """By index of a fact, the ids of what it puts right; and facts that were said in better words already."""
-
-    corrected: dict[int, list[str]] = field(default_factory=dict)
-    taken: set[int] = field(default_factory=set)
-
-
-def _heed(draft: _Draft, facts: Sequence[Fact], said_back: Sequence[Feedback], ids: Ids) -> _Heeded:
-    """Confidence up or down, and what is right instead."""
-    heeded = _Heeded()
-    for number, feedback in enumerate(said_back):
-        for memory in about(feedback, draft.active(feedback.scope.project_id)):
-            if feedback.opinion is Opinion.RIGHT:
-                surer = raised(memory, now=draft.now)
-                if surer is not None:
-                    draft.put(surer, ChangeKind.UPDATE)
-            else:
-                _put_right(draft, facts, feedback, memory, heeded, f"back/{number}/{memory.id}", ids)
-    return heeded
+def _absorb(draft: _Draft, claim: Claim, new_id: str, verdicts: Mapping[str, PairVerdict], *, is_repeat: bool) -> None:
+    known = draft.active(claim.scope.project_id)
+    stated = _completed(claim, known)
+    same = _same(stated, known, verdicts)
+    if same is not None:
+        draft.put(confirmed(same, stated.evidence, said_at=stated.said_at, now=draft.now), ChangeKind.UPDATE)
+        if not is_repeat:
+            return
+    else:
+        draft.put(_new_row(stated, new_id, draft.now), ChangeKind.CREATE)
+    row_id = same.id if same is not None else new_id
+    for other in known:
+        if other.id != row_id:
+            _compare(draft, row_id, other, verdicts.get(other.id))
 
 
-def _put_right(
-    draft: _Draft, facts: Sequence[Fact], feedback: Feedback, wrong: Memory, heeded: _Heeded, ordinal: str, ids: Ids
-) -> None:
-    same_turn = [index for index, fact in enumerate(facts) if fact.evidence.turn_id == feedback.turn_id]
-    instead = [index for index in same_turn if is_about(facts[index], wrong)]
-    if instead:
-        heeded.corrected.setdefault(instead[0], []).append(wrong.id)
+def _same(claim: Claim, known: Sequence[Memory], verdicts: Mapping[str, PairVerdict]) -> Memory | None:
+    """The row that says this already: in the same words, or in others with the same fields."""
+    key = statement_key(claim.text)
+    exact = next((row for row in known if statement_key(row.content) == key), None)
+    if exact is not None:
+        return exact
+    return next((row for row in known if _says_again(claim, row, verdicts.get(row.id))), None)
+
+
+def _says_again(claim: Claim, row: Memory, verdict: PairVerdict | None) -> bool:
+    if verdict is None or verdict.relation is not PairRelation.SAME or verdict.confidence < SAME_MIN:
+        return False
+    if (claim.attribute, claim.is_affirmed, claim.relation.value) != (row.attribute, row.is_affirmed, row.subject):
+        return False
+    return _folded(claim.values) <= _folded(row.values) and bool(claim.values) and not claim.is_explicit
+
+
+def _completed(claim: Claim, known: Sequence[Memory]) -> Claim:
+    """ "No, Tuesday" of "my appointment is on Monday": that statement with the value put right, where just one fits."""
+    if claim.act is not Act.CORRECT or len(claim.text) > BARE_VALUE_CHARACTERS_MAX or len(claim.values) != 1:
+        return claim
+    meant = [row for row in known if _is_of_field(claim.attribute, claim.relation.value, row) and len(row.values) == 1]
+    latest = max(meant, key=lambda row: row.said_at, default=None)
+    if latest is None or latest.values[0] not in latest.content or latest.said_at > claim.said_at:
+        return claim
+    return replace(claim, text=latest.content.replace(latest.values[0], claim.values[0]), name=latest.name)
+
+
+def _compare(draft: _Draft, row_id: str, other: Memory, verdict: PairVerdict | None) -> None:
+    """Let the later of two rows supersede the earlier one, if its fields change it. Later is when it was said."""
+    row = draft.rows[row_id]
+    newer, older = (row, other) if row.said_at >= other.said_at else (other, row)
+    if older.status is not MemoryStatus.ACTIVE or not _outranks(newer, older):
         return
-    fact = said_instead(feedback, wrong)
-    if fact is None:
-        draft.put(lowered(wrong, now=draft.now), ChangeKind.UPDATE)
+    if _turn_of(newer) == _turn_of(older) and newer.category != "correction":
+        return  # one breath: what it says holds together
+    why = replaced_field(newer, older, verdict)
+    if not why:
         return
-    heeded.taken |= {index for index in same_turn if facts[index].evidence.quote in feedback.said}
-    _absorb(draft, fact, ordinal, ids)
-    _correct(draft, fact, wrong.id)
+    draft.put(_superseded(draft.rows[older.id], newer, why, draft.now), ChangeKind.SUPERSEDE)
+    if newer.id == row_id and newer.category == "correction":
+        avoid = older.content[:AVOID_CHARACTERS_MAX]
+        draft.put(replace(newer, metadata={**newer.metadata, "avoid": avoid}), ChangeKind.UPDATE)
 
 
-def _meant(draft: _Draft, fact: Fact) -> tuple[Fact, list[str]]:
-    """What the fact says with the statement right before it in its chat, if it puts that right; and that one's id."""
-    if not is_amendment(fact.content) or not fact.scope.session_id:
-        return fact, []
-    of_chat = [r for r in draft.active(fact.scope.project_id) if r.session_id == fact.scope.session_id]
-    learnt = next((row for row in of_chat if fact.evidence in row.evidence), None)
-    if learnt is not None:  # at a repeat
-        return replace(fact, content=learnt.content), []
-    since = fact.said_at - AMENDED_SECONDS_MAX
-    before = [row for row in of_chat if since <= row.said_at < fact.said_at]
-    latest = [row for row in before if row.said_at == max(one.said_at for one in before)]
-    anew = {row.id: content for row in latest if (content := amended(row.content, fact.content))}
-    if len(anew) != 1:
-        return fact, []
-    ((wrong, content),) = anew.items()
-    return replace(fact, content=content, subject=draft.rows[wrong].subject, trust=Trust.EXPLICIT), [wrong]
+def replaced_field(newer: Memory, older: Memory, verdict: PairVerdict | None) -> str:
+    """The field of `older` that `newer` gives another value, "" where both stand."""
+    if newer.subject != older.subject or not _may_be_of_one(newer.name, older.name):
+        return ""
+    relation = verdict.relation if verdict is not None else None
+    sure = verdict.confidence if verdict is not None else 0.0
+    is_one_field = _is_of_field(newer.attribute, newer.subject, older)
+    if relation is PairRelation.REPLACES and sure >= REPLACES_MIN:
+        return next((one for one in (older.attribute, newer.attribute) if one != NO_ATTRIBUTE), STATEMENT)
+    if relation is PairRelation.REPLACES and newer.category == "correction" and is_one_field:
+        return newer.attribute
+    has_other_value = bool(newer.values and older.values) and not _folded(newer.values) & _folded(older.values)
+    is_asked_for = older.trust is Trust.EXPLICIT and newer.trust is not Trust.EXPLICIT
+    if not has_other_value or is_asked_for or not (newer.is_affirmed and older.is_affirmed):
+        return ""
+    return newer.attribute if is_one_field and is_single_valued(newer.attribute) else ""
 
 
-def _correct(draft: _Draft, fact: Fact, wrong_id: str) -> None:
-    """What the fact says takes the place of what was wrong, and says what to avoid."""
-    key, wrong = statement_key(fact.content), draft.rows[wrong_id]
-    right = next((r for r in draft.active(fact.scope.project_id) if statement_key(r.content) == key), None)
-    if right is None or right.id == wrong_id or right.said_at < wrong.said_at:
-        return
-    draft.put(_as_correction(right, wrong.content), ChangeKind.UPDATE)
-    if wrong.status is MemoryStatus.ACTIVE:
-        draft.put(_superseded(wrong, right, draft.now), ChangeKind.SUPERSEDE)
+def _is_of_field(attribute: str, subject: str, row: Memory) -> bool:
+    return attribute != NO_ATTRIBUTE and attribute == row.attribute and subject == row.subject
 
 
-def _as_correction(row: Memory, wrong: str) -> Memory:
-    avoid = wrong[:AVOID_CHARACTERS_MAX]
-    trust = row.trust if row.trust is Trust.BOOTSTRAPPED else Trust.EXPLICIT
-    return replace(row, category="correction", trust=trust, metadata={**row.metadata, "avoid": avoid})
+def _may_be_of_one(name: str, other: str) -> bool:
+    return not (name and other) or name.casefold() == other.casefold()
 
 
-def _superseded(older: Memory, newer: Memory, now: float) -> Memory:
+def _folded(values: Sequence[str]) -> frozenset[str]:
+    return frozenset(statement_key(value) for value in values)
+
+
+def _superseded(older: Memory, newer: Memory, why: str, now: float) -> Memory:
     return replace(
         older,
         status=MemoryStatus.SUPERSEDED,
@@ -179,109 +194,52 @@ def _superseded(older: Memory, newer: Memory, now: float) -> Memory:
         superseded_at=now,
         updated_at=now,
         invalid_at=newer.said_at,
+        metadata={**older.metadata, "superseded_field": why},
     )
 
 
-def _absorb(
-    draft: _Draft,
-    fact: Fact,
-    ordinal: str,
-    ids: Ids,
-    *,
-    ruled: Mapping[str, Verdict] = NOTHING,
-    is_repeat: bool = False,
-) -> None:
-    known = draft.active(fact.scope.project_id)
-    key = statement_key(fact.content)
-    same = next((row for row in known if statement_key(row.content) == key), None)
-    if same is not None:
-        draft.put(confirmed(same, fact.evidence, said_at=fact.said_at, now=draft.now), ChangeKind.UPDATE)
-        if not is_repeat:
-            return
-    elif fact.evidence.role == Role.ASSISTANT and asks_after(fact.evidence.quote, known):
-        return  # the assistant asked for what it had been told: nothing new
-    else:
-        draft.put(_new_row(fact, ids(ordinal), draft.now), ChangeKind.CREATE)
-    row = draft.rows[same.id if same is not None else ids(ordinal)]
-    for other in known:
-        if other.id != row.id:
-            _settle(draft, row, other, ids, f"{ordinal}/{other.id}", ruled=ruled.get(other.id))
-
-
-def _settle(draft: _Draft, row: Memory, other: Memory, ids: Ids, ordinal: str, *, ruled: Verdict | None) -> None:
-    """Let the later of two rows supersede the earlier one, if its words change it. Later is when it was said."""
-    newer, older = (row, other) if row.said_at >= other.said_at else (other, row)
-    ruled = ruled if newer.id == row.id else None
-    if not (ruled or may_change(newer.content)) or draft.rows[older.id].status is not MemoryStatus.ACTIVE:
-        return
-    if not _outranks(newer, older):
-        return
-    if _turn_of(newer) == _turn_of(older) and not corrects(newer.content):
-        return  # one breath: what it says holds together
-    verdict = compare(newer.content, older.content) or ruled
-    if verdict is None or _may_mean_another(draft, newer, older):
-        return
-    draft.put(_superseded(draft.rows[older.id], newer, draft.now), ChangeKind.SUPERSEDE)
-    if newer.id == row.id and corrects(newer.content):
-        draft.put(_as_correction(draft.rows[newer.id], older.content), ChangeKind.UPDATE)
-    if verdict.remainder:
-        draft.put(_rest(older, verdict, ids(f"{ordinal}/rest"), draft.now), ChangeKind.CREATE)
-
-
-def _may_mean_another(draft: _Draft, newer: Memory, older: Memory) -> bool:
-    """ "My trip is cancelled", once there are two trips: neither of them falls."""
-    if not rests_on_an_unnamed_plan(newer.content, older.content):
-        return False
-    known = [row for row in draft.active(newer.project_id) if row.said_at <= newer.said_at and row.id != newer.id]
-    return any(rests_on_an_unnamed_plan(newer.content, row.content) for row in known if row.id != older.id)
-
-
 def _outranks(newer: Memory, older: Memory) -> bool:
-    """What was said in passing moves what was given or asked for only by words of change; what was derived, never."""
-    if _TRUST[newer.trust] <= max(_TRUST[older.trust], _TRUST[Trust.EXPLICIT]):
-        return True
-    return newer.trust is Trust.INFERRED and says_change(newer.content)
-
-
-_TRUST = {trust: rank for rank, trust in enumerate(Trust)}
+    """What was said in passing never moves what an application gave; what was derived moves nothing that was said."""
+    if newer.trust is Trust.TOOL:
+        return older.trust is Trust.TOOL
+    return older.trust is not Trust.BOOTSTRAPPED or newer.trust in (Trust.BOOTSTRAPPED, Trust.EXPLICIT)
 
 
 def _turn_of(row: Memory) -> str:
     return row.evidence[-1].turn_id if row.evidence else row.id
 
 
-def _rest(older: Memory, verdict: Verdict, memory_id: str, now: float) -> Memory:
-    """What the superseded row said besides, word for word, with the same evidence and the same age."""
-    return replace(older, id=memory_id, content=verdict.remainder, updated_at=now, created_at=older.created_at)
-
-
-def _new_row(fact: Fact, memory_id: str, now: float) -> Memory:
+def _new_row(claim: Claim, memory_id: str, now: float) -> Memory:
     return Memory(
         id=memory_id,
-        user_id=fact.scope.user_id,
-        project_id=fact.scope.project_id,
-        session_id=fact.scope.session_id,
-        agent_id=fact.scope.agent_id,
-        content=fact.content,
+        user_id=claim.scope.user_id,
+        project_id=claim.scope.project_id,
+        session_id=claim.scope.session_id,
+        agent_id=claim.scope.agent_id,
+        content=claim.text,
         created_at=now,
         updated_at=now,
-        said_at=fact.said_at,
-        valid_from=fact.said_at if fact.valid_from is None else fact.valid_from,
-        expires_at=fact.expires_at,
-        made_by=fact.made_by,
-        trust=fact.trust or (Trust.EXPLICIT if fact.is_explicit else Trust.INFERRED),
-        memory_type=fact.memory_type,
-        category=fact.category,
-        importance=fact.importance,
-        confidence=fact.confidence,
-        subject=fact.subject,
-        evidence=(fact.evidence,),
+        said_at=claim.said_at,
+        valid_from=claim.said_at if claim.holds_from is None else claim.holds_from,
+        expires_at=claim.holds_until,
+        made_by=claim.made_by,
+        trust=Trust.EXPLICIT if claim.is_explicit else Trust.INFERRED,
+        memory_type=claim.memory_type,
+        category=claim.category,
+        importance=claim.importance,
+        confidence=claim.confidence,
+        subject=claim.relation.value,
+        name=claim.name,
+        attribute=claim.attribute,
+        values=claim.values,
+        is_affirmed=claim.is_affirmed,
+        evidence=(claim.evidence,),
     )
 
 
 def confirmed(row: Memory, evidence: Evidence, *, said_at: float, now: float) -> Memory:
-    """The row, said once more. The same evidence again only moves `updated_at`."""
-    if evidence in row.evidence:
+    """The row, said once more. The same evidence again only moves `updated_at`; a question is no evidence of it."""
+    if evidence in row.evidence or evidence.role == Role.ASSISTANT:
         return replace(row, updated_at=now)
     kept = (*row.evidence, evidence)
     bounded = kept if len(kept) <= EVIDENCE_MAX else (kept[0], *kept[-(EVIDENCE_MAX - 1) :])
@@ -292,3 +250,6 @@ def confirmed(row: Memory, evidence: Evidence, *, said_at: float, now: float) ->
         confidence=row.confidence + (1.0 - row.confidence) * CONFIDENCE_STEP,
         evidence=bounded,
     )
+
+
+__all__ = ["CONFIDENCE_STEP", "EVIDENCE_MAX", "Pair", "confirmed", "consolidate", "replaced_field"]

@@ -1,54 +1,27 @@
 """Which memories say the same thing twice, and the one row that stays for all of them.
 
 Likeness decides nothing: "I am allergic" and "I am not allergic" stand at a cosine of 0.957. Two rows are one only if
-they say the same words in the same order, with the same names, numbers, days and the same "not". What an application
-stored is never put away for it, for that was stored as given. Pure.
+they say the same words in the same order, case, space and punctuation aside, and their claims do not differ. What an
+application stored is never put away for it, for that was stored as given. Pure.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memory.learn.consolidation import EVIDENCE_MAX
 from memory.learn.life import TRUST, Step, Why, is_kept_by_hand, put_away
-from memory.learn.words.values import values_of
 from memory.model import Evidence, Memory, MemoryStatus, Trust, statement_key
 from memory.model.derived import RESTORED
 
 AT_ONCE_MAX = 150  # rows put away for one statement, so that all of it is one write; the others go the next time
 
-# What only strengthens: with or without it, a statement says the same. "Just" and "only" are none of these.
-_FILLERS = re.compile(r"\b(?:really|very|also|actually|honestly|basically)\b,?", re.IGNORECASE)
-_FILLERS_ZH = re.compile("其实|真的")
-_CONTRACTIONS = (
-    (re.compile(r"\bcan(?:['’]t|not)\b"), "can not"),
-    (re.compile(r"\bwon['’]t\b"), "will not"),
-    (re.compile(r"n['’]t\b"), " not"),
-    (re.compile(r"['’]m\b"), " am"),
-    (re.compile(r"['’]re\b"), " are"),
-    (re.compile(r"['’]ve\b"), " have"),
-)
-_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-
-
-def matter(content: str) -> str:
-    """Equal for two texts that say the same in the same words, fillers, articles and contractions aside.
-
-    Nothing is reordered and no word is cut to its stem: "liked" is not "like", and who bit whom stays told.
-    """
-    text = unicodedata.normalize("NFKC", _FILLERS_ZH.sub("", _FILLERS.sub(" ", content))).casefold()
-    for contraction, full in _CONTRACTIONS:
-        text = contraction.sub(full, text)
-    return statement_key(_ARTICLES.sub(" ", text))
-
 
 def united(memories: Iterable[Memory], *, now: float) -> list[list[Step]]:
     """For each statement that several active rows make: what to write, the row that stays first.
 
-    Only rows of one project, agent and subject are compared.
+    Only rows of one project and agent are compared.
     """
     alike: dict[tuple[object, ...], list[Memory]] = {}
     for memory in memories:
@@ -58,12 +31,13 @@ def united(memories: Iterable[Memory], *, now: float) -> list[list[Step]]:
 
 
 def _place(memory: Memory) -> tuple[object, ...]:
-    return (memory.project_id, memory.agent_id, memory.subject, matter(memory.content))
+    claimed = (memory.subject, memory.name, memory.attribute, memory.is_affirmed)
+    return (memory.project_id, memory.agent_id, *claimed, statement_key(memory.content))
 
 
 def _unit(group: Sequence[Memory], now: float) -> list[list[Step]]:
     stays = max(group, key=lambda m: (is_kept_by_hand(m), TRUST[m.trust], m.access_count, m.confidence, -m.created_at))
-    goes = [m for m in group if m is not stays and _may_go(m) and says_the_same(m.content, stays.content)]
+    goes = [m for m in group if m is not stays and _may_go(m)]
     if not goes:
         return []
     whole = _with_all(stays, goes, now)
@@ -73,13 +47,6 @@ def _unit(group: Sequence[Memory], now: float) -> list[list[Step]]:
 
 def _may_go(memory: Memory) -> bool:
     return memory.trust is not Trust.BOOTSTRAPPED and RESTORED not in memory.metadata
-
-
-def says_the_same(one: str, other: str) -> bool:
-    """Whether every word that counts is the same, and so are numbers, days, and names: "Rose" is no rose."""
-    old, new = values_of(one), values_of(other)
-    measures = (old.amounts, old.days, old.weekdays, old.times) == (new.amounts, new.days, new.weekdays, new.times)
-    return matter(one) == matter(other) and measures and old.names == new.names
 
 
 def _with_all(stays: Memory, goes: Sequence[Memory], now: float) -> Memory:

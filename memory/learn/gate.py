@@ -1,21 +1,26 @@
 """What may be stored at all. Closed when in doubt; every refusal has a reason that is counted.
 
-The gate trusts no extraction: the evidence is looked up again in the stored messages. Pure.
+The gate understands nothing and trusts no reader: it checks. The evidence is looked up again in the stored messages; a
+message in which the reader saw a planted order, or that hides characters or markup, teaches nothing. Pure.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from memory.learn.facts import Fact
-from memory.learn.planted import reason_planted, taints_message
-from memory.learn.secrets.redaction import PLACEHOLDER, REDACT_ALL, SecretClass, SecretPolicy, redact
-from memory.learn.statements.salience import is_question
-from memory.learn.words.lexicon import language_of
-from memory.model import Role, Turn, statement_key
+from memory.language import language_of
+from memory.learn.reading.units import own_messages
+from memory.model import STORED_ACTS, Act, Claim, Role, Turn, statement_key
+from memory.secrets.redaction import PLACEHOLDER, REDACT_ALL, SecretClass, SecretPolicy, redact
+
+HIDDEN_MAX = 8  # characters without a shape, past which a text hides something; emoji and some scripts join with a few
+JOINERS = "\u200c\u200d\u00ad\ufeff"  # zero-width joiners of emoji and scripts, soft hyphens, byte-order marks
+OVERRIDES = "\u202a\u202b\u202d\u202e\u2066\u2067\u2068"  # turn the direction in which text is shown
+TAG_FIRST, TAG_LAST = "\U000e0000", "\U000e007f"  # an invisible alphabet
+WORDS_BESIDE_A_SECRET_MIN = 4  # "my card is [redacted]" says nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,6 @@ class Refusal(StrEnum):
     NO_EVIDENCE = "no_evidence"
     TOO_SHORT = "too_short"
     TOO_LONG = "too_long"
-    QUESTION = "question"
     UNSURE = "unsure"
     ECHO = "echo"
     SECRET = "secret"  # noqa: S105 (a reason, not a secret)
@@ -49,113 +53,123 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    fact: Fact
+    claim: Claim
     reason: Refusal
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    kept: tuple[Fact, ...]
+class Verdict:
+    kept: tuple[Claim, ...]
     dropped: tuple[Dropped, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The stored message that holds a quote, and whether it is to be trusted."""
+
+    text: str
+    is_planted: bool
+
+
 def judge(
-    facts: Sequence[Fact],
+    claims: Sequence[Claim],
     turns: Sequence[Turn],
     *,
     shown: Sequence[str] = (),
     limits: Limits | None = None,
     room: int | None = None,
-) -> Judgement:
-    """Split `facts` into what may be stored and what may not.
+) -> Verdict:
+    """Split the claims whose acts leave a memory into what may be stored and what may not.
 
-    `turns`: those that the facts quote, and earlier ones of the session whose answers they may echo. `shown`: texts
+    `turns`: those that the claims quote, and earlier ones of the session whose answers they may echo. `shown`: texts
     that we put before the model ourselves (notes), if known. `room`: how many more may be kept of this session;
     what the user asked to be remembered is never too much.
     """
     rules = limits or Limits()
     by_id = {turn.id: turn for turn in turns}
-    kept: list[Fact] = []
+    orders = [c.evidence for c in claims if c.act is Act.INSTRUCT and c.confidence >= rules.confidence_min]
+    planted = {source for order in orders if (source := _message(order.quote, by_id.get(order.turn_id)))}
+    kept: list[Claim] = []
     dropped: list[Dropped] = []
-    for fact in facts:
-        reason = _refusal(fact, by_id, shown, rules)
-        if reason is None and room is not None and len(kept) >= room and not fact.is_explicit:
+    for claim in claims:
+        if claim.act not in STORED_ACTS:
+            continue
+        reason = _refusal(claim, by_id, planted, shown, rules)
+        if reason is None and room is not None and len(kept) >= room and not claim.is_explicit:
             reason = Refusal.RATE
         if reason is None:
-            kept.append(fact)
+            kept.append(claim)
         else:
-            dropped.append(Dropped(fact, reason))
-    return Judgement(tuple(kept), tuple(dropped))
+            dropped.append(Dropped(claim, reason))
+    return Verdict(tuple(kept), tuple(dropped))
 
 
-def _refusal(fact: Fact, turns: Mapping[str, Turn], shown: Sequence[str], limits: Limits) -> Refusal | None:
-    source = _source(fact, turns)
+def _refusal(
+    claim: Claim, turns: Mapping[str, Turn], planted: Collection[str], shown: Sequence[str], limits: Limits
+) -> Refusal | None:
+    source = _source(claim, turns)
     if source is None:
         return Refusal.NO_EVIDENCE
+    if source in planted or _hides_text(source):
+        return Refusal.PLANTED
     return (
-        _refused_by_size(fact, limits)
-        or _refused_as_planted(fact, source)
-        or _refused_as_secret(fact, limits)
-        or _refused_as_unsure(fact, limits)
-        or _refused_as_echo(fact, turns, shown, limits)
+        _refused_by_size(claim, limits)
+        or _refused_as_secret(claim, limits)
+        or _refused_as_unsure(claim, limits)
+        or _refused_as_echo(claim, turns, shown, limits)
     )
 
 
-def _source(fact: Fact, turns: Mapping[str, Turn]) -> str | None:
+def _source(claim: Claim, turns: Mapping[str, Turn]) -> str | None:
     """The stored message that holds the quote: of the user, or an answer whose question the user confirmed."""
-    turn = turns.get(fact.evidence.turn_id)
-    quote = fact.evidence.quote
+    turn, quote = turns.get(claim.evidence.turn_id), claim.evidence.quote
     if turn is None or not quote.strip():
         return None
-    if fact.evidence.role == Role.ASSISTANT:
+    if claim.evidence.role == Role.ASSISTANT:
         return turn.answer if quote in turn.answer else None
-    said = (m.content for m in turn.messages if m.role == Role.USER and not m.is_tool_traffic)
-    return next((content for content in said if quote in content), None)
+    return _message(quote, turn) or None
 
 
-def _refused_by_size(fact: Fact, limits: Limits) -> Refusal | None:
-    content = fact.content.strip()
+def _message(quote: str, turn: Turn | None) -> str:
+    """The user's message in that turn that holds the quote, or ""."""
+    return next((content for content in own_messages(turn) if quote in content), "") if turn is not None else ""
+
+
+def _hides_text(message: str) -> bool:
+    """Characters that no reader sees but a model does: tags, direction overrides, runs of zero-width characters."""
+    hidden = [c for c in message if unicodedata.category(c) in ("Cf", "Co", "Cn") and c not in JOINERS]
+    return any(TAG_FIRST <= c <= TAG_LAST or c in OVERRIDES for c in hidden) or len(hidden) >= HIDDEN_MAX
+
+
+def _refused_by_size(claim: Claim, limits: Limits) -> Refusal | None:
+    content = claim.text.strip()
     smallest = limits.content_ideographs_min if language_of(content) == "zh" else limits.content_characters_min
     if len(content) < smallest:
         return Refusal.TOO_SHORT
     return Refusal.TOO_LONG if len(content) > limits.content_characters_max else None
 
 
-def _refused_as_planted(fact: Fact, source: str) -> Refusal | None:
-    is_planted = taints_message(source) or reason_planted(fact.content) or reason_planted(fact.evidence.quote)
-    return Refusal.PLANTED if is_planted else None
-
-
-def _refused_as_secret(fact: Fact, limits: Limits) -> Refusal | None:
+def _refused_as_secret(claim: Claim, limits: Limits) -> Refusal | None:
     """A secret that escaped redaction, one whose policy is to drop, or a statement that says nothing but the secret."""
-    if any(redact(text, limits.secrets) != text for text in (fact.content, fact.evidence.quote)):
+    if any(redact(text, limits.secrets) != text for text in (claim.text, claim.evidence.quote)):
         return Refusal.SECRET
-    placeholders = list(PLACEHOLDER.finditer(fact.content))
+    placeholders = list(PLACEHOLDER.finditer(claim.text))
     if any(match["how"] == "withheld" for match in placeholders):
         return Refusal.SECRET
-    if placeholders and not _CLAUSE_END.search(PLACEHOLDER.sub("", fact.content).strip(" .。,，!！")):
-        return Refusal.SECRET
-    return None
+    words_left = PLACEHOLDER.sub("", claim.text).split()
+    return Refusal.SECRET if placeholders and len(words_left) < WORDS_BESIDE_A_SECRET_MIN else None
 
 
-_CLAUSE_END = re.compile(r"[,;:，；、。.!?]\s*\w|\b(?:and|but|so|because|und|aber|y|pero)\b", re.IGNORECASE)
+def _refused_as_unsure(claim: Claim, limits: Limits) -> Refusal | None:
+    return Refusal.UNSURE if claim.confidence < limits.confidence_min else None
 
 
-def _refused_as_unsure(fact: Fact, limits: Limits) -> Refusal | None:
-    if fact.confidence < limits.confidence_min:
-        return Refusal.UNSURE
-    is_asking = fact.evidence.role != Role.ASSISTANT and is_question(
-        fact.evidence.quote, language_of(fact.evidence.quote)
-    )
-    return Refusal.QUESTION if is_asking and not fact.is_explicit else None
-
-
-def _refused_as_echo(fact: Fact, turns: Mapping[str, Turn], shown: Sequence[str], limits: Limits) -> Refusal | None:
+def _refused_as_echo(claim: Claim, turns: Mapping[str, Turn], shown: Sequence[str], limits: Limits) -> Refusal | None:
     """The user repeats, word for word, what an earlier answer or our note said: nothing new, and not their words."""
-    quote = fact.evidence.quote
-    if fact.evidence.role == Role.ASSISTANT or fact.is_explicit or len(quote) < limits.echo_characters_min:
+    quote = claim.evidence.quote
+    if claim.evidence.role == Role.ASSISTANT or claim.is_explicit or len(quote) < limits.echo_characters_min:
         return None
-    own = turns[fact.evidence.turn_id]
+    own = turns[claim.evidence.turn_id]
     earlier = [turn.answer for turn in turns.values() if turn.id != own.id and turn.at < own.at]
     sought = statement_key(quote)
     for text in (*earlier, *shown):

@@ -16,8 +16,7 @@ from memory.learn import basis as bases
 from memory.learn.basis import Basis
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Trust
 
-VERSION = 4
-VERSIONS_READ = (3, 4)  # the older one has no basis: it is applied as it was
+VERSION = 5
 
 
 class UnreadablePlan(MemproxyError):
@@ -29,7 +28,7 @@ class Plan:
     """What a window does, in this order: `forget` goes for good, `changes` are written, receipts get their `outcomes`.
 
     `outcomes`: by receipt id, what was done about what the user asked of memory; ids and counts, never contents.
-    `basis`: what the changes were made of; None in what an earlier release stored.
+    `basis`: what the changes were made of; None where nothing was claimed.
     """
 
     changes: Sequence[Change] = ()
@@ -60,7 +59,7 @@ def decode(plan: bytes) -> Plan:
     """The plan as it was made. Raises `UnreadablePlan`."""
     try:
         stored = json.loads(plan)
-        if stored["version"] not in VERSIONS_READ:
+        if stored["version"] != VERSION:
             raise UnreadablePlan(f"the stored plan has version {stored['version']!r:.20}, we read {VERSION}")
         changes = [Change(ChangeKind(row["kind"]), _memory(row["memory"])) for row in stored["changes"]]
         basis = None if stored.get("basis") is None else bases.of_fields(stored["basis"])
@@ -72,4 +71,5 @@ def decode(plan: bytes) -> Plan:
 def _memory(fields: dict[str, Any]) -> Memory:
     evidence = tuple(Evidence(**quoted) for quoted in fields.pop("evidence"))
     fields |= {"status": MemoryStatus(fields["status"]), "trust": Trust(fields["trust"]), "evidence": evidence}
+    fields["values"] = tuple(fields["values"])
     return Memory(**fields)

@@ -17,7 +17,7 @@ import numpy as np
 
 from memory.learn import duplicates, life
 from memory.learn.life import LifeRules, Step
-from memory.learn.llm.reflection import Reflecting, grounds_of, stale
+from memory.learn.reflection import Reflecting, grounds_of, stale
 from memory.metrics import Metrics
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector
 from memory.ports import (

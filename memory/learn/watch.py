@@ -6,7 +6,7 @@ enough. Any number of watches may look at the same turns. Logs no content.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +14,12 @@ import structlog
 
 from memory.errors import Unavailable
 from memory.learn import triggers
+from memory.learn.readers import Readers
 from memory.metrics import Metrics
-from memory.model import Vector
+from memory.model import Urgency, Vector
 from memory.ports import Clock, Embedder, FreshTurn, LearnDue, TurnLog
 
-TURNS_PER_LOOK = 32  # about a millisecond each, during which the worker's loop does nothing else
+TURNS_PER_LOOK = 32  # some 10 ms each, in a thread
 
 log = structlog.get_logger()
 
@@ -39,6 +40,7 @@ class Watch:
         *,
         turn_log: TurnLog,
         embedder: Embedder,
+        readers: Readers,
         due: LearnDue,
         clock: Clock,
         metrics: Metrics,
@@ -46,6 +48,7 @@ class Watch:
     ) -> None:
         self._turn_log = turn_log
         self._embedder = embedder
+        self._readers = readers
         self._due = due
         self._clock = clock
         self._metrics = metrics
@@ -53,7 +56,7 @@ class Watch:
 
     async def look(self) -> None:
         """Examine and mark every finished turn that waits and has not been looked at."""
-        if self._due.idle_seconds > 0:  # otherwise all is due already, and a look would only cost
+        if self._readers.is_slow and self._due.idle_seconds > 0:  # else all is due already, and a look would only cost
             await self._examine_all()
 
     async def relieve(self) -> None:
@@ -71,19 +74,19 @@ class Watch:
     async def _examine_all(self) -> None:
         while fresh := await self._turn_log.unexamined(limit=TURNS_PER_LOOK):
             likeness = await self._likeness(fresh)
-            await self._turn_log.mark(
-                {
-                    one.turn.id: triggers.examine(
-                        one.turn,
-                        one.earlier,
-                        likeness=likeness.get(one.turn.id),
-                        drift_similarity=self._settings.drift_similarity,
-                    )
-                    for one in fresh
-                }
-            )
+            await self._turn_log.mark({one.turn.id: await self._examined(one, likeness) for one in fresh})
             if len(fresh) < TURNS_PER_LOOK:
                 break
+
+    async def _examined(self, fresh: FreshTurn, likeness: Mapping[str, float]) -> Urgency:
+        turn = triggers.shortened(fresh.turn)
+        return triggers.examine(
+            turn,
+            await self._readers.ready.read([turn], context=fresh.earlier[-1:]),
+            has_earlier=bool(fresh.earlier),
+            likeness=likeness.get(turn.id),
+            drift_similarity=self._settings.drift_similarity,
+        )
 
     async def _likeness(self, fresh: Sequence[FreshTurn]) -> dict[str, float]:
         """By turn: the greatest cosine to a turn of its session that waits. Those without a topic are left out."""

@@ -1,8 +1,8 @@
-"""One window of turns, learnt: taught → under the user's lock: look up, consolidate, store the plan, apply it.
+"""One window of turns, learnt: read, and under the user's lock: look up, consolidate, store the plan, apply it.
 
 Safe to break off at any await: ids are drawn from the window, the plan is stored before it is applied, and a stored
-plan is applied as it was; where somebody wrote meanwhile it is made anew of the same facts, without what was forgotten
-or put away since. Never asks anybody twice, and logs no content.
+plan is applied as it was; where somebody wrote meanwhile it is made again of the same claims, without what was
+forgotten or put away since. Never asks a model twice, and logs no content.
 """
 
 from __future__ import annotations
@@ -13,41 +13,47 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
-from typing import Protocol
 
 from memory.erasure import Erasure
 from memory.errors import Conflict, Unavailable
 from memory.learn import basis as bases
-from memory.learn import consolidation, gate, plan
+from memory.learn import consolidation, forgetting, gate, plan, stored_reading
 from memory.learn.applying import Applying
 from memory.learn.basis import Basis
-from memory.learn.changes.supersession import Verdict
 from memory.learn.consolidation import Pair
-from memory.learn.corrections import forgetting
-from memory.learn.extraction import Learner
-from memory.learn.facts import Fact
-from memory.learn.llm import extracted
-from memory.learn.llm.heard import Heard
+from memory.learn.forgetting import Reach
 from memory.learn.neighbours import Neighbours
 from memory.learn.pace import SessionPace
 from memory.learn.plan import Plan
-from memory.learn.statements.intents import Reach
-from memory.learn.teaching import Taught, Teaching, is_overtaken, is_row_overtaken
+from memory.learn.readers import Readers
+from memory.learn.relating import news, pairs_to_ask
+from memory.learn.window_reading import WindowClaims, WindowReading, asks_memory
 from memory.metrics import Metrics
 from memory.model import Memory, Record, Vector
-from memory.ports import Clock, Embedder, Lease, LedgerWrite, MemoryFilter, MemoryStore, Receipts, TurnLog, UserLedger
+from memory.ports import (
+    Clock,
+    Embedder,
+    Lease,
+    LedgerWrite,
+    MemoryFilter,
+    MemoryStore,
+    PairVerdict,
+    Receipts,
+    TurnLog,
+    UserLedger,
+)
 
-OPINION_ROUNDS_MAX = 3  # in the last one, if somebody writes all the time, the rules decide alone
+VERDICT_ROUNDS_MAX = 3  # in the last one, if somebody writes all the time, fields alone decide
 
 _IDS = uuid.UUID("8f0c6a1e-54d7-5c43-9d2b-2f7e1b6a9c11")
 
 
 @dataclass(frozen=True, slots=True)
-class Opinions:
-    """What an arbiter found, and of which revision of the user's memories."""
+class Verdicts:
+    """What a reader said of pairs, and of which revision of the user's memories."""
 
     revision: int
-    changed: Mapping[Pair, Verdict]
+    of_pairs: Mapping[Pair, PairVerdict]
 
 
 @dataclass(slots=True)
@@ -63,19 +69,6 @@ class _Held:
         self.planned = planned
 
 
-class Arbiter(Protocol):
-    """Somebody to ask where rules leave open whether a fact changes a memory. Slow, hence asked outside the lock."""
-
-    async def changed(
-        self, facts: Sequence[Fact], known: Sequence[Memory], *, heard: Heard | None = None
-    ) -> Mapping[Pair, Verdict]:
-        """By pairs of a fact's index and a memory's id, checked by rules. Raises `Unavailable("model", …)`.
-
-        `heard`: where answers are found again and noted.
-        """
-        ...
-
-
 class WindowLearning:
     """Learns leased windows. Any number of windows of different users at a time."""
 
@@ -86,29 +79,28 @@ class WindowLearning:
         ledger: UserLedger,
         store: MemoryStore,
         embedder: Embedder,
-        learner: Learner,
+        readers: Readers,
         erasure: Erasure,
         receipts: Receipts,
         clock: Clock,
         metrics: Metrics,
         pace: SessionPace,
         limits: gate.Limits | None = None,
-        arbiter: Arbiter | None = None,
     ) -> None:
         """`pace` outlives windows, and holds all that this remembers from one to the next."""
         self._turn_log = turn_log
         self._ledger = ledger
         self._store = store
-        self._arbiter = arbiter
+        self._readers = readers
         self._clock = clock
         self._metrics = metrics
         self._applying = Applying(
             store=store, embedder=embedder, erasure=erasure, receipts=receipts, clock=clock, metrics=metrics
         )
-        self._teaching = Teaching(
+        self._reading = WindowReading(
             turn_log=turn_log,
             store=store,
-            learner=learner,
+            readers=readers,
             receipts=receipts,
             metrics=metrics,
             pace=pace,
@@ -118,118 +110,118 @@ class WindowLearning:
 
     async def learn(self, lease: Lease) -> None:
         """Return once all that the window teaches is stored. Raises `Unavailable`, `Conflict`, `UnreadablePlan`."""
-        if lease.plan is None or extracted.is_extraction(lease.plan):
-            heard = Heard(lease.plan, store=partial(self._turn_log.save_plan, lease))
-            taught = await self._teaching.taught(lease, heard)
-            if not taught.is_empty:
-                await self._plan_and_apply(lease, taught, heard)
+        if stored_reading.is_reading(lease.plan):
+            read = await self._reading.read(lease, save=partial(self._turn_log.save_plan, lease))
+            if not read.is_empty:
+                await self._plan_and_apply(lease, read)
         else:
+            assert lease.plan is not None
             await self._repeat(lease, plan.decode(lease.plan))
 
-    async def _plan_and_apply(self, lease: Lease, taught: Taught, heard: Heard) -> None:
-        contents = [fact.content for fact in taught.facts]
-        topics = forgetting.topics_of(taught.orders)
-        vectors = await self._applying.embedded([*contents, *topics])  # before the lock: it takes longest
-        for round_ in range(OPINION_ROUNDS_MAX):
-            opinions = await self._opinions(lease.user_id, taught, vectors, heard)
+    async def _plan_and_apply(self, lease: Lease, read: WindowClaims) -> None:
+        texts = [claim.text for claim in read.claims]
+        topics = forgetting.topics_of(read.requests)
+        vectors = await self._applying.embedded([*texts, *topics])  # before the lock: it takes longest
+        for round_ in range(VERDICT_ROUNDS_MAX):
+            verdicts = await self._verdicts(lease.user_id, read, vectors)
             async with self._locked(lease) as held:
-                is_current = opinions is None or await self._is_current(lease.user_id, opinions)
-                if not is_current and round_ < OPINION_ROUNDS_MAX - 1:
-                    continue  # somebody wrote while the model thought: ask again about what stands now
-                changed = opinions.changed if opinions is not None and is_current else {}
-                planned, known = await self._planned(lease, taught, vectors, changed)
+                is_current = verdicts is None or await self._is_current(lease.user_id, verdicts)
+                if not is_current and round_ < VERDICT_ROUNDS_MAX - 1:
+                    continue  # somebody wrote while the reader thought: ask again about what stands now
+                of_pairs = verdicts.of_pairs if verdicts is not None and is_current else {}
+                planned, known = await self._planned(lease, read, vectors, of_pairs)
                 await held.save(planned)
                 gone = await self._applying.apply(lease.user_id, held.lock, planned, vectors | known)
             await self._applying.settle(lease.user_id, planned, gone)
             return
 
-    async def _opinions(
-        self, user_id: str, taught: Taught, vectors: Mapping[str, Vector], heard: Heard
-    ) -> Opinions | None:
-        """What the arbiter says of what is stored now; None where there is nobody to ask, or nothing to ask about."""
-        if self._arbiter is None or not taught.facts:
+    async def _verdicts(self, user_id: str, read: WindowClaims, vectors: Mapping[str, Vector]) -> Verdicts | None:
+        """What the reader says of what is stored now; None where there is nothing to ask about."""
+        if not read.claims:
             return None
         revision = await self._ledger.revision(user_id)
-        known = [record.memory for record in await self._looked_at(user_id, taught, vectors)]
+        records = await self._neighbours.of(user_id, read.claims, read.confirmations, vectors=vectors)
+        known = {record.memory.content: record.vector for record in records}
+        memories = [record.memory for record in records]
+        pairs = pairs_to_ask(read.claims, memories, vectors={**known, **vectors})
+        if not pairs:
+            return None
+        reader = self._readers.first
         try:
-            return Opinions(revision.number, await self._arbiter.changed(taught.facts, known, heard=heard))
+            said = await reader.relate(list(pairs.values()))
         except Unavailable:
-            if not taught.is_asked:
+            if not (read.requests or asks_memory(read.claims)):
                 raise
             self._metrics.model_shortfalls.labels("pair").inc()
-            return None
+            said = await self._readers.ready.relate(list(pairs.values()))
+        return Verdicts(revision.number, dict(zip(pairs, said, strict=True)))
 
-    async def _looked_at(self, user_id: str, taught: Taught, vectors: Mapping[str, Vector]) -> list[Record]:
-        """An arbiter finds changes that no words tell of: where there is one, every fact looks back."""
-        looks_back = self._arbiter is not None
-        now = self._clock()
-        return await self._neighbours.of(
-            user_id, taught.facts, taught.said_back, now=now, vectors=vectors, looks_back=looks_back
-        )
-
-    async def _is_current(self, user_id: str, opinions: Opinions) -> bool:
+    async def _is_current(self, user_id: str, verdicts: Verdicts) -> bool:
         """Whether nobody wrote since: under our own lock the revision is the very next, odd one."""
-        return (await self._ledger.revision(user_id)).number == opinions.revision + 1
+        return (await self._ledger.revision(user_id)).number == verdicts.revision + 1
 
     async def _planned(
-        self, lease: Lease, taught: Taught, vectors: Mapping[str, Vector], changed: Mapping[Pair, Verdict]
+        self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector], verdicts: Mapping[Pair, PairVerdict]
     ) -> tuple[Plan, dict[str, Vector]]:
         """The plan, made of what is stored now, under the lock; and vectors that were met on the way."""
-        now = self._clock()
-        forgotten = await self._forgotten(lease, taught, vectors)
+        forgotten = await self._forgotten(lease, read, vectors)
         gone = {memory_id for ids in forgotten.values() for memory_id in ids}
-        found = [r for r in await self._looked_at(lease.user_id, taught, vectors) if r.memory.id not in gone]
+        near = await self._neighbours.of(lease.user_id, read.claims, read.confirmations, vectors=vectors)
+        found = [record for record in near if record.memory.id not in gone]
         known = [record.memory for record in found]
+        places = news(read.claims, known, read.turns)
+        claims = [read.claims[place] for place in places]
+        of_news = {(places.index(place), other): one for (place, other), one in verdicts.items() if place in places}
         changes = consolidation.consolidate(
-            taught.facts,
+            claims,
             known,
-            now=now,
+            now=self._clock(),
             ids=partial(memory_id, lease),
-            said_back=taught.said_back,
-            changed=changed,
+            confirmations=read.confirmations,
+            verdicts=of_news,
         )
-        outcomes = forgetting.outcomes_of(taught.orders, forgotten)
+        outcomes = forgetting.outcomes_of(read.requests, forgotten)
         revision = (await self._ledger.revision(lease.user_id)).number
-        basis = bases.basis_of(taught.facts, taught.said_back, changed, known, changes, revision=revision)
+        basis = bases.basis_of(claims, read.confirmations, of_news, known, changes, revision=revision)
         return Plan(changes, tuple(gone), outcomes, basis), {record.memory.content: record.vector for record in found}
 
-    async def _forgotten(self, lease: Lease, taught: Taught, vectors: Mapping[str, Vector]) -> dict[int, list[str]]:
-        """By index of the order: the memories that it means. What is said before it and not learnt yet goes, too."""
+    async def _forgotten(self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]) -> dict[int, list[str]]:
+        """By index of the request: the memories that it means. What is said before it and not learnt yet goes, too."""
         found: dict[int, list[str]] = {}
-        for index, order in enumerate(taught.orders):
-            project_id = order.turn.scope.project_id
-            if order.intent.reach is Reach.EVERYTHING and not order.intent.spared:
-                earlier, own = order.turn.at, [turn.id for turn in lease.turns]
+        for index, request in enumerate(read.requests):
+            project_id = request.turn.scope.project_id
+            if request.reach is Reach.EVERYTHING:
+                earlier, own = request.turn.at, [turn.id for turn in lease.turns]
                 await self._turn_log.withdraw(lease.user_id, project_id=project_id, opened_before=earlier, spare=own)
-            if (previous := forgetting.turn_meant(order, taught.turns)) and previous not in lease.turns:
+            if (previous := forgetting.turn_meant(request, read.turns)) and previous not in lease.turns:
                 await self._turn_log.withdraw(lease.user_id, opened_before=inf, only=[previous.id])
             where = MemoryFilter(lease.user_id, project_id=project_id, status=None)
             records = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
-            likeness = _likeness(vectors.get(order.intent.topic), records)
-            found[index] = forgetting.meant(order, [record.memory for record in records], taught.turns, likeness)
+            likeness = _likeness(vectors.get(request.topic), records)
+            found[index] = forgetting.meant(request, [record.memory for record in records], read.turns, likeness)
         return found
 
     async def _repeat(self, lease: Lease, stored: Plan) -> None:
-        facts = stored.basis.facts if stored.basis is not None else ()
-        contents = [*(change.memory.content for change in stored.changes), *(fact.content for fact in facts)]
+        claims = stored.basis.claims if stored.basis is not None else ()
+        contents = [*(change.memory.content for change in stored.changes), *(claim.text for claim in claims)]
         vectors = await self._applying.embedded(contents)
-        later = await self._teaching.later_orders(lease)
-        heeded = [change for change in stored.changes if not is_row_overtaken(change.memory, later)]
+        later = await self._reading.later_requests(lease)
+        wanted_still = [change for change in stored.changes if not forgetting.is_overtaken(later, change.memory)]
         async with self._locked(lease) as held:
             revision = (await self._ledger.revision(lease.user_id)).number
             if stored.basis is None or not bases.is_overtaken(stored.basis, revision):
                 held.planned = stored
-                wanted = await self._applying.still_wanted(lease.user_id, held.lock, heeded)
+                wanted = await self._applying.still_wanted(lease.user_id, held.lock, wanted_still)
                 fitting, known = replace(stored, changes=wanted), vectors
             else:
-                overtaken = {n for n, fact in enumerate(facts) if is_overtaken(fact, later)}
+                overtaken = {n for n, claim in enumerate(claims) if forgetting.is_overtaken(later, claim)}
                 basis = replace(stored.basis, revision=revision, done=stored.basis.done | overtaken)
-                fitting, known = await self._anew(lease, held.lock, stored, basis, vectors)
+                fitting, known = await self._planned_again(lease, held.lock, stored, basis, vectors)
                 await held.save(fitting)
             gone = await self._applying.apply(lease.user_id, held.lock, fitting, known)
         await self._applying.settle(lease.user_id, stored, gone)
 
-    async def _anew(
+    async def _planned_again(
         self,
         lease: Lease,
         held: LedgerWrite,
@@ -239,25 +231,29 @@ class WindowLearning:
         *,
         only_standing: bool = False,
     ) -> tuple[Plan, dict[str, Vector]]:
-        """The same facts, consolidated with what is stored now; `only_standing`: those whose rows are among it."""
+        """The same claims, consolidated with what is stored now; `only_standing`: those whose rows are among it."""
         ids = partial(memory_id, lease)
-        places = range(len(basis.facts))
+        places = range(len(basis.claims))
         of_plan = [*(change.memory.id for change in stored.changes), *(ids(str(place)) for place in places)]
         rows = {r.memory.id: r.memory for r in await self._store.get(lease.user_id, list(dict.fromkeys(of_plan)))}
         forgotten = await held.forgotten(of_plan)
         stands = bases.standing(basis, stored.changes, stored=rows, forgotten=forgotten, ids=ids)
         missing = {place for place in places if only_standing and ids(str(place)) not in rows}
-        said_back = () if stands.is_begun or only_standing else basis.said_back
-        neighbours = await self._neighbours.of(
-            lease.user_id, basis.facts, said_back, now=self._clock(), vectors=vectors, looks_back=True
-        )
+        confirmations = () if stands.is_begun or only_standing else basis.confirmations
+        neighbours = await self._neighbours.of(lease.user_id, basis.claims, confirmations, vectors=vectors)
         found = [record for record in neighbours if record.memory.id not in stored.forget]
         known, done = [record.memory for record in found], stands.done | missing
-        changed = bases.still_said(basis, known)
+        verdicts = bases.still_said(basis, known)
         changes = consolidation.consolidate(
-            basis.facts, known, now=self._clock(), ids=ids, said_back=said_back, changed=changed, done=done
+            basis.claims,
+            known,
+            now=self._clock(),
+            ids=ids,
+            confirmations=confirmations,
+            verdicts=verdicts,
+            done=done,
         )
-        made_of = bases.basis_of(basis.facts, said_back, changed, known, changes, revision=basis.revision)
+        made_of = bases.basis_of(basis.claims, confirmations, verdicts, known, changes, revision=basis.revision)
         met = {record.memory.content: record.vector for record in found}
         return replace(stored, changes=changes, basis=replace(made_of, done=done)), {**vectors, **met}
 
@@ -282,7 +278,7 @@ class WindowLearning:
         if planned.basis is None:
             return
         async with self._ledger.write(lease.user_id) as held:
-            mended, vectors = await self._anew(lease, held, planned, planned.basis, {}, only_standing=True)
+            mended, vectors = await self._planned_again(lease, held, planned, planned.basis, {}, only_standing=True)
             await self._applying.apply(lease.user_id, held, replace(mended, forget=()), vectors)
 
 

@@ -17,14 +17,14 @@ import structlog
 from memory.erasure import Erasure
 from memory.errors import Conflict, Unavailable, Unusable
 from memory.learn import gate
-from memory.learn.extraction import Learner
 from memory.learn.pace import SessionPace
 from memory.learn.plan import UnreadablePlan
-from memory.learn.secrets.redaction import REDACT_ALL, SecretClass, SecretPolicy
+from memory.learn.readers import Readers
 from memory.learn.watch import Watch, WatchSettings
-from memory.learn.window import Arbiter, WindowLearning
+from memory.learn.window import WindowLearning
 from memory.metrics import Metrics
 from memory.ports import Clock, Embedder, LearnDue, Lease, MemoryStore, Receipts, TurnLog, UserLedger
+from memory.secrets.redaction import REDACT_ALL, SecretClass, SecretPolicy
 
 OWN_PARTS = frozenset({"milvus", "embedder", "turn_log"})
 
@@ -64,14 +64,13 @@ class Worker:
         ledger: UserLedger,
         store: MemoryStore,
         embedder: Embedder,
-        learner: Learner,
+        readers: Readers,
         erasure: Erasure,
         receipts: Receipts,
         clock: Clock,
         jitter: Callable[[], float],
         metrics: Metrics,
         settings: WorkerSettings | None = None,
-        arbiter: Arbiter | None = None,
     ) -> None:
         """`jitter` draws a number in 0..1 that spreads retries."""
         self._learning = WindowLearning(
@@ -79,25 +78,26 @@ class Worker:
             ledger=ledger,
             store=store,
             embedder=embedder,
-            learner=learner,
+            readers=readers,
             erasure=erasure,
             receipts=receipts,
             clock=clock,
             metrics=metrics,
             pace=SessionPace((settings or WorkerSettings()).facts_per_session_max),
             limits=gate.Limits(secrets=(settings or WorkerSettings()).secrets),
-            arbiter=arbiter,
         )
         self._settings = settings or WorkerSettings()
         self._watch = Watch(
             turn_log=turn_log,
             embedder=embedder,
+            readers=readers,
             due=self._settings.due,
             clock=clock,
             metrics=metrics,
             settings=self._settings.watch,
         )
         self._turn_log = turn_log
+        self._readers = readers
         self._clock = clock
         self._jitter = jitter
         self._metrics = metrics
@@ -162,7 +162,8 @@ class Worker:
 
     async def _lease(self) -> Lease | None:
         settings = self._settings
-        return await self._turn_log.lease(now=self._clock(), seconds=settings.lease_seconds, due=settings.due)
+        due = settings.due if self._readers.is_slow else LearnDue()
+        return await self._turn_log.lease(now=self._clock(), seconds=settings.lease_seconds, due=due)
 
     async def _lease_or_none(self) -> Lease | None:
         """None also while the turn log is down, which is said once."""

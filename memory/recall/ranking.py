@@ -38,6 +38,7 @@ _STARTS_OF_PARTS = np.cumsum([0, *map(len, PARTS.values())])[:-1]
 class Ranked:
     """Candidates, best first; then, in the same order, their odds to be relevant (0..1), whether that passes, cosines.
 
+    `is_near`: whether it may fill a short note, though it does not pass; () where none may.
     `corrections`: ids of candidates that took the place of what earlier notes still tell; `told`: what those notes tell
     that still holds. Both only as far as the corpus knows them.
     """
@@ -46,6 +47,7 @@ class Ranked:
     relevance: tuple[float, ...] = ()
     is_relevant: tuple[bool, ...] = ()
     cosines: tuple[float, ...] = ()
+    is_near: tuple[bool, ...] = ()
     corrections: tuple[str, ...] = ()
     told: tuple[Memory, ...] = ()
 
@@ -93,6 +95,7 @@ def rank(
     even = bar_for(query.text, bar, is_unspaced=evidence.is_unspaced)
     passes = (topic >= bar.each) & (topic >= best_topic - bar.margin) & (best_topic >= even)
     passes |= evidence.kinds["manner"][rows] > 0
+    near = (topic >= bar.near_each) & (topic >= best_topic - bar.near_margin) & (best_topic >= even)
     relevance = 0.5 * (1.0 + np.tanh(0.5 * bar.slope * (topic - even)))  # the logistic curve, without its overflow
     parts = np.add.reduceat(weighed[_PLACES_BY_PART], _STARTS_OF_PARTS, axis=0).T.tolist()
     return Ranked(
@@ -103,6 +106,7 @@ def rank(
         relevance=tuple(relevance.tolist()),
         is_relevant=tuple(passes.tolist()),
         cosines=tuple(evidence.cosine[rows].tolist()),
+        is_near=tuple((near & ~passes).tolist()),
         corrections=tuple(layout.memories[row].id for row in corrections),
         told=before.holding,
     )
@@ -143,19 +147,22 @@ def select(
     limit: int | None = None,
     similarity_threshold: float | None = None,
     fill: bool = False,
+    near_tokens: int = 0,
     told: Collection[str] = (),
 ) -> Selection:
     """The candidates that go along, best first, and why the others do not.
 
     `fill`: no relevance cut, the budget (in tokens) is used up. A `similarity_threshold` (cosine) cuts where a caller
-    names one. What does not fit is passed over, never cut short. `told`: ids that need no second telling; what says the
+    names one. `near_tokens`: up to so many tokens, what is near goes along behind what is relevant. What does not fit
+    is passed over, never cut short. `told`: ids that need no second telling; what says the
     same as they do in the same words needs none either. Corrections of what was told go first, relevant or not.
     """
-    kept, cuts = _admitted(ranked, similarity_threshold, told, fill=fill)
+    kept, near, cuts = _admitted(ranked, similarity_threshold, told, fill=fill)
     if fill and limit is None:
         kept.sort(key=lambda i: _cost_of_place(ranked.candidates[i]))
     corrections = [i for i, candidate in enumerate(ranked.candidates) if candidate.memory.id in ranked.corrections]
-    kept = [*corrections, *(i for i in kept if i not in corrections)]
+    kept = [*corrections, *(i for i in (*kept, *near) if i not in corrections)]
+    is_filling = frozenset(near) - frozenset(corrections)
     chosen: list[int] = []
     said = {statement(memory.content) for memory in ranked.told}
     left, passed_over = token_budget, 0
@@ -170,6 +177,8 @@ def select(
         elif (cost := tokens(memory.content)) > left:
             cuts[memory.id] = Verdict.OVER_BUDGET
             passed_over += 1
+        elif i in is_filling and token_budget - left + cost > near_tokens:
+            cuts[memory.id] = Verdict.IRRELEVANT
         else:
             said.add(said_here)
             cuts.pop(memory.id, None)
@@ -181,8 +190,10 @@ def select(
 
 def _admitted(
     ranked: Ranked, similarity_threshold: float | None, told: Collection[str], *, fill: bool
-) -> tuple[list[int], dict[str, Verdict]]:
+) -> tuple[list[int], list[int], dict[str, Verdict]]:
+    """Places of what passes, of what may fill a short note, and why the others may not go along."""
     kept: list[int] = []
+    near: list[int] = []
     cuts: dict[str, Verdict] = {}
     for i, candidate in enumerate(ranked.candidates):
         is_close = similarity_threshold is None or ranked.cosines[i] >= similarity_threshold
@@ -190,9 +201,11 @@ def _admitted(
             cuts[candidate.memory.id] = Verdict.ALREADY_TOLD
         elif is_close and (fill or ranked.is_relevant[i]):
             kept.append(i)
+        elif is_close and ranked.is_near and ranked.is_near[i]:
+            near.append(i)
         else:
             cuts[candidate.memory.id] = Verdict.IRRELEVANT
-    return kept, cuts
+    return kept, near, cuts
 
 
 def _cost_of_place(candidate: Candidate) -> float:

@@ -30,6 +30,7 @@ class RecallSettings:
     retrieval_limit: int | None = None
     similarity_threshold: float | None = None
     placement: Placement = Placement.BEFORE_LAST_USER
+    near_tokens: int = DEFAULT_RANKING.bar.near_tokens  # up to which a short note is filled
     rewritten_weight: float = DEFAULT_RANKING.rewritten  # against 1 for the plain question
 
 

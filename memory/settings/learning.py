@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 
 class LearnSettings(msgspec.Struct, frozen=True, kw_only=True):
+    reader: Annotated[
+        Literal["auto", "model", "trained", "off"],
+        Meta(
+            description="Who reads messages: a chat `model` (role memory_extraction, else the upstream's first), our "
+            "`trained` encoder, nobody (`off`); `auto`: the model once it has passed the exam, until then the encoder."
+        ),
+    ] = "auto"
     retry_attempts: Annotated[
         Annotated[int, Meta(ge=1, le=100)],
         Meta(description="Attempts at one window before it goes to the dead letters; an outage is no attempt."),
@@ -36,8 +43,8 @@ class LearnSettings(msgspec.Struct, frozen=True, kw_only=True):
     idle_seconds: Annotated[
         Annotated[float, Meta(ge=0, le=86_400)] | None,
         Meta(
-            description="A session is learnt that long after its last turn, 0: at once; "
-            "none: 30 where a model extracts, 0 in verbatim mode."
+            description="Where a model reads, a session is learnt that long after its last turn, 0: at once; "
+            "none: 30. What the trained reader reads is always due at once."
         ),
     ] = None
     session_end_seconds: Annotated[

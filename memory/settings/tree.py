@@ -28,7 +28,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     auto_store: Annotated[bool, Meta(description="Whether chats are recorded and learnt from.")] = True
     extraction_batch_size: Annotated[
         Annotated[int, Meta(ge=1, le=1000)],
-        Meta(description="A session is due after so many turns where a model extracts; verbatim mode does not wait."),
+        Meta(description="A session is due after so many turns where a model reads; the trained reader does not wait."),
     ] = 10
     default_retrieval_limit: Annotated[
         Annotated[int, Meta(ge=1, le=200)] | None,
@@ -118,6 +118,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: Annotated[
         str, Meta(description="Folder of everything that must survive; local disk, one `up` at a time.")
     ] = ".memproxy"
+    models_dir: Annotated[
+        str,
+        Meta(
+            description="Folder of the models made ready by `memproxy prepare`; may be shared and be deleted. "
+            "Empty: `memproxy/models` in the user's cache folder."
+        ),
+    ] = ""
     filters: Annotated[Annotated[int, Meta(ge=1, le=64)], Meta(description="Filter processes.")] = 1
     workers: Annotated[Annotated[int, Meta(ge=1, le=64)], Meta(description="Worker processes.")] = 1
     ports_file: Annotated[
@@ -146,6 +153,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def turn_log_path(self) -> Path:
         return Path(self.data_dir) / "turns.sqlite"
+
+    @property
+    def models_path(self) -> Path:
+        """Where models that were made ready are kept: as named, else beside the data."""
+        return Path(self.models_dir) if self.models_dir else Path(self.data_dir) / "models"
 
     @property
     def milvus_dir(self) -> Path:

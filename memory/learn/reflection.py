@@ -16,21 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from memory.errors import Unavailable
+from memory.language import content_words, is_denied
 from memory.learn.consolidation import EVIDENCE_MAX
 from memory.learn.life import Step, Why, put_away, usefulness
-from memory.learn.planted import reason_planted
-from memory.learn.words import change_words
-from memory.learn.words.terms import terms
-from memory.learn.words.values import values_of
 from memory.model import Memory, MemoryStatus, Message, Role, Trust
 from memory.model.derived import REFLECTS, stands_on
 from memory.ports import ChatModel
 
 GROUNDS_MAX = 20  # of one reflection, the most useful ones
 CHARACTERS_MAX = 300
+FIRST_PERSON = frozenset(("I", "I'm", "I've", "I'd"))  # has its capital everywhere
 NEW_WORDS_MAX = 0.4  # of the words of matter that no ground has: "prefers", "often", "various"
 ANSWER_TOKENS = 120
-PROMPT = (Path(__file__).parent / "prompts" / "reflection.txt").read_text(encoding="utf-8")
+PROMPT = (Path(__file__).parent / "reflection.txt").read_text(encoding="utf-8")
 VERSION = hashlib.sha256(PROMPT.encode()).hexdigest()[:8]
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -81,25 +79,19 @@ def grounds_of(step: Step) -> frozenset[str]:
 
 
 def is_grounded(summary: str, grounds: Sequence[Memory]) -> bool:
-    """Whether it says nothing that the grounds do not: no new name, number, day or denial, and mostly their words."""
-    if not summary.strip() or len(summary) > CHARACTERS_MAX or "\n" in summary.strip() or reason_planted(summary):
+    """Whether it says nothing that the grounds do not: no new name, number or denial, and mostly their words."""
+    if not summary.strip() or len(summary) > CHARACTERS_MAX or "\n" in summary.strip():
         return False
-    said, whole = values_of(summary), values_of("; ".join(memory.content for memory in grounds))
-    known = frozenset[str]().union(*(terms(memory.content) for memory in grounds))
-    each = [values_of(memory.content) for memory in grounds]
-    names = frozenset[str]().union(*(one.names for one in each)) | known
-    if any(name not in names and not (terms(name) & known) for name in said.names):
+    known = frozenset[str]().union(*(content_words(memory.content) for memory in grounds))
+    written = "\n".join(memory.content for memory in grounds).casefold()
+    first, *rest = summary.split()
+    marked = [word.strip(".,;:!?()\"'") for word in rest if word[:1].isupper() or any(c.isdigit() for c in word)]
+    marked += [first] if any(c.isdigit() for c in first) else []
+    if any(word.casefold() not in written for word in marked if word not in FIRST_PERSON):
         return False
-    if not (said.days <= whole.days and said.weekdays <= whole.weekdays and said.times <= whole.times):
+    if is_denied(summary) and not any(is_denied(memory.content) for memory in grounds):
         return False
-    amounts = {
-        unit: frozenset[str]().union(*(one.amounts.get(unit, frozenset()) for one in each)) for unit in said.amounts
-    }
-    if any(not said.amounts[unit] <= amounts[unit] for unit in said.amounts):
-        return False
-    if change_words.NEGATED.search(summary) and not any(change_words.NEGATED.search(m.content) for m in grounds):
-        return False
-    words = terms(summary)
+    words = content_words(summary)
     return bool(words & known) and len(words - known) <= NEW_WORDS_MAX * len(words)
 
 

@@ -1,0 +1,230 @@
+"""Single messages: how many leave a memory although they hold nothing lasting, and how much of what is lasting is kept.
+
+Records are JSON Lines, plain or gzipped: `{"id", "text", "source"?, "lang"?, "kind"?, "facts"?: [{"span", "type"?}]}`,
+where a fact is the part of the text that states something lasting about its author. The facts may stand in a second
+file, `{"id", "facts", "kind"?}` a line, which then replace those of the first; its lines about other messages are left
+out. A message without facts counts as one that holds none. Each is learnt as the only message of a user of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict
+
+from memory.errors import BadInput
+from memory.evaluation.records import Progress, ignore_progress, read_records
+from memory.evaluation.sandbox import Data, Learnt, Sandbox
+from memory.evaluation.score import share
+from memory.model import Memory, Role
+
+ANSWER = "OK."
+SAID_AT = "2025-10-09T09:00:00Z"
+COVERED_SHARE_MIN = 0.6  # of a fact's different words, in one memory
+_RECORD = "message"  # all records go by one id: users tell them apart
+_WORD = re.compile(r"[a-z0-9$']+|[\u4e00-\u9fff]")  # a Chinese character counts as a word
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledFact:
+    """`span` has at least one word; `type` is passed on, not scored."""
+
+    span: str
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledMessage:
+    """`facts` is empty where nothing lasting is stated; the other fields are "" where the record does not have them."""
+
+    id: str
+    text: str
+    facts: tuple[LabelledFact, ...] = ()
+    source: str = ""
+    language: str = ""
+    kind: str = ""
+
+
+class _FactRecord(TypedDict):
+    span: str
+    type: NotRequired[str | None]
+
+
+class _MessageRecord(TypedDict):
+    id: str
+    text: str
+    source: NotRequired[str | None]
+    lang: NotRequired[str | None]
+    kind: NotRequired[str | None]
+    facts: NotRequired[list[_FactRecord] | None]
+
+
+class _LabelRecord(TypedDict):
+    id: str
+    facts: list[_FactRecord]
+    kind: NotRequired[str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    id: str
+    facts: tuple[LabelledFact, ...]
+    kind: str
+
+
+def read_messages(path: Path, *, labels: Path | None = None) -> list[LabelledMessage]:
+    """Raises `BadInput` naming the line that is no such record, or that has the id of one before it."""
+    by_id = _read_labels(labels) if labels is not None else {}
+    known: set[str] = set()
+
+    def message(record: _MessageRecord) -> LabelledMessage:
+        _add_new(record["id"], known)
+        label = by_id.get(record["id"])
+        own_kind = record.get("kind") or ""
+        return LabelledMessage(
+            id=record["id"],
+            text=record["text"],
+            facts=_facts(record.get("facts") or ()) if label is None else label.facts,
+            source=record.get("source") or "",
+            language=record.get("lang") or "",
+            kind=own_kind if label is None else own_kind or label.kind,
+        )
+
+    messages = read_records(path, _MessageRecord, message, kind="messages")
+    if labels is not None and known.isdisjoint(by_id):
+        raise BadInput(f"{labels.name} labels no message of {path.name}: their ids have nothing in common")
+    return messages
+
+
+def _read_labels(path: Path) -> Mapping[str, _Label]:
+    known: set[str] = set()
+
+    def label(record: _LabelRecord) -> _Label:
+        _add_new(record["id"], known)
+        return _Label(record["id"], _facts(record["facts"]), record.get("kind") or "")
+
+    return {found.id: found for found in read_records(path, _LabelRecord, label, kind="labels")}
+
+
+def _add_new(record_id: str, known: set[str]) -> None:
+    if record_id in known:
+        raise ValueError(f"an earlier line has the id {record_id!r:.80} - at `$.id`")
+    known.add(record_id)
+
+
+def _facts(records: Sequence[_FactRecord]) -> tuple[LabelledFact, ...]:
+    for record in records:
+        if not words_of(record["span"]):
+            raise ValueError("a span needs a Latin letter, a digit or a Chinese character - at `$.facts[...].span`")
+    return tuple(LabelledFact(record["span"], record.get("type") or "") for record in records)
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The different words that coverage counts."""
+    return frozenset(_WORD.findall(text.lower()))
+
+
+async def evaluate_messages(
+    messages: Sequence[LabelledMessage], sandbox: Sandbox, *, progress: Progress = ignore_progress
+) -> dict[str, Any]:
+    """The figures over all messages, by source and language where these are named, and what was kept of each message.
+
+    Raises `GivenUp`, `Unavailable`.
+    """
+    results: list[dict[str, Any]] = []
+    for number, message in enumerate(messages, 1):
+        results.append(score_message(message, await sandbox.learn(_record(message))))
+        progress(number, len(messages))
+    return {
+        **_figures(results),
+        "turns": sum(result["turns"] for result in results),
+        "by_language": _grouped(results, "lang"),
+        "by_source": _grouped(results, "source"),
+        "per_record": results,
+    }
+
+
+def _record(message: LabelledMessage) -> Data:
+    said = {"role": Role.USER, "content": message.text}
+    return {
+        "id": _RECORD,
+        "sessions": [{"at": SAID_AT, "messages": [said, {"role": Role.ASSISTANT, "content": ANSWER}]}],
+    }
+
+
+def score_message(message: LabelledMessage, learnt: Learnt) -> dict[str, Any]:
+    """Which facts one memory covers each, and what else was kept. Quotes are sought in the message as recorded."""
+    spans = [words_of(fact.span) for fact in message.facts]
+    held = [_words_held(memory) for memory in learnt.active]
+    recorded = [said.content for turn in learnt.turns for said in turn.messages]
+    return {
+        "id": message.id,
+        "lang": message.language,
+        "source": message.source,
+        "kind": message.kind,
+        "turns": len(learnt.turns),
+        "text": message.text,
+        "facts": [
+            {"span": fact.span, "type": fact.type, "is_covered": any(_covers(words, span) for words in held)}
+            for fact, span in zip(message.facts, spans, strict=True)
+        ],
+        "memories": [
+            {
+                "content": memory.content,
+                "quotes": [evidence.quote for evidence in memory.evidence],
+                "is_verbatim": _is_verbatim(memory, recorded),
+                "is_extra": not any(_covers(words, span) for span in spans),
+            }
+            for memory, words in zip(learnt.active, held, strict=True)
+        ],
+    }
+
+
+def _words_held(memory: Memory) -> frozenset[str]:
+    """The words of what it says and of what it quotes."""
+    return words_of(" ".join([memory.content, *(evidence.quote for evidence in memory.evidence)]))
+
+
+def _covers(words: frozenset[str], span: frozenset[str]) -> bool:
+    return len(words & span) >= COVERED_SHARE_MIN * len(span)
+
+
+def _is_verbatim(memory: Memory, recorded: Sequence[str]) -> bool:
+    quotes = [evidence.quote for evidence in memory.evidence]
+    return bool(quotes) and all(any(quote in text for text in recorded) for quote in quotes)
+
+
+def _grouped(results: Sequence[Data], field: str) -> dict[str, dict[str, float | int | None]]:
+    """Figures by that field, in alphabetical order; no group where no record names one."""
+    names = sorted({result[field] for result in results})
+    return {name: _figures([r for r in results if r[field] == name]) for name in names if names != [""]}
+
+
+def _figures(results: Sequence[Data]) -> dict[str, float | int | None]:
+    """Junk is a share of the messages without facts; extra memories are counted per message that has some."""
+    without = [result for result in results if not result["facts"]]
+    facts = [fact for result in results for fact in result["facts"]]
+    memories = [memory for result in results for memory in result["memories"]]
+    extra = sum(memory["is_extra"] for result in results if result["facts"] for memory in result["memories"])
+    return {
+        "records": len(results),
+        "facts": len(facts),
+        "memories": len(memories),
+        "junk": share(sum(bool(result["memories"]) for result in without), len(without)),
+        "coverage": share(sum(fact["is_covered"] for fact in facts), len(facts)),
+        "extra_per_message": share(extra, len(results) - len(without)),
+        "verbatim": share(sum(memory["is_verbatim"] for memory in memories), len(memories)),
+        "memories_per_message": share(len(memories), len(results)),
+    }
+
+
+__all__ = [
+    "LabelledFact",
+    "LabelledMessage",
+    "evaluate_messages",
+    "read_messages",
+    "score_message",
+    "words_of",
+]

@@ -1,1 +1,0 @@
-"""Whether a new statement changes what is known: the rules of supersession."""

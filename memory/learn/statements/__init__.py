@@ -1,1 +1,0 @@
-"""What the user says of themselves, found in their messages by rules: the verbatim way of learning."""

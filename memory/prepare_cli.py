@@ -1,0 +1,41 @@
+"""`memproxy prepare`: makes the models ready that running parts load, once, with its progress on stderr.
+
+It decides nothing, and touches neither the store nor the turn log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import click
+
+from memory.config import from_process
+from memory.terminal import config_option
+
+
+@click.command()
+@config_option
+def prepare(config: Path | None) -> None:
+    """Make the models ready in `models_dir`: exported and in 8 bits, so that no start has to. Costs nothing the
+    second time.
+    """
+    settings = from_process(config, {})
+    from rich.console import Console
+
+    from memory.adapters import embedding_model, reader_weights
+
+    steps: dict[str, Callable[[], object]] = {}
+    if not settings.memory.embedding.endpoint:
+        model, threads = settings.memory.embedding.model, settings.memory.embedding.threads
+        steps["embedding model"] = partial(
+            embedding_model.load, model, exports_dir=settings.models_path, threads=threads
+        )
+    if settings.memory.learn.reader != "off":
+        steps["trained reader"] = partial(reader_weights.prepared, settings.models_path)
+    console = Console(stderr=True)
+    for name, step in steps.items():
+        with console.status(f"preparing the {name} (up to 30 s)"):
+            step()
+        console.print(f"the {name} is ready in {settings.models_path}", highlight=False)
