@@ -25,8 +25,10 @@ AFTER_TRAFFIC = {"envoy_cluster_upstream_rq_xx"}
 
 
 def promtool(*words: str) -> subprocess.CompletedProcess[str]:
+    """Its outcome. Where it is missing the test is skipped, which `pytest -ra` says at the end of the run."""
     program = shutil.which("promtool")
-    assert program, "promtool is missing: install Debian's package `prometheus` (.ci/run does)"
+    if not program:
+        pytest.skip("PROMTOOL IS MISSING: install Debian's package `prometheus`, as .ci/run does")
     return subprocess.run([program, *words], capture_output=True, text=True, check=False, cwd=ROOT / "tests" / "data")
 
 

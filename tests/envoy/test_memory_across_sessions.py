@@ -161,7 +161,7 @@ def test_the_rest_api_is_served_under_the_proxys_own_port(shared_product: Produc
 def test_a_secret_is_in_no_file(shared_product: Product, upstream: RecordingUpstream, stream: bool) -> None:
     key = f"sk-proj-{'aB3dE5fG7hJ9kL1mN2pQ4rS6tU8v'[:: -1 if stream else 1]}"
     upstream.answer = f"I will use {key} then."
-    shared_product.chat(f"My API key is {key}. My terrier is called Biscuit.", "careless", stream=stream)
+    shared_product.chat(f"My API key is {key}. I live in Leeds with my terrier Biscuit.", "careless", stream=stream)
     assert shared_product.flush("careless") == {"pending": 0, "failed": 0}
     assert any("Biscuit" in memory for memory in shared_product.memories("careless"))
     files = [path for path in shared_product.data_dir.rglob("*") if path.is_file()]

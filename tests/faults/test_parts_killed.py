@@ -91,7 +91,7 @@ def test_part_killed(product: Product, upstream: RecordingUpstream, part: str) -
     for _ in range(5):
         answered(product, upstream, is_stripped=part != "memproxy filter")
     remembers_again(product, upstream)
-    statement = f"My badge for {part.replace('-', ' ')} is green."
+    statement = f"I live in Leeds and my dog is called {part.split()[-1].title()}."
     product.chat(statement, f"user of {part}")
     eventually(lambda: is_learnt(product, f"user of {part}", statement), seconds=30, every=0.3)
 

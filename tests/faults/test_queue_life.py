@@ -7,6 +7,7 @@ import json
 import socket
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import pytest
 from learning_parts import Bench
 from learning_processes import LearningProcesses, Records, WorkerProcess, records_of
 from moody_model import PROMPT_TOKENS, Mood, MoodyModel, running_moody_model
+from plain_reader import PlainReader
 from turn_logs import sqlite_deployment
 
 from memory.app import SYSTEM_CLOCK
 from memory.errors import Unavailable, Unusable
 from memory.learn.worker import WorkerSettings
+from memory.model import Claim, Turn
 from memory.ports import LearnDue
 
 BASE, LONGEST, STEP_SECONDS = 2.0, 60.0, 0.25
@@ -42,7 +45,7 @@ async def test_waits_double_up_to_the_longest_and_lie_between_half_and_all_of_it
     settings = WorkerSettings(attempts_max=10, retry_base_seconds=BASE, retry_seconds_max=LONGEST)
     async with bench.deployment.start() as process:
         await bench.tell(process, "My cat is called Tom.")
-        worker = bench.worker(process, learner=_In(trouble), settings=settings, jitter=jitter)
+        worker = bench.worker(process, model=_In(trouble), settings=settings, jitter=jitter)
         assert await worker.work_off() == 1
         for _ in range(8):
             tried = clock.now
@@ -53,72 +56,69 @@ async def test_waits_double_up_to_the_longest_and_lie_between_half_and_all_of_it
     assert waits == pytest.approx([one * (0.5 + jitter / 2) for one in whole], abs=STEP_SECONDS)
 
 
-class _In:
+class _In(PlainReader):
     def __init__(self, trouble: Exception) -> None:
+        super().__init__()
         self._trouble = trouble
 
-    async def extract(self, turns: object, *, context: object, heard: object = None) -> list[object]:
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         raise self._trouble
 
 
 def with_model(port: int, **learn: float) -> dict[str, Any]:
-    """Settings of a worker that has this model draft, and is not patient."""
+    """Settings of a worker that has this model read, and is not patient."""
     endpoint = {"address": "127.0.0.1", "port": port}
     model = {"model_role": "memory_extraction", "llm_endpoint": endpoint, "llm_model_name": "moody"}
     retries = {"retry_attempts": ATTEMPTS, "retry_base_seconds": 0.1, "retry_max_seconds": 0.2}
     patience = {**retries, "model_outage_max_seconds": OUTAGE_SECONDS, "idle_seconds": 0.2}
     return {
         "external_models": [{**model, "llm_timeout_seconds": ANSWER_SECONDS}],
-        "memory": {"learn": {**patience, **learn}, "extraction": {"strategy": "draft"}},
+        "memory": {"learn": {"reader": "model", **patience, **learn}},
     }
 
 
-# How it troubles us, and what the dead letter says of it.
-OUTAGES = {
-    Mood.SILENT: f"no answer within {ANSWER_SECONDS:g} s",
-    Mood.HANGS_UP: "RemoteProtocolError",
-    Mood.REFUSES: "it answered 503",
-}
-BAD_ANSWERS = {  # and how often it was asked by then
-    Mood.JUNK: ("an answer that cannot be used, and none better when told", 2 * ATTEMPTS),
-    Mood.HUGE: ("an answer of more than 262144 bytes", ATTEMPTS),
-}
-TROUBLES = (*OUTAGES, *BAD_ANSWERS)
-REASONS = {f"model is unavailable: {reason}" for reason in OUTAGES.values()}
+def budget(town: str) -> str:
+    """Plain enough for the trained reader, whichever weights it has."""
+    return f"My budget for the {town} trip is $10,000."
 
 
-def word_of(mood: Mood) -> str:
-    return mood.value.replace(" ", "")
+# Where the user goes of whom it is asked while it is away, and what the dead letter says of it.
+OUTAGES = {"Leeds": Mood.SILENT, "York": Mood.HANGS_UP, "Bristol": Mood.REFUSES}
+REASONS = {
+    f"model is unavailable: {reason}"
+    for reason in (f"no answer within {ANSWER_SECONDS:g} s", "RemoteProtocolError", "it answered 503")
+}
+BAD_ANSWERS = {"Oxford": Mood.JUNK, "Bath": Mood.HUGE}
+CALLS = {"Oxford": 2, "Bath": 1}  # junk is sent back once; nobody reads what is too long
+TOWNS = ("Leeds", "York", "Bristol", "Oxford", "Bath", "Hull")
 
 
 @pytest.mark.stack
 async def test_a_model_in_trouble_is_retried_then_a_dead_letter_says_why_and_others_go_on(
     parts: LearningProcesses,
 ) -> None:
-    async with records_of(parts) as records, running_moody_model({word_of(mood): mood for mood in TROUBLES}) as model:
+    async with records_of(parts) as records, running_moody_model(OUTAGES | BAD_ANSWERS) as model:
         worker = parts.start_worker(with_model(model.port), metrics_port=free_port())
         await worker.warm()
-        for mood in TROUBLES:
-            user = word_of(mood)
-            await records.tell(f"{user}-1", user, f"My {user} boat is green.", at=SYSTEM_CLOCK())
+        for town in (*OUTAGES, *BAD_ANSWERS):
+            await records.tell(f"{town}-1", town, budget(town), at=SYSTEM_CLOCK())
         lucky = 0
-        while not await _are_buried(records, len(TROUBLES)):
+        while not await _are_buried(records, len(OUTAGES)):
             lucky += 1
-            await records.tell(
-                f"lucky-{lucky}", "lucky", "My lucky boat is blue.", at=SYSTEM_CLOCK(), session=f"{lucky}"
-            )
+            await records.tell(f"lucky-{lucky}", "lucky", budget("Hull"), at=SYSTEM_CLOCK(), session=f"{lucky}")
             await records.learnt("lucky", seconds=20)
         assert lucky > 1, "nothing was seen to go on meanwhile"
-        assert [memory.content for memory in await records.memories("lucky")] == ["My lucky boat is blue."]
+        assert [memory.content for memory in await records.memories("lucky")] == [budget("Hull")]
+        await records.learnt(*BAD_ANSWERS)
         letters = {letter["user_id"]: letter for letter in await asyncio.to_thread(parts.dead_letters)}
-        for mood, (reason, calls) in BAD_ANSWERS.items():
-            assert letters[word_of(mood)]["reason"] == f"model is unavailable: {reason}"
-            assert model.drafts[word_of(mood)] == calls
-        for mood in OUTAGES:  # whoever is spared a call hears what the last one met
-            assert letters[word_of(mood)]["reason"] in REASONS
-            assert letters[word_of(mood)]["attempts"] > ATTEMPTS
-        assert all(letters[word_of(mood)]["turn_ids"] == [f"{word_of(mood)}-1"] for mood in TROUBLES)
-        assert await _eventually(worker, "memproxy_queue_turns", len(TROUBLES), state="dead")
+        assert set(letters) == set(OUTAGES)
+        for town in OUTAGES:  # whoever is spared a call hears what the last one met
+            assert letters[town]["reason"] in REASONS
+            assert letters[town]["attempts"] > ATTEMPTS
+            assert letters[town]["turn_ids"] == [f"{town}-1"]
+        await _are_read_by_the_trained_reader(records, model)
+        assert await _eventually(worker, "memproxy_model_shortfalls_total", len(BAD_ANSWERS), of="window")
+        assert await _eventually(worker, "memproxy_queue_turns", len(OUTAGES), state="dead")
         await _replay_by_command(parts, records, model, letters)
         assert worker.stop() == 0
 
@@ -127,11 +127,19 @@ async def _are_buried(records: Records, count: int) -> bool:
     return len(await records.turn_log.dead_letters(limit=count + 1)) == count
 
 
+async def _are_read_by_the_trained_reader(records: Records, model: MoodyModel) -> None:
+    """What the model makes nothing of costs no attempt and no dead letter."""
+    for town, calls in CALLS.items():
+        (memory,) = await records.memories(town)
+        assert (memory.content, memory.made_by.split()[0]) == (budget(town), "trained")
+        assert model.reads[town] == calls
+
+
 async def _replay_by_command(
     parts: LearningProcesses, records: Records, model: MoodyModel, letters: dict[str, Any]
 ) -> None:
     """The model is well again: one letter is given up, one brought back by its id, then all that are left."""
-    dropped, first, *others = map(word_of, TROUBLES)
+    dropped, first, *others = OUTAGES
     shown = await asyncio.to_thread(parts.run, "dlq", "list")
     assert all(user in shown for user in letters)
     model.moods = {}
@@ -140,11 +148,11 @@ async def _replay_by_command(
     said = await asyncio.to_thread(parts.run, "dlq", "replay", letters[first]["window_id"], "--json")
     assert json.loads(said) == {"replayed": 1}
     await records.learnt(first)
-    assert [memory.content for memory in await records.memories(first)] == [f"My {first} boat is green."]
+    assert [memory.content for memory in await records.memories(first)] == [budget(first)]
     assert await asyncio.to_thread(parts.run, "dlq", "replay", "--all") == f"due again: {len(others)}\n"
     await records.learnt(*others)
     for user in others:
-        assert [memory.content for memory in await records.memories(user)] == [f"My {user} boat is green."]
+        assert [memory.content for memory in await records.memories(user)] == [budget(user)]
     assert await records.memories(dropped) == []
     assert await asyncio.to_thread(parts.dead_letters) == []
 
@@ -157,20 +165,19 @@ async def test_a_model_that_is_down_for_longer_than_allowed_costs_nothing_but_a_
     async with records_of(parts) as records:
         worker = parts.start_worker(with_model(port))
         await worker.warm()
-        users = [f"u{number}" for number in range(6)]
-        for user in users:
-            await records.tell(f"{user}-1", user, f"My {user} boat is green.", at=SYSTEM_CLOCK())
+        for town in TOWNS:
+            await records.tell(f"{town}-1", town, budget(town), at=SYSTEM_CLOCK())
         async with asyncio.timeout(30):
-            while not await _are_buried(records, len(users)):
+            while not await _are_buried(records, len(TOWNS)):
                 await asyncio.sleep(0.05)
         letters = await asyncio.to_thread(parts.dead_letters)
         assert {one["reason"] for one in letters} == {"model is unavailable: ConnectError"}
         async with running_moody_model(port=port) as model:
             assert json.loads(await asyncio.to_thread(parts.run, "dlq", "replay", "--all", "--json")) == {"replayed": 6}
-            await records.learnt(*users)
-            assert model.drafts == Counter(users)
-        for user in users:
-            assert [memory.content for memory in await records.memories(user)] == [f"My {user} boat is green."]
+            await records.learnt(*TOWNS)
+            assert model.reads == Counter(TOWNS)
+        for town in TOWNS:
+            assert [memory.content for memory in await records.memories(town)] == [budget(town)]
         assert worker.stop() == 0
 
 
@@ -180,18 +187,17 @@ async def test_a_model_that_is_down_for_less_than_allowed_costs_nothing_at_all(p
     async with records_of(parts) as records:
         worker = parts.start_worker(with_model(port, model_outage_max_seconds=600), metrics_port=free_port())
         await worker.warm()
-        users = [f"u{number}" for number in range(6)]
-        for user in users:
-            await records.tell(f"{user}-1", user, f"My {user} boat is green.", at=SYSTEM_CLOCK())
+        for town in TOWNS:
+            await records.tell(f"{town}-1", town, budget(town), at=SYSTEM_CLOCK())
         async with asyncio.timeout(30):  # far more than the attempts that junk would have had
-            while (await worker.metric("memproxy_windows_total", outcome="sat_out") or 0) < 5 * ATTEMPTS * len(users):
+            while (await worker.metric("memproxy_windows_total", outcome="sat_out") or 0) < 5 * ATTEMPTS * len(TOWNS):
                 await asyncio.sleep(0.1)
         spared = await worker.metric("memproxy_model_calls_total", outcome="spared") or 0
         assert spared > (await worker.metric("memproxy_model_calls_total", outcome="failed") or 0)
         assert await asyncio.to_thread(parts.dead_letters) == []
         async with running_moody_model(port=port) as model:
-            await records.learnt(*users)
-            assert model.drafts == Counter(users)
+            await records.learnt(*TOWNS)
+            assert model.reads == Counter(TOWNS)
         assert worker.stop() == 0
 
 
@@ -200,16 +206,15 @@ async def test_a_session_that_falls_silent_costs_one_call_however_many_turns_it_
     async with records_of(parts) as records, running_moody_model() as model:
         worker = parts.start_worker(with_model(model.port, idle_seconds=1.0), metrics_port=free_port())
         await worker.warm()
-        colours = ("green", "white", "black")
-        for round_ in range(2):
-            for number, colour in enumerate(colours):
-                text = f"My session{round_} boat is {colour}."
+        towns, others = ("Leeds", "York"), ("My cat is called Tom.", "My bicycle is green.")
+        for round_, town in enumerate(towns):
+            for number, text in enumerate((budget(town), *others)):
                 await records.tell(f"{round_}-{number}", "ann", text, at=SYSTEM_CLOCK(), session=f"s{round_}")
                 await asyncio.sleep(0.2)  # well within what counts as silence: each turn postpones it
             await records.learnt("ann")
-        assert model.drafts == {"session0": 1, "session1": 1}
+        assert model.reads == dict.fromkeys(towns, 1)
         quoted = {evidence.turn_id for memory in await records.memories("ann") for evidence in memory.evidence}
-        assert quoted == {f"{round_}-{number}" for round_ in range(2) for number in range(len(colours))}
+        assert quoted == {f"{round_}-{number}" for round_ in range(2) for number in range(3)}
         assert await worker.metric("memproxy_model_calls_total") == model.calls
         assert await worker.metric("memproxy_model_tokens_total", kind="prompt") == PROMPT_TOKENS * model.calls
         assert worker.stop() == 0
@@ -218,7 +223,7 @@ async def test_a_session_that_falls_silent_costs_one_call_however_many_turns_it_
 @pytest.mark.stack
 async def test_depth_age_and_lag_move_on_the_metrics_endpoint(parts: LearningProcesses) -> None:
     async with records_of(parts) as records:
-        await records.tell("t-1", "ann", "My boat is green.", at=SYSTEM_CLOCK())
+        await records.tell("t-1", "ann", budget("Leeds"), at=SYSTEM_CLOCK())
         held = await records.turn_log.lease(now=SYSTEM_CLOCK(), seconds=600, due=LearnDue())
         assert held is not None
         worker = parts.start_worker(metrics_port=free_port())

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 
 import pytest
 from learning_processes import LearningProcesses, Records, records_of
+from trained_reader import trained_reader
+from turn_logs import a_turn
 
 from memory.app import SYSTEM_CLOCK
-from memory.model import MemoryStatus
+from memory.learn.gate import Limits
+from memory.model import STORED_ACTS, MemoryStatus
 
 USERS = tuple(f"user-{number}" for number in range(8))
 KILLS = 10
@@ -36,7 +39,7 @@ class Said:
 
 
 def said_by(user: str) -> list[Said]:
-    """25 statements in three sessions: 19 things, 3 budgets of which each changes once, and 3 things told again."""
+    """25 statements in three sessions: 19 things, 3 budgets that each change once, and 3 things told again."""
     texts = [f"My {thing} is {PLACES[i % len(PLACES)]} since {1950 + i}." for i, thing in enumerate(THINGS[:16])]
     texts += [f"My budget for the {trip} trip is ${i + 1},000." for i, trip in enumerate(TRIPS)]
     texts += [f"My budget for the {trip} trip is now ${i + 5},000 instead." for i, trip in enumerate(TRIPS)]
@@ -44,33 +47,34 @@ def said_by(user: str) -> list[Said]:
     return [Said(f"{user}/{i}", user, f"s{i % 3}", text) for i, text in enumerate(texts)]
 
 
-def changed_to(text: str) -> str:
-    """The statement that changes this one, or ""."""
-    return next(
-        (
-            f"My budget for the {trip} trip is now ${i + 5},000 instead."
-            for i, trip in enumerate(TRIPS)
-            if text == f"My budget for the {trip} trip is ${i + 1},000."
-        ),
-        "",
-    )
+async def learnable(told: Sequence[Said]) -> list[Said]:
+    """Those that the trained reader claims, as it does in the worker: whoever is not killed learns just these."""
+    turns = [a_turn(said.turn_id, text=said.text, user=said.user, session=said.session) for said in told]
+    claims = await trained_reader().read(turns, context=())
+    kept = {c.evidence.turn_id for c in claims if c.act in STORED_ACTS and c.confidence >= Limits().confidence_min}
+    return [said for said in told if said.turn_id in kept]
 
 
-async def check_as_if_nothing_had_happened(records: Records, user: str, told: Sequence[Said]) -> None:
-    """Each statement stands once, with every turn that said it; what changed is superseded by what changed it."""
+async def check_as_if_nothing_had_happened(
+    records: Records, user: str, told: Sequence[Said]
+) -> dict[str, MemoryStatus]:
+    """Each statement stands once, with every turn that said it; what is superseded names what took its place.
+
+    The status of each, by what it says: the same for everybody who says the same.
+    """
     memories = await records.memories(user)
     rows = {memory.content: memory for memory in memories}
-    assert Counter(memory.content for memory in memories) == Counter({said.text for said in told})
+    expected = await learnable(told)
+    assert len(expected) >= len(told) * 2 // 3, "the reader claims too little of it: the test shows little"
+    assert Counter(memory.content for memory in memories) == Counter({said.text for said in expected})
     for content, memory in rows.items():
-        assert {e.turn_id for e in memory.evidence} == {said.turn_id for said in told if said.text == content}
-        newer = changed_to(content)
-        if newer in rows:
-            assert (memory.status, memory.superseded_by) == (MemoryStatus.SUPERSEDED, rows[newer].id)
-        else:
-            assert (memory.status, memory.superseded_by) == (MemoryStatus.ACTIVE, "")
+        assert {e.turn_id for e in memory.evidence} == {said.turn_id for said in expected if said.text == content}
+        is_superseded = memory.status is MemoryStatus.SUPERSEDED
+        assert is_superseded is (memory.superseded_by in {other.id for other in memories})
     backlog = await records.turn_log.backlog(user, opened_before=1e12)
     assert (backlog.pending, backlog.failed) == (0, 0)
     assert (await records.ledger.revision(user)).is_settled
+    return {content: memory.status for content, memory in rows.items()}
 
 
 @pytest.mark.stack
@@ -96,8 +100,8 @@ async def test_ten_kills_of_the_worker_lose_double_and_halve_nothing(parts: Lear
             hits += under_way > 0
             worker = successor
         await records.learnt(*USERS, seconds=30)
-        for user in USERS:
-            await check_as_if_nothing_had_happened(records, user, said_by(user))
+        outcomes = [await check_as_if_nothing_had_happened(records, user, said_by(user)) for user in USERS]
+        assert all(outcome == outcomes[0] for outcome in outcomes)
         assert worker.stop() == 0
     assert hits >= KILLS // 3, "too few kills met a worker at work: the test shows little"
 

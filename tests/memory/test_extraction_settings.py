@@ -1,7 +1,8 @@
-"""What the settings of extraction lead to: which way of learning, and what goes over the wire. On a scripted server."""
+"""What the settings of reading lead to: who reads, and what goes over the wire. On a scripted server."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,85 +11,88 @@ from typing import Any
 import pytest
 from chat_server import FakeModelServer, running_chat_server
 from prometheus_client import CollectorRegistry
+from reading_parts import InMemoryExamResults
 from scripted_model import scripted
 from turn_logs import a_turn
 
-from memory import app
-from memory.config import load
+from memory import app_reading
+from memory.config import from_process, load
 from memory.errors import BadSetting, Unavailable
-from memory.learn.extraction import VerbatimLearner
-from memory.learn.llm.model_learner import DraftLearner, JudgeLearner
+from memory.learn.readers import OffReader, Readers
+from memory.learn.reading.exam import exam_version
+from memory.learn.reading.fallback import FallbackReader
+from memory.learn.reading.trained import TrainedReader
 from memory.metrics import Metrics
+from memory.ports.reading import ExamKey, ExamResult
 from memory.settings import Settings
-from memory.tuning import extraction_strategy
 
-UNSURE = "I teach chemistry at a night school."
+SCHOOL = "I teach chemistry at a night school."
+MODEL = {"model_role": "memory_extraction", "llm_model_name": "m"}
 
 
 def settings_with(
-    folder: Path, *, url: str = "http://127.0.0.1:1", model: Mapping[str, Any], **extraction: Any
+    folder: Path,
+    *,
+    url: str = "http://127.0.0.1:1",
+    model: Mapping[str, Any] | None = None,
+    reader: str = "auto",
+    upstream: str = "",
+    **extraction: Any,
 ) -> Settings:
-    """As an operator writes them."""
+    """As an operator writes them. `model`: None where none is named."""
     address, _, port = url.rpartition(":")
     endpoint = {"address": address, "port": int(port)}
-    named = {"model_role": "memory_extraction", "llm_endpoint": endpoint, "llm_model_name": "m", **model}
+    written: dict[str, Any] = {
+        "memory": {"extraction": extraction, "learn": {"reader": reader}},
+        "models_dir": from_process(None, {}).models_dir,
+        "external_models": [] if model is None else [{**MODEL, "llm_endpoint": endpoint, **model}],
+    }
     file = folder / "settings.yaml"
-    file.write_text(json.dumps({"memory": {"extraction": extraction}, "external_models": [named]}))
+    file.write_text(json.dumps(written | ({"upstream": upstream} if upstream else {})))
     return load(file, {}, {})
 
 
+def unwatched() -> Metrics:
+    return Metrics(CollectorRegistry())
+
+
 @pytest.mark.parametrize(
-    ("name", "strategy"),
+    ("reader", "model", "kind"),
     [
-        ("qwen2.5-7b-instruct", "draft"),
-        ("Qwen/Qwen2.5-32B-Instruct-AWQ", "draft"),
-        ("mistral-nemo-12.2b", "draft"),
-        ("qwen2.5-coder-1.5b-instruct", "judge"),
-        ("smollm2-135m", "judge"),
-        ("llama-3.2-3b-int4", "judge"),
-        ("gpt-oss", "judge"),  # nobody knows how large it is
+        ("off", {}, OffReader),
+        ("trained", {}, TrainedReader),
+        ("trained", None, TrainedReader),
+        ("auto", None, TrainedReader),
+        ("auto", {}, TrainedReader),  # until the model has passed the exam
+        ("model", {}, FallbackReader),
+        ("model", None, TrainedReader),  # until the upstream has said which models it has
     ],
 )
-def test_a_model_drafts_by_itself_only_if_its_name_says_that_it_is_large(
-    tmp_path: Path, name: str, strategy: str
+async def test_each_setting_has_its_reader_and_needs_no_server_to_start(
+    tmp_path: Path, reader: str, model: Mapping[str, Any] | None, kind: type
 ) -> None:
-    assert extraction_strategy(settings_with(tmp_path, model={"llm_model_name": name})) == strategy
+    async with app_reading.open_readers(settings_with(tmp_path, model=model, reader=reader), unwatched()) as readers:
+        assert isinstance(readers.first, kind)
+        assert readers.is_slow == (kind is FallbackReader)
+        assert isinstance(readers.ready, OffReader if reader == "off" else TrainedReader)
 
 
-def test_a_strategy_that_is_set_goes_before_the_name_and_without_a_model_learning_is_verbatim(tmp_path: Path) -> None:
-    large = {"llm_model_name": "qwen2.5-7b-instruct"}
-    assert extraction_strategy(settings_with(tmp_path, model=large, strategy="judge")) == "judge"
-    assert extraction_strategy(settings_with(tmp_path, model=large, strategy="verbatim")) == "verbatim"
-    assert extraction_strategy(load(None, {"memory.extraction.strategy": "draft"}, {})) == "verbatim"
+def test_an_unknown_reader_stops_the_start_and_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match=r"memory\.learn\.reader"):
+        settings_with(tmp_path, reader="verbatim")
 
 
-@pytest.mark.parametrize(
-    ("strategy", "kind"), [("judge", JudgeLearner), ("draft", DraftLearner), ("verbatim", VerbatimLearner)]
-)
-async def test_each_strategy_has_its_learner_and_needs_no_server_to_start(
-    tmp_path: Path, strategy: str, kind: type
-) -> None:
-    settings = settings_with(tmp_path, model={}, strategy=strategy)
-    async with app.open_extraction(settings, Metrics(CollectorRegistry())) as extraction:
-        assert isinstance(extraction.learner, kind)
-        assert (extraction.arbiter is None) == (strategy == "verbatim")
-
-
-async def test_no_arbitrations_means_no_arbiter(tmp_path: Path) -> None:
-    settings = settings_with(tmp_path, model={}, arbitrations_max=0)
-    async with app.open_extraction(settings, Metrics(CollectorRegistry())) as extraction:
-        assert extraction.arbiter is None
-
-
-async def sent(server: FakeModelServer, settings: Settings) -> dict[str, Any]:
-    """The body of the one call that an unsure statement costs."""
-    server.says = scripted()
-    async with app.open_extraction(settings, Metrics(CollectorRegistry())) as extraction:
-        await extraction.learner.extract([a_turn("t", text=UNSURE)], context=[])
+async def sent(server: FakeModelServer, settings: Settings, *, metrics: Metrics | None = None) -> dict[str, Any]:
+    """What the model is asked about a statement."""
+    server.says = server.says or scripted()
+    model = settings.model_for("memory_extraction")
+    assert model is not None
+    async with app_reading.open_model_reader(settings, model, metrics or unwatched()) as reader:
+        await reader.read([a_turn("t", text=SCHOOL)], context=[])
     return server.asked[-1]
 
 
-async def test_priority_is_sent_only_if_it_is_set(tmp_path: Path) -> None:
+async def test_a_priority_is_sent_only_where_it_is_set(tmp_path: Path) -> None:
     async with running_chat_server() as server:
         plain = await sent(server, settings_with(tmp_path, url=server.url, model={}))
         low = await sent(server, settings_with(tmp_path, url=server.url, model={}, priority=10))
@@ -98,14 +102,19 @@ async def test_priority_is_sent_only_if_it_is_set(tmp_path: Path) -> None:
 
 async def test_model_temperature_tokens_topics_and_examples_reach_the_server(tmp_path: Path) -> None:
     examples = tmp_path / "examples.json"
-    examples.write_text('[{"said": "the boiler is a Vaillant", "keep": true}]')
-    model = {"llm_model_name": "qwen3", "temperature": 0.4, "max_tokens": 9}
+    examples.write_text('[{"said": "the boiler is a Vaillant", "keep": true}, {"said": "it is cold", "keep": false}]')
+    model = {"llm_model_name": "qwen3", "temperature": 0.4, "max_tokens": 99}
     async with running_chat_server() as server:
-        told = {"topics": ["boilers"], "examples": str(examples)}
+        told: dict[str, Any] = {"topics": ["boilers"], "examples": str(examples)}
         body = await sent(server, settings_with(tmp_path, url=server.url, model=model, **told))
-    assert (body["model"], body["temperature"], body["max_tokens"]) == ("qwen3", 0.4, 9)
+    assert (body["model"], body["temperature"], body["max_tokens"]) == ("qwen3", 0.4, 99)
     assert "boilers" in body["messages"][0]["content"]
-    assert body["messages"][-3]["content"] == "Person: the boiler is a Vaillant"
+    kept, kept_answer, left, left_answer, question = [message["content"] for message in body["messages"][-5:]]
+    assert "the boiler is a Vaillant" in kept
+    assert len(json.loads(kept_answer)["claims"]) == 1
+    assert "it is cold" in left
+    assert json.loads(left_answer)["claims"] == []
+    assert SCHOOL in question
 
 
 async def test_a_call_takes_no_longer_than_the_model_is_given(tmp_path: Path) -> None:
@@ -117,12 +126,9 @@ async def test_a_call_takes_no_longer_than_the_model_is_given(tmp_path: Path) ->
 
 
 async def test_calls_and_tokens_are_counted_by_role(tmp_path: Path) -> None:
-    metrics = Metrics(CollectorRegistry())
+    metrics = unwatched()
     async with running_chat_server() as server:
-        server.says = scripted()
-        settings = settings_with(tmp_path, url=server.url, model={})
-        async with app.open_extraction(settings, metrics) as extraction:
-            await extraction.learner.extract([a_turn("t", text=UNSURE)], context=[])
+        await sent(server, settings_with(tmp_path, url=server.url, model={}), metrics=metrics)
 
     def count(name: str, **labels: str) -> float | None:
         return metrics.registry.get_sample_value(name, {"role": "memory_extraction", **labels})
@@ -139,7 +145,74 @@ async def test_a_file_of_examples_that_cannot_be_used_stops_the_start_and_is_nam
     examples = tmp_path / "examples.json"
     if content is not None:
         examples.write_text(content)
-    settings = settings_with(tmp_path, model={}, examples=str(examples))
+    settings = settings_with(tmp_path, model={}, reader="model", examples=str(examples))
     with pytest.raises(BadSetting, match=r"memory\.extraction\.examples"):
-        async with app.open_extraction(settings, Metrics(CollectorRegistry())):
+        async with app_reading.open_readers(settings, unwatched()):
             pass
+
+
+# The exam
+
+
+def no_results() -> InMemoryExamResults:
+    return InMemoryExamResults(lambda: 0.0, {})
+
+
+async def examined(settings: Settings, results: InMemoryExamResults, metrics: Metrics | None = None) -> Readers:
+    """The readers once it is clear who reads."""
+    seen = metrics or unwatched()
+    async with app_reading.open_readers(settings, seen) as readers, asyncio.timeout(30), asyncio.TaskGroup() as group:
+        examining = group.create_task(app_reading.examining(settings, readers, results, seen))
+        while not (examining.done() or readers.is_slow):
+            await asyncio.sleep(0.01)
+        examining.cancel()
+    return readers
+
+
+async def test_a_model_that_fails_the_exam_never_reads_and_the_metric_says_so(tmp_path: Path) -> None:
+    results, metrics = no_results(), unwatched()
+    async with running_chat_server() as server:
+        server.says = scripted(without=lambda unit: True)
+        settings = settings_with(tmp_path, url=server.url, model={})
+        readers = await examined(settings, results, metrics)
+        sat = len(server.asked)
+        again = await examined(settings, results)
+        assert (sat > 0, len(server.asked)) == (True, sat)  # it sits it once
+    assert (readers.is_slow, again.is_slow) == (False, False)
+    assert [one.passed for one, _ in results.kept.values()] == [False]
+    assert (metrics.registry.get_sample_value("memproxy_reader_exam_score") or 1.0) < 0.9
+
+
+async def test_a_model_that_has_passed_the_exam_reads_without_being_asked_again(tmp_path: Path) -> None:
+    results = no_results()
+    async with running_chat_server() as server:
+        settings = settings_with(tmp_path, url=server.url, model={})
+        model = settings.model_for("memory_extraction")
+        assert model is not None
+        async with app_reading.open_model_reader(settings, model, unwatched()) as reader:
+            version = f"{reader.prompt_version}-{exam_version()}"
+        where = f"{model.llm_endpoint.address}:{model.llm_endpoint.port}"
+        await results.put(ExamKey("m", where, version), ExamResult(passed=True, score=0.95))
+        readers = await examined(settings, results)
+        assert server.asked == []
+    assert isinstance(readers.first, FallbackReader)
+    assert readers.first.name.startswith("m read-")
+
+
+@pytest.mark.parametrize("reader", ["trained", "off"])
+async def test_where_no_model_is_to_read_none_is_examined(tmp_path: Path, reader: str) -> None:
+    async with running_chat_server() as server:
+        settings = settings_with(tmp_path, url=server.url, model={}, reader=reader, upstream=server.url)
+        readers = await examined(settings, no_results())
+        assert server.asked == []
+    assert not readers.is_slow
+
+
+async def test_where_a_model_is_to_read_and_none_is_named_the_upstreams_first_one_reads_unexamined(
+    tmp_path: Path,
+) -> None:
+    async with running_chat_server() as server:
+        settings = settings_with(tmp_path, reader="model", upstream=server.url)
+        readers = await examined(settings, no_results())
+        assert server.asked == []
+    assert readers.first.name.startswith("scripted read-")

@@ -132,9 +132,9 @@ async def test_turns_around_a_memory_count_as_the_settings_say(desk: Desk) -> No
     ]
     question = "how is the old kiln doing?"
     assert TURNS[1] in contents(await desk.found("{}", question, *talk))  # which has no word of the question
-    alone = await desk.found("{neighbours: {next: 0, next_but_one: 0}}", question, *talk)
+    alone = await desk.found("{neighbours: {next: 0, next_but_one: 0}, bar: {near_tokens: 0}}", question, *talk)
     assert contents(alone) == [TURNS[0]]
-    far = await desk.found("{neighbours: {next: 0, next_but_one: 5}}", question, *talk)
+    far = await desk.found("{neighbours: {next: 0, next_but_one: 5}, bar: {near_tokens: 0}}", question, *talk)
     assert set(contents(far)) == {TURNS[0], TURNS[2]}
 
 

@@ -27,7 +27,7 @@ from memory.ports import MemoryFilter
 
 NOW = 1_700_000_000.0
 STORED = {
-    "ann": {"a1": "I like tea", "a2": "I really like tea", "a3": "[bold]I[/bold] like \x1b[31mcoffee"},
+    "ann": {"a1": "I like tea", "a2": "I like tea!", "a3": "[bold]I[/bold] like \x1b[31mcoffee"},
     "bob": {"b1": "I like tea", "b2": "I like tea"},
 }
 

@@ -30,13 +30,13 @@ from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.template_probe import TemplateProbe
 from memory.adapters.traits_sqlite import SqliteModelTraits
 from memory.chat.completions import ChatRequest
-from memory.learn.secrets.redaction import redact
 from memory.metrics import Metrics
 from memory.model import Note, Placement, RecallStatus, Scope, Turn
 from memory.ports import ChatTemplates, Clock, ModelTraits, TurnLog
 from memory.recall.lessons import PlacementLessons
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.upstream import UpstreamSignals
+from memory.secrets.redaction import redact
 
 ENVOY = Path(sys.executable).with_name("envoy")
 EDGE_SECRET = "s3cret-of-this-run"

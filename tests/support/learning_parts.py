@@ -11,20 +11,21 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 from hashing_embedder import HashingEmbedder
+from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
 from turn_logs import START, Deployment, Process
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.erasure import Erasure
-from memory.learn.extraction import Learner, VerbatimLearner
-from memory.learn.window import Arbiter
+from memory.learn.readers import Readers
 from memory.learn.worker import Worker, WorkerSettings
 from memory.metrics import Metrics
 from memory.model import Memory, Message, Scope, Turn, TurnStatus
-from memory.ports import MemoryFilter
+from memory.ports import MemoryFilter, StatementReader
 
 
 class Faults:
@@ -57,7 +58,7 @@ class Faults:
     async def strike(self, name: str, *, is_after: bool) -> None:
         if not is_after:
             self.calls.append(name)
-            frame = sys._getframe(1)
+            frame: FrameType | None = sys._getframe(1)
             while frame is not None:
                 self.callers.add((frame.f_code.co_filename, frame.f_lineno))
                 frame = frame.f_back
@@ -82,7 +83,7 @@ class _Faulty:
         attribute = getattr(self._port, name)
         if name == "write":
             return self._around_lock(attribute)
-        if name in ("touch", "check_term", "dimension"):
+        if name in ("touch", "check_term") or not callable(attribute):
             return attribute
         if name == "turns":
             return self._around_turns(attribute)
@@ -131,18 +132,24 @@ class Bench:
         process: Process,
         *,
         faults: Faults | None = None,
-        learner: Learner | None = None,
+        reader: StatementReader | None = None,
+        model: StatementReader | None = None,
+        readers: Readers | None = None,
         settings: WorkerSettings | None = None,
-        arbiter: Arbiter | None = None,
         jitter: float = 1.0,
     ) -> Worker:
+        """`reader` is always ready and stands in for `model`, which, where there is one, reads windows.
+
+        `readers`: instead of both, and nothing stands between them and the worker.
+        """
         through = (faults or Faults()).around
+        ready = through(reader or PlainReader())
         return Worker(
             turn_log=through(process.log),
             ledger=through(process.ledger),
             store=through(self.store),
             embedder=through(self.embedder),
-            learner=through(learner or VerbatimLearner()),
+            readers=readers or Readers(ready, None if model is None else through(model)),
             erasure=Erasure(
                 store=through(self.store),
                 ledger=through(process.ledger),
@@ -157,7 +164,6 @@ class Bench:
             jitter=lambda: jitter,
             metrics=self.metrics,
             settings=settings,
-            arbiter=None if arbiter is None else through(arbiter),
         )
 
     async def tell(

@@ -18,10 +18,10 @@ from memory.adapters.receipts_sqlite import SqliteReceipts
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.turns_sqlite import SqliteTurnLog
 from memory.adapters.uses_sqlite import SqliteUses
-from memory.learn.secrets.redaction import redact
 from memory.library import FlushPace, Library
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
 from memory.ports import LearnDue, Lease, MemoryFilter
+from memory.secrets.redaction import redact
 
 NOW = 1_750_000_000.0
 

@@ -1,13 +1,12 @@
 """A real `/v1/chat/completions` server whose manners depend on what it is asked about.
 
-Asked for drafts, it writes down every statement "My … boat is …." word for word; asked whether one statement changes
-another, it says no. `moods` says, by a word of the first statement, how it behaves instead.
+Asked to read, it claims every unit; asked about pairs, it keeps them apart. `moods` says, by the town of the first
+"My budget for the … trip" that it is shown, how it behaves instead.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -16,10 +15,12 @@ from enum import StrEnum
 from typing import Any
 
 from aiohttp import web
+from reading_parts import a_claim, a_verdict, claims, verdicts
+from scripted_model import PAIR, UNIT, question_of
 
 HUGE_BYTES = 10 << 20
 PROMPT_TOKENS = 100  # of any question, as it counts
-STATEMENT = re.compile(r"My (\w+) boat is \w+\.")
+TRIP = re.compile(r"My budget for the (\w+) trip")
 
 
 class Mood(StrEnum):
@@ -32,28 +33,25 @@ class Mood(StrEnum):
 
 
 class MoodyModel:
-    """`drafts` counts requests for drafts by that word; `calls` counts all."""
+    """`reads` counts requests to read by that town; `calls` counts all."""
 
     def __init__(self, moods: Mapping[str, Mood]) -> None:
         self.moods = dict(moods)
-        self.drafts: Counter[str] = Counter()
+        self.reads: Counter[str] = Counter()
         self.calls = 0
         self.port = 0
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        body = await request.json()
         self.calls += 1
-        if "facts" not in body["response_format"]["json_schema"]["schema"]["properties"]:
-            return _said('{"is":"different"}')
-        asked = [m["content"] for m in body["messages"] if m["role"] == "user"]
-        # Our own examples stand before the question, an answer that was sent back and its objection behind it.
-        question = next(text for text in reversed(asked) if STATEMENT.search(text))
-        found = list(STATEMENT.finditer(question))
-        word = found[0].group(1)
-        self.drafts[word] += 1
-        return await self._manners(self.moods.get(word, Mood.WELL), request, [match.group() for match in found])
+        question = question_of(await request.json())
+        if pairs := PAIR.findall(question):
+            return _said(verdicts(*(a_verdict(int(number), "unrelated", sure="low") for number, *_ in pairs)))
+        units = UNIT.findall(question)
+        town = next(found[1] for _, unit in units if (found := TRIP.search(unit)))
+        self.reads[town] += 1
+        return await self._manners(self.moods.get(town, Mood.WELL), request, [int(number) for number, _ in units])
 
-    async def _manners(self, mood: Mood, request: web.Request, statements: list[str]) -> web.StreamResponse:
+    async def _manners(self, mood: Mood, request: web.Request, units: list[int]) -> web.StreamResponse:
         match mood:
             case Mood.SILENT:
                 await asyncio.sleep(3_600)
@@ -66,13 +64,7 @@ class MoodyModel:
                 return web.Response(body=b" " * HUGE_BYTES, content_type="application/json")
             case Mood.JUNK:
                 return _said("As a sailor I would say: Ahoy!")
-        facts = [_fact(statement) for statement in statements]
-        return _said(json.dumps({"facts": facts}))
-
-
-def _fact(statement: str) -> dict[str, str]:
-    plain = {"type": "semantic", "category": "fact", "subject": "user", "told": "explicit", "sure": "high"}
-    return {"quote": statement, "text": statement, **plain, "weight": "medium", "starts": "", "ends": ""}
+        return _said(claims(*map(a_claim, units)))
 
 
 def _said(content: str) -> web.Response:

@@ -11,8 +11,8 @@ from memory.adapters.notes_sqlite import NoteLimits, SqliteNoteBook
 from memory.adapters.receipts_sqlite import ReceiptLimits, SqliteReceipts
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.traits_sqlite import SqliteModelTraits
-from memory.learn.secrets.redaction import redact
 from memory.ports import Clock, ModelTraits, NoteBook, Receipts
+from memory.secrets.redaction import redact
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,11 @@ from memory.adapters.wordpiece import WordPieceTokens
 from memory.adapters.working_set import WorkingSets
 from memory.chat.completions import ChatRequest, read
 from memory.errors import Unavailable
-from memory.learn.secrets.redaction import redact
 from memory.metrics import Metrics
 from memory.model import Change, ChangeKind, Memory, Receipt, Scope, Vector
 from memory.recall.pipeline import Recall, RecallOutcome, RecallSettings
 from memory.recall.retrieval import Retrieval
+from memory.secrets.redaction import redact
 
 NOW = 1_750_000_000.0
 KAYAK = "My kayak is stored at the boathouse in Dorset"

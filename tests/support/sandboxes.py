@@ -1,4 +1,4 @@
-"""The evaluations' sandbox without a model: words hashed into vectors, and whatever learner a test brings."""
+"""The evaluations' sandbox without a model: words hashed into vectors, and whatever readers a test brings."""
 
 from __future__ import annotations
 
@@ -6,28 +6,31 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from hashing_embedder import HashingEmbedder
+from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
 
 from memory import app
 from memory.evaluation.sandbox import Sandbox
-from memory.learn.extraction import Learner, VerbatimLearner
+from memory.learn.readers import Readers
 from memory.metrics import Metrics
-from memory.ports import Embedder
+from memory.ports import Embedder, StatementReader
 from memory.settings import Settings
 
-VERBATIM = Settings()
+PLAIN = Settings()
 
 
 @asynccontextmanager
 async def running_sandbox(
-    learner: Learner | None = None,
+    reader: StatementReader | None = None,
     *,
-    settings: Settings = VERBATIM,
+    model: StatementReader | None = None,
+    settings: Settings = PLAIN,
     embedder: Embedder | None = None,
     metrics: Metrics | None = None,
 ) -> AsyncIterator[Sandbox]:
-    extraction = app.Extraction(learner or VerbatimLearner())
+    """`reader` is always ready; `model`, where there is one, reads windows."""
+    readers = Readers(reader or PlainReader(), model)
     vectors = embedder or HashingEmbedder(dimension=settings.memory.milvus.dimension)
     seen = metrics or Metrics(CollectorRegistry())
-    async with app.open_sandbox(settings, extraction, embedder=vectors, metrics=seen) as sandbox:
+    async with app.open_sandbox(settings, readers, embedder=vectors, metrics=seen) as sandbox:
         yield sandbox

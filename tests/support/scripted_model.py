@@ -1,89 +1,84 @@
-"""Extraction models by script: a server that answers each kind of question by a rule of the test, and what was asked.
+"""A real server of `/v1/chat/completions` that reads as `PlainReader` does, and relates pairs by a rule of the test.
 
-The questions are told apart by the schema that came along, as a real server would follow it.
+Its answers have the form that our own reader by chat model asks for; what was asked is kept.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from chat_server import FakeModelServer, running_chat_server
+from plain_reader import by_words, claim_of
+from reading_parts import a_claim, a_verdict, claims, verdicts
 
 from memory.adapters.openai import ChatServer, OpenAiChatModel
+from memory.model import Scope, Turn
+from memory.ports import PairVerdict, StatementPair
 
-Answer = Callable[[str], str]
-"""What is asked, the last message of the request → the answer as it is sent."""
+UNIT = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
+PAIR = re.compile(r"^\[(\d+)\] older: (.*)\n\[\1\] newer: (.*)$", re.MULTILINE)
+SOMETIME = Turn("t", Scope("ann", session_id="s"), 0.0, ())
 
-
-def yes(_question: str) -> str:
-    return '{"keep":"yes"}'
-
-
-def no(_question: str) -> str:
-    return '{"keep":"no"}'
-
-
-def nothing(_question: str) -> str:
-    return '{"means":""}'
-
-
-def different(_question: str) -> str:
-    return '{"is":"different"}'
-
-
-def no_facts(_question: str) -> str:
-    return '{"facts":[]}'
-
-
-def a_fact(quote: str, text: str, **more: str) -> dict[str, str]:
-    plain = {"type": "semantic", "category": "fact", "subject": "user", "told": "explicit", "sure": "high"}
-    return {"quote": quote, "text": text, **plain, "weight": "medium", "starts": "", "ends": "", **more}
-
-
-def facts(*drafted: Mapping[str, str]) -> Answer:
-    return lambda _question: json.dumps({"facts": list(drafted)}, ensure_ascii=False)
-
-
-def in_turn(*answers: str) -> Answer:
-    """One after the other; the last one again and again."""
-    left = list(answers)
-    return lambda _question: left.pop(0) if len(left) > 1 else left[0]
+Relates = Callable[[StatementPair], PairVerdict]
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedModel:
-    """The model as learning gets it, and the server behind it."""
+    """The model as readers get it, and the server behind it."""
 
     model: OpenAiChatModel
     server: FakeModelServer
 
     @property
-    def asked(self) -> Sequence[dict[str, Any]]:
-        return self.server.asked
+    def read(self) -> Sequence[str]:
+        """The questions that asked for claims."""
+        return [question for question in map(question_of, self.server.asked) if not PAIR.search(question)]
 
     @property
-    def questions(self) -> list[str]:
-        return [body["messages"][-1]["content"] for body in self.server.asked]
+    def related(self) -> Sequence[str]:
+        """The questions that asked about pairs."""
+        return [question for question in map(question_of, self.server.asked) if PAIR.search(question)]
+
+
+def question_of(body: dict[str, Any]) -> str:
+    """What was asked last; an answer that was sent back stands behind it."""
+    asked: list[str] = [message["content"] for message in body["messages"] if message["role"] == "user"]
+    return next(text for text in reversed(asked) if UNIT.search(text))
 
 
 def scripted(
-    *, keep: Answer = yes, means: Answer = nothing, draft: Answer = no_facts, bears: Answer = different
+    *, relates: Relates = by_words, without: Callable[[str], bool] = lambda unit: False
 ) -> Callable[[dict[str, Any]], str]:
-    by_field = {"keep": keep, "means": means, "facts": draft, "is": bears}
+    """For `FakeModelServer.says`. `without`: units that it leaves out."""
 
     def says(body: dict[str, Any]) -> str:
-        (field,) = body["response_format"]["json_schema"]["schema"]["properties"]
-        return by_field[field](body["messages"][-1]["content"])
+        question = question_of(body)
+        if pairs := PAIR.findall(question):
+            return verdicts(*(_verdict(int(number), relates(StatementPair(*pair))) for number, *pair in pairs))
+        units = [(int(number), text) for number, text in UNIT.findall(question)]
+        return claims(*(one for number, text in units if not without(text) for one in _claims(number, text)))
 
     return says
 
 
+def _claims(number: int, text: str) -> list[dict[str, Any]]:
+    claim = claim_of(text, SOMETIME, made_by="")
+    if claim is None:
+        return []
+    values, is_denied = list(claim.values), not claim.is_affirmed
+    return [a_claim(number, act=claim.act, about=claim.relation, attr=claim.attribute, values=values, no=is_denied)]
+
+
+def _verdict(number: int, said: PairVerdict) -> dict[str, Any]:
+    return a_verdict(number, said.relation, "it", "high" if said.confidence >= 0.8 else "low")
+
+
 @asynccontextmanager
-async def running_model(**answers: Answer) -> AsyncIterator[ScriptedModel]:
+async def running_model(*, relates: Relates = by_words) -> AsyncIterator[ScriptedModel]:
     async with running_chat_server() as server, OpenAiChatModel(ChatServer(server.url, "scripted")) as model:
-        server.says = scripted(**answers)
+        server.says = scripted(relates=relates)
         yield ScriptedModel(model, server)

@@ -140,10 +140,10 @@ def test_talks_are_known_by_their_shape_and_drawn(run: Run, tmp_path: Path) -> N
 
 
 def test_learning_is_scored_by_the_figures_that_its_formats_name(run: Run, folder: Path) -> None:
-    extraction = figures(run, "extraction", DATA / "learning" / "extraction.jsonl", folder)
+    extraction = figures(run, "extraction", DATA / "learning" / "regression_extraction.jsonl", folder)
     assert {"recall", "precision", "forbidden_rate", "false_store_rate", "evidence_accuracy"} <= extraction.keys()
     assert extraction["by_language"]["zh"]["records"] > 0
-    adversarial = figures(run, "adversarial", DATA / "learning" / "adversarial.jsonl.gz", folder)
+    adversarial = figures(run, "adversarial", DATA / "learning" / "regression_adversarial.jsonl.gz", folder)
     assert {"planted_rate", "secret_rate", "benign_kept"} <= adversarial.keys()
 
 

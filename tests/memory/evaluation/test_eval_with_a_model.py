@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from chat_server import FakeModelServer, running_chat_server
 from embedder_process import EmbedderProcess
-from scripted_model import a_fact, facts, no, scripted, yes
+from scripted_model import scripted
 
 SECONDS_MAX = 60.0
 WANTED, UNWANTED = "I teach chemistry at a night school.", "I took the bus home."
@@ -53,12 +53,12 @@ async def scored(server: FakeModelServer, folder: Path, vectors: EmbedderProcess
     return written
 
 
-@pytest.mark.parametrize(("judge", "precision"), [(yes, 0.5), (lambda q: no(q) if UNWANTED in q else yes(q), 1.0)])
+@pytest.mark.parametrize(("left_out", "precision"), [("", 0.5), (UNWANTED, 1.0)])
 async def test_what_the_model_says_is_what_is_scored(
-    tmp_path: Path, real_embedder: EmbedderProcess, judge: Any, precision: float
+    tmp_path: Path, real_embedder: EmbedderProcess, left_out: str, precision: float
 ) -> None:
     async with running_chat_server() as server:
-        server.says = scripted(keep=judge)
+        server.says = scripted(without=lambda unit: unit == left_out)
         written = await scored(server, tmp_path, real_embedder)
     assert (written["recall"], written["precision"], written["evidence_accuracy"]) == (1.0, precision, 1.0)
     assert {body["model"] for body in server.asked} == {"scripted"}  # the first that the server lists
@@ -67,20 +67,22 @@ async def test_what_the_model_says_is_what_is_scored(
 async def test_calls_tokens_and_seconds_are_reported_and_drawn(tmp_path: Path, real_embedder: EmbedderProcess) -> None:
     drawn = tmp_path / "figures.svg"
     async with running_chat_server() as server:
-        server.says, server.seconds = scripted(), 0.2
+        server.says, server.seconds = scripted(), 0.4
         written = await scored(server, tmp_path, real_embedder, "--model", "my-model", "--picture", drawn)
     assert {body["model"] for body in server.asked} == {"my-model"}
     assert written["turns"] == 2
-    assert written["model_calls"] == len(server.asked) == 2
-    assert written["prompt_tokens_per_turn"] == 100.0
-    assert written["cached_tokens_per_turn"] == 90.0
+    assert written["model_calls"] == len(server.asked) == 1  # the session as a whole
+    assert written["prompt_tokens_per_turn"] == 50.0
+    assert written["cached_tokens_per_turn"] == 45.0
     assert written["seconds"] >= 0.4
     assert ET.fromstring(drawn.read_text()).tag.endswith("svg")
 
 
-async def test_the_strategy_can_be_named(tmp_path: Path, real_embedder: EmbedderProcess) -> None:
+async def test_the_trained_reader_can_be_named_and_asks_no_model(
+    tmp_path: Path, real_embedder: EmbedderProcess
+) -> None:
     async with running_chat_server() as server:
-        server.says = scripted(draft=facts(a_fact(WANTED, WANTED)))
-        written = await scored(server, tmp_path, real_embedder, "--strategy", "draft")
-    assert (written["recall"], written["precision"]) == (1.0, 1.0)
-    assert all(set(b["response_format"]["json_schema"]["schema"]["properties"]) == {"facts"} for b in server.asked)
+        written = await scored(server, tmp_path, real_embedder, "--reader", "trained")
+        assert server.asked == []
+    assert written["turns"] == 2
+    assert "model_calls" not in written

@@ -1,36 +1,27 @@
-"""One row per statement, nothing destroyed, the same outcome at every attempt."""
+"""One row per statement, nothing destroyed, the same outcome at every attempt; fields decide, never likeness."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from claims import NOW, claim
 
-from memory.learn.changes.supersession import Verdict
 from memory.learn.consolidation import EVIDENCE_MAX, consolidate
-from memory.learn.facts import Fact
+from memory.learn.feedback import Confirmation
 from memory.learn.plan import Plan, UnreadablePlan, decode, encode
-from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Scope, Trust
-
-NOW = 1_750_000_000.0
-
-
-def fact(content: str, *, turn: str = "t1", said_at: float = NOW, project: str = "", role: str = "user") -> Fact:
-    return Fact(
-        content=content,
-        evidence=Evidence(content, turn, role),
-        scope=Scope("ann", project_id=project, session_id="s"),
-        said_at=said_at,
-    )
+from memory.model import Act, Change, ChangeKind, Evidence, Memory, MemoryStatus, Relation, Scope, Trust
+from memory.ports import PairRelation, PairVerdict
 
 
 def ids(ordinal: str) -> str:
     return f"id-{ordinal}"
 
 
-def stored(content: str, *, said_at: float = NOW - 1_000, project: str = "") -> Memory:
+def stored(content: str, *, said_at: float = NOW - 1_000, **fields: Any) -> Memory:
     (change,) = consolidate(
-        [fact(content, turn=f"turn of {content}", said_at=said_at, project=project)],
+        [claim(content, turn=f"turn of {content}", said_at=said_at, **fields)],
         [],
         now=said_at,
         ids=lambda ordinal: f"{content}/{ordinal}",
@@ -42,151 +33,205 @@ def kinds(changes: list[Change]) -> list[tuple[ChangeKind, str]]:
     return [(change.kind, change.memory.content) for change in changes]
 
 
-def test_a_new_statement_creates_a_row_with_its_evidence_and_its_time() -> None:
-    (change,) = consolidate([fact("I live in Leeds", said_at=NOW - 5)], [], now=NOW, ids=ids)
+def home(city: str, **fields: Any) -> dict[str, Any]:
+    return {"attribute": "home", "values": (city,), **fields}
+
+
+LEEDS = "I live in Leeds"
+OSLO = "I live in Oslo"
+
+
+def test_a_new_claim_creates_a_row_with_its_fields_its_evidence_and_its_time() -> None:
+    said = claim(LEEDS, said_at=NOW - 5, relation=Relation.SIBLING, name="Ana", holds_until=NOW + 5, **home("Leeds"))
+    (change,) = consolidate([said], [], now=NOW, ids=ids)
     row = change.memory
-    assert (change.kind, row.id, row.content) == (ChangeKind.CREATE, "id-0", "I live in Leeds")
-    assert (row.created_at, row.said_at, row.valid_from) == (NOW, NOW - 5, NOW - 5)
-    assert row.evidence == (Evidence("I live in Leeds", "t1"),)
+    assert (change.kind, row.id, row.content) == (ChangeKind.CREATE, "id-0", LEEDS)
+    assert (row.created_at, row.said_at, row.valid_from, row.expires_at) == (NOW, NOW - 5, NOW - 5, NOW + 5)
+    assert (row.subject, row.name, row.attribute, row.values) == ("sibling", "Ana", "home", ("Leeds",))
+    assert row.evidence == (Evidence(LEEDS, "t1"),)
+
+
+def test_the_time_that_a_claim_names_is_the_time_from_which_it_holds() -> None:
+    (change,) = consolidate([claim("I start at Baxter on Monday", holds_from=NOW + 9)], [], now=NOW, ids=ids)
+    assert change.memory.valid_from == NOW + 9
 
 
 def test_the_same_statement_updates_the_row_that_says_it() -> None:
-    before = stored("I live in Leeds")
-    (change,) = consolidate([fact("i live in  LEEDS!")], [before], now=NOW, ids=ids)
+    before = stored(LEEDS)
+    (change,) = consolidate([claim("i live in  LEEDS!")], [before], now=NOW, ids=ids)
     assert (change.kind, change.memory.id, change.memory.content) == (ChangeKind.UPDATE, before.id, before.content)
     assert (change.memory.updated_at, change.memory.said_at, change.memory.created_at) == (NOW, NOW, before.created_at)
     assert before.confidence < change.memory.confidence < 1.0
     assert len(change.memory.evidence) == 2
 
 
-def test_a_statement_said_twice_in_one_window_is_one_row() -> None:
-    (change,) = consolidate([fact("I live in Leeds"), fact("I live in Leeds.", turn="t2")], [], now=NOW, ids=ids)
-    assert change.kind is ChangeKind.CREATE
-    assert [e.turn_id for e in change.memory.evidence] == ["t1", "t2"]
-
-
 def test_evidence_is_bounded_and_keeps_the_first() -> None:
-    row = stored("I live in Leeds")
+    row = stored(LEEDS)
     first = row.evidence[0]
     for number in range(20):
-        (change,) = consolidate([fact("I live in Leeds", turn=f"t{number}")], [row], now=NOW, ids=ids)
+        (change,) = consolidate([claim(LEEDS, turn=f"t{number}")], [row], now=NOW, ids=ids)
         row = change.memory
     assert len(row.evidence) == EVIDENCE_MAX
-    assert row.evidence[0] == first
-    assert row.evidence[-1].turn_id == "t19"
+    assert (row.evidence[0], row.evidence[-1].turn_id) == (first, "t19")
 
 
 def test_the_same_statement_of_another_project_is_another_row() -> None:
-    changes = consolidate([fact("I live in Leeds", project="p")], [stored("I live in Leeds")], now=NOW, ids=ids)
-    assert kinds(changes) == [(ChangeKind.CREATE, "I live in Leeds")]
+    changes = consolidate([claim(LEEDS, project="p")], [stored(LEEDS)], now=NOW, ids=ids)
+    assert kinds(changes) == [(ChangeKind.CREATE, LEEDS)]
 
 
-def test_what_is_changed_is_superseded_and_stays_with_its_history() -> None:
-    before = stored("I live in Leeds")
-    changes = consolidate([fact("I moved to York")], [before], now=NOW, ids=ids)
-    assert kinds(changes) == [(ChangeKind.CREATE, "I moved to York"), (ChangeKind.SUPERSEDE, "I live in Leeds")]
-    old = changes[1].memory
-    assert old.status is MemoryStatus.SUPERSEDED
-    assert (old.superseded_by, old.superseded_at, old.invalid_at) == ("id-0", NOW, NOW)
-    assert old.evidence == before.evidence
+def test_another_value_of_a_single_valued_attribute_supersedes_and_says_which_field() -> None:
+    old = stored(LEEDS, **home("Leeds"))
+    changes = consolidate([claim(OSLO, **home("Oslo"))], [old], now=NOW, ids=ids)
+    assert kinds(changes) == [(ChangeKind.CREATE, OSLO), (ChangeKind.SUPERSEDE, LEEDS)]
+    gone = changes[1].memory
+    assert (gone.status, gone.superseded_by, gone.superseded_at) == (MemoryStatus.SUPERSEDED, "id-0", NOW)
+    assert (gone.invalid_at, gone.metadata["superseded_field"]) == (NOW, "home")
+    assert gone.evidence == old.evidence
 
 
-def test_what_the_superseded_row_said_besides_gets_a_row_of_its_own() -> None:
-    before = stored("I live in Leeds, my sister lives in Oslo")
-    changes = consolidate([fact("I moved to York")], [before], now=NOW, ids=ids)
-    rest = changes[2]
-    assert (rest.kind, rest.memory.content) == (ChangeKind.CREATE, "my sister lives in Oslo")
-    assert (rest.memory.evidence, rest.memory.said_at) == (before.evidence, before.said_at)
-    assert rest.memory.id not in (before.id, "id-0")
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ({"attribute": "trip", "values": ("Leeds",)}, {"attribute": "trip", "values": ("Oslo",)}),  # many values
+        (home("Leeds"), {"attribute": "employer", "values": ("Oslo",)}),
+        (home("Leeds"), home("Oslo", relation=Relation.SIBLING)),
+        (home("Leeds", name="Ana"), home("Oslo", name="Mia")),
+        (home("Leeds"), home("leeds")),
+        (home("Leeds"), {"attribute": "home", "values": ()}),
+        (home("Leeds"), home("Oslo", is_affirmed=False)),
+        ({"values": ("Leeds",)}, {"values": ("Oslo",)}),  # no attribute
+    ],
+)
+def test_whatever_differs_in_more_than_the_value_stands_beside_it(older: dict[str, Any], newer: dict[str, Any]) -> None:
+    changes = consolidate([claim(OSLO, **newer)], [stored(LEEDS, **older)], now=NOW, ids=ids)
+    assert kinds(changes) == [(ChangeKind.CREATE, OSLO)]
 
 
-def test_what_arrives_late_does_not_replace_what_was_said_after_it() -> None:
-    newer = stored("I moved to York", said_at=NOW - 10)
-    changes = consolidate([fact("I live in Leeds", said_at=NOW - 5_000)], [newer], now=NOW, ids=ids)
-    (change,) = changes
-    assert (change.kind, change.memory.status) == (ChangeKind.CREATE, MemoryStatus.SUPERSEDED)
-    assert change.memory.superseded_by == newer.id
+@pytest.mark.parametrize(("confidence", "is_replaced"), [(0.95, True), (0.6, False)])
+def test_a_sure_verdict_supersedes_where_the_field_is_the_same(confidence: float, *, is_replaced: bool) -> None:
+    old = stored("The appointment is on Monday", attribute="appointment", values=("Monday",))
+    new = claim("The appointment is on Friday", attribute="appointment", values=("Friday",))
+    said = {(0, old.id): PairVerdict(PairRelation.REPLACES, confidence)}
+    changes = consolidate([new], [old], now=NOW, ids=ids, verdicts=said)
+    assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is is_replaced
 
 
-def test_statements_of_one_breath_hold_together_unless_one_corrects_the_other() -> None:
-    together = consolidate([fact("I live in Leeds"), fact("I moved to York")], [], now=NOW, ids=ids)
-    corrected = consolidate([fact("I live in Leeds"), fact("Sorry, I live in York")], [], now=NOW, ids=ids)
-    assert {c.memory.status for c in together} == {MemoryStatus.ACTIVE}
-    assert [c.memory.status for c in corrected] == [MemoryStatus.SUPERSEDED, MemoryStatus.ACTIVE]
+def test_a_sure_verdict_names_the_field_of_the_row_that_it_replaces() -> None:
+    old = stored("I drive a Fiat", attribute="vehicle", values=("Fiat",))
+    said = {(0, old.id): PairVerdict(PairRelation.REPLACES, 0.9)}
+    changes = consolidate([claim("cycling only from here on")], [old], now=NOW, ids=ids, verdicts=said)
+    assert changes[1].memory.metadata["superseded_field"] == "vehicle"
 
 
-def test_a_superseded_row_is_left_alone() -> None:
-    gone = replace(stored("I live in Leeds"), status=MemoryStatus.SUPERSEDED)
-    assert kinds(consolidate([fact("I live in Leeds")], [gone], now=NOW, ids=ids)) == [
-        (ChangeKind.CREATE, "I live in Leeds")
-    ]
+def test_a_verdict_supersedes_nothing_of_another_subject() -> None:
+    old = stored("I drive a Fiat", attribute="vehicle", values=("Fiat",))
+    said = {(0, old.id): PairVerdict(PairRelation.REPLACES, 0.99)}
+    new = claim("My sister drives a Skoda", attribute="vehicle", values=("Skoda",), relation=Relation.SIBLING)
+    assert len(consolidate([new], [old], now=NOW, ids=ids, verdicts=said)) == 1
 
 
-def test_the_assistants_question_adds_nothing_to_what_is_known() -> None:
-    known = stored("My budget for the Hawaii trip is $10,000")
-    asked = fact("Is your budget for the Hawaii trip $10,000?", role="assistant")
-    assert consolidate([asked], [known], now=NOW, ids=ids) == []
+def test_a_sure_verdict_of_the_same_confirms_the_older_row() -> None:
+    old = stored(LEEDS, **home("Leeds"))
+    said = {(0, old.id): PairVerdict(PairRelation.SAME, 0.95)}
+    changes = consolidate([claim("still living in Leeds", **home("Leeds"))], [old], now=NOW, ids=ids, verdicts=said)
+    assert kinds(changes) == [(ChangeKind.UPDATE, LEEDS)]
 
 
-def test_two_attempts_plan_the_same() -> None:
-    facts = [fact("I live in Leeds"), fact("I moved to York", turn="t2"), fact("My cat is Tom", turn="t3")]
-    rows = [stored("I live in Bath, my dog is Rex")]
-    assert consolidate(facts, rows, now=NOW, ids=ids) == consolidate(facts, rows, now=NOW, ids=ids)
+def test_what_adds_a_value_is_never_swallowed_as_the_same() -> None:
+    old = stored(LEEDS, **home("Leeds"))
+    said = {(0, old.id): PairVerdict(PairRelation.SAME, 0.95)}
+    new = claim("I live in Leeds, at 4 Mill Lane", attribute="home", values=("Leeds", "4 Mill Lane"))
+    assert (ChangeKind.CREATE, new.text) in kinds(consolidate([new], [old], now=NOW, ids=ids, verdicts=said))
 
 
-def test_a_plan_comes_back_as_it_was_stored() -> None:
-    odd = replace(stored("I live in \ud800 Leeds 你好"), metadata={"a": [1, None, "x"]}, invalid_at=None)
-    changes = [
-        Change(ChangeKind.CREATE, odd),
-        *consolidate([fact("I moved to York")], [stored("I live in Leeds")], now=NOW, ids=ids),
-    ]
-    whole = Plan(changes, ("m9",), {"r1": {"forgot": ["m9"], "count": 1}})
-    assert decode(encode(whole)) == whole
+def test_a_correction_says_what_to_avoid() -> None:
+    old = stored(LEEDS, **home("Leeds"))
+    right = claim("That's wrong, I live in Oslo now", act=Act.CORRECT, category="correction", **home("Oslo"))
+    changes = consolidate([right], [old], now=NOW, ids=ids)
+    row = next(change.memory for change in changes if change.memory.id == "id-0")
+    assert (row.category, row.trust, row.metadata["avoid"]) == ("correction", Trust.EXPLICIT, LEEDS)
+    assert (ChangeKind.SUPERSEDE, LEEDS) in kinds(changes)
 
 
-def test_a_plan_that_is_not_ours_is_refused() -> None:
-    for broken in (b"", b"[]", b"{}", b'{"version": 1, "changes": []}', b'{"version": 3, "changes": [{}]}', b"\xff"):
-        try:
-            decode(broken)
-        except UnreadablePlan:
-            continue
-        raise AssertionError(broken)
+def test_a_bare_correction_is_completed_by_the_statement_that_it_puts_right() -> None:
+    old = stored("My appointment is on Monday", attribute="appointment", values=("Monday",))
+    right = claim("no, Tuesday", act=Act.CORRECT, category="correction", attribute="appointment", values=("Tuesday",))
+    said = {(0, old.id): PairVerdict(PairRelation.REPLACES, 0.7)}
+    changes = consolidate([right], [old], now=NOW, ids=ids, verdicts=said)
+    created = changes[0].memory
+    assert (created.content, created.evidence[0].quote) == ("My appointment is on Tuesday", "no, Tuesday")
+    assert (ChangeKind.SUPERSEDE, "My appointment is on Monday") in kinds(changes)
 
 
-@pytest.mark.parametrize("trust", [Trust.BOOTSTRAPPED, Trust.EXPLICIT])
-def test_what_is_said_in_passing_moves_what_was_given_or_asked_for_only_by_words_of_change(trust: Trust) -> None:
-    given = replace(stored("My budget is 500 euros"), trust=trust)
-    passing = consolidate([fact("My budget is 900 euros")], [given], now=NOW, ids=ids)
-    assert kinds(passing) == [(ChangeKind.CREATE, "My budget is 900 euros")]
-    changed = consolidate([fact("My budget is now 900 euros")], [given], now=NOW, ids=ids)
-    assert (ChangeKind.SUPERSEDE, "My budget is 500 euros") in kinds(changed)
+def test_two_claims_of_one_breath_hold_together() -> None:
+    changes = consolidate(
+        [claim("I live in Leeds", **home("Leeds")), claim("and in Oslo in summer", **home("Oslo"))],
+        [],
+        now=NOW,
+        ids=ids,
+    )
+    assert [change.memory.status for change in changes] == [MemoryStatus.ACTIVE, MemoryStatus.ACTIVE]
 
 
-def test_what_was_derived_never_moves_what_was_said() -> None:
-    derived = replace(fact("My budget is now 900 euros"), trust=Trust.TOOL)
-    changes = consolidate([derived], [stored("My budget is 500 euros")], now=NOW, ids=ids)
-    assert kinds(changes) == [(ChangeKind.CREATE, "My budget is now 900 euros")]
+def test_what_was_said_earlier_but_learnt_later_is_the_one_that_is_superseded() -> None:
+    later = stored(OSLO, said_at=NOW, **home("Oslo"))
+    changes = consolidate([claim(LEEDS, said_at=NOW - 500, **home("Leeds"))], [later], now=NOW + 1, ids=ids)
+    (row,) = [change.memory for change in changes if change.memory.id == "id-0"]
+    assert (row.status, row.superseded_by, row.invalid_at) == (MemoryStatus.SUPERSEDED, later.id, NOW)
 
 
-def test_what_was_asked_for_moves_what_was_said_in_passing() -> None:
-    asked = replace(fact("My budget is 900 euros"), is_explicit=True)
-    changes = consolidate([asked], [stored("My budget is 500 euros")], now=NOW, ids=ids)
-    assert (ChangeKind.SUPERSEDE, "My budget is 500 euros") in kinds(changes)
+@pytest.mark.parametrize(
+    ("older", "newer", "is_replaced"),
+    [
+        (Trust.BOOTSTRAPPED, Act.STATE, False),
+        (Trust.BOOTSTRAPPED, Act.CORRECT, True),
+        (Trust.EXPLICIT, Act.STATE, False),
+        (Trust.EXPLICIT, Act.REMEMBER, True),
+        (Trust.INFERRED, Act.STATE, True),
+        (Trust.TOOL, Act.STATE, True),
+    ],
+)
+def test_what_was_said_in_passing_moves_nothing_that_was_given_or_asked_for(
+    older: Trust, newer: Act, *, is_replaced: bool
+) -> None:
+    old = replace(stored(LEEDS, **home("Leeds")), trust=older)
+    changes = consolidate([claim(OSLO, act=newer, **home("Oslo"))], [old], now=NOW, ids=ids)
+    assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is is_replaced
 
 
-def test_the_words_of_a_correction_make_one_and_say_what_to_avoid() -> None:
-    wrong = stored("My budget is 500 euros")
-    changes = consolidate([fact("Sorry, I meant my budget is 900 euros")], [wrong], now=NOW, ids=ids)
-    row = changes[0].memory
-    assert (row.category, row.trust, row.metadata) == ("correction", Trust.EXPLICIT, {"avoid": wrong.content})
-    assert (ChangeKind.SUPERSEDE, wrong.content) in kinds(changes)
+def test_a_repeat_leaves_out_what_is_done_and_compares_what_stands_with_all_others() -> None:
+    old = stored(LEEDS, **home("Leeds"))
+    first = consolidate([claim(OSLO, **home("Oslo"))], [old], now=NOW, ids=ids)
+    standing = first[0].memory
+    assert consolidate([claim(OSLO, **home("Oslo"))], [standing], now=NOW, ids=ids, done={0}) == []
+    again = consolidate([claim(OSLO, **home("Oslo"))], [old, standing], now=NOW + 1, ids=ids, done=())
+    assert (ChangeKind.SUPERSEDE, LEEDS) in kinds(again)
 
 
-def test_what_somebody_who_was_asked_says_counts_unless_trust_keeps_it_apart() -> None:
-    old = stored("I train at Fitline")
-    new = fact("My gym is on Mill Street")
-    assert len(consolidate([new], [old], now=NOW, ids=ids)) == 1
-    ruled = {(0, old.id): Verdict()}
-    assert (ChangeKind.SUPERSEDE, old.content) in kinds(consolidate([new], [old], now=NOW, ids=ids, changed=ruled))
-    explicit = replace(old, trust=Trust.EXPLICIT)
-    assert len(consolidate([new], [explicit], now=NOW, ids=ids, changed=ruled)) == 1
+def test_what_an_answer_restated_gets_surer_when_the_user_calls_it_right() -> None:
+    row, other = stored(LEEDS, **home("Leeds")), stored("I have a cat", attribute="pet", values=("cat",))
+    said = Confirmation("You told me that you live in Leeds.", Scope("ann", session_id="s"), NOW)
+    (change,) = consolidate([], [row, other], now=NOW, ids=ids, confirmations=[said])
+    assert (change.memory.id, change.memory.content) == (row.id, LEEDS)
+    assert change.memory.confidence > row.confidence
+    assert change.memory.evidence == row.evidence
+
+
+def test_a_question_that_was_barely_confirmed_adds_no_evidence_to_what_is_known() -> None:
+    row = stored(LEEDS)
+    asked = claim(LEEDS, role="assistant", quote="Do you live in Leeds?")
+    (change,) = consolidate([asked], [row], now=NOW, ids=ids)
+    assert (change.memory.evidence, change.memory.confidence) == (row.evidence, row.confidence)
+
+
+def test_a_stored_plan_comes_back_as_it_was_made() -> None:
+    changes = consolidate([claim(OSLO + " \ud800", **home("Oslo"))], [stored(LEEDS, **home("Leeds"))], now=NOW, ids=ids)
+    plan = Plan(changes, ("gone",), {"r": {"count": 1}})
+    assert decode(encode(plan)) == plan
+
+
+@pytest.mark.parametrize("damaged", [b"", b"{}", b"[]", b'{"version": 5}', b'{"version": 99, "changes": []}'])
+def test_a_plan_of_another_release_is_reported_and_never_guessed_at(damaged: bytes) -> None:
+    with pytest.raises(UnreadablePlan):
+        decode(damaged)

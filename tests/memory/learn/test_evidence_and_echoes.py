@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning_parts import Bench
+from plain_reader import PlainReader
+from trained_reader import trained_reader
 from turn_logs import Process, a_turn, sqlite_deployment
 
 from memory.evaluation.records import file_bytes
+from memory.language import bare_reply
 from memory.model import Memory, Role, Turn
+from memory.ports import StatementReader
 
 DATA = Path(__file__).parents[2] / "data" / "learning"
 TOLD = (
@@ -29,7 +33,6 @@ TOLD = (
 )
 CONFIRMS = ("yes", "Yes, that's right.", "correct", "ok thanks", "right", "exactly", "Yes.")
 TURNS, TURNS_OF_A_SESSION = 1_000, 50
-BARE = re.compile(r"\W*(?:yes|no|right|correct|exactly|sure|ok|ja|nein|sí|对|是|不)", re.IGNORECASE)
 
 FRAGMENTS = st.sampled_from(
     [
@@ -64,12 +67,15 @@ def restated(contents: Sequence[str], number: int) -> str:
     return forms[number % len(forms)]
 
 
-async def test_a_thousand_turns_of_restating_what_was_injected_store_nothing_new(bench: Bench) -> None:
+@pytest.mark.parametrize("make_reader", [PlainReader, trained_reader])
+async def test_a_thousand_turns_of_restating_what_was_injected_store_nothing_new(
+    bench: Bench, make_reader: Callable[[], StatementReader]
+) -> None:
     async with bench.deployment.start() as process:
         for message in TOLD:
             await bench.tell(process, message, session="first")
-        worker = bench.worker(process)
-        await worker.work_off()
+        await bench.worker(process).work_off()
+        worker = bench.worker(process, reader=make_reader())
         before = await bench.contents()
         assert before == sorted(TOLD)
         for number in range(TURNS):
@@ -82,6 +88,48 @@ async def test_a_thousand_turns_of_restating_what_was_injected_store_nothing_new
         await worker.work_off()
         assert await bench.contents() == before
         assert (await process.log.backlog("ann", opened_before=1e12)).pending == 0
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Is your cat called Tom?",
+        "You told me that your cat is called Tom. Is that right?",
+        "Your cat is called Tom, right?",
+        "I know this of you:\n- your cat is called Tom\nIs your cat still called Tom?",
+    ],
+)
+@pytest.mark.parametrize("is_one_window", [True, False])
+async def test_a_yes_to_what_memory_told_stores_nothing_and_makes_that_surer(
+    bench: Bench, asked: str, *, is_one_window: bool
+) -> None:
+    async with bench.deployment.start() as process:
+        worker = bench.worker(process)
+        told = await bench.tell(process, "My cat is called Tom.")
+        if not is_one_window:
+            await worker.work_off()
+        before = await bench.memories()
+        await bench.tell(process, "Who is my cat?", answer=asked)
+        await bench.tell(process, "yes")
+        await worker.work_off()
+    (memory,) = await bench.memories()
+    assert memory.content == "My cat is called Tom."
+    assert [evidence.turn_id for evidence in memory.evidence] == [told.id]
+    assert all(memory.confidence > one.confidence for one in before)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply"),
+    [("Is your cat called Felix?", "yes"), ("Do you have a dog?", "yes"), ("Is your cat called Tom?", "no")],
+    ids=["another value", "another matter", "denied"],
+)
+async def test_an_answer_that_says_something_else_than_memory_is_news(bench: Bench, asked: str, reply: str) -> None:
+    async with bench.deployment.start() as process:
+        await bench.tell(process, "My cat is called Tom.")
+        await bench.tell(process, "What else do you want to know?", answer=asked)
+        await bench.tell(process, reply)
+        await bench.worker(process).work_off()
+    assert await bench.contents() == sorted(["My cat is called Tom.", f"{asked} {reply}"])
 
 
 async def unquoted(bench: Bench, process: Process, memories: Sequence[Memory]) -> list[tuple[str, str]]:
@@ -104,11 +152,12 @@ def _stands(quote: str, role: str, turn_id: str, record: dict[str, Turn], order:
         return any(quote in message.content for message in turn.messages if message.role == Role.USER)
     later = [record[one] for one in order[order.index(turn_id) + 1 :]]
     reply = next((one for one in later if one.scope.session_id == turn.scope.session_id), None)
-    return quote in turn.answer and reply is not None and bool(BARE.match(reply.messages[0].content))
+    return quote in turn.answer and reply is not None and bool(bare_reply(reply.messages[0].content))
 
 
 def sample() -> list[dict[str, Any]]:
-    files = (DATA / name for name in ("extraction.jsonl", "updates.jsonl", "adversarial.jsonl.gz"))
+    names = ("regression_extraction.jsonl", "regression_updates.jsonl", "regression_adversarial.jsonl.gz")
+    files = (DATA / name for name in names)
     return [json.loads(line) for file in files for line in file_bytes(file).splitlines() if line.strip()]
 
 
@@ -132,7 +181,7 @@ async def test_all_evidence_of_the_sample_stands_in_the_record(tmp_path: Path) -
             memories = await bench.memories()
             stored += len(memories)
             assert await unquoted(bench, process, memories) == [], record["id"]
-    assert stored > 80, "hardly anything was stored: the test shows little"
+    assert stored > 50, "hardly anything was stored: the test shows little"
 
 
 @settings(max_examples=60, deadline=None)

@@ -33,7 +33,12 @@ BY_TRUST = (Trust.TOOL, Trust.INFERRED, Trust.EXPLICIT)  # from the least
 
 def memory(memory_id: str = "m", *, days_ago: float = 0.0, **fields: Any) -> Memory:
     at = NOW - days_ago * DAY
-    values = {"content": f"content of {memory_id}", "created_at": at, "updated_at": at, "said_at": at} | fields
+    values: dict[str, Any] = {
+        "content": f"content of {memory_id}",
+        "created_at": at,
+        "updated_at": at,
+        "said_at": at,
+    } | fields
     return Memory(id=memory_id, user_id="ann", **values)
 
 
@@ -137,7 +142,8 @@ def test_what_is_out_already_does_not_count_against_the_quota() -> None:
          "asked for", "stored by an application", "brought back", "superseded"],
 )  # fmt: skip
 def test_only_what_was_of_no_use_for_long_is_put_away(fields: dict[str, Any], is_put_away: bool) -> None:
-    one = memory("m", **({"category": "context", "days_ago": 170} | fields))
+    given: dict[str, Any] = {"category": "context", "days_ago": 170} | fields
+    one = memory("m", **given)
     assert gone([one], LifeRules()) == ([("m", Why.UNUSED)] if is_put_away else [])
     assert gone([one], LifeRules(floor=0.0)) == []
 

@@ -56,15 +56,15 @@ async def outcome(bench: Bench, other: Process) -> list[str]:
 async def prepare(bench: Bench, process: Process) -> None:
     await bench.tell(process, "I live in Paris.", session="s0")
     await bench.worker(process).work_off()
-    await bench.tell(process, "I moved to Rome.", session="s1")
+    await bench.tell(process, "I live in Rome.", session="s1")
 
 
 @pytest.mark.parametrize(
     ("frozen_in", "meanwhile"),
     [
-        ("store", "I moved to Berlin."),
-        ("sending", "I moved to Berlin."),
-        ("plan", "I moved to Berlin."),
+        ("store", "I live in Berlin."),
+        ("sending", "I live in Berlin."),
+        ("plan", "I live in Berlin."),
         ("store", ""),
         ("sending", ""),
     ],
@@ -78,7 +78,7 @@ async def test_a_worker_that_was_frozen_leaves_what_everybody_said(
         worker, part = frozen_worker(bench, frozen, other, frozen_in=frozen_in, meanwhile=meanwhile)
         await worker.work_off()
         assert part.has_arrived is (frozen_in == "sending")
-        assert await outcome(bench, other) == [meanwhile or "I moved to Rome."]
+        assert await outcome(bench, other) == [meanwhile or "I live in Rome."]
         assert len(await bench.memories()) == (3 if meanwhile else 2)
 
 
@@ -95,7 +95,7 @@ async def test_who_was_frozen_and_then_dies_at_any_await_leaves_what_everybody_s
             async with bench.deployment.start() as frozen:
                 await prepare(bench, frozen)
                 worker, _ = frozen_worker(
-                    bench, frozen, other, frozen_in=frozen_in, meanwhile="I moved to Berlin.", faults=faults
+                    bench, frozen, other, frozen_in=frozen_in, meanwhile="I live in Berlin.", faults=faults
                 )
                 run = BrokenOff(worker.work_off(), at=number, error=Killed())
                 with suppress(Killed):
@@ -104,9 +104,9 @@ async def test_who_was_frozen_and_then_dies_at_any_await_leaves_what_everybody_s
             lines |= faults.callers | run.lines
             bench.deployment.clock.now += FROZEN_SECONDS
             await bench.worker(other).work_off()
-            if "I moved to Berlin." not in await bench.contents():  # it died before others had to wait for it
-                await bench.tell(other, "I moved to Berlin.", session="s2")
-            assert await outcome(bench, other) == ["I moved to Berlin."], f"died at suspension {number}"
+            if "I live in Berlin." not in await bench.contents():  # it died before others had to wait for it
+                await bench.tell(other, "I live in Berlin.", session="s2")
+            assert await outcome(bench, other) == ["I live in Berlin."], f"died at suspension {number}"
     assert number > 30
     if frozen_in == "store":  # there the plan was stored, so there is something to mend
         places = awaits_of(Path(str(window.__file__)), only=LOCK_LOST)

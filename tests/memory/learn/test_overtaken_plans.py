@@ -9,60 +9,62 @@ from typing import Any
 
 import pytest
 from learning_parts import Bench, Faults, Killed
+from plain_reader import PlainReader, by_words
 from turn_logs import AT_ONCE, Process, sqlite_deployment
 
-from memory.learn.facts import Fact
-from memory.learn.statements import verbatim
-from memory.model import MemoryStatus, Turn
+from memory.model import Claim, MemoryStatus, Turn
+from memory.ports import PairRelation, PairVerdict, StatementPair
 
 LATER_SECONDS = 100.0
 SISTER = "My sister lives in Oslo."
+MONDAY, FRIDAY = "My dentist appointment is on Monday.", "My dentist appointment is on Friday."
 
 # What is known, what waits, what somebody says meanwhile; what stands in the end.
 OVERTAKEN = {
-    "the later move": (
+    "the later home": (
         "I live in Paris.",
-        "I moved to Rome.",
-        "I moved to Berlin.",
-        ["I moved to Berlin."],
+        "I live in Rome.",
+        "I live in Berlin.",
+        ["I live in Berlin."],
     ),
     "the later job": (
         "I work at Nokia.",
-        "I work at Siemens now.",
-        "I work at Bosch now.",
-        ["I work at Bosch now."],
+        "I work at Siemens.",
+        "I work at Bosch.",
+        ["I work at Bosch."],
     ),
-    "a value without a word of change, then a change": (
+    "a first value, then a change": (
         "My cat is called Tom.",
         "I live in Rome.",
-        "I moved to Berlin.",
-        ["I moved to Berlin.", "My cat is called Tom."],
+        "I live in Berlin.",
+        ["I live in Berlin.", "My cat is called Tom."],
     ),
     "the same again": (
         "My cat is called Tom.",
-        "I moved to Rome.",
-        "I moved to Rome!",
-        ["I moved to Rome!", "My cat is called Tom."],
+        "I live in Rome.",
+        "I live in Rome!",
+        ["I live in Rome!", "My cat is called Tom."],
     ),
     "something else": (
         "I live in Paris.",
-        "I moved to Rome.",
+        "I live in Rome.",
         "My boat is called Nereid.",
-        ["I moved to Rome.", "My boat is called Nereid."],
+        ["I live in Rome.", "My boat is called Nereid."],
     ),
 }
 
 
-class TalksOnce:
+class TalksOnce(PlainReader):
     """As a model is: what it says the second time about the same turns is something else."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.asked: list[str] = []
 
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: object = None) -> list[Fact]:
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         assert turns[0].id not in self.asked, "asked twice about the same turns"
         self.asked.append(turns[0].id)
-        return verbatim.extract(turns, context=context)
+        return await super().read(turns, context=context)
 
 
 async def _known_and_waiting(bench: Bench, process: Process, known: str, waiting: str) -> None:
@@ -93,7 +95,7 @@ async def _calls_of_waiting(folder: Path, known: str, waiting: str) -> int:
     bench, faults = Bench(sqlite_deployment(folder)), Faults()
     async with bench.deployment.start() as process:
         await _known_and_waiting(bench, process, known, waiting)
-        await bench.worker(process, faults=faults).work_off()
+        await bench.worker(process, faults=faults, model=TalksOnce()).work_off()
     return len(faults.calls)
 
 
@@ -111,18 +113,18 @@ async def test_wherever_a_window_broke_off_what_was_said_meanwhile_is_heeded(
     calls = await _calls_of_waiting(_in(tmp_path / "quiet"), known, waiting)
     assert calls > 8
     for number in range(1, calls + 1):
-        bench, learner = Bench(sqlite_deployment(_in(tmp_path / str(number)))), TalksOnce()
+        bench, model = Bench(sqlite_deployment(_in(tmp_path / str(number)))), TalksOnce()
         async with bench.deployment.start() as dying:
             await _known_and_waiting(bench, dying, known, waiting)
             with suppress(Killed):
                 faults = Faults(number=number, error=Killed(), is_after=is_after)
-                await bench.worker(dying, faults=faults).work_off()
+                await bench.worker(dying, faults=faults, model=TalksOnce()).work_off()
         bench.deployment.clock.now += LATER_SECONDS
         await _said_meanwhile(bench, meanwhile)
         for _ in range(2):
             bench.deployment.clock.now += LATER_SECONDS
             async with bench.deployment.start() as survivor:
-                await bench.worker(survivor, learner=learner).work_off()
+                await bench.worker(survivor, model=model).work_off()
                 assert (await survivor.log.backlog("ann", opened_before=1e12)).pending == 0
         found = await _active(bench)
         folded = sorted(content.replace("!", ".") for content in expected)
@@ -132,7 +134,7 @@ async def test_wherever_a_window_broke_off_what_was_said_meanwhile_is_heeded(
 
 @pytest.mark.parametrize("number", range(1, 40))
 async def test_making_it_anew_can_be_broken_off_anywhere_itself(tmp_path: Path, number: int) -> None:
-    known, waiting, meanwhile, expected = OVERTAKEN["the later move"]
+    known, waiting, meanwhile, expected = OVERTAKEN["the later home"]
     bench = Bench(sqlite_deployment(tmp_path))
     async with bench.deployment.start() as process:
         await _known_and_waiting(bench, process, known, waiting)
@@ -143,18 +145,23 @@ async def test_making_it_anew_can_be_broken_off_anywhere_itself(tmp_path: Path, 
     bench.deployment.clock.now += LATER_SECONDS
     async with bench.deployment.start() as process:
         with suppress(Killed):
-            await bench.worker(process, faults=Faults(number=number, error=Killed()), learner=_Never()).work_off()
+            await bench.worker(
+                process, faults=Faults(number=number, error=Killed()), reader=_Never(), model=_Never()
+            ).work_off()
     bench.deployment.clock.now += LATER_SECONDS
     async with bench.deployment.start() as process:
-        await bench.worker(process, learner=_Never()).work_off()
+        await bench.worker(process, reader=_Never(), model=_Never()).work_off()
         assert (await process.log.backlog("ann", opened_before=1e12)).pending == 0
     assert await _active(bench) == expected
     assert len(await bench.memories()) == 3
 
 
-class _Never:
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: object = None) -> list[Fact]:
-        raise AssertionError("a window with a stored plan was extracted again")
+class _Never(PlainReader):
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        raise AssertionError("a window with a stored plan was read again")
+
+    async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
+        raise AssertionError("the pairs of a stored plan were related again")
 
 
 async def test_what_was_forgotten_meanwhile_is_not_brought_back_by_making_it_anew(tmp_path: Path) -> None:
@@ -169,24 +176,52 @@ async def test_what_was_forgotten_meanwhile_is_not_brought_back_by_making_it_ane
             await bench.store.delete("ann", [cat.id])
     bench.deployment.clock.now += LATER_SECONDS
     async with bench.deployment.start() as process:
-        await bench.worker(process, learner=_Never()).work_off()
+        await bench.worker(process, reader=_Never(), model=_Never()).work_off()
     assert await bench.contents() == [SISTER]
 
 
-async def test_a_no_that_was_heeded_is_not_heeded_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("meanwhile", "expected"),
+    [("My boat is called Nereid.", [FRIDAY, "My boat is called Nereid."]), (MONDAY, [FRIDAY, MONDAY])],
+    ids=["the pair is as it was", "the older one was said again"],
+)
+async def test_what_a_reader_said_of_a_pair_counts_until_one_of_it_changes(
+    tmp_path: Path, meanwhile: str, expected: list[str]
+) -> None:
+    bench = Bench(sqlite_deployment(tmp_path))
+    async with bench.deployment.start() as process:
+        await _known_and_waiting(bench, process, MONDAY, FRIDAY)
+        with suppress(Killed):
+            faults = Faults(name="apply", error=Killed())
+            await bench.worker(process, faults=faults, reader=PlainReader(_moves)).work_off()
+    bench.deployment.clock.now += LATER_SECONDS
+    await _said_meanwhile(bench, meanwhile)
+    bench.deployment.clock.now += LATER_SECONDS
+    async with bench.deployment.start() as process:
+        await bench.worker(process, reader=_Never()).work_off()
+    assert await _active(bench) == sorted(expected)
+
+
+def _moves(pair: StatementPair) -> PairVerdict:
+    is_moved = (pair.older, pair.newer) == (MONDAY, FRIDAY)
+    return PairVerdict(PairRelation.REPLACES, 0.9) if is_moved else by_words(pair)
+
+
+async def test_a_yes_that_was_applied_is_not_applied_again(tmp_path: Path) -> None:
     bench = Bench(sqlite_deployment(tmp_path))
     async with bench.deployment.start() as process:
         await bench.tell(process, "My cat is called Tom.", session="s1", answer="Your cat is called Tom.")
         await bench.worker(process).work_off()
-        await bench.tell(process, "No, that's wrong.", session="s1")
+        (known,) = await bench.memories()
+        await bench.tell(process, "That's right.", session="s1")
         with suppress(Killed):
             await bench.worker(process, faults=Faults(name="apply", error=Killed(), is_after=True)).work_off()
-        (lowered,) = await bench.memories()
+        (raised,) = await bench.memories()
     bench.deployment.clock.now += LATER_SECONDS
     await _said_meanwhile(bench, "My boat is called Nereid.")
     bench.deployment.clock.now += LATER_SECONDS
     async with bench.deployment.start() as process:
         await bench.worker(process).work_off()
     cat = next(memory for memory in await bench.memories() if "cat" in memory.content)
-    assert lowered.confidence < 0.9
-    assert cat.confidence == lowered.confidence
+    assert raised.confidence > known.confidence
+    assert cat.confidence == raised.confidence

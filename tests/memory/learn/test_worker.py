@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from learning_parts import Bench, Faults, Killed
+from plain_reader import PlainReader
 
 from memory.learn import plan
-from memory.learn.facts import Fact
-from memory.learn.statements import verbatim
 from memory.learn.worker import WorkerSettings
-from memory.model import Change, ChangeKind, TurnStatus
-from memory.ports import LearnDue
+from memory.model import Change, ChangeKind, Claim, Turn, TurnStatus
+from memory.ports import LearnDue, PairVerdict, StatementPair
 
 BUDGET = "My budget for the Hawaii trip is $10,000"
 
@@ -97,31 +97,31 @@ async def test_a_closed_turn_is_learnt_within_a_second(bench: Bench) -> None:
 
 
 async def test_windows_of_several_users_are_learnt_at_the_same_time_but_no_more_than_allowed(bench: Bench) -> None:
-    learner = _Slow()
+    model = _Slow()
     settings = WorkerSettings(windows_at_once=3)
     async with bench.deployment.start() as process:
         for number in range(7):
             await bench.tell(process, BUDGET, user=f"user-{number}")
         until = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            group.create_task(bench.worker(process, learner=learner, settings=settings).run(until))
-            while learner.finished < 7:
+            group.create_task(bench.worker(process, model=model, settings=settings).run(until))
+            while model.finished < 7:
                 await asyncio.sleep(0.01)
             until.set()
-    assert learner.most_at_once == 3
+    assert model.most_at_once == 3
 
 
 async def test_told_to_stop_it_finishes_what_is_under_way(bench: Bench) -> None:
-    learner = _Slow()
+    model = _Slow()
     async with bench.deployment.start() as process:
         await bench.tell(process, BUDGET)
         until = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            group.create_task(bench.worker(process, learner=learner).run(until))
-            while not learner.running:
+            group.create_task(bench.worker(process, model=model).run(until))
+            while not model.running:
                 await asyncio.sleep(0.01)
             until.set()
-        assert learner.finished == 1
+        assert model.finished == 1
         assert await process.log.lease(now=bench.deployment.clock() + 1e6, seconds=1, due=LearnDue()) is None
 
 
@@ -130,7 +130,7 @@ async def test_the_lease_is_extended_while_the_model_thinks(bench: Bench) -> Non
     settings = WorkerSettings(lease_seconds=0.06)
     async with bench.deployment.start() as process:
         await bench.tell(process, BUDGET)
-        await bench.worker(process, faults=faults, learner=_Slow(), settings=settings).work_off()
+        await bench.worker(process, faults=faults, model=_Slow(), settings=settings).work_off()
     assert faults.calls.count("extend") >= 2
 
 
@@ -144,7 +144,7 @@ async def test_a_lost_lease_stops_the_work_before_anything_is_stored(bench: Benc
             lease = await other.log.lease(now=bench.deployment.clock(), seconds=100, due=LearnDue())
             assert lease is not None
 
-        await bench.worker(process, learner=_Slow(meanwhile=take_over), settings=settings).work_off()
+        await bench.worker(process, model=_Slow(meanwhile=take_over), settings=settings).work_off()
         assert await bench.memories() == []
     assert bench.count("memproxy_windows_total", outcome="lost") == 1
 
@@ -154,7 +154,7 @@ async def test_a_fault_of_ours_is_counted_retried_and_buried_and_others_go_on(be
     async with bench.deployment.start() as process:
         await bench.tell(process, BUDGET, user="ann")
         await bench.tell(process, BUDGET, user="bob")
-        worker = bench.worker(process, learner=_DownFor("ann"), settings=settings)
+        worker = bench.worker(process, model=_FaultyFor("ann"), settings=settings)
         for _ in range(5):
             await worker.work_off()
             bench.deployment.clock.now += 10
@@ -164,7 +164,7 @@ async def test_a_fault_of_ours_is_counted_retried_and_buried_and_others_go_on(be
     assert bench.count("memproxy_windows_total", outcome="buried") == 1
 
 
-async def test_a_stored_plan_is_applied_as_it_was_without_asking_the_learner_again(bench: Bench) -> None:
+async def test_a_stored_plan_is_applied_as_it_was_without_asking_a_reader_again(bench: Bench) -> None:
     async with bench.deployment.start() as process:
         await bench.tell(process, BUDGET)
         crashed = bench.worker(process, faults=Faults(name="apply", error=Killed()))
@@ -172,7 +172,7 @@ async def test_a_stored_plan_is_applied_as_it_was_without_asking_the_learner_aga
             await crashed.work_off()
         assert await bench.memories() == []
         bench.deployment.clock.now += 1_000
-        await bench.worker(process, learner=_Down(AssertionError("asked again"))).work_off()
+        await bench.worker(process, reader=_NeverAsked(), model=_NeverAsked()).work_off()
         assert [m.content for m in await bench.memories()] == [BUDGET]
 
 
@@ -201,7 +201,7 @@ async def test_a_plan_does_not_undo_what_was_written_after_it(bench: Bench) -> N
         with pytest.raises(Killed):
             await crashed.work_off()
         (row,) = await bench.memories()
-        edited = type(row)(**{**_fields(row), "content": "My budget is my secret", "updated_at": row.updated_at + 5})
+        edited = replace(row, content="My budget is my secret", updated_at=row.updated_at + 5)
         vectors = await bench.embedder.embed([edited.content], is_urgent=False)
         await bench.store.apply("ann", [Change(ChangeKind.UPDATE, edited)], vectors)
         bench.deployment.clock.now += 1_000
@@ -266,29 +266,26 @@ async def test_memory_ids_are_the_same_at_every_attempt_and_differ_between_users
     assert ann.id != bob.id
 
 
-def _fields(row: object) -> dict[str, object]:
-    return {name: getattr(row, name) for name in row.__slots__}  # type: ignore[attr-defined]
-
-
 async def _eventually(bench: Bench, number: int) -> None:
     async with asyncio.timeout(5):
         while len(await bench.memories()) < number:
             await asyncio.sleep(0.01)
 
 
-class _Slow:
-    """Takes a while, and knows how many it worked on at once."""
+class _Slow(PlainReader):
+    """Takes a while, finds nothing, and knows how many windows it read at once."""
 
-    def __init__(self, meanwhile: object = None) -> None:
+    def __init__(self, meanwhile: Callable[[], Awaitable[None]] | None = None) -> None:
+        super().__init__()
         self.running = 0
         self.most_at_once = 0
         self.finished = 0
         self._meanwhile = meanwhile
 
-    async def extract(self, turns: object, *, context: object, heard: object = None) -> list[Fact]:
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         self.running += 1
         self.most_at_once = max(self.most_at_once, self.running)
-        if callable(self._meanwhile):
+        if self._meanwhile is not None:
             await self._meanwhile()
         await asyncio.sleep(0.1)
         self.running -= 1
@@ -296,21 +293,20 @@ class _Slow:
         return []
 
 
-class _Down:
-    def __init__(self, error: Exception) -> None:
-        self.asked = 0
-        self._error = error
+class _NeverAsked(PlainReader):
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        raise AssertionError("a window with a stored plan was read again")
 
-    async def extract(self, turns: object, *, context: object, heard: object = None) -> list[Fact]:
-        self.asked += 1
-        raise self._error
+    async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
+        raise AssertionError("the pairs of a stored plan were related again")
 
 
-class _DownFor:
+class _FaultyFor(PlainReader):
     def __init__(self, user: str) -> None:
+        super().__init__()
         self._user = user
 
-    async def extract(self, turns: Sequence[object], *, context: object, heard: object = None) -> list[Fact]:
-        if turns[0].scope.user_id == self._user:  # type: ignore[attr-defined]
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        if turns[0].scope.user_id == self._user:
             raise RuntimeError("content that must not be logged")
-        return verbatim.extract(turns)  # type: ignore[arg-type]
+        return await super().read(turns, context=context)

@@ -11,15 +11,14 @@ from pathlib import Path
 
 import pytest
 from learning_parts import Bench, Faults
+from plain_reader import PlainReader
 from suspensions import AROUND_THE_JOBS, ProcessKilled, awaits_of
 from turn_logs import Process, a_turn, sqlite_deployment
 
 from memory.learn import watch, worker
-from memory.learn.facts import Fact
-from memory.learn.statements import verbatim
 from memory.learn.watch import WatchSettings
 from memory.learn.worker import WorkerSettings
-from memory.model import Turn
+from memory.model import Claim, Turn
 from memory.ports import LearnDue
 
 BEFORE_THE_PAUSE, LAST, OPEN = ("ann", "bob", "carl"), "dora", "eve"
@@ -45,31 +44,32 @@ LATER_SECONDS = 1_000.0
 PLACES = [place for module in (worker, watch) for place in awaits_of(Path(str(module.__file__)), only=AROUND_THE_JOBS)]
 
 
-class Slow:
+class Slow(PlainReader):
     """A model that takes several extensions of the lease, and longer than a worker that is told to stop waits."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.asked = asyncio.Event()
 
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: object = None) -> list[Fact]:
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         self.asked.set()
         await asyncio.sleep(0.05)
-        return verbatim.extract(turns, context=context)
+        return await super().read(turns, context=context)
 
 
 async def a_working_day(bench: Bench, process: Process) -> None:
     """More sessions than are learnt at once, a turn left open, a pause; then it is told to stop while it works."""
-    until, learner = asyncio.Event(), Slow()
-    worker = bench.worker(process, faults=Faults(is_slow=True), learner=learner, settings=SETTINGS)
+    until, model = asyncio.Event(), Slow()
+    worker = bench.worker(process, faults=Faults(is_slow=True), model=model, settings=SETTINGS)
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         group.create_task(worker.run(until))
         while await bench.contents(BEFORE_THE_PAUSE[-1]) == []:
             await asyncio.sleep(0.005)
         await asyncio.sleep(0.02)
-        learner.asked.clear()
+        model.asked.clear()
         await bench.tell(process, TOLD[LAST], user=LAST)
         bench.deployment.clock.now += 1
-        await learner.asked.wait()
+        await model.asked.wait()
         until.set()
 
 

@@ -58,7 +58,7 @@ async def test_a_crash_at_any_call_loses_and_doubles_nothing(
     tmp_path: Path, error: BaseException, *, is_after: bool
 ) -> None:
     calls = await calls_of_a_quiet_run(tmp_path)
-    assert {"lease", "embed", "lock", "save_plan", "apply", "acknowledge"} <= set(calls)
+    assert {"lease", "read", "embed", "lock", "save_plan", "apply", "acknowledge"} <= set(calls)
     for number in range(1, len(calls) + 1):
         bench = Bench(sqlite_deployment(tmp_path / str(number)))
         (tmp_path / str(number)).mkdir()
@@ -86,4 +86,4 @@ async def test_a_task_that_is_cancelled_at_any_moment_leaves_all_in_order(tmp_pa
 
 
 def test_a_plan_is_bytes_that_any_attempt_reads_alike() -> None:
-    assert encode(Plan()) == b'{"version": 4, "forget": [], "changes": [], "outcomes": {}, "basis": null}'
+    assert encode(Plan()) == b'{"version": 5, "forget": [], "changes": [], "outcomes": {}, "basis": null}'

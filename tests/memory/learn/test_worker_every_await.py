@@ -19,33 +19,35 @@ from typing import Any
 import pytest
 from durable_state import durable_state
 from learning_parts import Bench, Faults, Killed
+from plain_reader import PlainReader, by_words
 from suspensions import AROUND_THE_JOBS, LOCK_LOST, BrokenOff, awaits_of
 from turn_logs import Process, sqlite_deployment
 
 from memory.errors import Unavailable, Unusable
-from memory.learn import applying, neighbours, plan, teaching, watch, window, worker
-from memory.learn.changes.supersession import Verdict
-from memory.learn.consolidation import Pair
-from memory.learn.facts import Fact
-from memory.learn.llm import extracted
-from memory.learn.statements import verbatim
+from memory.learn import applying, neighbours, plan, stored_reading, watch, window, window_reading, worker
 from memory.learn.worker import WorkerSettings
-from memory.model import CarriedNote, Memory, RecallStatus, Receipt, Turn
-from memory.ports import LearnDue
+from memory.model import CarriedNote, Claim, RecallStatus, Receipt, Turn
+from memory.ports import LearnDue, PairRelation, PairVerdict, StatementPair
 
 KNOWN = "My sister lives in Oslo."
 FORGOTTEN = "My parrot is called Kiki."
 BUDGET = "My budget for the Hawaii trip is $10,000."
+HOME, NEW_HOME = "I live in Paris.", "I live in Rome."
+DENTIST, NEW_DENTIST = "My dentist appointment is on Monday.", "My dentist appointment is on Friday."
+LOCKER, NEW_LOCKER = "My locker is number 41.", "Remember that my locker is number 42."
+CAR = "I have a Golf and a camper van."
 TOLD = (
-    ("s1", f"{BUDGET} My cat is called Tom."),
-    ("s1", "My budget for the Hawaii trip is now $12,000 instead of $10,000."),
-    ("s2", f"{KNOWN} I sold the Golf."),
-    ("s6", "My gym is on Mill Street."),
+    ("s1", "My cat is called Tom. I sold the Golf."),
+    ("s1", f"{BUDGET} {NEW_HOME}"),
+    ("s1", "No, my cat is called Felix."),
+    ("s2", KNOWN),
+    ("s2", "That's right."),
+    ("s6", NEW_DENTIST),
+    ("s7", NEW_LOCKER),
 )
-GYM, NEW_GYM = "I train at Fitline.", "My gym is on Mill Street."
 HALF_DONE = "My boat is called Nereid. I take the bus to work."
-OVERTAKEN = "My tent is orange."
-USERS = ("ann", "bob", "carl", "dora", "eve", "frank", "gina", "hugo", "iris", "jack")
+OVERTAKEN, UNTOUCHED = "My tent is orange.", "My guitar is red."
+USERS = ("ann", "bob", "carl", "dora", "eve", "frank", "gina", "hugo", "iris", "jack", "kim", "lena")
 FORGET_ALL = "Forget everything you know about me."
 SETTINGS = WorkerSettings(
     attempts_max=2,
@@ -54,8 +56,8 @@ SETTINGS = WorkerSettings(
     watch=watch.WatchSettings(drift_similarity=0.1),
 )
 LATER_SECONDS = 1_000.0
-WINDOWS_ALONE = 11  # of the day; the gym is spoken of after them
-WATCHED = (worker, window, teaching, applying, neighbours, watch)
+ALONE = 1  # of the day's windows, by a worker that has no model: what is asked of memory, and nothing to relate
+WATCHED = (worker, window, window_reading, applying, neighbours, watch)
 
 
 @pytest.fixture(autouse=True)
@@ -64,53 +66,51 @@ def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours, "ALL_MAX", 3)
 
 
-class FailsFor:
-    """A model that is away, or at fault, for some users."""
+class Model(PlainReader):
+    """A model that is away, or at fault, for some users, and alone knows that one appointment replaces another."""
 
     def __init__(self, errors: Mapping[str, Exception]) -> None:
+        super().__init__(_verdict)
         self._errors = errors
 
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: object = None) -> list[Fact]:
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         error = self._errors.get(turns[0].scope.user_id)
         if error is not None:
             raise error
-        return verbatim.extract(turns, context=context)
+        return await super().read(turns, context=context)
+
+    async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
+        if any(pair.newer == NEW_LOCKER for pair in pairs):
+            raise AWAY
+        return await super().relate(pairs)
 
 
-class Knows:
-    """An arbiter with an answer: which statement takes the place of which. No rule finds that by the words."""
-
-    def __init__(self, replaced: Mapping[str, str]) -> None:
-        self._replaced = replaced
-
-    async def changed(
-        self, facts: Sequence[Fact], known: Sequence[Memory], *, heard: object = None
-    ) -> Mapping[Pair, Verdict]:
-        return {
-            (index, memory.id): Verdict()
-            for index, fact in enumerate(facts)
-            for memory in known
-            if self._replaced.get(memory.content) == fact.content
-        }
+def _verdict(pair: StatementPair) -> PairVerdict:
+    is_replaced = (pair.older, pair.newer) == (DENTIST, NEW_DENTIST)
+    return PairVerdict(PairRelation.REPLACES, 0.9) if is_replaced else by_words(pair)
 
 
-ARBITER = Knows({GYM: NEW_GYM})
 AWAY = Unavailable("model", "away")
 NEVER = {"eve": Unusable("model", "junk"), "iris": AWAY}
-BAD_DAY = {**NEVER, "carl": AWAY, "dora": RuntimeError("a fault")}
+DAY_BEFORE = {**NEVER, "kim": AWAY}
+BAD_DAY = {**NEVER, "carl": AWAY, "dora": RuntimeError("a fault"), "gina": AWAY}
 
 
 async def prepare(bench: Bench) -> None:
     """Something known, turns to learn, plans that were not carried out, one that nobody can read, a model away."""
     async with bench.deployment.start() as process:
-        await bench.tell(process, f"{KNOWN} I have a Golf and a camper van. {FORGOTTEN} {GYM}", session="s0")
+        await bench.tell(process, f"{KNOWN} {CAR} {FORGOTTEN} {HOME} {DENTIST} {LOCKER}", session="s0")
         await bench.tell(process, BUDGET, user="eve")
         await bench.tell(process, BUDGET, user="iris")
         await bench.tell(process, "My kite is red.", user="jack")
-        await bench.worker(process, learner=FailsFor(NEVER), settings=SETTINGS).work_off()
+        await bench.tell(process, "My lamp is green.", user="kim")
+        await bench.worker(process, model=Model(DAY_BEFORE), settings=SETTINGS).work_off()
         await bench.tell(process, "My fridge is full.", user="frank", session="s0")
-        await bench.worker(process, learner=FailsFor(NEVER), settings=SETTINGS).work_off()
+        await bench.tell(process, "Please forget that my piano is black.", user="kim")
+        await bench.worker(process, model=Model(DAY_BEFORE), settings=SETTINGS).work_off()
         await bench.tell(process, HALF_DONE, session="s3")
+        await _broken_off(bench, process, Faults(name="apply", error=Killed()))
+        await bench.tell(process, UNTOUCHED, user="lena")
         await _broken_off(bench, process, Faults(name="apply", error=Killed()))
         await bench.tell(process, FORGET_ALL, user="frank", session="s1", receipt_id="r-2")
         await _broken_off(bench, process, Faults(name="save_plan", number=2, error=Killed(), is_after=True))
@@ -140,7 +140,7 @@ async def prepare(bench: Bench) -> None:
 
 async def _broken_off(bench: Bench, process: Process, faults: Faults) -> None:
     with pytest.raises(Killed):
-        await bench.worker(process, faults=faults, learner=FailsFor(NEVER)).work_off()
+        await bench.worker(process, faults=faults, model=Model(NEVER)).work_off()
 
 
 async def _receipt_of_a_note(bench: Bench) -> Receipt:
@@ -155,7 +155,7 @@ async def recover(bench: Bench) -> dict[str, Any]:
     async with bench.deployment.start() as survivor:
         for _ in range(3):
             bench.deployment.clock.now += LATER_SECONDS
-            worker = bench.worker(survivor, learner=FailsFor(NEVER), settings=SETTINGS, arbiter=ARBITER)
+            worker = bench.worker(survivor, model=Model(NEVER), settings=SETTINGS)
             await worker.work_off()
         return await outcome(bench, survivor)
 
@@ -193,23 +193,17 @@ async def a_bench(folder: Path) -> Bench:
 
 
 async def a_bad_day(bench: Bench, process: Process, faults: Faults) -> None:
-    """All that is due, with every call to a part suspending; the first windows by a worker that has nobody to ask."""
-    alone = bench.worker(process, faults=faults, learner=FailsFor(BAD_DAY), settings=SETTINGS)
-    for _ in range(WINDOWS_ALONE):
-        lease = await alone._lease()
-        assert lease is not None
-        await alone._handle(lease)
-    worker = bench.worker(process, faults=faults, learner=FailsFor(BAD_DAY), settings=SETTINGS, arbiter=ARBITER)
-    await worker.work_off()
+    """All that is due, with every call to a part suspending."""
+    for number in range(ALONE + 1):
+        await a_window(bench, process, faults, number)
+    await bench.worker(process, faults=faults, model=Model(BAD_DAY), settings=SETTINGS).work_off()
 
 
 async def a_window(bench: Bench, process: Process, faults: Faults, number: int) -> bool:
     """The `number`-th window of the bad day, by a worker of its own; whether there was any."""
-    is_alone = number < WINDOWS_ALONE
-    arbiter = None if is_alone else ARBITER
-    worker = bench.worker(process, faults=faults, learner=FailsFor(BAD_DAY), settings=SETTINGS, arbiter=arbiter)
-    if not is_alone:
-        await worker._watch.look()
+    model = None if number == ALONE else Model(BAD_DAY)
+    worker = bench.worker(process, faults=faults, model=model, settings=SETTINGS)
+    await worker._watch.look()
     lease = await worker._lease()
     if lease is not None:
         await worker._handle(lease)
@@ -240,22 +234,29 @@ async def test_the_quiet_run_is_what_it_is_meant_to_be(tmp_path: Path) -> None:
     bench = await a_bench(tmp_path / "quiet")
     found = await recover(bench)
     assert [user for user, _ in found["dead letters"]] == ["bob", "eve", "iris"]
-    assert sorted((content, status) for _, content, status, *_ in found["rows"].elements()) == [
-        ("I have a Golf and a camper van.", "superseded"),
-        ("I have a camper van", "active"),
-        ("I sold the Golf.", "active"),
-        ("I take the bus to work.", "active"),
-        (GYM, "superseded"),
-        ("My bicycle is green.", "active"),
-        ("My boat is called Nereid.", "active"),
-        (BUDGET, "superseded"),
-        ("My budget for the Hawaii trip is now $12,000 instead of $10,000.", "active"),
-        ("My car is blue.", "active"),
-        ("My cat is called Tom.", "active"),
-        (NEW_GYM, "active"),
-        (KNOWN, "active"),
-        (OVERTAKEN, "active"),
-    ]
+    assert sorted((content, status) for _, content, status, *_ in found["rows"].elements()) == sorted(
+        [
+            (BUDGET, "active"),
+            (CAR, "active"),
+            (DENTIST, "superseded"),
+            (HOME, "superseded"),
+            ("I sold the Golf.", "active"),
+            ("I take the bus to work.", "active"),
+            (KNOWN, "active"),
+            (LOCKER, "active"),
+            ("My bicycle is green.", "active"),
+            ("My boat is called Nereid.", "active"),
+            ("My car is blue.", "active"),
+            ("My cat is called Tom.", "active"),
+            ("My cat is called Felix.", "active"),
+            ("My lamp is green.", "active"),
+            (NEW_DENTIST, "active"),
+            (NEW_HOME, "active"),
+            (NEW_LOCKER, "active"),
+            (OVERTAKEN, "active"),
+            (UNTOUCHED, "active"),
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -298,16 +299,14 @@ async def suspensions_of_a_bad_day(folder: Path) -> int:
     return run.suspensions
 
 
-class NeverAsked:
-    """A learner and an arbiter that nobody needs who carries out a stored plan."""
+class NeverAsked(PlainReader):
+    """Nobody needs a reader who carries out a stored plan."""
 
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: object = None) -> list[Fact]:
-        raise AssertionError("a window with a stored plan was extracted again")
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        raise AssertionError("a window with a stored plan was read again")
 
-    async def changed(
-        self, facts: Sequence[Fact], known: Sequence[Memory], *, heard: object = None
-    ) -> Mapping[Pair, Verdict]:
-        raise AssertionError("a window with a stored plan was judged again")
+    async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
+        raise AssertionError("the pairs of a stored plan were related again")
 
 
 async def stored_plan(process: Process, now: float) -> plan.Plan | None:
@@ -316,8 +315,7 @@ async def stored_plan(process: Process, now: float) -> plan.Plan | None:
     if lease is None:
         return None
     await process.log.retry_at(lease, due_at=now, reason="only looked at")
-    is_plan = lease.plan is not None and not extracted.is_extraction(lease.plan)
-    return plan.decode(lease.plan) if is_plan and lease.plan else None
+    return plan.decode(lease.plan) if lease.plan and not stored_reading.is_reading(lease.plan) else None
 
 
 @pytest.mark.parametrize("is_after", [False, True])
@@ -326,15 +324,15 @@ async def test_whoever_finds_a_stored_plan_applies_it_as_it_was_and_asks_nobody(
 ) -> None:
     prepared = Bench(sqlite_deployment(_made(tmp_path / "prepared")))
     async with prepared.deployment.start() as process:
-        await prepared.tell(process, f"{KNOWN} {GYM}", session="s0")
+        await prepared.tell(process, f"{KNOWN} {DENTIST}", session="s0")
         await prepared.worker(process).work_off()
-        await prepared.tell(process, f"{NEW_GYM} My cat is called Tom.", session="s1")
+        await prepared.tell(process, f"{NEW_DENTIST} My cat is called Tom.", session="s1")
     number, found_plans, is_reached = 0, 0, True
     while is_reached:
         number += 1
         bench = copy_of(prepared, tmp_path / "prepared", tmp_path / str(number))
         async with bench.deployment.start() as dying:
-            worker = bench.worker(dying, faults=Faults(is_slow=True), learner=FailsFor({}), arbiter=ARBITER)
+            worker = bench.worker(dying, faults=Faults(is_slow=True), model=Model({}))
             run = BrokenOff(worker.work_off(), at=number, error=Killed(), is_after=is_after)
             with suppress(Killed):
                 await run
@@ -345,12 +343,13 @@ async def test_whoever_finds_a_stored_plan_applies_it_as_it_was_and_asks_nobody(
             if found is None:
                 continue
             found_plans += 1
-            await bench.worker(survivor, learner=NeverAsked(), arbiter=NeverAsked()).work_off()
+            await bench.worker(survivor, reader=NeverAsked(), model=NeverAsked()).work_off()
             rows = {memory.id: memory for memory in await bench.memories()}
             assert {change.memory.id: rows[change.memory.id] for change in found.changes} == {
                 change.memory.id: change.memory for change in found.changes
             }
-            assert sorted(m.content for m in rows.values()) == sorted([KNOWN, GYM, NEW_GYM, "My cat is called Tom."])
+            told = [KNOWN, DENTIST, NEW_DENTIST, "My cat is called Tom."]
+            assert sorted(m.content for m in rows.values()) == sorted(told)
             assert (await survivor.log.backlog("ann", opened_before=1e12)).pending == 0
     assert found_plans > 5, "hardly any crash found the plan stored: the test shows little"
 
@@ -366,10 +365,9 @@ async def test_no_await_of_the_worker_is_left_out(tmp_path: Path) -> None:
     async with bench.deployment.start() as process:
         run = BrokenOff(a_bad_day(bench, process, faults), at=0, error=Killed())
         await run
-    for module in WATCHED:
-        assert module.__file__ is not None
-        assert [
-            str(place)
-            for place in awaits_of(Path(module.__file__), without=AROUND_THE_JOBS | LOCK_LOST)
-            if not place.is_among(faults.callers | run.lines)
-        ] == []
+    places = [
+        place
+        for module in WATCHED
+        for place in awaits_of(Path(str(module.__file__)), without=AROUND_THE_JOBS | LOCK_LOST)
+    ]
+    assert [str(place) for place in places if not place.is_among(faults.callers | run.lines)] == []

@@ -7,13 +7,12 @@ from itertools import pairwise
 
 import pytest
 from learning_parts import Bench
+from plain_reader import PlainReader
 from turn_logs import Process
 
 from memory.errors import Unavailable, Unusable
-from memory.learn.facts import Fact
-from memory.learn.statements import verbatim
 from memory.learn.worker import Worker, WorkerSettings
-from memory.model import Change, Record, Turn, Vector
+from memory.model import Change, Claim, Record, Turn, Vector
 from memory.ports import DeadLetter, MemoryFilter
 
 BUDGET = "My budget for the Hawaii trip is $10,000"
@@ -22,21 +21,22 @@ JUNK = Unusable("model", "junk")
 HOUR = 3_600.0
 
 
-class Moody:
-    """A learner whose model meets one trouble after the other, then learns by the rules; `at`: when it was asked."""
+class Moody(PlainReader):
+    """A model that meets one trouble after the other, then reads; `at`: when it was asked."""
 
     def __init__(self, bench: Bench, *troubles: Exception, user: str = "ann") -> None:
+        super().__init__()
         self.at: list[float] = []
         self._clock = bench.deployment.clock
         self._troubles = list(troubles)
         self._user = user
 
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: object = None) -> list[Fact]:
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         if turns[0].scope.user_id == self._user:
             self.at.append(self._clock())
             if self._troubles:
                 raise self._troubles.pop(0)
-        return verbatim.extract(turns, context=context)
+        return await super().read(turns, context=context)
 
 
 async def worked_for(bench: Bench, worker: Worker, seconds: float, *, step: float = 1.0) -> None:
@@ -51,25 +51,25 @@ async def letters(process: Process) -> list[DeadLetter]:
 
 
 async def test_an_hour_without_the_model_costs_no_attempt_and_no_dead_letter(bench: Bench) -> None:
-    learner = Moody(bench, *[DOWN] * 20)
+    model = Moody(bench, *[DOWN] * 20)
     settings = WorkerSettings(attempts_max=2)
     async with bench.deployment.start() as process:
         await bench.tell(process, BUDGET)
-        await worked_for(bench, bench.worker(process, learner=learner, settings=settings), 2 * HOUR, step=10.0)
+        await worked_for(bench, bench.worker(process, model=model, settings=settings), 2 * HOUR, step=10.0)
         assert await letters(process) == []
-    assert learner.at[20] - learner.at[0] > HOUR
+    assert model.at[20] - model.at[0] > HOUR
     assert await bench.contents() == [BUDGET]
     assert bench.count("memproxy_windows_total", outcome="sat_out") == 20
     assert bench.count("memproxy_windows_total", outcome="retried") == 0
 
 
 async def test_while_it_is_down_the_model_is_asked_later_and_later_up_to_the_longest_wait(bench: Bench) -> None:
-    learner = Moody(bench, *[DOWN] * 5)
+    model = Moody(bench, *[DOWN] * 5)
     settings = WorkerSettings(retry_base_seconds=10.0, retry_seconds_max=25.0)
     async with bench.deployment.start() as process:
         await bench.tell(process, BUDGET)
-        await worked_for(bench, bench.worker(process, learner=learner, settings=settings), 200.0)
-    assert [after - before for before, after in pairwise(learner.at)] == [10, 20, 25, 25, 25]
+        await worked_for(bench, bench.worker(process, model=model, settings=settings), 200.0)
+    assert [after - before for before, after in pairwise(model.at)] == [10, 20, 25, 25, 25]
 
 
 async def test_what_the_model_is_away_from_for_too_long_is_a_dead_letter_and_a_replay_gives_it_all_its_time_again(
@@ -78,7 +78,7 @@ async def test_what_the_model_is_away_from_for_too_long_is_a_dead_letter_and_a_r
     settings = WorkerSettings(retry_seconds_max=20.0, model_outage_seconds_max=100.0)
     async with bench.deployment.start() as process:
         await bench.tell(process, BUDGET)
-        worker = bench.worker(process, learner=Moody(bench, *[DOWN] * 1_000), settings=settings)
+        worker = bench.worker(process, model=Moody(bench, *[DOWN] * 1_000), settings=settings)
         await worked_for(bench, worker, 99.0)
         assert await letters(process) == []
         await worked_for(bench, worker, 30.0)
@@ -95,26 +95,26 @@ async def test_what_the_model_is_away_from_for_too_long_is_a_dead_letter_and_a_r
 
 
 async def test_an_outage_between_two_bad_answers_leaves_the_attempts_as_they_were(bench: Bench) -> None:
-    learner = Moody(bench, JUNK, *[DOWN] * 9, JUNK, *[DOWN] * 9, JUNK)
+    model = Moody(bench, JUNK, *[DOWN] * 9, JUNK, *[DOWN] * 9, JUNK)
     settings = WorkerSettings(attempts_max=3, retry_seconds_max=10.0)
     async with bench.deployment.start() as process:
         await bench.tell(process, BUDGET)
-        await worked_for(bench, bench.worker(process, learner=learner, settings=settings), 300.0)
+        await worked_for(bench, bench.worker(process, model=model, settings=settings), 300.0)
         (letter,) = await letters(process)
     assert (letter.reason, letter.attempts) == (str(JUNK), 3 + 9)  # those that met the last outage are told, too
-    assert len(learner.at) == 21
+    assert len(model.at) == 21
     assert bench.count("memproxy_windows_total", outcome="retried") == 2
 
 
 async def test_each_outage_is_sat_out_for_itself(bench: Bench) -> None:
     """One that ended is not added to the next."""
-    learner = Moody(bench, *[DOWN] * 9, JUNK, *[DOWN] * 9)
+    model = Moody(bench, *[DOWN] * 9, JUNK, *[DOWN] * 9)
     settings = WorkerSettings(retry_seconds_max=10.0, model_outage_seconds_max=100.0)
     async with bench.deployment.start() as process:
         await bench.tell(process, BUDGET)
-        await worked_for(bench, bench.worker(process, learner=learner, settings=settings), 300.0)
+        await worked_for(bench, bench.worker(process, model=model, settings=settings), 300.0)
         assert await letters(process) == []
-    assert learner.at[-1] - learner.at[0] > 100.0
+    assert model.at[-1] - model.at[0] > 100.0
     assert await bench.contents() == [BUDGET]
 
 
@@ -122,18 +122,18 @@ async def test_turns_that_waited_for_days_before_the_model_went_away_have_all_it
     async with bench.deployment.start() as process:
         await bench.tell(process, BUDGET)
         bench.deployment.clock.now += 30 * 24 * HOUR
-        learner = Moody(bench, *[DOWN] * 10)
+        model = Moody(bench, *[DOWN] * 10)
         settings = WorkerSettings(attempts_max=1, retry_seconds_max=60.0)
-        await worked_for(bench, bench.worker(process, learner=learner, settings=settings), HOUR, step=10.0)
+        await worked_for(bench, bench.worker(process, model=model, settings=settings), HOUR, step=10.0)
         assert await letters(process) == []
     assert await bench.contents() == [BUDGET]
 
 
 @pytest.mark.parametrize("trouble", [DOWN, JUNK])
 async def test_whoever_needs_no_model_goes_on_beside(bench: Bench, trouble: Exception) -> None:
-    learner = Moody(bench, *[trouble] * 50)
+    model = Moody(bench, *[trouble] * 50)
     async with bench.deployment.start() as process:
-        worker = bench.worker(process, learner=learner, settings=WorkerSettings(attempts_max=100))
+        worker = bench.worker(process, model=model, settings=WorkerSettings(attempts_max=100))
         for number in range(5):
             await bench.tell(process, f"{BUDGET}{number}", user="ann", session=f"s{number}")
             await bench.tell(process, f"{BUDGET}{number}", user="bob", session=f"s{number}")
@@ -177,12 +177,9 @@ class _StoreDown:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def same_statement(self, where: MemoryFilter, key: str) -> None:
+    async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record] | None:
         self.asked += 1
         raise Unavailable("milvus", "connection refused")
-
-    async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record]:
-        return await self.same_statement(where, "")  # type: ignore[func-returns-value]
 
     async def apply(self, user_id: str, changes: Sequence[Change], vectors: Vector) -> None:
         raise Unavailable("milvus", "connection refused")

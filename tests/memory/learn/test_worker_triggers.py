@@ -10,16 +10,17 @@ import msgspec
 import pytest
 from embedder_process import EmbedderProcess
 from learning_parts import Bench
+from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
 from turn_logs import Process
 
 from memory.learn import triggers
-from memory.learn.facts import Fact
+from memory.learn.readers import Readers
 from memory.learn.watch import Watch, WatchSettings
 from memory.learn.worker import Worker, WorkerSettings
 from memory.metrics import Metrics
-from memory.model import Turn
-from memory.ports import Embedder, LearnDue
+from memory.model import Claim, Turn
+from memory.ports import Embedder, LearnDue, StatementReader
 from memory.settings import Settings
 from memory.tuning import worker_settings
 
@@ -34,36 +35,60 @@ ISLANDS = "Which island would you pick for snorkelling with beginners?"
 SCRIPT = "Why does my Python script use so much memory with large csv files?"
 
 
-class Extractions:
-    """A way of extracting that finds nothing and keeps what it was asked for."""
+class Windows(PlainReader):
+    """A model that finds nothing and keeps what it was asked for."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.windows: list[list[str]] = []
 
-    async def extract(self, turns: Sequence[Turn], *, context: Sequence[Turn], heard: object = None) -> list[Fact]:
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         self.windows.append([turn.messages[0].content for turn in turns])
         return []
 
 
-def patient(bench: Bench, process: Process, learner: Extractions, watch: WatchSettings | None = None) -> Worker:
+def patient(bench: Bench, process: Process, model: Windows, watch: WatchSettings | None = None) -> Worker:
     settings = WorkerSettings(due=DUE, watch=watch or WatchSettings(), look_seconds=0.01, measure_seconds=0.01)
-    return bench.worker(process, learner=learner, settings=settings)
+    return bench.worker(process, model=model, settings=settings)
 
 
 async def test_a_burst_is_one_call_for_every_ten_turns_and_one_more_when_it_has_been_quiet(bench: Bench) -> None:
-    learner = Extractions()
+    model = Windows()
     async with bench.deployment.start() as process:
-        worker = patient(bench, process, learner)
+        worker = patient(bench, process, model)
         for number in range(54):
             await bench.tell(process, f"What is {number} times seven?")
             if number % 7 == 0:
                 await worker.work_off()
         await worker.work_off()
-        assert [len(window) for window in learner.windows] == [10] * 5
+        assert [len(window) for window in model.windows] == [10] * 5
         bench.deployment.clock.now += 31
         assert await worker.work_off() == 1
         assert await worker.work_off() == 0
-    assert len(learner.windows[-1]) == 4
+    assert len(model.windows[-1]) == 4
+
+
+async def test_where_no_model_reads_each_turn_is_learnt_at_once_whatever_the_settings_say(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        worker = bench.worker(process, settings=WorkerSettings(due=DUE))
+        await bench.tell(process, HAWAII)
+        assert await worker.work_off() == 1
+    assert await bench.contents() == [HAWAII]
+
+
+async def test_a_model_that_is_promoted_reads_what_comes_next_and_is_waited_for(bench: Bench) -> None:
+    model = Windows()
+    async with bench.deployment.start() as process:
+        readers = Readers(PlainReader())
+        worker = bench.worker(process, readers=readers, settings=WorkerSettings(due=DUE))
+        await bench.tell(process, HAWAII)
+        assert await worker.work_off() == 1
+        readers.promote(model)
+        await bench.tell(process, ISLANDS)
+        assert await worker.work_off() == 0
+        bench.deployment.clock.now += 31
+        assert await worker.work_off() == 1
+    assert model.windows == [[ISLANDS]]
 
 
 async def test_when_a_session_has_ended_all_that_waits_of_it_is_learnt_however_patient_the_settings_are(
@@ -73,52 +98,52 @@ async def test_when_a_session_has_ended_all_that_waits_of_it_is_learnt_however_p
         "memory": {"extraction_batch_size": 10, "learn": {"idle_seconds": 3_600, "session_end_seconds": 60}},
         "external_models": [MODEL],
     }
-    learner = Extractions()
+    model = Windows()
     async with bench.deployment.start() as process:
-        worker = bench.worker(process, learner=learner, settings=worker_settings(msgspec.convert(told, Settings)))
+        worker = bench.worker(process, model=model, settings=worker_settings(msgspec.convert(told, Settings)))
         for number in range(13):
             await bench.tell(process, f"What is {number} times seven?")
         await worker.work_off()
         bench.deployment.clock.now += 59
         await worker.work_off()
-        assert [len(window) for window in learner.windows] == [10]
+        assert [len(window) for window in model.windows] == [10]
         bench.deployment.clock.now += 2
         await worker.work_off()
-    assert [len(window) for window in learner.windows] == [10, 3]
+    assert [len(window) for window in model.windows] == [10, 3]
 
 
 async def test_a_new_turn_postpones_what_waits_for_silence(bench: Bench) -> None:
-    learner = Extractions()
+    model = Windows()
     async with bench.deployment.start() as process:
-        worker = patient(bench, process, learner)
+        worker = patient(bench, process, model)
         for _ in range(4):
             await bench.tell(process, "What is seven times seven?")
             bench.deployment.clock.now += 29
             await worker.work_off()
-        assert learner.windows == []
+        assert model.windows == []
         bench.deployment.clock.now += 1
         await worker.work_off()
-        assert [len(window) for window in learner.windows] == [4]
+        assert [len(window) for window in model.windows] == [4]
 
 
 async def test_remember_jumps_the_wait_in_a_running_worker(bench: Bench) -> None:
-    learner, until = Extractions(), asyncio.Event()
+    model, until = Windows(), asyncio.Event()
     async with bench.deployment.start() as process, asyncio.TaskGroup() as group:
-        group.create_task(patient(bench, process, learner).run(until))
+        group.create_task(patient(bench, process, model).run(until))
         await bench.tell(process, "hello there")
         await bench.tell(process, "What is the weather?", session="s2")
         await asyncio.sleep(0.3)
-        assert learner.windows == []
+        assert model.windows == []
         began = time.monotonic()
         await bench.tell(process, "记住我对花生过敏")
         async with asyncio.timeout(5):
-            while not learner.windows:
+            while not model.windows:
                 await asyncio.sleep(0.01)
         assert time.monotonic() - began < 1.0
         await bench.tell(process, "and thanks")
         await asyncio.sleep(0.3)
         until.set()
-    assert learner.windows == [["hello there", "记住我对花生过敏"]]
+    assert model.windows == [["hello there", "记住我对花生过敏"]]
 
 
 async def test_another_topic_ends_the_window_before_it_with_the_real_embedder(
@@ -128,7 +153,7 @@ async def test_another_topic_ends_the_window_before_it_with_the_real_embedder(
     async with real_embedder.client() as real, bench.deployment.start() as process:
         for text in (HAWAII, ISLANDS, SCRIPT, "thanks!"):
             await bench.tell(process, text)
-            await a_watch(bench, process, real).look()
+            await a_watch(bench, process, real, model=Windows()).look()
         lease = await process.log.lease(now=bench.deployment.clock(), seconds=9, due=DUE)
         assert lease is not None
         assert [turn.messages[0].content for turn in lease.turns] == [HAWAII, ISLANDS]
@@ -136,11 +161,14 @@ async def test_another_topic_ends_the_window_before_it_with_the_real_embedder(
         assert await process.log.lease(now=bench.deployment.clock(), seconds=9, due=DUE) is None
 
 
-def a_watch(bench: Bench, process: Process, embedder: Embedder, *, due: LearnDue = DUE, turns_max: int = 99) -> Watch:
+def a_watch(
+    bench: Bench, process: Process, embedder: Embedder, *, model: StatementReader | None = None, turns_max: int = 99
+) -> Watch:
     return Watch(
         turn_log=process.log,
         embedder=embedder,
-        due=due,
+        readers=Readers(PlainReader(), model),
+        due=DUE,
         clock=bench.deployment.clock,
         metrics=bench.metrics,
         settings=WatchSettings(drift_similarity=0.1, queue_turns_max=turns_max),
@@ -148,33 +176,33 @@ def a_watch(bench: Bench, process: Process, embedder: Embedder, *, due: LearnDue
 
 
 async def test_without_the_embedder_a_look_still_sees_what_is_explicit(bench: Bench) -> None:
-    learner = Extractions()
+    model = Windows()
     bench.embedder.is_down = True
     async with bench.deployment.start() as process:
         for text in (HAWAII, SCRIPT, "Remember that I am allergic to nuts"):
             await bench.tell(process, text)
-        await patient(bench, process, learner, WatchSettings(drift_similarity=0.1)).work_off()
-    assert [len(window) for window in learner.windows] == [3]
+        await patient(bench, process, model, WatchSettings(drift_similarity=0.1)).work_off()
+    assert [len(window) for window in model.windows] == [3]
 
 
-async def test_in_verbatim_mode_nobody_looks_and_nothing_is_embedded_for_it(bench: Bench) -> None:
+async def test_where_no_model_reads_nobody_looks_and_nothing_is_embedded_for_it(bench: Bench) -> None:
     async with bench.deployment.start() as process:
         await bench.tell(process, HAWAII)
         await bench.tell(process, SCRIPT)
-        await a_watch(bench, process, bench.embedder, due=LearnDue()).look()
+        await a_watch(bench, process, bench.embedder).look()
         assert len(await process.log.unexamined(limit=9)) == 2
     assert bench.embedder.texts == []
 
 
 async def test_too_long_a_queue_sheds_what_promises_least_and_says_so(bench: Bench) -> None:
-    """Also in verbatim mode, where otherwise nobody looks."""
+    """Also where no model reads, and otherwise nobody looks."""
     async with bench.deployment.start() as process:
         for number in range(4):
             await bench.tell(process, "thanks!", session=f"thanks-{number}")
             await bench.tell(process, "My sister lives in Oslo", session=f"told-{number}")
         await bench.tell(process, "remember: nuts", session="asked")
-        for due in (LearnDue(), DUE):
-            await a_watch(bench, process, bench.embedder, due=due, turns_max=6).relieve()
+        for model in (None, Windows()):
+            await a_watch(bench, process, bench.embedder, model=model, turns_max=6).relieve()
         letters = await process.log.dead_letters(limit=9)
         assert {letter.session_id[:6] for letter in letters} == {"thanks"}
         assert len(letters) == 3
@@ -187,7 +215,7 @@ async def test_a_thousand_new_turns_are_looked_at_in_seconds_and_none_twice(benc
     async with bench.deployment.start() as process:
         for number in range(1_000):
             await bench.tell(process, f"I told you {number} times that my cat likes fish", session=f"s{number % 100}")
-        watch = a_watch(bench, process, bench.embedder)
+        watch = a_watch(bench, process, bench.embedder, model=Windows())
         began = time.process_time()
         await watch.look()
         assert time.process_time() - began < 10
@@ -201,41 +229,41 @@ async def test_a_thousand_new_turns_are_looked_at_in_seconds_and_none_twice(benc
 
 
 async def test_two_workers_that_watch_the_same_log_call_once_for_each_window(bench: Bench) -> None:
-    learner, until = Extractions(), asyncio.Event()
+    model, until = Windows(), asyncio.Event()
     async with bench.deployment.start() as one, bench.deployment.start() as two, asyncio.TaskGroup() as group:
         for process in (one, two):
-            group.create_task(patient(bench, process, learner).run(until))
+            group.create_task(patient(bench, process, model).run(until))
         for number in range(20):
             await bench.tell(one, f"What is {number}?", session=f"s{number % 4}")
         await bench.tell(two, "Remember that my cat is called Tom", session="s0")
         await asyncio.sleep(0.5)
         bench.deployment.clock.now += 31
         async with asyncio.timeout(10):
-            while (await one.log.depth(now=bench.deployment.clock())).due or len(learner.windows) < 4:
+            while (await one.log.depth(now=bench.deployment.clock())).due or len(model.windows) < 4:
                 await asyncio.sleep(0.01)
         until.set()
-    assert sorted(map(len, learner.windows)) == [5, 5, 5, 6]
+    assert sorted(map(len, model.windows)) == [5, 5, 5, 6]
 
 
 async def test_a_fault_in_the_watch_is_survived(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it cannot look at is learnt in its time all the same."""
-    learner, until = Extractions(), asyncio.Event()
+    model, until = Windows(), asyncio.Event()
 
     def broken(*_: object, **__: object) -> None:
         raise RecursionError
 
     monkeypatch.setattr(triggers, "examine", broken)
     async with bench.deployment.start() as process, asyncio.TaskGroup() as group:
-        group.create_task(patient(bench, process, learner).run(until))
+        group.create_task(patient(bench, process, model).run(until))
         await bench.tell(process, "remember: nuts")
         await asyncio.sleep(0.1)
-        assert learner.windows == []
+        assert model.windows == []
         bench.deployment.clock.now += 31
         async with asyncio.timeout(5):
-            while not learner.windows:
+            while not model.windows:
                 await asyncio.sleep(0.01)
         until.set()
-    assert learner.windows == [["remember: nuts"]]
+    assert model.windows == [["remember: nuts"]]
 
 
 async def test_the_lag_from_what_was_said_to_what_is_learnt_is_measured(bench: Bench) -> None:
@@ -243,5 +271,5 @@ async def test_the_lag_from_what_was_said_to_what_is_learnt_is_measured(bench: B
     async with bench.deployment.start() as process:
         await bench.tell(process, "What is seven times seven?")
         bench.deployment.clock.now += 31
-        await patient(bench, process, Extractions()).work_off()
+        await patient(bench, process, Windows()).work_off()
     assert bench.count("memproxy_learn_lag_seconds_sum") == 31.0

@@ -11,7 +11,7 @@ import pytest
 
 from memory.errors import Unavailable
 from memory.learn.life import Step, Why
-from memory.learn.llm.reflection import Reflecting, is_grounded, matters, stale
+from memory.learn.reflection import Reflecting, is_grounded, matters, stale
 from memory.model import Evidence, Memory, MemoryStatus, Message, Trust
 from memory.model.derived import hanging_on
 from memory.ports import Completion
@@ -27,7 +27,7 @@ GOOD = "I like green tea and drink it in the morning and after lunch"
 
 
 def memory(memory_id: str, content: str, **fields: Any) -> Memory:
-    values = {"created_at": NOW, "updated_at": NOW, "said_at": NOW, "category": "preference"} | fields
+    values: dict[str, Any] = {"created_at": NOW, "updated_at": NOW, "said_at": NOW, "category": "preference"} | fields
     return Memory(
         id=memory_id, user_id="ann", content=content, evidence=(Evidence(content, f"t-{memory_id}"),), **values
     )

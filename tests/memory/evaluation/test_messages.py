@@ -1,0 +1,279 @@
+"""What single messages leave behind: how the files are read, what each figure counts, and what the command writes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from embedder_process import EmbedderProcess
+from sandboxes import running_sandbox
+
+from memory.errors import BadInput
+from memory.evaluation.bars import bars
+from memory.evaluation.messages import (
+    LabelledFact,
+    LabelledMessage,
+    evaluate_messages,
+    read_messages,
+    score_message,
+    words_of,
+)
+from memory.evaluation.report import tables
+from memory.evaluation.sandbox import Data, Learnt
+from memory.model import Evidence, Memory, MemoryStatus, Message, Scope, Turn
+
+DATA = Path(__file__).parents[2] / "data"
+MESSAGES, LABELS = DATA / "messages.jsonl", DATA / "messages_labels.jsonl"
+NOW = 1_750_000_000.0
+START_SECONDS_MAX = 120.0  # the first start exports the model
+
+
+def written(path: Path, *lines: object) -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def labelled(text: str, *spans: str, **fields: str) -> LabelledMessage:
+    return LabelledMessage(fields.pop("id", "m"), text, tuple(map(LabelledFact, spans)), **fields)
+
+
+def memory(
+    content: str, *quotes: str, number: int = 0, status: MemoryStatus = MemoryStatus.ACTIVE, role: str = "user"
+) -> Memory:
+    evidence = tuple(Evidence(quote, "t", role) for quote in quotes)
+    return Memory(f"m{number}", "u", content, NOW, NOW, NOW, status=status, evidence=evidence)
+
+
+def learnt(recorded: str, *memories: Memory) -> Learnt:
+    turn = Turn("t", Scope("u", session_id="s"), NOW, (Message("user", recorded),), answer="OK.")
+    return Learnt("u", memories, (turn,))
+
+
+class Kept:
+    """In the sandbox's place: of each message, by its text, these memories are left. `records` is what it was given."""
+
+    def __init__(self, memories: dict[str, Sequence[Memory]]) -> None:
+        self._memories = memories
+        self.records: list[Data] = []
+
+    async def learn(self, record: Data) -> Learnt:
+        self.records.append(record)
+        text = record["sessions"][0]["messages"][0]["content"]
+        return learnt(text, *self._memories.get(text, ()))
+
+
+async def figures_of(*pairs: tuple[LabelledMessage, Sequence[Memory]]) -> dict[str, Any]:
+    sandbox: Any = Kept({message.text: memories for message, memories in pairs})
+    return await evaluate_messages([message for message, _ in pairs], sandbox)
+
+
+def test_facts_stand_in_the_line_or_in_a_second_file_which_replaces_those_of_the_first(tmp_path: Path) -> None:
+    file = written(
+        tmp_path / "messages.jsonl",
+        {"id": "a", "text": "I own a kiln.", "source": "s", "lang": "en", "kind": "k", "facts": [{"span": "a kiln"}]},
+        {"id": "b", "text": "Why?"},
+        {"id": "c", "text": "I own a loom.", "facts": None},
+    )
+    a, b, c = read_messages(file)
+    assert a == LabelledMessage("a", "I own a kiln.", (LabelledFact("a kiln"),), "s", "en", "k")
+    assert (b.facts, c.facts) == ((), ())
+
+    labels = written(
+        tmp_path / "labels.jsonl",
+        {"id": "c", "kind": "chat", "facts": [{"span": "I own a loom", "type": "possession"}]},
+        {"id": "a", "kind": "chat", "facts": []},
+        {"id": "of a longer file", "facts": [{"span": "a harp"}]},
+    )
+    a, b, c = read_messages(file, labels=labels)
+    assert (a.facts, b.facts, c.facts) == ((), (), (LabelledFact("I own a loom", "possession"),))
+    assert [message.kind for message in (a, b, c)] == ["k", "", "chat"]
+
+
+def test_both_files_may_be_gzipped(tmp_path: Path) -> None:
+    packed, packed_labels = tmp_path / "messages.jsonl.gz", tmp_path / "labels.jsonl.gz"
+    packed.write_bytes(gzip.compress(MESSAGES.read_bytes()))
+    packed_labels.write_bytes(gzip.compress(LABELS.read_bytes()))
+    assert read_messages(packed, labels=packed_labels) == read_messages(MESSAGES, labels=LABELS)
+
+
+@pytest.mark.parametrize(
+    ("lines", "error"),
+    [
+        ([{"id": "a"}], r"messages.jsonl, line 1: not a record of messages: .*`text`"),
+        ([{"id": "a", "text": "x"}, {"id": "b", "text": 5}], r"line 2: .*`\$.text`"),
+        ([{"id": "a", "text": "x"}, {"id": "a", "text": "y"}], r"line 2: .*an earlier line has the id 'a'"),
+        ([{"id": "a", "text": "x", "facts": [{"type": "t"}]}], r"line 1: .*`span`"),
+        ([{"id": "a", "text": "x", "facts": [{"span": "?!"}]}], r"line 1: .*a span needs"),
+        ([], "holds no record of messages"),
+    ],
+)
+def test_a_line_that_is_no_message_is_named(tmp_path: Path, lines: list[object], error: str) -> None:
+    with pytest.raises(BadInput, match=error):
+        read_messages(written(tmp_path / "messages.jsonl", *lines))
+
+
+@pytest.mark.parametrize(
+    ("lines", "error"),
+    [
+        ([{"id": "a", "facts": []}, {"id": "b"}], r"labels.jsonl, line 2: not a record of labels: .*`facts`"),
+        ([{"id": "a", "facts": []}, {"id": "a", "facts": []}], r"labels.jsonl, line 2: .*an earlier line"),
+        ([{"id": "elsewhere", "facts": []}], "labels.jsonl labels no message of messages.jsonl"),
+    ],
+)
+def test_a_line_that_is_no_label_is_named(tmp_path: Path, lines: list[object], error: str) -> None:
+    messages = written(tmp_path / "messages.jsonl", {"id": "a", "text": "x"})
+    with pytest.raises(BadInput, match=error):
+        read_messages(messages, labels=written(tmp_path / "labels.jsonl", *lines))
+
+
+def test_words_are_runs_of_latin_letters_and_digits_and_single_chinese_characters() -> None:
+    assert words_of("It's $5, it's 我家!") == {"it's", "$5", "我", "家"}
+
+
+async def test_junk_is_the_share_of_messages_without_facts_that_left_an_active_memory() -> None:
+    figures = await figures_of(
+        (labelled("one"), [memory("kept")]),
+        (labelled("two"), [memory("replaced", status=MemoryStatus.SUPERSEDED)]),
+        (labelled("three"), []),
+        (labelled("four"), []),
+        (labelled("five", "five"), [memory("five"), memory("more", number=1)]),
+    )
+    assert figures["junk"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("memories", "is_covered"),
+    [
+        ([memory("a blue kiln")], True),  # three words of five
+        ([memory("a kiln")], False),
+        ([memory("a blue"), memory("own kiln", number=1)], False),  # together, but neither does alone
+        ([memory("pottery", "I own a thing")], True),  # in the quote
+        ([memory("I own", "a thing")], True),  # in both
+        ([memory("I own a blue kiln", status=MemoryStatus.SUPERSEDED)], False),
+        ([memory("KILN, BLUE: OWN")], True),
+        ([], False),
+    ],
+)
+async def test_a_fact_is_covered_by_one_active_memory_with_three_fifths_of_its_words(
+    memories: list[Memory], *, is_covered: bool
+) -> None:
+    figures = await figures_of((labelled("I own a blue kiln.", "I own a blue kiln"), memories))
+    assert figures["coverage"] == float(is_covered)
+    assert figures["per_record"][0]["facts"][0]["is_covered"] is is_covered
+
+
+async def test_coverage_counts_facts_not_messages() -> None:
+    figures = await figures_of(
+        (labelled("kiln, loom, harp", "kiln", "loom", "harp"), [memory("kiln loom harp")]),
+        (labelled("drum", "drum"), []),
+    )
+    assert (figures["facts"], figures["coverage"]) == (4, 0.75)
+
+
+async def test_extra_memories_touch_no_fact_of_their_message_and_are_counted_per_message_that_has_some() -> None:
+    figures = await figures_of(
+        (labelled("kiln", "kiln"), [memory("kiln"), memory("loom", number=1), memory("harp", number=2)]),
+        (labelled("drum", "drum"), [memory("fife")]),
+        (labelled("lute", "lute"), []),
+        (labelled("lyre", "lyre"), []),
+        (labelled("nothing"), [memory("junk")]),
+    )
+    assert figures["extra_per_message"] == 0.75
+    assert [one["is_extra"] for one in figures["per_record"][0]["memories"]] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("one", "is_verbatim"),
+    [
+        (memory("I own a kiln", "I own a kiln"), True),
+        (memory("Owns a kiln", "own a kiln."), True),
+        (memory("I own a kiln", "I own a Kiln"), False),
+        (memory("I own a kiln", "I own a kiln", "I own two"), False),
+        (memory("I own a kiln"), False),
+    ],
+)
+def test_a_memory_is_verbatim_if_the_recorded_message_holds_its_quotes(one: Memory, *, is_verbatim: bool) -> None:
+    score = score_message(labelled("what was typed"), learnt("Yes, I own a kiln.", one))
+    assert score["memories"][0]["is_verbatim"] is is_verbatim
+
+
+async def test_the_share_of_verbatim_memories_and_their_number_per_message() -> None:
+    figures = await figures_of(
+        (labelled("kiln"), [memory("kiln", "kiln"), memory("loom", "loom", number=1)]),
+        (labelled("drum", "drum"), [memory("drum", "drum")]),
+        (labelled("lute"), []),
+        (labelled("lyre"), []),
+    )
+    assert figures["verbatim"] == 0.6667
+    assert (figures["memories"], figures["memories_per_message"]) == (3, 0.75)
+
+
+async def test_figures_come_by_source_and_by_language_where_these_are_named() -> None:
+    figures = await figures_of(
+        (labelled("one", source="forum", language="en"), [memory("kept")]),
+        (labelled("two", source="mail", language="en"), []),
+        (labelled("three"), []),
+    )
+    assert {name: group["junk"] for name, group in figures["by_source"].items()} == {"": 0.0, "forum": 1.0, "mail": 0.0}
+    assert {name: group["junk"] for name, group in figures["by_language"].items()} == {"": 0.0, "en": 0.5}
+    assert (await figures_of((labelled("one"), [])))["by_source"] == {}
+
+
+async def test_each_message_is_learnt_as_the_only_one_of_a_user() -> None:
+    text = "My cat is called Tom."
+    messages = [labelled(text, text, id="a"), labelled(text, text, id="b"), labelled("What is a cat?", id="c")]
+    seen: list[tuple[int, int]] = []
+    async with running_sandbox() as sandbox:
+        figures = await evaluate_messages(messages, sandbox, progress=lambda done, of: seen.append((done, of)))
+    assert [len(one["memories"]) for one in figures["per_record"]] == [1, 1, 0]
+    assert (figures["coverage"], figures["junk"], figures["verbatim"], figures["turns"]) == (1.0, 0.0, 1.0, 3)
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+async def test_the_answer_to_each_message_is_ok() -> None:
+    kept = Kept({})
+    sandbox: Any = kept
+    await evaluate_messages([labelled("Why?")], sandbox)
+    assert kept.records[0]["sessions"][0]["messages"] == [
+        {"role": "user", "content": "Why?"},
+        {"role": "assistant", "content": "OK."},
+    ]
+
+
+async def test_sources_have_a_table_of_their_own_and_only_shares_are_drawn() -> None:
+    figures = await figures_of((labelled("one", "one", source="en", language="en"), [memory("one", "one")]))
+    (group, rows), (source, source_rows) = tables(figures)
+    assert (group[0], [row[0] for row in rows]) == ("group", ["all", "en"])
+    assert (source[0], [row[0] for row in source_rows]) == ("source", ["en"])
+    drawn = bars("messages", figures)
+    assert "coverage" in drawn
+    assert "per message" not in drawn
+
+
+def test_the_command_prints_tables_and_writes_every_case(tmp_path: Path, real_embedder: EmbedderProcess) -> None:
+    out, drawn = tmp_path / "out.json", tmp_path / "out.svg"
+    options = ("--labels", LABELS, "--json", out, "--picture", drawn)
+    done = subprocess.run(
+        [sys.executable, "-m", "extproc", "eval", "messages", *map(str, (MESSAGES, *options))],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS_MAX,
+        env={**os.environ, "MEMPROXY_MEMORY_EMBEDDING_ENDPOINT": real_embedder.endpoint},  # noqa: TID251 - the command's
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(out.read_text())
+    assert (found["evaluation"], found["records"], found["facts"], found["turns"]) == ("messages", 10, 9, 10)
+    assert {"junk", "coverage", "extra_per_message", "verbatim", "memories_per_message"} <= found.keys()
+    assert (found["by_language"].keys(), found["by_source"].keys()) == ({"en", "zh"}, {"chat", "form"})
+    assert len(found["per_record"]) == 10
+    assert [line.split()[0] for line in done.stdout.splitlines() if line][:2] == ["group", "all"]
+    assert "10/10" in done.stderr
+    assert drawn.read_text().startswith("<svg")

@@ -1,0 +1,126 @@
+"""A reader without a model, for tests of what comes after reading: plain sentences of a fixed form become claims.
+
+It passes the contract suite of `StatementReader`. A sentence that begins with "I", "My" or "Our" states; "Remember",
+"Forget", "No," and "Exactly" do what they say. "… is X" gives the value X of the attribute that the first of
+`ATTRIBUTE_WORDS` names. A bare "yes" to a question is made as our own readers make it: the question becomes the
+statement, and its evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from memory.language import bare_reply
+from memory.learn.reading.units import own_messages, units_of
+from memory.model import EXPLICIT_ACTS, NO_ATTRIBUTE, Act, Claim, Evidence, Relation, Role, Turn, statement_key
+from memory.ports import PairRelation, PairVerdict, StatementPair
+
+OPENINGS: tuple[tuple[tuple[str, ...], Act], ...] = (
+    (("ignore all", "from now on recommend"), Act.INSTRUCT),
+    (("do not remember", "don't remember", "do not store", "off the record"), Act.WITHHOLD),
+    (("remember", "note:", "记住"), Act.REMEMBER),
+    (("forget", "delete", "忘掉", "请忘掉", "vergiss", "olvida"), Act.FORGET),
+    (("no,", "that's wrong"), Act.CORRECT),
+    (("exactly", "that's right", "correct."), Act.CONFIRM),
+    (("always answer",), Act.WISH),
+    (("i ", "i'm ", "i've ", "my ", "our ", "we ", "我", "meine ", "mi "), Act.STATE),
+)
+ATTRIBUTE_WORDS = {
+    "live": "home",
+    "address": "home",
+    "home": "home",
+    "work": "employer",
+    "job": "occupation",
+    "budget": "budget",
+    "allergic": "allergy",
+    "cat": "pet",
+    "dog": "pet",
+    "phone": "contact",
+    "appointment": "appointment",
+    "locker": "number",
+}
+VALUE_WORDS = frozenset("is are in at on to called".split())
+RELATION_WORDS = {"sister": Relation.SIBLING, "brother": Relation.SIBLING, "mother": Relation.PARENT}
+CHARACTERS_MIN = 3
+IMPORTANCE_ASKED = 0.9
+NEVER = PairVerdict(PairRelation.UNRELATED, 0.5)  # nothing is known of the two
+
+
+def by_words(pair: StatementPair) -> PairVerdict:
+    """The same words say the same; of all else nothing is known."""
+    if statement_key(pair.older) == statement_key(pair.newer):
+        return PairVerdict(PairRelation.SAME, 1.0)
+    return NEVER
+
+
+class PlainReader:
+    """`memory.ports.StatementReader`. `verdict` says how a pair is related."""
+
+    name = "plain 1"
+
+    def __init__(self, verdict: Callable[[StatementPair], PairVerdict] = by_words) -> None:
+        self._verdict = verdict
+
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        found: list[Claim] = []
+        for place, turn in enumerate(turns):
+            previous = turns[place - 1] if place else context[-1] if context else None
+            for message in own_messages(turn):
+                found += self._claims(message, turn, previous)
+                previous = None  # only the first message of a turn replies to the answer before it
+        return found
+
+    async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
+        return [self._verdict(pair) for pair in pairs]
+
+    def _claims(self, message: str, turn: Turn, previous: Turn | None) -> list[Claim]:
+        if reply := bare_reply(message):
+            answered = self._answered(message.strip(), turn, previous, is_affirmed=reply == "yes")
+            return [answered] if answered is not None else []
+        units = [unit.text for unit in units_of(message) if unit.is_own]
+        return [claim for text in units if (claim := claim_of(text, turn, made_by=self.name))]
+
+    def _answered(self, reply: str, turn: Turn, previous: Turn | None, *, is_affirmed: bool) -> Claim | None:
+        question = question_of(previous.answer) if previous is not None else ""
+        if previous is not None and question:
+            text, evidence = f"{question} {reply}", Evidence(question, previous.id, Role.ASSISTANT)
+            return Claim(Act.STATE, text, evidence, turn.scope, turn.at, is_affirmed=is_affirmed, made_by=self.name)
+        if not is_affirmed:
+            return None
+        return Claim(Act.CONFIRM, reply, Evidence(reply, turn.id), turn.scope, turn.at, made_by=self.name)
+
+
+def claim_of(text: str, turn: Turn, *, made_by: str) -> Claim | None:
+    """What one sentence claims, None for nothing."""
+    act = act_of(text)
+    if act is None:
+        return None
+    plain = text.rstrip(".!")
+    words = plain.lower().split()
+    return Claim(
+        act=act,
+        text=text,
+        evidence=Evidence(text, turn.id),
+        scope=turn.scope,
+        said_at=turn.at,
+        relation=next((RELATION_WORDS[word] for word in words if word in RELATION_WORDS), Relation.USER),
+        attribute=next((ATTRIBUTE_WORDS[word] for word in words if word in ATTRIBUTE_WORDS), NO_ATTRIBUTE),
+        values=(plain.split()[-1],) if VALUE_WORDS & set(words) else (),
+        is_affirmed=not {"not", "no", "never"} & set(words),
+        category="correction" if act is Act.CORRECT else "fact",
+        importance=IMPORTANCE_ASKED if act in EXPLICIT_ACTS else 0.5,
+        made_by=made_by,
+    )
+
+
+def act_of(text: str) -> Act | None:
+    folded = text.lower().removeprefix("please ")
+    if folded.endswith(("?", "？")) or len(folded) < CHARACTERS_MIN:
+        return None
+    return next((act for openings, act in OPENINGS if folded.startswith(openings)), None)
+
+
+def question_of(answer: str) -> str:
+    """Its last sentence, where that asks something."""
+    units = units_of(answer)
+    return units[-1].text if units and units[-1].text.endswith(("?", "？")) else ""

@@ -1,0 +1,147 @@
+"""Chat models and readers by script, small makers of chats and claims, and exam results in memory."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memory.errors import Unusable
+from memory.model import Claim, Message, Scope, Turn
+from memory.ports import Clock, Completion, PairRelation, PairVerdict, StatementPair
+from memory.ports.reading import ExamKey, ExamResult
+
+AT = 1_717_409_600.0  # Monday, 2024-06-03 10:13 UTC
+ANN = Scope("ann", session_id="s1")
+
+_NUMBERED = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
+_PAIR = re.compile(r"^\[(\d+)\] older: (.*)\n\[\1\] newer: (.*)$", re.MULTILINE)
+
+
+def said(*messages: str, answers: Sequence[str] = (), at: float = AT) -> list[Turn]:
+    """One turn for each message of the user. `answers`: the assistant's, in order."""
+    given = [*answers, *[""] * len(messages)]
+    return [
+        Turn(f"t{n}", ANN, at + n, (Message("user", message),), answer=given[n]) for n, message in enumerate(messages)
+    ]
+
+
+def a_claim(*units: int, **fields: Any) -> dict[str, Any]:
+    """As a model writes it."""
+    plain = {"act": "state", "about": "user", "attr": "none", "values": [], "category": "fact", "sure": "high"}
+    return {"u": list(units), **plain, **fields}
+
+
+def claims(*written: Mapping[str, Any]) -> str:
+    return json.dumps({"claims": list(written)}, ensure_ascii=False)
+
+
+def a_verdict(n: int, relation: str, what: str = "", sure: str = "high") -> dict[str, Any]:
+    return {"n": n, "what": what, "is": relation, "sure": sure}
+
+
+def verdicts(*written: Mapping[str, Any]) -> str:
+    return json.dumps({"pairs": list(written)}, ensure_ascii=False)
+
+
+def cut(text: str) -> Completion:
+    return Completion(text, is_cut=True)
+
+
+class ScriptedChat:
+    """`memory.ports.ChatModel` that gives one answer after the other, or raises it; the last one again and again."""
+
+    def __init__(self, *answers: str | Completion | Exception) -> None:
+        self._answers = list(answers)
+        self.asked: list[list[Message]] = []
+
+    @property
+    def questions(self) -> list[str]:
+        return [messages[-1].content for messages in self.asked]
+
+    async def complete(
+        self, messages: Sequence[Message], *, max_tokens: int, seconds: float, schema: Mapping[str, Any] | None = None
+    ) -> Completion:
+        assert schema is not None
+        assert max_tokens > 0
+        assert seconds > 0
+        self.asked.append(list(messages))
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if isinstance(answer, Completion) else Completion(answer)
+
+
+class LiteralChat:
+    """`memory.ports.ChatModel` that claims each line beginning with "I" or "My", and compares pairs by their words."""
+
+    async def complete(
+        self, messages: Sequence[Message], *, max_tokens: int, seconds: float, schema: Mapping[str, Any] | None = None
+    ) -> Completion:
+        assert schema is not None
+        question = messages[-1].content
+        if "pairs" in schema["properties"]:
+            return Completion(verdicts(*(_compared(*match.groups()) for match in _PAIR.finditer(question))))
+        lines = [(int(match[1]), match[2]) for match in _NUMBERED.finditer(question)]
+        return Completion(
+            claims(*(a_claim(n) for n, line in lines if line.startswith(("I ", "My "))))[: 8 * max_tokens]
+        )
+
+
+def _compared(number: str, older: str, newer: str) -> dict[str, Any]:
+    if older.casefold() == newer.casefold():
+        return a_verdict(int(number), "same", "all")
+    is_one = older.split()[:3] == newer.split()[:3]
+    return a_verdict(int(number), "replaces" if is_one else "unrelated", "one thing" if is_one else "")
+
+
+class FixedReader:
+    """`memory.ports.StatementReader` that reads what it was told to, or raises it."""
+
+    def __init__(
+        self,
+        name: str = "fixed",
+        *,
+        found: Sequence[Claim] | Exception = (),
+        relation: PairRelation | Exception = PairRelation.UNRELATED,
+    ) -> None:
+        self.name = name
+        self.windows = 0
+        self._found = found
+        self._relation = relation
+
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        self.windows += 1
+        if isinstance(self._found, Exception):
+            raise self._found
+        return list(self._found)
+
+    async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
+        if isinstance(self._relation, Exception):
+            raise self._relation
+        return [PairVerdict(self._relation, 0.9)] * len(pairs)
+
+
+JUNK = Unusable("model", "junk")
+
+
+@dataclass(slots=True)
+class InMemoryExamResults:
+    """`memory.ports.reading.ExamResults` in a dictionary."""
+
+    clock: Clock
+    kept: dict[ExamKey, tuple[ExamResult, float]]
+
+    async def get(self, key: ExamKey) -> ExamResult | None:
+        result, sat_at = self.kept.get(key, (None, 0.0))
+        if result is None:
+            return None
+        return result if self.clock() - sat_at < (30 if result.passed else 1) * 86_400.0 else None
+
+    async def put(self, key: ExamKey, result: ExamResult) -> None:
+        self.kept.pop(key, None)
+        self.kept[key] = (result, self.clock())
+        while len(self.kept) > 1_000:
+            del self.kept[next(iter(self.kept))]
