@@ -91,7 +91,7 @@ def _reach(claim: Claim, turn: Turn, message: int) -> Reach:
         return Reach.PREVIOUS if is_alone and names_previous(claim.text) else Reach.MESSAGE
     if is_limited(claim.text):
         return Reach.NOTHING
-    if _named_words(claim.text) or attributes_named(claim.text) or relation_named(claim.text) is not None:
+    if asked_words(claim.text) or attributes_named(claim.text) or relation_named(claim.text) is not None:
         return Reach.TOPIC
     if names_everything(claim.text):
         return Reach.EVERYTHING
@@ -238,7 +238,7 @@ def names(request: Claim, known: Claim | Memory, *, likeness: float = 0.0) -> bo
     subject = known.subject if isinstance(known, Memory) else known.relation.value
     if not _is_of_person(request, subject, content):
         return False
-    words, attributes = _named_words(request.text), attributes_named(request.text)
+    words, attributes = asked_words(request.text), attributes_named(request.text)
     if attributes and known.attribute not in attributes:
         return False  # the attribute is what the request is about
     if not words:
@@ -256,11 +256,6 @@ def _is_of_person(request: Claim, subject: str, content: str) -> bool:
     if named is None:
         return bool(request.name) or subject in ("", Relation.USER.value)
     return subject == named.value or relation_named(content) is named
-
-
-def _named_words(text: str) -> frozenset[str]:
-    """What the request names, beyond asking itself, people and attributes."""
-    return asked_words(text)
 
 
 __all__ = [

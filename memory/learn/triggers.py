@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memory.language import content_words
+from memory.learn.forgetting import ASKING_ACTS, SURE_MIN
 from memory.learn.reading.units import own_messages
 from memory.model import STORED_ACTS, Act, Claim, Message, Role, Turn, Urgency
 
@@ -17,8 +18,6 @@ MESSAGES_MAX = 8  # looked at of one turn, the last ones
 CHARACTERS_MAX = 4_000  # of a message, from its beginning; a longer one was pasted for the most part
 TOPIC_CHARACTERS_MAX = 500  # what a short question's vector can be compared with
 TOPIC_WORDS_MIN = 4  # of content; fewer say too little of a topic: "and how much is that?"
-SURE_MIN = 0.7  # confidence of a claim at its reader's bar
-ASKING_ACTS = frozenset({Act.REMEMBER, Act.FORGET, Act.WITHHOLD})
 
 WORTH_NOTHING = 0.1  # the reader finds nothing; a model may find more
 WORTH_STATEMENT = 0.5  # something that would be kept; the rest up to 1 is its importance
