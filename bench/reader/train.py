@@ -4,8 +4,7 @@
     python bench/reader/train.py --holdout 0.1                             # a tenth is kept out, and scored
 
 Writes low-rank factors and heads in half precision, with a card that names the fingerprint of the texts and the
-settings. Seeded: the same texts give the same weights on the same machine and number of processes. `--processes`
-share each step; two on two cores need about a quarter of an hour.
+settings. Seeded; that a second training gives the same weights was not tried. `--processes` share each step.
 """
 
 from __future__ import annotations
