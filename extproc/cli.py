@@ -78,14 +78,17 @@ def memproxy() -> None:
 @_config
 @_flags(*UP_FLAGS)
 def up(config: Path | None, **flags: object) -> None:
-    """Start everything: Envoy, filter, embedder, worker, API, Milvus Lite, and a small model without --upstream.
+    """Start everything: Envoy, filter, worker, API, Milvus Lite, and a small model without --upstream.
 
     Prints one line, `ready http://HOST:PORT`, once a chat would be recalled and learnt. Logs go to standard error.
     Flags beat the environment, which beats the file.
     """
     from extproc.local import up as run
+    from memory.prepare_cli import make_ready
 
-    run(from_process(config, flags), announce=_print_line)
+    settings = from_process(config, flags)
+    make_ready(settings)
+    run(settings, announce=_print_line)
 
 
 def _print_line(line: str) -> None:

@@ -31,8 +31,7 @@ from memory.settings import Settings
 LOOPBACK = "127.0.0.1"
 OUR_CLUSTERS = frozenset({"memory_inject", "memory_observe", "memory_api"})  # as envoy/envoy.yaml names them
 
-# Who steps back on a busy machine: a request waits for the embedder, nobody waits for a worker or for a demonstration.
-EMBEDDER_NICENESS = 5
+# Who steps back on a busy machine: nobody waits for a worker, or for a demonstration.
 WORKER_NICENESS = 10
 MODEL_NICENESS = 10
 
@@ -114,7 +113,7 @@ class PartPlan:
 
     command: Command
     probe: Probe
-    searches: bool = False  # needs Milvus and the embedder: started once Milvus answers
+    searches: bool = False  # needs Milvus: started once Milvus answers
     stage: int = 0  # of the shutdown: lower ones are gone before higher ones are asked
 
 
@@ -123,8 +122,6 @@ def plan(settings: Settings, place: Place, ports: Ports, *, owns_store: bool, ow
     own = _environment(settings, place)
     parts = [_envoy(settings, place), *_filters(settings, place, own), _api(settings, place, own)]
     parts += _workers(settings, place, own)
-    if not settings.memory.embedding.endpoint:
-        parts.append(_embedder(settings, place, own))
     if owns_model:
         parts.append(_model(ports.model, own))
     if owns_store:
@@ -246,20 +243,6 @@ def _workers(settings: Settings, place: Place, environment: dict[str, str]) -> l
         )
         for number in range(settings.workers)
     ]
-
-
-def _embedder(settings: Settings, place: Place, environment: dict[str, str]) -> PartPlan:
-    path = settings.embedder_socket
-    return PartPlan(
-        Command(
-            name="embedder",
-            argv=_memproxy(place, "embedder"),
-            environment=environment,
-            niceness=EMBEDDER_NICENESS,
-        ),
-        probe=lambda: probes.answers_http(path, "/health"),
-        stage=3,
-    )
 
 
 def _model(port: int, environment: dict[str, str]) -> PartPlan:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -69,20 +68,19 @@ async def _call(target: str, method: str, request: bytes) -> bytes | grpc.Status
         return answer
 
 
-async def answers_http(where: Path | tuple[str, int], path: str) -> bool:
-    """GET on a Unix socket, or on a host and port, gives 200."""
+async def answers_http(where: tuple[str, int], path: str) -> bool:
+    """GET on a host and port gives 200."""
     status, _ = await ask_http(where, path)
     return status == 200
 
 
-async def ask_http(where: Path | tuple[str, int], path: str, *, method: str = "GET") -> tuple[int, bytes]:
+async def ask_http(where: tuple[str, int], path: str, *, method: str = "GET") -> tuple[int, bytes]:
     """Status and body; (0, b"") where nobody answers."""
     return await asyncio.to_thread(ask_http_blocking, where, path, method)
 
 
-def ask_http_blocking(where: Path | tuple[str, int], path: str, method: str = "GET") -> tuple[int, bytes]:
-    connection = _UnixConnection(where) if isinstance(where, Path) else http.client.HTTPConnection(*where)
-    connection.timeout = PROBE_SECONDS
+def ask_http_blocking(where: tuple[str, int], path: str, method: str = "GET") -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(*where, timeout=PROBE_SECONDS)
     try:
         connection.request(method, path)
         answer = connection.getresponse()
@@ -91,17 +89,6 @@ def ask_http_blocking(where: Path | tuple[str, int], path: str, method: str = "G
         return 0, b""
     finally:
         connection.close()
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost")
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(PROBE_SECONDS)
-        self.sock.connect(str(self._path))
 
 
 async def envoy_sees_all(admin: tuple[str, int], *, endpoints_of: frozenset[str]) -> bool:

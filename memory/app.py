@@ -21,6 +21,7 @@ import structlog
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from memory.adapters import classifier_file
+from memory.adapters.embedding_model import prepared
 from memory.adapters.embeddings import OpenAiEmbedder
 from memory.adapters.exams_sqlite import SqliteExamResults
 from memory.adapters.in_memory import InMemoryStore
@@ -28,6 +29,7 @@ from memory.adapters.ledger_sqlite import SqliteUserLedger
 from memory.adapters.milvus import MilvusStore, MilvusTimeouts
 from memory.adapters.milvus_connection import MilvusAddress
 from memory.adapters.notes_sqlite import SqliteNoteBook
+from memory.adapters.onnx_embedder import OnnxEmbedder, OnnxModel
 from memory.adapters.openai import OpenAiChatModel
 from memory.adapters.receipts_sqlite import SqliteReceipts
 from memory.adapters.rounds_sqlite import SqliteRounds
@@ -39,10 +41,9 @@ from memory.adapters.uses_sqlite import SqliteUses
 from memory.adapters.wordpiece import WordPieceTokens
 from memory.adapters.working_set import WorkingSets
 from memory.config import Settings
-from memory.embedder import serve
 from memory.erasure import Erasure
+from memory.errors import BadSetting
 from memory.evaluation.sandbox import Sandbox, SettableClock, impatient
-from memory.groups import unwrapped
 from memory.learn.readers import Readers
 from memory.learn.reflection import Reflecting
 from memory.learn.upkeep import Upkeep
@@ -72,6 +73,7 @@ from memory.recall.training import ClassifierTraining
 from memory.tuning import (
     PATIENT_SECONDS,
     chat_server,
+    embedding_limits,
     embedding_server,
     life_rules,
     note_limits,
@@ -84,7 +86,6 @@ from memory.tuning import (
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the one place that knows the real clock
 REQUEST_SEARCH_SECONDS = 0.1  # of one search in Milvus inside a request: below its deadline
-SOCKET_POLL_SECONDS = 0.05  # until an embedder of our own has its model
 
 log = structlog.get_logger(__name__)
 
@@ -190,8 +191,7 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
         address = MilvusAddress(settings.store_uri, milvus.collection, milvus.dimension)
         timeouts = MilvusTimeouts(search=REQUEST_SEARCH_SECONDS if is_hurried else PATIENT_SECONDS)
         store = await stack.enter_async_context(MilvusStore(address, metrics=metrics, timeouts=timeouts))
-        server = embedding_server(settings, is_hurried=is_hurried)
-        embedder = await stack.enter_async_context(OpenAiEmbedder(server, metrics=metrics))
+        embedder = await stack.enter_async_context(open_embedder(settings, metrics, is_hurried=is_hurried))
         yield await _open_beside(store, embedder, settings, stack, metrics=metrics)
 
 
@@ -288,33 +288,28 @@ async def open_library(settings: Settings) -> AsyncIterator[Library]:
 
 
 @asynccontextmanager
-async def open_embedder(settings: Settings) -> AsyncIterator[Embedder]:
-    """Vectors for a tool that must work with and without the product running. Raises `BadSetting`.
+async def open_embedder(
+    settings: Settings, metrics: Metrics | None = None, *, is_hurried: bool = False
+) -> AsyncIterator[Embedder]:
+    """Vectors from the server that the settings name, else from their model in this process. Raises `BadSetting`.
 
-    They come from the server that the settings name, else from the embedder in `run_dir`, else from one in this
-    process, which loads the model (5 to 15 s) and is gone when this is left.
+    Loading takes half a second, and up to 30 s where the model was never made ready (`memproxy prepare`).
     """
-    metrics = Metrics(CollectorRegistry())
-    async with AsyncExitStack() as stack:
-        is_running = bool(settings.run_dir) and settings.embedder_socket.is_socket()
-        if not settings.memory.embedding.endpoint and not is_running:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-"))
-            settings = msgspec.structs.replace(settings, run_dir=folder)
-            await stack.enter_async_context(_own_embedder(settings, metrics))
-        server = embedding_server(settings, is_hurried=False)
-        yield await stack.enter_async_context(OpenAiEmbedder(server, metrics=metrics))
-
-
-@asynccontextmanager
-async def _own_embedder(settings: Settings, metrics: Metrics) -> AsyncIterator[None]:
-    until = asyncio.Event()
-    with unwrapped():
-        async with asyncio.TaskGroup() as group:
-            group.create_task(serve(settings, metrics=metrics, until=until))
-            while not settings.embedder_socket.is_socket():  # noqa: ASYNC110 - the socket is all that it shows
-                await asyncio.sleep(SOCKET_POLL_SECONDS)
-            yield
-            until.set()
+    metrics, embedding = metrics or Metrics(CollectorRegistry()), settings.memory.embedding
+    if embedding.endpoint:
+        async with OpenAiEmbedder(embedding_server(settings, is_hurried=is_hurried), metrics=metrics) as server:
+            yield server
+        return
+    folder = await asyncio.to_thread(prepared, embedding.model, settings.models_path)
+    model = await asyncio.to_thread(OnnxModel, folder)
+    if model.card.dimension != embedding.dimension:
+        raise BadSetting(
+            f"memory.embedding.dimension is {embedding.dimension}; {embedding.model} makes vectors of "
+            f"{model.card.dimension}"
+        )
+    limits = embedding_limits(settings, model.prefixes, is_hurried=is_hurried)
+    async with OnnxEmbedder(model, limits=limits, metrics=metrics) as own:
+        yield own
 
 
 @asynccontextmanager

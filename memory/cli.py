@@ -69,20 +69,10 @@ commands.add_command(prepare)
 
 @commands.command()
 @config_option
-def embedder(config: Path | None) -> None:
-    """Serve the embedding model on a Unix socket in `run_dir`, to all other parts."""
-    settings = from_process(config, {})
-    from memory import running  # here, as in all commands: adapters take seconds to import, and `--help` should not
-
-    run_part(running.run_embedder, settings)
-
-
-@commands.command()
-@config_option
 def worker(config: Path | None) -> None:
     """Learn memories from the turns in the turn log. Any number of workers may run."""
     settings = from_process(config, {})
-    from memory import running
+    from memory import running  # here, as in all commands: adapters take seconds to import, and `--help` should not
 
     run_part(running.run_worker, settings)
 

@@ -119,10 +119,7 @@ class Metrics:
 
     def _of_the_parts(self, registry: CollectorRegistry) -> None:
         self.embed_seconds = Histogram(
-            "memproxy_embed_seconds", "One batch through the model.", ["lane"], registry=registry, buckets=FAST_SECONDS
-        )
-        self.embed_batch_texts = Histogram(
-            "memproxy_embed_batch_texts", "Texts in one batch.", registry=registry, buckets=COUNTS
+            "memproxy_embed_seconds", "One text through the model.", ["lane"], registry=registry, buckets=FAST_SECONDS
         )
         self.embed_shed = Counter("memproxy_embed_shed", "Texts refused because the queue was full.", registry=registry)
         self.model_calls = Counter(

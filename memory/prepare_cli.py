@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from memory.config import from_process
+from memory.config import Settings, from_process
 from memory.terminal import config_option
 
 
@@ -22,15 +22,20 @@ def prepare(config: Path | None) -> None:
     second time.
     """
     settings = from_process(config, {})
+    for name in make_ready(settings):
+        click.echo(f"the {name} is ready in {settings.models_path}", err=True)
+
+
+def make_ready(settings: Settings) -> list[str]:
+    """Make what is missing of the models that these settings want; their names. Raises `BadSetting`."""
     from rich.console import Console
 
     from memory.adapters import embedding_model, reader_weights
 
     steps: dict[str, Callable[[], object]] = {}
     if not settings.memory.embedding.endpoint:
-        model, threads = settings.memory.embedding.model, settings.memory.embedding.threads
         steps["embedding model"] = partial(
-            embedding_model.load, model, exports_dir=settings.models_path, threads=threads
+            embedding_model.prepared, settings.memory.embedding.model, settings.models_path
         )
     if settings.memory.learn.reader != "off":
         steps["trained reader"] = partial(reader_weights.prepared, settings.models_path)
@@ -38,4 +43,7 @@ def prepare(config: Path | None) -> None:
     for name, step in steps.items():
         with console.status(f"preparing the {name} (up to 30 s)"):
             step()
-        console.print(f"the {name} is ready in {settings.models_path}", highlight=False)
+    return list(steps)
+
+
+__all__ = ["make_ready", "prepare"]

@@ -11,19 +11,16 @@ from collections.abc import Coroutine
 from pathlib import Path
 
 import uvicorn
-from prometheus_client import REGISTRY
 
 from memory.api.rest import create_app
 from memory.app import SYSTEM_CLOCK, Parts, open_parts, open_upkeep
 from memory.app_reading import examining, open_readers
 from memory.config import Settings
-from memory.embedder import serve
 from memory.errors import Unavailable
 from memory.groups import unwrapped
 from memory.heap import settle
 from memory.learn.readers import Readers
 from memory.learn.schedule import Pace, Schedule
-from memory.metrics import Metrics
 from memory.model import RequestOptions, Scope
 from memory.ports import MemoryFilter
 from memory.recall.lessons import PlacementLessons
@@ -76,11 +73,6 @@ async def run_api(settings: Settings, until: asyncio.Event) -> None:
         await warming_up(parts, _serve_http(uvicorn.Server(config), until))
 
 
-async def run_embedder(settings: Settings, until: asyncio.Event) -> None:
-    """Load the model, then serve it until told to stop."""
-    await serve(settings, metrics=Metrics(REGISTRY), until=until)
-
-
 async def warming_up(
     parts: Parts, work: Coroutine[None, None, None], *, decides: bool = False, lessons: PlacementLessons | None = None
 ) -> None:
@@ -113,7 +105,7 @@ async def _search_once(parts: Parts, *, decides: bool) -> None:
         try:
             if decides and parts.training.current() is None:
                 await parts.training.run()
-            question = await parts.embedder.embed(["Is everything there?"], is_urgent=True)
+            question = await parts.embedder.embed(["Is everything there?"], is_urgent=True, as_query=True)
             await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)  # as for a user who is new here
             await recall.search(Scope(WARM_UP_USER), query="Is everything there?", history=(), options=options)
         except Unavailable:
@@ -131,4 +123,4 @@ async def _serve_http(server: uvicorn.Server, until: asyncio.Event) -> None:
         server.should_exit = True
 
 
-__all__ = ["run_api", "run_embedder", "run_worker", "warming_up"]
+__all__ = ["run_api", "run_worker", "warming_up"]

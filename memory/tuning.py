@@ -7,8 +7,10 @@ from functools import partial
 
 from memory.adapters.embeddings import EmbeddingServer
 from memory.adapters.notes_sqlite import NoteLimits
+from memory.adapters.onnx_embedder import EmbeddingLimits
 from memory.adapters.openai import ChatServer
 from memory.adapters.receipts_sqlite import ReceiptLimits
+from memory.adapters.recent_vectors import Prefixes
 from memory.adapters.working_set import WorkingSetLimits
 from memory.learn.life import DAY, FADING, Fading, LifeRules
 from memory.learn.reading.model_reader import Asking
@@ -23,7 +25,6 @@ from memory.settings import ExternalModel, Settings
 
 IDLE_SECONDS_WITH_A_MODEL = 30.0
 MODEL_NAME_CHARACTERS = 200  # in what a memory says it was made by
-BEGUN_SHARE = 0.3  # of the deadline; a question that is not being embedded by then would come too late
 PATIENT_SECONDS = 5.0  # of a search or an embedding that no chat waits for
 
 
@@ -158,13 +159,31 @@ def chat_server(model: ExternalModel, *, priority: int | None = None) -> ChatSer
 
 
 def embedding_server(settings: Settings, *, is_hurried: bool) -> EmbeddingServer:
-    """Where vectors come from: our own embedder's socket, unless the settings name another server."""
+    """The server that the settings name."""
     embedding = settings.memory.embedding
     return EmbeddingServer(
-        endpoint=embedding.endpoint or f"unix:{settings.embedder_socket}",
+        endpoint=embedding.endpoint,
         model=embedding.model,
         dimension=embedding.dimension,
-        urgent_seconds=embedding.timeout_ms / 1000 if is_hurried else PATIENT_SECONDS,
-        urgent_patience_seconds=BEGUN_SHARE * settings.memory.deadline_ms / 1000 if is_hurried else PATIENT_SECONDS,
+        urgent_seconds=_urgent_seconds(settings, is_hurried=is_hurried),
         cache_texts=embedding.cache_texts,
+        prefixes=Prefixes(embedding.query_prefix or "", embedding.document_prefix or ""),
+        query_input_type=embedding.query_input_type,
+        document_input_type=embedding.document_input_type,
     )
+
+
+def embedding_limits(settings: Settings, own: Prefixes, *, is_hurried: bool) -> EmbeddingLimits:
+    """For the model in this process. `own`: the prefixes that it brought along."""
+    embedding = settings.memory.embedding
+    query, document = embedding.query_prefix, embedding.document_prefix
+    return EmbeddingLimits(
+        threads=embedding.threads,
+        urgent_seconds=_urgent_seconds(settings, is_hurried=is_hurried),
+        cache_texts=embedding.cache_texts,
+        prefixes=Prefixes(own.query if query is None else query, own.document if document is None else document),
+    )
+
+
+def _urgent_seconds(settings: Settings, *, is_hurried: bool) -> float:
+    return settings.memory.embedding.timeout_ms / 1000 if is_hurried else PATIENT_SECONDS

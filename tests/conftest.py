@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from embedder_process import EmbedderProcess
 from product import Product, running_product
 from upstream import RecordingUpstream, running_upstream
 
@@ -30,12 +29,3 @@ def upstream(shared_upstream: RecordingUpstream) -> Iterator[RecordingUpstream]:
     shared_upstream.behave()
     yield shared_upstream
     shared_upstream.behave()
-
-
-@pytest.fixture(scope="session")
-def real_embedder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbedderProcess]:
-    """The embedding model in a process of ours, loaded once for all tests that only ask it."""
-    process = EmbedderProcess(tmp_path_factory.mktemp("e"))
-    process.start()
-    yield process
-    process.kill()

@@ -46,7 +46,7 @@ def is_understood(words: list[str]) -> bool:
 def test_compose_has_every_part_and_what_they_stand_on() -> None:
     services = compose()["services"]
     parts = [service["command"][0] for service in ours().values()]
-    assert sorted(parts) == ["api", "embedder", "envoy", "filter", "filter", "worker", "worker"]
+    assert sorted(parts) == ["api", "envoy", "filter", "filter", "worker", "worker"]
     assert {"vllm", "milvus", "prometheus", "grafana"} <= set(services)
 
 
@@ -98,7 +98,7 @@ def test_no_image_floats() -> None:
 
 def test_every_container_of_the_kubernetes_example_is_started_with_words_and_settings_that_exist() -> None:
     of_ours = [one for one in containers() if one["image"].startswith("memproxy")]
-    assert {one["args"][0] for one in of_ours} == {"envoy", "filter", "worker", "api", "embedder"}
+    assert {one["args"][0] for one in of_ours} == {"envoy", "filter", "worker", "api"}
     for one in of_ours:
         assert is_understood(one["args"])
         names = {entry["name"] for entry in one.get("env", [])} & SETTINGS

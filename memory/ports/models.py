@@ -16,15 +16,18 @@ Clock: TypeAlias = Callable[[], float]
 
 
 class Embedder(Protocol):
-    """Text to vectors. One process serves all; requests go ahead of learning."""
+    """Text to vectors. Requests go ahead of learning."""
 
     @property
     def dimension(self) -> int:
         """Length of a vector."""
         ...
 
-    async def embed(self, texts: Sequence[str], *, is_urgent: bool) -> Vector:
-        """Unit vectors, shape `(len(texts), dimension)`, float32. Raises `Unavailable`."""
+    async def embed(self, texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
+        """Unit vectors, shape `(len(texts), dimension)`, float32. Raises `Unavailable`.
+
+        `as_query`: the texts are questions, which some models embed otherwise than what is to be found.
+        """
         ...
 
 

@@ -216,7 +216,7 @@ class Searching:
     # For both
 
     async def _embedded(self, query: Query) -> Vector:
-        vectors = await self._embedder.embed([query.text], is_urgent=True)
+        vectors = await self._embedder.embed([query.text], is_urgent=True, as_query=True)
         vector: Vector = vectors[0]
         return vector
 

@@ -31,5 +31,5 @@ class ClassifierTraining:
         if self._classifier is not None:
             return
         phrases = training_phrases()
-        vectors = await self._embedder.embed([phrase.text for phrase in phrases], is_urgent=False)
+        vectors = await self._embedder.embed([phrase.text for phrase in phrases], is_urgent=False, as_query=True)
         self._classifier = await asyncio.to_thread(SignalClassifier.fit, phrases, vectors)

@@ -19,12 +19,18 @@ class MilvusSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True):
     model: Annotated[
-        str, Meta(description="all-MiniLM-L6-v2 (comes with the package), a folder, or the name at `endpoint`.")
+        str,
+        Meta(
+            description="all-MiniLM-L6-v2 (comes with the package), a folder or a hub name of a model for "
+            "sentence-transformers, which `memproxy prepare` makes ready, or the name at `endpoint`."
+        ),
     ] = "all-MiniLM-L6-v2"
     dimension: Annotated[Annotated[int, Meta(ge=1, le=32768)], Meta(description="Length of its vectors.")] = 384
     endpoint: Annotated[
         str,
-        Meta(description="Base URL of an OpenAI-compatible /v1/embeddings, or unix:PATH. Empty: our own embedder."),
+        Meta(
+            description="Base URL of an OpenAI-compatible /v1/embeddings, or unix:PATH. Empty: each part embeds itself."
+        ),
     ] = ""
     timeout_ms: Annotated[
         Annotated[int, Meta(ge=1, le=60_000)],
@@ -36,8 +42,21 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 2048
     threads: Annotated[
         Annotated[int, Meta(ge=0, le=256)],
-        Meta(description="Threads of the model; 0 means half of the cores, at least 1."),
+        Meta(description="Texts that each part embeds at a time; 0 means half of the cores, at least 1."),
     ] = 0
+    query_prefix: Annotated[
+        str | None,
+        Meta(description="Put before each question, as E5 or Qwen3-Embedding want it. Unset: the model's own."),
+    ] = None
+    document_prefix: Annotated[
+        str | None, Meta(description="Put before each memory that is embedded. Unset: the model's own.")
+    ] = None
+    query_input_type: Annotated[
+        str, Meta(description="Sent to `endpoint` as `input_type` with a question; empty sends none.")
+    ] = ""
+    document_input_type: Annotated[
+        str, Meta(description="Sent to `endpoint` as `input_type` with a memory; empty sends none.")
+    ] = ""
 
 
 class TurnLogSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -165,10 +165,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return Path(self.data_dir) / "milvus"
 
     @property
-    def embedder_socket(self) -> Path:
-        return Path(self.run_dir) / "embedder.sock"
-
-    @property
     def milvus_uri_file(self) -> Path:
         """Where `up` writes the address of a Milvus Lite of its own, as long as it runs."""
         return Path(self.data_dir) / "milvus.uri"

@@ -1,4 +1,4 @@
-"""What every embedder promises, on every adapter: our own process with the real model, and another server over TCP."""
+"""What every embedder promises, on every adapter: the real model in this process, and a server over TCP."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import numpy as np
 import pytest
-from embedder_process import EmbedderProcess
 from foreign_embeddings import DIMENSION, running_foreign_embeddings
+from own_embedder import own_embedder
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
@@ -17,20 +17,16 @@ from memory.ports import Embedder
 PATIENT_SECONDS = 20.0  # what is measured here is not speed
 
 
-@pytest.fixture(params=["our process", "another server"])
+@pytest.fixture(params=["in this process", "a server"])
 async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
-    if request.param == "our process":
-        process: EmbedderProcess = request.getfixturevalue("real_embedder")
-        async with opened(process.endpoint) as ours:
-            yield ours
+    if request.param == "in this process":
+        async with own_embedder(cache_texts=4) as own:
+            yield own
         return
-    async with running_foreign_embeddings() as server, opened(server.url) as other:
-        yield other
-
-
-def opened(endpoint: str) -> OpenAiEmbedder:
-    server = EmbeddingServer(endpoint, "all-MiniLM-L6-v2", DIMENSION, urgent_seconds=PATIENT_SECONDS, cache_texts=4)
-    return OpenAiEmbedder(server, metrics=Metrics(CollectorRegistry()))
+    async with running_foreign_embeddings() as server:
+        there = EmbeddingServer(server.url, "any", DIMENSION, urgent_seconds=PATIENT_SECONDS, cache_texts=4)
+        async with OpenAiEmbedder(there, metrics=Metrics(CollectorRegistry())) as other:
+            yield other
 
 
 @pytest.mark.parametrize("is_urgent", [True, False])
@@ -79,11 +75,3 @@ async def test_the_caller_may_change_what_he_got_without_harm_to_others(embedder
     kept = first.copy()
     first[:] = 0.0
     np.testing.assert_array_equal(await embedder.embed(["I have a cat"], is_urgent=True), kept)
-
-
-async def test_our_process_knows_what_belongs_together(real_embedder: EmbedderProcess) -> None:
-    async with opened(real_embedder.endpoint) as embedder:
-        question, answer, other = await embedder.embed(
-            ["What is my cat called?", "My cat is called Miso", "The invoice is due on Friday"], is_urgent=True
-        )
-    assert float(question @ answer) > 0.6 > 0.3 > float(question @ other)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from embedder_process import EmbedderProcess
 from filter_stack import NOTE, FilterStack, running_stack
 from product import eventually, running_product
 from template_server import (
@@ -146,23 +145,19 @@ async def test_no_request_waits_for_a_server_that_does_not_tell(server: Template
 
 
 @pytest.mark.stack
-def test_the_product_moves_its_notes_and_keeps_that_over_a_restart(
-    server: TemplateServer, real_embedder: EmbedderProcess, tmp_path: Path
-) -> None:
-    vectors = real_embedder.endpoint
-
+def test_the_product_moves_its_notes_and_keeps_that_over_a_restart(server: TemplateServer, tmp_path: Path) -> None:
     def chat(*texts: str) -> httpx.Response:
         url = f"{product.url}/v1/chat/completions"
         return httpx.post(url, content=chat_body("strict", *texts), headers=ALICE, timeout=30)
 
-    with running_product(tmp_path / "data", upstream=server.url, embedder=vectors) as product:
+    with running_product(tmp_path / "data", upstream=server.url) as product:
         chat("My cat is called Quasimodo.")
         product.flush("alice")
         first = chat(*TALK)
         assert (first.status_code, first.headers["x-memory-status"]) == (400, "used")
         second = eventually(lambda: (again := chat(*TALK)).status_code == 200 and again, seconds=5)
         assert second.headers["x-memory-status"] == "used"
-    with running_product(tmp_path / "data", upstream=server.url, embedder=vectors) as product:
+    with running_product(tmp_path / "data", upstream=server.url) as product:
         assert chat(*TALK).status_code == 200
         assert server.placed() == IN_FRONT
         assert "Quasimodo" in server.chats[-1]["messages"][0]["content"]
@@ -170,10 +165,10 @@ def test_the_product_moves_its_notes_and_keeps_that_over_a_restart(
 
 @pytest.mark.stack
 def test_the_product_knows_the_placement_before_the_first_chat_where_the_server_names_its_models(
-    server: TemplateServer, real_embedder: EmbedderProcess, tmp_path: Path
+    server: TemplateServer, tmp_path: Path
 ) -> None:
     server.tokenize, server.models = VLLM, models_body(*MODELS)
-    with running_product(tmp_path / "data", upstream=server.url, embedder=real_embedder.endpoint) as product:
+    with running_product(tmp_path / "data", upstream=server.url) as product:
         memories = [{"content": "My cat is called Quasimodo.", "memory_type": "semantic"}]
         url = f"{product.api}/v1/memory"
         assert httpx.post(url, params={"user_id": "alice"}, json={"memories": memories}, timeout=30).is_success

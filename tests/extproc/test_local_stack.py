@@ -15,7 +15,6 @@ from pathlib import Path
 import httpx
 import msgspec
 import pytest
-from embedder_process import EmbedderProcess
 from product import Product, command_line, eventually, running_product
 from upstream import RecordingUpstream
 
@@ -25,7 +24,7 @@ from memory.settings import Settings
 
 MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
 FREE_PORTS = ("--port=0", "--api-port=0", "--envoy-admin-port=0", "--metrics-port=0")
-PARTS = ("envoy", "milvus-lite server", "memproxy filter", "memproxy worker", "memproxy embedder", "memproxy api")
+PARTS = ("envoy", "milvus-lite server", "memproxy filter", "memproxy worker", "memproxy api")
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +51,7 @@ def is_alive(pid: int) -> bool:
 
 
 def run_folder(product: Product) -> Path:
-    [pid] = product.children("memproxy embedder")
+    [pid] = product.children("memproxy worker")
     words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
     return Path(words[words.index("--config") + 1]).parent
 
@@ -76,12 +75,10 @@ def test_after_a_restart_the_first_chat_of_all_finds_its_memory(upstream: Record
 
 
 @pytest.mark.stack
-def test_what_the_operator_does_not_want_stored_is_not(
-    upstream: RecordingUpstream, real_embedder: EmbedderProcess, tmp_path: Path
-) -> None:
-    config, vectors = tmp_path / "memproxy.yaml", real_embedder.endpoint
+def test_what_the_operator_does_not_want_stored_is_not(upstream: RecordingUpstream, tmp_path: Path) -> None:
+    config = tmp_path / "memproxy.yaml"
     config.write_text("memory: {auto_store: false}\n")
-    with running_product(tmp_path / "data", upstream=upstream.url, config=config, embedder=vectors) as product:
+    with running_product(tmp_path / "data", upstream=upstream.url, config=config) as product:
         wanted = {"memory_config": {"auto_store": True}}
         assert product.chat("My banjo is green.", "banjoist", **wanted).status_code == 200
         assert product.flush("banjoist") == {"pending": 0, "failed": 0}
@@ -120,22 +117,22 @@ def test_nothing_of_ours_listens_beyond_loopback(product: Product) -> None:
 
 
 @pytest.mark.stack
-def test_worker_and_embedder_step_back_behind_the_request_path(product: Product) -> None:
+def test_the_worker_steps_back_behind_the_request_path(product: Product) -> None:
     def niceness(part: str) -> int:
         return os.getpriority(os.PRIO_PROCESS, product.children(part)[0])
 
-    assert niceness("memproxy filter") < niceness("memproxy embedder") < niceness("memproxy worker")
+    assert niceness("memproxy filter") < niceness("memproxy worker")
 
 
 @pytest.mark.stack
 def test_one_page_holds_the_metrics_of_all_parts(product: Product) -> None:
     product.chat("Which colour has my shed?", "early bird")
     page = httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=10).text
-    for part in ("envoy", "filter-0", "worker-0", "embedder", "api", "milvus"):
+    for part in ("envoy", "filter-0", "worker-0", "api", "milvus"):
         assert f'memproxy_part_up{{part="{part}"}} 1.0' in page
     assert "memproxy_requests_total{" in page  # from a filter
     assert "memproxy_queue_turns{" in page  # from a worker
-    assert "memproxy_embed_seconds_count{" in page  # from the embedder
+    assert "memproxy_embed_seconds_count{" in page  # from a filter
     assert "envoy_http_ext_proc_inject_streams_started{" in page  # from Envoy
     families = [line.split()[2] for line in page.splitlines() if line.startswith("# TYPE")]
     assert len(families) == len(set(families))
@@ -150,7 +147,7 @@ def test_a_second_up_on_the_same_data_directory_is_refused_by_name(product: Prod
 
 
 @pytest.mark.stack
-@pytest.mark.parametrize("part", ["memproxy embedder", "memproxy api", "envoy"])
+@pytest.mark.parametrize("part", ["memproxy api", "envoy"])
 def test_a_part_that_was_killed_comes_back_and_is_counted(product: Product, part: str) -> None:
     [before] = product.children(part)
     name = part.rpartition(" ")[2]
@@ -200,11 +197,9 @@ def test_nothing_outlives_a_killed_supervisor_and_the_next_up_starts_at_once(
 
 
 @pytest.mark.stack
-def test_a_stream_under_way_is_finished_before_the_end(
-    upstream: RecordingUpstream, real_embedder: EmbedderProcess, tmp_path: Path
-) -> None:
+def test_a_stream_under_way_is_finished_before_the_end(upstream: RecordingUpstream, tmp_path: Path) -> None:
     upstream.chunk_seconds, upstream.chunk_count = 0.1, 30
-    with running_product(tmp_path / "data", upstream=upstream.url, embedder=real_embedder.endpoint) as product:
+    with running_product(tmp_path / "data", upstream=upstream.url) as product:
         body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Tell me a long story."}]}
         with httpx.stream("POST", f"{product.url}/v1/chat/completions", json=body, timeout=30) as answer:
             lines = answer.iter_lines()

@@ -184,7 +184,7 @@ def test_what_a_request_needs_is_stopped_before_what_it_stands_on(tmp_path: Path
     plan = planned(Settings(), tmp_path, owns_model=True)
     stages = {name: plan[name].stage for name in plan}
     assert stages["envoy"] < stages["filter-0"] <= stages["api"] < stages["worker-0"]
-    assert stages["worker-0"] < stages["embedder"] < stages["milvus"]
+    assert stages["worker-0"] < stages["milvus"]
     assert stages["envoy"] < stages["model"]
 
 

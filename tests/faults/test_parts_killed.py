@@ -83,7 +83,7 @@ def test_milvus_stopped(product: Product, upstream: RecordingUpstream) -> None:
 
 
 @pytest.mark.stack
-@pytest.mark.parametrize("part", ["milvus-lite", "memproxy embedder", "memproxy worker", "memproxy filter"])
+@pytest.mark.parametrize("part", ["milvus-lite", "memproxy worker", "memproxy filter"])
 def test_part_killed(product: Product, upstream: RecordingUpstream, part: str) -> None:
     remembers_again(product, upstream)
     for pid in product.children(part):

@@ -191,7 +191,7 @@ def test_a_dead_letter_is_dropped_only_on_purpose() -> None:
 def test_a_bad_setting_stops_every_command(tmp_path: Path) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text("prot: 1")
-    for words in (["worker"], ["api"], ["embedder"], ["dlq", "list"], ["list", "--user", "ann"]):
+    for words in (["worker"], ["api"], ["dlq", "list"], ["list", "--user", "ann"]):
         with pytest.raises(BadSetting, match="did you mean port"):
             run(*words, "--config", str(file))
 

@@ -25,8 +25,7 @@ class ForeignEmbeddings:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        self.patiences: list[str] = []
-        self.lanes: list[str] = []
+        self.calls: list[dict[str, Any]] = []
         self.status = 200
         self.mood: Mood = lambda answer: answer
         self.may_answer = asyncio.Event()
@@ -36,8 +35,7 @@ class ForeignEmbeddings:
     async def answer(self, request: web.Request) -> web.Response:
         asked = await request.json()
         self.texts += asked["input"]
-        self.lanes.append(request.headers.get("x-memproxy-lane", ""))
-        self.patiences.append(request.headers.get("x-memproxy-patience-ms", ""))
+        self.calls.append(asked)
         await self.may_answer.wait()
         data = [{"index": i, "embedding": vector_of(text).tolist()} for i, text in enumerate(asked["input"])]
         return web.json_response(self.mood({"object": "list", "data": data[::-1]}), status=self.status)

@@ -24,7 +24,7 @@ class HashingEmbedder:
     def dimension(self) -> int:
         return self._dimension
 
-    async def embed(self, texts: Sequence[str], *, is_urgent: bool) -> Vector:
+    async def embed(self, texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
         if self.is_down:
             raise Unavailable("embedder", "switched off by the test")
         self.texts += texts

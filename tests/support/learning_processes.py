@@ -1,4 +1,4 @@
-"""What learns, as real processes: Milvus Lite, the embedder with the real model, and `memproxy worker`s to be killed.
+"""What learns, as real processes: Milvus Lite, and `memproxy worker`s with the real models, to be killed.
 
 The turn log is a file that the test shares with them. Workers are started alone, as on a machine that runs only them.
 """
@@ -19,7 +19,6 @@ from typing import Any
 
 import httpx
 import yaml
-from embedder_process import EmbedderProcess
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
@@ -49,7 +48,7 @@ class WorkerProcess:
     metrics_port: int = 0
 
     async def warm(self) -> None:
-        """Return once it has reached the store and the embedder, so that what comes next is learnt at full speed."""
+        """Return once it has reached the store, so that what comes next is learnt at full speed."""
         deadline = time.monotonic() + WARM_SECONDS_MAX
         while not self.warm_file.exists():
             assert self.process.poll() is None, f"the worker ended with {self.process.returncode}"
@@ -81,26 +80,24 @@ class WorkerProcess:
 
 @dataclass
 class LearningProcesses:
-    """A folder with its store and its embedder, running. Each `start_worker` adds one more worker."""
+    """A folder with its store, running. Each `start_worker` adds one more worker."""
 
     folder: Path
     milvus: MilvusLiteServer
-    embedder: EmbedderProcess
     collection: str = "agentic_memory"
     workers: list[WorkerProcess] = field(default_factory=list)
 
     def apart(self, name: str) -> LearningProcesses:
-        """The same servers, with a turn log and a collection of its own."""
+        """The same server, with a turn log and a collection of its own."""
         folder = self.folder / name
         folder.mkdir()
-        return LearningProcesses(folder, self.milvus, self.embedder, f"memory_{name}")
+        return LearningProcesses(folder, self.milvus, f"memory_{name}")
 
     def config(self, settings: Mapping[str, Any], *, metrics_port: int = 0) -> Path:
         """The configuration file: these parts, and the settings of the test on top (`memory` is merged)."""
         file = self.folder / CONFIG_FILE
         memory = {
             "milvus": {"collection": self.collection},
-            "embedding": {"endpoint": self.embedder.endpoint},
             **settings.get("memory", {}),
         }
         shown = {"metrics_host": "127.0.0.1", "metrics_port": metrics_port} if metrics_port else {}
@@ -196,12 +193,10 @@ async def records_of(parts: LearningProcesses) -> AsyncIterator[Records]:
 
 @contextmanager
 def running_learning_processes(folder: Path) -> Iterator[LearningProcesses]:
-    """Store and embedder, up. Everything is killed at the end."""
+    """The store, up. Everything is killed at the end."""
     (folder / "milvus").mkdir(parents=True, exist_ok=True)
-    milvus, embedder = MilvusLiteServer(folder / "milvus"), EmbedderProcess(folder)
+    milvus = MilvusLiteServer(folder / "milvus")
     with ExitStack() as stack:
         stack.callback(milvus.kill)
-        stack.callback(embedder.kill)
         milvus.start()
-        embedder.start()
-        yield LearningProcesses(folder, milvus, embedder)
+        yield LearningProcesses(folder, milvus)

@@ -21,12 +21,8 @@ READY_SECONDS_MAX = 90.0  # loading the model on two busy cores is the longest p
 class Product:
     """One `memproxy up`. `ports` is what it wrote into its ports file."""
 
-    def __init__(
-        self, data_dir: Path, *arguments: str, upstream: str = "", config: Path | None = None, embedder: str = ""
-    ) -> None:
-        """`embedder`: the endpoint of one that runs already, for a start that need not load the model."""
+    def __init__(self, data_dir: Path, *arguments: str, upstream: str = "", config: Path | None = None) -> None:
         self.data_dir = data_dir
-        self._environment = {"MEMPROXY_MEMORY_EMBEDDING_ENDPOINT": embedder} if embedder else {}
         data_dir.parent.mkdir(parents=True, exist_ok=True)
         self.log_file = data_dir.parent / f"{data_dir.name}.log"
         self.ports_file = data_dir.parent / f"{data_dir.name}.ports.json"
@@ -59,7 +55,6 @@ class Product:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**os.environ, **self._environment},  # noqa: TID251 - the product's, not ours
             )
         assert self.process.stdout is not None
         os.set_blocking(self.process.stdout.fileno(), False)
@@ -178,9 +173,9 @@ def with_pid(pid: int, sign: signal.Signals) -> None:
 
 @contextmanager
 def running_product(
-    data_dir: Path, *arguments: str, upstream: str = "", config: Path | None = None, embedder: str = ""
+    data_dir: Path, *arguments: str, upstream: str = "", config: Path | None = None
 ) -> Iterator[Product]:
-    product = Product(data_dir, *arguments, upstream=upstream, config=config, embedder=embedder)
+    product = Product(data_dir, *arguments, upstream=upstream, config=config)
     try:
         product.start()
         yield product

@@ -46,7 +46,7 @@ class SlowEmbedder:
     calls: int = 0
     dimension: int = 384
 
-    async def embed(self, texts: Sequence[str], *, is_urgent: bool) -> Vector:
+    async def embed(self, texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
         self.calls += 1
         if self.is_down:
             raise Unavailable("embedder", "it is down")

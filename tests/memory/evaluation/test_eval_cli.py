@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from embedder_process import EmbedderProcess
 
 DATA = Path(__file__).parents[2] / "data"
 START_SECONDS_MAX = 120.0  # the first start exports the model
@@ -66,9 +65,8 @@ def started(folder: Path, *arguments: object, **settings: str) -> subprocess.Com
 
 
 @pytest.fixture(scope="module")
-def run(folder: Path, real_embedder: EmbedderProcess) -> Run:
-    """With the embedder that is there, so that no run has to load the model."""
-    return partial(started, folder, MEMPROXY_MEMORY_EMBEDDING_ENDPOINT=real_embedder.endpoint)
+def run(folder: Path) -> Run:
+    return partial(started, folder)
 
 
 def some_lines(name: str, count: int, into: Path) -> Path:

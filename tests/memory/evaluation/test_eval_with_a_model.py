@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from chat_server import FakeModelServer, running_chat_server
-from embedder_process import EmbedderProcess
 from scripted_model import scripted
 
 SECONDS_MAX = 60.0
@@ -34,11 +33,10 @@ RECORD = {
 }
 
 
-async def scored(server: FakeModelServer, folder: Path, vectors: EmbedderProcess, *options: object) -> dict[str, Any]:
-    file, out, config = folder / "records.jsonl", folder / "out.json", folder / "memproxy.yaml"
+async def scored(server: FakeModelServer, folder: Path, *options: object) -> dict[str, Any]:
+    file, out = folder / "records.jsonl", folder / "out.json"
     file.write_text(json.dumps(RECORD))
-    config.write_text(f"memory: {{embedding: {{endpoint: '{vectors.endpoint}'}}}}")
-    arguments = ("extraction", file, "--json", out, "--config", config, "--llm", server.url, *options)
+    arguments = ("extraction", file, "--json", out, "--llm", server.url, *options)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "extproc", "eval", *map(str, arguments)),
@@ -54,21 +52,19 @@ async def scored(server: FakeModelServer, folder: Path, vectors: EmbedderProcess
 
 
 @pytest.mark.parametrize(("left_out", "precision"), [("", 0.5), (UNWANTED, 1.0)])
-async def test_what_the_model_says_is_what_is_scored(
-    tmp_path: Path, real_embedder: EmbedderProcess, left_out: str, precision: float
-) -> None:
+async def test_what_the_model_says_is_what_is_scored(tmp_path: Path, left_out: str, precision: float) -> None:
     async with running_chat_server() as server:
         server.says = scripted(without=lambda unit: unit == left_out)
-        written = await scored(server, tmp_path, real_embedder)
+        written = await scored(server, tmp_path)
     assert (written["recall"], written["precision"], written["evidence_accuracy"]) == (1.0, precision, 1.0)
     assert {body["model"] for body in server.asked} == {"scripted"}  # the first that the server lists
 
 
-async def test_calls_tokens_and_seconds_are_reported_and_drawn(tmp_path: Path, real_embedder: EmbedderProcess) -> None:
+async def test_calls_tokens_and_seconds_are_reported_and_drawn(tmp_path: Path) -> None:
     drawn = tmp_path / "figures.svg"
     async with running_chat_server() as server:
         server.says, server.seconds = scripted(), 0.4
-        written = await scored(server, tmp_path, real_embedder, "--model", "my-model", "--picture", drawn)
+        written = await scored(server, tmp_path, "--model", "my-model", "--picture", drawn)
     assert {body["model"] for body in server.asked} == {"my-model"}
     assert written["turns"] == 2
     assert written["model_calls"] == len(server.asked) == 1  # the session as a whole
@@ -78,11 +74,9 @@ async def test_calls_tokens_and_seconds_are_reported_and_drawn(tmp_path: Path, r
     assert ET.fromstring(drawn.read_text()).tag.endswith("svg")
 
 
-async def test_the_trained_reader_can_be_named_and_asks_no_model(
-    tmp_path: Path, real_embedder: EmbedderProcess
-) -> None:
+async def test_the_trained_reader_can_be_named_and_asks_no_model(tmp_path: Path) -> None:
     async with running_chat_server() as server:
-        written = await scored(server, tmp_path, real_embedder, "--reader", "trained")
+        written = await scored(server, tmp_path, "--reader", "trained")
         assert server.asked == []
     assert written["turns"] == 2
     assert "model_calls" not in written

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Collection, Sequence
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from embedder_process import EmbedderProcess
 from sandboxes import running_sandbox
 
 from memory.errors import BadInput
@@ -371,7 +369,7 @@ async def test_a_missed_deadline_is_no_figure_it_is_tried_again_and_then_given_u
         await searching_with(Late(NOTE_ATTEMPTS)).note(learnt(), "What do I own?", NOW)
 
 
-def test_the_command_prints_tables_and_writes_every_case(tmp_path: Path, real_embedder: EmbedderProcess) -> None:
+def test_the_command_prints_tables_and_writes_every_case(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     options = ("--types", "single-session-user, knowledge-update", "--limit", 2, "--json", out)
     done = subprocess.run(
@@ -380,7 +378,6 @@ def test_the_command_prints_tables_and_writes_every_case(tmp_path: Path, real_em
         capture_output=True,
         text=True,
         timeout=START_SECONDS_MAX,
-        env={**os.environ, "MEMPROXY_MEMORY_EMBEDDING_ENDPOINT": real_embedder.endpoint},  # noqa: TID251 - the command's
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from embedder_process import EmbedderProcess
 from sandboxes import running_sandbox
 
 from memory.errors import BadInput
@@ -257,7 +255,7 @@ async def test_sources_have_a_table_of_their_own_and_only_shares_are_drawn() -> 
     assert "per message" not in drawn
 
 
-def test_the_command_prints_tables_and_writes_every_case(tmp_path: Path, real_embedder: EmbedderProcess) -> None:
+def test_the_command_prints_tables_and_writes_every_case(tmp_path: Path) -> None:
     out, drawn = tmp_path / "out.json", tmp_path / "out.svg"
     options = ("--labels", LABELS, "--json", out, "--picture", drawn)
     done = subprocess.run(
@@ -266,7 +264,6 @@ def test_the_command_prints_tables_and_writes_every_case(tmp_path: Path, real_em
         capture_output=True,
         text=True,
         timeout=START_SECONDS_MAX,
-        env={**os.environ, "MEMPROXY_MEMORY_EMBEDDING_ENDPOINT": real_embedder.endpoint},  # noqa: TID251 - the command's
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())

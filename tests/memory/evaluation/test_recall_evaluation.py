@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from embedder_process import EmbedderProcess
+from own_embedder import own_embedder
 
 from memory.evaluation.recall import BUDGETS, OURS, evaluate_recall
 from memory.evaluation.report import markdown, picture
@@ -21,22 +21,19 @@ TOPICS = ("kiln", "barge", "violin", "orchard", "telescope", "bakery")
 
 
 class Evaluate:
-    """`evaluate_recall` over the real model in its own process, from a test that is not async."""
-
-    def __init__(self, process: EmbedderProcess) -> None:
-        self._process = process
+    """`evaluate_recall` over the real model, from a test that is not async."""
 
     def __call__(self, path: Path, **options: Any) -> dict[str, Any]:
         return asyncio.run(self._evaluated(path, **options))
 
     async def _evaluated(self, path: Path, **options: Any) -> dict[str, Any]:
-        async with self._process.client(cache_texts=4) as embedder:
+        async with own_embedder(cache_texts=4) as embedder:
             return await evaluate_recall(path, embedder, **options)
 
 
 @pytest.fixture(scope="module")
-def evaluate(real_embedder: EmbedderProcess) -> Evaluate:
-    return Evaluate(real_embedder)
+def evaluate() -> Evaluate:
+    return Evaluate()
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from embedder_process import EmbedderProcess
+from own_embedder import own_embedder
 
 from memory.errors import BadInput
 from memory.evaluation.signals import evaluate_signals, read_signals, score_signals
@@ -56,11 +56,11 @@ def test_no_record_is_a_training_phrase(file: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def classifier(real_embedder: EmbedderProcess) -> SignalClassifier:
+def classifier() -> SignalClassifier:
     """Trained here, on the phrases as they are now."""
 
     async def trained() -> SignalClassifier:
-        async with real_embedder.client() as embedder:
+        async with own_embedder() as embedder:
             training = ClassifierTraining(embedder, shipped=lambda: None)
             await training.run()
             found = training.current()
@@ -71,12 +71,10 @@ def classifier(real_embedder: EmbedderProcess) -> SignalClassifier:
 
 
 @pytest.mark.parametrize("file", [RECORDS, FRESH])
-async def test_requests_that_want_memory_are_found_in_every_language(
-    real_embedder: EmbedderProcess, classifier: SignalClassifier, file: Path
-) -> None:
+async def test_requests_that_want_memory_are_found_in_every_language(classifier: SignalClassifier, file: Path) -> None:
     """With the real model. Our own records stand in for the unseen: no phrase and no rule was fitted to them."""
     seen: list[int] = []
-    async with real_embedder.client() as embedder:
+    async with own_embedder() as embedder:
         training = ClassifierTraining(embedder, shipped=lambda: classifier)
         scored = await evaluate_signals(
             file, embedder, training=training, progress=lambda done, _all: seen.append(done)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
-from embedder_process import EmbedderProcess
 from learning_parts import Bench
+from own_embedder import own_embedder
 from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
 from turn_logs import Process
@@ -146,11 +146,9 @@ async def test_remember_jumps_the_wait_in_a_running_worker(bench: Bench) -> None
     assert model.windows == [["hello there", "记住我对花生过敏"]]
 
 
-async def test_another_topic_ends_the_window_before_it_with_the_real_embedder(
-    bench: Bench, real_embedder: EmbedderProcess
-) -> None:
+async def test_another_topic_ends_the_window_before_it_with_the_real_embedder(bench: Bench) -> None:
     """English only, as the model is; in other languages silence and the number of turns decide."""
-    async with real_embedder.client() as real, bench.deployment.start() as process:
+    async with own_embedder() as real, bench.deployment.start() as process:
         for text in (HAWAII, ISLANDS, SCRIPT, "thanks!"):
             await bench.tell(process, text)
             await a_watch(bench, process, real, model=Windows()).look()

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from embedder_process import EmbedderProcess
+from own_embedder import own_embedder
 
 from memory.adapters.embeddings import OpenAiEmbedder
 from memory.evaluation.dataset import USER, RecallCase, read_recall
@@ -54,12 +54,12 @@ def test_a_wording_that_finds_nothing_at_all_changes_nothing() -> None:
 
 @pytest.mark.parametrize("with_hypothesis", [False, True])
 async def test_rewritten_follow_ups_find_also_what_the_plain_ones_miss_and_nearly_always_first(
-    real_embedder: EmbedderProcess, *, with_hypothesis: bool
+    *, with_hypothesis: bool
 ) -> None:
     cases = read_recall(FOLLOW_UPS)
     records = [json.loads(line) for line in FOLLOW_UPS.read_text(encoding="utf-8").splitlines()]
     rewritten = [r["rewritten"] + (f" {r['hypothesis']}" if with_hypothesis else "") for r in records]
-    async with real_embedder.client() as embedder:
+    async with own_embedder() as embedder:
         pairs = [await both_rankings(case, text, embedder) for case, text in zip(cases, rewritten, strict=True)]
     wanted = [f"{min(case.relevant):03d}" for case in cases]
     plainly = [passes(plain, one) for (plain, _), one in zip(pairs, wanted, strict=True)]

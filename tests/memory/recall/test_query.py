@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from embedder_process import EmbedderProcess
+from own_embedder import own_embedder
 
 from memory.evaluation.recall import evaluate_recall
 from memory.model import Conversation, Message
@@ -68,9 +68,9 @@ def test_chinese_gives_its_words_without_what_only_builds_the_sentence() -> None
     assert asked("我想陪奶奶去医院", "嗯", "是几号？") == "陪奶奶去医院 是几号？"
 
 
-async def test_follow_ups_in_three_languages_find_what_they_lean_on(real_embedder: EmbedderProcess) -> None:
+async def test_follow_ups_in_three_languages_find_what_they_lean_on() -> None:
     """With the real model. Written before the rules above; with the last message alone, 4 of these 12 are found."""
-    async with real_embedder.client() as embedder:
+    async with own_embedder() as embedder:
         found = await evaluate_recall(VAGUE_QUESTIONS, embedder)
     assert found["all"]["recall@5"] >= 0.9
 

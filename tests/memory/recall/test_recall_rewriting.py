@@ -68,7 +68,7 @@ class TroubledEmbedder(HashingEmbedder):
         self.slow: dict[str, float] = {}
         self.broken: set[str] = set()
 
-    async def embed(self, texts: Sequence[str], *, is_urgent: bool) -> Vector:
+    async def embed(self, texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
         if self.broken.intersection(texts):
             raise Unavailable("embedder", "it fails for this one")
         await asyncio.sleep(sum(self.slow.get(text, 0.0) for text in texts))
