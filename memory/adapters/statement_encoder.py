@@ -22,7 +22,7 @@ from memory.learn.reading.judgements import Judgement, Stretch
 from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, CATEGORY_NAMES, RELATION_NAMES, TOKEN_KINDS
 from memory.model import Vector
 
-BATCH_WINDOWS = 4  # of like length; larger batches take longer per window on a CPU
+BATCH_WINDOWS = 1
 STRETCH_MIN = 0.5  # probability of a token's kind
 
 Floats = npt.NDArray[np.float32]
