@@ -26,7 +26,7 @@ from memory.learn.neighbours import Neighbours
 from memory.learn.pace import SessionPace
 from memory.learn.plan import Plan
 from memory.learn.readers import Readers
-from memory.learn.relating import news, pairs_to_ask
+from memory.learn.relating import news, pairs_to_ask, renumbered
 from memory.learn.window_reading import WindowClaims, WindowReading, asks_memory
 from memory.metrics import Metrics
 from memory.model import Memory, Record, Vector
@@ -126,7 +126,7 @@ class WindowLearning:
         topics = forgetting.topics_of(read.requests)
         vectors = await self._applying.embedded([*texts, *topics])  # before the lock: it takes longest
         for round_ in range(VERDICT_ROUNDS_MAX):
-            seen = await self._seen(lease.user_id, read, vectors)
+            seen = await self._seen(lease, read, vectors)
             async with self._locked(lease) as held:
                 if not await self._is_current(lease.user_id, seen):
                     if round_ < VERDICT_ROUNDS_MAX - 1:
@@ -139,12 +139,13 @@ class WindowLearning:
             await self._applying.settle(lease.user_id, planned, gone)
             return
 
-    async def _seen(self, user_id: str, read: WindowClaims, vectors: Mapping[str, Vector]) -> _Seen:
+    async def _seen(self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]) -> _Seen:
         """Before the lock, since a reader takes its time."""
-        revision = (await self._ledger.revision(user_id)).number
-        near = await self._neighbours.of(user_id, read.claims, read.confirmations, vectors=vectors)
+        revision = (await self._ledger.revision(lease.user_id)).number
+        near = await self._neighbours.of(lease.user_id, read.claims, read.confirmations, vectors=vectors)
         known = {record.memory.content: record.vector for record in near}
-        pairs = pairs_to_ask(read.claims, [record.memory for record in near], vectors={**known, **vectors})
+        memories, ids = [record.memory for record in near], partial(memory_id, lease)
+        pairs = pairs_to_ask(read.claims, memories, vectors={**known, **vectors}, ids=ids)
         if not pairs:
             return _Seen(revision, near, {})
         reader = self._readers.first
@@ -171,14 +172,13 @@ class WindowLearning:
         known = [record.memory for record in found]
         places = news(read.claims, known, read.turns)
         claims = [read.claims[place] for place in places]
-        verdicts = {
-            (places.index(place), other): one for (place, other), one in seen.of_pairs.items() if place in places
-        }
+        ids = partial(memory_id, lease)
+        verdicts = renumbered(seen.of_pairs, places, count=len(read.claims), ids=ids)
         changes = consolidation.consolidate(
             claims,
             known,
             now=self._clock(),
-            ids=partial(memory_id, lease),
+            ids=ids,
             confirmations=read.confirmations,
             verdicts=verdicts,
         )
@@ -245,7 +245,7 @@ class WindowLearning:
         neighbours = await self._neighbours.of(lease.user_id, basis.claims, confirmations, vectors=vectors)
         found = [record for record in neighbours if record.memory.id not in stored.forget]
         known, done = [record.memory for record in found], stands.done | missing
-        verdicts = bases.still_said(basis, known)
+        verdicts = bases.still_said(basis, known, ids=ids)
         changes = consolidation.consolidate(
             basis.claims,
             known,
