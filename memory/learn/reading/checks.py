@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from memory.language.borders import runs_on
 from memory.language.dates import period
 from memory.learn.reading.answers import CONFIDENCE, LEVELS, UNITS_OF_CLAIM_MAX, VALUES_MAX, Proposed
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
@@ -224,7 +225,7 @@ def _values(proposed: Proposed, quote: str, wrong: list[str]) -> tuple[str, ...]
 def as_typed(words: str, quote: str) -> str:
     """The stretch of the quote that says `words`, case, width and white space aside; "" where there is none.
 
-    A number is found as a whole number only: "5" does not stand in "15".
+    Words and numbers are found whole: "5" does not stand in "15", nor "Al" in "really".
     """
     sought = "".join(_folded(character) for character in words)
     letters = [(_folded(character), index) for index, character in enumerate(quote)]
@@ -233,7 +234,7 @@ def as_typed(words: str, quote: str) -> str:
     at = text.find(sought) if sought else -1
     while at >= 0:
         first, last = places[at], places[at + len(sought) - 1]
-        if not (_runs_on(quote, first, -1) or _runs_on(quote, last, 1)):
+        if not (runs_on(quote, first, -1) or runs_on(quote, last, 1)):
             return quote[first : last + 1]
         at = text.find(sought, at + 1)
     return ""
@@ -241,12 +242,6 @@ def as_typed(words: str, quote: str) -> str:
 
 def _folded(character: str) -> str:
     return "".join(unicodedata.normalize("NFKC", character.translate(_PLAIN_QUOTES)).casefold().split())
-
-
-def _runs_on(quote: str, at: int, step: int) -> bool:
-    """Whether the number at this end goes on outside."""
-    beside = quote[at + step : at + step + 1] if at + step >= 0 else ""
-    return quote[at].isdigit() and beside.isdigit()
 
 
 def _period(proposed: Proposed, quote: str, said_at: float, wrong: list[str]) -> _Bounds:
