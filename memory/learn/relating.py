@@ -1,7 +1,7 @@
 """Which claims are put to the reader beside which memories, and which ones only restate a memory.
 
-A pair is worth asking about where both are about the same subject and near in meaning; the nearest
-few of each claim. Nothing is decided of them here. Pure.
+A pair is worth asking about where both are about the same subject and near in meaning, or would be two values of an
+attribute that has one: those first, then the nearest few of each claim. Nothing is decided of them here. Pure.
 """
 
 from __future__ import annotations
@@ -10,7 +10,17 @@ from collections.abc import Mapping, Sequence
 
 from memory.learn.consolidation import Pair
 from memory.learn.feedback import is_restated
-from memory.model import NO_ATTRIBUTE, Claim, Memory, MemoryStatus, Role, Turn, Vector, statement_key
+from memory.model import (
+    NO_ATTRIBUTE,
+    Claim,
+    Memory,
+    MemoryStatus,
+    Role,
+    Turn,
+    Vector,
+    is_single_valued,
+    statement_key,
+)
 from memory.ports import StatementPair
 
 PAIRS_OF_ONE_MAX = 4
@@ -50,8 +60,10 @@ def _near(claim: Claim, memories: Sequence[Memory], vectors: Mapping[str, Vector
             continue
         likeness = float(own @ other)
         is_of_one = claim.attribute != NO_ATTRIBUTE and claim.attribute == memory.attribute
-        if likeness >= (NEAR_ATTRIBUTE_MIN if is_of_one else NEAR_MIN) and statement_key(memory.content) != key:
-            found.append((likeness, memory))
+        is_in_question = is_of_one and is_single_valued(claim.attribute)  # without a verdict, fields alone decide
+        least = -1.0 if is_in_question else NEAR_ATTRIBUTE_MIN if is_of_one else NEAR_MIN
+        if likeness >= least and statement_key(memory.content) != key:
+            found.append((likeness + 2.0 * is_in_question, memory))
     return found
 
 
