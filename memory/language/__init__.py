@@ -58,6 +58,13 @@ def is_leaning(text: str) -> bool:
     return any(found is not None and found.labels for found in begins)
 
 
+def stands_alone(text: str) -> bool:
+    """Whether it has a subject or a verb of its own, and does not lean on the sentence before it."""
+    tokens = read(text).tokens
+    has_clause = any(_listed(language, "clauses").labels(tokens) for language in candidates(text))
+    return has_clause and not is_leaning(text)
+
+
 def is_denied(text: str) -> bool:
     """Whether a negator stands in it, apart from the "no" that opens a correction or closes a question."""
     clauses = _clauses(read(text).tokens)
@@ -217,7 +224,9 @@ def _labels(text: str, table: Callable[[Language], PhraseTable[str]]) -> set[str
 
 
 @cache
-def _listed(language: Language, section: Literal["negators", "leaning", "everything", "limits"]) -> PhraseTable[str]:
+def _listed(
+    language: Language, section: Literal["negators", "leaning", "everything", "limits", "clauses"]
+) -> PhraseTable[str]:
     listed: Listed = getattr(words(language), section)
     return _table({section: listed.words}, listed.unmeant)
 
@@ -305,4 +314,5 @@ __all__ = [
     "names_same_person",
     "persons_named",
     "relation_named",
+    "stands_alone",
 ]

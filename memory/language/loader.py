@@ -102,6 +102,7 @@ class Words(Checked, frozen=True):
     previous: Pointing
     limits: Listed
     forgetting: Asking
+    clauses: Listed
     erasing: Erasing
     letters: str = ""
     variants: dict[str, str] = {}

@@ -25,6 +25,7 @@ from memory.ports import StatementPair
 
 PAIRS_OF_ONE_MAX = 4
 PAIRS_MAX = 48  # of a window
+RESTATED_WORDS_MIN = 2  # of a memory, by a question that asks for more: one is all that "what is your cat called?" has
 NEAR_MIN = 0.45  # cosine
 NEAR_ATTRIBUTE_MIN = 0.3  # the same, of one attribute: changes are told in other words than what they change
 
@@ -68,7 +69,7 @@ def _near(claim: Claim, memories: Sequence[Memory], vectors: Mapping[str, Vector
 
 
 def news(claims: Sequence[Claim], memories: Sequence[Memory], turns: Sequence[Turn]) -> list[int]:
-    """Indices of the claims without those that a bare "yes" made of a question which restates what is known.
+    """Indices of the claims without those that take up a question of the assistant which restates what is known.
 
     Known is what `memories` hold, and what the user said in the claims before it; else an assistant that repeats its
     note would have it stored again as an answer. `turns`: those that the claims quote.
@@ -76,12 +77,20 @@ def news(claims: Sequence[Claim], memories: Sequence[Memory], turns: Sequence[Tu
     known = [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
     kept: list[int] = []
     for index, claim in enumerate(claims):
-        line = confirmed_line(claim, turns)
-        if line and any(is_restated(one, line) for one in known if one.project_id == claim.scope.project_id):
+        of_project = [one for one in known if one.project_id == claim.scope.project_id]
+        line, asked = confirmed_line(claim, turns), _asked(claim)
+        if line and any(is_restated(one, line) for one in of_project):
+            continue
+        if asked and any(is_restated(one, asked, words_min=RESTATED_WORDS_MIN) for one in of_project):
             continue
         kept.append(index)
         known.append(_as_memory(claim))
     return kept
+
+
+def _asked(claim: Claim) -> str:
+    """What the assistant asked, where a reply of the user takes it along; else ""."""
+    return "" if claim.evidence.role == Role.ASSISTANT else claim.text.replace(claim.evidence.quote, "").strip()
 
 
 def confirmed_line(claim: Claim, turns: Sequence[Turn]) -> str:

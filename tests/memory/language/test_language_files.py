@@ -26,6 +26,7 @@ from memory.language import (
     names_previous,
     names_same_person,
     relation_named,
+    stands_alone,
 )
 from memory.language.calendar_items import Item, Kind, entries_of
 from memory.language.loader import (
@@ -52,6 +53,7 @@ LISTS: dict[str, Callable[[str], bool]] = {
     "everything": names_everything,
     "previous": names_previous,
     "limits": is_limited,
+    "clauses": stands_alone,
 }
 
 
