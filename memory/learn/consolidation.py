@@ -152,6 +152,9 @@ def _completed(claim: Claim, known: Sequence[Memory]) -> Claim:
     if claim.act is not Act.CORRECT or len(claim.text) > BARE_VALUE_CHARACTERS_MAX or len(claim.values) != 1:
         return claim
     fitting = [row for row in known if _is_of_field(claim.attribute, claim.relation.value, row)]
+    made = next((row for row in fitting if claim.evidence in row.evidence), None)
+    if made is not None:  # at an earlier attempt
+        return replace(claim, text=made.content, name=made.name)
     if len(fitting) != 1 or len(fitting[0].values) != 1 or fitting[0].said_at > claim.said_at:
         return claim
     row, old, new = fitting[0], fitting[0].values[0], claim.values[0]
