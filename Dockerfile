@@ -1,5 +1,6 @@
 # One image for every part: the first word after it says which one, as on the command line (`memproxy PART …`).
 # Where PyTorch's builds for CPUs come from an index of their own: --build-arg PIP_EXTRA_INDEX_URL=…
+# Another embedding model: --build-arg MEMPROXY_MEMORY_EMBEDDING_MODEL=…, and the same variable for the parts.
 FROM python:3.11-slim AS build
 ARG PIP_EXTRA_INDEX_URL=""
 ENV PIP_EXTRA_INDEX_URL=${PIP_EXTRA_INDEX_URL} PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -13,6 +14,7 @@ COPY extproc extproc
 COPY memory memory
 # The small local model is left out: a deployment has a model server of its own.
 RUN /opt/memproxy/bin/pip install -c constraints.txt .
+ARG MEMPROXY_MEMORY_EMBEDDING_MODEL
 RUN MEMPROXY_MODELS_DIR=/opt/memproxy/models /opt/memproxy/bin/memproxy prepare
 
 FROM python:3.11-slim

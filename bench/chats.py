@@ -19,11 +19,11 @@ import numpy as np
 from prometheus_client import CollectorRegistry
 from rig import Rig
 
-from memory.adapters.embeddings import OpenAiEmbedder
 from memory.adapters.milvus import MilvusStore
 from memory.adapters.milvus_connection import MilvusAddress
 from memory.metrics import Metrics
 from memory.model import Change, ChangeKind, Memory
+from memory.ports import Embedder
 from memory.settings import Settings
 
 SENTENCES = 600  # distinct ones with a vector of their own; further memories say them again on another day
@@ -103,7 +103,7 @@ def sentences() -> list[str]:
 # Filling
 
 
-async def fill(rig: Rig, embedder: OpenAiEmbedder, users: dict[str, int]) -> None:
+async def fill(rig: Rig, embedder: Embedder, users: dict[str, int]) -> None:
     """Memories straight into the store, as many as each user is to have."""
     said = sentences()
     vectors = np.asarray(await embedder.embed(said, is_urgent=False))

@@ -34,6 +34,7 @@ from memory.adapters.wordpiece import WordPieceTokens
 from memory.adapters.working_set import WorkingSets
 from memory.app import new_id, open_embedder, signal_training
 from memory.chat.completions import edit, read
+from memory.config import from_process
 from memory.erasure import Erasure
 from memory.metrics import Metrics
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
@@ -248,7 +249,7 @@ def ratio(hits: Sequence[int], without: Sequence[int]) -> float:
 
 
 async def figures() -> dict[str, dict[str, object]]:
-    async with open_embedder(Settings()) as embedder:
+    async with open_embedder(from_process(None, {})) as embedder:
         turns = {
             name: await thirty_turns(embedder, placement)
             for name, placement in track(VARIANTS.items(), description="conversations")

@@ -2,10 +2,11 @@
 
 `python bench/recall.py [SECONDS [SCENARIO...]]`; a scenario is named by any part of its name. Every question is a new
 text, so that every one costs an embedding. Added time is against a bare Envoy under the same number of clients in the
-same run; the embedding's own time is that of the same kind of question, asked of the embedder's socket in turn with the
-chats. Bars: one client, 1,000 memories: added p50 at most the embedding's p50 + 4 ms, p99 at most 40 ms; 8 clients:
-95 % searched; 32 clients: none late, and whoever is turned away is turned away before an embedding. Late is a search
-that was begun and did not end, be it that the deadline cut it off or that its embedding took too long.
+same run; the embedding's own time is that of the same kind of question through the product's own embedder, opened in
+this process, in turn with the chats. Bars: one client, 1,000 memories: added p50 at most the embedding's p50 + 4 ms,
+p99 at most 40 ms; 8 clients: 95 % searched; 32 clients: none late, and whoever is turned away is turned away before an
+embedding. Late is a search that was begun and did not end, be it that the deadline cut it off or that its embedding
+took too long.
 
 The 1,000 users come to a filter that knows none of them. Milvus Lite answers one query at a time, and needs 50 to
 150 ms for each on so many rows, so that it could search for ten such chats a second; it is asked for many users' sets
@@ -26,20 +27,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import httpx
 import uvloop
-import yaml
 from chats import Chats, connected, fill, new_questions
-from prometheus_client import CollectorRegistry
 from rich.console import Console
 from rig import Rig, percentiles, report, running_rig
 
-from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
-from memory.metrics import Metrics
-from memory.settings import Settings
+from memory.app import open_embedder
+from memory.config import from_process
+from memory.ports import Embedder
 
 ADDED_TO_EMBEDDING_MS_MAX, ADDED_P99_MS_MAX = 4.0, 40.0  # one client, 1,000 memories
 SEARCHED_SHARE_MIN = 0.95  # 8 clients
@@ -92,10 +90,7 @@ class Measured:
             **embedding,
             **({"writes": self.writes, "fresh": self.fresh, "stale": self.stale} if self.writes else {}),
             **self.counters,
-            "embedded_in_vain": self.counters["texts_embedded"]
-            - len(self.searched)
-            - len(self.embedding)
-            - self.writes * 2,
+            "embedded_in_vain": self.counters["questions_embedded"] - len(self.searched) - self.writes,
         }
 
 
@@ -103,7 +98,7 @@ class Measured:
 
 
 class Bench:
-    def __init__(self, rig: Rig, embedder: OpenAiEmbedder) -> None:
+    def __init__(self, rig: Rig, embedder: Embedder) -> None:
         self._rig = rig
         self._embedder = embedder
         self._questions = new_questions()
@@ -123,7 +118,7 @@ class Bench:
                         await asyncio.sleep(0.05)
 
     async def alone(self, *, user: str, chats: int) -> Measured:
-        """One client, taking turns between the bare Envoy, the product and the embedder."""
+        """One client, taking turns between the bare Envoy, the product and the embedder alone."""
         await self.warm([user])
         measured = Measured()
         ports = (self._rig.bare_port, self._rig.product.ports["proxy"])
@@ -133,7 +128,7 @@ class Bench:
                 measured.add(*await ours.ask(next(self._questions), user))
                 question = next(self._questions)
                 started = time.perf_counter()
-                await self._embedder.embed([question], is_urgent=True)
+                await self._embedder.embed([question], is_urgent=True, as_query=True)
                 measured.embedding.append((time.perf_counter() - started) * 1000)
         measured.seconds = sum(measured.ours) / 1000
         return measured
@@ -207,7 +202,7 @@ class Bench:
             + reasons(grown).get('reason="embedder",status="unavailable"', 0.0),
             "shed": grown.get("memproxy_recall_shed_total", 0.0),
             "shed_by_the_embedder": grown.get("memproxy_embed_shed_total", 0.0),
-            "texts_embedded": grown.get("memproxy_embed_batch_texts_sum", 0.0),
+            "questions_embedded": grown.get('memproxy_embed_seconds_count{lane="request"}', 0.0),
             "stages_mean_ms": stages(grown),  # type: ignore[dict-item]
             "reasons": reasons(grown),  # type: ignore[dict-item]
         }
@@ -231,14 +226,6 @@ def counters(rig: Rig) -> dict[str, float]:
     page = httpx.get(f"http://127.0.0.1:{rig.product.ports['metrics']}/metrics", timeout=10).text
     samples = (line.rsplit(" ", 1) for line in page.splitlines() if line and not line.startswith("#"))
     return {name: float(value) for name, value in samples}
-
-
-def embedder_socket(rig: Rig) -> str:
-    """Where the product's embedder listens: its command line names the file with the settings of this run."""
-    [pid] = rig.product.children("memproxy embedder")
-    words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-    settings = yaml.safe_load(Path(words[words.index("--config") + 1]).read_text())
-    return f"{settings['run_dir']}/embedder.sock"
 
 
 @dataclass
@@ -273,10 +260,8 @@ def scenarios(seconds: float) -> list[Run]:
 
 
 async def measure(rig: Rig, runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
-    settings = Settings().memory
-    server = EmbeddingServer(f"unix:{embedder_socket(rig)}", settings.embedding.model, settings.milvus.dimension)
     found: dict[str, dict[str, Any]] = {}
-    async with OpenAiEmbedder(server, metrics=Metrics(CollectorRegistry())) as embedder:
+    async with open_embedder(from_process(None, {})) as embedder:
         started = time.perf_counter()
         await fill(rig, embedder, {user: count for run in runs for user, count in run.users.items()})
         console.print(f"filled in {time.perf_counter() - started:.0f} s")

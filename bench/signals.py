@@ -1,9 +1,9 @@
 """How well, and how fast, it is decided which requests want memory.
 
-`python bench/signals.py [FILE.jsonl …] [--exports DIR]`: each FILE is in the format of `memproxy eval signals`, by
-default the records that the tests use. Prints accuracy by language and label, and the time of a decision
-beyond the embedding; one JSON object goes to stdout. Bars, which decide the exit code: 0.3 ms a decision (p50),
-accuracy 0.94 in English and 0.90 elsewhere, and at most 3 % of the messages that want memory missed.
+`python bench/signals.py [FILE.jsonl …]`: each FILE is in the format of `memproxy eval signals`, by default the records
+that the tests use. Prints accuracy by language and label, and the time of a decision beyond the embedding; one JSON
+object goes to stdout. Bars, which decide the exit code: 0.3 ms a decision (p50), accuracy 0.94 in English and 0.90
+elsewhere, and at most 3 % of the messages that want memory missed.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from memory.adapters.embedding_model import PACKAGED_MODEL, load
+from memory.adapters.embedding_model import PACKAGED_MODEL, prepared
+from memory.adapters.onnx_embedder import OnnxModel
+from memory.config import from_process
 from memory.evaluation.signals import SignalCase, decided, read_signals, score_signals
 from memory.recall.classifier import SignalClassifier
 from memory.recall.phrases import training_phrases
@@ -35,16 +37,16 @@ OTHER_ACCURACY_BAR = 0.90
 MISSED_BAR = 0.03
 
 
-def main(files: Sequence[Path], exports: Path) -> int:
-    model = load(PACKAGED_MODEL, exports_dir=exports, threads=2)
+def main(files: Sequence[Path]) -> int:
+    model = OnnxModel(prepared(PACKAGED_MODEL, from_process(None, {}).models_path))
     phrases = training_phrases()
     started = time.perf_counter()
-    embedded = model.encode([phrase.text for phrase in phrases])
+    embedded = np.stack([model.vector(phrase.text) for phrase in phrases])
     fitting = time.perf_counter()
     classifier = SignalClassifier.fit(phrases, embedded)
     fitted = time.perf_counter()
     cases = [case for file in files for case in read_signals(file)]
-    vectors = model.encode([build_query(case.conversation).text for case in cases])
+    vectors = [model.vector(build_query(case.conversation).text) for case in cases]
     result: dict[str, Any] = {
         "phrases": len(phrases),
         "embedding_seconds": round(fitting - started, 2),
@@ -108,7 +110,4 @@ def show(result: dict[str, Any]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", nargs="*", type=Path, default=OWN_RECORDS)
-    parser.add_argument("--exports", type=Path, default=None, help="where the model's ONNX form is kept between runs")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        raise SystemExit(main(arguments.file, arguments.exports or Path(folder)))
+    raise SystemExit(main(parser.parse_args().file))

@@ -5,29 +5,27 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import numpy as np
 from rich.progress import track
 
-from memory.adapters import classifier_file, embedding_model
+from memory.adapters import classifier_file
+from memory.adapters.embedding_model import prepared
+from memory.adapters.onnx_embedder import OnnxModel
+from memory.config import from_process
 from memory.recall.classifier import SignalClassifier
 from memory.recall.phrases import training_phrases
 from memory.settings import EmbeddingSettings
 
 TARGET = Path(__file__).resolve().parent.parent / "memory" / "recall" / classifier_file.SHIPPED
-BATCH = 64
 
 
 def main() -> None:
     name = EmbeddingSettings().model
     phrases = training_phrases()
-    with tempfile.TemporaryDirectory() as folder:
-        model = embedding_model.load(name, exports_dir=Path(folder), threads=0)
-        texts = [phrase.text for phrase in phrases]
-        batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
-        vectors = np.concatenate([model.encode(batch) for batch in track(batches, description="embedding phrases")])
+    model = OnnxModel(prepared(name, from_process(None, {}).models_path))
+    vectors = np.stack([model.vector(phrase.text) for phrase in track(phrases, description="embedding phrases")])
     classifier = SignalClassifier.fit(phrases, vectors)
     classifier_file.write(TARGET, classifier, trained_on=classifier_file.fingerprint(name))
     print(f"{len(phrases)} phrases, {len(classifier.vocabulary)} terms, {TARGET.stat().st_size / 1024:.0f} KiB")

@@ -1,8 +1,8 @@
 """Fits the ranking's weights on long talks, each talk scored with weights fitted on the others.
 
-`python bench/tune_recall.py LOCOMO.json [--vectors CACHE.npz]`; a minute on one core, most of it the embedding model's
-first run. Prints the weights of every fold beside those of `memory/settings/ranking.py`, and what each talk scores with
-either; one JSON object goes to stdout. The exit code says whether the bars are met by what was fitted on the others.
+`python bench/tune_recall.py LOCOMO.json [--vectors CACHE.npz]`; a minute on one core, some of it the embedding. Prints
+the weights of every fold beside those of `memory/settings/ranking.py`, and what each talk scores with either; one JSON
+object goes to stdout. The exit code says whether the bars are met by what was fitted on the others.
 
 The fit: for each question a softmax over all turns of its talk, the evidence turns sharing the target, a small ridge,
 Newton steps to convergence. There is one number per kind of evidence, and nothing else is chosen by the fit.
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from memory.adapters.embedding_model import PACKAGED_MODEL, load
+from memory.adapters.embedding_model import PACKAGED_MODEL, prepared
+from memory.adapters.onnx_embedder import OnnxModel
+from memory.config import from_process
 from memory.evaluation.dataset import USER, Talk, read_talks
 from memory.evaluation.score import CHARACTERS_PER_TOKEN, evidence_recall, mean
 from memory.model import Query, Record, Scope, Vector
@@ -107,18 +108,14 @@ def fitted(talks: list[TalkEvidence]) -> Weights:
 
 def embedded(talks: list[Talk], cache: Path | None) -> dict[str, Vector]:
     texts = [m.content for talk in talks for m in talk.memories] + [q.text for talk in talks for q in talk.questions]
-    different = sorted(set(texts), key=len)
+    different = sorted(set(texts))
     if cache and cache.exists():
         stored = np.load(cache)
         known = dict(zip(stored["texts"].tolist(), stored["vectors"], strict=True))
         if known.keys() >= set(different):
             return known
-    with tempfile.TemporaryDirectory() as exports:
-        model = load(PACKAGED_MODEL, exports_dir=Path(exports), threads=1)
-    batches = [different[start : start + 32] for start in range(0, len(different), 32)]
-    vectors = np.concatenate(
-        [model.encode(batch) for batch in track(batches, description="embedding", console=CONSOLE)]
-    )
+    model = OnnxModel(prepared(PACKAGED_MODEL, from_process(None, {}).models_path))
+    vectors = np.stack([model.vector(text) for text in track(different, description="embedding", console=CONSOLE)])
     if cache:
         np.savez(cache, texts=np.array(different), vectors=vectors)
     return dict(zip(different, vectors, strict=True))
@@ -131,10 +128,10 @@ def main() -> None:
     arguments = parser.parse_args()
     talks = read_talks(arguments.talks)
     vectors = embedded(talks, arguments.vectors)
-    prepared = [TalkEvidence(talk, vectors) for talk in track(talks, description="evidence", console=CONSOLE)]
+    gathered = [TalkEvidence(talk, vectors) for talk in track(talks, description="evidence", console=CONSOLE)]
     folds = []
-    for held_out in track(prepared, description="fitting", console=CONSOLE):
-        weights = fitted([talk for talk in prepared if talk is not held_out])
+    for held_out in track(gathered, description="fitting", console=CONSOLE):
+        weights = fitted([talk for talk in gathered if talk is not held_out])
         folds.append(
             {
                 "talk": held_out.talk.id,

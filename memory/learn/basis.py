@@ -121,13 +121,16 @@ def _is_put_away(memory: Memory | None) -> bool:
     return memory is not None and memory.status is not MemoryStatus.ACTIVE
 
 
-def still_said(basis: Basis, known: Sequence[Memory]) -> dict[Pair, PairVerdict]:
-    """What the reader said of memories that are as it saw them."""
+def still_said(basis: Basis, known: Sequence[Memory], *, ids: Callable[[str], str]) -> dict[Pair, PairVerdict]:
+    """What the reader said of memories that are as it saw them, and of claims whose rows say what they said."""
     states = {memory.id: state_of(memory) for memory in known}
+    contents = {memory.id: memory.content for memory in known}
+    own = {ids(str(place)): claim.text for place, claim in enumerate(basis.claims)}
     return {
         (place, memory_id): verdict
         for (place, memory_id), verdict in basis.verdicts.items()
-        if states.get(memory_id, "") == basis.before.get(memory_id)
+        if (memory_id in own and contents.get(memory_id, own[memory_id]) == own[memory_id])
+        or states.get(memory_id, "") == basis.before.get(memory_id)
     }
 
 

@@ -5,6 +5,9 @@ of the same subject, supersedes, unless it holds at another time; a reader's ver
 it changes is the same, or that both stand. Everything else stands side by side, dated. Similarity decides nothing, and
 no prose is parsed. Nothing is destroyed: a superseded row stays, and says when, by what and why. Pure: no clock, no
 chance; ids are handed in.
+
+What stands in the end follows from when things were said, whatever the order in which they are learnt: a row is
+superseded by the first one said after it that changes its field, even where that one is superseded itself by now.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from math import inf
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -75,10 +79,12 @@ class _Draft:
         self.rows[row.id] = row
         self.changes[row.id] = ChangeKind.CREATE if self.changes.get(row.id) is ChangeKind.CREATE else kind
 
+    def known(self, project_id: str) -> list[Memory]:
+        """Of that very project, superseded ones included."""
+        return [row for row in self.rows.values() if row.project_id == project_id]
+
     def active(self, project_id: str) -> list[Memory]:
-        """Of that very project, as they stand now."""
-        rows = self.rows.values()
-        return [r for r in rows if r.status is MemoryStatus.ACTIVE and r.project_id == project_id]
+        return [row for row in self.known(project_id) if row.status is MemoryStatus.ACTIVE]
 
 
 def consolidate(
@@ -93,7 +99,8 @@ def consolidate(
 ) -> list[Change]:
     """What to write, in order; each row once, as it will stand. Claims are of one user, their acts leave a memory.
 
-    `neighbours`: the user's memories that may say the same or be changed. `now`: system time, in Unix seconds.
+    `neighbours`: the user's memories that may say the same or be changed, or, superseded themselves, were said after
+    a claim and may have changed what it says. `now`: system time, in Unix seconds.
     `confirmations`: answers that the user called right. `verdicts`: what a reader said of a claim and a memory.
     `done`: at a repeat, indices of claims to leave out; rows that an earlier attempt wrote are compared with all
     others.
@@ -112,27 +119,36 @@ def consolidate(
 
 
 def _absorb(draft: _Draft, claim: Claim, new_id: str, verdicts: Mapping[str, PairVerdict], *, is_repeat: bool) -> None:
-    known = draft.active(claim.scope.project_id)
-    stated = _completed(claim, known)
-    same = _same(stated, known, verdicts)
+    known = draft.known(claim.scope.project_id)
+    standing = [row for row in known if claim.said_at < stood_until(row)]
+    stated = _completed(claim, standing)
+    same = _same(stated, standing, verdicts)
     if same is not None:
-        draft.put(confirmed(same, stated.evidence, said_at=stated.said_at, now=draft.now), ChangeKind.UPDATE)
-        if not is_repeat:
-            return
+        row = confirmed(same, stated.evidence, said_at=stated.said_at, now=draft.now)
+        draft.put(row, ChangeKind.UPDATE)
+        if not is_repeat and row.said_at == same.said_at:
+            return  # compared already, when it was said
     else:
-        draft.put(_new_row(stated, new_id, draft.now), ChangeKind.CREATE)
-    row_id = same.id if same is not None else new_id
+        row = _new_row(stated, new_id, draft.now)
+        draft.put(row, ChangeKind.CREATE)
     for other in known:
-        if other.id != row_id:
-            _compare(draft, row_id, other, verdicts.get(other.id))
+        if other.id != row.id:
+            _compare(draft, row.id, other.id, verdicts.get(other.id))
+
+
+def stood_until(row: Memory) -> float:
+    """When something was said that took its place, in Unix seconds: until then it counted, whoever knew of it."""
+    if row.status is MemoryStatus.ACTIVE:
+        return inf
+    return -inf if row.invalid_at is None else row.invalid_at
 
 
 def _same(claim: Claim, known: Sequence[Memory], verdicts: Mapping[str, PairVerdict]) -> Memory | None:
     """The row that says this already: in the same words, or in others with the same fields."""
     key = statement_key(claim.text)
-    exact = next((row for row in known if statement_key(row.content) == key), None)
-    if exact is not None:
-        return exact
+    exact = [row for row in known if statement_key(row.content) == key]
+    if exact:
+        return min(exact, key=stood_until)
     return next((row for row in known if _says_again(claim, row, verdicts.get(row.id))), None)
 
 
@@ -151,11 +167,12 @@ def _completed(claim: Claim, known: Sequence[Memory]) -> Claim:
     """
     if claim.act is not Act.CORRECT or len(claim.text) > BARE_VALUE_CHARACTERS_MAX or len(claim.values) != 1:
         return claim
-    fitting = [row for row in known if _is_of_field(claim.attribute, claim.relation.value, row)]
+    before = [row for row in known if row.said_at <= claim.said_at]
+    fitting = [row for row in before if _is_of_field(claim.attribute, claim.relation.value, row)]
     made = next((row for row in fitting if claim.evidence in row.evidence), None)
     if made is not None:  # at an earlier attempt
         return replace(claim, text=made.content, name=made.name)
-    if len(fitting) != 1 or len(fitting[0].values) != 1 or fitting[0].said_at > claim.said_at:
+    if len(fitting) != 1 or len(fitting[0].values) != 1:
         return claim
     row, old, new = fitting[0], fitting[0].values[0], claim.values[0]
     places = whole_places(old, row.content)
@@ -165,18 +182,20 @@ def _completed(claim: Claim, known: Sequence[Memory]) -> Claim:
     return replace(claim, text=text, name=row.name)
 
 
-def _compare(draft: _Draft, row_id: str, other: Memory, verdict: PairVerdict | None) -> None:
+def _compare(draft: _Draft, row_id: str, other_id: str, verdict: PairVerdict | None) -> None:
     """Let the later of two rows supersede the earlier one, if its fields change it. Later is when it was said."""
-    row = draft.rows[row_id]
+    row, other = draft.rows[row_id], draft.rows[other_id]
     newer, older = (row, other) if row.said_at >= other.said_at else (other, row)
-    if older.status is not MemoryStatus.ACTIVE or not _outranks(newer, older):
+    if newer.said_at >= stood_until(older) or not _outranks(newer, older):
         return
-    if _turn_of(newer) == _turn_of(older) and newer.category != "correction":
+    if _turns_of(newer) & _turns_of(older) and newer.category != "correction":
         return  # one breath: what it says holds together
     why = replaced_field(newer, older, verdict)
     if not why:
         return
-    draft.put(_superseded(draft.rows[older.id], newer, why, draft.now), ChangeKind.SUPERSEDE)
+    is_first = older.status is MemoryStatus.ACTIVE
+    changed = _superseded(older, newer, why, draft.now)
+    draft.put(changed, ChangeKind.SUPERSEDE if is_first else ChangeKind.UPDATE)
     if newer.id == row_id and newer.category == "correction":
         avoid = older.content[:AVOID_CHARACTERS_MAX]
         draft.put(replace(newer, metadata={**newer.metadata, "avoid": avoid}), ChangeKind.UPDATE)
@@ -241,7 +260,7 @@ def _superseded(older: Memory, newer: Memory, why: str, now: float) -> Memory:
         older,
         status=MemoryStatus.SUPERSEDED,
         superseded_by=newer.id,
-        superseded_at=now,
+        superseded_at=now if older.superseded_at is None else older.superseded_at,
         updated_at=now,
         invalid_at=newer.said_at,
         metadata={**older.metadata, "superseded_field": why},
@@ -255,8 +274,8 @@ def _outranks(newer: Memory, older: Memory) -> bool:
     return older.trust is not Trust.BOOTSTRAPPED or newer.trust in (Trust.BOOTSTRAPPED, Trust.EXPLICIT)
 
 
-def _turn_of(row: Memory) -> str:
-    return row.evidence[-1].turn_id if row.evidence else row.id
+def _turns_of(row: Memory) -> frozenset[str]:
+    return frozenset(evidence.turn_id for evidence in row.evidence)
 
 
 def _new_row(claim: Claim, memory_id: str, now: float) -> Memory:
@@ -302,4 +321,4 @@ def confirmed(row: Memory, evidence: Evidence, *, said_at: float, now: float) ->
     )
 
 
-__all__ = ["CONFIDENCE_STEP", "EVIDENCE_MAX", "Pair", "confirmed", "consolidate", "replaced_field"]
+__all__ = ["CONFIDENCE_STEP", "EVIDENCE_MAX", "Pair", "confirmed", "consolidate", "replaced_field", "stood_until"]

@@ -7,9 +7,11 @@ message in which the reader saw a planted order, or that hides characters or mar
 from __future__ import annotations
 
 import unicodedata
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import takewhile
 
 from memory.language import asks_to_erase, content_words, language_of
 from memory.learn.reading.units import own_messages, units_of
@@ -28,6 +30,7 @@ WORDS_BESIDE_A_SECRET_MIN = 4  # "my card is [redacted]" says nothing
 class Limits:
     """`content` in characters; `confidence` in 0..1; `echo_characters_min`: shorter statements recur by chance.
 
+    `echo_turns_max`: so many answers before a statement may it echo, however many turns are learnt with it.
     `secrets` is the policy by which what is quoted was recorded.
     """
 
@@ -36,6 +39,7 @@ class Limits:
     content_characters_max: int = 2_000
     confidence_min: float = 0.7
     echo_characters_min: int = 16
+    echo_turns_max: int = 8
     secrets: Mapping[SecretClass, SecretPolicy] = field(default_factory=lambda: REDACT_ALL)
 
 
@@ -188,7 +192,8 @@ def _refused_as_echo(claim: Claim, turns: Mapping[str, Turn], shown: Sequence[st
     if claim.is_explicit or len(quote) < limits.echo_characters_min:
         return None
     own = turns[claim.evidence.turn_id]
-    earlier = [turn.answer for turn in turns.values() if turn.id != own.id and turn.at < own.at]
+    before = takewhile(lambda turn: turn.id != own.id, turns.values())
+    earlier = [turn.answer for turn in deque(before, maxlen=limits.echo_turns_max) if turn.at < own.at]
     sought = statement_key(quote)
     for text in (*earlier, *shown):
         if quote.casefold() in text.casefold() or any(statement_key(line) == sought for line in text.splitlines()):

@@ -1,20 +1,23 @@
 """The memories that new claims may say again or change: which of a user's rows consolidation gets to see.
 
 Of a user with few memories all of them. Of one with many: those that say the same, and what is near, by vector and by
-words. However many there are, it costs the same few calls. It must never decide anything: nearness proposes,
-consolidation compares fields.
+words. Where a memory was said after a claim, which is then learnt late, superseded rows are looked at as well: one of
+them may have taken the claim's place before it was known. However many there are, it costs the same few calls. It must
+never decide anything: nearness proposes, consolidation compares fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 
 from memory.language import content_words
+from memory.learn.consolidation import stood_until
 from memory.learn.feedback import Confirmation
-from memory.model import Claim, Record, Vector, statement_key
+from memory.model import Claim, MemoryStatus, Record, Vector, statement_key
 from memory.ports import MemoryFilter, MemoryStore
 
 ALL_MAX = 300  # of one project: so few are all looked at
@@ -30,8 +33,12 @@ Embedded = Callable[[Sequence[str]], Awaitable[dict[str, Vector]]]
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is looked for in one project: near texts, among all and among what holds one of the words."""
+    """What is looked for in one project: near texts, among all and among what holds one of the words.
 
+    `since`: when the first of the claims was said, in Unix seconds.
+    """
+
+    since: float
     keys: Sequence[str]
     texts: Sequence[str]
     words: Sequence[str]
@@ -52,8 +59,9 @@ class Neighbours:
         *,
         vectors: Mapping[str, Vector],
     ) -> list[Record]:
-        """Active rows, each once. `vectors`: by text, as far as they are known; the rest is embedded if it is
-        needed.
+        """Active rows, and superseded ones for claims that are learnt late, each once.
+
+        `vectors`: by text, as far as they are known; the rest is embedded if it is needed.
         """
         found: dict[str, Record] = {}
         for project_id in {c.scope.project_id for c in claims} | {c.scope.project_id for c in confirmations}:
@@ -68,6 +76,13 @@ class Neighbours:
     async def _found(self, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]) -> list[Record]:
         if not wanted.texts:
             return []
+        active = await self._of_status(where, wanted, vectors)
+        if all(record.memory.said_at <= wanted.since for record in active):
+            return active  # what was superseded by now was so before the claims were made
+        superseded = await self._of_status(replace(where, status=MemoryStatus.SUPERSEDED), wanted, vectors)
+        return [*active, *(record for record in superseded if stood_until(record.memory) >= wanted.since)]
+
+    async def _of_status(self, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]) -> list[Record]:
         everything = await self._store.load_few(where, most=ALL_MAX)
         if everything is not None:
             return everything
@@ -96,7 +111,8 @@ def _wanted(claims: Sequence[Claim], confirmations: Sequence[Confirmation]) -> _
     texts = list(dict.fromkeys((*lines, *(claim.text for claim in claims))))[:TEXTS_MAX]
     words = dict.fromkeys(word for text in texts for word in _words(text))
     keys = list(dict.fromkeys(statement_key(claim.text) for claim in claims))
-    return _Wanted(keys, texts, list(words)[:WORDS_MAX])
+    since = min((claim.said_at for claim in claims), default=inf)
+    return _Wanted(since, keys, texts, list(words)[:WORDS_MAX])
 
 
 def _words(text: str) -> list[str]:

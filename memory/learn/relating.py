@@ -1,14 +1,21 @@
 """Which claims are put to the reader beside which memories, and which ones only restate a memory.
 
-A pair is worth asking about where both are about the same subject and near in meaning, or would be two values of an
-attribute that has one: those first, then the nearest few of each claim. Nothing is decided of them here. Pure.
+Each statement is put beside the nearest few that were said before it and still stood then, as far as both are about
+the same subject and one of them is a claim; before all else beside another value of an attribute that has one. So the
+pairs follow from what was said when: it makes no difference whether two statements are learnt in one window or in two,
+or which of them first. Nothing is decided of them here. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
 
-from memory.learn.consolidation import Pair
+import numpy as np
+import numpy.typing as npt
+
+from memory.learn.consolidation import Ids, Pair, stood_until
 from memory.learn.feedback import is_restated
 from memory.model import (
     NO_ATTRIBUTE,
@@ -21,50 +28,135 @@ from memory.model import (
     is_single_valued,
     statement_key,
 )
-from memory.ports import StatementPair
+from memory.ports import PairVerdict, StatementPair
 
 PAIRS_OF_ONE_MAX = 4
-PAIRS_MAX = 48  # of a window
+PAIRS_MAX = 240  # of a window of 20 turns with 3 statements each
 RESTATED_WORDS_MIN = 2  # of a memory, by a question that asks for more: one is all that "what is your cat called?" has
 NEAR_MIN = 0.45  # cosine
+LIKENESS_DIGITS = 4
 NEAR_ATTRIBUTE_MIN = 0.3  # the same, of one attribute: changes are told in other words than what they change
 
 
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A memory, or, with its `place`, a claim. `id` is that of its row, `until` when it stopped to count."""
+
+    id: str
+    text: str
+    project_id: str
+    subject: str
+    attribute: str
+    said_at: float
+    until: float = inf
+    place: int = -1
+    breath: str = ""  # the turn whose statements hold together; "" for a correction
+    is_news: bool = True  # not only the words of another one
+
+    @property
+    def moment(self) -> tuple[float, int]:
+        return self.said_at, self.place
+
+
 def pairs_to_ask(
-    claims: Sequence[Claim], memories: Sequence[Memory], *, vectors: Mapping[str, Vector]
+    claims: Sequence[Claim], memories: Sequence[Memory], *, vectors: Mapping[str, Vector], ids: Ids
 ) -> dict[Pair, StatementPair]:
-    """By the claim's index and the memory's id. `vectors`: by text; a text without one is not compared.
+    """By a claim's index and the id of a memory, or of the row that another claim makes: `ids` of its index.
 
-    The older one of a pair is what was said first, whichever of the two is the claim.
+    Of two claims the index is that of the later one. `vectors`: by text; a text without one is not compared. The older
+    one of a pair is what was said first, whichever of the two is the claim.
     """
+    known = [one for one in [*map(_of_memory, memories), *_of_claims(claims, memories, ids)] if one.text in vectors]
+    if not known:
+        return {}
+    likeness = _likeness(known, vectors)
+    first = min((one.moment for one in known if one.place >= 0), default=(inf, 0))
     found: dict[Pair, StatementPair] = {}
-    for index, claim in enumerate(claims):
-        near = sorted(_near(claim, memories, vectors), key=lambda one: -one[0])[:PAIRS_OF_ONE_MAX]
-        for _, memory in near:
-            is_newer = claim.said_at >= memory.said_at
-            pair = (memory.content, claim.text) if is_newer else (claim.text, memory.content)
-            found[index, memory.id] = StatementPair(*pair)
-            if len(found) == PAIRS_MAX:
-                return found
-    return found
+    for row, newer in enumerate(known):
+        if newer.moment < first:
+            continue  # learnt when it was said: it knew all that was said before it
+        near = [one for one in range(len(known)) if _is_near(newer, known[one], float(likeness[row, one]))]
+        rank = [(_is_in_question(newer, known[one]), float(likeness[row, one]), known[one].moment, one) for one in near]
+        for older in [known[one] for *_, one in sorted(rank, reverse=True)[:PAIRS_OF_ONE_MAX]]:
+            for pair in _pair(newer, older):
+                found.setdefault(pair, StatementPair(older.text, newer.text))
+    return dict(list(found.items())[:PAIRS_MAX])
 
 
-def _near(claim: Claim, memories: Sequence[Memory], vectors: Mapping[str, Vector]) -> list[tuple[float, Memory]]:
-    own = vectors.get(claim.text)
-    found: list[tuple[float, Memory]] = []
-    key = statement_key(claim.text)
-    for memory in memories:
-        other = vectors.get(memory.content)
-        if own is None or other is None or memory.status is not MemoryStatus.ACTIVE:
-            continue
-        if memory.project_id != claim.scope.project_id or memory.subject != claim.relation.value:
-            continue
-        likeness = float(own @ other)
-        is_of_one = claim.attribute != NO_ATTRIBUTE and claim.attribute == memory.attribute
-        is_in_question = is_of_one and is_single_valued(claim.attribute)  # without a verdict, fields alone decide
-        least = -1.0 if is_in_question else NEAR_ATTRIBUTE_MIN if is_of_one else NEAR_MIN
-        if likeness >= least and statement_key(memory.content) != key:
-            found.append((likeness + 2.0 * is_in_question, memory))
+def _of_memory(memory: Memory) -> _Statement:
+    return _Statement(
+        memory.id,
+        memory.content,
+        memory.project_id,
+        memory.subject,
+        memory.attribute,
+        memory.said_at,
+        stood_until(memory),
+    )
+
+
+def _of_claims(claims: Sequence[Claim], memories: Sequence[Memory], ids: Ids) -> Iterator[_Statement]:
+    """Those that say what is known already, or what a claim before them says, are compared, but stand for nothing."""
+    known = {(one.project_id, statement_key(one.content)) for one in memories if one.status is MemoryStatus.ACTIVE}
+    for place, claim in enumerate(claims):
+        key = (claim.scope.project_id, statement_key(claim.text))
+        yield _Statement(
+            ids(str(place)),
+            claim.text,
+            claim.scope.project_id,
+            claim.relation.value,
+            claim.attribute,
+            claim.said_at,
+            place=place,
+            breath="" if claim.category == "correction" else claim.evidence.turn_id,
+            is_news=key not in known,
+        )
+        known.add(key)
+
+
+def _likeness(known: Sequence[_Statement], vectors: Mapping[str, Vector]) -> npt.NDArray[np.float64]:
+    """Shape `(known, known)`; digits that depend on how many are multiplied at once are left out."""
+    matrix = np.stack([vectors[one.text] for one in known])
+    return (matrix @ matrix.T).astype(np.float64).round(LIKENESS_DIGITS)
+
+
+def _is_near(newer: _Statement, older: _Statement, likeness: float) -> bool:
+    """Whether `older` stood when `newer` was said, and may be changed by it."""
+    if not (older.is_news and older.moment < newer.moment and newer.said_at < older.until):
+        return False
+    if (older.project_id, older.subject) != (newer.project_id, newer.subject):
+        return False
+    if newer.breath and older.place >= 0 and newer.breath == older.breath:
+        return False
+    is_of_one = newer.attribute != NO_ATTRIBUTE and newer.attribute == older.attribute
+    bar = NEAR_ATTRIBUTE_MIN if is_of_one else NEAR_MIN
+    is_asked = likeness >= bar or _is_in_question(newer, older)
+    return is_asked and statement_key(newer.text) != statement_key(older.text)
+
+
+def _is_in_question(newer: _Statement, older: _Statement) -> bool:
+    """Whether their fields alone would let one take the place of the other, unless a reader says no."""
+    return newer.attribute == older.attribute and is_single_valued(newer.attribute)
+
+
+def _pair(newer: _Statement, older: _Statement) -> Iterator[Pair]:
+    """None of two memories; of two claims the later one in order is compared with the row of the other."""
+    later, other = (newer, older) if newer.place > older.place else (older, newer)
+    if later.place >= 0:
+        yield later.place, other.id
+
+
+def renumbered(
+    verdicts: Mapping[Pair, PairVerdict], places: Sequence[int], *, count: int, ids: Ids
+) -> dict[Pair, PairVerdict]:
+    """The verdicts on the claims at `places`, of `count`, by what their index and row are among these alone."""
+    new = {place: str(index) for index, place in enumerate(places)}
+    rows = {ids(str(place)): new.get(place) for place in range(count)}
+    found: dict[Pair, PairVerdict] = {}
+    for (place, other), verdict in verdicts.items():
+        row = rows.get(other, "")
+        if place in new and row is not None:
+            found[int(new[place]), ids(row) if row else other] = verdict
     return found
 
 
@@ -117,4 +209,4 @@ def _as_memory(claim: Claim) -> Memory:
     )
 
 
-__all__ = ["confirmed_line", "news", "pairs_to_ask"]
+__all__ = ["confirmed_line", "news", "pairs_to_ask", "renumbered"]

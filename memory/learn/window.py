@@ -26,7 +26,7 @@ from memory.learn.neighbours import Neighbours
 from memory.learn.pace import SessionPace
 from memory.learn.plan import Plan
 from memory.learn.readers import Readers
-from memory.learn.relating import news, pairs_to_ask
+from memory.learn.relating import news, pairs_to_ask, renumbered
 from memory.learn.window_reading import WindowClaims, WindowReading, asks_memory
 from memory.metrics import Metrics
 from memory.model import Memory, Record, Vector
@@ -49,10 +49,13 @@ _IDS = uuid.UUID("8f0c6a1e-54d7-5c43-9d2b-2f7e1b6a9c11")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
-    """What a reader said of pairs, and of which revision of the user's memories."""
+class _Seen:
+    """What new claims may say again or change, at which revision of the user's memories, and what a reader said of
+    it.
+    """
 
     revision: int
+    near: Sequence[Record]
     of_pairs: Mapping[Pair, PairVerdict]
 
 
@@ -123,29 +126,28 @@ class WindowLearning:
         topics = forgetting.topics_of(read.requests)
         vectors = await self._applying.embedded([*texts, *topics])  # before the lock: it takes longest
         for round_ in range(VERDICT_ROUNDS_MAX):
-            verdicts = await self._verdicts(lease.user_id, read, vectors)
+            seen = await self._seen(lease, read, vectors)
             async with self._locked(lease) as held:
-                is_current = verdicts is None or await self._is_current(lease.user_id, verdicts)
-                if not is_current and round_ < VERDICT_ROUNDS_MAX - 1:
-                    continue  # somebody wrote while the reader thought: ask again about what stands now
-                of_pairs = verdicts.of_pairs if verdicts is not None and is_current else {}
-                planned, known = await self._planned(lease, read, vectors, of_pairs)
+                if not await self._is_current(lease.user_id, seen):
+                    if round_ < VERDICT_ROUNDS_MAX - 1:
+                        continue  # somebody wrote while the reader thought: ask again about what stands now
+                    near = await self._neighbours.of(lease.user_id, read.claims, read.confirmations, vectors=vectors)
+                    seen = replace(seen, near=near, of_pairs={})
+                planned, known = await self._planned(lease, read, vectors, seen)
                 await held.save(planned)
                 gone = await self._applying.apply(lease.user_id, held.lock, planned, vectors | known)
             await self._applying.settle(lease.user_id, planned, gone)
             return
 
-    async def _verdicts(self, user_id: str, read: WindowClaims, vectors: Mapping[str, Vector]) -> Verdicts | None:
-        """What the reader says of what is stored now; None where there is nothing to ask about."""
-        if not read.claims:
-            return None
-        revision = await self._ledger.revision(user_id)
-        records = await self._neighbours.of(user_id, read.claims, read.confirmations, vectors=vectors)
-        known = {record.memory.content: record.vector for record in records}
-        memories = [record.memory for record in records]
-        pairs = pairs_to_ask(read.claims, memories, vectors={**known, **vectors})
+    async def _seen(self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]) -> _Seen:
+        """Before the lock, since a reader takes its time."""
+        revision = (await self._ledger.revision(lease.user_id)).number
+        near = await self._neighbours.of(lease.user_id, read.claims, read.confirmations, vectors=vectors)
+        known = {record.memory.content: record.vector for record in near}
+        memories, ids = [record.memory for record in near], partial(memory_id, lease)
+        pairs = pairs_to_ask(read.claims, memories, vectors={**known, **vectors}, ids=ids)
         if not pairs:
-            return None
+            return _Seen(revision, near, {})
         reader = self._readers.first
         try:
             said = await reader.relate(list(pairs.values()))
@@ -154,35 +156,35 @@ class WindowLearning:
                 raise
             self._metrics.model_shortfalls.labels("pair").inc()
             said = await self._readers.ready.relate(list(pairs.values()))
-        return Verdicts(revision.number, dict(zip(pairs, said, strict=True)))
+        return _Seen(revision, near, dict(zip(pairs, said, strict=True)))
 
-    async def _is_current(self, user_id: str, verdicts: Verdicts) -> bool:
+    async def _is_current(self, user_id: str, seen: _Seen) -> bool:
         """Whether nobody wrote since: under our own lock the revision is the very next, odd one."""
-        return (await self._ledger.revision(user_id)).number == verdicts.revision + 1
+        return (await self._ledger.revision(user_id)).number == seen.revision + 1
 
     async def _planned(
-        self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector], verdicts: Mapping[Pair, PairVerdict]
+        self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector], seen: _Seen
     ) -> tuple[Plan, dict[str, Vector]]:
         """The plan, made of what is stored now, under the lock; and vectors that were met on the way."""
         forgotten = await self._forgotten(lease, read, vectors)
         gone = {memory_id for found in forgotten.values() for memory_id in found.gone}
-        near = await self._neighbours.of(lease.user_id, read.claims, read.confirmations, vectors=vectors)
-        left = [record for record in near if record.memory.id not in gone]
+        left = [record for record in seen.near if record.memory.id not in gone]
         known = [record.memory for record in left]
         places = news(read.claims, known, read.turns)
         claims = [read.claims[place] for place in places]
-        of_news = {(places.index(place), other): one for (place, other), one in verdicts.items() if place in places}
+        ids = partial(memory_id, lease)
+        verdicts = renumbered(seen.of_pairs, places, count=len(read.claims), ids=ids)
         changes = consolidation.consolidate(
             claims,
             known,
             now=self._clock(),
-            ids=partial(memory_id, lease),
+            ids=ids,
             confirmations=read.confirmations,
-            verdicts=of_news,
+            verdicts=verdicts,
         )
         outcomes = forgetting.outcomes_of(read.requests, forgotten)
         revision = (await self._ledger.revision(lease.user_id)).number
-        basis = bases.basis_of(claims, read.confirmations, of_news, known, changes, revision=revision)
+        basis = bases.basis_of(claims, read.confirmations, verdicts, known, changes, revision=revision)
         return Plan(changes, tuple(gone), outcomes, basis), {record.memory.content: record.vector for record in left}
 
     async def _forgotten(self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]) -> dict[int, Found]:
@@ -246,7 +248,7 @@ class WindowLearning:
         neighbours = await self._neighbours.of(lease.user_id, basis.claims, confirmations, vectors=vectors)
         found = [record for record in neighbours if record.memory.id not in stored.forget]
         known, done = [record.memory for record in found], stands.done | missing
-        verdicts = bases.still_said(basis, known)
+        verdicts = bases.still_said(basis, known, ids=ids)
         changes = consolidation.consolidate(
             basis.claims,
             known,

@@ -37,7 +37,7 @@ class WorkerSettings:
 
     due: LearnDue = field(default_factory=LearnDue)
     watch: WatchSettings = field(default_factory=WatchSettings)
-    windows_at_once: int = 4  # of different users; the embedder and the store serialise more anyway
+    windows_at_once: int = 4  # of different users; the models and the store serialise more anyway
     lease_seconds: float = 30.0  # extended while working; after a crash nobody waits longer
     poll_seconds: float = 0.05  # a closed turn has to be learnt within a second
     recover_seconds: float = 0.5  # between two looks for turns that dead processes left open

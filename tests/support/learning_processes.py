@@ -172,12 +172,14 @@ class Records:
         return (await self.turn_log.backlog(user, opened_before=1e12)).pending
 
     async def learnt(self, *users: str, seconds: float = 60.0) -> None:
-        """Return once nothing of these users is pending."""
+        """Return once nothing of these users is pending. What was given up is not learnt: a dead window fails."""
         deadline = time.monotonic() + seconds
         for user in users:
             while waiting := await self.pending(user):
                 assert time.monotonic() < deadline, f"{waiting} turns of {user} are still not learnt"
                 await asyncio.sleep(0.05)
+            given_up = (await self.turn_log.backlog(user, opened_before=1e12)).failed
+            assert not given_up, f"{given_up} turns of {user} were given up"
 
 
 @asynccontextmanager

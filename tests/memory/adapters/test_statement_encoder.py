@@ -62,12 +62,25 @@ def test_each_unit_gets_one_judgement_whose_acts_add_up_to_one() -> None:
     assert judged[0].attribute in ATTRIBUTE_NAMES
 
 
-def test_a_unit_is_judged_alike_alone_and_in_a_batch_of_long_ones() -> None:
+def test_what_is_said_of_a_pair_does_not_depend_on_what_else_is_asked() -> None:
     encoder = statement_encoder()
-    texts = ["I live in Leeds."] + ["Tell me more about the history of that town, please."] * 40
-    alone = encoder.judge(texts[:12], "")[0].acts["state"]
-    among = encoder.judge(texts, "")[0].acts["state"]
-    assert alone == pytest.approx(among, abs=0.35)
+    pairs = [
+        ("My budget is $2,000.", "My budget is now $6,000 instead."),
+        (
+            "I live in Leeds.",
+            "Since May I have been living in a small flat above the bakery in Oslo, near the harbour.",
+        ),
+        ("My kayak is behind the garage.", "My kiln is at the lake house."),
+    ]
+    alone = np.concatenate([encoder.relate([pair]) for pair in pairs])
+    assert np.array_equal(encoder.relate(pairs), alone)
+    assert np.array_equal(encoder.relate(pairs[::-1]), alone[::-1])
+
+
+def test_what_does_not_fit_into_the_same_window_changes_no_judgement() -> None:
+    encoder = statement_encoder()
+    texts = ["I live in Leeds.", *["Tell me more about the history of that town, please."] * 40]
+    assert encoder.judge(texts[:21], "")[0] == encoder.judge(texts, "")[0]
 
 
 def test_no_text_at_all_is_no_judgement() -> None:

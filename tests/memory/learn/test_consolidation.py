@@ -275,6 +275,45 @@ def test_what_was_said_earlier_but_learnt_later_is_the_one_that_is_superseded() 
     assert (row.status, row.superseded_by, row.invalid_at) == (MemoryStatus.SUPERSEDED, later.id, NOW)
 
 
+def test_the_first_that_changes_a_row_supersedes_it_though_it_is_learnt_after_the_second() -> None:
+    first = stored(LEEDS, **home("Leeds"))
+    oslo = claim(OSLO, said_at=NOW, turn="t9", **home("Oslo"))
+    fallen, last = [
+        change.memory
+        for row in (first.id, "last")
+        for change in consolidate([oslo], [first], now=NOW + 1, ids=lambda _: "last")
+        if change.memory.id == row
+    ]
+    york = claim("I live in York", said_at=NOW - 500, **home("York"))
+    rows = {c.memory.id: c.memory for c in consolidate([york], [fallen, last], now=NOW + 2, ids=ids)}
+    assert (rows[first.id].superseded_by, rows[first.id].invalid_at) == ("id-0", NOW - 500)
+    assert rows[first.id].superseded_at == fallen.superseded_at
+    assert (rows["id-0"].superseded_by, rows["id-0"].invalid_at) == (last.id, NOW)
+
+
+def test_what_is_learnt_late_falls_to_what_changed_it_though_that_is_superseded_itself() -> None:
+    second = replace(stored(OSLO, said_at=NOW - 50), status=MemoryStatus.SUPERSEDED, invalid_at=NOW, superseded_by="x")
+    said = {(0, second.id): PairVerdict(PairRelation.REPLACES, 0.9)}
+    late = claim(LEEDS, said_at=NOW - 90)
+    (change,) = consolidate([late], [second], now=NOW, ids=ids, verdicts=said)
+    assert (change.memory.content, change.memory.superseded_by) == (LEEDS, second.id)
+
+
+def test_what_was_said_again_before_it_was_superseded_is_the_same_row_though_it_is_learnt_late() -> None:
+    row = replace(stored(LEEDS), status=MemoryStatus.SUPERSEDED, invalid_at=NOW, superseded_by="x")
+    (before,) = consolidate([claim(LEEDS, said_at=NOW - 5)], [row], now=NOW + 9, ids=ids)
+    (after,) = consolidate([claim(LEEDS, said_at=NOW + 5)], [row], now=NOW + 9, ids=ids)
+    assert (before.memory.id, before.memory.status, len(before.memory.evidence)) == (row.id, row.status, 2)
+    assert (after.kind, after.memory.status) == (ChangeKind.CREATE, MemoryStatus.ACTIVE)
+
+
+def test_what_is_said_again_counts_from_then_on_and_supersedes_what_was_said_between() -> None:
+    asked_for = replace(stored(LEEDS, **home("Leeds")), trust=Trust.EXPLICIT)
+    between = stored(OSLO, said_at=NOW - 500, **home("Oslo"))
+    changes = consolidate([claim(LEEDS, **home("Leeds"))], [asked_for, between], now=NOW, ids=ids)
+    assert kinds(changes) == [(ChangeKind.UPDATE, LEEDS), (ChangeKind.SUPERSEDE, OSLO)]
+
+
 @pytest.mark.parametrize(
     ("older", "newer", "is_replaced"),
     [

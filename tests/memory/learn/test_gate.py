@@ -168,6 +168,14 @@ def test_what_repeats_an_earlier_answer_or_our_note_is_no_news() -> None:
     assert refusal(claim("I run"), turn("I run"), shown=("I run",)) is None  # too short to be no chance
 
 
+def test_how_far_back_an_echo_is_looked_for_does_not_depend_on_how_many_turns_are_learnt_at_once() -> None:
+    text, most = "I live in the blue house by the river.", Limits().echo_turns_max
+    earlier = turn("Write a first line.", turn_id="t0", at=NOW - 99, answer=text)
+    between = [turn("Go on.", turn_id=f"b{n}", at=NOW - 50 + n, answer="Well.") for n in range(most)]
+    assert refusal(claim(text), earlier, *between[1:], turn(text)) is Refusal.ECHO
+    assert refusal(claim(text), earlier, *between, turn(text)) is None
+
+
 def test_a_session_that_is_full_takes_only_what_is_asked_for() -> None:
     said = turn("I have a cat. Remember that I have a dog.")
     claims = [claim("I have a cat."), claim("Remember that I have a dog.", act=Act.REMEMBER)]

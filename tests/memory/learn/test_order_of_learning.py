@@ -1,0 +1,175 @@
+"""What is known in the end follows from what was said when: not from how turns were cut into windows, nor from which
+session was learnt first.
+
+The same statements are learnt one by one as they were said, and then again and again: sessions recorded in another
+order, as history that is brought from elsewhere is, and turns gathered by chance into windows.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hashing_embedder import HashingEmbedder
+from learning_parts import Bench
+from plain_reader import PlainReader, by_words
+from trained_reader import trained_reader
+from turn_logs import START, sqlite_deployment
+
+from memory.adapters.in_memory import InMemoryStore
+from memory.model import MemoryStatus, Message, Scope, Turn, TurnStatus
+from memory.ports import PairRelation, PairVerdict, StatementPair, StatementReader
+
+ORDERS = 25
+SESSIONS = 3
+DIMENSION = 384
+
+APPOINTMENTS = tuple(f"My dentist appointment is on {day}." for day in ("Monday", "Tuesday", "Friday", "Sunday"))
+PLAIN = (
+    "I live in Leeds.",
+    "I work at Nokia.",
+    APPOINTMENTS[0],
+    "My budget is 500.",
+    "I live in York.",
+    APPOINTMENTS[1],
+    "Remember that I live in Oslo.",
+    "My cat is called Tom.",
+    "I work at Siemens. My sister lives in Porto.",
+    "I live in Rome.",
+    APPOINTMENTS[2],
+    "My sister lives in Lima.",
+    "No, my budget is 900.",
+    APPOINTMENTS[3],
+    "I work at Bosch.",
+)
+REPEATED = (
+    *PLAIN,
+    "I live in York.",
+    "My cat is called Tom.",
+    APPOINTMENTS[0],
+    "I work at Siemens.",
+    "I live in Oslo.",
+)
+READ = (
+    "I live in Leeds.",
+    "My budget for the Lisbon trip is $1,000.",
+    "My budget for the Kyoto trip is $2,000.",
+    "My budget for the Oslo trip is $3,000.",
+    "I work as a nurse at the children's hospital.",
+    "My sister Ana is allergic to peanuts.",
+    "My piano is in the cellar since 1958.",
+    "My canoe is at the lake house since 1959.",
+    "My budget for the Lisbon trip is now $5,000 instead.",
+    "My budget for the Kyoto trip is now $6,000 instead.",
+    "My budget for the Oslo trip is now $7,000 instead.",
+    "I moved to Hamburg last week.",
+    "My kiln is behind the garage since 1961.",
+    "I quit the hospital and work as a teacher now.",
+    "We moved again: I live in Bergen now.",
+    "My budget for the Kyoto trip is $8,000 after all.",
+    "My dentist appointment is on Monday at 9.",
+    "My dentist appointment has moved to Friday at 11.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a memory says, whether it counts, and what took its place when."""
+
+    content: str
+    status: MemoryStatus
+    replaced_by: str
+    until: float | None
+
+
+def said(statements: Sequence[str]) -> list[Turn]:
+    """One turn a minute, in three sessions by turns."""
+    return [
+        Turn(
+            id=f"turn-{number}",
+            scope=Scope("ann", session_id=f"s{number % SESSIONS}"),
+            at=START + 60 * number,
+            messages=(Message("user", text),),
+            status=TurnStatus.CLOSED,
+            answer="Noted.",
+            answered_at=START + 60 * number,
+        )
+        for number, text in enumerate(statements)
+    ]
+
+
+def shuffled(turns: Sequence[Turn], chance: random.Random) -> list[Turn]:
+    """Of each session the turns in their order, the sessions mixed: at times one after the other, at times by turns."""
+    waiting = [[turn for turn in turns if turn.scope.session_id == f"s{number}"] for number in range(SESSIONS)]
+    found: list[Turn] = []
+    stays = chance.random()
+    while waiting := [session for session in waiting if session]:
+        session = waiting[0] if chance.random() < stays else chance.choice(waiting)
+        found.append(session.pop(0))
+    return found
+
+
+async def learnt(folder: Path, turns: Sequence[Turn], reader: StatementReader, pauses: Sequence[bool]) -> list[Row]:
+    """All that is stored in the end. `pauses`: after which turns the worker comes by."""
+    folder.mkdir()
+    store, embedder = InMemoryStore(dimension=DIMENSION), HashingEmbedder(dimension=DIMENSION)
+    bench = Bench(sqlite_deployment(folder), store=store, embedder=embedder)
+    async with bench.deployment.start() as process:
+        worker = bench.worker(process, reader=reader)
+        for turn, is_pause in zip(turns, pauses, strict=True):
+            await process.log.append(turn)
+            if is_pause:
+                await worker.work_off()
+        await worker.work_off()
+    memories = await bench.memories()
+    contents = {memory.id: memory.content for memory in memories}
+    rows = [Row(m.content, m.status, contents.get(m.superseded_by, ""), m.invalid_at) for m in memories]
+    return sorted(rows, key=lambda row: (row.content, row.status))
+
+
+async def in_all_orders(folder: Path, statements: Sequence[str], reader: StatementReader) -> list[list[Row]]:
+    """First as it was said, then in other orders."""
+    turns = said(statements)
+    found = [await learnt(folder / "as said", turns, reader, [True] * len(turns))]
+    for seed in range(ORDERS):
+        chance = random.Random(seed)
+        pause = chance.choice((0.0, 0.1, 0.5, 1.0))
+        pauses = [chance.random() < pause for _ in turns]
+        order = turns if seed % 5 == 0 else shuffled(turns, chance)
+        found.append(await learnt(folder / str(seed), order, reader, pauses))
+    return found
+
+
+def moves(pair: StatementPair) -> PairVerdict:
+    """An appointment only to the next day of the list: the first says nothing of the third."""
+    if pair.older in APPOINTMENTS and pair.newer in APPOINTMENTS:
+        is_next = APPOINTMENTS.index(pair.newer) - APPOINTMENTS.index(pair.older) == 1
+        return PairVerdict(PairRelation.REPLACES, 0.9) if is_next else by_words(pair)
+    return by_words(pair)
+
+
+async def test_what_supersedes_what_and_when_does_not_depend_on_windows_or_order(tmp_path: Path) -> None:
+    as_said, *others = await in_all_orders(tmp_path, PLAIN, PlainReader(moves))
+    assert {row.content for row in as_said if row.status is MemoryStatus.SUPERSEDED} >= {*APPOINTMENTS[:3], PLAIN[0]}
+    for other in others:
+        assert other == as_said
+
+
+async def test_what_counts_does_not_depend_on_windows_or_order_where_statements_come_again(tmp_path: Path) -> None:
+    """What was said, was replaced and is said again stands as two rows where both times were learnt as they came."""
+    as_said, *others = await in_all_orders(tmp_path, REPEATED, PlainReader(moves))
+    for other in others:
+        assert _active(other) == _active(as_said)
+
+
+async def test_the_trained_reader_leads_to_the_same_memories_in_all_windows_and_orders(tmp_path: Path) -> None:
+    as_said, *others = await in_all_orders(tmp_path, READ, trained_reader())
+    assert sum(row.status is MemoryStatus.SUPERSEDED for row in as_said) >= 3, "it replaces too little to show anything"
+    for other in others:
+        assert other == as_said
+
+
+def _active(rows: Sequence[Row]) -> list[str]:
+    return [row.content for row in rows if row.status is MemoryStatus.ACTIVE]
