@@ -266,7 +266,7 @@ def _stands_on_alone(memory: Memory, turn_id: str) -> bool:
 def names(request: Claim, known: Claim | Memory) -> bool:
     """Whether `known` says all that the request names, of the person that the request names."""
     content, subject = _said_of(known)
-    if not (_is_of_person(request, subject, content) and _is_of_attribute(request, known)):
+    if not (_is_of_person(request, subject, known.name, content) and _is_of_attribute(request, known)):
         return False
     words = asked_words(request.text)
     if not words:
@@ -286,7 +286,8 @@ def _is_similar(request: Claim, memory: Memory, likeness: float) -> bool:
     words = asked_words(request.text)
     if not words:
         named = relation_named(request.text)
-        return named is not None and memory.subject == named.value and _is_of_attribute(request, memory)
+        is_of_kind = named is not None and memory.subject == named.value
+        return is_of_kind and (_is_of_attribute(request, memory) or names_same_person(request.text, memory.content))
     share = len(words & content_words(memory.content)) / len(words)
     return share >= SIMILAR_SHARE_MIN and likeness >= SIMILAR_LIKENESS_MIN
 
@@ -302,15 +303,16 @@ def _is_of_attribute(request: Claim, known: Claim | Memory) -> bool:
     return not attributes or known.attribute in attributes
 
 
-def _is_of_person(request: Claim, subject: str, content: str) -> bool:
+def _is_of_person(request: Claim, subject: str, name: str, content: str) -> bool:
     """ "My job" does not mean the sister's job, nor "my dog" the cat; a name has to stand in what goes."""
+    is_named = bool(request.name) or bool(whole_places(name.casefold(), request.text.casefold()))
     if request.name and not whole_places(request.name.casefold(), content.casefold()):
         return False
     named = relation_named(request.text)
     if named is None:
-        return bool(request.name) or subject in ("", Relation.USER.value)
+        return is_named or subject in ("", Relation.USER.value)
     is_of_kind = named is Relation.OTHER or subject == named.value or relation_named(content) is named
-    return is_of_kind and (bool(request.name) or names_same_person(request.text, content))
+    return is_of_kind and (is_named or names_same_person(request.text, content))
 
 
 __all__ = [

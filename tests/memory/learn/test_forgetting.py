@@ -163,6 +163,12 @@ def test_what_goes_is_not_named_as_similar() -> None:
     assert similar(asked("Forget everything you know about me"), PEOPLE, lambda memory: 0.9) == []
 
 
+def test_a_name_that_the_reader_did_not_see_counts_where_a_memory_has_it() -> None:
+    assert gone(asked("Forget everything about Rex"), PEOPLE) == [REX.id]
+    assert gone(asked("Forget everything about Jane"), PEOPLE) == [JANE.id]
+    assert gone(asked("Forget everything about my dog Rex"), PEOPLE) == [REX.id]
+
+
 def test_a_name_is_a_whole_word() -> None:
     request = asked("forget that Ann is in Year 3", name="Ann", relation=Relation.CHILD)
     joanne = known("My friend Joanne teaches Year 3", subject="friend", name="Joanne")
