@@ -10,7 +10,8 @@ time, which for imported history lies in the past, while `opened_at` and `finish
                         └────► dropped           withdrawn: its scope was deleted before it was learnt
 
 A ready turn is looked at once: `worth` says what a look found, NULL that nobody has looked yet. A session is urgent up
-to the turn `urgent_seq`: whatever of it is ready by then is due now. `is_order`: it asks to forget something.
+to the turn `urgent_seq`: whatever of it is ready by then is due now. `is_order`: it asks to forget something,
+and `order_claims` are the claims that say so, as they were read; a BLOB that is empty for what an older release noted.
 
 One row holds one exchange, and the conversation record is derived from it without another column: conversation_id is
 `session_id`; each of `messages` is an input from the user (`user_id`) to the agent (`agent_id`, or the model where none
@@ -235,6 +236,9 @@ _VERSION_6 = (
     "ALTER TABLE windows ADD COLUMN is_asked INTEGER NOT NULL DEFAULT 0",
 )
 
+# Whoever learns something older late must take a request as it was read then, not as another reader would read it.
+_VERSION_7 = ("ALTER TABLE turns ADD COLUMN order_claims BLOB NOT NULL DEFAULT x''",)
+
 MIGRATIONS = (
     _VERSION_1,
     _VERSION_2,
@@ -242,6 +246,7 @@ MIGRATIONS = (
     _VERSION_4,
     _VERSION_5,
     _VERSION_6,
+    _VERSION_7,
 )  # the n-th leads from version n to n + 1; never change one that was released
 
 

@@ -17,7 +17,7 @@ from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.turns_rows import ANSWER_BYTES_MAX, INSERT_TURN, TURN_COLUMNS, cut, to_bytes, turn_of, values_of
 from memory.errors import BadInput, Unavailable
 from memory.model import Turn, TurnStatus, Urgency
-from memory.ports import Backlog, Clock, DeadLetter, FreshTurn, LearnDue, Lease, QueueDepth
+from memory.ports import Backlog, Clock, DeadLetter, FreshTurn, LearnDue, Lease, Order, QueueDepth
 
 PAGE_TURNS = 50  # read at once from the record; a turn may be 2 MiB
 
@@ -101,10 +101,10 @@ class SqliteTurnLog:
         statuses = sorted(status.value for status in BROKEN)
         return await self._database.read(partial(turns_triggers.breaks, lease=lease, limit=limit, statuses=statuses))
 
-    async def note_orders(self, lease: Lease, turn_ids: Collection[str]) -> None:
-        await self._database.write(partial(turns_triggers.note_orders, lease=lease, turn_ids=turn_ids))
+    async def note_orders(self, lease: Lease, claims: Mapping[str, bytes]) -> None:
+        await self._database.write(partial(turns_triggers.note_orders, lease=lease, claims=claims))
 
-    async def orders_after(self, lease: Lease, *, limit: int) -> list[Turn]:
+    async def orders_after(self, lease: Lease, *, limit: int) -> list[Order]:
         return await self._database.read(partial(turns_triggers.orders_after, lease=lease, limit=limit))
 
     async def extend(self, lease: Lease, *, until: float) -> None:

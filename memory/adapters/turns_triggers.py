@@ -7,14 +7,14 @@ worth: whoever looks twice, or never, loses nothing.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from memory.adapters.turns_queue import ReadyTurn, assert_held, make_window
 from memory.adapters.turns_rows import TURN_COLUMNS, turn_of
 from memory.model import Turn, Urgency
-from memory.ports import FreshTurn, Lease
+from memory.ports import FreshTurn, Lease, Order
 
 LOOK_BYTES_MAX = 8 << 20  # of turns read at one look; a single one is always read, however large
 EARLIER_TURNS = 3  # of the session that waits: what a new turn is compared with
@@ -163,18 +163,21 @@ def _of_session_before(
     return [turn_of(row) for row in reversed(rows)]
 
 
-def note_orders(connection: sqlite3.Connection, lease: Lease, turn_ids: Collection[str]) -> None:
+def note_orders(connection: sqlite3.Connection, lease: Lease, claims: Mapping[str, bytes]) -> None:
     assert_held(connection, lease)
-    connection.executemany("UPDATE turns SET is_order = 1 WHERE id = ?", [(turn_id,) for turn_id in turn_ids])
+    connection.executemany(
+        "UPDATE turns SET is_order = 1, order_claims = ? WHERE id = ?",
+        [(encoded, turn_id) for turn_id, encoded in claims.items()],
+    )
 
 
-def orders_after(connection: sqlite3.Connection, lease: Lease, limit: int) -> list[Turn]:
+def orders_after(connection: sqlite3.Connection, lease: Lease, limit: int) -> list[Order]:
     rows = connection.execute(
         f"""
-        SELECT {TURN_COLUMNS} FROM turns
+        SELECT {TURN_COLUMNS}, order_claims FROM turns
         WHERE user_id = ? AND is_order = 1 AND window_id IS NOT ? AND seq > (SELECT seq FROM turns WHERE id = ?)
         ORDER BY seq DESC LIMIT ?
         """,  # noqa: S608  # our own constant
         (lease.user_id, lease.window_id, lease.turns[0].id, limit),
     ).fetchall()
-    return [turn_of(row) for row in reversed(rows)]
+    return [Order(turn_of(row[:-1]), row[-1]) for row in reversed(rows)]

@@ -29,6 +29,9 @@ from memory.model import Relation
 
 Reply = Literal["yes", "no", ""]
 
+Person = frozenset[str]
+"""What a word says of who somebody is to the author: {"pet", "dog"}. More keys say more."""
+
 
 @cache
 def abbreviations() -> frozenset[str]:
@@ -53,6 +56,13 @@ def is_leaning(text: str) -> bool:
     tokens = [token for token in read(text).tokens if is_word(token)]
     begins = (_listed(language, "leaning").at(tokens, 0) for language in candidates(text) if tokens)
     return any(found is not None and found.labels for found in begins)
+
+
+def stands_alone(text: str) -> bool:
+    """Whether it has a subject or a verb of its own, and does not lean on the sentence before it."""
+    tokens = read(text).tokens
+    has_clause = any(_listed(language, "clauses").labels(tokens) for language in candidates(text))
+    return has_clause and not is_leaning(text)
 
 
 def is_denied(text: str) -> bool:
@@ -85,6 +95,35 @@ def relation_named(text: str) -> Relation | None:
     return Relation(found.pop()) if len(found) == 1 else Relation.OTHER
 
 
+def persons_named(text: str) -> frozenset[Person]:
+    """People and pets that are named by what they are to the author; the same ones in every language."""
+    tokens = read(text).tokens
+    return frozenset(found.labels for language in candidates(text) for found in _persons(language).found(tokens))
+
+
+def names_same_person(asked: str, said: str) -> bool:
+    """Whether `said` names whom `asked` names, or one of them where they are several of a kind ("my mum and my dad").
+
+    Of two who are something to each other ("my wife's sister") both have to be named.
+    """
+    persons, known = persons_named(asked), persons_named(said)
+    met = [any(one <= other for other in known) for one in persons]
+    are_of_a_kind = bool(persons) and bool(frozenset.intersection(*persons))
+    return any(met) if are_of_a_kind else bool(met) and all(met)
+
+
+def asks_to_erase(text: str) -> bool:
+    """Whether a clause of it asks for something to be forgotten, in the place where a request stands."""
+    tokens = read(text).tokens
+    return any(_asks_to_erase(language, tokens, start) for language in candidates(text) for start in _openings(tokens))
+
+
+def names_erasing(text: str) -> bool:
+    """Whether a word by which deletion is asked for stands in it, wherever."""
+    tokens = read(text).tokens
+    return any(_erasing(language).labels(tokens) & {"imperative", "form"} for language in candidates(text))
+
+
 def attributes_named(text: str) -> frozenset[str]:
     """Of `memory.model.ATTRIBUTES`, those that it calls by name ("my address", "where I live")."""
     return frozenset(_labels(text, _attributes))
@@ -115,6 +154,39 @@ def asked_words(text: str) -> frozenset[str]:
             named |= _positions(table.found(tokens))
         named |= _positions(_pointing(language, tokens))
     return content_of(tokens, candidates(text), without=named)
+
+
+def _openings(tokens: Sequence[str]) -> Iterator[int]:
+    """Where the clauses begin."""
+    yield from (at for at, token in enumerate(tokens) if is_word(token) and (not at or not is_word(tokens[at - 1])))
+
+
+def _asks_to_erase(language: Language, tokens: Sequence[str], start: int) -> bool:
+    """Of the clause at `start`. One behind another asks only in so many words, or of what that says: "…, forget it"."""
+    table, at, is_asking = _erasing(language), start, start == 0
+    while at < len(tokens):
+        found = table.at(tokens, at)
+        if found is None:
+            return False
+        if "imperative" in found.labels or ("form" in found.labels and is_asking and at > start):
+            return is_asking or _points_back(language, tokens, found)
+        if "asking" in found.labels and _closes_with_erasing(table, tokens[found.end :]):
+            return True
+        if not found.labels & {"opener", "filler"}:
+            return False
+        is_asking = is_asking or "opener" in found.labels
+        at = next((next_ for next_ in range(found.end, len(tokens)) if is_word(tokens[next_])), len(tokens))
+    return False
+
+
+def _points_back(language: Language, tokens: Sequence[str], verb: Found[str]) -> bool:
+    """Whether the clause of the verb says nothing else but "that"."""
+    clause = list(takewhile(is_word, tokens[verb.start :]))
+    return any(found.end == len(clause) for found in _closing(language).found(clause))
+
+
+def _closes_with_erasing(table: PhraseTable[str], tokens: Sequence[str]) -> bool:
+    return "form" in table.labels(list(takewhile(is_word, tokens)))
 
 
 def _pointing(language: Language, tokens: Sequence[str]) -> Iterator[Found[str]]:
@@ -152,7 +224,9 @@ def _labels(text: str, table: Callable[[Language], PhraseTable[str]]) -> set[str
 
 
 @cache
-def _listed(language: Language, section: Literal["negators", "leaning", "everything", "limits"]) -> PhraseTable[str]:
+def _listed(
+    language: Language, section: Literal["negators", "leaning", "everything", "limits", "clauses"]
+) -> PhraseTable[str]:
     listed: Listed = getattr(words(language), section)
     return _table({section: listed.words}, listed.unmeant)
 
@@ -166,6 +240,13 @@ def _replies(language: Language) -> PhraseTable[str]:
 @cache
 def _forgetting(language: Language) -> PhraseTable[str]:
     return _table({"forgetting": words(language).forgetting.words})
+
+
+@cache
+def _erasing(language: Language) -> PhraseTable[str]:
+    own = words(language).erasing
+    labelled = {"imperative": own.imperatives, "form": own.forms, "opener": own.openers, "filler": own.fillers}
+    return _table({**labelled, "asking": own.asking}, own.unmeant)
 
 
 @cache
@@ -184,6 +265,21 @@ def _people(language: Language) -> PhraseTable[str]:
 
 
 @cache
+def _persons(language: Language) -> PhraseTable[str]:
+    """What each phrase says of who it is: its relation, unless that is "other", and which person, where it says so."""
+    own = people(language)
+    general = {phrase for label in own.words for phrase in own.persons.get(label, ())}
+    keyed = {phrase for phrases in own.persons.values() for phrase in phrases}
+    by_relation = {label: listed for label, listed in own.words.items() if label != Relation.OTHER}
+    by_itself = {phrase: (phrase,) for listed in own.words.values() for phrase in listed if phrase not in keyed}
+    persons = {key: [p for p in listed if p not in general] for key, listed in own.persons.items()}
+    entries = [
+        (p, label) for table in (by_relation, persons, by_itself) for label, listed in table.items() for p in listed
+    ]
+    return PhraseTable(entries, own.unmeant)
+
+
+@cache
 def _attributes(language: Language) -> PhraseTable[str]:
     return _table(attributes(language).words, attributes(language).unmeant)
 
@@ -197,9 +293,11 @@ __all__ = [
     "Calendar",
     "Language",
     "MalformedLanguage",
+    "Person",
     "Reply",
     "abbreviations",
     "asked_words",
+    "asks_to_erase",
     "attributes_named",
     "bare_reply",
     "calendar",
@@ -210,7 +308,11 @@ __all__ = [
     "is_limited",
     "language_of",
     "month_names",
+    "names_erasing",
     "names_everything",
     "names_previous",
+    "names_same_person",
+    "persons_named",
     "relation_named",
+    "stands_alone",
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 
+from memory.language.detection import candidates
 from memory.language.loader import Calendar, Language, calendar
 from memory.language.phrases import Found, PhraseTable, Text, read
 
@@ -65,6 +66,9 @@ class Item:
 
 OTHER = Item(Kind.OTHER)
 _RANGE = Item(Kind.MARK, before=frozenset({"range"}))
+_TIMES = frozenset(
+    {Kind.DAY, Kind.WEEK, Kind.MONTH, Kind.YEAR, Kind.WEEKDAY, Kind.YEAR_NUMBER, Kind.NUMERIC, Kind.UNIT}
+)
 _RELATIVE = {"day": Kind.DAY, "week": Kind.WEEK, "month": Kind.MONTH, "year": Kind.YEAR}
 _RELATIVE = {"day": Kind.DAY, "week": Kind.WEEK, "month": Kind.MONTH, "year": Kind.YEAR}
 
@@ -81,6 +85,23 @@ def items_of(text: str, language: Language) -> list[Item]:
             found.append(replace(item, is_joined=True) if is_joined else item)
         is_joined = item.kind is Kind.JOINER
     return found
+
+
+def holds_time(text: str) -> bool:
+    """Whether a day, month, year or span of time is named in it, however vaguely ("last spring"); no mere number."""
+    return any(_is_time(item) for language in candidates(text) for item in items_of(text, language))
+
+
+def _is_time(item: Item) -> bool:
+    match item.kind:
+        case Kind.NUMBER:
+            return item.name in ("ordinal", "signed")
+        case Kind.WHICH:
+            return item.name != "this"
+        case Kind.MONTH_NAME:
+            return item.name != "word" or item.is_capital
+        case _:
+            return item.kind in _TIMES
 
 
 class _ItemReader:

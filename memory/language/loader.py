@@ -71,6 +71,22 @@ class Asking(Checked, frozen=True):
     examples: tuple[tuple[str, Phrases], ...] = ()
 
 
+class Erasing(Checked, frozen=True):
+    """Words by which deletion is asked for. `imperatives` ask where they open a clause, alone or behind `openers`.
+
+    `forms` ask behind `openers`, or in a clause that `asking` opens ("kannst du … löschen"). `fillers` may stand before
+    all of them. `unmeant` holds one of them and asks for no deletion. Examples: a sentence, and whether it asks.
+    """
+
+    imperatives: Phrases
+    forms: Phrases
+    openers: Phrases
+    fillers: Phrases
+    asking: Phrases
+    unmeant: Phrases = ()
+    examples: tuple[tuple[str, bool], ...] = ()
+
+
 class Words(Checked, frozen=True):
     """`words.toml`. `letters`: only this language has them. `variants`: characters that are read as another one."""
 
@@ -86,16 +102,29 @@ class Words(Checked, frozen=True):
     previous: Pointing
     limits: Listed
     forgetting: Asking
+    clauses: Listed
+    erasing: Erasing
     letters: str = ""
     variants: dict[str, str] = {}
 
 
 class Labelled(Checked, frozen=True):
-    """`people.toml`, `attributes.toml`: phrases by what they name."""
+    """`attributes.toml`: phrases by what they name."""
 
     words: dict[str, Phrases]
     unmeant: Phrases = ()
     examples: tuple[tuple[str, Phrases], ...] = ()
+
+
+class People(Labelled, frozen=True):
+    """`people.toml`. `persons`: those of its phrases that are one person, by a key that all languages share.
+
+    A phrase under several keys says all of them ("ex-wife": an ex, and which one). One without a key is its own, one
+    under the name of its relation says no more than that. Examples: asked about, said, whether it is that person.
+    """
+
+    persons: dict[str, Phrases] = {}
+    same_person: tuple[tuple[str, str, bool], ...] = ()
 
 
 class Calendar(Checked, frozen=True):
@@ -137,14 +166,21 @@ class Calendar(Checked, frozen=True):
                 raise ValueError(f"expected {size} {name}, got {len(getattr(self, name))}")
 
 
+AnyLabelled = TypeVar("AnyLabelled", bound=Labelled)
+
+
 @cache
 def words(language: str) -> Words:
     return _loaded(language, "words", Words)
 
 
 @cache
-def people(language: str) -> Labelled:
-    return complete(f"{language}/people.toml", _loaded(language, "people", Labelled), NAMED_RELATIONS)
+def people(language: str) -> People:
+    found = complete(f"{language}/people.toml", _loaded(language, "people", People), NAMED_RELATIONS)
+    listed = {phrase for phrases in found.words.values() for phrase in phrases}
+    if unknown := {phrase for phrases in found.persons.values() for phrase in phrases} - listed:
+        raise MalformedLanguage(f"{language}/people.toml: persons without a relation: {sorted(unknown)}")
+    return found
 
 
 @cache
@@ -165,7 +201,7 @@ def parsed(name: str, text: str, shape: type[Shape]) -> Shape:
         raise MalformedLanguage(f"{name}: {error}") from error
 
 
-def complete(name: str, labelled: Labelled, labels: tuple[str, ...]) -> Labelled:
+def complete(name: str, labelled: AnyLabelled, labels: tuple[str, ...]) -> AnyLabelled:
     """Raises `MalformedLanguage` unless there are words for each label, and for nothing else."""
     missing, unknown = set(labels) - set(labelled.words), set(labelled.words) - set(labels)
     if missing or unknown:

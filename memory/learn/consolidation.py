@@ -1,9 +1,10 @@
 """Claims and what is known already → the changes that make both one, by comparing fields.
 
 The same statement updates the row that says it. An explicit correction, or another value of a single-valued attribute
-of the same subject, supersedes; a reader's verdict may say more, where the field that it changes is the same.
-Everything else stands side by side, dated. Similarity decides nothing, and no prose is parsed. Nothing is destroyed: a
-superseded row stays, and says when, by what and why. Pure: no clock, no chance; ids are handed in.
+of the same subject, supersedes, unless it holds at another time; a reader's verdict may say more, where the field that
+it changes is the same, or that both stand. Everything else stands side by side, dated. Similarity decides nothing, and
+no prose is parsed. Nothing is destroyed: a superseded row stays, and says when, by what and why. Pure: no clock, no
+chance; ids are handed in.
 
 What stands in the end follows from when things were said, whatever the order in which they are learnt: a row is
 superseded by the first one said after it that changes its field, even where that one is superseded itself by now.
@@ -13,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from math import inf
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from memory.language.borders import whole_places
 from memory.learn.feedback import Confirmation, is_restated, raised
 from memory.model import (
     Act,
@@ -26,6 +29,7 @@ from memory.model import (
     Evidence,
     Memory,
     MemoryStatus,
+    Relation,
     Role,
     Trust,
     is_single_valued,
@@ -39,8 +43,12 @@ AVOID_CHARACTERS_MAX = 500  # of what a correction says is wrong
 CONFIDENCE_STEP = 0.3  # of what is missing to certainty, at each repetition
 REPLACES_MIN = 0.8  # confidence of a verdict that alone supersedes; a wrong supersession loses a fact
 SAME_MIN = 0.8
+UNRELATED_MIN = 0.8  # confidence of a verdict by which two values of one attribute stand beside each other
 STATEMENT = "statement"  # the field, where a sure verdict is on two statements without an attribute
 BARE_VALUE_CHARACTERS_MAX = 40  # "no, it's Tuesday": a correction that cannot stand alone
+
+SEVERAL = frozenset({relation.value for relation in Relation} - {Relation.USER.value, Relation.PARTNER.value})
+"""Subjects of whom one can have more than one at a time."""
 
 Ids = Callable[[str], str]
 """An ordinal ("0", "1") to the id of a new row; the same at every attempt."""
@@ -49,6 +57,14 @@ Pair: TypeAlias = tuple[int, str]
 """The index of a claim, and the id of a memory."""
 
 NO_VERDICTS: Mapping[Any, PairVerdict] = MappingProxyType({})
+
+
+class _Tense(Enum):
+    """When a statement holds, seen from when another one was said."""
+
+    PAST = auto()
+    PRESENT = auto()
+    FUTURE = auto()
 
 
 @dataclass(slots=True)
@@ -145,15 +161,25 @@ def _says_again(claim: Claim, row: Memory, verdict: PairVerdict | None) -> bool:
 
 
 def _completed(claim: Claim, known: Sequence[Memory]) -> Claim:
-    """ "No, Tuesday" of "my appointment is on Monday": that statement with the value put right, where just one fits."""
+    """ "No, Tuesday" of "my appointment is on Monday": that statement with the value put right.
+
+    Only where one row alone can be meant and says its value once; else the correction stands as it was said.
+    """
     if claim.act is not Act.CORRECT or len(claim.text) > BARE_VALUE_CHARACTERS_MAX or len(claim.values) != 1:
         return claim
-    before = [row for row in known if row.said_at <= claim.said_at and len(row.values) == 1]
-    meant = [row for row in before if _is_of_field(claim.attribute, claim.relation.value, row)]
-    latest = max(meant, key=lambda row: row.said_at, default=None)
-    if latest is None or latest.values[0] not in latest.content:
+    before = [row for row in known if row.said_at <= claim.said_at]
+    fitting = [row for row in before if _is_of_field(claim.attribute, claim.relation.value, row)]
+    made = next((row for row in fitting if claim.evidence in row.evidence), None)
+    if made is not None:  # at an earlier attempt
+        return replace(claim, text=made.content, name=made.name)
+    if len(fitting) != 1 or len(fitting[0].values) != 1:
         return claim
-    return replace(claim, text=latest.content.replace(latest.values[0], claim.values[0]), name=latest.name)
+    row, old, new = fitting[0], fitting[0].values[0], claim.values[0]
+    places = whole_places(old, row.content)
+    if len(places) != 1:
+        return claim
+    text = row.content[: places[0]] + new + row.content[places[0] + len(old) :]
+    return replace(claim, text=text, name=row.name)
 
 
 def _compare(draft: _Draft, row_id: str, other_id: str, verdict: PairVerdict | None) -> None:
@@ -182,15 +208,34 @@ def replaced_field(newer: Memory, older: Memory, verdict: PairVerdict | None) ->
     relation = verdict.relation if verdict is not None else None
     sure = verdict.confidence if verdict is not None else 0.0
     is_one_field = _is_of_field(newer.attribute, newer.subject, older)
+    tense, was = _tense(newer, newer.said_at), _tense(older, newer.said_at)
+    if tense is not _Tense.PRESENT and tense is not was:
+        return ""  # what was, or is yet to come, says nothing of what is
     if relation is PairRelation.REPLACES and sure >= REPLACES_MIN:
         return next((one for one in (older.attribute, newer.attribute) if one != NO_ATTRIBUTE), STATEMENT)
     if relation is PairRelation.REPLACES and newer.category == "correction" and is_one_field:
         return newer.attribute
+    if not (is_one_field and is_single_valued(newer.attribute) and _is_surely_of_one(newer, older)):
+        return ""
+    is_kept_apart = relation is PairRelation.UNRELATED and sure >= UNRELATED_MIN and newer.category != "correction"
     has_other_value = bool(newer.values and older.values) and not _folded(newer.values) & _folded(older.values)
     is_asked_for = older.trust is Trust.EXPLICIT and newer.trust is not Trust.EXPLICIT
-    if not has_other_value or is_asked_for or not (newer.is_affirmed and older.is_affirmed):
+    if (
+        tense is not was
+        or is_kept_apart
+        or not has_other_value
+        or is_asked_for
+        or not (newer.is_affirmed and older.is_affirmed)
+    ):
         return ""
-    return newer.attribute if is_one_field and is_single_valued(newer.attribute) else ""
+    return newer.attribute
+
+
+def _tense(row: Memory, at: float) -> _Tense:
+    """When it holds, seen from `at`, as far as its own words say."""
+    if row.expires_at is not None and row.expires_at <= at:
+        return _Tense.PAST
+    return _Tense.FUTURE if row.valid_from is not None and row.valid_from > at else _Tense.PRESENT
 
 
 def _is_of_field(attribute: str, subject: str, row: Memory) -> bool:
@@ -199,6 +244,11 @@ def _is_of_field(attribute: str, subject: str, row: Memory) -> bool:
 
 def _may_be_of_one(name: str, other: str) -> bool:
     return not (name and other) or name.casefold() == other.casefold()
+
+
+def _is_surely_of_one(newer: Memory, older: Memory) -> bool:
+    """Of those of whom one has several, children or friends, only a name says that two statements are about one."""
+    return newer.subject not in SEVERAL or bool(newer.name and older.name)
 
 
 def _folded(values: Sequence[str]) -> frozenset[str]:

@@ -45,11 +45,11 @@ def is_broken(turn: Turn) -> bool:
     return turn.status in (TurnStatus.FAILED, TurnStatus.ABORTED)
 
 
-def is_restated(memory: Memory, answer: str) -> bool:
-    """Whether a line of the answer says what the memory says, all its values among it."""
+def is_restated(memory: Memory, answer: str, *, words_min: int = 1) -> bool:
+    """Whether a line of the answer says what the memory says, all its values among it, and `words_min` words of it."""
     known = content_words(memory.content)
     lines = [line for line in answer.splitlines() if line.strip()]
-    return any(_says(line, known, memory) for line in lines) if known else False
+    return any(_says(line, known, memory) for line in lines) if len(known) >= words_min else False
 
 
 def _says(line: str, known: frozenset[str], memory: Memory) -> bool:

@@ -1,8 +1,9 @@
 """What the user asks to be forgotten or kept out of memory, and which memories and claims that means.
 
 Deleting cannot be undone, so it stays closed: a request of which the reader is sure, and of the memories only those
-that say what it names: its words, or the very attribute of the very person. Where nothing does, nothing goes. A request
-reaches back, never forward: what is said after it is learnt as ever. Pure.
+that say what it names: all its words, or the very attribute of the very person. Where nothing does, nothing goes; what
+is only like it is named to the user, and stays. A request reaches back, never forward: what is said after it is learnt
+as ever. Pure.
 """
 
 from __future__ import annotations
@@ -18,21 +19,24 @@ from memory.language import (
     attributes_named,
     content_words,
     is_limited,
-    language_of,
     names_everything,
     names_previous,
+    names_same_person,
     relation_named,
 )
+from memory.language.borders import whole_places
+from memory.language.phrases import is_han
 from memory.learn.reading.units import own_messages
-from memory.model import Act, Claim, Memory, Relation, Turn
+from memory.model import Act, Claim, Memory, MemoryStatus, Relation, Turn
 
 FORGET_MEMORIES_MAX = 20_000  # of one request; more than anybody has
 LATER_REQUESTS_MAX = 200  # that a window heeds which was learnt late; more than anybody gives
+SIMILAR_MAX = 20  # named in a receipt
 OUTCOME_IDS_MAX = 100  # named in a receipt; `count` has them all
 ASKING_ACTS = frozenset({Act.REMEMBER, Act.FORGET, Act.WITHHOLD})  # that ask something of memory itself
 SURE_MIN = 0.7  # confidence of a claim at its reader's bar
-LIKENESS_MIN = 0.55  # cosine that has to speak for it where half of the words do
-SHARE_MIN = 0.5
+SIMILAR_LIKENESS_MIN = 0.55  # cosine of what is named to the user as similar; it never goes for that
+SIMILAR_SHARE_MIN = 0.5  # of the words of a request
 PAIRS_SHARE_MIN = 0.6  # of a Chinese topic's pairs of characters: four characters make three pairs, and one may differ
 
 
@@ -134,7 +138,7 @@ Likeness = Callable[[Memory], float]
 """Cosine of a memory to the words of the request at hand, -1..1."""
 
 
-def meant(request: Request, memories: Iterable[Memory], turns: Sequence[Turn], likeness: Likeness) -> list[str]:
+def meant(request: Request, memories: Iterable[Memory], turns: Sequence[Turn]) -> list[str]:
     """Ids of the memories that go. `memories`: all that the user has where the request was made, whatever status.
 
     Only those that were said before the request. `turns`: context and window, in the order said.
@@ -144,7 +148,7 @@ def meant(request: Request, memories: Iterable[Memory], turns: Sequence[Turn], l
         case Reach.EVERYTHING:
             found = before
         case Reach.TOPIC:
-            found = [memory for memory in before if names(request.claim, memory, likeness=likeness(memory))]
+            found = [memory for memory in before if names(request.claim, memory)]
         case Reach.PREVIOUS:
             previous = turn_meant(request, turns)
             found = [m for m in before if previous and _stands_on_alone(m, previous.id)]
@@ -153,31 +157,58 @@ def meant(request: Request, memories: Iterable[Memory], turns: Sequence[Turn], l
     return [memory.id for memory in found[:FORGET_MEMORIES_MAX]]
 
 
+def similar(request: Request, memories: Iterable[Memory], likeness: Likeness) -> list[str]:
+    """Ids of active memories that stay although the user may have thought of them: a person has to decide.
+
+    The likest first. `memories` as for `meant`.
+    """
+    if request.reach is not Reach.TOPIC:
+        return []
+    found = [
+        (likeness(memory), memory.id)
+        for memory in memories
+        if memory.said_at <= request.turn.at and memory.status is MemoryStatus.ACTIVE
+        if _is_similar(request.claim, memory, likeness(memory)) and not names(request.claim, memory)
+    ]
+    return [memory_id for _, memory_id in sorted(found, reverse=True)[:SIMILAR_MAX]]
+
+
 def turn_meant(request: Request, turns: Sequence[Turn]) -> Turn | None:
     """The turn that a request means by "what I just said"; None where it means something else, or nothing is known."""
     is_of_previous = request.reach is Reach.PREVIOUS and request.message == 0
     return _turn_before(request.turn, turns) if is_of_previous else None
 
 
-def outcomes_of(requests: Sequence[Request], forgotten: Mapping[int, Sequence[str]]) -> dict[str, dict[str, Any]]:
-    """By receipt id, the confirmation. `forgotten`: by index in `requests`, ids only."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Of one request: ids of the memories that go, and of those that stay but are `similar`."""
+
+    gone: Sequence[str] = ()
+    similar: Sequence[str] = ()
+
+
+def outcomes_of(requests: Sequence[Request], found: Mapping[int, Found]) -> dict[str, dict[str, Any]]:
+    """By receipt id, the confirmation. `found`: by index in `requests`."""
     by_receipt: dict[str, list[int]] = {}
     for index, request in enumerate(requests):
         if request.turn.receipt_id:
             by_receipt.setdefault(request.turn.receipt_id, []).append(index)
     return {
-        receipt_id: _outcome([(requests[index].claim.act, forgotten.get(index, ())) for index in indexes])
+        receipt_id: _outcome([(requests[index].claim.act, found.get(index, Found())) for index in indexes])
         for receipt_id, indexes in by_receipt.items()
     }
 
 
-def _outcome(done: Sequence[tuple[Act, Sequence[str]]]) -> dict[str, Any]:
-    ids = list(dict.fromkeys(memory_id for _, found in done for memory_id in found))
+def _outcome(done: Sequence[tuple[Act, Found]]) -> dict[str, Any]:
+    ids = list(dict.fromkeys(memory_id for _, found in done for memory_id in found.gone))
+    stayed = list(dict.fromkeys(one for _, found in done for one in found.similar if one not in ids))
     outcome: dict[str, Any] = {}
     if any(act is Act.FORGET for act, _ in done) or ids:
         outcome |= {"forgot": ids[:OUTCOME_IDS_MAX], "count": len(ids)}
         if not ids:
             outcome["reason"] = "nothing_matched"
+        if stayed:
+            outcome["similar"] = stayed[:OUTCOME_IDS_MAX]
     if any(act is Act.WITHHOLD for act, _ in done):
         outcome["withheld"] = True
     return outcome
@@ -232,34 +263,61 @@ def _stands_on_alone(memory: Memory, turn_id: str) -> bool:
     return is_on_it and without_source(memory, turn_id, now=memory.updated_at) is None
 
 
-def names(request: Claim, known: Claim | Memory, *, likeness: float = 0.0) -> bool:
+def names(request: Claim, known: Claim | Memory) -> bool:
     """Whether `known` says all that the request names, of the person that the request names."""
-    content = known.content if isinstance(known, Memory) else known.text
-    subject = known.subject if isinstance(known, Memory) else known.relation.value
-    if not _is_of_person(request, subject, content):
+    content, subject = _said_of(known)
+    if not (_is_of_person(request, subject, known.name, content) and _is_of_attribute(request, known)):
         return False
-    words, attributes = asked_words(request.text), attributes_named(request.text)
-    if attributes and known.attribute not in attributes:
-        return False  # the attribute is what the request is about
+    words = asked_words(request.text)
     if not words:
-        return bool(attributes) or relation_named(request.text) is not None
-    shared = len(words & content_words(content)) / len(words)
-    enough = PAIRS_SHARE_MIN if language_of(request.text) == "zh" else 1.0
-    return shared >= enough or (shared >= SHARE_MIN and likeness >= LIKENESS_MIN)
+        return bool(attributes_named(request.text)) or relation_named(request.text) is not None
+    return _says_all(words, content_words(content))
 
 
-def _is_of_person(request: Claim, subject: str, content: str) -> bool:
-    """ "My job" does not mean the sister's job; a name has to stand in what goes."""
-    if request.name and request.name.casefold() not in content.casefold():
+def _says_all(words: frozenset[str], said: frozenset[str]) -> bool:
+    """Every word. Of Chinese every character, and most pairs of them, for where a pair ends is a matter of chance."""
+    pairs = {word for word in words if is_han(word)}
+    has_characters = set("".join(pairs)) <= set("".join(said))
+    return words - pairs <= said and has_characters and len(pairs & said) >= PAIRS_SHARE_MIN * len(pairs)
+
+
+def _is_similar(request: Claim, memory: Memory, likeness: float) -> bool:
+    """Whether it may be thought to be what a request names: half of the words, or somebody of the same kind."""
+    words = asked_words(request.text)
+    if not words:
+        named = relation_named(request.text)
+        is_of_kind = named is not None and memory.subject == named.value
+        return is_of_kind and (_is_of_attribute(request, memory) or names_same_person(request.text, memory.content))
+    share = len(words & content_words(memory.content)) / len(words)
+    return share >= SIMILAR_SHARE_MIN and likeness >= SIMILAR_LIKENESS_MIN
+
+
+def _said_of(known: Claim | Memory) -> tuple[str, str]:
+    """Its words, and whom they are about."""
+    return (known.content, known.subject) if isinstance(known, Memory) else (known.text, known.relation.value)
+
+
+def _is_of_attribute(request: Claim, known: Claim | Memory) -> bool:
+    named = relation_named(request.text)
+    attributes = attributes_named(request.text) - {named.value if named is not None else ""}  # "my pets" are somebody
+    return not attributes or known.attribute in attributes
+
+
+def _is_of_person(request: Claim, subject: str, name: str, content: str) -> bool:
+    """ "My job" does not mean the sister's job, nor "my dog" the cat; a name has to stand in what goes."""
+    is_named = bool(request.name) or bool(whole_places(name.casefold(), request.text.casefold()))
+    if request.name and not whole_places(request.name.casefold(), content.casefold()):
         return False
     named = relation_named(request.text)
     if named is None:
-        return bool(request.name) or subject in ("", Relation.USER.value)
-    return subject == named.value or relation_named(content) is named
+        return is_named or subject in ("", Relation.USER.value)
+    is_of_kind = named is Relation.OTHER or subject == named.value or relation_named(content) is named
+    return is_of_kind and (is_named or names_same_person(request.text, content))
 
 
 __all__ = [
     "LATER_REQUESTS_MAX",
+    "Found",
     "Reach",
     "Request",
     "Spared",
@@ -269,6 +327,7 @@ __all__ = [
     "names",
     "outcomes_of",
     "requests_of",
+    "similar",
     "spare",
     "topics_of",
     "turn_meant",

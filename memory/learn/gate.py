@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import takewhile
 
-from memory.language import language_of
-from memory.learn.reading.units import own_messages
+from memory.language import asks_to_erase, content_words, language_of
+from memory.learn.reading.units import own_messages, units_of
 from memory.model import STORED_ACTS, Act, Claim, Role, Turn, statement_key
 from memory.secrets.redaction import PLACEHOLDER, REDACT_ALL, SecretClass, SecretPolicy, redact
 
@@ -22,6 +22,7 @@ HIDDEN_MAX = 8  # characters without a shape, past which a text hides something;
 JOINERS = "\u200c\u200d\u00ad\ufeff"  # zero-width joiners of emoji and scripts, soft hyphens, byte-order marks
 OVERRIDES = "\u202a\u202b\u202d\u202e\u2066\u2067\u2068"  # turn the direction in which text is shown
 TAG_FIRST, TAG_LAST = "\U000e0000", "\U000e007f"  # an invisible alphabet
+ECHOED_WORDS_MIN = 2  # of a note that a question says again: "what is your cat called?" only takes up one
 WORDS_BESIDE_A_SECRET_MIN = 4  # "my card is [redacted]" says nothing
 
 
@@ -52,6 +53,7 @@ class Refusal(StrEnum):
     ECHO = "echo"
     SECRET = "secret"  # noqa: S105 (a reason, not a secret)
     PLANTED = "planted"
+    ASKS_TO_FORGET = "asks_to_forget"
     RATE = "rate"
 
 
@@ -117,7 +119,8 @@ def _refusal(
     if source in planted or _hides_text(source):
         return Refusal.PLANTED
     return (
-        _refused_by_size(claim, limits)
+        _refused_as_request(claim)
+        or _refused_by_size(claim, limits)
         or _refused_as_secret(claim, limits)
         or _refused_as_unsure(claim, limits)
         or _refused_as_echo(claim, turns, shown, limits)
@@ -145,6 +148,13 @@ def _hides_text(message: str) -> bool:
     return any(TAG_FIRST <= c <= TAG_LAST or c in OVERRIDES for c in hidden) or len(hidden) >= HIDDEN_MAX
 
 
+def _refused_as_request(claim: Claim) -> Refusal | None:
+    """A reader that takes "forget that I am ill" for a statement would have the opposite of it stored."""
+    is_own = claim.evidence.role != Role.ASSISTANT
+    asks = is_own and any(asks_to_erase(unit.text) for unit in units_of(claim.evidence.quote))
+    return Refusal.ASKS_TO_FORGET if asks else None
+
+
 def _refused_by_size(claim: Claim, limits: Limits) -> Refusal | None:
     content = claim.text.strip()
     smallest = limits.content_ideographs_min if language_of(content) == "zh" else limits.content_characters_min
@@ -169,9 +179,17 @@ def _refused_as_unsure(claim: Claim, limits: Limits) -> Refusal | None:
 
 
 def _refused_as_echo(claim: Claim, turns: Mapping[str, Turn], shown: Sequence[str], limits: Limits) -> Refusal | None:
-    """The user repeats, word for word, what an earlier answer or our note said: nothing new, and not their words."""
+    """The user repeats, word for word, what an earlier answer or our note said: nothing new, and not their words.
+
+    Nor may what the assistant asked, where it goes along with a reply, say again what our note said.
+    """
     quote = claim.evidence.quote
-    if claim.evidence.role == Role.ASSISTANT or claim.is_explicit or len(quote) < limits.echo_characters_min:
+    if claim.evidence.role == Role.ASSISTANT:
+        return None  # what a bare yes confirms is compared with all that is known
+    asked = claim.text.replace(quote, "")
+    if asked and any(_says_again(asked, text) for text in shown):
+        return Refusal.ECHO
+    if claim.is_explicit or len(quote) < limits.echo_characters_min:
         return None
     own = turns[claim.evidence.turn_id]
     before = takewhile(lambda turn: turn.id != own.id, turns.values())
@@ -181,3 +199,8 @@ def _refused_as_echo(claim: Claim, turns: Mapping[str, Turn], shown: Sequence[st
         if quote.casefold() in text.casefold() or any(statement_key(line) == sought for line in text.splitlines()):
             return Refusal.ECHO
     return None
+
+
+def _says_again(asked: str, text: str) -> bool:
+    words = content_words(text)
+    return len(words) >= ECHOED_WORDS_MIN and words <= content_words(asked)

@@ -1,9 +1,9 @@
 """Which claims are put to the reader beside which memories, and which ones only restate a memory.
 
 Each statement is put beside the nearest few that were said before it and still stood then, as far as both are about
-the same subject and one of them is a claim. So the pairs follow from what was said when: it makes no difference
-whether two statements are learnt in one window or in two, or which of them first. Nothing is decided of them here.
-Pure.
+the same subject and one of them is a claim; before all else beside another value of an attribute that has one. So the
+pairs follow from what was said when: it makes no difference whether two statements are learnt in one window or in two,
+or which of them first. Nothing is decided of them here. Pure.
 """
 
 from __future__ import annotations
@@ -17,11 +17,22 @@ import numpy.typing as npt
 
 from memory.learn.consolidation import Ids, Pair, stood_until
 from memory.learn.feedback import is_restated
-from memory.model import NO_ATTRIBUTE, Claim, Memory, MemoryStatus, Role, Turn, Vector, statement_key
+from memory.model import (
+    NO_ATTRIBUTE,
+    Claim,
+    Memory,
+    MemoryStatus,
+    Role,
+    Turn,
+    Vector,
+    is_single_valued,
+    statement_key,
+)
 from memory.ports import PairVerdict, StatementPair
 
 PAIRS_OF_ONE_MAX = 4
 PAIRS_MAX = 240  # of a window of 20 turns with 3 statements each
+RESTATED_WORDS_MIN = 2  # of a memory, by a question that asks for more: one is all that "what is your cat called?" has
 NEAR_MIN = 0.45  # cosine
 LIKENESS_DIGITS = 4
 NEAR_ATTRIBUTE_MIN = 0.3  # the same, of one attribute: changes are told in other words than what they change
@@ -65,8 +76,8 @@ def pairs_to_ask(
         if newer.moment < first:
             continue  # learnt when it was said: it knew all that was said before it
         near = [one for one in range(len(known)) if _is_near(newer, known[one], float(likeness[row, one]))]
-        near.sort(key=lambda one: (float(likeness[row, one]), known[one].moment), reverse=True)
-        for older in [known[one] for one in near[:PAIRS_OF_ONE_MAX]]:
+        rank = [(_is_in_question(newer, known[one]), float(likeness[row, one]), known[one].moment, one) for one in near]
+        for older in [known[one] for *_, one in sorted(rank, reverse=True)[:PAIRS_OF_ONE_MAX]]:
             for pair in _pair(newer, older):
                 found.setdefault(pair, StatementPair(older.text, newer.text))
     return dict(list(found.items())[:PAIRS_MAX])
@@ -119,7 +130,13 @@ def _is_near(newer: _Statement, older: _Statement, likeness: float) -> bool:
         return False
     is_of_one = newer.attribute != NO_ATTRIBUTE and newer.attribute == older.attribute
     bar = NEAR_ATTRIBUTE_MIN if is_of_one else NEAR_MIN
-    return likeness >= bar and statement_key(newer.text) != statement_key(older.text)
+    is_asked = likeness >= bar or _is_in_question(newer, older)
+    return is_asked and statement_key(newer.text) != statement_key(older.text)
+
+
+def _is_in_question(newer: _Statement, older: _Statement) -> bool:
+    """Whether their fields alone would let one take the place of the other, unless a reader says no."""
+    return newer.attribute == older.attribute and is_single_valued(newer.attribute)
 
 
 def _pair(newer: _Statement, older: _Statement) -> Iterator[Pair]:
@@ -144,7 +161,7 @@ def renumbered(
 
 
 def news(claims: Sequence[Claim], memories: Sequence[Memory], turns: Sequence[Turn]) -> list[int]:
-    """Indices of the claims without those that a bare "yes" made of a question which restates what is known.
+    """Indices of the claims without those that take up a question of the assistant which restates what is known.
 
     Known is what `memories` hold, and what the user said in the claims before it; else an assistant that repeats its
     note would have it stored again as an answer. `turns`: those that the claims quote.
@@ -152,12 +169,20 @@ def news(claims: Sequence[Claim], memories: Sequence[Memory], turns: Sequence[Tu
     known = [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
     kept: list[int] = []
     for index, claim in enumerate(claims):
-        line = confirmed_line(claim, turns)
-        if line and any(is_restated(one, line) for one in known if one.project_id == claim.scope.project_id):
+        of_project = [one for one in known if one.project_id == claim.scope.project_id]
+        line, asked = confirmed_line(claim, turns), _asked(claim)
+        if line and any(is_restated(one, line) for one in of_project):
+            continue
+        if asked and any(is_restated(one, asked, words_min=RESTATED_WORDS_MIN) for one in of_project):
             continue
         kept.append(index)
         known.append(_as_memory(claim))
     return kept
+
+
+def _asked(claim: Claim) -> str:
+    """What the assistant asked, where a reply of the user takes it along; else ""."""
+    return "" if claim.evidence.role == Role.ASSISTANT else claim.text.replace(claim.evidence.quote, "").strip()
 
 
 def confirmed_line(claim: Claim, turns: Sequence[Turn]) -> str:

@@ -1,4 +1,4 @@
-"""What a chat model read in a window, as it is stored in place of a plan until there is one.
+"""What was read, as it is stored: all of a window in place of a plan until there is one, a request with its turn.
 
 A model is slow and may say something else the next time: a worker that dies between asking and planning must find what
 was read. Only claims are stored; the gate looks at them again. What another release stored, or what is damaged, is

@@ -21,7 +21,7 @@ from memory.learn import consolidation, forgetting, gate, plan, stored_reading
 from memory.learn.applying import Applying
 from memory.learn.basis import Basis
 from memory.learn.consolidation import Pair
-from memory.learn.forgetting import Reach
+from memory.learn.forgetting import Found, Reach
 from memory.learn.neighbours import Neighbours
 from memory.learn.pace import SessionPace
 from memory.learn.plan import Plan
@@ -167,9 +167,9 @@ class WindowLearning:
     ) -> tuple[Plan, dict[str, Vector]]:
         """The plan, made of what is stored now, under the lock; and vectors that were met on the way."""
         forgotten = await self._forgotten(lease, read, vectors)
-        gone = {memory_id for ids in forgotten.values() for memory_id in ids}
-        found = [record for record in seen.near if record.memory.id not in gone]
-        known = [record.memory for record in found]
+        gone = {memory_id for found in forgotten.values() for memory_id in found.gone}
+        left = [record for record in seen.near if record.memory.id not in gone]
+        known = [record.memory for record in left]
         places = news(read.claims, known, read.turns)
         claims = [read.claims[place] for place in places]
         ids = partial(memory_id, lease)
@@ -185,11 +185,13 @@ class WindowLearning:
         outcomes = forgetting.outcomes_of(read.requests, forgotten)
         revision = (await self._ledger.revision(lease.user_id)).number
         basis = bases.basis_of(claims, read.confirmations, verdicts, known, changes, revision=revision)
-        return Plan(changes, tuple(gone), outcomes, basis), {record.memory.content: record.vector for record in found}
+        return Plan(changes, tuple(gone), outcomes, basis), {record.memory.content: record.vector for record in left}
 
-    async def _forgotten(self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]) -> dict[int, list[str]]:
-        """By index of the request: the memories that it means. What is said before it and not learnt yet goes, too."""
-        found: dict[int, list[str]] = {}
+    async def _forgotten(self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]) -> dict[int, Found]:
+        """By index of the request: what it means, and what is like it. What is said before it and not learnt yet goes,
+        too.
+        """
+        found: dict[int, Found] = {}
         for index, request in enumerate(read.requests):
             project_id = request.turn.scope.project_id
             if request.reach is Reach.EVERYTHING:
@@ -199,8 +201,9 @@ class WindowLearning:
                 await self._turn_log.withdraw(lease.user_id, opened_before=inf, only=[previous.id])
             where = MemoryFilter(lease.user_id, project_id=project_id, status=None)
             records = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
-            likeness = _likeness(vectors.get(request.topic), records)
-            found[index] = forgetting.meant(request, [record.memory for record in records], read.turns, likeness)
+            memories, likeness = [one.memory for one in records], _likeness(vectors.get(request.topic), records)
+            gone = forgetting.meant(request, memories, read.turns)
+            found[index] = Found(gone, forgetting.similar(request, memories, likeness))
         return found
 
     async def _repeat(self, lease: Lease, stored: Plan) -> None:

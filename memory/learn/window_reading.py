@@ -84,7 +84,7 @@ class WindowReading:
             self._metrics.facts_dropped.labels(dropped.reason.value).inc()
         requests = forgetting.requests_of(claims, turns)
         if lasting := forgetting.lasting(requests):
-            await self._turn_log.note_orders(lease, {request.turn.id for request in lasting})
+            await self._turn_log.note_orders(lease, _by_turn(lasting))
         spared = forgetting.spare(verdict.kept, requests, [*context, *turns])
         later = await self.later_requests(lease)
         kept = [claim for claim in spared.kept if not forgetting.is_overtaken(later, claim)]
@@ -93,12 +93,13 @@ class WindowReading:
         return WindowClaims(kept, requests, (*context, *turns), confirmations)
 
     async def later_requests(self, lease: Lease) -> list[Request]:
-        """What the user asked to be forgotten after they had said what is in this window."""
-        turns = await self._turn_log.orders_after(lease, limit=forgetting.LATER_REQUESTS_MAX)
-        if not turns:
-            return []
-        claims = await self._readers.ready.read(turns, context=())
-        return forgetting.lasting(forgetting.requests_of(claims, turns))
+        """What the user asked to be forgotten after they had said what is in this window, as it was read then."""
+        orders = await self._turn_log.orders_after(lease, limit=forgetting.LATER_REQUESTS_MAX)
+        stored = [(order.turn, stored_reading.decode(order.claims or None)) for order in orders]
+        claims = [claim for _, found in stored for claim in found or ()]
+        unread = [turn for turn, found in stored if found is None]  # another release noted them
+        claims += await self._readers.ready.read(unread, context=()) if unread else []
+        return forgetting.lasting(forgetting.requests_of(claims, [order.turn for order in orders]))
 
     async def _claims(
         self, lease: Lease, turns: Sequence[Turn], context: Sequence[Turn], save: Store
@@ -133,6 +134,13 @@ class WindowReading:
             ids |= {} if receipt is None else {one: None for note in receipt.notes for one in note.memory_ids}
         told = [record.memory for record in await self._store.get(user_id, list(ids))] if ids else []
         return [memory.content for memory in told if memory.status is MemoryStatus.ACTIVE]
+
+
+def _by_turn(requests: Sequence[Request]) -> dict[str, bytes]:
+    claims: dict[str, list[Claim]] = {}
+    for request in requests:
+        claims.setdefault(request.turn.id, []).append(request.claim)
+    return {turn_id: stored_reading.encode(found) for turn_id, found in claims.items()}
 
 
 def _answered(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmation]:

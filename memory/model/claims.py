@@ -47,9 +47,7 @@ class Relation(StrEnum):
     OTHER = "other"
 
 
-_SINGLE_VALUED = frozenset(
-    "name age birthday home occupation employer income relationship diet contact answer_language religion".split()
-)
+_SINGLE_VALUED = frozenset("name age birthday home employer relationship answer_language religion".split())
 _ATTRIBUTES = (
     "name age birthday language origin religion home occupation employer education income project tool relationship "
     "family pet health allergy medication diet body food drink music media sport hobby opinion habit skill goal plan "

@@ -18,7 +18,7 @@ from memory.ports.reading import (
 )
 from memory.ports.requests import ChatTemplates, ModelTraits, NoteBook, Receipts
 from memory.ports.stores import LedgerWrite, MemoryFilter, MemoryStore, Page, Revision, UserLedger
-from memory.ports.turns import Backlog, DeadLetter, FreshTurn, LearnDue, Lease, QueueDepth, TurnLog
+from memory.ports.turns import Backlog, DeadLetter, FreshTurn, LearnDue, Lease, Order, QueueDepth, TurnLog
 from memory.ports.upkeep import Rounds, Use, Uses
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "MemoryStore",
     "ModelTraits",
     "NoteBook",
+    "Order",
     "Page",
     "PairRelation",
     "PairVerdict",

@@ -77,6 +77,14 @@ class FreshTurn:
     earlier: tuple[Turn, ...]  # oldest first
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A turn that asks for something to be forgotten. `claims`: what was read there, encoded; b"" if nobody kept it."""
+
+    turn: Turn
+    claims: bytes = b""
+
+
 class TurnLog(Protocol):
     """The durable queue and the conversation record, in one. Raises `Unavailable` (also when the disk is full)."""
 
@@ -148,14 +156,14 @@ class TurnLog(Protocol):
         """
         ...
 
-    async def note_orders(self, lease: Lease, turn_ids: Collection[str]) -> None:
+    async def note_orders(self, lease: Lease, claims: Mapping[str, bytes]) -> None:
         """These turns of the window ask for something to be forgotten, so that `orders_after` finds them from now on.
 
-        Raises `Conflict`.
+        `claims`: by turn id, what was read there, encoded. It goes with the turn. Raises `Conflict`.
         """
         ...
 
-    async def orders_after(self, lease: Lease, *, limit: int) -> list[Turn]:
+    async def orders_after(self, lease: Lease, *, limit: int) -> list[Order]:
         """The latest turns of the user, in any session, that were noted so and were opened after the window's first.
 
         Oldest first, and none of the window's own. Costs the same however much was said.

@@ -208,14 +208,14 @@ async def test_orders_are_found_by_what_was_opened_before_them_and_is_learnt_aft
         await tell(log, name, user=user, session=session)
     await log.retry_at(late, due_at=START + 50, reason="not yet")
     while (lease := await lease_at(log, START, LearnDue())) is not None:
-        await log.note_orders(lease, [turn.id for turn in lease.turns if turn.id != "plain"])
+        await log.note_orders(lease, {turn.id: b"read" for turn in lease.turns if turn.id != "plain"})
         assert await log.orders_after(lease, limit=9) == [], "its own are none"
         await log.acknowledge(lease)
         with pytest.raises(Conflict):
-            await log.note_orders(lease, ["plain"])
+            await log.note_orders(lease, {"plain": b""})
     again = await lease_at(log, START + 60, LearnDue())
     assert again is not None
-    assert [turn.id for turn in await log.orders_after(again, limit=9)] == ["order"]
+    assert [(one.turn.id, one.claims) for one in await log.orders_after(again, limit=9)] == [("order", b"read")]
     assert await log.orders_after(again, limit=0) == []
     await log.acknowledge(again)
     await tell(log, "after")

@@ -16,6 +16,9 @@ from typing import Any
 
 import msgspec
 
+from memory.language import bare_reply, is_denied, names_erasing
+from memory.language.borders import runs_on, whole_places
+from memory.language.calendar_items import holds_time
 from memory.language.dates import period
 from memory.learn.reading.answers import CONFIDENCE, LEVELS, UNITS_OF_CLAIM_MAX, VALUES_MAX, Proposed
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
@@ -39,10 +42,13 @@ DAY_SECONDS = 86_400.0
 REPLY_CHARACTERS_MAX = 120  # a longer one can be understood without the question
 _WITH_FIELDS = STORED_ACTS | {Act.FORGET}  # of other acts nobody looks at the fields: not worth another call
 
+_SAYS_SO = frozenset({Act.STATE, Act.REMEMBER, Act.CORRECT})  # acts that affirm or deny something
+
 _Bounds = tuple[float | None, float | None]
 
 _NUMBER = re.compile(r"\d+")
 _FULL_DATE = re.compile(r"(?<!\d)(?:\d{4}[-/.年]\d|\d{1,2}[-/.]\d{1,2}[-/.]\d{2})")
+_CLAUSES = dict.fromkeys(map(ord, ",;.:!?，；。：！？"), "\n")
 _PLAIN_QUOTES = str.maketrans("’‘“”", "''\"\"")
 
 
@@ -138,6 +144,8 @@ def _placed(proposed: Proposed, transcript: Transcript, made_by: str) -> tuple[P
     numbers = sorted({proposed.u} if isinstance(proposed.u, int) else set(proposed.u))
     said, quote = _quoted(numbers, transcript)
     act = _act(proposed.act)
+    if act is Act.FORGET and not names_erasing(quote):
+        raise _Refused('"forget" needs a sentence that asks for it in so many words')  # deleting cannot be undone
     wrong: list[str] = []
     values = _values(proposed, quote, wrong)
     if wrong and not values and act in _WITH_FIELDS:
@@ -157,7 +165,7 @@ def _placed(proposed: Proposed, transcript: Transcript, made_by: str) -> tuple[P
         name=_name(proposed, relation, quote, wrong),
         attribute=attribute,
         values=values,
-        is_affirmed=not proposed.no,
+        is_affirmed=_is_affirmed(proposed, act, quote, values, wrong),
         holds_from=holds_from,
         holds_until=holds_until,
         memory_type=type_of(act, attribute, category),
@@ -221,10 +229,25 @@ def _values(proposed: Proposed, quote: str, wrong: list[str]) -> tuple[str, ...]
     return tuple(found)
 
 
+def _is_affirmed(proposed: Proposed, act: Act, quote: str, values: Sequence[str], wrong: list[str]) -> bool:
+    """As the quote's own words have it. A denial beside the values ("not Leeds any more, York") denies nothing.
+
+    What a bare reply says is settled together with its question.
+    """
+    if act not in _SAYS_SO or bare_reply(quote):
+        return not proposed.no
+    parts = [part for part in quote.translate(_CLAUSES).split("\n") if any(whole_places(one, part) for one in values)]
+    denies = is_denied(quote)
+    contradicts = not denies if proposed.no else denies and all(map(is_denied, parts))
+    if contradicts:
+        wrong.append('"no" must be true where the sentences that "u" names deny it, and only there')
+    return proposed.no is contradicts
+
+
 def as_typed(words: str, quote: str) -> str:
     """The stretch of the quote that says `words`, case, width and white space aside; "" where there is none.
 
-    A number is found as a whole number only: "5" does not stand in "15".
+    Words and numbers are found whole: "5" does not stand in "15", nor "Al" in "really".
     """
     sought = "".join(_folded(character) for character in words)
     letters = [(_folded(character), index) for index, character in enumerate(quote)]
@@ -233,7 +256,7 @@ def as_typed(words: str, quote: str) -> str:
     at = text.find(sought) if sought else -1
     while at >= 0:
         first, last = places[at], places[at + len(sought) - 1]
-        if not (_runs_on(quote, first, -1) or _runs_on(quote, last, 1)):
+        if not (runs_on(quote, first, -1) or runs_on(quote, last, 1)):
             return quote[first : last + 1]
         at = text.find(sought, at + 1)
     return ""
@@ -241,12 +264,6 @@ def as_typed(words: str, quote: str) -> str:
 
 def _folded(character: str) -> str:
     return "".join(unicodedata.normalize("NFKC", character.translate(_PLAIN_QUOTES)).casefold().split())
-
-
-def _runs_on(quote: str, at: int, step: int) -> bool:
-    """Whether the number at this end goes on outside."""
-    beside = quote[at + step : at + step + 1] if at + step >= 0 else ""
-    return quote[at].isdigit() and beside.isdigit()
 
 
 def _period(proposed: Proposed, quote: str, said_at: float, wrong: list[str]) -> _Bounds:
@@ -301,7 +318,7 @@ def _follows(numbers: Sequence[int], span: tuple[float, float], quote: str, said
         return True
     if any(bound is not None for bound in certain):
         return any(bound is not None and span[0] <= bound <= span[1] for bound in certain)
-    if _FULL_DATE.search(quote):
+    if _FULL_DATE.search(quote) or not (has_year or holds_time(quote)):
         return False
     near = NEAR_DAYS * DAY_SECONDS
     return has_year or (span[0] <= said_at + near and span[1] >= said_at - near)

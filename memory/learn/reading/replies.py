@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memory.language import bare_reply
+from memory.language import bare_reply, stands_alone
 from memory.learn.reading.units import units_of
 from memory.model import STORED_ACTS, Act, Claim, Evidence, Role
 
 QUESTION_SIZE_MIN = 12  # of a question that a bare yes makes a statement; shorter ones only point back
 QUESTION_CHARACTERS_MAX = 300
+CLAUSE_MARKS = ",;，；"
 
 
 def question_of(answer: str) -> str:
@@ -24,18 +25,27 @@ def question_of(answer: str) -> str:
 def answered(claim: Claim, question: str, asked_in: str) -> Claim:
     """The claim of a whole message that replies to `question`, which stands in the answer of turn `asked_in`.
 
-    A bare yes or no takes the question for its evidence, for its own words prove nothing; a short reply only takes it
-    along, so that it can be understood.
+    A bare yes or no takes the question for its evidence, for its own words prove nothing, and a no denies it. Another
+    reply only takes along what was asked, and that only where it cannot be understood alone: what the assistant says
+    is no statement of the author.
     """
     if not question or claim.act not in STORED_ACTS | {Act.CONFIRM}:
         return claim
-    text = f"{question} {claim.text}"
-    if bare_reply(claim.text):
+    if reply := bare_reply(claim.text):
         if _size(question) < QUESTION_SIZE_MIN:
             return claim  # "Is that right?" says nothing without what stands before it
         act = Act.STATE if claim.act is Act.CONFIRM else claim.act
-        return replace(claim, act=act, text=text, evidence=Evidence(question, asked_in, Role.ASSISTANT))
-    return replace(claim, text=text) if len(claim.text) <= len(question) else claim
+        evidence, is_affirmed = Evidence(question, asked_in, Role.ASSISTANT), claim.is_affirmed and reply == "yes"
+        return replace(claim, act=act, text=f"{question} {claim.text}", evidence=evidence, is_affirmed=is_affirmed)
+    if stands_alone(claim.text) or len(claim.text) > len(question):
+        return claim
+    return replace(claim, text=f"{_asking_clause(question)} {claim.text}")
+
+
+def _asking_clause(question: str) -> str:
+    """Without what the assistant says before it asks: "since you are vegan, what do you cook?" """
+    clause = question[max(question.rfind(mark) for mark in CLAUSE_MARKS) + 1 :].strip()
+    return clause if _size(clause) >= QUESTION_SIZE_MIN else question
 
 
 def _size(text: str) -> int:

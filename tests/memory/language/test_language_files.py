@@ -15,6 +15,7 @@ from memory.language import (
     Language,
     MalformedLanguage,
     asked_words,
+    asks_to_erase,
     attributes_named,
     bare_reply,
     is_denied,
@@ -23,13 +24,16 @@ from memory.language import (
     language_of,
     names_everything,
     names_previous,
+    names_same_person,
     relation_named,
+    stands_alone,
 )
 from memory.language.calendar_items import Item, Kind, entries_of
 from memory.language.loader import (
     NAMED_RELATIONS,
     Calendar,
     Labelled,
+    People,
     Words,
     attributes,
     calendar,
@@ -49,6 +53,7 @@ LISTS: dict[str, Callable[[str], bool]] = {
     "everything": names_everything,
     "previous": names_previous,
     "limits": is_limited,
+    "clauses": stands_alone,
 }
 
 
@@ -73,6 +78,16 @@ def test_a_bare_reply_is_told_from_a_sentence(text: str, expected: str) -> None:
 @pytest.mark.parametrize(("text", "expected"), [e for one in LANGUAGES for e in words(one).forgetting.examples])
 def test_of_a_request_its_topic_is_left(text: str, expected: tuple[str, ...]) -> None:
     assert asked_words(text) == set(expected)
+
+
+@pytest.mark.parametrize(("text", "expected"), [e for one in LANGUAGES for e in words(one).erasing.examples])
+def test_a_request_to_erase_is_told_from_a_statement(text: str, expected: bool) -> None:
+    assert asks_to_erase(text) is expected
+
+
+@pytest.mark.parametrize(("asked", "said", "expected"), [e for one in LANGUAGES for e in people(one).same_person])
+def test_a_person_is_the_same_in_every_language(asked: str, said: str, expected: bool) -> None:
+    assert names_same_person(asked, said) is expected
 
 
 @pytest.mark.parametrize(("text", "expected"), [e for one in LANGUAGES for e in people(one).examples])
@@ -167,7 +182,7 @@ def text_of(name: str) -> str:
         ("en/words.toml", Words, "[negators]", "[negators", "en/words.toml: "),
         ("en/words.toml", Words, "[negators]", "[negator]", "unknown field `negator`"),
         ("en/words.toml", Words, '["Yes!", "yes"]', '["Yes!", "maybe"]', "Invalid enum value 'maybe'"),
-        ("en/people.toml", Labelled, '"wife"', "7", "Expected `str`, got `int` - at `$.words"),
+        ("en/people.toml", People, '"wife"', "7", "Expected `str`, got `int` - at `$.words"),
         ("en/calendar.toml", Calendar, '["january"], ', "", "expected 12 months, got 11"),
     ],
 )

@@ -124,6 +124,77 @@ def test_a_sure_verdict_names_the_field_of_the_row_that_it_replaces() -> None:
     assert changes[1].memory.metadata["superseded_field"] == "vehicle"
 
 
+DAY = 86_400.0
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ({}, {"holds_until": NOW - DAY}),  # "I lived in Hamburg until 2015."
+        ({}, {"holds_from": NOW + DAY}),  # "I move to Oslo next week."
+        ({"holds_from": NOW + 9 * DAY}, {}),  # "I move to Oslo next week.", then "I live in Leeds."
+    ],
+)
+@pytest.mark.parametrize("relation", [None, PairRelation.REPLACES])
+def test_what_was_and_what_will_be_take_no_place_of_what_is(
+    older: dict[str, Any], newer: dict[str, Any], relation: PairRelation | None
+) -> None:
+    old = stored(LEEDS, **home("Leeds", **older))
+    said = {(0, old.id): PairVerdict(relation, 0.95)} if relation is not None else {}
+    changes = consolidate([claim(OSLO, **home("Oslo", **newer))], [old], now=NOW, ids=ids, verdicts=said)
+    is_replaced = relation is not None and not newer  # what is now may well end a plan, where a reader says so
+    assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is is_replaced
+
+
+def test_one_plan_takes_the_place_of_another() -> None:
+    old = stored("I move to Leeds in July", **home("Leeds", holds_from=NOW + 9 * DAY))
+    new = claim("I move to Oslo in July", **home("Oslo", holds_from=NOW + 9 * DAY))
+    assert ChangeKind.SUPERSEDE in [change.kind for change in consolidate([new], [old], now=NOW, ids=ids)]
+
+
+@pytest.mark.parametrize(("confidence", "is_replaced"), [(0.95, False), (0.6, True)])
+@pytest.mark.parametrize("act", [Act.STATE, Act.CORRECT])
+def test_two_values_that_a_reader_is_sure_to_be_unrelated_both_stand_unless_one_corrects(
+    confidence: float, act: Act, *, is_replaced: bool
+) -> None:
+    old = stored(LEEDS, **home("Leeds"))
+    said = {(0, old.id): PairVerdict(PairRelation.UNRELATED, confidence)}
+    category = "correction" if act is Act.CORRECT else "fact"
+    new = claim("I grew up in Oslo", act=act, category=category, **home("Oslo"))
+    changes = consolidate([new], [old], now=NOW, ids=ids, verdicts=said)
+    assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is (is_replaced or act is Act.CORRECT)
+
+
+@pytest.mark.parametrize("attribute", ["contact", "income", "occupation", "diet"])
+def test_of_what_people_have_several_all_stand(attribute: str) -> None:
+    old = stored("mail me at a@b.example", attribute=attribute, values=("a@b.example",))
+    new = claim("my phone is 555 0199", attribute=attribute, values=("555 0199",))
+    assert len(consolidate([new], [old], now=NOW, ids=ids)) == 1
+
+
+@pytest.mark.parametrize(
+    ("relation", "names", "is_replaced"),
+    [
+        (Relation.CHILD, ("", ""), False),
+        (Relation.CHILD, ("Mia", ""), False),
+        (Relation.CHILD, ("", "Leo"), False),
+        (Relation.CHILD, ("Leo", "leo"), True),
+        (Relation.PET, ("", "Rex"), False),
+        (Relation.FRIEND, ("", ""), False),
+        (Relation.PARENT, ("", ""), False),
+        (Relation.PARTNER, ("", "Ana"), True),
+        (Relation.USER, ("", ""), True),
+    ],
+)
+def test_of_those_of_whom_one_has_several_only_an_equal_name_is_one(
+    relation: Relation, names: tuple[str, str], *, is_replaced: bool
+) -> None:
+    old = stored("is 4", attribute="age", values=("4",), relation=relation, name=names[0])
+    new = claim("is 7", attribute="age", values=("7",), relation=relation, name=names[1])
+    changes = consolidate([new], [old], now=NOW, ids=ids)
+    assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is is_replaced
+
+
 def test_a_verdict_supersedes_nothing_of_another_subject() -> None:
     old = stored("I drive a Fiat", attribute="vehicle", values=("Fiat",))
     said = {(0, old.id): PairVerdict(PairRelation.REPLACES, 0.99)}
@@ -162,6 +233,29 @@ def test_a_bare_correction_is_completed_by_the_statement_that_it_puts_right() ->
     created = changes[0].memory
     assert (created.content, created.evidence[0].quote) == ("My appointment is on Tuesday", "no, Tuesday")
     assert (ChangeKind.SUPERSEDE, "My appointment is on Monday") in kinds(changes)
+
+
+def corrected(*rows: Memory, values: tuple[str, ...]) -> str:
+    words = f"no, on {values[0]}"
+    right = claim(words, act=Act.CORRECT, category="correction", attribute="appointment", values=values)
+    return next(c.memory.content for c in consolidate([right], rows, now=NOW, ids=ids) if c.memory.id == "id-0")
+
+
+def meeting(content: str, *values: str) -> Memory:
+    return stored(content, attribute="appointment", values=values)
+
+
+def test_a_bare_correction_changes_one_word_and_no_other() -> None:
+    assert corrected(meeting("The call on 1 May is at 11", "1"), values=("2",)) == "The call on 2 May is at 11"
+    assert corrected(meeting("预约在周一上午", "周一"), values=("周二",)) == "预约在周二上午"
+
+
+def test_a_bare_correction_of_more_than_one_place_stands_as_it_was_said() -> None:
+    twice = meeting("The call on 1 May is at 11, room 11", "11")
+    assert corrected(twice, values=("12",)) == "no, on 12"
+    two = (meeting("The dentist is on Monday", "Monday"), meeting("The vet is on Friday", "Friday"))
+    assert corrected(*two, values=("Tuesday",)) == "no, on Tuesday"
+    assert corrected(meeting("The call on Monday at noon", "Monday", "noon"), values=("Tuesday",)) == "no, on Tuesday"
 
 
 def test_two_claims_of_one_breath_hold_together() -> None:

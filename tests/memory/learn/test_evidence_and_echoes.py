@@ -32,6 +32,14 @@ TOLD = (
     "I work at Nordwind as a tester.",
 )
 CONFIRMS = ("yes", "Yes, that's right.", "correct", "ok thanks", "right", "exactly", "Yes.")
+REPLIES = (
+    "Pasta.",
+    "I like making pasta on Sundays.",
+    "Twice a week, mostly.",
+    "A red bicycle.",
+    "I row on the lake at weekends.",
+)
+TELLING = ("Hawaii", "$10,000", "Tom", "peanut", "Oslo", "Nordwind")  # a word of each
 TURNS, TURNS_OF_A_SESSION = 1_000, 50
 
 FRAGMENTS = st.sampled_from(
@@ -63,6 +71,8 @@ def restated(contents: Sequence[str], number: int) -> str:
         f"{about_you[0].upper()}{about_you[1:]}, right?",
         "What I know of you:\n" + "\n".join(f"- {one}" for one in contents),
         f"{asked}?",
+        f"Since {about_you}, what do you like to do at weekends?",
+        f"What would you get yourself next, now that {about_you}?",
     )
     return forms[number % len(forms)]
 
@@ -88,6 +98,27 @@ async def test_a_thousand_turns_of_restating_what_was_injected_store_nothing_new
         await worker.work_off()
         assert await bench.contents() == before
         assert (await process.log.backlog("ann", opened_before=1e12)).pending == 0
+
+
+@pytest.mark.parametrize("make_reader", [PlainReader, trained_reader])
+async def test_whatever_is_replied_to_what_was_injected_it_never_comes_back(
+    bench: Bench, make_reader: Callable[[], StatementReader]
+) -> None:
+    async with bench.deployment.start() as process:
+        for message in TOLD:
+            await bench.tell(process, message, session="first")
+        await bench.worker(process).work_off()
+        worker = bench.worker(process, reader=make_reader())
+        before = await bench.contents()
+        for number in range(TURNS):
+            reply, session = REPLIES[number % len(REPLIES)], f"loop-{number // TURNS_OF_A_SESSION}"
+            await bench.tell(process, reply, answer=restated(await bench.contents(), number // 6), session=session)
+            if number % 10 == 9:
+                await worker.work_off()
+        await worker.work_off()
+        new = [content for content in await bench.contents() if content not in before]
+        assert [content for content in new if any(word in content for word in TELLING)] == []
+        assert len(new) <= 3 * len(REPLIES)
 
 
 @pytest.mark.parametrize(

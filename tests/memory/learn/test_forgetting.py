@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from claims import NOW, claim, turn
 
 from memory.learn.forgetting import (
+    Found,
     Reach,
     Request,
     is_overtaken,
@@ -15,6 +17,7 @@ from memory.learn.forgetting import (
     meant,
     outcomes_of,
     requests_of,
+    similar,
     spare,
 )
 from memory.model import Act, Evidence, Memory, Relation
@@ -45,8 +48,8 @@ JOB = known("I am a welder at Baxter", attribute="occupation", values=("welder",
 ALL = [HOME, SISTERS_HOME, KNEE, JOB]
 
 
-def gone(request: Request, memories: list[Memory] = ALL, likeness: float = 0.0) -> list[str]:
-    return meant(request, memories, [request.turn], lambda memory: likeness)
+def gone(request: Request, memories: list[Memory] = ALL) -> list[str]:
+    return meant(request, memories, [request.turn])
 
 
 @pytest.mark.parametrize(
@@ -96,14 +99,80 @@ def test_everything_means_all_that_was_said_before() -> None:
 def test_what_i_just_said_means_the_turn_before() -> None:
     request = asked("Forget what I just said")
     before = turn("I live at 4 Mill Lane", turn_id="t0", at=NOW - 9)
-    ids = meant(request, [HOME, known("I like tea", turn_id="t-1")], [before, request.turn], lambda memory: 0.0)
+    ids = meant(request, [HOME, known("I like tea", turn_id="t-1")], [before, request.turn])
     assert ids == [HOME.id]
 
 
-def test_half_of_the_words_are_enough_only_with_a_likeness_in_meaning() -> None:
-    request = asked("forget the ski accident")
-    assert gone(request, likeness=0.2) == []
-    assert gone(asked("forget the skiing accident"), likeness=0.8) == [KNEE.id]
+REX = known("My dog Rex chews shoes", subject="pet", name="Rex", attribute="pet")
+MIA = known("My cat Mia is 3 years old", subject="pet", name="Mia", attribute="age", values=("3 years old",))
+EX = known("My ex-wife kept the house", subject="other")
+JANE = known("My coworker Jane has a baby", subject="other", name="Jane")
+ANN = known("My daughter Ann is in Year 3", subject="child", name="Ann")
+MUM = known("My mum lives in Hull", subject="parent", attribute="home", values=("Hull",))
+DAD = known("My dad lives in Hull", subject="parent", attribute="home", values=("Hull",))
+PEOPLE = [REX, MIA, EX, JANE, ANN, MUM, DAD, SISTERS_HOME]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("vergiss alles über meinen Hund", [REX]),
+        ("Forget everything about my dog", [REX]),
+        ("Remove everything about my pets", [REX, MIA]),
+        ("Olvida todo sobre mi gato", [MIA]),
+        ("忘掉关于我的狗的一切", [REX]),
+        ("Remove everything about my ex", [EX]),
+        ("Remove everything about my neighbour", []),
+        ("Forget everything about my baby", []),
+        ("Forget where my mum lives", [MUM]),
+        ("Forget all about my mum and dad", [MUM, DAD]),
+        ("Forget everything about my son", []),
+        ("Forget everything about my friend", []),
+        ("Forget everything about my wife's sister", []),
+    ],
+)
+def test_who_is_named_by_what_they_are_goes_and_nobody_else_of_the_kind(text: str, expected: list[Memory]) -> None:
+    assert gone(asked(text), PEOPLE) == [memory.id for memory in expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "fields"),
+    [
+        ("Forget that I like red wine.", "I like white wine", {"attribute": "drink", "values": ("white wine",)}),
+        ("Please forget that my cat Milo is sick", "My cat Milo is 3 years old", {"subject": "pet", "name": "Milo"}),
+        ("Forget that I applied at Siemens", "I work at Siemens", {"attribute": "employer", "values": ("Siemens",)}),
+        ("忘掉我喜欢红葡萄酒", "我喜欢白葡萄酒", {"attribute": "drink", "values": ("白葡萄酒",)}),
+        ("forget the ski accident", KNEE.content, {"attribute": "health"}),
+    ],
+)
+def test_a_neighbour_of_what_is_named_stays_and_the_receipt_says_so(
+    text: str, content: str, fields: dict[str, Any]
+) -> None:
+    memory, request = known(content, **fields), asked(text, receipt_id="r1")
+    assert gone(request, [memory]) == []
+    assert similar(request, [memory], lambda one: 0.5) == []
+    ids = similar(request, [memory], lambda one: 0.69)
+    assert ids == [memory.id]
+    (outcome,) = outcomes_of([request], {0: Found((), ids)}).values()
+    assert outcome == {"forgot": [], "count": 0, "reason": "nothing_matched", "similar": ids}
+
+
+def test_what_goes_is_not_named_as_similar() -> None:
+    request = asked("vergiss alles über meinen Hund")
+    assert similar(request, PEOPLE, lambda memory: 0.9) == [MIA.id]
+    assert similar(asked("Forget everything you know about me"), PEOPLE, lambda memory: 0.9) == []
+
+
+def test_a_name_that_the_reader_did_not_see_counts_where_a_memory_has_it() -> None:
+    assert gone(asked("Forget everything about Rex"), PEOPLE) == [REX.id]
+    assert gone(asked("Forget everything about Jane"), PEOPLE) == [JANE.id]
+    assert gone(asked("Forget everything about my dog Rex"), PEOPLE) == [REX.id]
+
+
+def test_a_name_is_a_whole_word() -> None:
+    request = asked("forget that Ann is in Year 3", name="Ann", relation=Relation.CHILD)
+    joanne = known("My friend Joanne teaches Year 3", subject="friend", name="Joanne")
+    assert gone(request, [joanne, ANN]) == [ANN.id]
 
 
 def test_a_withheld_message_teaches_nothing_and_others_do() -> None:
@@ -133,14 +202,18 @@ def test_what_is_learnt_late_heeds_a_request_that_was_made_after_it() -> None:
 
 
 def test_a_request_within_a_project_touches_that_project_alone() -> None:
-    (request,) = requests_of([claim("forget my address", act=Act.FORGET, project="p")], [turn("forget my address")])
-    assert request.turn.scope.project_id == ""  # the turn says where a request was made
-    assert is_overtaken([request], HOME)
+    said = turn("forget my address")
+    said = replace(said, scope=replace(said.scope, project_id="p"))
+    (request,) = requests_of([claim("forget my address", act=Act.FORGET, project="p")], [said])
+    assert is_overtaken([request], replace(HOME, project_id="p"))
+    assert not is_overtaken([request], HOME)
+    assert not is_overtaken([request], replace(HOME, project_id="q"))
+    assert is_overtaken([asked("forget my address")], replace(HOME, project_id="p"))  # made outside of any: in all
 
 
 def test_a_receipt_says_what_went_or_that_nothing_matched() -> None:
     request = asked("forget my address", receipt_id="r1")
-    assert outcomes_of([request], {0: ["m1"]}) == {"r1": {"forgot": ["m1"], "count": 1}}
+    assert outcomes_of([request], {0: Found(["m1"])}) == {"r1": {"forgot": ["m1"], "count": 1}}
     assert outcomes_of([request], {}) == {"r1": {"forgot": [], "count": 0, "reason": "nothing_matched"}}
 
 

@@ -46,6 +46,39 @@ def test_a_question_of_the_assistant_is_evidence_where_it_stands_in_the_answer()
     assert refusal(one, turn("hi", turn_id="t0", answer=f"Hm. {asked}"), turn("yes")) is None
 
 
+@pytest.mark.parametrize("act", [Act.STATE, Act.REMEMBER, Act.CORRECT, Act.WISH])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Please forget that I'm allergic to peanuts.",
+        "I moved to Leeds. Please delete my old address.",
+        "Vergiss bitte, dass ich Diabetes habe.",
+        "Quiero que olvides dónde vivo.",
+        "把我的地址删掉",
+    ],
+)
+def test_a_request_to_forget_is_stored_as_no_statement_whatever_a_reader_makes_of_it(text: str, act: Act) -> None:
+    assert refusal(claim(text, act=act), turn(text)) is Refusal.ASKS_TO_FORGET
+
+
+@pytest.mark.parametrize(
+    "text", ["Don't forget that I'm allergic.", "I forgot my keys again.", "Vergiss nicht, dass ich Diabetes habe."]
+)
+def test_what_only_speaks_of_forgetting_is_stored(text: str) -> None:
+    assert refusal(claim(text, act=Act.REMEMBER), turn(text)) is None
+
+
+def test_what_the_assistant_asked_may_not_bring_back_what_a_note_told_it() -> None:
+    note = "I am diabetic and vegetarian."
+    said = turn("Pasta.")
+    asked = claim("As you are diabetic and vegetarian what do you like to cook? Pasta.", quote="Pasta.")
+    assert refusal(asked, said, shown=(note,)) is Refusal.ECHO
+    assert refusal(replace(asked, act=Act.REMEMBER), said, shown=(note,)) is Refusal.ECHO
+    assert refusal(asked, said, shown=("I have a cat.",)) is None
+    named = claim("What is your cat called? Tom.", quote="Tom.")
+    assert refusal(named, turn("Tom."), shown=("My cat is called Mia.", "I have a cat.")) is None
+
+
 def test_what_a_tool_returned_is_no_evidence() -> None:
     said = turn(LEEDS)
     tool = replace(said, messages=(Message("user", LEEDS, is_tool_traffic=True),))

@@ -27,7 +27,7 @@ from memory.ports import LearnDue, PairRelation, PairVerdict, StatementPair
 ASKING = Asking("scripted", seconds=5.0)
 LATER_SECONDS = 1_000.0
 SCHOOL, BEES = "I teach chemistry at a night school.", "We keep bees behind the shed."
-OLD_DOSE, NEW_DOSE = "My phone number is 5550101.", "My phone number is 5550102."
+OLD_HOME, NEW_HOME = "My home is in Leeds.", "My home is in Oslo."
 MONDAY, FRIDAY = "My dentist appointment is on Monday.", "My dentist appointment is on Friday."
 
 
@@ -158,12 +158,12 @@ async def test_pairs_of_which_the_model_makes_nothing_of_use_are_related_by_the_
         return "I cannot compare them." if "pairs" in says else says
 
     async with running_model() as model, bench.deployment.start() as process:
-        await bench.tell(process, OLD_DOSE, session="before")
+        await bench.tell(process, OLD_HOME, session="before")
         await bench.worker(process).work_off()
         model.server.says = junk_about_pairs
-        await bench.tell(process, NEW_DOSE)
+        await bench.tell(process, NEW_HOME)
         await work(bench, process, model)
-    assert [m.content for m in await bench.memories(status=MemoryStatus.ACTIVE)] == [NEW_DOSE]  # by its field alone
+    assert [m.content for m in await bench.memories(status=MemoryStatus.ACTIVE)] == [NEW_HOME]  # by its field alone
     assert bench.count("memproxy_model_shortfalls_total", of="pair") == 1
 
 

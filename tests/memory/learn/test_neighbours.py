@@ -28,7 +28,7 @@ OTHERS = 1_600
 DAY = 86_400.0
 OLD = (
     "I live in Rome, near the river.",
-    "My job is welding pipes.",
+    "I work at Baxter.",
     "My phone number is 5550101.",
     "My dentist appointment is on Monday.",
     "My sister lives in Bergen.",
@@ -36,7 +36,7 @@ OLD = (
 )
 SAID = (
     "I live in Oslo, near the harbour.",
-    "My job is teaching chemistry.",
+    "I work at Nordwind.",
     "My phone number is 5550102.",
     "My dentist appointment is on Friday.",
     "My cousin lives in Lima.",
@@ -45,8 +45,8 @@ SAID = (
 
 
 def moves(pair: StatementPair) -> PairVerdict:
-    """What no field says: the appointment is the same one."""
-    is_moved = (pair.older, pair.newer) == (OLD[3], SAID[3])
+    """What no field says: the number is the only one, and the appointment the same one."""
+    is_moved = (pair.older, pair.newer) in ((OLD[2], SAID[2]), (OLD[3], SAID[3]))
     return PairVerdict(PairRelation.REPLACES, 0.9) if is_moved else by_words(pair)
 
 

@@ -12,7 +12,7 @@ from learning_parts import Bench, Faults, Killed
 from plain_reader import PlainReader, by_words
 from turn_logs import AT_ONCE, Process, sqlite_deployment
 
-from memory.model import Claim, MemoryStatus, Turn
+from memory.model import Act, Claim, MemoryStatus, Turn
 from memory.ports import PairRelation, PairVerdict, StatementPair
 
 LATER_SECONDS = 100.0
@@ -178,6 +178,24 @@ async def test_what_was_forgotten_meanwhile_is_not_brought_back_by_making_it_ane
     async with bench.deployment.start() as process:
         await bench.worker(process, reader=_Never(), model=_Never()).work_off()
     assert await bench.contents() == [SISTER]
+
+
+class _Deaf(PlainReader):
+    """Understands no request to forget."""
+
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        return [one for one in await super().read(turns, context=context) if one.act is not Act.FORGET]
+
+
+async def test_a_request_is_heeded_as_it_was_read_when_it_was_made(tmp_path: Path) -> None:
+    bench = Bench(sqlite_deployment(tmp_path))
+    async with bench.deployment.start() as process:
+        await _known_and_waiting(bench, process, "I live in Rome.", f"My cat is called Tom. {SISTER}")
+    await _said_meanwhile(bench, "Please forget that my cat is called Tom.")
+    bench.deployment.clock.now += LATER_SECONDS
+    async with bench.deployment.start() as process:
+        await bench.worker(process, reader=_Deaf()).work_off()
+    assert await bench.contents() == sorted(["I live in Rome.", SISTER])
 
 
 @pytest.mark.parametrize(

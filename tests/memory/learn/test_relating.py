@@ -54,7 +54,15 @@ def test_what_cannot_be_changed_by_it_is_not_asked_about(other: Memory) -> None:
 
 
 def test_what_is_far_in_meaning_is_not_asked_about() -> None:
-    assert pairs_to_ask([NEW], [OLD], vectors={NEW.text: VECTOR, OLD.content: FAR}, ids=ids) == {}
+    hobby, other = claim("I row", attribute="hobby"), known("I sing", attribute="hobby")
+    assert pairs_to_ask([hobby], [other], vectors={hobby.text: VECTOR, other.content: FAR}, ids=ids) == {}
+
+
+def test_two_values_of_an_attribute_that_has_one_are_asked_about_before_all_else() -> None:
+    near = [known(f"Oslo is town {n}", attribute="opinion") for n in range(PAIRS_OF_ONE_MAX)]
+    vectors = {NEW.text: VECTOR, OLD.content: FAR, **{row.content: VECTOR for row in near}}
+    asked = [memory_id for _, memory_id in pairs_to_ask([NEW], [*near, OLD], vectors=vectors, ids=ids)]
+    assert (asked[0], len(asked)) == (OLD.id, PAIRS_OF_ONE_MAX)
 
 
 def test_the_nearest_few_are_asked_about() -> None:

@@ -108,6 +108,7 @@ async def prepare(bench: Bench) -> None:
         await bench.tell(process, "My fridge is full.", user="frank", session="s0")
         await bench.tell(process, "Please forget that my piano is black.", user="kim")
         await bench.worker(process, model=Model(DAY_BEFORE), settings=SETTINGS).work_off()
+        await _noted_by_an_older_release(process)
         await bench.tell(process, HALF_DONE, session="s3")
         await _broken_off(bench, process, Faults(name="apply", error=Killed()))
         await bench.tell(process, UNTOUCHED, user="lena")
@@ -136,6 +137,11 @@ async def prepare(bench: Bench) -> None:
             await bench.tell(process, message, session=session)
         await bench.tell(process, "Please forget that my parrot is called Kiki.", session="s5", receipt_id="r-1")
         bench.deployment.clock.now += LATER_SECONDS
+
+
+async def _noted_by_an_older_release(process: Process) -> None:
+    """Requests so far were noted without what was read of them."""
+    await process.log._database.write(lambda connection: connection.execute("UPDATE turns SET order_claims = x''"))
 
 
 async def _broken_off(bench: Bench, process: Process, faults: Faults) -> None:

@@ -107,6 +107,11 @@ def test_values_that_do_not_stand_are_left_out_and_without_any_left_it_is_no_cla
         ("12 kg", "I weigh 12kg", "12kg"),
         ("5", "I have 15 hens", ""),
         ("15", "I have 15 hens", "15"),
+        ("Al", "I really like bananas.", ""),
+        ("nan", "I really like bananas.", ""),
+        ("Al", "I really like Al.", "Al"),
+        ("Ann", "Ann\u2019s cat", "Ann"),
+        ("米粒", "我的猫叫米粒呢", "米粒"),
         ("don't", "I don\u2019t dive", "don\u2019t"),
         ("STRASSE", "meine Straße", "Straße"),
         ("１２", "房间12号", "12"),
@@ -133,6 +138,60 @@ def test_a_denial_is_kept_as_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "fields", "is_affirmed"),
+    [
+        ("I don't eat fish.", {"no": False}, False),
+        ("I don't eat fish.", {"no": False, "values": ["fish"]}, False),
+        ("I eat fish.", {"no": True}, True),
+        ("我不吃鱼", {"no": False}, False),
+    ],
+)
+def test_a_polarity_against_the_words_is_objected_to_and_the_words_count(
+    text: str, fields: dict[str, Any], *, is_affirmed: bool
+) -> None:
+    found = check(a_claim(1, **fields), turns=said(text))
+    assert '"no"' in found.objections[0]
+    assert found.doubtful[0].claim.is_affirmed is is_affirmed
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("I'm not in Leeds any more, I live in York.", {"values": ["York"]}),
+        ("I don't eat fish, eggs or meat.", {"values": ["meat"], "no": True}),
+        ("No, I live in York.", {"act": "correct", "values": ["York"]}),
+        ("Don't use emojis.", {"act": "wish"}),
+    ],
+)
+def test_a_denial_beside_the_values_denies_nothing(text: str, fields: dict[str, Any]) -> None:
+    assert sound(a_claim(1, **fields), turns=said(text)).is_affirmed is not fields.get("no", False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["My address is Main Street 5.", "I forgot my keys again.", "Don't forget that I'm vegan.", "我住在图尔库。"],
+)
+def test_deleting_needs_a_word_that_asks_for_it(text: str) -> None:
+    found = check(a_claim(1, act="forget"), turns=said(text))
+    assert (found.sound, found.doubtful, found.refused) == ((), (), 1)
+    assert '"forget"' in found.objections[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My address should be deleted, thanks.",
+        "Please forget where I live.",
+        "Vergiss bitte meine Adresse.",
+        "Borra mi dirección.",
+        "把我的地址删掉",
+    ],
+)
+def test_a_request_in_so_many_words_counts(text: str) -> None:
+    assert sound(a_claim(1, act="forget"), turns=said(text)).act is Act.FORGET
+
+
+@pytest.mark.parametrize(
     ("text", "begin", "end"),
     [
         ("I moved here in 2019.", "2019", "2019-01-01"),
@@ -142,6 +201,8 @@ def test_a_denial_is_kept_as_one() -> None:
         ("I start next month.", "2024-07", "2024-07-01"),
         ("I came in March 2016.", "2016-03", "2016-03-01"),
         ("我下周三去复查。", "2024-06-12", "2024-06-12"),
+        ("I moved here last spring.", "2024-03", "2024-03-01"),
+        ("I fly on the 14th.", "2024-06-14", "2024-06-14"),
     ],
 )
 def test_a_date_counts_if_it_stands_in_the_quote_or_words_can_mean_it(text: str, begin: str, end: str) -> None:
@@ -159,6 +220,10 @@ def test_a_date_counts_if_it_stands_in_the_quote_or_words_can_mean_it(text: str,
         ("I start soon.", "9999-12-31"),
         ("I start soon.", "2024-06-04-01"),
         ("I have 19 cats.", "2019"),
+        ("I start soon.", "2024-07-01"),
+        ("I like this pizza.", "2024-06-01"),
+        ("I have two cats.", "2024-06-04"),
+        ("我喜欢喝茶。", "2024-07"),
     ],
 )
 def test_a_date_that_the_quote_cannot_mean_is_left_out(text: str, begin: str) -> None:
@@ -176,7 +241,7 @@ def test_where_the_words_are_certain_their_date_counts_and_no_other(begin: str) 
     ("until", "end"), [("2024-07-12", "2024-07-13"), ("2024-12", "2025-01-01"), ("2024", "2025-01-01")]
 )
 def test_it_holds_to_the_end_of_the_last_day_month_or_year(until: str, end: str) -> None:
-    claim = sound(a_claim(1, until=until), turns=said("I stay until then."))
+    claim = sound(a_claim(1, until=until), turns=said("I stay until the year ends."))
     assert claim.holds_until == day(end)
 
 
@@ -216,11 +281,51 @@ def test_a_confirmation_of_what_was_no_question_stays_one() -> None:
     assert (claim.act, claim.text) == (Act.CONFIRM, "yes")
 
 
+@pytest.mark.parametrize("text", ["Nope.", "Nah", "No.", "Nö", "不是"])
+@pytest.mark.parametrize("says_no", [True, False])
+def test_a_bare_no_denies_what_was_asked_whatever_the_model_says(text: str, *, says_no: bool) -> None:
+    context = said("Hi.", answers=["Nice. Are you vegetarian?"])
+    claim = sound(a_claim(1, no=says_no), turns=said(text), context=context)
+    assert (claim.text, claim.is_affirmed) == (f"Are you vegetarian? {text}", False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I like making pasta.",
+        "We cook together.",
+        "Ich koche gern Nudeln.",
+        "我喜欢做面条。",
+        "Me gusta cocinar pasta.",
+    ],
+)
+def test_a_reply_that_says_something_by_itself_takes_no_question_along(text: str) -> None:
+    context = said("Hi.", answers=["Since you are diabetic and vegetarian, what do you like to cook at home?"])
+    claim = sound(a_claim(1, attr="food"), turns=said(text), context=context)
+    assert claim.text == claim.evidence.quote == text
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [("Pasta.", ["Pasta"]), ("Two dogs and a cat", []), ("Trabajo", ["Trabajo"]), ("面条", ["面条"])],
+)
+def test_a_reply_that_says_nothing_by_itself_takes_the_question_along(text: str, values: list[str]) -> None:
+    question = "What is it that you like most of all?"
+    claim = sound(a_claim(1, values=values), turns=said(text), context=said("Hi.", answers=[question]))
+    assert claim.text == f"{question} {text}"
+
+
+def test_of_a_question_only_what_it_asks_is_taken_along() -> None:
+    context = said("Hi.", answers=["Since you are diabetic and vegetarian, what do you like to cook?"])
+    claim = sound(a_claim(1, values=["Pasta"]), turns=said("Pasta."), context=context)
+    assert claim.text == "what do you like to cook? Pasta."
+
+
 def test_of_stored_claims_over_the_same_units_the_longest_stays_in_the_order_said() -> None:
-    found = check(a_claim(2), a_claim(1), a_claim(1, 2), a_claim(2, act="forget"), a_claim(1, 2, attr="pet"))
+    found = check(a_claim(2), a_claim(1), a_claim(1, 2), a_claim(2, act="instruct"), a_claim(1, 2, attr="pet"))
     assert [(claim.act, claim.text) for claim in settled(found.sound)] == [
         (Act.STATE, "My brother Levi is a vet. He has two cats."),
-        (Act.FORGET, "He has two cats."),
+        (Act.INSTRUCT, "He has two cats."),
     ]
 
 

@@ -11,6 +11,7 @@ from reading_parts import JUNK, FixedReader, InMemoryExamResults, a_claim
 from turn_logs import ManualClock
 
 from memory.errors import Unavailable
+from memory.language import is_denied
 from memory.learn.reading.checks import checked, settled
 from memory.learn.reading.exam import (
     Exam,
@@ -57,7 +58,7 @@ class Candidate:
         (part,) = transcripts(turns, context=context)
         numbers = [(n, place.said.units[place.index].text) for n, place in enumerate(part.places, 1)]
         right = [] if chat.name in self.spoilt else [_answer(must, numbers) for must in chat.must]
-        wrong = [a_claim(n) for n, text in numbers if any(words in text for words in self.stores)]
+        wrong = [a_claim(n, no=is_denied(text)) for n, text in numbers if any(words in text for words in self.stores)]
         found = checked([*right, *wrong], part, made_by=self.name)
         assert found.objections == ()
         return settled(found.sound)
@@ -71,8 +72,9 @@ class Candidate:
 
 
 def _answer(must: Must, numbers: Sequence[tuple[int, str]]) -> dict[str, Any]:
-    number = next(n for n, text in numbers if must.says in text)
-    fields = {"attr": must.attr[0]} if must.attr else {}
+    number, text = next((n, text) for n, text in numbers if must.says in text)
+    fields: dict[str, Any] = {"no": is_denied(text)}
+    fields |= {"attr": must.attr[0]} if must.attr else {}
     about = {"about": must.about[0]} if must.about else {}
     return a_claim(number, act=must.act[0].value, **fields, **about, **{"from": must.from_})
 

@@ -1,0 +1,34 @@
+"""Where a word ends: a stretch of a text is found as whole words and whole numbers, never inside of one.
+
+Only scripts with upper and lower case are held to it, for all of them part words by spaces; a Chinese name stands
+between other characters. Pure.
+"""
+
+from __future__ import annotations
+
+
+def runs_on(text: str, at: int, step: int) -> bool:
+    """Whether the word or number with the character `at` goes on at its neighbour, `step` (1 or -1) away."""
+    beside = at + step
+    if not 0 <= beside < len(text):
+        return False
+    one, other = text[at], text[beside]
+    return (one.isdigit() and other.isdigit()) or (_is_cased(one) and _is_cased(other))
+
+
+def whole_places(words: str, text: str) -> list[int]:
+    """Where `words` stand in the text, as they are written, and neither end of them is inside a word."""
+    found: list[int] = []
+    at = text.find(words) if words else -1
+    while at >= 0:
+        if not (runs_on(text, at, -1) or runs_on(text, at + len(words) - 1, 1)):
+            found.append(at)
+        at = text.find(words, at + 1)
+    return found
+
+
+def _is_cased(character: str) -> bool:
+    return character.isalpha() and character.lower() != character.upper()
+
+
+__all__ = ["runs_on", "whole_places"]
