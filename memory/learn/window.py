@@ -128,12 +128,10 @@ class WindowLearning:
         for round_ in range(VERDICT_ROUNDS_MAX):
             seen = await self._seen(lease, read, vectors)
             async with self._locked(lease) as held:
-                if not await self._is_current(lease.user_id, seen):
-                    if round_ < VERDICT_ROUNDS_MAX - 1:
-                        continue  # somebody wrote while the reader thought: ask again about what stands now
-                    near = await self._neighbours.of(lease.user_id, read.claims, read.confirmations, vectors=vectors)
-                    seen = replace(seen, near=near, of_pairs={})
-                planned, known = await self._planned(lease, read, vectors, seen)
+                standing = await self._standing(lease, read, vectors, seen, is_last=round_ == VERDICT_ROUNDS_MAX - 1)
+                if standing is None:
+                    continue  # somebody wrote while the reader thought: ask again about what stands now
+                planned, known = await self._planned(lease, read, vectors, standing)
                 await held.save(planned)
                 gone = await self._applying.apply(lease.user_id, held.lock, planned, vectors | known)
             await self._applying.settle(lease.user_id, planned, gone)
@@ -158,9 +156,18 @@ class WindowLearning:
             said = await self._readers.ready.relate(list(pairs.values()))
         return _Seen(revision, near, dict(zip(pairs, said, strict=True)))
 
-    async def _is_current(self, user_id: str, seen: _Seen) -> bool:
-        """Whether nobody wrote since: under our own lock the revision is the very next, odd one."""
-        return (await self._ledger.revision(user_id)).number == seen.revision + 1
+    async def _standing(
+        self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector], seen: _Seen, *, is_last: bool
+    ) -> _Seen | None:
+        """Under the lock: what was seen, if nobody wrote since. Else None, or in the last round what stands now, of
+        which no reader was asked.
+        """
+        if (await self._ledger.revision(lease.user_id)).number == seen.revision + 1:  # our own lock makes it odd
+            return seen
+        if not is_last:
+            return None
+        near = await self._neighbours.of(lease.user_id, read.claims, read.confirmations, vectors=vectors)
+        return replace(seen, near=near, of_pairs={})
 
     async def _planned(
         self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector], seen: _Seen

@@ -25,6 +25,9 @@ AROUND_THE_JOBS = frozenset(
 LOCK_LOST = frozenset(("_locked", "_mend"))  # what a window does under the user's lock, and when it has lost it
 
 
+WRITTEN_TO = frozenset(("_standing",))  # what a window does for a user who is written to all the time
+
+
 class BrokenOff:
     """Awaitable. Raises `error` inside `coroutine` at its n-th suspension (0: never), and counts them.
 
