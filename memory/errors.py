@@ -27,6 +27,17 @@ class NotFound(BadInput):
         super().__init__(message, code="not_found")
 
 
+class NotRecordable(BadInput):
+    """A text that could not be looked through for secrets, so that nothing of it may be written."""
+
+    def __init__(self, reason: str) -> None:
+        """`reason`: the kind of what went wrong, never a word of the text."""
+        super().__init__(
+            f"a text could not be looked through for secrets ({reason}): nothing was stored; leave it out and report it",
+            code="not_recordable",
+        )
+
+
 class BadSetting(BadInput):
     """A setting that stops the start. The message says what was expected, what came, and what to do."""
 

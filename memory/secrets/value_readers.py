@@ -64,6 +64,8 @@ def read_value(
         if quoted:
             return quoted
         start += 1
+        if not plain.text[start : start + 1].strip():
+            return None  # a quotation that opens and says nothing
     reader = _READERS[words.kind]
     return reader(plain, start, words, certainty, vocabulary)
 
