@@ -6,20 +6,20 @@ message in which the reader saw a planted order, or that hides characters or mar
 
 from __future__ import annotations
 
-import unicodedata
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import inf
 
 from memory.language import language_of
+from memory.learn import hidden_text
 from memory.learn.reading.units import own_messages
 from memory.model import STORED_ACTS, Act, Claim, Role, Turn, statement_key
 from memory.secrets.redaction import PLACEHOLDER, REDACT_ALL, SecretClass, SecretPolicy, redact
 
-HIDDEN_MAX = 8  # characters without a shape, past which a text hides something; emoji and some scripts join with a few
-JOINERS = "\u200c\u200d\u00ad\ufeff"  # zero-width joiners of emoji and scripts, soft hyphens, byte-order marks
-OVERRIDES = "\u202a\u202b\u202d\u202e\u2066\u2067\u2068"  # turn the direction in which text is shown
-TAG_FIRST, TAG_LAST = "\U000e0000", "\U000e007f"  # an invisible alphabet
+CLAIMS_OF_TURN_MAX = 200  # that leave a memory: nobody says more of themselves at once, a loop or a flood does
+REQUESTS_OF_TURN_MAX = 100  # to forget or to withhold; each looks through all that is stored
 WORDS_BESIDE_A_SECRET_MIN = 4  # "my card is [redacted]" says nothing
 
 
@@ -64,11 +64,30 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
-    """The stored message that holds a quote, and whether it is to be trusted."""
+class _Before:
+    """What a user may echo: an answer, or, of no turn and before all, our own note. `lines`: their keys."""
 
-    text: str
-    is_planted: bool
+    turn_id: str
+    at: float
+    folded: str
+    lines: frozenset[str]
+
+
+def few(claims: Sequence[Claim]) -> list[Claim]:
+    """The claims without repetitions, and of one turn no more than a person says in it; planted orders all stay."""
+    unique = {(claim.evidence.turn_id, claim.evidence.quote, claim.act, claim.text): claim for claim in claims[::-1]}
+    seen: Counter[tuple[str, int]] = Counter()
+    kept: list[Claim] = []
+    for claim in reversed(unique.values()):
+        most = 0
+        if claim.act in STORED_ACTS:
+            most = CLAIMS_OF_TURN_MAX
+        elif claim.act in (Act.FORGET, Act.WITHHOLD):
+            most = REQUESTS_OF_TURN_MAX
+        seen[claim.evidence.turn_id, most] += 1
+        if not most or seen[claim.evidence.turn_id, most] <= most:
+            kept.append(claim)
+    return kept
 
 
 def judge(
@@ -89,35 +108,57 @@ def judge(
     by_id = {turn.id: turn for turn in turns}
     orders = [c.evidence for c in claims if c.act is Act.INSTRUCT and c.confidence >= rules.confidence_min]
     planted = {source for order in orders if (source := _message(order.quote, by_id.get(order.turn_id)))}
+    before = _before(turns, shown)
+    planted |= {source for source in _sources(claims, by_id) if hidden_text.hides_text(source)}
     kept: list[Claim] = []
     dropped: list[Dropped] = []
     for claim in claims:
         if claim.act not in STORED_ACTS:
             continue
-        reason = _refusal(claim, by_id, planted, shown, rules)
-        if reason is None and room is not None and len(kept) >= room and not claim.is_explicit:
-            reason = Refusal.RATE
+        is_full = room is not None and len(kept) >= room and not claim.is_explicit
+        reason = Refusal.RATE if is_full else _refusal(claim, by_id, planted, before, rules)
         if reason is None:
-            kept.append(claim)
+            kept.append(_readable(claim))
         else:
             dropped.append(Dropped(claim, reason))
     return Verdict(tuple(kept), tuple(dropped))
 
 
 def _refusal(
-    claim: Claim, turns: Mapping[str, Turn], planted: Collection[str], shown: Sequence[str], limits: Limits
+    claim: Claim, turns: Mapping[str, Turn], planted: Collection[str], before: Sequence[_Before], limits: Limits
 ) -> Refusal | None:
     source = _source(claim, turns)
     if source is None:
         return Refusal.NO_EVIDENCE
-    if source in planted or _hides_text(source):
+    if source in planted:
         return Refusal.PLANTED
     return (
         _refused_by_size(claim, limits)
         or _refused_as_secret(claim, limits)
         or _refused_as_unsure(claim, limits)
-        or _refused_as_echo(claim, turns, shown, limits)
+        or _refused_as_echo(claim, turns, before, limits)
     )
+
+
+def _before(turns: Sequence[Turn], shown: Sequence[str]) -> list[_Before]:
+    said = [("", -inf, text) for text in shown] + [(turn.id, turn.at, turn.answer) for turn in turns if turn.answer]
+    return [
+        _Before(turn_id, at, text.casefold(), frozenset(map(statement_key, text.splitlines())))
+        for turn_id, at, text in said
+    ]
+
+
+def _sources(claims: Sequence[Claim], turns: Mapping[str, Turn]) -> set[str]:
+    """The messages that claims stand on which would leave a memory."""
+    return {source for claim in claims if claim.act in STORED_ACTS and (source := _source(claim, turns))}
+
+
+def _readable(claim: Claim) -> Claim:
+    """As it is stored: without marks that only set names apart. Its quote stays as it was typed."""
+    bare = hidden_text.shown
+    if bare(claim.text) == claim.text:
+        return claim
+    return replace(claim, text=bare(claim.text), name=bare(claim.name), values=tuple(map(bare, claim.values)))
 
 
 def _source(claim: Claim, turns: Mapping[str, Turn]) -> str | None:
@@ -133,12 +174,6 @@ def _source(claim: Claim, turns: Mapping[str, Turn]) -> str | None:
 def _message(quote: str, turn: Turn | None) -> str:
     """The user's message in that turn that holds the quote, or ""."""
     return next((content for content in own_messages(turn) if quote in content), "") if turn is not None else ""
-
-
-def _hides_text(message: str) -> bool:
-    """Characters that no reader sees but a model does: tags, direction overrides, runs of zero-width characters."""
-    hidden = [c for c in message if unicodedata.category(c) in ("Cf", "Co", "Cn") and c not in JOINERS]
-    return any(TAG_FIRST <= c <= TAG_LAST or c in OVERRIDES for c in hidden) or len(hidden) >= HIDDEN_MAX
 
 
 def _refused_by_size(claim: Claim, limits: Limits) -> Refusal | None:
@@ -164,15 +199,12 @@ def _refused_as_unsure(claim: Claim, limits: Limits) -> Refusal | None:
     return Refusal.UNSURE if claim.confidence < limits.confidence_min else None
 
 
-def _refused_as_echo(claim: Claim, turns: Mapping[str, Turn], shown: Sequence[str], limits: Limits) -> Refusal | None:
+def _refused_as_echo(claim: Claim, turns: Mapping[str, Turn], before: Sequence[_Before], limits: Limits) -> Refusal | None:
     """The user repeats, word for word, what an earlier answer or our note said: nothing new, and not their words."""
     quote = claim.evidence.quote
     if claim.evidence.role == Role.ASSISTANT or claim.is_explicit or len(quote) < limits.echo_characters_min:
         return None
     own = turns[claim.evidence.turn_id]
-    earlier = [turn.answer for turn in turns.values() if turn.id != own.id and turn.at < own.at]
-    sought = statement_key(quote)
-    for text in (*earlier, *shown):
-        if quote.casefold() in text.casefold() or any(statement_key(line) == sought for line in text.splitlines()):
-            return Refusal.ECHO
-    return None
+    folded, sought = quote.casefold(), statement_key(quote)
+    said = (one for one in before if one.turn_id != own.id and one.at < own.at)
+    return Refusal.ECHO if any(folded in one.folded or sought in one.lines for one in said) else None

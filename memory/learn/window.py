@@ -188,6 +188,7 @@ class WindowLearning:
     async def _forgotten(self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]) -> dict[int, list[str]]:
         """By index of the request: the memories that it means. What is said before it and not learnt yet goes, too."""
         found: dict[int, list[str]] = {}
+        stored: dict[str, Sequence[Record]] = {}  # by project; nothing is written between two requests of a window
         for index, request in enumerate(read.requests):
             project_id = request.turn.scope.project_id
             if request.reach is Reach.EVERYTHING:
@@ -195,8 +196,10 @@ class WindowLearning:
                 await self._turn_log.withdraw(lease.user_id, project_id=project_id, opened_before=earlier, spare=own)
             if (previous := forgetting.turn_meant(request, read.turns)) and previous not in lease.turns:
                 await self._turn_log.withdraw(lease.user_id, opened_before=inf, only=[previous.id])
-            where = MemoryFilter(lease.user_id, project_id=project_id, status=None)
-            records = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
+            if project_id not in stored:
+                where = MemoryFilter(lease.user_id, project_id=project_id, status=None)
+                stored[project_id] = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
+            records = stored[project_id]
             likeness = _likeness(vectors.get(request.topic), records)
             found[index] = forgetting.meant(request, [record.memory for record in records], read.turns, likeness)
         return found

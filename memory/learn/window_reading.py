@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from memory.errors import Unavailable
 from memory.learn import forgetting, gate, stored_reading
@@ -20,6 +21,7 @@ from memory.learn.relating import confirmed_line
 from memory.metrics import Metrics
 from memory.model import STORED_ACTS, Claim, MemoryStatus, Turn, TurnStatus
 from memory.ports import Lease, MemoryStore, Receipts, TurnLog
+from memory.threads import computed
 
 TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # what a failed or aborted turn said is not learnt
 CONTEXT_TURNS_MAX = 8  # of the session, before the window: enough to see what a bare "yes" answers
@@ -73,12 +75,13 @@ class WindowReading:
         context = await self._turn_log.context(lease, limit=CONTEXT_TURNS_MAX)
         breaks = await self._turn_log.breaks(lease, limit=BREAKS_MAX)
         before, during = with_breaks(context, turns, breaks)
-        claims = await self._claims(lease, list(map(muted, during)), list(map(muted, before)), save)
+        claims = gate.few(await self._claims(lease, list(map(muted, during)), list(map(muted, before)), save))
         proposed = [claim for claim in claims if claim.act in STORED_ACTS]
         shown = await self._shown(lease.user_id, turns) if proposed else ()
         at, session = turns[-1].at, (lease.user_id, lease.session_id, lease.window_id)
         room = self._pace.room(*session, at=at)
-        verdict = gate.judge(claims, [*context, *turns], shown=shown, limits=self._limits, room=room)
+        judging = partial(gate.judge, claims, [*context, *turns], shown=shown, limits=self._limits, room=room)
+        verdict = await computed(judging, characters=sum(map(_characters, (*context, *turns))))
         self._pace.note(*session, at=at, kept=len(verdict.kept))
         for dropped in verdict.dropped:
             self._metrics.facts_dropped.labels(dropped.reason.value).inc()
@@ -97,7 +100,7 @@ class WindowReading:
         turns = await self._turn_log.orders_after(lease, limit=forgetting.LATER_REQUESTS_MAX)
         if not turns:
             return []
-        claims = await self._readers.ready.read(turns, context=())
+        claims = gate.few(await self._readers.ready.read(turns, context=()))
         return forgetting.lasting(forgetting.requests_of(claims, turns))
 
     async def _claims(
@@ -133,6 +136,10 @@ class WindowReading:
             ids |= {} if receipt is None else {one: None for note in receipt.notes for one in note.memory_ids}
         told = [record.memory for record in await self._store.get(user_id, list(ids))] if ids else []
         return [memory.content for memory in told if memory.status is MemoryStatus.ACTIVE]
+
+
+def _characters(turn: Turn) -> int:
+    return len(turn.answer) + sum(len(message.content) for message in turn.messages)
 
 
 def _answered(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmation]:
