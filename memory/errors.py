@@ -4,7 +4,8 @@ Three kinds: `BadInput` (the caller's: say what was expected, what came, what to
 without, or retry), and `Conflict` (somebody was faster: look again). A broken promise of our own is an `assert`.
 
 Whoever can go on without a part catches `Unavailable` and asks no more. Whoever retries tells two cases apart: plain
-`Unavailable` would have met any request, so it is an outage, to be sat out; `Unusable` is about this one request.
+`Unavailable` would have met any request, so it is an outage, to be sat out; `Unusable` is about this one request. `Late`
+lies between: the part is up and took the request; whoever has another part for the work need not wait.
 """
 
 
@@ -55,6 +56,10 @@ class Unavailable(MemproxyError):
 
 class Busy(Unavailable):
     """A part that is well but has more to do than it can in time. Whoever comes now goes on without, and is counted."""
+
+
+class Late(Unavailable):
+    """A part is up and took the request, but did not answer it in the time it had."""
 
 
 class Unusable(Unavailable):

@@ -199,7 +199,9 @@ def _refused_as_unsure(claim: Claim, limits: Limits) -> Refusal | None:
     return Refusal.UNSURE if claim.confidence < limits.confidence_min else None
 
 
-def _refused_as_echo(claim: Claim, turns: Mapping[str, Turn], before: Sequence[_Before], limits: Limits) -> Refusal | None:
+def _refused_as_echo(
+    claim: Claim, turns: Mapping[str, Turn], before: Sequence[_Before], limits: Limits
+) -> Refusal | None:
     """The user repeats, word for word, what an earlier answer or our note said: nothing new, and not their words."""
     quote = claim.evidence.quote
     if claim.evidence.role == Role.ASSISTANT or claim.is_explicit or len(quote) < limits.echo_characters_min:

@@ -146,7 +146,9 @@ def test_a_short_text_is_only_redacted() -> None:
 
 
 LABELS = st.sampled_from([word for language in languages() for one in language.labels for word in one.words])
-MARKS = st.sampled_from(['"', "'", "`", "*", "\\", ": ", " is ", " = ", '"', "“", "：", "", " ", "\n", "1", "a", "/", ",", "-"])
+MARKS = st.sampled_from(
+    ['"', "'", "`", "*", "\\", ": ", " is ", " = ", '"', "“", "：", "", " ", "\n", "1", "a", "/", ",", "-"]
+)
 
 
 @given(st.lists(st.one_of(LABELS, MARKS, st.text(max_size=3)), max_size=8))
@@ -165,7 +167,9 @@ def test_no_text_is_beyond_looking_through(text: str) -> None:
     redact(text)
 
 
-@pytest.mark.parametrize("label", ["security answer", "my mother's maiden name", "PIN", "password", "api key", "seed phrase"])
+@pytest.mark.parametrize(
+    "label", ["security answer", "my mother's maiden name", "PIN", "password", "api key", "seed phrase"]
+)
 @pytest.mark.parametrize("behind", [': "', ": '", ": `", ' "', " is “", ': " ', ': "\n'])
 def test_a_quotation_that_opens_and_ends_with_the_text_is_no_value(label: str, behind: str) -> None:
     assert redact(label + behind) == label + behind

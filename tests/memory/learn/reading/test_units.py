@@ -79,7 +79,9 @@ def test_a_document_whose_second_half_begins_in_a_fence_is_not_turned_about(line
     assert not any("x = 1" in text for text in texts(message))
 
 
-@pytest.mark.parametrize("piece", ["- a\n  ", "> a\n", "```\nx\n```\n", "|a|b|\n|-|-|\n", "[a]: b\n", "a\n-\n", "On 3 May A wrote:\n"])
+@pytest.mark.parametrize(
+    "piece", ["- a\n  ", "> a\n", "```\nx\n```\n", "|a|b|\n|-|-|\n", "[a]: b\n", "a\n-\n", "On 3 May A wrote:\n"]
+)
 async def test_blocks_are_found_in_time_in_proportion(piece: str) -> None:
     async with asyncio.timeout(60):
         await asyncio.to_thread(units_of, (piece * BLOCKS_CHARACTERS_MAX)[:BLOCKS_CHARACTERS_MAX])
