@@ -4,8 +4,8 @@ Three kinds: `BadInput` (the caller's: say what was expected, what came, what to
 without, or retry), and `Conflict` (somebody was faster: look again). A broken promise of our own is an `assert`.
 
 Whoever can go on without a part catches `Unavailable` and asks no more. Whoever retries tells two cases apart: plain
-`Unavailable` would have met any request, so it is an outage, to be sat out; `Unusable` is about this one request. `Late`
-lies between: the part is up and took the request; whoever has another part for the work need not wait.
+`Unavailable` would have met any request, so it is an outage, to be sat out; `Unusable` is about this one request.
+`Late` lies between: the part is up and took the request; whoever has another part for the work need not wait.
 """
 
 
@@ -34,7 +34,7 @@ class NotRecordable(BadInput):
     def __init__(self, reason: str) -> None:
         """`reason`: the kind of what went wrong, never a word of the text."""
         super().__init__(
-            f"a text could not be looked through for secrets ({reason}): nothing was stored; leave it out and report it",
+            f"a text could not be looked through for secrets ({reason}): nothing was stored; leave it out, and tell us",
             code="not_recordable",
         )
 

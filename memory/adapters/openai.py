@@ -2,8 +2,8 @@
 
 One answer at a time, never streamed, as JSON of a given schema where one is asked for. What comes back is from outside:
 it is read up to a limit, within a time, and translated once into text, `Unusable` (this request got no answer of use),
-`Late` (it was taken and not answered in time) or plain `Unavailable` (no request would have been answered). It must never log, or put into an error, a word of what was asked or answered.
-Cancelling a call closes its connection, which is how model servers learn that nobody waits any more.
+`Late` (it was taken and not answered in time) or plain `Unavailable` (no request would have been answered). It must
+never log, or put into an error, a word of what was asked or answered. Cancelling a call closes its connection, which is how model servers learn that nobody waits any more.
 """
 
 from __future__ import annotations
@@ -175,9 +175,7 @@ class OpenAiChatModel:
                 raise Late(PART, self._late) from None
             raise
 
-    def _failure(
-        self, reason: str, began_at: float, *, is_certain: bool = False, is_late: bool = False
-    ) -> Unavailable:
+    def _failure(self, reason: str, began_at: float, *, is_certain: bool = False, is_late: bool = False) -> Unavailable:
         self._count("late" if is_late else "failed")
         self._late = reason if is_late else ""
         if self._breaker is not None:

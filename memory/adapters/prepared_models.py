@@ -33,7 +33,9 @@ def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
     if is_complete(folder):
         return folder
     if folder.is_dir():
-        log.warning("a model that was made ready is damaged or of an older release: it is made again", model=folder.name)
+        log.warning(
+            "a model that was made ready is damaged or of an older release: it is made again", model=folder.name
+        )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))

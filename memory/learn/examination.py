@@ -1,8 +1,8 @@
 """Lets a chat model sit the exam beside the learning, and has it read from then on if it passes.
 
 Until then, and if it fails, the trained reader works; log and metric say so. A model that cannot be reached is asked
-again, later and later; one that is up and too slow is asked a few times, and then has failed. Never delays a window, and
-logs no content.
+again, later and later; one that is up and too slow is asked a few times, and then has failed. Never delays a window,
+and logs no content.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a message hides: characters without a shape, and markup that no page shows. A model reads both, nobody sees them.
+"""What a message hides: characters without a shape, and markup that no page shows. A model reads them, nobody sees.
 
 Emoji, scripts that join letters, and names set apart from the direction of the text around them use some of the same
 characters; those hide nothing. Understands no word. Pure.
@@ -75,7 +75,7 @@ def _belongs(before: str, c: str) -> bool:
         return before > "\x7f" or c == "\u00ad"
     if "\ufe00" <= c <= "\ufe0f":
         return before > "\x7f" or before in "0123456789#*"
-    return "\U000e0100" <= c and unicodedata.category(before) == "Lo"
+    return c >= "\U000e0100" and unicodedata.category(before) == "Lo"
 
 
 def _without_flags(text: str) -> str:

@@ -7,7 +7,7 @@ a value, nor white space around it.
 from __future__ import annotations
 
 import re
-from enum import Enum, auto
+from enum import IntEnum, auto
 
 from memory.secrets.id_numbers import NUMBER
 from memory.secrets.plain_text import OPAQUE, PlainText
@@ -24,7 +24,7 @@ BARE_KEY_CHARACTERS_MIN = 16
 DIGITS_MIN = {Kind.CODE: 3, Kind.NUMBER: 5}
 
 
-class Certainty(Enum):
+class Certainty(IntEnum):
     """What stands between a label and its value, the surest first."""
 
     SIGN = auto()  # "password: …"
@@ -49,10 +49,27 @@ _SENTENCE_MARKS = ".,;:!?)\"'"
 _TRAILING = ".,;:'\"`*>"
 
 
-def read_value(
+class Values:
+    """The values of one text. Each is read once, however many labels reach it."""
+
+    __slots__ = ("_known", "plain", "vocabulary")
+
+    def __init__(self, plain: PlainText, vocabulary: Vocabulary) -> None:
+        self.plain = plain
+        self.vocabulary = vocabulary
+        self._known: dict[tuple[int, Kind, int, Certainty], tuple[int, int] | None] = {}
+
+    def read(self, position: int, words: LabelSet, certainty: Certainty) -> tuple[int, int] | None:
+        """Where the value behind `position` begins and ends."""
+        key = (position, words.kind, words.digits_min, certainty)
+        if key not in self._known:
+            self._known[key] = _read_value(self.plain, position, words, certainty, self.vocabulary)
+        return self._known[key]
+
+
+def _read_value(
     plain: PlainText, position: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
 ) -> tuple[int, int] | None:
-    """Where the value behind `position` begins and ends."""
     start = _BLANKS.match(plain.text, position).end()  # type: ignore[union-attr]  # "" at least
     first = plain.text[start : start + 1]
     if not first or (certainty is Certainty.BARE and not (first.isalnum() or first in "#\"'`")):
@@ -259,4 +276,4 @@ _READERS = {
     Kind.NUMBER: _number,
 }
 
-__all__ = ["Certainty", "ends_sentence", "read_value"]
+__all__ = ["Certainty", "Values", "ends_sentence"]

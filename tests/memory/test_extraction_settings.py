@@ -227,7 +227,9 @@ def test_the_upstreams_own_model_is_asked_under_the_very_url_that_is_set(upstrea
     model = ExternalModel(
         model_role="memory_extraction", llm_endpoint=ModelEndpoint(address=upstream), llm_model_name="m"
     )
-    assert chat_server(model, endpoint=upstream).url == upstream.rstrip("/").removesuffix("/v1") + "/v1/chat/completions"
+    assert (
+        chat_server(model, endpoint=upstream).url == upstream.rstrip("/").removesuffix("/v1") + "/v1/chat/completions"
+    )
 
 
 async def test_an_upstream_behind_a_path_is_read_with(tmp_path: Path) -> None:

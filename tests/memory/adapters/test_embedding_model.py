@@ -102,9 +102,7 @@ def damage_by_losing_the_list(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [damage_nothing, damage_by_emptying, damage_by_cutting, damage_by_losing_the_list])
-def test_what_is_damaged_is_made_again_and_what_is_whole_is_not(
-    tmp_path: Path, damage: Callable[[Path], None]
-) -> None:
+def test_what_is_damaged_is_made_again_and_what_is_whole_is_not(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     folder = made_once(tmp_path / "models" / "one", made_whole)
     before = (folder / "encoder.onnx").stat().st_ino
     damage(folder)
