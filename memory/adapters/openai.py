@@ -3,7 +3,8 @@
 One answer at a time, never streamed, as JSON of a given schema where one is asked for. What comes back is from outside:
 it is read up to a limit, within a time, and translated once into text, `Unusable` (this request got no answer of use),
 `Late` (it was taken and not answered in time) or plain `Unavailable` (no request would have been answered). It must
-never log, or put into an error, a word of what was asked or answered. Cancelling a call closes its connection, which is how model servers learn that nobody waits any more.
+never log, or put into an error, a word of what was asked or answered. Cancelling a call closes its connection, which is
+how model servers learn that nobody waits any more.
 """
 
 from __future__ import annotations

@@ -68,14 +68,14 @@ def spoken_spans(plain: PlainText, labels: Labels, vocabulary: Vocabulary) -> It
     if not found:
         return
     links, owners = _Matches(vocabulary.link, plain.lower, found[0].end), _Matches(vocabulary.owner, plain.lower, 0)
-    values_of, ends = Values(plain, vocabulary), _Matches(SENTENCE_END, plain.text, found[0].end)
+    values_of, ends = Values(plain, vocabulary), _Matches(SENTENCE_END, plain.text, 0)
     for index, label in enumerate(found):
         if label.words.kind is Kind.CONTEXT:
             continue
         stop = found[index + LABELS_CROSSED_MAX].start if index + LABELS_CROSSED_MAX < len(found) else len(plain.text)
         begin = found[index - LABELS_CROSSED_MAX].start if index >= LABELS_CROSSED_MAX else 0
         values = list(_behind(values_of, label, _reach(label, stop, ends), links)) or list(
-            _before(values_of, label, begin, owners)
+            _before(values_of, label, begin, owners, ends)
         )
         for start, end in values:
             yield start, end, label.words.secret_class
@@ -138,14 +138,15 @@ def _listed(values: Values, value: tuple[int, int], label: Label) -> Iterator[tu
         yield value
 
 
-def _before(values: Values, label: Label, begin: int, owners: _Matches) -> Iterator[tuple[int, int]]:
+def _before(values: Values, label: Label, begin: int, owners: _Matches, ends: _Matches) -> Iterator[tuple[int, int]]:
     """The value, where it comes first: "hunter2 is my password", "that's Kuckuck77, our wifi password"."""
     plain, vocabulary = values.plain, values.vocabulary
     owner = owners.last_before(label.start) if label.words.kind in (Kind.PASSWORD, Kind.CODE) else None
-    if owner is None or plain.lower.count(" ", owner.end(), label.start) > 4 or _goes_on(plain, label.end, vocabulary):
+    sentence_end = ends.last_before(label.start)
+    begin = max(begin, sentence_end.end() if sentence_end else 0, label.start - BEFORE_CHARACTERS)
+    if owner is None or owner.start() < begin or plain.lower.count(" ", owner.end(), label.start) > 4:
         return
-    begin = max(begin, plain.sentence(label.start, label.end)[0], label.start - BEFORE_CHARACTERS)
-    if owner.start() < begin:
+    if _goes_on(plain, label.end, vocabulary):
         return
     lead = plain.lower[begin : owner.start()].rstrip()
     last = max(0, len(lead) - LINK_CHARACTERS)

@@ -68,8 +68,10 @@ def _is_name(value: str) -> bool:
 
 def is_made(value: str) -> bool:
     """Whether letters and digits stand in it together: no word of prose, though perhaps a name."""
+    if len(value) < MADE_CHARACTERS_MIN or value.isalpha():
+        return False
     has_letter = any(character.isalpha() for character in value)
-    return len(value) >= MADE_CHARACTERS_MIN and has_letter and any(character.isdigit() for character in value)
+    return has_letter and any(character.isdigit() for character in value)
 
 
 def value_shape(value: str) -> tuple[frozenset[str], int]:
