@@ -106,16 +106,18 @@ class Vocabulary:
     digits_spoken: re.Pattern[str]
 
     def find(self, plain: PlainText) -> list[Label]:
-        """In order. A label that a longer word begins with is none: "tokenizer"."""
-        found = []
+        """In order, each once, whichever languages have it. A label that a longer word begins with is none:
+        "tokenizer".
+        """
+        found: dict[tuple[int, int], Label] = {}
         for pattern in self.labels:
             position = 0
             while match := pattern.search(plain.lower, position):
                 label = self._label(plain, *match.span())
                 position = label.end if label else match.start() + 1
                 if label:
-                    found.append(label)
-        return sorted(found, key=lambda label: (label.start, -label.end))
+                    found[label.start, label.end] = label
+        return sorted(found.values(), key=lambda label: (label.start, -label.end))
 
     def _label(self, plain: PlainText, start: int, end: int) -> Label | None:
         word = _squashed(plain.lower[start:end])
@@ -158,11 +160,10 @@ _SIGN = r"""[\\"'`*)\]\s]{0,4}(?:[:.?|]{0,3}=>?|:(?!/)|[-=]>|→|(?<=["'>]),|(?<
 _DASH = " [-–—] "
 _LINK_BEGINS = r"""(?=[\\"'`*)\]\s]{0,4}[:.?|=>,→–—-]|(?<![^\W_])[a-z]|['\u2e80-\uffff])"""  # most places do not
 _GAP = "[ _-]?"
-_GAPS = re.compile("[ _-]")
 
 
 def _squashed(label: str) -> str:
-    return _GAPS.sub("", label)
+    return label.replace(" ", "").replace("_", "").replace("-", "")
 
 
 def _any(words: Iterable[str]) -> str:
