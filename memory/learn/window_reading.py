@@ -6,6 +6,7 @@ read is stored before anything is made of it. Logs no content.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +22,6 @@ from memory.learn.relating import confirmed_line
 from memory.metrics import Metrics
 from memory.model import STORED_ACTS, Claim, MemoryStatus, Turn, TurnStatus
 from memory.ports import Lease, MemoryStore, Receipts, TurnLog
-from memory.threads import computed
 
 TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # what a failed or aborted turn said is not learnt
 CONTEXT_TURNS_MAX = 8  # of the session, before the window: enough to see what a bare "yes" answers
@@ -81,16 +81,16 @@ class WindowReading:
         at, session = turns[-1].at, (lease.user_id, lease.session_id, lease.window_id)
         room = self._pace.room(*session, at=at)
         judging = partial(gate.judge, claims, [*context, *turns], shown=shown, limits=self._limits, room=room)
-        verdict = await computed(judging, characters=sum(map(_characters, (*context, *turns))))
+        verdict = await asyncio.to_thread(judging)  # a flood takes longer than a lease may go without its beat
         self._pace.note(*session, at=at, kept=len(verdict.kept))
         for dropped in verdict.dropped:
             self._metrics.facts_dropped.labels(dropped.reason.value).inc()
         requests = forgetting.requests_of(claims, turns)
         if lasting := forgetting.lasting(requests):
             await self._turn_log.note_orders(lease, {request.turn.id for request in lasting})
-        spared = forgetting.spare(verdict.kept, requests, [*context, *turns])
+        spared = await asyncio.to_thread(forgetting.spare, verdict.kept, requests, [*context, *turns])
         later = await self.later_requests(lease)
-        kept = [claim for claim in spared.kept if not forgetting.is_overtaken(later, claim)]
+        kept = await asyncio.to_thread(_standing, spared.kept, later)
         self._metrics.facts_dropped.labels("withheld").inc(len(verdict.kept) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
         return WindowClaims(kept, requests, (*context, *turns), confirmations)
@@ -138,8 +138,8 @@ class WindowReading:
         return [memory.content for memory in told if memory.status is MemoryStatus.ACTIVE]
 
 
-def _characters(turn: Turn) -> int:
-    return len(turn.answer) + sum(len(message.content) for message in turn.messages)
+def _standing(claims: Sequence[Claim], later: Sequence[Request]) -> list[Claim]:
+    return [claim for claim in claims if not forgetting.is_overtaken(later, claim)]
 
 
 def _answered(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmation]:

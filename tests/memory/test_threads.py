@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from memory.threads import HEAVY_CHARACTERS, computed, rewritten
+from memory.threads import HEAVY_CHARACTERS, rewritten
 
 
 @pytest.mark.parametrize(("length", "is_here"), [(HEAVY_CHARACTERS, True), (HEAVY_CHARACTERS + 1, False)])
@@ -19,8 +19,3 @@ async def test_only_a_long_text_goes_to_a_thread(length: int, *, is_here: bool) 
 
     assert await rewritten(upper, "a" * length) == "A" * length
     assert (places == [threading.get_ident()]) is is_here
-
-
-@pytest.mark.parametrize(("characters", "is_here"), [(HEAVY_CHARACTERS, True), (HEAVY_CHARACTERS + 1, False)])
-async def test_only_work_on_a_long_text_goes_to_a_thread(characters: int, *, is_here: bool) -> None:
-    assert (await computed(threading.get_ident, characters=characters) == threading.get_ident()) is is_here
