@@ -16,7 +16,7 @@ from typing import Protocol, Self, TypeAlias, TypeVar
 import structlog
 
 from extproc.observe import CloseTurn, NoteJudged, Observation, OpenTurn
-from memory.errors import Unavailable
+from memory.errors import NotRecordable, Unavailable
 from memory.metrics import Metrics
 from memory.model import Turn, TurnStatus
 from memory.ports import Clock, TurnLog
@@ -93,11 +93,13 @@ class TurnRecorder:
         if self._pending >= PENDING_MAX:
             self._metrics.turns_lost.labels("backlog").inc()
             return None
-        return self.start(self._open(turn))
+        task = self.start(self._open(turn))
+        task.add_done_callback(self._count_failed)
+        return task
 
     def close(self, closing: CloseTurn, *, after: asyncio.Task[bool | None]) -> None:
         """Start writing the end, once `after`, its beginning, is written."""
-        self.start(self._close(closing, after))
+        self.start(self._close(closing, after)).add_done_callback(self._count_failed)
 
     def meet(self, model: str) -> None:
         """A request of that model goes by: find out about a new one, beside it."""
@@ -119,6 +121,11 @@ class TurnRecorder:
     def _done(self, _: asyncio.Task[T | None]) -> None:
         self._pending -= 1
 
+    def _count_failed(self, task: asyncio.Task[bool | None]) -> None:
+        """What the boundary ended, and logged, left no result: that turn, or its end, is lost."""
+        if task.cancelled() or task.result() is None:
+            self._metrics.turns_lost.labels("failed").inc()
+
     async def _open(self, turn: Turn) -> bool:
         messages = [replace(m, content=await rewritten(self._redact, m.content)) for m in turn.messages]
         try:
@@ -129,12 +136,17 @@ class TurnRecorder:
         self._recovered()
         return True
 
-    async def _close(self, closing: CloseTurn, after: asyncio.Task[bool | None]) -> None:
+    async def _close(self, closing: CloseTurn, after: asyncio.Task[bool | None]) -> bool:
         if closing.is_over_cap:
             self._metrics.replies_over_cap.inc()
         if not await after:
-            return
-        answer = await rewritten(self._redact, closing.answer)
+            return False
+        try:
+            answer = await rewritten(self._redact, closing.answer)
+        except NotRecordable as error:
+            log.error("answer_not_recorded", error=str(error))
+            self._metrics.turns_lost.labels("failed").inc()
+            answer = ""  # what the user said is learnt all the same
         try:
             await self._turn_log.finish(
                 closing.turn_id,
@@ -145,9 +157,10 @@ class TurnRecorder:
             )
         except Unavailable as error:
             self._lost(error)
-            return
+            return False
         self._metrics.turns.labels(closing.status).inc()
         self._recovered()
+        return True
 
     def _lost(self, error: Unavailable) -> None:
         """Count each, tell once."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from urllib.parse import urlsplit
+
+import structlog
 
 from memory.adapters.breaker import Breaker
 from memory.adapters.openai import OpenAiChatModel, first_model
@@ -29,6 +30,8 @@ from memory.tuning import PATIENT_SECONDS, asking, chat_server
 
 MODEL_FAILURES_MAX = 2  # slow answers in a row until one at a time is asked: each may cost 30 s
 READ_TOKENS_MAX = 1_000  # of an answer of the upstream's own model
+
+log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
@@ -51,8 +54,11 @@ async def open_readers(settings: Settings, metrics: Metrics) -> AsyncIterator[Re
 
 
 @asynccontextmanager
-async def open_model_reader(settings: Settings, model: ExternalModel, metrics: Metrics) -> AsyncIterator[ModelReader]:
-    server = chat_server(model, priority=settings.memory.extraction.priority)
+async def open_model_reader(
+    settings: Settings, model: ExternalModel, metrics: Metrics, *, endpoint: str = ""
+) -> AsyncIterator[ModelReader]:
+    """`endpoint`: the base URL where it answers, if not where the model's settings say."""
+    server = chat_server(model, priority=settings.memory.extraction.priority, endpoint=endpoint)
     breaker = Breaker("model", failures_max=MODEL_FAILURES_MAX)
     async with OpenAiChatModel(server, metrics=metrics, breaker=breaker) as opened:
         yield ModelReader(opened, asking(settings, model), metrics=metrics)
@@ -62,39 +68,54 @@ async def examining(settings: Settings, readers: Readers, exams: ExamResults, me
     """Has the model that the settings name, or else the upstream's first one, read once it may. Returns when that is
     clear.
 
-    With `auto` it sits the exam; with `model` it need not. Any other setting asks no model.
+    With `auto` it sits the exam; with `model` it need not. Any other setting asks no model. Whatever goes wrong, the
+    trained reader goes on reading.
     """
-    if settings.memory.learn.reader not in ("auto", "model") or readers.is_slow:
-        return
-    named = settings.model_for("memory_extraction")
-    if named is None and not settings.upstream:
+    (outcome,) = await asyncio.gather(_examining(settings, readers, exams, metrics), return_exceptions=True)
+    if isinstance(outcome, Exception):
+        log.error("the exam broke off: the trained reader goes on reading", error=type(outcome).__name__)
+
+
+async def _examining(settings: Settings, readers: Readers, exams: ExamResults, metrics: Metrics) -> None:
+    if not asks_model(settings) or readers.is_slow:
         return
     async with AsyncExitStack() as stack:
 
         async def sit() -> tuple[StatementReader, ExamResult]:
-            model = named or await _upstream_model(settings)
-            reader = await stack.enter_async_context(open_model_reader(settings, model, metrics))
+            model, endpoint = await examinee(settings)
+            opening = open_model_reader(settings, model, metrics, endpoint=endpoint)
+            reader = await stack.enter_async_context(opening)
             both = FallbackReader(reader, readers.ready, metrics=metrics)
             if settings.memory.learn.reader == "model":
                 return both, ExamResult(passed=True, score=1.0)
-            server = f"{model.llm_endpoint.address}:{model.llm_endpoint.port}"
-            exam = StoredExam(exams, model=model.llm_model_name, server=server)
+            exam = StoredExam(exams, model=model.llm_model_name, server=endpoint)
             return both, await exam.result(reader, reader.prompt_version)
 
         if await examine(readers, sit, metrics=metrics):
             await asyncio.Event().wait()  # the reader's connections stay open until the worker ends
 
 
-async def _upstream_model(settings: Settings) -> ExternalModel:
-    """Raises `Unavailable` where the upstream does not list its models."""
-    url = urlsplit(settings.upstream)
-    port = url.port or (443 if url.scheme == "https" else 80)
-    return ExternalModel(
+def asks_model(settings: Settings) -> bool:
+    """Whether the settings want a chat model to read, and have one that may."""
+    has_one = settings.model_for("memory_extraction") is not None or bool(settings.upstream)
+    return settings.memory.learn.reader in ("auto", "model") and has_one
+
+
+async def examinee(settings: Settings) -> tuple[ExternalModel, str]:
+    """The model that is to read, and the base URL where it answers: the one that is named, or the upstream's first.
+
+    Raises `Unavailable` where the upstream does not list its models.
+    """
+    named = settings.model_for("memory_extraction")
+    if named is not None:
+        return named, chat_server(named).endpoint
+    model = ExternalModel(
         model_role="memory_extraction",
-        llm_endpoint=ModelEndpoint(address=f"{url.scheme}://{url.hostname}", port=port),
+        llm_endpoint=ModelEndpoint(address=settings.upstream),
         llm_model_name=await first_model(settings.upstream, seconds=PATIENT_SECONDS),
         max_tokens=READ_TOKENS_MAX,
     )
+    return model, settings.upstream
 
 
-__all__ = ["examining", "open_model_reader", "open_readers"]
+__all__ = ["asks_model", "examinee", "examining", "open_model_reader", "open_readers"]

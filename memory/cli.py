@@ -22,6 +22,7 @@ from prometheus_client import start_http_server
 
 from memory.api.shapes import time_text
 from memory.config import Settings, from_process
+from memory.doctor_cli import doctor
 from memory.errors import BadInput, BadSetting, NotFound, Unavailable
 from memory.eval_cli import evaluate
 from memory.library import PAGE_MEMORIES_MAX, Library
@@ -62,6 +63,7 @@ def commands() -> None:
 commands.add_command(evaluate)
 commands.add_command(upkeep)
 commands.add_command(prepare)
+commands.add_command(doctor)
 
 
 # The parts

@@ -5,6 +5,7 @@ without, or retry), and `Conflict` (somebody was faster: look again). A broken p
 
 Whoever can go on without a part catches `Unavailable` and asks no more. Whoever retries tells two cases apart: plain
 `Unavailable` would have met any request, so it is an outage, to be sat out; `Unusable` is about this one request.
+`Late` lies between: the part is up and took the request; whoever has another part for the work need not wait.
 """
 
 
@@ -27,6 +28,17 @@ class NotFound(BadInput):
         super().__init__(message, code="not_found")
 
 
+class NotRecordable(BadInput):
+    """A text that could not be looked through for secrets, so that nothing of it may be written."""
+
+    def __init__(self, reason: str) -> None:
+        """`reason`: the kind of what went wrong, never a word of the text."""
+        super().__init__(
+            f"a text could not be looked through for secrets ({reason}): nothing was stored; leave it out, and tell us",
+            code="not_recordable",
+        )
+
+
 class BadSetting(BadInput):
     """A setting that stops the start. The message says what was expected, what came, and what to do."""
 
@@ -44,6 +56,10 @@ class Unavailable(MemproxyError):
 
 class Busy(Unavailable):
     """A part that is well but has more to do than it can in time. Whoever comes now goes on without, and is counted."""
+
+
+class Late(Unavailable):
+    """A part is up and took the request, but did not answer it in the time it had."""
 
 
 class Unusable(Unavailable):

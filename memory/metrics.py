@@ -124,7 +124,7 @@ class Metrics:
         self.embed_shed = Counter("memproxy_embed_shed", "Texts refused because the queue was full.", registry=registry)
         self.model_calls = Counter(
             "memproxy_model_calls",
-            "Calls to chat models that memory asks, by role and outcome (answered, unusable, failed, spared).",
+            "Calls to chat models that memory asks, by role and outcome (answered, unusable, late, failed, spared).",
             ["role", "outcome"],
             registry=registry,
         )

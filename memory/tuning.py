@@ -144,12 +144,15 @@ def asking(settings: Settings, model: ExternalModel) -> Asking:
     )
 
 
-def chat_server(model: ExternalModel, *, priority: int | None = None) -> ChatServer:
-    """Where that model answers. An address may name its scheme; without one it is plain HTTP."""
+def chat_server(model: ExternalModel, *, priority: int | None = None, endpoint: str = "") -> ChatServer:
+    """Where that model answers. An address may name its scheme; without one it is plain HTTP.
+
+    `endpoint`: a base URL, which is taken as it is, instead of that address.
+    """
     address, port = model.llm_endpoint.address, model.llm_endpoint.port
     base = address if "://" in address else f"http://{f'[{address}]' if ':' in address else address}"
     return ChatServer(
-        endpoint=f"{base.rstrip('/')}:{port}",
+        endpoint=endpoint or f"{base.rstrip('/')}:{port}",
         model=model.llm_model_name,
         temperature=model.temperature,
         skips_thinking=model.llm_provider == "vllm",

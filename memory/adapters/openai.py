@@ -1,9 +1,10 @@
 """A chat model over OpenAI's `/v1/chat/completions`: vLLM, llama.cpp's server, or any other that speaks it.
 
 One answer at a time, never streamed, as JSON of a given schema where one is asked for. What comes back is from outside:
-it is read up to a limit, within a time, and translated once into text, `Unusable` (this request got no answer of use)
-or `Unavailable` (no request would have). It must never log, or put into an error, a word of what was asked or answered.
-Cancelling a call closes its connection, which is how model servers learn that nobody waits any more.
+it is read up to a limit, within a time, and translated once into text, `Unusable` (this request got no answer of use),
+`Late` (it was taken and not answered in time) or plain `Unavailable` (no request would have been answered). It must
+never log, or put into an error, a word of what was asked or answered. Cancelling a call closes its connection, which is
+how model servers learn that nobody waits any more.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import msgspec
 
 from memory.adapters.breaker import Breaker
 from memory.adapters.well_formed import well_formed
-from memory.errors import Unavailable, Unusable
+from memory.errors import Late, Unavailable, Unusable
 from memory.metrics import Metrics
 from memory.model import Message
 from memory.ports import Completion
@@ -31,6 +32,7 @@ KEEP_ALIVE_SECONDS = 60.0
 OK = 200
 BAD_REQUEST = frozenset({400, 413, 422})  # of this request; any other status would have met every one (no key, say)
 SCHEMA_NAME = "answer"
+TAKEN = "send_request_body.complete"  # of httpx's trace: from here on the server has the request
 CUT = "length"  # the protocol's reason for an answer that ended at `max_tokens`
 
 
@@ -91,6 +93,18 @@ class _Usage(msgspec.Struct):
     prompt_tokens_details: _CachedTokens | None = None
 
 
+@dataclass(slots=True)
+class _Sending:
+    """A request on its way. `is_taken`: the server has all of it."""
+
+    body: bytes
+    is_taken: bool = False
+
+    async def trace(self, event: str, _: Mapping[str, Any]) -> None:
+        """What httpx calls at each step."""
+        self.is_taken = self.is_taken or event.endswith(TAKEN)
+
+
 class OpenAiChatModel:
     """`memory.ports.ChatModel`, opened by `async with`. Needs no server at its start, and finds one that came back."""
 
@@ -100,6 +114,7 @@ class OpenAiChatModel:
         self._metrics = metrics
         self._breaker = breaker
         self._client: httpx.AsyncClient | None = None
+        self._late = ""  # the last failure's reason, where that was an answer too late, and no server that is away
 
     async def __aenter__(self) -> Self:
         key = {"authorization": f"Bearer {self._server.api_key}"} if self._server.api_key else {}
@@ -125,14 +140,15 @@ class OpenAiChatModel:
         seconds: float,
         schema: Mapping[str, Any] | None = None,
     ) -> Completion:
-        """The first choice, as it is. Raises `Unusable` and `Unavailable`, as the port says."""
+        """The first choice, as it is. Raises `Unusable`, `Late` and `Unavailable`, as the port says."""
         began_at = asyncio.get_running_loop().time()
         self._admit(began_at, seconds)
+        sending = _Sending(self._body(messages, max_tokens=max_tokens, schema=schema))
         try:
             async with asyncio.timeout(seconds):
-                status, answer = await self._posted(self._body(messages, max_tokens=max_tokens, schema=schema))
+                status, answer = await self._posted(sending)
         except TimeoutError:
-            raise self._failure(f"no answer within {seconds:g} s", began_at) from None
+            raise self._failure(f"no answer within {seconds:g} s", began_at, is_late=sending.is_taken) from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise self._failure(
                 type(error).__name__, began_at, is_certain=isinstance(error, httpx.ConnectError)
@@ -156,14 +172,17 @@ class OpenAiChatModel:
             self._breaker.admit(now, seconds=seconds)
         except Unavailable:
             self._count("spared")
+            if self._late:
+                raise Late(PART, self._late) from None
             raise
 
-    def _failure(self, reason: str, began_at: float, *, is_certain: bool = False) -> Unavailable:
-        self._count("failed")
+    def _failure(self, reason: str, began_at: float, *, is_certain: bool = False, is_late: bool = False) -> Unavailable:
+        self._count("late" if is_late else "failed")
+        self._late = reason if is_late else ""
         if self._breaker is not None:
             now = asyncio.get_running_loop().time()
             self._breaker.failed(now, reason=reason, is_certain=is_certain, began_at=began_at)
-        return Unavailable(PART, reason)
+        return Late(PART, reason) if is_late else Unavailable(PART, reason)
 
     def _count(self, outcome: str, usage: _Usage | None = None) -> None:
         if self._metrics is None:
@@ -194,7 +213,7 @@ class OpenAiChatModel:
             body["priority"] = self._server.priority
         return msgspec.json.encode(body)
 
-    async def _posted(self, body: bytes) -> tuple[int, bytes]:
+    async def _posted(self, sending: _Sending) -> tuple[int, bytes]:
         """Status and body. Sent once more if the server hung up before it began to answer.
 
         Most likely it closed a connection that we had kept, as it does when it is restarted. It may have worked on the
@@ -202,18 +221,21 @@ class OpenAiChatModel:
         answer that breaks off later is not asked for again, and the caller's time-out covers both sendings.
         """
         try:
-            response = await self._begun(body)
+            response = await self._begun(sending)
         except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
-            response = await self._begun(body)
+            response = await self._begun(sending)
         try:
             return response.status_code, await _read(response) if response.status_code == OK else b""
         finally:
             await response.aclose()
 
-    async def _begun(self, body: bytes) -> httpx.Response:
+    async def _begun(self, sending: _Sending) -> httpx.Response:
         """The answer's head."""
         assert self._client is not None, "open the model with `async with`"
-        return await self._client.send(self._client.build_request("POST", self._server.url, content=body), stream=True)
+        request = self._client.build_request(
+            "POST", self._server.url, content=sending.body, extensions={"trace": sending.trace}
+        )
+        return await self._client.send(request, stream=True)
 
 
 async def _read(response: httpx.Response) -> bytes:

@@ -1,7 +1,8 @@
 """Folders of models that are made ready once: whole or not at all, by a process of their own.
 
 Making one ready takes torch, seconds and hundreds of megabytes, none of which a running part wants; so it happens in a
-process that is gone afterwards.
+process that is gone afterwards. A list of what was made is written last: a folder without it, or in which a file is
+missing or cut short, is made again.
 """
 
 from __future__ import annotations
@@ -11,26 +12,78 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 
+import msgspec
+import structlog
+
+from memory.errors import BadSetting
+
+COMPLETE = "complete.json"  # names and sizes in bytes of the files that were made
+
+log = structlog.get_logger(__name__)
+
 
 def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
-    """The folder; where it is missing, `make` fills one elsewhere first. A start that is cut short leaves nothing."""
-    if folder.is_dir():
+    """The folder; where it is missing or damaged, `make` fills one elsewhere first. A start that is cut short leaves
+    nothing. Raises what `make` does, and `BadSetting` where the folder cannot be made.
+    """
+    if is_complete(folder):
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    if folder.is_dir():
+        log.warning(
+            "a model that was made ready is damaged or of an older release: it is made again", model=folder.name
+        )
     try:
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as apart:
-            apart.submit(partial(make, draft)).result()
-        draft.rename(folder)
-    except OSError:
-        if not folder.is_dir():  # else another process was faster
-            raise
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise BadSetting(
+            f"models_dir: {folder.name} must be made ready in {folder.parent}, which cannot be written "
+            f"({error.strerror}): run `memproxy prepare` as a user who may, or name another folder"
+        ) from None
+    try:
+        _make_apart(draft / folder.name, make)
+        _put(draft / folder.name, folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return folder
 
 
-__all__ = ["made_once"]
+def is_complete(folder: Path) -> bool:
+    """Whether all that was made is still there, in full length."""
+    try:
+        sizes = msgspec.json.decode((folder / COMPLETE).read_bytes(), type=dict[str, int])
+        return bool(sizes) and all((folder / name).stat().st_size == size for name, size in sizes.items())
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return False
+
+
+def _make_apart(made: Path, make: Callable[[Path], None]) -> None:
+    made.mkdir()
+    try:
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as apart:
+            apart.submit(partial(make, made)).result()
+    except BrokenProcessPool:
+        raise BadSetting(
+            f"{made.name}: the process that makes it ready was killed; it takes about 1 GB of memory. Run `memproxy "
+            "prepare` where there is more, and bring its folder along"
+        ) from None
+    sizes = {file.name: file.stat().st_size for file in sorted(made.iterdir())}
+    (made / COMPLETE).write_bytes(msgspec.json.encode(sizes))
+
+
+def _put(made: Path, folder: Path) -> None:
+    """In place of what is there; another process may have been faster, and is left its own."""
+    if folder.is_dir() and not is_complete(folder):
+        folder.rename(made.with_name("damaged"))
+    try:
+        made.rename(folder)
+    except OSError:
+        if not is_complete(folder):
+            raise
+
+
+__all__ = ["is_complete", "made_once"]

@@ -25,8 +25,13 @@ from memory.learn.reading.vocabulary import with_characters
 
 FORMAT = 2  # of the folder: raise it when what is written changes
 VERSION_CHARACTERS = 12
+WORDS_CHARACTERS_MAX = 200  # of what a library says is wrong
 EMBEDDINGS = "embeddings.word_embeddings.weight"
 _SHIPPED = "weights.npz"
+EXPECTED = (
+    "expected memory/learn/reading/weights.npz as this release ships it: reinstall the package, or make it with "
+    "`python bench/reader/train.py`, or set memory.learn.reader to model or off"
+)
 
 
 def shipped() -> Any:  # noqa: ANN401 - a Traversable
@@ -44,14 +49,15 @@ def prepared(models_dir: Path, weights: Path | None = None) -> Path:
     """The folder of the merged encoder, made now where it is missing (10 to 20 s). Raises `BadSetting`."""
     if weights is None:
         if not shipped().is_file():
-            raise BadSetting(
-                "the package holds no weights of the trained reader: expected memory/learn/reading/weights.npz; "
-                "`python bench/reader/train.py` makes it, or set memory.learn.reader to model or off"
-            )
+            raise BadSetting(f"the package holds no weights of the trained reader: {EXPECTED}")
         with as_file(shipped()) as path:
             return prepared(models_dir, path)
     version = version_of(weights)
-    return made_once(models_dir / f"reader-{version}", partial(_make, weights, version))
+    return made_once(folder_of(models_dir, version), partial(_make, weights, version))
+
+
+def folder_of(models_dir: Path, version: str) -> Path:
+    return models_dir / f"reader-{version}"
 
 
 def _make(weights: Path, version: str, folder: Path) -> None:
@@ -68,8 +74,9 @@ def _make(weights: Path, version: str, folder: Path) -> None:
             np.savez(folder / "heads.npz", **heads)
             card = json.loads(str(arrays["card"]))
         (folder / "card.json").write_text(json.dumps({**card, "version": version}), encoding="utf-8")
-    except (KeyError, ValueError, EOFError, BadZipFile) as error:
-        raise BadSetting(f"{weights.name} holds no weights of this release: {error}") from error
+    except (LookupError, ValueError, RuntimeError, TypeError, EOFError, BadZipFile) as error:
+        what = " ".join(str(error).split())[:WORDS_CHARACTERS_MAX]
+        raise BadSetting(f"{weights.name} holds no weights of this release ({what}): {EXPECTED}") from error
 
 
 def _merged(base: Path, arrays: Any, ids: Sequence[int]) -> Any:  # noqa: ANN401 - a BertModel; its import takes 10 s

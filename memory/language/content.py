@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from itertools import chain
 
 from memory.language.detection import candidates
 from memory.language.loader import LANGUAGES, Language, Phrases, words
-from memory.language.phrases import TEXTS_REMEMBERED, is_clitic, is_han, is_word, read, spellings
+from memory.language.phrases import is_clitic, is_han, is_word, read, spellings
+from memory.language.remembering import remembered
 
 # "Plan A", "room B", "A方案": what is called by a letter, which is no article then.
 _LETTERED = re.compile(
@@ -25,7 +26,7 @@ _SUFFIXES = ("ations", "ation", "ingly", "ings", "ing", "edly", "ers", "ies", "i
 _STEM_CHARACTERS_MIN = 3
 
 
-@lru_cache(maxsize=TEXTS_REMEMBERED)
+@remembered
 def content_words(text: str) -> frozenset[str]:
     lettered = _LETTERED.findall(unicodedata.normalize("NFKC", text))
     return frozenset(letter.casefold() for letter in lettered) | content_of(read(text).tokens, candidates(text))

@@ -37,11 +37,15 @@ class _Marked:
 def period(text: str, said_at: float) -> Period:
     """`(holds_from, holds_until)` in Unix seconds, at midnight UTC; None where open, or not certain.
 
-    The end of "until January" is the first second of February. `said_at` in Unix seconds.
+    The end of "until January" is the first second of February. `said_at` in Unix seconds; at the ends of the calendar
+    nothing is certain.
     """
     text = text[:CHARACTERS_MAX]
-    said = datetime.fromtimestamp(said_at, UTC).date()
-    found = {_period(items_of(text, language), said) for language in candidates(text)} - {(None, None)}
+    try:
+        said = datetime.fromtimestamp(said_at, UTC).date()
+        found = {_period(items_of(text, language), said) for language in candidates(text)} - {(None, None)}
+    except (OSError, OverflowError, ValueError):  # a day before the year 1 or behind the year 9999
+        return None, None
     if len(found) != 1:
         return None, None
     holds_from, holds_until = found.pop()

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache
 from itertools import chain
 
 from memory.language.loader import Language, attributes, calendar, people, words
-from memory.language.phrases import TEXTS_REMEMBERED, is_han, is_word, read, spellings
+from memory.language.phrases import is_han, is_word, read, spellings
+from memory.language.remembering import remembered
 
 SPACED: tuple[Language, ...] = ("en", "de", "es")  # put spaces between words; "en" comes first in a tie
 
 
-@lru_cache(maxsize=TEXTS_REMEMBERED)
+@remembered
 def candidates(text: str) -> tuple[Language, ...]:
     """Languages that the text may be in, most likely first; never empty. Several where they tie, or it mixes two."""
     tokens = [token for token in read(text).tokens if is_word(token)]

@@ -10,12 +10,11 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Generic, TypeVar
 
 from memory.language.loader import LANGUAGES, words
-
-TEXTS_REMEMBERED = 4_096  # of a sentence or two each: what is known about a user is compared again and again
+from memory.language.remembering import remembered
 
 _HAN = "\u3400-\u9fff"
 _TOKEN = re.compile(
@@ -83,7 +82,7 @@ class PhraseTable(Generic[Label]):
         return {label for found in self.found(tokens) for label in found.labels}
 
 
-@lru_cache(maxsize=TEXTS_REMEMBERED)
+@remembered
 def read(text: str) -> Text:
     spelled: list[str] = []
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).replace("’", "'")):

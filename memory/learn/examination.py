@@ -1,7 +1,8 @@
 """Lets a chat model sit the exam beside the learning, and has it read from then on if it passes.
 
 Until then, and if it fails, the trained reader works; log and metric say so. A model that cannot be reached is asked
-again, later and later. Never delays a window, and logs no content.
+again, later and later; one that is up and too slow is asked a few times, and then has failed. Never delays a window,
+and logs no content.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from memory.errors import Unavailable
+from memory.errors import Late, Unavailable
 from memory.learn.readers import Readers
 from memory.metrics import Metrics
 from memory.ports import StatementReader
@@ -19,6 +20,8 @@ from memory.ports.reading import ExamResult
 
 RETRY_SECONDS = 5.0  # doubled each time
 RETRY_SECONDS_MAX = 600.0
+LATE_TRIES_MAX = 6  # with the pauses between them some minutes: a server that loads its model is up before
+TOO_LATE = "no answer in time"
 
 log = structlog.get_logger()
 
@@ -28,15 +31,19 @@ Sit = Callable[[], Awaitable[tuple[StatementReader, ExamResult]]]
 
 async def examine(readers: Readers, sit: Sit, *, metrics: Metrics) -> bool:
     """Return once the model has passed, and reads, or has failed: whether it passed."""
-    pause = RETRY_SECONDS
+    pause, late = RETRY_SECONDS, 0
     while True:
         try:
             reader, result = await sit()
-        except Unavailable:
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, RETRY_SECONDS_MAX)
-        else:
             break
+        except Unavailable as error:
+            late += isinstance(error, Late)
+        if late >= LATE_TRIES_MAX:
+            metrics.reader_exam_score.set(0.0)
+            log.warning("the model failed the exam: the trained reader goes on reading", failed=[TOO_LATE], tries=late)
+            return False
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, RETRY_SECONDS_MAX)
     metrics.reader_exam_score.set(result.score)
     if result.passed:
         readers.promote(reader)

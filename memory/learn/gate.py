@@ -6,22 +6,21 @@ message in which the reader saw a planted order, or that hides characters or mar
 
 from __future__ import annotations
 
-import unicodedata
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import takewhile
+from math import inf
 
 from memory.language import asks_to_erase, content_words, language_of
+from memory.learn import hidden_text
 from memory.learn.reading.units import own_messages, units_of
 from memory.model import STORED_ACTS, Act, Claim, Role, Turn, statement_key
 from memory.secrets.redaction import PLACEHOLDER, REDACT_ALL, SecretClass, SecretPolicy, redact
 
-HIDDEN_MAX = 8  # characters without a shape, past which a text hides something; emoji and some scripts join with a few
-JOINERS = "\u200c\u200d\u00ad\ufeff"  # zero-width joiners of emoji and scripts, soft hyphens, byte-order marks
-OVERRIDES = "\u202a\u202b\u202d\u202e\u2066\u2067\u2068"  # turn the direction in which text is shown
-TAG_FIRST, TAG_LAST = "\U000e0000", "\U000e007f"  # an invisible alphabet
+CLAIMS_OF_TURN_MAX = 200  # that leave a memory: nobody says more of themselves at once, a loop or a flood does
+REQUESTS_OF_TURN_MAX = 100  # to forget or to withhold; each looks through all that is stored
 ECHOED_WORDS_MIN = 2  # of a note that a question says again: "what is your cat called?" only takes up one
 WORDS_BESIDE_A_SECRET_MIN = 4  # "my card is [redacted]" says nothing
 
@@ -70,11 +69,34 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
-    """The stored message that holds a quote, and whether it is to be trusted."""
+class _Before:
+    """What a user may echo: a turn's answer, or, of no turn and before all, our own note. `lines`: their keys."""
 
-    text: str
-    is_planted: bool
+    turn_id: str
+    at: float
+    folded: str
+    lines: frozenset[str]
+    words: frozenset[str] = frozenset()  # of a note
+
+    def is_said_again_by(self, asked: str) -> bool:
+        return len(self.words) >= ECHOED_WORDS_MIN and self.words <= content_words(asked)
+
+
+def few(claims: Sequence[Claim]) -> list[Claim]:
+    """The claims without repetitions, and of one turn no more than a person says in it; planted orders all stay."""
+    unique = {(claim.evidence.turn_id, claim.evidence.quote, claim.act, claim.text): claim for claim in claims[::-1]}
+    seen: Counter[tuple[str, int]] = Counter()
+    kept: list[Claim] = []
+    for claim in reversed(unique.values()):
+        most = 0
+        if claim.act in STORED_ACTS:
+            most = CLAIMS_OF_TURN_MAX
+        elif claim.act in (Act.FORGET, Act.WITHHOLD):
+            most = REQUESTS_OF_TURN_MAX
+        seen[claim.evidence.turn_id, most] += 1
+        if not most or seen[claim.evidence.turn_id, most] <= most:
+            kept.append(claim)
+    return kept
 
 
 def judge(
@@ -95,36 +117,61 @@ def judge(
     by_id = {turn.id: turn for turn in turns}
     orders = [c.evidence for c in claims if c.act is Act.INSTRUCT and c.confidence >= rules.confidence_min]
     planted = {source for order in orders if (source := _message(order.quote, by_id.get(order.turn_id)))}
+    before = _before(turns, shown)
+    planted |= {source for source in _sources(claims, by_id) if hidden_text.hides_text(source)}
     kept: list[Claim] = []
     dropped: list[Dropped] = []
     for claim in claims:
         if claim.act not in STORED_ACTS:
             continue
-        reason = _refusal(claim, by_id, planted, shown, rules)
-        if reason is None and room is not None and len(kept) >= room and not claim.is_explicit:
-            reason = Refusal.RATE
+        is_full = room is not None and len(kept) >= room and not claim.is_explicit
+        reason = Refusal.RATE if is_full else _refusal(claim, by_id, planted, before, rules)
         if reason is None:
-            kept.append(claim)
+            kept.append(_readable(claim))
         else:
             dropped.append(Dropped(claim, reason))
     return Verdict(tuple(kept), tuple(dropped))
 
 
 def _refusal(
-    claim: Claim, turns: Mapping[str, Turn], planted: Collection[str], shown: Sequence[str], limits: Limits
+    claim: Claim, turns: Mapping[str, Turn], planted: Collection[str], before: Sequence[_Before], limits: Limits
 ) -> Refusal | None:
     source = _source(claim, turns)
     if source is None:
         return Refusal.NO_EVIDENCE
-    if source in planted or _hides_text(source):
+    if source in planted:
         return Refusal.PLANTED
     return (
         _refused_as_request(claim)
         or _refused_by_size(claim, limits)
         or _refused_as_secret(claim, limits)
         or _refused_as_unsure(claim, limits)
-        or _refused_as_echo(claim, turns, shown, limits)
+        or _refused_as_echo(claim, turns, before, limits)
     )
+
+
+def _before(turns: Sequence[Turn], shown: Sequence[str]) -> list[_Before]:
+    return [
+        *(_Before("", -inf, text.casefold(), _lines(text), frozenset(content_words(text))) for text in shown),
+        *(_Before(turn.id, turn.at, turn.answer.casefold(), _lines(turn.answer)) for turn in turns),
+    ]
+
+
+def _lines(text: str) -> frozenset[str]:
+    return frozenset(map(statement_key, text.splitlines()))
+
+
+def _sources(claims: Sequence[Claim], turns: Mapping[str, Turn]) -> set[str]:
+    """The messages that claims stand on which would leave a memory."""
+    return {source for claim in claims if claim.act in STORED_ACTS and (source := _source(claim, turns))}
+
+
+def _readable(claim: Claim) -> Claim:
+    """As it is stored: without marks that only set names apart. Its quote stays as it was typed."""
+    bare = hidden_text.shown
+    if bare(claim.text) == claim.text:
+        return claim
+    return replace(claim, text=bare(claim.text), name=bare(claim.name), values=tuple(map(bare, claim.values)))
 
 
 def _source(claim: Claim, turns: Mapping[str, Turn]) -> str | None:
@@ -140,12 +187,6 @@ def _source(claim: Claim, turns: Mapping[str, Turn]) -> str | None:
 def _message(quote: str, turn: Turn | None) -> str:
     """The user's message in that turn that holds the quote, or ""."""
     return next((content for content in own_messages(turn) if quote in content), "") if turn is not None else ""
-
-
-def _hides_text(message: str) -> bool:
-    """Characters that no reader sees but a model does: tags, direction overrides, runs of zero-width characters."""
-    hidden = [c for c in message if unicodedata.category(c) in ("Cf", "Co", "Cn") and c not in JOINERS]
-    return any(TAG_FIRST <= c <= TAG_LAST or c in OVERRIDES for c in hidden) or len(hidden) >= HIDDEN_MAX
 
 
 def _refused_as_request(claim: Claim) -> Refusal | None:
@@ -178,7 +219,9 @@ def _refused_as_unsure(claim: Claim, limits: Limits) -> Refusal | None:
     return Refusal.UNSURE if claim.confidence < limits.confidence_min else None
 
 
-def _refused_as_echo(claim: Claim, turns: Mapping[str, Turn], shown: Sequence[str], limits: Limits) -> Refusal | None:
+def _refused_as_echo(
+    claim: Claim, turns: Mapping[str, Turn], before: Sequence[_Before], limits: Limits
+) -> Refusal | None:
     """The user repeats, word for word, what an earlier answer or our note said: nothing new, and not their words.
 
     Nor may what the assistant asked, where it goes along with a reply, say again what our note said.
@@ -187,20 +230,14 @@ def _refused_as_echo(claim: Claim, turns: Mapping[str, Turn], shown: Sequence[st
     if claim.evidence.role == Role.ASSISTANT:
         return None  # what a bare yes confirms is compared with all that is known
     asked = claim.text.replace(quote, "")
-    if asked and any(_says_again(asked, text) for text in shown):
+    if asked and any(one.is_said_again_by(asked) for one in before):
         return Refusal.ECHO
     if claim.is_explicit or len(quote) < limits.echo_characters_min:
         return None
     own = turns[claim.evidence.turn_id]
-    before = takewhile(lambda turn: turn.id != own.id, turns.values())
-    earlier = [turn.answer for turn in deque(before, maxlen=limits.echo_turns_max) if turn.at < own.at]
-    sought = statement_key(quote)
-    for text in (*earlier, *shown):
-        if quote.casefold() in text.casefold() or any(statement_key(line) == sought for line in text.splitlines()):
-            return Refusal.ECHO
-    return None
-
-
-def _says_again(asked: str, text: str) -> bool:
-    words = content_words(text)
-    return len(words) >= ECHOED_WORDS_MIN and words <= content_words(asked)
+    notes = [one for one in before if not one.turn_id]
+    said = takewhile(lambda one: one.turn_id != own.id, (one for one in before if one.turn_id))
+    earlier = [one for one in deque(said, maxlen=limits.echo_turns_max) if one.at < own.at]
+    folded, sought = quote.casefold(), statement_key(quote)
+    is_echo = any(folded in one.folded or sought in one.lines for one in (*notes, *earlier))
+    return Refusal.ECHO if is_echo else None

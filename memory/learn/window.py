@@ -199,6 +199,7 @@ class WindowLearning:
         too.
         """
         found: dict[int, Found] = {}
+        stored: dict[str, Sequence[Record]] = {}  # by project; nothing is written between two requests of a window
         for index, request in enumerate(read.requests):
             project_id = request.turn.scope.project_id
             if request.reach is Reach.EVERYTHING:
@@ -206,8 +207,10 @@ class WindowLearning:
                 await self._turn_log.withdraw(lease.user_id, project_id=project_id, opened_before=earlier, spare=own)
             if (previous := forgetting.turn_meant(request, read.turns)) and previous not in lease.turns:
                 await self._turn_log.withdraw(lease.user_id, opened_before=inf, only=[previous.id])
-            where = MemoryFilter(lease.user_id, project_id=project_id, status=None)
-            records = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
+            if project_id not in stored:
+                where = MemoryFilter(lease.user_id, project_id=project_id, status=None)
+                stored[project_id] = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
+            records = stored[project_id]
             memories, likeness = [one.memory for one in records], _likeness(vectors.get(request.topic), records)
             gone = forgetting.meant(request, memories, read.turns)
             found[index] = Found(gone, forgetting.similar(request, memories, likeness))

@@ -6,8 +6,10 @@ read is stored before anything is made of it. Logs no content.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from memory.errors import Unavailable
 from memory.learn import forgetting, gate, stored_reading
@@ -73,21 +75,22 @@ class WindowReading:
         context = await self._turn_log.context(lease, limit=CONTEXT_TURNS_MAX)
         breaks = await self._turn_log.breaks(lease, limit=BREAKS_MAX)
         before, during = with_breaks(context, turns, breaks)
-        claims = await self._claims(lease, list(map(muted, during)), list(map(muted, before)), save)
+        claims = gate.few(await self._claims(lease, list(map(muted, during)), list(map(muted, before)), save))
         proposed = [claim for claim in claims if claim.act in STORED_ACTS]
         shown = await self._shown(lease.user_id, turns) if proposed else ()
         at, session = turns[-1].at, (lease.user_id, lease.session_id, lease.window_id)
         room = self._pace.room(*session, at=at)
-        verdict = gate.judge(claims, [*context, *turns], shown=shown, limits=self._limits, room=room)
+        judging = partial(gate.judge, claims, [*context, *turns], shown=shown, limits=self._limits, room=room)
+        verdict = await asyncio.to_thread(judging)  # a flood takes longer than a lease may go without its beat
         self._pace.note(*session, at=at, kept=len(verdict.kept))
         for dropped in verdict.dropped:
             self._metrics.facts_dropped.labels(dropped.reason.value).inc()
         requests = forgetting.requests_of(claims, turns)
         if lasting := forgetting.lasting(requests):
             await self._turn_log.note_orders(lease, _by_turn(lasting))
-        spared = forgetting.spare(verdict.kept, requests, [*context, *turns])
+        spared = await asyncio.to_thread(forgetting.spare, verdict.kept, requests, [*context, *turns])
         later = await self.later_requests(lease)
-        kept = [claim for claim in spared.kept if not forgetting.is_overtaken(later, claim)]
+        kept = await asyncio.to_thread(_standing, spared.kept, later)
         self._metrics.facts_dropped.labels("withheld").inc(len(verdict.kept) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
         return WindowClaims(kept, requests, (*context, *turns), confirmations)
@@ -99,7 +102,7 @@ class WindowReading:
         claims = [claim for _, found in stored for claim in found or ()]
         unread = [turn for turn, found in stored if found is None]  # another release noted them
         claims += await self._readers.ready.read(unread, context=()) if unread else []
-        return forgetting.lasting(forgetting.requests_of(claims, [order.turn for order in orders]))
+        return forgetting.lasting(forgetting.requests_of(gate.few(claims), [order.turn for order in orders]))
 
     async def _claims(
         self, lease: Lease, turns: Sequence[Turn], context: Sequence[Turn], save: Store
@@ -141,6 +144,10 @@ def _by_turn(requests: Sequence[Request]) -> dict[str, bytes]:
     for request in requests:
         claims.setdefault(request.turn.id, []).append(request.claim)
     return {turn_id: stored_reading.encode(found) for turn_id, found in claims.items()}
+
+
+def _standing(claims: Sequence[Claim], later: Sequence[Request]) -> list[Claim]:
+    return [claim for claim in claims if not forgetting.is_overtaken(later, claim)]
 
 
 def _answered(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmation]:

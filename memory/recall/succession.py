@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
+from memory.language.remembering import remembered
 from memory.model import Memory, MemoryStatus
 from memory.recall.corpus import SUCCESSIONS_MAX, Corpus
 from memory.recall.lexical import fold
 
-STATEMENTS_REMEMBERED = 4_096  # of some 100 bytes each
 _WORD = re.compile(r"[-+$€£¥#@]?\w+(?:[.,:/-]\w+)*[-+#%°]*")  # signs tell apart: O+ and O-, C and C#, $50 and €50
 # Words without which a statement says the same. Who else it is about, when it was, and any "not" are none of them.
 _FILLERS = frozenset(
@@ -50,7 +49,7 @@ def look_back(corpus: Corpus, told: Sequence[str]) -> Told:
     return Told(tuple(holding), tuple(corrections.values()))
 
 
-@lru_cache(STATEMENTS_REMEMBERED)  # what is told is compared again in every request
+@remembered  # what is told is compared again in every request
 def statement(content: str) -> tuple[str, ...]:
     """Equal for texts that say the same in the same words; a "not", a name or a number keeps two apart."""
     folded = fold(content)

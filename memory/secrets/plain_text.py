@@ -19,7 +19,7 @@ SENTENCE_CHARACTERS = 200  # on either side of a place; a label further away is 
 
 _AS_ASCII = {0xFF01 + offset: 0x21 + offset for offset in range(94) if chr(0x21 + offset) not in ",.!?;"}
 _AS_ASCII |= {ord(mark): ord('"') for mark in "“”„«»「」"} | {ord(mark): ord("'") for mark in "‘’"}
-_SENTENCE_END = re.compile(r"[.?](?=\s)|!(?=\s+[^\sa-z])|[。！？；]|\n\s*\n")
+SENTENCE_END = re.compile(r"[.?](?=\s)|!(?=\s+[^\sa-z])|[。！？；]|\n\s*\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class PlainText:
     def sentence(self, start: int, end: int) -> tuple[int, int]:
         """Where the sentence that holds the place from `start` to `end` begins and ends."""
         begin, limit = max(0, start - SENTENCE_CHARACTERS), min(len(self.text), end + SENTENCE_CHARACTERS)
-        for mark in _SENTENCE_END.finditer(self.text, begin, start):
+        for mark in SENTENCE_END.finditer(self.text, begin, start):
             begin = mark.end()
         return begin, self.sentence_end(end, limit)
 
     def sentence_end(self, start: int, limit: int) -> int:
         """Where the sentence that goes on at `start` ends, or `limit`."""
-        found = _SENTENCE_END.search(self.text, start, limit)
+        found = SENTENCE_END.search(self.text, start, limit)
         return found.start() if found else min(limit, len(self.text))
 
 
@@ -62,4 +62,4 @@ def hidden(plain: PlainText, places: Iterable[Span]) -> PlainText:
     return PlainText(text, lower)
 
 
-__all__ = ["OPAQUE", "PLACEHOLDER", "PlainText", "hidden", "plain_text"]
+__all__ = ["OPAQUE", "PLACEHOLDER", "SENTENCE_END", "PlainText", "hidden", "plain_text"]

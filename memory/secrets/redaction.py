@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
+from memory.errors import NotRecordable
 from memory.secrets.plain_text import PLACEHOLDER
 from memory.secrets.secret_classes import SecretClass, Span
 from memory.secrets.secret_spans import secret_spans
@@ -59,8 +60,16 @@ def recordable(
     """What may be written of a text: as `redact` leaves it, and of a very long one its beginning and its end.
 
     Of what lies between these nothing is written, nor is it looked at. The cuts fall on white space and never within a
-    private key, so that no half of a secret is left unseen.
+    private key, so that no half of a secret is left unseen. Raises `NotRecordable` where looking failed, which is a
+    fault of ours: better a text that is lost than a secret that is written.
     """
+    try:
+        return _recordable(text, policy, characters_max)
+    except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise NotRecordable(type(error).__name__).with_traceback(error.__traceback__) from None
+
+
+def _recordable(text: str, policy: Mapping[SecretClass, SecretPolicy], characters_max: int) -> str:
     if len(text) <= characters_max:
         return redact(text, policy)
     half = characters_max // 2

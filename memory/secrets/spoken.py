@@ -7,11 +7,13 @@ look further than a sentence.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Iterator
 
-from memory.secrets.plain_text import PlainText
+from memory.secrets.plain_text import SENTENCE_END, PlainText
 from memory.secrets.secret_classes import Span
-from memory.secrets.value_readers import Certainty, ends_sentence, read_value
+from memory.secrets.value_readers import Certainty, Values, ends_sentence
 from memory.secrets.values import value_shape
 from memory.secrets.vocabulary import Kind, Label, Labels, Vocabulary
 
@@ -23,32 +25,80 @@ LIST_MAX = 24  # values behind one label
 IDENTIFIER_CHARACTERS = 24  # of a name's rest behind its label: "_TOKEN_2", "KeyId"
 
 
+class _Matches:
+    """Where a pattern matches in a text: looked for once, for labels that stand close share what lies behind them.
+
+    Gives what `finditer` from any place would, but for looking past its end.
+    """
+
+    __slots__ = ("_found", "_starts")
+
+    def __init__(self, pattern: re.Pattern[str], text: str, begin: int) -> None:
+        self._found: list[re.Match[str]] = []
+        while found := pattern.search(text, begin):
+            self._found.append(found)
+            begin = found.start() + 1
+        self._starts = [found.start() for found in self._found]
+
+    def first_from(self, place: int, otherwise: int) -> int:
+        """Where the first one begins that does so there or behind, or `otherwise`."""
+        index = bisect_left(self._starts, place)
+        return min(self._starts[index], otherwise) if index < len(self._starts) else otherwise
+
+    def last_before(self, place: int) -> re.Match[str] | None:
+        """The last one that ends there or before."""
+        for index in range(bisect_left(self._starts, place) - 1, -1, -1):
+            if self._found[index].end() <= place:
+                return self._found[index]
+        return None
+
+    def between(self, begin: int, stop: int) -> Iterator[re.Match[str]]:
+        for index in range(bisect_left(self._starts, begin), len(self._found)):
+            found = self._found[index]
+            if found.start() >= begin and found.end() <= stop:
+                yield found
+                begin = found.end()
+            elif found.start() >= stop:
+                return
+
+
 def spoken_spans(plain: PlainText, labels: Labels, vocabulary: Vocabulary) -> Iterator[Span]:
     """In no order; they may overlap."""
     found = labels.all
+    if not found:
+        return
+    links, owners = _Matches(vocabulary.link, plain.lower, found[0].end), _Matches(vocabulary.owner, plain.lower, 0)
+    values_of, ends = Values(plain, vocabulary), _Matches(SENTENCE_END, plain.text, 0)
     for index, label in enumerate(found):
         if label.words.kind is Kind.CONTEXT:
             continue
         stop = found[index + LABELS_CROSSED_MAX].start if index + LABELS_CROSSED_MAX < len(found) else len(plain.text)
         begin = found[index - LABELS_CROSSED_MAX].start if index >= LABELS_CROSSED_MAX else 0
-        values = list(_behind(plain, label, stop, vocabulary)) or list(_before(plain, label, begin, vocabulary))
+        values = list(_behind(values_of, label, _reach(label, stop, ends), links)) or list(
+            _before(values_of, label, begin, owners, ends)
+        )
         for start, end in values:
             yield start, end, label.words.secret_class
 
 
-def _behind(plain: PlainText, label: Label, stop: int, vocabulary: Vocabulary) -> Iterator[tuple[int, int]]:
-    found = read_value(plain, label.end, label.words, Certainty.BARE, vocabulary)
+def _reach(label: Label, stop: int, ends: _Matches) -> int:
+    """How far behind a label its value is looked for: within its sentence."""
+    return ends.first_from(label.end + 2, min(stop, label.end + REACH_CHARACTERS))
+
+
+def _behind(values: Values, label: Label, stop: int, links: _Matches) -> Iterator[tuple[int, int]]:
+    plain, vocabulary = values.plain, values.vocabulary
+    found = values.read(label.end, label.words, Certainty.BARE)
     if found:
-        yield from _listed(plain, found, label, vocabulary)
-    stop = min(stop, plain.sentence_end(label.end + 2, label.end + REACH_CHARACTERS))
-    for link in vocabulary.link.finditer(plain.lower, label.end, stop):
+        yield from _listed(values, found, label)
+    for link in links.between(label.end, stop):
         certainty = _certainty(plain, label, link.start(), str(link.lastgroup), vocabulary)
         if certainty is None or (found and link.lastgroup != "late_links"):
             continue
-        value = read_value(plain, link.end(), label.words, certainty, vocabulary)
+        value = values.read(link.end(), label.words, certainty)
         if value:
             found = value
-            yield from _listed(plain, value, label, vocabulary)
+            yield from _listed(values, value, label)
 
 
 def _certainty(plain: PlainText, label: Label, link: int, name: str, vocabulary: Vocabulary) -> Certainty | None:
@@ -75,35 +125,36 @@ def _is_identifier_rest(gap: str) -> bool:
     return is_one and (gap[0] in "_-." or gap[0].isupper() or gap[0].isdigit())
 
 
-def _listed(
-    plain: PlainText, value: tuple[int, int], label: Label, vocabulary: Vocabulary
-) -> Iterator[tuple[int, int]]:
+def _listed(values: Values, value: tuple[int, int], label: Label) -> Iterator[tuple[int, int]]:
     """The value and those of the same shape that are listed behind it: "4821-9921, 1123-8842 and 7741-0032"."""
+    plain, vocabulary = values.plain, values.vocabulary
     yield value
     for _ in range(LIST_MAX):
         join = vocabulary.join.match(plain.lower, value[1])
-        found = read_value(plain, join.end(), label.words, Certainty.LISTED, vocabulary) if join else None
+        found = values.read(join.end(), label.words, Certainty.LISTED) if join else None
         if not found or value_shape(plain.text[slice(*found)]) != value_shape(plain.text[slice(*value)]):
             return
         value = found
         yield value
 
 
-def _before(plain: PlainText, label: Label, begin: int, vocabulary: Vocabulary) -> Iterator[tuple[int, int]]:
+def _before(values: Values, label: Label, begin: int, owners: _Matches, ends: _Matches) -> Iterator[tuple[int, int]]:
     """The value, where it comes first: "hunter2 is my password", "that's Kuckuck77, our wifi password"."""
-    if label.words.kind not in (Kind.PASSWORD, Kind.CODE) or _goes_on(plain, label.end, vocabulary):
+    plain, vocabulary = values.plain, values.vocabulary
+    owner = owners.last_before(label.start) if label.words.kind in (Kind.PASSWORD, Kind.CODE) else None
+    sentence_end = ends.last_before(label.start)
+    begin = max(begin, sentence_end.end() if sentence_end else 0, label.start - BEFORE_CHARACTERS)
+    if owner is None or owner.start() < begin or plain.lower.count(" ", owner.end(), label.start) > 4:
         return
-    begin = max(begin, plain.sentence(label.start, label.end)[0], label.start - BEFORE_CHARACTERS)
-    owners = list(vocabulary.owner.finditer(plain.lower, begin, label.start))
-    if not owners or plain.lower.count(" ", owners[-1].end(), label.start) > 4:
+    if _goes_on(plain, label.end, vocabulary):
         return
-    lead = plain.lower[begin : owners[-1].start()].rstrip()
+    lead = plain.lower[begin : owner.start()].rstrip()
     last = max(0, len(lead) - LINK_CHARACTERS)
     links = [link for link in vocabulary.link.finditer(lead, last) if link.end() == len(lead)]
     end = begin + (links[-1].start() if links else len(lead) if lead.endswith(",") else 0)
     text = plain.text[begin:end].rstrip(" ,\"'`")
     start = begin + max(text.rfind(blank) for blank in " \n\t\"'`") + 1
-    value = read_value(plain, start, label.words, Certainty.BEFORE, vocabulary) if end > begin else None
+    value = values.read(start, label.words, Certainty.BEFORE) if end > begin else None
     if value and value[1] >= begin + len(text):
         yield value
 

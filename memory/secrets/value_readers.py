@@ -7,7 +7,7 @@ a value, nor white space around it.
 from __future__ import annotations
 
 import re
-from enum import Enum, auto
+from enum import IntEnum, auto
 
 from memory.secrets.id_numbers import NUMBER
 from memory.secrets.plain_text import OPAQUE, PlainText
@@ -24,7 +24,7 @@ BARE_KEY_CHARACTERS_MIN = 16
 DIGITS_MIN = {Kind.CODE: 3, Kind.NUMBER: 5}
 
 
-class Certainty(Enum):
+class Certainty(IntEnum):
     """What stands between a label and its value, the surest first."""
 
     SIGN = auto()  # "password: …"
@@ -46,13 +46,31 @@ _HAN_AND_DIGITS = re.compile(r"[㐀-鿿]{1,8}\d{2,12}")
 _PAIR = re.compile(r"[^\s/|:]{1,64}\s?[/|:]\s?(?!/)")
 _END = re.compile(r"[\"'`*)\]}|]*(?:[.,;!?。，；！？<]|\s*$)", re.MULTILINE)
 _SENTENCE_MARKS = ".,;:!?)\"'"
+_CLOSING = (")", "]", "}")
 _TRAILING = ".,;:'\"`*>"
 
 
-def read_value(
+class Values:
+    """The values of one text. Each is read once, however many labels reach it."""
+
+    __slots__ = ("_known", "plain", "vocabulary")
+
+    def __init__(self, plain: PlainText, vocabulary: Vocabulary) -> None:
+        self.plain = plain
+        self.vocabulary = vocabulary
+        self._known: dict[tuple[int, Kind, int, Certainty], tuple[int, int] | None] = {}
+
+    def read(self, position: int, words: LabelSet, certainty: Certainty) -> tuple[int, int] | None:
+        """Where the value behind `position` begins and ends."""
+        key = (position, words.kind, words.digits_min, certainty)
+        if key not in self._known:
+            self._known[key] = _read_value(self.plain, position, words, certainty, self.vocabulary)
+        return self._known[key]
+
+
+def _read_value(
     plain: PlainText, position: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
 ) -> tuple[int, int] | None:
-    """Where the value behind `position` begins and ends."""
     start = _BLANKS.match(plain.text, position).end()  # type: ignore[union-attr]  # "" at least
     first = plain.text[start : start + 1]
     if not first or (certainty is Certainty.BARE and not (first.isalnum() or first in "#\"'`")):
@@ -64,6 +82,8 @@ def read_value(
         if quoted:
             return quoted
         start += 1
+        if not plain.text[start : start + 1].strip():
+            return None  # a quotation that opens and says nothing
     reader = _READERS[words.kind]
     return reader(plain, start, words, certainty, vocabulary)
 
@@ -114,7 +134,7 @@ def _run(plain: PlainText, start: int) -> str:
     """The value that begins there: all up to white space, less the punctuation that is the sentence's."""
     match = _RUN.match(plain.text, start)
     value = match[0].partition("</")[0].rstrip(_TRAILING) if match else ""
-    for opening, closing in ("()", "[]", "{}"):
+    for opening, closing in ("()", "[]", "{}") if value[-1:] in _CLOSING else ():
         while value.endswith(closing) and value.count(closing) > value.count(opening):
             value = value[:-1].rstrip(_TRAILING)
     return value
@@ -147,12 +167,14 @@ def _password(
     joined = _HAN_AND_DIGITS.match(plain.text, start) if certainty in _SURE or certainty is Certainty.CHANGE else None
     if joined and ends_sentence(plain, joined.end()):
         return joined.span()
+    if certainty not in _SURE and not is_made(value):
+        return None
     if not value or is_masked(value) or is_expression(value) or is_ordinary(value, vocabulary.units):
         return None
     if certainty in _SURE and looks_secret(value, vocabulary.function_words):
         return start, end
     if certainty not in _SURE:
-        return (start, end) if is_made(value) else None
+        return start, end
     if plain.text[start].islower() and (phrase := _phrase(plain, start, words, Certainty.LINK, vocabulary)):
         return phrase if ends_clause(plain, phrase[1], vocabulary) else None
     is_word = len(value) >= 4 and value.isalpha() and value.lower() not in vocabulary.prose
@@ -167,10 +189,12 @@ def _code(
     number_end = _digits(plain, start, words.digits_min or DIGITS_MIN[words.kind] + is_loose, vocabulary)
     if number_end:
         return start, max(number_end, start + len(value)) if not value.isalpha() else number_end
+    if not is_made(value):
+        return None
     if is_masked(value) or is_expression(value) or is_ordinary(value, vocabulary.units):
         return None
     has_digits = sum(c.isdigit() for c in value) >= (3 if is_loose else 1)
-    return (start, start + len(value)) if is_made(value) and has_digits else None
+    return (start, start + len(value)) if has_digits else None
 
 
 def _key(
@@ -180,6 +204,8 @@ def _key(
     if value.lower() in ("basic", "bearer"):
         return _key(plain, start + len(value) + 1, words, certainty, vocabulary)
     is_sure = certainty in (*_SURE, Certainty.NAMED)
+    if value.isalpha():
+        return None
     if is_masked(value) or is_expression(value) or is_ordinary(value, vocabulary.units):
         return None
     is_one = is_random(value) if is_sure else is_random(value, BARE_KEY_CHARACTERS_MIN)
@@ -257,4 +283,4 @@ _READERS = {
     Kind.NUMBER: _number,
 }
 
-__all__ = ["Certainty", "ends_sentence", "read_value"]
+__all__ = ["Certainty", "Values", "ends_sentence"]

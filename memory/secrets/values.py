@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set as AbstractSet
-from itertools import pairwise
+from operator import ne
 
 KEY_CHARACTERS_MIN = 10
 KEY_DISTINCT_MIN = 7
@@ -23,6 +23,10 @@ _EDGES = "!?.,;:'\"*()[]{}<>-_"
 _NUMERIC = re.compile(r"\W?v?\d+(?:[.,:/-]\d+)*(?:\W|(?P<hyphen>-?)(?P<unit>[a-z]+))?")  # a date, a version, a sum
 _MASK = re.compile(r"(.)\1{4,}")
 _CAMEL = re.compile("[a-z][A-Z]")
+_ASCII_KINDS = {
+    code: ("d" if chr(code).isdigit() else "u" if chr(code).isupper() else "l") if chr(code).isalnum() else None
+    for code in range(128)
+}
 _GAPS = ("[]", "()", "{}", "<>", "%%", "__")  # around what is to be filled in
 _PATH_STARTS = ("/", "./", "../", "~/", "www.")
 
@@ -64,8 +68,10 @@ def _is_name(value: str) -> bool:
 
 def is_made(value: str) -> bool:
     """Whether letters and digits stand in it together: no word of prose, though perhaps a name."""
+    if len(value) < MADE_CHARACTERS_MIN or value.isalpha():
+        return False
     has_letter = any(character.isalpha() for character in value)
-    return len(value) >= MADE_CHARACTERS_MIN and has_letter and any(character.isdigit() for character in value)
+    return has_letter and any(character.isdigit() for character in value)
 
 
 def value_shape(value: str) -> tuple[frozenset[str], int]:
@@ -91,13 +97,21 @@ def looks_secret(value: str, function_words: AbstractSet[str]) -> bool:
 
 def is_random(value: str, characters_min: int = KEY_CHARACTERS_MIN) -> bool:
     """Whether letters and digits change places as chance has it; or so many digits as no number has."""
-    kinds = ["d" if c.isdigit() else "u" if c.isupper() else "l" for c in value if c.isalnum()]
-    if len(kinds) < characters_min or len(set(value.lower())) < KEY_DISTINCT_MIN or kinds.count("d") < 2:
+    kinds = _kinds(value)
+    digits = kinds.count("d")
+    if len(kinds) < characters_min or digits < 2 or len(set(value.lower())) < KEY_DISTINCT_MIN:
         return False
-    if kinds.count("d") == len(kinds):
+    if digits == len(kinds):
         return len(kinds) >= DIGIT_KEY_MIN
-    changes = sum(before != after for before, after in pairwise(kinds))
+    changes: int = sum(map(ne, kinds, kinds[1:]))
     return changes > 2 and changes * 5 >= len(kinds)
+
+
+def _kinds(value: str) -> str:
+    """One of d, u and l for each digit, capital and other letter."""
+    if value.isascii():
+        return value.translate(_ASCII_KINDS)
+    return "".join("d" if c.isdigit() else "u" if c.isupper() else "l" for c in value if c.isalnum())
 
 
 __all__ = ["is_expression", "is_made", "is_masked", "is_ordinary", "is_random", "looks_secret", "value_shape"]

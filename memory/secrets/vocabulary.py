@@ -106,16 +106,18 @@ class Vocabulary:
     digits_spoken: re.Pattern[str]
 
     def find(self, plain: PlainText) -> list[Label]:
-        """In order. A label that a longer word begins with is none: "tokenizer"."""
-        found = []
+        """In order, each once, whichever languages have it. A label that a longer word begins with is none:
+        "tokenizer".
+        """
+        found: dict[tuple[int, int], Label] = {}
         for pattern in self.labels:
             position = 0
             while match := pattern.search(plain.lower, position):
                 label = self._label(plain, *match.span())
                 position = label.end if label else match.start() + 1
                 if label:
-                    found.append(label)
-        return sorted(found, key=lambda label: (label.start, -label.end))
+                    found[label.start, label.end] = label
+        return sorted(found.values(), key=lambda label: (label.start, -label.end))
 
     def _label(self, plain: PlainText, start: int, end: int) -> Label | None:
         word = _squashed(plain.lower[start:end])
@@ -156,12 +158,12 @@ _GUARD = LabelSet(kind=Kind.CODE, secret_class=SecretClass.PASSWORD, words=())
 _NO_SPACES = "\u2e80"  # from here on, scripts that write words without spaces, or without capitals
 _SIGN = r"""[\\"'`*)\]\s]{0,4}(?:[:.?|]{0,3}=>?|:(?!/)|[-=]>|→|(?<=["'>]),|(?<!\s)>)"""
 _DASH = " [-–—] "
+_LINK_BEGINS = r"""(?=[\\"'`*)\]\s]{0,4}[:.?|=>,→–—-]|(?<![^\W_])[a-z]|['\u2e80-\uffff])"""  # most places do not
 _GAP = "[ _-]?"
-_GAPS = re.compile("[ _-]")
 
 
 def _squashed(label: str) -> str:
-    return _GAPS.sub("", label)
+    return label.replace(" ", "").replace("_", "").replace("-", "")
 
 
 def _any(words: Iterable[str]) -> str:
@@ -229,7 +231,7 @@ def vocabulary() -> Vocabulary:
         guarded=re.compile(rf" {_any(_every(known, 'prepositions'))} (?:\w+ ){{0,2}}{things}(?![^\W\d_])"),
         example_words=frozenset(word for one in known[0].labels if one.kind is Kind.PASSWORD for word in one.words),
         number_word=re.compile(rf"(?:\s?{_words_and_joined(known, 'number_words', is_suffix=True)})?"),
-        link=re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in link.items())),
+        link=re.compile(_LINK_BEGINS + f"(?:{'|'.join(f'(?P<{name}>{pattern})' for name, pattern in link.items())})"),
         preposition=re.compile(_words_and_joined(known, "prepositions")),
         owner=re.compile(_words_and_joined(known, "owners")),
         join=re.compile(rf"\s*(?:[,;/&、，]|{_any(_every(known, 'joins'))}\s)+\s*"),

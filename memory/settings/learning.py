@@ -29,7 +29,7 @@ class LearnSettings(msgspec.Struct, frozen=True, kw_only=True):
     model_outage_max_seconds: Annotated[
         Annotated[float, Meta(ge=0, le=2_592_000)],
         Meta(
-            description="How long a window waits for an extraction model that is down, too slow or refuses everybody, "
+            description="How long a window waits for an extraction model that is down or refuses everybody, "
             "before it goes to the dead letters."
         ),
     ] = 21_600.0

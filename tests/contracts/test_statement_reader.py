@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -36,8 +37,11 @@ def reader(request: pytest.FixtureRequest) -> StatementReader:
 
 
 async def read(reader: StatementReader, turns: Sequence[Turn], context: Sequence[Turn] = ()) -> list[Claim]:
+    began = time.perf_counter()
     async with asyncio.timeout(SECONDS_MAX):
-        return await reader.read(turns, context=context)
+        claims = await reader.read(turns, context=context)
+    assert time.perf_counter() - began < SECONDS_MAX  # also of a reader that never lets the loop look at the time
+    return claims
 
 
 def assert_verbatim(found: Sequence[Claim], turns: Sequence[Turn], context: Sequence[Turn] = ()) -> None:

@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from chat_server import FakeModelServer, running_chat_server
 from prometheus_client import CollectorRegistry
 from reading_parts import InMemoryExamResults
 from scripted_model import scripted
+from structlog.testing import capture_logs
 from turn_logs import a_turn
 
 from memory import app_reading
@@ -24,7 +26,8 @@ from memory.learn.reading.fallback import FallbackReader
 from memory.learn.reading.trained import TrainedReader
 from memory.metrics import Metrics
 from memory.ports.reading import ExamKey, ExamResult
-from memory.settings import Settings
+from memory.settings import ExternalModel, ModelEndpoint, Settings
+from memory.tuning import chat_server
 
 SCHOOL = "I teach chemistry at a night school."
 MODEL = {"model_role": "memory_extraction", "llm_model_name": "m"}
@@ -191,8 +194,7 @@ async def test_a_model_that_has_passed_the_exam_reads_without_being_asked_again(
         assert model is not None
         async with app_reading.open_model_reader(settings, model, unwatched()) as reader:
             version = f"{reader.prompt_version}-{exam_version()}"
-        where = f"{model.llm_endpoint.address}:{model.llm_endpoint.port}"
-        await results.put(ExamKey("m", where, version), ExamResult(passed=True, score=0.95))
+        await results.put(ExamKey("m", server.url, version), ExamResult(passed=True, score=0.95))
         readers = await examined(settings, results)
         assert server.asked == []
     assert isinstance(readers.first, FallbackReader)
@@ -216,3 +218,51 @@ async def test_where_a_model_is_to_read_and_none_is_named_the_upstreams_first_on
         readers = await examined(settings, no_results())
         assert server.asked == []
     assert readers.first.name.startswith("scripted read-")
+
+
+@pytest.mark.parametrize(
+    "upstream", ["http://gw:8000/llm", "http://[::1]:8000", "https://gw/llm/v1", "http://gw:8000/", "http://user.gw"]
+)
+def test_the_upstreams_own_model_is_asked_under_the_very_url_that_is_set(upstream: str) -> None:
+    model = ExternalModel(
+        model_role="memory_extraction", llm_endpoint=ModelEndpoint(address=upstream), llm_model_name="m"
+    )
+    assert (
+        chat_server(model, endpoint=upstream).url == upstream.rstrip("/").removesuffix("/v1") + "/v1/chat/completions"
+    )
+
+
+async def test_an_upstream_behind_a_path_is_read_with(tmp_path: Path) -> None:
+    async with running_chat_server(prefix="/llm") as server:
+        settings = settings_with(tmp_path, reader="model", upstream=server.url)
+        assert settings.upstream.endswith("/llm")
+        assert await app_reading.examinee(settings) == (
+            ExternalModel(
+                model_role="memory_extraction",
+                llm_endpoint=ModelEndpoint(address=server.url),
+                llm_model_name="scripted",
+                max_tokens=1_000,
+            ),
+            server.url,
+        )
+        assert (await examined(settings, no_results())).is_slow
+
+
+async def test_nothing_that_goes_wrong_in_the_exam_ends_the_worker(tmp_path: Path) -> None:
+    class Broken(InMemoryExamResults):
+        async def get(self, key: ExamKey) -> ExamResult | None:
+            raise ZeroDivisionError("what ann said")
+
+    async with running_chat_server() as server:
+        settings = settings_with(tmp_path, url=server.url, model={})
+        with capture_logs() as logs:
+            readers = await examined(settings, Broken(lambda: 0.0, {}))
+    assert not readers.is_slow
+    assert [(one["log_level"], one["error"]) for one in logs if "exam" in one["event"]] == [
+        ("error", "ZeroDivisionError")
+    ]
+
+
+async def test_a_port_that_cannot_be_leaves_the_trained_reader_at_work(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(settings_with(tmp_path), upstream="http://127.0.0.1:99999")
+    assert not (await examined(settings, no_results())).is_slow

@@ -94,15 +94,15 @@ class FakeModelServer:
 
 
 @asynccontextmanager
-async def running_chat_server(port: int = 0) -> AsyncIterator[FakeModelServer]:
+async def running_chat_server(port: int = 0, *, prefix: str = "") -> AsyncIterator[FakeModelServer]:
     server = FakeModelServer()
     app = web.Application()
-    app.router.add_post("/v1/chat/completions", server.answer)
-    app.router.add_get("/v1/models", server.models)
+    app.router.add_post(f"{prefix}/v1/chat/completions", server.answer)
+    app.router.add_get(f"{prefix}/v1/models", server.models)
     runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port, reuse_address=True).start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}{prefix}"
     try:
         yield server
     finally:

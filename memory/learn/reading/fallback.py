@@ -1,16 +1,20 @@
 """A reader that steps in where the first one gives nothing of use, for that window or those pairs alone.
 
-An outage is passed on: it would have met any request, and whoever retries sits it out.
+So it does for one that is too late, after one more try. An outage is passed on: it would have met any request, and
+whoever retries sits it out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
-from memory.errors import Unusable
+from memory.errors import Late, Unusable
 from memory.metrics import Metrics
 from memory.model import Claim, Turn
 from memory.ports import PairVerdict, StatementPair, StatementReader
+
+T = TypeVar("T")
 
 
 class FallbackReader:
@@ -27,21 +31,29 @@ class FallbackReader:
 
     async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         try:
-            return await self._first.read(turns, context=context)
-        except Unusable:
+            return await _in_time(lambda: self._first.read(turns, context=context))
+        except (Late, Unusable):
             self._count("window")
         return await self._other.read(turns, context=context)
 
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
         try:
-            return await self._first.relate(pairs)
-        except Unusable:
+            return await _in_time(lambda: self._first.relate(pairs))
+        except (Late, Unusable):
             self._count("pair")
         return await self._other.relate(pairs)
 
     def _count(self, of: str) -> None:
         if self._metrics is not None:
             self._metrics.model_shortfalls.labels(of).inc()
+
+
+async def _in_time(ask: Callable[[], Awaitable[T]]) -> T:
+    """The answer, or that of one more try where the first was too late."""
+    try:
+        return await ask()
+    except Late:
+        return await ask()
 
 
 __all__ = ["FallbackReader"]

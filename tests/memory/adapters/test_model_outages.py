@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from memory.adapters.breaker import Breaker
 from memory.adapters.openai import ChatServer, OpenAiChatModel
-from memory.errors import Unavailable, Unusable
+from memory.errors import Late, Unavailable, Unusable
 from memory.metrics import Metrics
 from memory.model import Message
 from memory.ports import Completion
@@ -106,7 +106,37 @@ async def test_while_a_frozen_model_is_tried_nobody_else_waits_for_it(
         assert time.monotonic() - began < 0.3
         assert not probe.done()
     assert len(server.asked) == asked + 1
-    assert (guarded.calls("failed"), guarded.calls("spared")) == (3, 20)
+    assert (guarded.calls("late"), guarded.calls("failed"), guarded.calls("spared")) == (3, 0, 20)
+
+
+async def test_an_answer_too_late_is_told_from_a_server_that_is_away_also_by_those_who_are_spared(
+    server: FakeModelServer, guarded: Guarded
+) -> None:
+    server.seconds = 30.0
+    for _ in range(3):
+        with pytest.raises(Late, match=r"no answer within 0\.1 s"):
+            await guarded.ask(seconds=0.1)
+    assert guarded.calls("spared") == 1
+    server.status, server.seconds = 503, 0.0
+    await asyncio.sleep(REST_SECONDS)
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="503") as raised:
+            await guarded.ask()
+        assert not isinstance(raised.value, Late)
+
+
+async def test_a_server_that_does_not_take_the_connection_is_away_rather_than_late() -> None:
+    with socket.socket() as full, socket.socket() as first, socket.socket() as second:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for one in (first, second):  # more than it lets wait
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        guarded = Guarded(f"http://127.0.0.1:{full.getsockname()[1]}")
+        async with guarded.model:
+            with pytest.raises(Unavailable) as raised:
+                await guarded.ask(seconds=0.3)
+    assert not isinstance(raised.value, Late)
 
 
 async def test_one_slow_answer_keeps_nobody_off(server: FakeModelServer, guarded: Guarded) -> None:

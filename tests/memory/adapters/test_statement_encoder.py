@@ -11,6 +11,7 @@ from trained_reader import statement_encoder
 
 from memory.adapters import reader_weights
 from memory.adapters.reader_weights import prepared, version_of
+from memory.adapters.statement_encoder import OnnxStatementEncoder
 from memory.errors import BadSetting
 from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, PAIR_RELATIONS
 
@@ -30,11 +31,29 @@ def test_the_weights_are_small_and_say_which_texts_they_were_made_of() -> None:
     assert WEIGHTS.stat().st_size <= WEIGHTS_BYTES_MAX
 
 
-def test_what_is_made_ready_is_not_made_again(tmp_path: Path) -> None:
+def test_what_is_damaged_is_made_again_and_works(tmp_path: Path) -> None:
     folder = tmp_path / f"reader-{version_of(WEIGHTS)}"
-    folder.mkdir()
+    folder.mkdir()  # empty: an earlier release took that for prepared
     assert prepared(tmp_path, WEIGHTS) == folder
-    assert list(folder.iterdir()) == []
+    assert OnnxStatementEncoder(folder).judge(["I live in Leeds."], "")
+    made = {file: file.stat().st_mtime_ns for file in folder.iterdir()}
+    assert prepared(tmp_path, WEIGHTS) == folder  # and costs nothing the second time
+    assert {file: file.stat().st_mtime_ns for file in folder.iterdir()} == made
+
+
+@pytest.mark.parametrize("name", ["a", "b", "rows", "characters", "card"])
+def test_weights_of_another_shape_or_without_a_part_are_refused_with_what_to_do(tmp_path: Path, name: str) -> None:
+    with np.load(WEIGHTS, allow_pickle=False) as arrays:
+        held = dict(arrays)
+    key = next(key for key in held if key == name or key.endswith(f"/{name}"))
+    if held[key].ndim:
+        held[key] = held[key][1:]
+    else:
+        del held[key]
+    np.savez(tmp_path / "foreign.npz", **held)
+    with pytest.raises(BadSetting, match=r"foreign.*expected memory/learn/reading/weights\.npz.*train\.py"):
+        prepared(tmp_path / "models", tmp_path / "foreign.npz")
+    assert list((tmp_path / "models").iterdir()) == []
 
 
 def test_missing_weights_say_what_was_expected_and_how_to_get_it(
@@ -49,7 +68,7 @@ def test_missing_weights_say_what_was_expected_and_how_to_get_it(
 def test_foreign_weights_are_refused_and_leave_nothing_behind(tmp_path: Path, content: bytes) -> None:
     foreign = tmp_path / "foreign.npz"
     foreign.write_bytes(content)
-    with pytest.raises(BadSetting, match="foreign"):
+    with pytest.raises(BadSetting, match=r"foreign.*expected.*train\.py"):
         prepared(tmp_path / "models", foreign)
     assert [path for path in (tmp_path / "models").iterdir() if path.is_dir()] == []
 

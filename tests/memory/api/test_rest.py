@@ -16,6 +16,8 @@ from prometheus_client import CollectorRegistry
 from memory.api.rest import BODY_BYTES_MAX, RESERVED, create_app
 from memory.metrics import Metrics
 from memory.model import Evidence, Memory, MemoryStatus, RequestOptions
+from memory.secrets import redaction
+from memory.secrets.secret_classes import Span
 
 ANN = {"x-authz-user-id": "ann"}
 BOB = {"x-authz-user-id": "bob"}
@@ -390,6 +392,20 @@ async def test_our_own_fault_is_a_500_that_tells_nothing(
     answer = await api.get("/v1/memory")
     assert_refused(answer, 500, "internal")
     assert "secret" not in answer.text
+
+
+async def test_a_turn_that_cannot_be_looked_through_for_secrets_is_refused_with_a_reason(
+    api: httpx.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(text: str) -> list[Span]:
+        raise IndexError(text)
+
+    monkeypatch.setattr(redaction, "secret_spans", broken)
+    monkeypatch.setattr(parts.library, "_redact", redaction.recordable)
+    said = [{"role": "user", "content": "my door is red"}, {"role": "assistant", "content": "Nice."}]
+    answer = await api.post("/v1/memory/turns", json={"session_id": "s", "at": NOW, "messages": said})
+    assert_refused(answer, 400, "not_recordable", "IndexError")
+    assert "door" not in answer.text
 
 
 # Measures

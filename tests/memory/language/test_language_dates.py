@@ -153,3 +153,9 @@ WORDS += ["next", "last", "14", "31", "2025", "9999", "3/22", "14.6.", "5-3", "0
 def test_any_row_of_calendar_words_is_read_and_ends_after_it_begins(row: list[str], said_at: float) -> None:
     holds_from, holds_until = period(" ".join(row), said_at)
     assert holds_from is None or holds_until is None or holds_from < holds_until
+
+
+@pytest.mark.parametrize("said_at", [253402214400.0, 253402300799.0, 1e15, -62135596800.0, -1e15, float("inf")])
+@pytest.mark.parametrize("text", ["until 31 December", "until next year", "since yesterday", "from 3 May until 10 May"])
+def test_at_the_ends_of_the_calendar_nothing_is_certain_and_nothing_fails(text: str, said_at: float) -> None:
+    assert all(end is None or end < 253402300800.0 for end in period(text, said_at))

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import pytest
-from learning_parts import Bench
+from learning_parts import Bench, Faults
 from plain_reader import PlainReader
 from scripted_model import ScriptedModel, running_model
 from turn_logs import Process
@@ -214,3 +214,15 @@ async def test_a_repeat_of_a_window_that_the_trained_reader_read_says_the_same(
         await worker.work_off()
     assert {memory.made_by for memory in await bench.memories()} == {PlainReader.name}
     assert len(await bench.contents()) == 2
+
+
+async def test_all_that_is_stored_is_looked_through_once_however_much_is_to_be_forgotten(bench: Bench) -> None:
+    faults = Faults()
+    topics = ["the boat", "the cat", "the house", "the garden"]
+    async with bench.deployment.start() as process:
+        await bench.tell(process, *(f"I like {topic}." for topic in topics))
+        await bench.worker(process).work_off()
+        await bench.tell(process, *(f"Please forget that I like {topic}." for topic in topics), session="s2")
+        await bench.worker(process, faults=faults).work_off()
+    assert await bench.contents() == []
+    assert faults.calls.count("load") == 1

@@ -7,8 +7,9 @@ import asyncio
 import pytest
 from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
-from memory.errors import Unavailable
+from memory.errors import Late, Unavailable
 from memory.learn import examination
 from memory.learn.examination import examine
 from memory.learn.readers import OffReader, Readers
@@ -57,6 +58,25 @@ async def test_a_model_that_is_away_is_asked_again_and_the_trained_reader_works_
         assert await examine(readers, sit, metrics=metrics)
     assert tries == [trained] * 3
     assert readers.first is model
+
+
+async def test_a_model_that_is_up_and_always_too_late_has_failed_after_a_few_tries(
+    metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examination, "RETRY_SECONDS", 0.001)
+    readers, tries = Readers(PlainReader()), []
+
+    async def sit() -> tuple[StatementReader, ExamResult]:
+        tries.append(readers.first)
+        raise Late("model", "no answer within 30 s")
+
+    with capture_logs() as logs:
+        async with asyncio.timeout(5):
+            assert not await examine(readers, sit, metrics=metrics)
+    assert len(tries) == examination.LATE_TRIES_MAX
+    assert not readers.is_slow
+    assert score(metrics) == 0.0
+    assert [(one["log_level"], one["failed"]) for one in logs] == [("warning", [examination.TOO_LATE])]
 
 
 async def test_whoever_wants_nothing_learnt_gets_no_claim_and_no_change() -> None:

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.errors import NotRecordable
+from memory.secrets import redaction
 from memory.secrets.redaction import (
     PLACEHOLDER,
     RECORDED_CHARACTERS_MAX,
@@ -15,6 +17,8 @@ from memory.secrets.redaction import (
     recordable,
     redact,
 )
+from memory.secrets.secret_classes import Span
+from memory.secrets.vocabulary import languages
 
 KEY = "sk-proj-aB3dE5fG7hJ9kL1mN2pQ4rS6tU8v"
 TOLD = {
@@ -139,3 +143,46 @@ def test_a_private_key_that_the_cut_would_halve_is_left_out_whole() -> None:
 def test_a_short_text_is_only_redacted() -> None:
     assert recordable("My cat is Tom.") == "My cat is Tom."
     assert len(recordable("word " * RECORDED_CHARACTERS_MAX)) <= RECORDED_CHARACTERS_MAX + 10
+
+
+LABELS = st.sampled_from([word for language in languages() for one in language.labels for word in one.words])
+MARKS = st.sampled_from(
+    ['"', "'", "`", "*", "\\", ": ", " is ", " = ", '"', "“", "：", "", " ", "\n", "1", "a", "/", ",", "-"]
+)
+
+
+@given(st.lists(st.one_of(LABELS, MARKS, st.text(max_size=3)), max_size=8))
+def test_whatever_a_label_is_followed_by_nothing_is_raised(pieces: list[str]) -> None:
+    redacted = redact("".join(pieces))
+    assert redact(redacted) == redacted
+
+
+@given(LABELS, st.lists(MARKS, max_size=4))
+def test_a_text_may_end_anywhere_behind_a_label(label: str, marks: list[str]) -> None:
+    redact(label + "".join(marks))
+
+
+@given(st.text(max_size=400))
+def test_no_text_is_beyond_looking_through(text: str) -> None:
+    redact(text)
+
+
+@pytest.mark.parametrize(
+    "label", ["security answer", "my mother's maiden name", "PIN", "password", "api key", "seed phrase"]
+)
+@pytest.mark.parametrize("behind", [': "', ": '", ": `", ' "', " is “", ': " ', ': "\n'])
+def test_a_quotation_that_opens_and_ends_with_the_text_is_no_value(label: str, behind: str) -> None:
+    assert redact(label + behind) == label + behind
+
+
+def test_what_could_not_be_looked_through_is_not_recorded_and_no_word_of_it_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(text: str) -> list[Span]:
+        raise IndexError(text)
+
+    monkeypatch.setattr(redaction, "secret_spans", broken)
+    with pytest.raises(NotRecordable, match="IndexError") as raised:
+        recordable("my door is red")
+    assert "door" not in str(raised.value)
+    assert raised.value.__cause__ is None

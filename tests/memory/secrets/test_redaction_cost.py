@@ -1,4 +1,4 @@
-"""Looking for secrets is cheap for a message, and takes time in proportion to a long text, whatever that is made of."""
+"""Looking for secrets takes time in proportion to a text, whatever it is made of; bench/redaction.py says how much."""
 
 from __future__ import annotations
 
@@ -6,22 +6,9 @@ import time
 
 import pytest
 
-from memory.secrets.redaction import RECORDED_CHARACTERS_MAX, recordable, redact
+from memory.secrets.redaction import RECORDED_CHARACTERS_MAX, recordable
 
-MESSAGE_SECONDS_MAX = 0.005  # 0.0003 on a quiet core
 SECONDS_MAX = 4.0  # at most 1.2 s on a quiet core; what grows with the square takes a minute and more
-MESSAGE = (
-    "I moved to Porto in 2019 with my sister, who works as a nurse at the hospital by the river. On Saturdays we cook: "
-    "last week it was 2 kg of clams for 12 people, and the week before a pie from page 114 of her book. "
-) * 6
-
-
-def test_an_ordinary_message_takes_a_fraction_of_a_millisecond() -> None:
-    redact(MESSAGE)
-    begun = time.process_time()
-    for _ in range(100):
-        redact(MESSAGE)
-    assert (time.process_time() - begun) / 100 < MESSAGE_SECONDS_MAX
 
 
 @pytest.mark.parametrize(
@@ -38,6 +25,10 @@ def test_an_ordinary_message_takes_a_fraction_of_a_millisecond() -> None:
         "AB12-",
         "4111 1111 1111 1111 ",
         "my pin ",
+        'password: "',
+        'security answer: "',
+        "PIN: `",
+        "seed phrase: '",
         "pin: 1,",
         "pin one one one ",
         "密码",

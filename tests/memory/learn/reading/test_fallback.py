@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from prometheus_client import CollectorRegistry
 from reading_parts import ANN, AT, JUNK, FixedReader, ScriptedChat, said
 
-from memory.errors import Unavailable
+from memory.errors import Late, Unavailable
 from memory.learn.reading.fallback import FallbackReader
 from memory.learn.reading.model_reader import Asking, ModelReader
 from memory.metrics import Metrics
-from memory.model import Act, Claim, Evidence
-from memory.ports import PairRelation, StatementPair
+from memory.model import Act, Claim, Evidence, Turn
+from memory.ports import PairRelation, PairVerdict, StatementPair
 
 CLAIM = Claim(Act.STATE, "I dive.", Evidence("I dive.", "t0"), ANN, AT, made_by="other")
 PAIR = StatementPair("I dive.", "I swim.")
@@ -53,6 +55,42 @@ async def test_an_outage_is_passed_on() -> None:
         await reader.read(said("I dive."), context=())
     with pytest.raises(Unavailable):
         await reader.relate([PAIR])
+
+
+class Slow(FixedReader):
+    """Too late so many times."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__("slow", found=[CLAIM], relation=PairRelation.SAME)
+        self.asked = 0
+        self._times = times
+
+    def late(self) -> None:
+        self.asked += 1
+        if self.asked <= self._times:
+            raise Late("model", "no answer within 30 s")
+
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        self.late()
+        return await super().read(turns, context=context)
+
+    async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
+        self.late()
+        return await super().relate(pairs)
+
+
+@pytest.mark.parametrize(("times", "stepped_in"), [(1, 0.0), (2, 1.0)])
+async def test_a_model_that_is_too_late_gets_one_more_try_then_the_other_reader_steps_in(
+    times: int, stepped_in: float
+) -> None:
+    metrics = Metrics(CollectorRegistry())
+    first, other = Slow(times), FixedReader(found=[CLAIM])
+    assert await FallbackReader(first, other, metrics=metrics).read(said("I dive."), context=()) == [CLAIM]
+    assert (first.asked, other.windows, counted(metrics, "window")) == (2, stepped_in, stepped_in)
+    first, other = Slow(times), FixedReader(relation=PairRelation.REPLACES)
+    (verdict,) = await FallbackReader(first, other, metrics=metrics).relate([PAIR])
+    assert verdict.relation is (PairRelation.REPLACES if stepped_in else PairRelation.SAME)
+    assert (first.asked, counted(metrics, "pair")) == (2, stepped_in)
 
 
 async def test_what_the_other_reader_raises_is_passed_on() -> None:

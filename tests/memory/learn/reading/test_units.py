@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from itertools import pairwise
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.learn.reading.units import CHARACTERS_MAX, UNIT_CHARACTERS_MAX, units_of
+from memory.learn.reading.units import BLOCKS_CHARACTERS_MAX, CHARACTERS_MAX, UNIT_CHARACTERS_MAX, units_of
 
 
 def texts(message: str, *, own: bool = True) -> list[str]:
@@ -45,6 +46,45 @@ def test_a_message_is_cut_where_its_sentences_and_lines_end(message: str, expect
 def test_blocks_that_are_nobodys_talk_are_not_the_authors_own(message: str, foreign: str) -> None:
     assert any(foreign in text for text in texts(message, own=False))
     assert not any(foreign in text for text in texts(message))
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x0b", "\x0c", "\x1c", "\x85", "\r", "\r\n", "\n"])
+def test_a_block_stands_where_it_stands_whatever_else_ends_a_line(mark: str) -> None:
+    message = f"a{mark}b{mark}c\n\n> I am allergic to nuts\n\nI am not."
+    assert texts(message, own=False) == ["> I am allergic to nuts"]
+    assert texts(message)[-1] == "I am not."
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "- look:\n\n  > I live in Bonn\n\n- and I moved",
+        "1. code:\n\n   ```\n   I live in Bonn\n   ```\n2. and I moved",
+        "- a\n  - b\n    > I live in Bonn\n\n- and I moved",
+    ],
+)
+def test_a_block_in_a_list_is_nobodys_talk(message: str) -> None:
+    assert any("Bonn" in text for text in texts(message, own=False))
+    assert not any("Bonn" in text for text in texts(message))
+    assert "and I moved" in texts(message)
+
+
+@pytest.mark.parametrize("lines", [4_000, 12_000])  # past what is read, and past what is looked through for blocks
+def test_a_document_whose_second_half_begins_in_a_fence_is_not_turned_about(lines: int) -> None:
+    message = "hello world. " * 600 + "\n```\n" + "x = 1\n" * lines + "```\nI live in Leeds.\n"
+    if len(message) > BLOCKS_CHARACTERS_MAX:
+        message = message[-BLOCKS_CHARACTERS_MAX:]
+        message = "```\n" + message[4:]
+    assert texts(message)[-1] == "I live in Leeds."
+    assert not any("x = 1" in text for text in texts(message))
+
+
+@pytest.mark.parametrize(
+    "piece", ["- a\n  ", "> a\n", "```\nx\n```\n", "|a|b|\n|-|-|\n", "[a]: b\n", "a\n-\n", "On 3 May A wrote:\n"]
+)
+async def test_blocks_are_found_in_time_in_proportion(piece: str) -> None:
+    async with asyncio.timeout(60):
+        await asyncio.to_thread(units_of, (piece * BLOCKS_CHARACTERS_MAX)[:BLOCKS_CHARACTERS_MAX])
 
 
 @pytest.mark.parametrize("message", ["", " \n\t", "?!", "…", "👍", "\ud800"])

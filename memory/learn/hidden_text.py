@@ -1,0 +1,131 @@
+"""What a message hides: characters without a shape, and markup that no page shows. A model reads them, nobody sees.
+
+Emoji, scripts that join letters, and names set apart from the direction of the text around them use some of the same
+characters; those hide nothing. Understands no word. Pure.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from itertools import groupby
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+SHAPELESS_MAX = 8  # past which a text hides something; scripts that run both ways need a few
+RUN_MIN = 3  # shapeless characters in a row; emoji have two: a selector and a joiner
+HIDDEN_WORDS_MIN = 3  # of a comment; "<!-- nav -->" in a pasted page tells a model nothing
+
+JOINERS = "\u200c\u200d\u00ad"  # zero-width joiners of emoji and scripts, soft hyphens
+MARK = "\ufeff"  # a byte-order mark, where a file begins
+OVERRIDES = "\u202a\u202b\u202d\u202e"  # turn the direction in which text is shown
+ISOLATES, ISOLATE_END = "\u2066\u2067\u2068", "\u2069"  # set a name apart from the direction around it
+FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # counted as letters or marks, and shown as nothing
+FLAG, TAG_END = "\U0001f3f4", "\U000e007f"  # a black flag and tags are the flag of a region
+FLAG_TAGS_MAX = 6
+PICTURES_FIRST, PICTURES_LAST = "\U0001f000", "\U0001fbff"  # new emoji come here, before Python knows them
+UNSEEN_STYLES = ("display:none", "visibility:hidden", "font-size:0", "opacity:0")
+UNSEEN_TARGETS = ("", "#")  # of a link that is none: "[//]: # (a comment)"
+
+_markdown = MarkdownIt("commonmark").enable("table")
+_without_isolates = dict.fromkeys(map(ord, ISOLATES + ISOLATE_END))
+
+
+def hides_text(message: str) -> bool:
+    """In time proportional to the message."""
+    return _has_shapeless(message) or _has_unseen_markup(message)
+
+
+def shown(text: str) -> str:
+    """The text without the marks that only set names apart from the direction around them."""
+    return text if text.isascii() else text.translate(_without_isolates)
+
+
+def _has_shapeless(message: str) -> bool:
+    if message.isascii():
+        return False
+    text = _without_flags(message).removeprefix(MARK)
+    if any(c in OVERRIDES or _is_tag(c) for c in text) or not _is_balanced(text):
+        return True
+    text = shown(text)
+    runs = (len(list(run)) for is_shapeless, run in groupby(text, _is_shapeless) if is_shapeless)
+    if max(runs, default=0) >= RUN_MIN:
+        return True
+    pairs = zip(" " + text, text, strict=False)
+    return sum(_is_shapeless(c) and not _belongs(before, c) for before, c in pairs) >= SHAPELESS_MAX
+
+
+def _is_shapeless(c: str) -> bool:
+    if c <= "\x7f" or PICTURES_FIRST <= c <= PICTURES_LAST:
+        return False
+    return c in FILLERS or _is_selector(c) or unicodedata.category(c) in ("Cf", "Co", "Cn")
+
+
+def _is_selector(c: str) -> bool:
+    return "\ufe00" <= c <= "\ufe0f" or "\U000e0100" <= c <= "\U000e01ef"
+
+
+def _is_tag(c: str) -> bool:
+    return "\U000e0000" <= c <= "\U000e007f"
+
+
+def _belongs(before: str, c: str) -> bool:
+    """Whether writing needs it there: a joiner between letters that join, or a selector behind what has variants."""
+    if c in JOINERS:
+        return before > "\x7f" or c == "\u00ad"
+    if "\ufe00" <= c <= "\ufe0f":
+        return before > "\x7f" or before in "0123456789#*"
+    return c >= "\U000e0100" and unicodedata.category(before) == "Lo"
+
+
+def _without_flags(text: str) -> str:
+    """Flags of regions are written in tags; of other tags nothing is taken."""
+    if FLAG not in text:
+        return text
+    first, *others = text.split(FLAG)
+    for index, part in enumerate(others):
+        tags, end, rest = part[: FLAG_TAGS_MAX + 1].partition(TAG_END)
+        if end and all(map(_is_tag, tags)):
+            others[index] = rest + part[FLAG_TAGS_MAX + 1 :]
+    return "".join((first, *others))
+
+
+def _is_balanced(text: str) -> bool:
+    """Whether what an isolate opens is closed in its line, and nothing else."""
+    depth = 0
+    for c in text:
+        depth += (c in ISOLATES) - (c == ISOLATE_END)
+        if depth < 0 or (depth and c == "\n"):
+            return False
+    return not depth
+
+
+def _has_unseen_markup(message: str) -> bool:
+    if "<" not in message and "]:" not in message:
+        return False
+    noted: dict[str, dict[str, dict[str, str]]] = {}
+    tokens = _markdown.parse(message, noted)
+    if any(_is_unseen(token.content) for one in tokens for token in (one, *(one.children or ())) if _is_html(token)):
+        return True
+    references = noted.get("references", {}).values()
+    return any(one["href"] in UNSEEN_TARGETS and _is_said(one["title"]) for one in references)
+
+
+def _is_html(token: Token) -> bool:
+    return token.type in ("html_block", "html_inline")
+
+
+def _is_unseen(html: str) -> bool:
+    """Whether it has a comment that says something, or an element that its style hides."""
+    _, *comments = html.split("<!--")
+    if any(_is_said(comment.partition("-->")[0]) for comment in comments):
+        return True
+    squashed = "".join(html.casefold().split())
+    return "style=" in squashed and any(style in squashed for style in UNSEEN_STYLES)
+
+
+def _is_said(text: str) -> bool:
+    return len(text.split()) >= HIDDEN_WORDS_MIN or any(c.isalpha() and not c.isascii() for c in text)
+
+
+__all__ = ["hides_text", "shown"]

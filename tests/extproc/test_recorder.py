@@ -1,0 +1,86 @@
+"""What becomes of a turn that cannot be written: it is counted, told without a word of it, and troubles no stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from claims import NOW, turn
+from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
+from turn_logs import Process, sqlite_deployment
+
+from extproc.observe import CloseTurn
+from extproc.recorder import TurnRecorder
+from extproc.server import contained
+from memory.errors import NotRecordable
+from memory.metrics import Metrics
+from memory.model import Message, TurnStatus
+
+SAID = "My door is red"
+SCOPE = turn(SAID).scope
+
+
+def lost(metrics: Metrics) -> float:
+    return metrics.registry.get_sample_value("memproxy_turns_lost_total", {"reason": "failed"}) or 0.0
+
+
+def refusing(word: str, error: Exception) -> object:
+    def redact(text: str) -> str:
+        if word in text:
+            raise error
+        return text
+
+    return redact
+
+
+@asynccontextmanager
+async def recorded(
+    tmp_path: Path, redact: object, answer: str = "Nice."
+) -> AsyncIterator[tuple[Process, Metrics, list[dict[str, object]]]]:
+    """A turn, opened and closed by a recorder that redacts like this."""
+    metrics = Metrics(CollectorRegistry())
+    async with AsyncExitStack() as stack:
+        process = await stack.enter_async_context(sqlite_deployment(tmp_path).start())
+        with capture_logs() as logs:
+            recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, redact, None)  # type: ignore[arg-type]
+            async with asyncio.timeout(10), recorder:
+                one = replace(turn(SAID), messages=(Message("user", SAID),), answer="", status=TurnStatus.OPENED)
+                opening = recorder.open(one)
+                assert opening is not None
+                recorder.close(
+                    CloseTurn(one.id, status=TurnStatus.CLOSED, answer=answer, answered_at=NOW, receipt_id=""),
+                    after=opening,
+                )
+        yield process, metrics, logs
+
+
+async def turns(process: Process) -> list[tuple[str, str, str]]:
+    found = process.log.turns(SCOPE.user_id, session_id=SCOPE.session_id)
+    return [(one.messages[0].content, one.answer, one.status) async for one in found]
+
+
+async def test_a_message_that_cannot_be_redacted_is_a_lost_turn_and_is_told_without_its_words(tmp_path: Path) -> None:
+    for error in (IndexError(SAID), NotRecordable("IndexError"), ZeroDivisionError(SAID)):
+        async with recorded(tmp_path, refusing("door", error)) as (process, metrics, logs):
+            assert lost(metrics) == 1.0
+            assert await turns(process) == []
+            assert [entry["event"] for entry in logs] == ["stream_failed"]
+            assert SAID not in str(logs)
+
+
+async def test_an_answer_that_cannot_be_redacted_is_left_out_and_the_users_words_are_kept(tmp_path: Path) -> None:
+    redact = refusing("Nice", NotRecordable("IndexError"))
+    async with recorded(tmp_path, redact) as (process, metrics, logs):
+        assert lost(metrics) == 1.0
+        assert await turns(process) == [(SAID, "", TurnStatus.CLOSED)]
+        assert "Nice" not in str(logs)
+
+
+async def test_a_turn_that_is_written_is_not_lost(tmp_path: Path) -> None:
+    async with recorded(tmp_path, str) as (process, metrics, _):
+        assert lost(metrics) == 0.0
+        assert await turns(process) == [(SAID, "Nice.", TurnStatus.CLOSED)]
