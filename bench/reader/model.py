@@ -24,6 +24,8 @@ from memory.learn.reading.labels import (
     TOKEN_KINDS,
 )
 
+SIDES, SIDES_WIDTH = 5, 128  # what a pair is judged by: five vectors, and how many features are made of them
+
 ATTENTION = ("query", "key", "value")
 DENSE = ("attention.output.dense", "intermediate.dense", "output.dense")
 SCALE = 2.0  # of the factors' product
@@ -89,7 +91,8 @@ class Reader(nn.Module):
                 "attribute": nn.Linear(2 * hidden, len(ATTRIBUTE_NAMES)),
                 "relation": nn.Linear(2 * hidden, len(RELATION_NAMES)),
                 "category": nn.Linear(2 * hidden, len(CATEGORY_NAMES)),
-                "pair": nn.Linear(2 * hidden, len(PAIR_RELATIONS)),
+                "sides": nn.Linear(SIDES * hidden, SIDES_WIDTH),
+                "pair": nn.Linear(SIDES_WIDTH, len(PAIR_RELATIONS)),
                 "token": nn.Linear(hidden, len(TOKEN_KINDS)),
             }
         )
@@ -138,10 +141,18 @@ class Reader(nn.Module):
         return loss + TOKEN_SHARE * of_tokens
 
     def pair_logits(self, examples: Sequence[PairExample]) -> Tensor:
+        """Of both sides beside each other, their difference and what they share: `sides_of` in production."""
         hidden = self.hidden([example.window for example in examples])
-        lengths = [len(example.window.ids) for example in examples]
-        pooled = [torch.cat([hidden[row, :length].mean(0), hidden[row, 0]]) for row, length in enumerate(lengths)]
-        logits: Tensor = self.heads["pair"](torch.stack(pooled))
+        pooled = []
+        for row, example in enumerate(examples):
+            middle = len(example.window.segments) - sum(example.window.segments)
+            older, newer = (
+                hidden[row, 1 : middle - 1].mean(0),
+                hidden[row, middle : len(example.window.ids) - 1].mean(0),
+            )
+            pooled.append(torch.cat([older, newer, (older - newer).abs(), older * newer, hidden[row, 0]]))
+        sides = torch.nn.functional.relu(self.heads["sides"](torch.stack(pooled)))
+        logits: Tensor = self.heads["pair"](self.dropout(sides))
         return logits
 
     def pair_loss(self, examples: Sequence[PairExample]) -> Tensor:

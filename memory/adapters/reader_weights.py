@@ -23,7 +23,7 @@ from memory.adapters.prepared_models import made_once
 from memory.errors import BadSetting
 from memory.learn.reading.vocabulary import with_characters
 
-FORMAT = 2  # of the folder: raise it when what is written changes
+FORMAT = 3  # of the folder: raise it when what is written changes
 VERSION_CHARACTERS = 12
 WORDS_CHARACTERS_MAX = 200  # of what a library says is wrong
 EMBEDDINGS = "embeddings.word_embeddings.weight"

@@ -38,9 +38,13 @@ class Head:
     weight: Floats
     bias: Floats
 
+    def raw(self, inputs: Floats) -> Floats:
+        """Shape `(..., outputs)`."""
+        return np.asarray(inputs @ self.weight.T + self.bias, dtype=np.float32)
+
     def __call__(self, inputs: Floats) -> Floats:
         """Probabilities, shape `(..., outputs)`."""
-        logits = inputs @ self.weight.T + self.bias
+        logits = self.raw(inputs)
         logits -= logits.max(axis=-1, keepdims=True)
         shares = np.exp(logits)
         return np.asarray(shares / shares.sum(axis=-1, keepdims=True), dtype=np.float32)
@@ -59,7 +63,7 @@ class OnnxStatementEncoder:
         with np.load(folder / "heads.npz", allow_pickle=False) as arrays:
             self._heads: Mapping[str, Head] = {
                 name: Head(arrays[f"{name}/weight"].astype(np.float32), arrays[f"{name}/bias"].astype(np.float32))
-                for name in ("act", "attribute", "relation", "category", "pair", "token")
+                for name in ("act", "attribute", "relation", "category", "sides", "pair", "token")
             }
         self.version: str = json.loads((folder / "card.json").read_text(encoding="utf-8"))["version"]
 
@@ -76,10 +80,9 @@ class OnnxStatementEncoder:
         return np.stack([self._related(older, newer) for older, newer in pairs])
 
     def _related(self, older: str, newer: str) -> Floats:
-        hidden = self._hidden(
-            pair_window(_readable(older), _readable(newer), encode=self._encode, special=self._special)
-        )
-        return self._heads["pair"](np.concatenate([hidden.mean(axis=0), hidden[0]]))
+        window = pair_window(_readable(older), _readable(newer), encode=self._encode, special=self._special)
+        sides = self._heads["sides"].raw(sides_of(self._hidden(window), window.segments))
+        return self._heads["pair"](np.maximum(sides, 0.0))
 
     def _encode(self, text: str) -> Encoded:
         encoded = self._tokenizer.encode(text, add_special_tokens=False)
@@ -110,6 +113,20 @@ class OnnxStatementEncoder:
             )
             for row, placed in enumerate(judged)
         }
+
+
+def sides_of(hidden: Floats, segments: Sequence[int]) -> Floats:
+    """What a pair is judged by: the mean of the older's and of the newer's tokens, how they differ, what they share,
+    and the first token. Shape `(5 * width,)`.
+    """
+    middle = len(segments) - sum(segments)
+    older, newer = _mean(hidden[1 : middle - 1]), _mean(hidden[middle:-1])
+    return np.concatenate([older, newer, np.abs(older - newer), older * newer, hidden[0]])
+
+
+def _mean(tokens: Floats) -> Floats:
+    """Zeros of none: a text of white space has no tokens."""
+    return np.asarray(tokens.mean(axis=0) if len(tokens) else np.zeros(tokens.shape[1:], dtype=np.float32))
 
 
 def _stretches(offsets: Sequence[tuple[int, int]], kinds: Floats) -> list[Stretch]:
