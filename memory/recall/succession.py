@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from memory.model import Memory, MemoryStatus
-from memory.recall.corpus import SUCCESSIONS_MAX, Corpus
+from memory.recall.corpus import Corpus
+from memory.recall.layout import SUCCESSIONS_MAX
 from memory.recall.lexical import fold
 
 STATEMENTS_REMEMBERED = 4_096  # of some 100 bytes each

@@ -34,7 +34,8 @@ from memory.errors import Unavailable
 from memory.metrics import Metrics
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record
 from memory.ports import MemoryFilter, MemoryStore, UserLedger
-from memory.recall.corpus import Corpus, Layout
+from memory.recall.corpus import Corpus
+from memory.recall.layout import Layout
 
 DIMENSION = 8
 NUMBERS = itertools.count()

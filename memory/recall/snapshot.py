@@ -1,0 +1,159 @@
+"""A corpus as one blob and back, so that a returning user's memories are ready to be ranked in milliseconds.
+
+The blob holds all that was read off the memories and what takes long to lay out, the vectors in 16 bits, and the
+memories as bytes that are decoded when somebody looks. It says whose it is, at which revision, and under which `stamp`
+it was made; a check sum covers everything. Whatever is not exactly what we would write now is refused, never repaired.
+Pure.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from memory.recall.corpus import Contents, Corpus
+from memory.recall.layout import Laid
+from memory.recall.memories import Memories
+from memory.recall.rows import FACTS, Names, Numbering, Ragged, Rows
+from memory.recall.weights import Neighbours
+
+MAGIC = b"memproxy snapshot"
+FORMAT = 1  # of the blob itself; how its contents are made is the stamp's business
+_CHECKED_FROM = len(MAGIC) + 1 + 4  # the format's number and the check sum
+VECTORS = np.dtype("<f2")  # 8 bits change ranks, 16 do not: see docs/adr/0012-snapshots-of-working-sets.md
+
+
+class Refused(Exception):
+    """A blob that must not be used. `torn`: part of it is missing or changed; `foreign`: not ours, or not this user's;
+    `outdated`: made by another version, model or ranking.
+    """
+
+    def __init__(self, why: Literal["torn", "foreign", "outdated"]) -> None:
+        super().__init__(f"the snapshot is {why}")
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A corpus as it was at that settled revision of its user."""
+
+    revision: int
+    corpus: Corpus
+
+
+class _Stored(msgspec.Struct, array_like=True, frozen=True):
+    """All of it; arrays as their bytes, in the order and of the types that `_arrays` names."""
+
+    user_id: str
+    stamp: bytes
+    revision: int
+    dimension: int
+    ids: list[str]
+    sessions: list[str]
+    projects: list[str]
+    agents: list[str]
+    successors: list[str]
+    memories: list[bytes]
+    terms: list[str]
+    concepts: list[str]
+    labels: list[str]
+    arrays: list[memoryview]
+
+
+_DECODER = msgspec.msgpack.Decoder(_Stored)
+_KINDS = (FACTS, *map(np.dtype, ("i4", "i4", "i4", "i4", "i4", "f4", "i8", "f4")), VECTORS)
+
+
+def encode(snapshot: Snapshot, *, user_id: str, stamp: bytes) -> bytes:
+    """Raises ValueError for names that no store of ours gives out."""
+    contents = snapshot.corpus.contents()
+    rows, names = contents.rows, contents.names
+    stored = _Stored(
+        user_id=user_id,
+        stamp=stamp,
+        revision=snapshot.revision,
+        dimension=contents.vectors.shape[1],
+        ids=rows.ids,
+        sessions=rows.sessions,
+        projects=rows.projects,
+        agents=rows.agents,
+        successors=rows.successors,
+        memories=rows.memories.encoded(),
+        terms=list(names.terms),
+        concepts=list(names.concepts),
+        labels=list(names.labels),
+        arrays=_bytes_of(contents),
+    )
+    body = msgspec.msgpack.encode(stored)
+    return b"".join((MAGIC, bytes([FORMAT]), zlib.crc32(body).to_bytes(4, "little"), body))
+
+
+def decode(blob: bytes, *, user_id: str, stamp: bytes, neighbours: Neighbours) -> Snapshot:
+    """Raises `Refused`. About 1 ms for 500 memories, 10 ms for 5,000."""
+    if not blob.startswith(MAGIC):
+        raise Refused("torn" if MAGIC.startswith(blob) else "foreign")
+    body = memoryview(blob)[_CHECKED_FROM:]
+    if zlib.crc32(body) != int.from_bytes(blob[_CHECKED_FROM - 4 : _CHECKED_FROM], "little"):
+        raise Refused("torn")
+    if blob[len(MAGIC)] != FORMAT:
+        raise Refused("outdated")
+    try:
+        stored = _DECODER.decode(body)
+    except msgspec.MsgspecError:
+        raise Refused("outdated") from None
+    if stored.user_id != user_id:
+        raise Refused("foreign")
+    if stored.stamp != stamp:
+        raise Refused("outdated")
+    return Snapshot(stored.revision, Corpus.of(_contents(stored), neighbours=neighbours))
+
+
+def _bytes_of(contents: Contents) -> list[memoryview]:
+    rows, laid = contents.rows, contents.laid
+    arrays: tuple[npt.NDArray[Any], ...] = (
+        rows.facts,
+        rows.tokens.values,
+        rows.tokens.sizes,
+        rows.concepts.values,
+        rows.concepts.sizes,
+        laid.posting_rows,
+        laid.posting_counts,
+        laid.posting_starts,
+        laid.window_norms,
+        contents.vectors,
+    )
+    return [
+        np.ascontiguousarray(array, dtype=kind).view(np.uint8).reshape(-1).data
+        for array, kind in zip(arrays, _KINDS, strict=True)
+    ]
+
+
+def _contents(stored: _Stored) -> Contents:
+    """Copies of the arrays, so that the blob need not stay."""
+    facts, *columns, norms, halves = (
+        np.frombuffer(part, dtype=kind) for part, kind in zip(stored.arrays, _KINDS, strict=True)
+    )
+    tokens, token_sizes, concepts, concept_sizes, posting_rows, posting_counts, posting_starts = map(np.copy, columns)
+    rows = Rows(
+        ids=stored.ids,
+        sessions=stored.sessions,
+        projects=stored.projects,
+        agents=stored.agents,
+        successors=stored.successors,
+        memories=Memories(stored.memories),
+        facts=facts.copy(),
+        tokens=Ragged(tokens, token_sizes),
+        concepts=Ragged(concepts, concept_sizes),
+    )
+    names = Names(*(Numbering.listed(names) for names in (stored.terms, stored.concepts, stored.labels)))
+    laid = Laid(posting_rows, posting_counts, posting_starts.astype(np.intp), norms.copy())
+    vectors = halves.reshape(len(rows), stored.dimension).astype(np.float32)
+    return Contents(rows, names, vectors, laid)
+
+
+__all__ = ["Refused", "Snapshot", "decode", "encode"]
