@@ -47,10 +47,6 @@ class InMemoryStore:
         found = list(self._matching(where))
         return found if len(found) <= most else None
 
-    async def load_several(self, user_ids: Sequence[str], *, limit: int) -> dict[str, list[Record]] | None:
-        found = {user_id: self._newest(MemoryFilter(user_id, status=None, with_archived=False)) for user_id in user_ids}
-        return found if sum(map(len, found.values())) <= limit else None
-
     async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
         return next((r for r in self._newest(where) if statement_key(r.memory.content) == key), None)
 

@@ -8,7 +8,7 @@ threads, and must never read a clock: it knows when things were said, not what t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -97,7 +97,7 @@ class Corpus:
         memory = record.memory
         if record.vector.shape != (self._vectors.shape[1],):
             raise ValueError(f"a vector of shape {self._vectors.shape[1:]} was expected, got {record.vector.shape}")
-        self.remove(memory.id)
+        self._take_out(memory.id)
         slot = self._free_slot()
         self._vectors[slot] = record.vector
         self._added[memory.id] = read_off(memory, slot, self._names)
@@ -105,6 +105,9 @@ class Corpus:
 
     def remove(self, memory_id: str) -> None:
         """Take a memory out; an unknown id is ignored."""
+        self._take_out(memory_id)
+
+    def _take_out(self, memory_id: str) -> None:
         if (place := self._places.pop(memory_id, None)) is not None:
             slot = int(self._rows.facts["slot"][place])
             self._gone.append(place)
@@ -136,14 +139,13 @@ class Corpus:
         return self._layout
 
     def contents(self) -> Contents:
-        """What it is made of, laid out. The arrays are its own: read only, and only until the next change."""
+        """What it is made of, laid out; later changes of the corpus do not touch it."""
         layout = self.prepare()
         facts = self._rows.facts.copy()
         facts["slot"] = np.arange(len(facts))
-        kept = self._rows
-        columns = (kept.ids, kept.sessions, kept.projects, kept.agents, kept.successors, kept.memories)
-        rows = Rows(*columns, facts, kept.tokens, kept.concepts)
-        return Contents(rows, self._names, self._vectors[layout.slots], layout.laid)
+        return Contents(
+            replace(self._rows, facts=facts), self._names.copied(), self._vectors[layout.slots], layout.laid
+        )
 
     def _free_slot(self) -> int:
         if self._free:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
@@ -102,6 +102,9 @@ class Names:
     terms: Numbering = field(default_factory=Numbering)
     concepts: Numbering = field(default_factory=Numbering)
     labels: Numbering = field(default_factory=Numbering)
+
+    def copied(self) -> Names:
+        return Names(Numbering(self.terms), Numbering(self.concepts), Numbering(self.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +199,7 @@ class Rows:
         facts = self.facts.copy()
         facts["label"] = np.append(label_numbers, NO_LABEL)[facts["label"]]
         tokens = Ragged(term_numbers[self.tokens.values], self.tokens.sizes)
-        columns = (self.ids, self.sessions, self.projects, self.agents, self.successors, self.memories)
-        return Rows(*columns, facts, tokens, self.concepts), Names(terms, names.concepts, labels)
+        return replace(self, facts=facts, tokens=tokens), Names(terms, names.concepts, labels)
 
 
 def read_off(memory: Memory, slot: int, names: Names) -> Read:

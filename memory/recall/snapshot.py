@@ -69,14 +69,13 @@ _DECODER = msgspec.msgpack.Decoder(_Stored)
 _KINDS = (FACTS, *map(np.dtype, ("i4", "i4", "i4", "i4", "i4", "f4", "i8", "f4")), VECTORS)
 
 
-def encode(snapshot: Snapshot, *, user_id: str, stamp: bytes) -> bytes:
-    """Raises ValueError for names that no store of ours gives out."""
-    contents = snapshot.corpus.contents()
+def encode(contents: Contents, *, revision: int, user_id: str, stamp: bytes) -> bytes:
+    """Raises ValueError, TypeError or RecursionError for what no store of ours gives out."""
     rows, names = contents.rows, contents.names
     stored = _Stored(
         user_id=user_id,
         stamp=stamp,
-        revision=snapshot.revision,
+        revision=revision,
         dimension=contents.vectors.shape[1],
         ids=rows.ids,
         sessions=rows.sessions,
