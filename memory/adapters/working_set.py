@@ -191,6 +191,11 @@ class WorkingSets:
             one.is_laid_out = True
             self._hold(one)
 
+    async def hold(self, user_id: str) -> None:
+        """Have the user's set here, if there is a snapshot of it. Never raises."""
+        if user_id not in self._sets:
+            await asyncio.wait((self._opened(user_id),))
+
     async def save(self, user_id: str) -> None:
         """Bring the user's set up to date, loading it where need be, and write its snapshot. Never raises."""
         await self.corpus(user_id, waits=True)

@@ -82,8 +82,11 @@ class Desk:
         limits = "" if is_loaded else "\n  working_set: {user_memories_max: 1}"
         async with (
             parts_of(f"memory:\n  ranking: {text}{limits}", self.folder, self.monkeypatch) as parts,
-            app.working_sets(parts.settings, store=store, ledger=parts.ledger) as corpora,
+            AsyncExitStack() as stack,
         ):
+            corpora, _ = await opened_sets(
+                parts.settings, stack, store=store, ledger=parts.ledger, metrics=parts.metrics, clock=lambda: NOW
+            )
             assert (await corpora.corpus("u", waits=True) is not None) is is_loaded
             recall = replace(parts, store=store, embedder=embedder, corpora=corpora).recall()
             return await recall.search(Scope("u"), query=question, history=(), options=RequestOptions())
