@@ -191,7 +191,7 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
         timeouts = MilvusTimeouts(search=REQUEST_SEARCH_SECONDS if is_hurried else PATIENT_SECONDS)
         store = await stack.enter_async_context(MilvusStore(address, metrics=metrics, timeouts=timeouts))
         embedder = await stack.enter_async_context(open_embedder(settings, metrics, is_hurried=is_hurried))
-        yield await _open_beside(store, embedder, settings, stack, metrics=metrics)
+        yield await _open_beside(store, embedder, settings, stack, metrics=metrics, is_hurried=is_hurried)
 
 
 @asynccontextmanager
@@ -226,13 +226,20 @@ async def _open_beside(
     *,
     metrics: Metrics,
     clock: Clock = SYSTEM_CLOCK,
+    is_hurried: bool = False,
 ) -> Parts:
     """The parts that go with this store and this embedder; the stack closes them."""
     database = await stack.enter_async_context(
         SqliteDatabase(settings.turn_log_path, synchronous=settings.memory.turn_log.synchronous)
     )
     sets, ledger = await opened_sets(
-        settings, stack, store=store, ledger=SqliteUserLedger(database, clock=clock), metrics=metrics, clock=clock
+        settings,
+        stack,
+        store=store,
+        ledger=SqliteUserLedger(database, clock=clock),
+        metrics=metrics,
+        clock=clock,
+        is_hurried=is_hurried,
     )
     return Parts(
         store=store,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import msgspec
 
@@ -17,15 +18,25 @@ from memory.tuning import working_set_limits
 
 
 async def opened_sets(
-    settings: Settings, stack: AsyncExitStack, *, store: MemoryStore, ledger: UserLedger, metrics: Metrics, clock: Clock
+    settings: Settings,
+    stack: AsyncExitStack,
+    *,
+    store: MemoryStore,
+    ledger: UserLedger,
+    metrics: Metrics,
+    clock: Clock,
+    is_hurried: bool = False,
 ) -> tuple[WorkingSets, UserLedger]:
-    """The stack closes them, before store and ledger. All writes must go through the ledger that this returns."""
+    """The stack closes them, before store and ledger. All writes must go through the ledger that this returns.
+
+    `is_hurried`: chats wait for this process.
+    """
     shelf = await _opened_shelf(settings, stack, metrics=metrics, clock=clock)
     sets = WorkingSets(
         store=store,
         ledger=ledger,
         dimension=settings.memory.milvus.dimension,
-        limits=working_set_limits(settings),
+        limits=replace(working_set_limits(settings), keeps_spare=is_hurried),
         neighbours=settings.memory.ranking.neighbours,
         shelf=shelf,
     )

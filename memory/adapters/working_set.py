@@ -28,7 +28,7 @@ from memory.adapters.held_set import HeldSet, Sources, settled
 from memory.adapters.set_loads import SetLoads, TooFarBehind, TooLarge, outcome_of, report
 from memory.adapters.snapshot_shelf import SnapshotShelf
 from memory.errors import Unavailable
-from memory.heap import settle
+from memory.heap import have_spare, retain, settle
 from memory.model import Record
 from memory.ports import MemoryStore, Revision, UserLedger
 from memory.recall.corpus import Corpus
@@ -39,6 +39,7 @@ from memory.settings import WorkingSetSettings
 SETTLED_EACH_MEMORIES = 1_000  # loaded: until then, looking at them all is a matter of milliseconds
 UNSAVED_MAX = 50  # changes that a snapshot lacks: to fetch more of them, a chat of tomorrow would wait too long
 SAVES_MAX = 3  # tries of one snapshot, where each time a memory in it changed meanwhile
+SPARE_AFTER_SECONDS = 0.03  # when the answer to the chat that took some has left
 THREADS = 3  # of which a large user's set takes one
 
 _DEFAULTS = WorkingSetSettings()
@@ -52,6 +53,7 @@ class WorkingSetLimits:
     bytes_max: int = _DEFAULTS.total_mib << 20
     patience: float = _DEFAULTS.patience_ms / 1000
     search_patience: float = _DEFAULTS.search_patience_seconds
+    keeps_spare: bool = False  # chats wait for this process, so memory for the next set is at hand
 
 
 class WorkingSets:
@@ -81,6 +83,7 @@ class WorkingSets:
             keep=self._loaded,
             start=self._start,
         )
+        self._sparing: asyncio.Task[None] | None = None  # until it has begun
         self._opening: dict[str, asyncio.Task[None]] = {}
         self._bytes = 0
         self._unsettled = 0  # memories loaded that the garbage collector still looks at
@@ -91,6 +94,9 @@ class WorkingSets:
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
+        if self._limits.keeps_spare:
+            retain()
+            self._have_spare_soon()
         return self
 
     async def __aexit__(
@@ -190,6 +196,16 @@ class WorkingSets:
             one.size_bytes = found.corpus.size_bytes
             one.is_laid_out = True
             self._hold(one)
+            self._have_spare_soon()
+
+    def _have_spare_soon(self) -> None:
+        if self._limits.keeps_spare and self._sparing is None:
+            self._sparing = self._start(self._have_spare())
+
+    async def _have_spare(self) -> None:
+        await asyncio.sleep(SPARE_AFTER_SECONDS)
+        self._sparing = None  # whoever comes from here on wants some again
+        await asyncio.get_running_loop().run_in_executor(self._threads, have_spare)
 
     async def hold(self, user_id: str) -> None:
         """Have the user's set here, if there is a snapshot of it. Never raises."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from memory.model import Memory, Record, Vector
 from memory.recall.layout import Laid, Layout, lay_out
@@ -22,7 +23,7 @@ ROWS_MIN = 64  # first size of the vector matrix
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Everything that a corpus is made of. Row `i` has vector `i`."""
+    """Everything that a corpus is made of. Row `i` has vector `i`; there may be room for more."""
 
     rows: Rows
     names: Names
@@ -59,7 +60,7 @@ class Corpus:
         """The corpus that `contents` came from. The neighbours must be the same."""
         corpus = cls(dimension=contents.vectors.shape[1], neighbours=neighbours)
         corpus._rows, corpus._names, corpus._vectors = contents.rows, contents.names, contents.vectors
-        corpus._used = len(contents.vectors)
+        corpus._used = len(contents.rows)
         corpus._layout = lay_out(contents.rows, contents.names, contents.vectors, neighbours, laid=contents.laid)
         corpus._places = dict(corpus._layout.places)
         return corpus
@@ -151,10 +152,17 @@ class Corpus:
         if self._free:
             return self._free.pop()
         if self._used == len(self._vectors):
-            more = np.zeros((max(ROWS_MIN, len(self._vectors)), self._vectors.shape[1]), dtype=np.float32)
-            self._vectors = np.vstack((self._vectors, more))
+            self._vectors = with_room(self._vectors)
         self._used += 1
         return self._used - 1
 
 
-__all__ = ["Contents", "Corpus"]
+def with_room(vectors: npt.NDArray[np.floating]) -> Vector:
+    """The vectors in 32 bits, with some rows to be filled."""
+    used, dimension = vectors.shape
+    wider = np.empty((used + max(ROWS_MIN, used // 8), dimension), dtype=np.float32)
+    wider[:used] = vectors
+    return wider
+
+
+__all__ = ["Contents", "Corpus", "with_room"]

@@ -25,6 +25,7 @@ SUCCESSIONS_MAX = 32  # from a superseded memory to what holds now; a fact that 
 BM25_SATURATION = 1.0  # k1: short memories rarely repeat a word, so repetition counts for little
 BM25_LENGTH = 0.5  # b: a longer memory is rather richer than vaguer
 WINDOW_REACH = 2  # neighbours to either side
+ROWS_IN_A_BLOCK = 128  # whose vectors stay in a core's cache while they are added up
 ACTIVE, SUPERSEDED = STATUSES.index(MemoryStatus.ACTIVE), STATUSES.index(MemoryStatus.SUPERSEDED)
 
 
@@ -85,9 +86,9 @@ def lay_out(rows: Rows, names: Names, vectors: Vector, neighbours: Neighbours, *
     """`vectors` by slot. `laid`: as it was laid out of the same rows and neighbours before."""
     facts = rows.facts
     said_at, slots = _column(facts, "said_at", np.float64), _column(facts, "slot", np.int32)
-    projects, project_numbers = _numbered(rows.projects)
-    agents, agent_numbers = _numbered(rows.agents)
-    is_linked, starts_session = _talks(_numbered(rows.sessions)[0], projects, said_at)
+    projects, project_numbers = numbered(rows.projects)
+    agents, agent_numbers = numbered(rows.agents)
+    is_linked, starts_session = _talks(numbered(rows.sessions)[0], projects, said_at)
     link = _links(is_linked, neighbours)
     session = np.cumsum(starts_session, dtype=np.int32) - 1
     lengths = rows.tokens.sizes.astype(np.float32)
@@ -196,14 +197,14 @@ def _window_norms(vectors: Vector, slots: Ints, link: tuple[Floats, Floats]) -> 
     if vectors.shape[1] == 1:  # cosines instead of vectors: what turns of one talk usually come to
         alone: Floats = windowed(norms[None], link)[0]
         return np.power(alone, np.float32(0.75))
-    has_neighbour = (link[0] > 0) | (link[1] > 0)
-    for distance in range(1, WINDOW_REACH + 1):  # whoever has one before is one after that
-        has_neighbour[:-distance] |= link[distance - 1][distance:] > 0
-    in_talks = np.flatnonzero(has_neighbour)
-    if len(in_talks):
-        within = (link[0][in_talks], link[1][in_talks])  # talks are whole, so that neighbours stand as they did
-        sums = windowed(vectors[slots[in_talks]].T, within)
-        norms[in_talks] = np.maximum(np.sqrt(np.einsum("ij,ij->j", sums, sums)), 1e-6)
+    for start in range(0, len(slots), ROWS_IN_A_BLOCK):
+        first, last = max(0, start - WINDOW_REACH), min(len(slots), start + ROWS_IN_A_BLOCK + WINDOW_REACH)
+        here = (link[0][first:last], link[1][first:last])
+        if not (here[0].any() or here[1].any()):
+            continue
+        sums = windowed(vectors[slots[first:last]].T, here)
+        lengths = np.sqrt(np.einsum("ij,ij->j", sums, sums))[start - first :][:ROWS_IN_A_BLOCK]
+        norms[start : start + ROWS_IN_A_BLOCK] = np.maximum(lengths, 1e-6)
     return norms
 
 
@@ -214,7 +215,7 @@ def _saturation(lengths: Floats) -> Floats:
     return np.maximum(out, 1e-3)
 
 
-def _numbered(names: Sequence[str]) -> tuple[Ints, dict[str, int]]:
+def numbered(names: Sequence[str]) -> tuple[Ints, dict[str, int]]:
     """Each name as a number, so that comparing a column is one step. The empty name is always 0."""
     numbers = {"": 0}
     for name in dict.fromkeys(names):

@@ -13,9 +13,12 @@ from dataclasses import MISSING, fields
 from typing import Any, overload
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from memory.model import Memory
 
+NOT_STORED = -1
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Memory)
 _NAMES = tuple(field.name for field in fields(Memory))
@@ -46,36 +49,64 @@ def decoded(stored: bytes) -> Memory:
 
 
 class Memories(Sequence[Memory]):
-    """Memories, some of them still as bytes. Not safe for threads that change it; looking is."""
+    """Memories by row, most of them still as bytes. A memory once decoded is kept."""
 
-    __slots__ = ("_items",)
+    __slots__ = ("_ends", "_read", "_stored", "_where")
 
-    def __init__(self, items: Iterable[Memory | bytes] = ()) -> None:
-        self._items: list[Memory | bytes] = list(items)
+    def __init__(self, memories: Iterable[Memory] = ()) -> None:
+        self._read: dict[int, Memory] = dict(enumerate(memories))
+        self._where = np.full(len(self._read), NOT_STORED, dtype=np.int32)  # row -> number of its piece of `_stored`
+        self._stored = b""
+        self._ends = np.zeros(0, dtype=np.int64)
+
+    @classmethod
+    def of(cls, stored: bytes, sizes: npt.NDArray[np.int32]) -> Memories:
+        """As `encoded` gave them."""
+        memories = cls()
+        memories._stored, memories._ends = stored, np.cumsum(sizes, dtype=np.int64)
+        memories._where = np.arange(len(sizes), dtype=np.int32)
+        return memories
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self._where)
 
     @overload
-    def __getitem__(self, place: int) -> Memory: ...
+    def __getitem__(self, row: int) -> Memory: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Memory]: ...
-    def __getitem__(self, place: int | slice) -> Memory | Sequence[Memory]:
-        if isinstance(place, slice):
-            return Memories(self._items[place])
-        item = self._items[place]
-        if isinstance(item, bytes):
-            item = self._items[place] = decoded(item)
-        return item
+    def __getitem__(self, row: slice) -> Sequence[Memory]: ...
+    def __getitem__(self, row: int | slice) -> Memory | Sequence[Memory]:
+        if isinstance(row, slice):
+            return [self[one] for one in range(*row.indices(len(self)))]
+        row = range(len(self))[row]
+        memory = self._read.get(row)
+        if memory is None:
+            memory = self._read[row] = decoded(self._piece(row))
+        return memory
 
-    def joined(self, others: Iterable[Memory], order: Iterable[int]) -> Memories:
+    def joined(self, others: Sequence[Memory], order: npt.NDArray[np.intp]) -> Memories:
         """These and the others, in that order of places."""
-        items = [*self._items, *others]
-        return Memories(items[place] for place in order)
+        both = Memories()
+        both._stored, both._ends = self._stored, self._ends
+        both._where = np.concatenate((self._where, np.full(len(others), NOT_STORED, dtype=np.int32)))[order]
+        rows = np.full(len(self) + len(others), -1)
+        rows[order] = np.arange(len(order))
+        known = {**self._read, **dict(enumerate(others, start=len(self)))}
+        both._read = {row: memory for place, memory in known.items() if (row := int(rows[place])) >= 0}
+        return both
 
-    def encoded(self) -> list[bytes]:
-        """All of them as bytes; what was not decoded costs nothing."""
-        return [item if isinstance(item, bytes) else encoded(item) for item in self._items]
+    def encoded(self) -> tuple[bytes, npt.NDArray[np.int32]]:
+        """All of them as bytes, one after another, and the size of each. Costs little where none was added."""
+        if len(self._where) == len(self._ends) and (self._where == np.arange(len(self._ends))).all():
+            return self._stored, np.diff(self._ends, prepend=0).astype(np.int32)
+        pieces = [
+            self._piece(row) if where != NOT_STORED else encoded(self._read[row])
+            for row, where in enumerate(self._where.tolist())
+        ]
+        return b"".join(pieces), np.fromiter(map(len, pieces), dtype=np.int32, count=len(pieces))
+
+    def _piece(self, row: int) -> bytes:
+        number = self._where[row]
+        return self._stored[self._ends[number - 1] if number else 0 : self._ends[number]]
 
 
 __all__ = ["Memories", "decoded", "encoded"]

@@ -181,7 +181,7 @@ class Rows:
             projects=[projects[place] for place in order],
             agents=[agents[place] for place in order],
             successors=[successors[place] for place in order],
-            memories=self.memories.joined(memories, order),
+            memories=self.memories.joined(memories, places),
             facts=facts[places],
             tokens=self.tokens.joined(Ragged.of([one.tokens for one in added]), places),
             concepts=self.concepts.joined(Ragged.of([one.concepts for one in added]), places),

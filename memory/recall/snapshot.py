@@ -9,6 +9,7 @@ Pure.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,10 +17,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from memory.recall.corpus import Contents, Corpus
-from memory.recall.layout import Laid
+from memory.recall.corpus import Contents, Corpus, with_room
+from memory.recall.layout import Laid, numbered
 from memory.recall.memories import Memories
-from memory.recall.rows import FACTS, Names, Numbering, Ragged, Rows
+from memory.recall.rows import FACTS, Ints, Names, Numbering, Ragged, Rows
 from memory.recall.weights import Neighbours
 
 MAGIC = b"memproxy snapshot"
@@ -47,46 +48,53 @@ class Snapshot:
 
 
 class _Stored(msgspec.Struct, array_like=True, frozen=True):
-    """All of it; arrays as their bytes, in the order and of the types that `_arrays` names."""
+    """All of it; arrays as their bytes, in the order and of the types that `_arrays_of` and `_KINDS` have."""
 
     user_id: str
     stamp: bytes
     revision: int
     dimension: int
     ids: list[str]
-    sessions: list[str]
+    sessions: list[str]  # each once, as the others below; an array holds the number of each row's
     projects: list[str]
     agents: list[str]
     successors: list[str]
-    memories: list[bytes]
     terms: list[str]
     concepts: list[str]
     labels: list[str]
+    memories: memoryview
     arrays: list[memoryview]
 
 
 _DECODER = msgspec.msgpack.Decoder(_Stored)
-_KINDS = (FACTS, *map(np.dtype, ("i4", "i4", "i4", "i4", "i4", "f4", "i8", "f4")), VECTORS)
+_KINDS = (FACTS, *map(np.dtype, ("i4 " * 10 + "f4 i8 f4").split()), VECTORS)
 
 
 def encode(contents: Contents, *, revision: int, user_id: str, stamp: bytes) -> bytes:
     """Raises ValueError, TypeError or RecursionError for what no store of ours gives out."""
     rows, names = contents.rows, contents.names
+    memories, sizes = rows.memories.encoded()
+    columns = [numbered(names) for names in (rows.sessions, rows.projects, rows.agents, rows.successors)]
+    arrays = _arrays_of(contents, sizes, [numbers for numbers, _ in columns])
+    sessions, projects, agents, successors = (list(names) for _, names in columns)
     stored = _Stored(
         user_id=user_id,
         stamp=stamp,
         revision=revision,
         dimension=contents.vectors.shape[1],
         ids=rows.ids,
-        sessions=rows.sessions,
-        projects=rows.projects,
-        agents=rows.agents,
-        successors=rows.successors,
-        memories=rows.memories.encoded(),
+        sessions=sessions,
+        projects=projects,
+        agents=agents,
+        successors=successors,
         terms=list(names.terms),
         concepts=list(names.concepts),
         labels=list(names.labels),
-        arrays=_bytes_of(contents),
+        memories=memoryview(memories),
+        arrays=[
+            np.ascontiguousarray(array, dtype=kind).view(np.uint8).reshape(-1).data
+            for array, kind in zip(arrays, _KINDS, strict=True)
+        ],
     )
     body = msgspec.msgpack.encode(stored)
     return b"".join((MAGIC, bytes([FORMAT]), zlib.crc32(body).to_bytes(4, "little"), body))
@@ -112,10 +120,12 @@ def decode(blob: bytes, *, user_id: str, stamp: bytes, neighbours: Neighbours) -
     return Snapshot(stored.revision, Corpus.of(_contents(stored), neighbours=neighbours))
 
 
-def _bytes_of(contents: Contents) -> list[memoryview]:
+def _arrays_of(contents: Contents, sizes: Ints, columns: Sequence[Ints]) -> tuple[npt.NDArray[Any], ...]:
     rows, laid = contents.rows, contents.laid
-    arrays: tuple[npt.NDArray[Any], ...] = (
+    return (
         rows.facts,
+        sizes,
+        *columns,
         rows.tokens.values,
         rows.tokens.sizes,
         rows.concepts.values,
@@ -126,33 +136,31 @@ def _bytes_of(contents: Contents) -> list[memoryview]:
         laid.window_norms,
         contents.vectors,
     )
-    return [
-        np.ascontiguousarray(array, dtype=kind).view(np.uint8).reshape(-1).data
-        for array, kind in zip(arrays, _KINDS, strict=True)
-    ]
 
 
 def _contents(stored: _Stored) -> Contents:
-    """Copies of the arrays, so that the blob need not stay."""
-    facts, *columns, norms, halves = (
-        np.frombuffer(part, dtype=kind) for part, kind in zip(stored.arrays, _KINDS, strict=True)
-    )
-    tokens, token_sizes, concepts, concept_sizes, posting_rows, posting_counts, posting_starts = map(np.copy, columns)
+    """Copies of the arrays, so that the blob need not stay: half of it are vectors, which are wanted in 32 bits."""
+    arrays = [np.frombuffer(part, dtype=kind) for part, kind in zip(stored.arrays, _KINDS, strict=True)]
+    vectors = with_room(arrays.pop().reshape(len(stored.ids), stored.dimension))
+    facts, sizes, sessions, projects, agents, successors, *rest = map(np.copy, arrays)
+    tokens, token_sizes, concepts, concept_sizes, *laid = rest
     rows = Rows(
         ids=stored.ids,
-        sessions=stored.sessions,
-        projects=stored.projects,
-        agents=stored.agents,
-        successors=stored.successors,
-        memories=Memories(stored.memories),
-        facts=facts.copy(),
+        sessions=_named(stored.sessions, sessions),
+        projects=_named(stored.projects, projects),
+        agents=_named(stored.agents, agents),
+        successors=_named(stored.successors, successors),
+        memories=Memories.of(bytes(stored.memories), sizes),
+        facts=facts,
         tokens=Ragged(tokens, token_sizes),
         concepts=Ragged(concepts, concept_sizes),
     )
     names = Names(*(Numbering.listed(names) for names in (stored.terms, stored.concepts, stored.labels)))
-    laid = Laid(posting_rows, posting_counts, posting_starts.astype(np.intp), norms.copy())
-    vectors = halves.reshape(len(rows), stored.dimension).astype(np.float32)
-    return Contents(rows, names, vectors, laid)
+    return Contents(rows, names, vectors, Laid(*laid))
+
+
+def _named(names: Sequence[str], numbers: Ints) -> list[str]:
+    return [names[number] for number in numbers.tolist()]
 
 
 __all__ = ["Refused", "Snapshot", "decode", "encode"]

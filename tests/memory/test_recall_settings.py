@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry
 from memory import app, config, tuning
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.working_set import WorkingSetLimits
+from memory.app_sets import opened_sets
 from memory.errors import BadSetting
 from memory.model import (
     Candidate,
@@ -85,7 +86,7 @@ class Desk:
             AsyncExitStack() as stack,
         ):
             corpora, _ = await opened_sets(
-                parts.settings, stack, store=store, ledger=parts.ledger, metrics=parts.metrics, clock=lambda: NOW
+                parts.settings, stack, store=store, ledger=parts.ledger, metrics=parts.metrics, clock=app.SYSTEM_CLOCK
             )
             assert (await corpora.corpus("u", waits=True) is not None) is is_loaded
             recall = replace(parts, store=store, embedder=embedder, corpora=corpora).recall()
