@@ -1,4 +1,4 @@
-"""The memory store without a server: a dictionary and a dot product. For tests and for trying things out.
+"""The memory store without a server, a dictionary and a dot product, and snapshots likewise. For tests and trials.
 
 It keeps every promise of the port but one: nothing outlives the process. It must never know more than Milvus does, so
 what it hands out has gone through the same rows.
@@ -90,4 +90,20 @@ class InMemoryStore:
         return sorted(self._matching(where), key=lambda record: pages.position(record.memory), reverse=True)
 
 
-__all__ = ["InMemoryStore"]
+class InMemorySnapshots:
+    """`memory.ports.Snapshots` in a dictionary."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    async def read(self, user_id: str) -> bytes | None:
+        return self.kept.get(user_id)
+
+    async def write(self, user_id: str, snapshot: bytes) -> None:
+        self.kept[user_id] = snapshot
+
+    async def erase(self, user_id: str) -> None:
+        self.kept.pop(user_id, None)
+
+
+__all__ = ["InMemorySnapshots", "InMemoryStore"]
