@@ -1,4 +1,4 @@
-"""Snapshots of working sets: written by whoever writes memories, read by whoever has none, gone with what is forgotten."""
+"""Snapshots of working sets: written by who writes memories, read by who has none, gone with what is forgotten."""
 
 from __future__ import annotations
 
@@ -151,7 +151,9 @@ async def test_a_few_changes_wait_and_many_do_not(tmp_path: Path) -> None:
         await until(lambda: api.count("written") == 2)
 
 
-async def test_what_is_forgotten_is_in_no_snapshot_before_it_is_deleted_and_the_others_come_back(tmp_path: Path) -> None:
+async def test_what_is_forgotten_is_in_no_snapshot_before_it_is_deleted_and_the_others_come_back(
+    tmp_path: Path,
+) -> None:
     store, kept = Counted(), InMemorySnapshots()
     async with process(tmp_path, store, kept) as api:
         await api.write("a", "secret")
@@ -168,7 +170,9 @@ async def test_what_is_forgotten_is_in_no_snapshot_before_it_is_deleted_and_the_
     assert store.loads == 0
 
 
-async def test_a_snapshot_that_another_process_writes_while_something_is_forgotten_does_not_stay(tmp_path: Path) -> None:
+async def test_a_snapshot_that_another_process_writes_while_something_is_forgotten_does_not_stay(
+    tmp_path: Path,
+) -> None:
     class Slow(InMemorySnapshots):
         may_write = asyncio.Event()
 
