@@ -33,6 +33,7 @@ class KeepingPace:
     )
 
 
+CHANGES_MAX = 300  # unsaved ones, past which we rest no longer: the ledger tells of the last thousand only
 USERS_KNOWN_MAX = 10_000  # of others, we do not know whether they have a snapshot
 
 _DEFAULT_PACE = KeepingPace()
@@ -83,7 +84,7 @@ class SnapshotKeeper:
         due = self._due.setdefault(user_id, _Due(soon if took is None else now + self._pace.late))
         due.changes += count
         if due.changes >= UNSAVED_MAX:
-            due.at = min(due.at, soon)
+            due.at = min(due.at, soon if due.changes < CHANGES_MAX else now)
         self._news.set()
 
     async def forgetting(self, user_id: str) -> None:

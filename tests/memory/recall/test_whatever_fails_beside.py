@@ -123,13 +123,13 @@ async def test_a_flood_of_searches_through_the_api_leaves_the_embedder_to_the_ch
     async with rigged(tmp_path, PATIENT) as rig:
         embed, under_way, most = rig.embedder.embed, 0, 0
 
-        async def counted(texts: Sequence[str], *, is_urgent: bool) -> Vector:
+        async def counted(texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
             nonlocal under_way, most
             under_way += 1
             most = max(most, under_way)
             await asyncio.sleep(0.01)
             under_way -= 1
-            return await embed(texts, is_urgent=is_urgent)
+            return await embed(texts, is_urgent=is_urgent, as_query=as_query)
 
         monkeypatch.setattr(rig.embedder, "embed", counted)
         async with asyncio.TaskGroup() as group:
