@@ -54,6 +54,7 @@ bench: $(STAMP) ## latency and streaming delay added to a bare Envoy, searched c
 	$(BIN)/python bench/latency.py
 	$(BIN)/python bench/stream.py
 	$(BIN)/python bench/recall.py
+	$(BIN)/python bench/cold.py
 	$(BIN)/python bench/prefix.py
 	$(BIN)/python bench/learn.py
 

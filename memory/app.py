@@ -39,7 +39,7 @@ from memory.adapters.traits_sqlite import SqliteModelTraits
 from memory.adapters.turns_sqlite import SqliteTurnLog
 from memory.adapters.uses_sqlite import SqliteUses
 from memory.adapters.wordpiece import WordPieceTokens
-from memory.adapters.working_set import WorkingSets
+from memory.app_sets import opened_sets, without_snapshots
 from memory.config import Settings
 from memory.erasure import Erasure
 from memory.errors import BadSetting
@@ -81,7 +81,6 @@ from memory.tuning import (
     receipt_limits,
     recording,
     worker_settings,
-    working_set_limits,
 )
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the one place that knows the real clock
@@ -192,7 +191,7 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
         timeouts = MilvusTimeouts(search=REQUEST_SEARCH_SECONDS if is_hurried else PATIENT_SECONDS)
         store = await stack.enter_async_context(MilvusStore(address, metrics=metrics, timeouts=timeouts))
         embedder = await stack.enter_async_context(open_embedder(settings, metrics, is_hurried=is_hurried))
-        yield await _open_beside(store, embedder, settings, stack, metrics=metrics)
+        yield await _open_beside(store, embedder, settings, stack, metrics=metrics, is_hurried=is_hurried)
 
 
 @asynccontextmanager
@@ -203,7 +202,7 @@ async def open_sandbox(
     clock = SettableClock()
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-"))
-        here = msgspec.structs.replace(settings, data_dir=folder)
+        here = msgspec.structs.replace(settings, data_dir=folder, memory=without_snapshots(settings.memory))
         store = InMemoryStore(dimension=settings.memory.milvus.dimension)
         parts = await _open_beside(store, embedder, here, stack, metrics=metrics, clock=clock)
         learning = impatient(worker_settings(here))
@@ -227,15 +226,24 @@ async def _open_beside(
     *,
     metrics: Metrics,
     clock: Clock = SYSTEM_CLOCK,
+    is_hurried: bool = False,
 ) -> Parts:
     """The parts that go with this store and this embedder; the stack closes them."""
     database = await stack.enter_async_context(
         SqliteDatabase(settings.turn_log_path, synchronous=settings.memory.turn_log.synchronous)
     )
-    ledger = SqliteUserLedger(database, clock=clock)
+    sets, ledger = await opened_sets(
+        settings,
+        stack,
+        store=store,
+        ledger=SqliteUserLedger(database, clock=clock),
+        metrics=metrics,
+        clock=clock,
+        is_hurried=is_hurried,
+    )
     return Parts(
         store=store,
-        corpora=await stack.enter_async_context(working_sets(settings, store=store, ledger=ledger)),
+        corpora=sets,
         embedder=embedder,
         training=signal_training(settings, embedder),
         turn_log=SqliteTurnLog(database, clock=clock),
@@ -251,17 +259,6 @@ async def _open_beside(
         metrics=metrics,
         settings=settings,
         clock=clock,
-    )
-
-
-def working_sets(settings: Settings, *, store: MemoryStore, ledger: UserLedger) -> WorkingSets:
-    """As the settings want them, not opened yet."""
-    return WorkingSets(
-        store=store,
-        ledger=ledger,
-        dimension=settings.memory.milvus.dimension,
-        limits=working_set_limits(settings),
-        neighbours=settings.memory.ranking.neighbours,
     )
 
 
@@ -351,5 +348,4 @@ __all__ = [
     "open_sandbox",
     "open_upkeep",
     "signal_training",
-    "working_sets",
 ]

@@ -144,6 +144,13 @@ class Metrics:
             "memproxy_store_seconds", "Calls to Milvus.", ["call"], registry=registry, buckets=FAST_SECONDS
         )
         self.store_errors = Counter("memproxy_store_errors", "Failed calls to Milvus.", ["call"], registry=registry)
+        self.snapshots = Counter(
+            "memproxy_snapshots",
+            "Snapshots of working sets by what was done or met (read, missing, torn, foreign, outdated, read_failed, "
+            "written, write_failed, erased, erase_failed).",
+            ["outcome"],
+            registry=registry,
+        )
         self.reader_exam_score = Gauge(
             "memproxy_reader_exam_score",
             "What the chat model that may read messages reached in its exam, 0..1; 0 while it has not sat it.",

@@ -106,7 +106,9 @@ async def _search_once(parts: Parts, *, decides: bool) -> None:
             if decides and parts.training.current() is None:
                 await parts.training.run()
             question = await parts.embedder.embed(["Is everything there?"], is_urgent=True, as_query=True)
-            await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)  # as for a user who is new here
+            await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)  # as for a user without a set
+            await parts.store.get(WARM_UP_USER, [WARM_UP_USER])  # as for one whose set must be brought up to date
+            await parts.notes.find(WARM_UP_USER, [WARM_UP_USER])
             await recall.search(Scope(WARM_UP_USER), query="Is everything there?", history=(), options=options)
         except Unavailable:
             await asyncio.sleep(WARM_UP_PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""The memory store without a server: a dictionary and a dot product. For tests and for trying things out.
+"""The memory store without a server, a dictionary and a dot product, and snapshots likewise. For tests and trials.
 
 It keeps every promise of the port but one: nothing outlives the process. It must never know more than Milvus does, so
 what it hands out has gone through the same rows.
@@ -47,10 +47,6 @@ class InMemoryStore:
         found = list(self._matching(where))
         return found if len(found) <= most else None
 
-    async def load_several(self, user_ids: Sequence[str], *, limit: int) -> dict[str, list[Record]] | None:
-        found = {user_id: self._newest(MemoryFilter(user_id, status=None, with_archived=False)) for user_id in user_ids}
-        return found if sum(map(len, found.values())) <= limit else None
-
     async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
         return next((r for r in self._newest(where) if statement_key(r.memory.content) == key), None)
 
@@ -94,4 +90,20 @@ class InMemoryStore:
         return sorted(self._matching(where), key=lambda record: pages.position(record.memory), reverse=True)
 
 
-__all__ = ["InMemoryStore"]
+class InMemorySnapshots:
+    """`memory.ports.Snapshots` in a dictionary."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    async def read(self, user_id: str) -> bytes | None:
+        return self.kept.get(user_id)
+
+    async def write(self, user_id: str, snapshot: bytes) -> None:
+        self.kept[user_id] = snapshot
+
+    async def erase(self, user_id: str) -> None:
+        self.kept.pop(user_id, None)
+
+
+__all__ = ["InMemorySnapshots", "InMemoryStore"]

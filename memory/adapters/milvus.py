@@ -126,16 +126,6 @@ class MilvusStore:
         answer = await self._all(milvus_filters.expression(where), most=most)
         return None if answer is None else _owned(await _in_pieces(rows.record_of, answer), where.user_id)
 
-    async def load_several(self, user_ids: Sequence[str], *, limit: int) -> dict[str, list[Record]] | None:
-        answer = await self._all(milvus_filters.recallable(user_ids), most=limit)
-        if answer is None:
-            return None
-        found: dict[str, list[Record]] = {user_id: [] for user_id in user_ids}
-        for record in await _in_pieces(rows.record_of, answer):
-            if record.memory.user_id in found:  # look once more whose they are
-                found[record.memory.user_id].append(record)
-        return found
-
     async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
         if not _KEY.fullmatch(key):
             return None

@@ -41,12 +41,6 @@ def holding(where: MemoryFilter, words: Collection[str]) -> str:
     return f"{expression(where)} and ({' or '.join(likes)})" if likes else expression(where)
 
 
-def recallable(user_ids: Sequence[str]) -> str:
-    """What may ever be recalled of these users."""
-    assert all(is_valid_id(user_id) for user_id in user_ids), "a filter with an id that nobody can have"
-    return f"{one_of('user_id', user_ids)} and status != {literal(MemoryStatus.ARCHIVED.value)}"
-
-
 def owned(user_id: str, memory_ids: Sequence[str]) -> str:
     """These memories, as far as they are the user's."""
     return f"{expression(MemoryFilter(user_id, status=None))} and {one_of('id', memory_ids)}"

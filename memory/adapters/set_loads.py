@@ -1,21 +1,21 @@
-"""Which working sets are loaded when: users wait in line, and one query reads the sets of as many as one answer holds.
+"""Which working sets are read from the store when: one user after the other, and only while no chat searches there.
 
-An embedded store answers one query at a time, and most of the time of a query does not depend on how many users it is
-for. So whoever comes while a query is under way waits for the next one, which is for all who wait. How many that may be
-is tried: twice as many after each answer, half as many after one that would have been too long. A user who is alone too
-much for one answer is read beside the line, one such user at a time.
+An embedded store answers one query at a time, so that a load in the wrong moment costs a chat its note. A user is read
+here only where there is no snapshot, and the chat that noticed that is answered by a search of the store: the load
+begins when that is over, and when nobody else has searched for a moment. A user with more memories than fit into one
+answer is read beside the line, one such user at a time.
 
 A load once begun ends, whatever became of the request that it was for. Whatever goes wrong ends that load and nothing
-else; the user rests for a while before the next try. It must never put anything in the set of another user, nor keep
-more users waiting than its limit.
+else; the user rests for a while before the next try. It must never keep more users waiting than its limit.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 import structlog
@@ -24,11 +24,10 @@ from memory.errors import Unavailable
 from memory.model import Record
 from memory.ports import MemoryFilter, MemoryStore, Revision, UserLedger
 
-ROWS_IN_ONE_ANSWER_MAX = 1_000  # of all users of a query: reading more of them would hold up the loop
-USERS_IN_ONE_QUERY_MAX = 32  # 130 ms on Milvus Lite with 20 memories each; a chat of the next in line waits that long
+ROWS_IN_ONE_ANSWER_MAX = 1_000  # reading more of them at once would hold up the loop
 WAITING_MAX = 1_024  # users who come while so many are waiting are loaded at a later request
-CROWD = 4  # users in line, from which on a chat of one more would hardly get its set in time
-SETTLING_SECONDS_MAX = 0.5  # before the next query is asked: somebody may be written to without pause
+QUIET_SECONDS = 0.02  # since the last search: the answer that it was for has left
+QUIET_WAITS_MAX = 50  # of that length: who is never loaded would search the store for ever
 REST_SECONDS_MIN, REST_SECONDS_MAX = 0.25, 5.0  # after a load that failed, doubling
 TOO_LARGE_SECONDS = 600.0  # likewise after a user turned out to have too many: finding out reads them all
 RESTS_MAX = 10_000  # users; of those who rested longest ago we know nothing any more
@@ -46,14 +45,6 @@ class TooLarge(Exception):
 
 class TooFarBehind(Exception):
     """The ledger no longer knows what changed since then: load everything."""
-
-
-@dataclass(slots=True)
-class Asked:
-    """A load. `answered`: its first query was, so that a small user's set is there; `ended`: no more is to come."""
-
-    answered: asyncio.Event = field(default_factory=asyncio.Event)
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,35 +74,39 @@ class SetLoads:
         self._keep = keep
         self._start = start
         self._line: OrderedDict[str, None] = OrderedDict()
-        self._asked: dict[str, Asked] = {}
-        self._at_once = 1
+        self._ended: dict[str, asyncio.Event] = {}
         self._is_running = False
         self._beside_the_line = asyncio.Semaphore(1)
         self._rests: OrderedDict[str, _Rest] = OrderedDict()
+        self._searches = 0
+        self._searched_at = float("-inf")
 
-    @property
-    def is_crowded(self) -> bool:
-        """Whether the store has more to load first than a chat could wait for."""
-        return len(self._line) >= CROWD
+    def ask(self, user_id: str) -> asyncio.Event | None:
+        """See to it that this user's set is loaded: the event is set when that has ended.
 
-    @property
-    def is_reading(self) -> bool:
-        """Whether somebody waits for the first answer to their load."""
-        return self._is_running
-
-    def ask(self, user_id: str) -> Asked | None:
-        """See to it that this user's set is loaded. None: not now, they rest, or the line is too long."""
-        asked = self._asked.get(user_id)
-        if asked is not None:
-            return asked
+        None: they rest, or the line is too long.
+        """
+        ended = self._ended.get(user_id)
+        if ended is not None:
+            return ended
         if len(self._line) >= WAITING_MAX or self.is_resting(user_id):
             return None
         self._line[user_id] = None
-        asked = self._asked[user_id] = Asked()
+        ended = self._ended[user_id] = asyncio.Event()
         if not self._is_running:
             self._is_running = True
             self._start(self._run())
-        return asked
+        return ended
+
+    @contextmanager
+    def searching(self) -> Iterator[None]:
+        """A chat searches the store: no load begins meanwhile."""
+        self._searches += 1
+        try:
+            yield
+        finally:
+            self._searches -= 1
+            self._searched_at = asyncio.get_running_loop().time()
 
     def rest(self, user_id: str, error: Exception) -> None:
         """Do not load this user for a while."""
@@ -131,63 +126,55 @@ class SetLoads:
 
     async def _run(self) -> None:
         while self._line:
-            users = [self._line.popitem(last=False)[0] for _ in range(min(self._at_once, len(self._line)))]
-            answer = await outcome_of(self._read(users))
-            if isinstance(answer, dict):
-                self._at_once = min(2 * self._at_once, USERS_IN_ONE_QUERY_MAX)
-                settling = [self._start(self._settle(user, *answer[user])) for user in users]
-                await asyncio.wait(settling, timeout=SETTLING_SECONDS_MAX)
-            elif len(users) == 1:
-                self._start(self._go_on_alone(users[0], answer))
-            elif isinstance(answer, Unavailable):
-                for user in users:
-                    self._end(user, answer)
-            else:  # too much for one answer, or rows of one of them cannot be read: which one is soon found out
-                self._at_once = len(users) // 2
-                self._back_in_line(users)
+            await self._quiet()
+            user = self._line.popitem(last=False)[0]
+            outcome = await outcome_of(self._load(user))
+            if outcome is False:
+                self._start(self._go_on_alone(user))
+            else:
+                self._end(user, outcome)
         self._is_running = False
 
-    async def _read(self, users: Sequence[str]) -> dict[str, tuple[Revision, Sequence[Record]]] | None:
-        """What each of them has, and the revision from before; None where that is too much for one answer."""
-        revisions = await asyncio.gather(*map(self._ledger.revision, users))
-        found = await self._store.load_several(users, limit=ROWS_IN_ONE_ANSWER_MAX)
-        if found is None:
-            return None
-        return {user: (revision, found[user]) for user, revision in zip(users, revisions, strict=True)}
+    async def _quiet(self) -> None:
+        """Return when no chat has searched the store for a moment, or after a second of searches without pause."""
+        for _ in range(QUIET_WAITS_MAX):
+            since = asyncio.get_running_loop().time() - self._searched_at
+            if not self._searches and since >= QUIET_SECONDS:
+                return
+            await asyncio.sleep(QUIET_SECONDS)
 
-    async def _settle(self, user: str, revision: Revision, records: Sequence[Record]) -> None:
-        self._end(user, await outcome_of(self._kept(user, revision, records)))
-
-    async def _go_on_alone(self, user: str, error: Exception | None) -> None:
-        """The first query of this user failed, or did not hold all of them."""
-        self._asked[user].answered.set()
-        self._end(user, error or await outcome_of(self._read_at_leisure(user)))
-
-    async def _read_at_leisure(self, user: str) -> None:
-        async with self._beside_the_line:
-            started = await self._ledger.revision(user)
-            most, everything = self._memories_max, MemoryFilter(user, status=None, with_archived=False)
-            await self._kept(user, started, await self._store.load(everything, limit=most + 1))
-
-    async def _kept(self, user: str, revision: Revision, records: Sequence[Record]) -> None:
-        if len(records) > self._memories_max:
+    async def _load(self, user: str) -> bool:
+        """Whether one answer held all of it, or else nothing was done."""
+        revision = await self._ledger.revision(user)
+        found = await self._store.load_few(_everything(user), most=min(ROWS_IN_ONE_ANSWER_MAX, self._memories_max))
+        if found is not None:
+            await self._keep(user, revision, found)
+        elif self._memories_max <= ROWS_IN_ONE_ANSWER_MAX:
             raise TooLarge
-        await self._keep(user, revision, records)
+        return found is not None
 
-    def _back_in_line(self, users: Sequence[str]) -> None:
-        for user in reversed(users):
-            self._line[user] = None
-            self._line.move_to_end(user, last=False)
+    async def _go_on_alone(self, user: str) -> None:
+        async with self._beside_the_line:
+            self._end(user, await outcome_of(self._load_at_leisure(user)))
 
-    def _end(self, user: str, error: Exception | None) -> None:
-        if error is None:
-            self._rests.pop(user, None)
+    async def _load_at_leisure(self, user: str) -> None:
+        revision = await self._ledger.revision(user)
+        found = await self._store.load(_everything(user), limit=self._memories_max + 1)
+        if len(found) > self._memories_max:
+            raise TooLarge
+        await self._keep(user, revision, found)
+
+    def _end(self, user: str, outcome: object) -> None:
+        if isinstance(outcome, Exception):
+            self.rest(user, outcome)
+            report("a working set was not loaded", outcome)
         else:
-            self.rest(user, error)
-            report("a working set was not loaded", error)
-        asked = self._asked.pop(user)
-        asked.answered.set()
-        asked.ended.set()
+            self._rests.pop(user, None)
+        self._ended.pop(user).set()
+
+
+def _everything(user: str) -> MemoryFilter:
+    return MemoryFilter(user, status=None, with_archived=False)
 
 
 async def outcome_of(work: Awaitable[T]) -> T | Exception:
@@ -204,4 +191,4 @@ def report(event: str, error: Exception) -> None:
         log.warning(event, error=type(error).__name__)
 
 
-__all__ = ["Asked", "SetLoads", "TooFarBehind", "TooLarge", "outcome_of", "report"]
+__all__ = ["SetLoads", "TooFarBehind", "TooLarge", "outcome_of", "report"]

@@ -17,6 +17,7 @@ from memory.ports.reading import (
     StatementReader,
 )
 from memory.ports.requests import ChatTemplates, ModelTraits, NoteBook, Receipts
+from memory.ports.snapshots import Snapshots
 from memory.ports.stores import LedgerWrite, MemoryFilter, MemoryStore, Page, Revision, UserLedger
 from memory.ports.turns import Backlog, DeadLetter, FreshTurn, LearnDue, Lease, Order, QueueDepth, TurnLog
 from memory.ports.upkeep import Rounds, Use, Uses
@@ -48,6 +49,7 @@ __all__ = [
     "Receipts",
     "Revision",
     "Rounds",
+    "Snapshots",
     "StatementPair",
     "StatementReader",
     "Tokens",

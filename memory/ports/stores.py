@@ -71,13 +71,6 @@ class MemoryStore(Protocol):
         """
         ...
 
-    async def load_several(self, user_ids: Sequence[str], *, limit: int) -> dict[str, list[Record]] | None:
-        """What may ever be recalled of each of these users, with vectors, as last written, in one query, in no order.
-
-        Each of them stands in the answer. None where they have more than `limit` together: ask for fewer, or for one.
-        """
-        ...
-
     async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
         """The memory whose content has this `model.statement_key`, the newest if there are several."""
         ...

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memory.model import Memory, Query, Scope, Vector
+from memory.model import Query, Scope, Vector
 from memory.recall.concepts import ASPECTS, concepts
-from memory.recall.corpus import BM25_SATURATION, HALF_LIFE_CLASSES, Corpus, Floats, Layout, windowed
+from memory.recall.corpus import Corpus
+from memory.recall.layout import BM25_SATURATION, Layout, windowed
 from memory.recall.lexical import fold, is_gram, terms, unspaced_share
+from memory.recall.rows import HALF_LIFE_CLASSES, Floats
 from memory.recall.temporal import DAY, TimeQuestion, time_question
 from memory.recall.weights import DEFAULT_RANKING, HalfLives, RankingSettings, Unspaced
 
@@ -143,7 +145,9 @@ def _dense(layout: Layout, cosine: Floats, query_unspaced: float, unspaced: Unsp
     trust: Floats = np.float32(1.0) - np.float32(1.0 - unspaced.cosine) * share
     unrelated = _unrelated(cosine)
     own = (cosine - unrelated) / COSINE_STEP * trust
-    around: Floats = windowed(cosine[None], layout.link)[0] / layout.window_norms if layout.has_neighbours else cosine
+    around: Floats = (
+        windowed(cosine[None], layout.link)[0] / layout.laid.window_norms if layout.has_neighbours else cosine
+    )
     best = np.maximum.reduceat(own, layout.session_starts)[layout.session]
     return {
         "dense": own,
@@ -169,8 +173,8 @@ def _lexical(corpus: Corpus, layout: Layout, words: Counter[str], unspaced: Unsp
     held = [(number, weight) for number, weight in _weighed(corpus, layout, words, unspaced) if number >= 0]
     counted = np.zeros((len(held) if layout.has_neighbours else 0, layout.size), dtype=np.float32)
     for place, (number, weight) in enumerate(held):
-        start, end = layout.posting_starts[number], layout.posting_starts[number + 1]
-        rows, counts = layout.posting_rows[start:end], layout.posting_counts[start:end]
+        start, end = layout.laid.posting_starts[number], layout.laid.posting_starts[number + 1]
+        rows, counts = layout.laid.posting_rows[start:end], layout.laid.posting_counts[start:end]
         own[rows] += weight * (counts / (counts + layout.saturation[rows]))
         in_session = np.bincount(layout.session[rows], weights=counts, minlength=len(by_session))
         by_session += weight * in_session / (in_session + layout.session_saturation)
@@ -195,8 +199,8 @@ def _weighed(corpus: Corpus, layout: Layout, words: Counter[str], unspaced: Unsp
     for word in words:
         number = corpus.term_number(word)
         held = 0
-        if 0 <= number < len(layout.posting_starts) - 1:
-            held = int(layout.posting_starts[number + 1] - layout.posting_starts[number])
+        if 0 <= number < len(layout.laid.posting_starts) - 1:
+            held = int(layout.laid.posting_starts[number + 1] - layout.laid.posting_starts[number])
         weight = float(np.log1p((total - held + 0.5) / (held + 0.5)))
         if len(word) == 1 and is_gram(word):
             weight *= unspaced.character
@@ -246,10 +250,6 @@ def _answer(layout: Layout, dense: Floats) -> Floats:
     return answer
 
 
-def _session_of(memory: Memory) -> str:
-    return memory.session_id
-
-
 def _standing(layout: Layout, scope: Scope, now: float, half_lives: HalfLives) -> dict[str, Floats]:
     """What the memory is worth whatever is asked."""
     days = {
@@ -262,8 +262,8 @@ def _standing(layout: Layout, scope: Scope, now: float, half_lives: HalfLives) -
     age = np.maximum(now - layout.said_at, 0.0)
     own = _zeros(layout)
     if scope.session_id:  # rows stand in the order of their sessions
-        first = bisect_left(layout.memories, scope.session_id, key=_session_of)
-        own[first : bisect_right(layout.memories, scope.session_id, lo=first, key=_session_of)] += 0.5
+        first = bisect_left(layout.sessions, scope.session_id)
+        own[first : bisect_right(layout.sessions, scope.session_id, lo=first)] += 0.5
     if scope.project_id:
         own += 0.5 * (layout.projects == layout.project_numbers.get(scope.project_id, -1))
     if scope.agent_id:

@@ -16,11 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.model import Candidate, Memory, Query, Record, Scope, Selection, Vector, Verdict
-from memory.recall.corpus import Corpus, Floats, Layout
+from memory.recall.corpus import Corpus
 from memory.recall.evidence import Reading, complete, read
 from memory.recall.injection import LINE_CHARACTERS_MAX
+from memory.recall.layout import Layout
 from memory.recall.lexical import terms
 from memory.recall.relevance import bar_for
+from memory.recall.rows import HALF_LIFE_CLASSES, Floats
 from memory.recall.succession import look_back, statement
 from memory.recall.weights import DEFAULT_RANKING, NAMES, PARTS, TOPICAL, Bar, RankingSettings, Weights
 
@@ -224,17 +226,15 @@ def _is_open(
     if scope.agent_id:
         is_open &= (layout.agents == 0) | (layout.agents == layout.agent_numbers.get(scope.agent_id, -1))
     if memory_types:
-        is_open &= np.array([memory.memory_type in memory_types for memory in layout.memories])
+        wanted = [number for number, kind in enumerate(HALF_LIFE_CLASSES) if kind in memory_types]
+        is_open &= np.isin(layout.half_life_class, wanted)
     return is_open
 
 
 def _rows_of(memories: Sequence[Memory], layout: Layout, is_open: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
     """Where those of them stand that may be returned at all, in their order."""
-    wanted = {memory.id: place for place, memory in enumerate(memories)}
-    found = (
-        [row for row, memory in enumerate(layout.memories) if memory.id in wanted and is_open[row]] if wanted else []
-    )
-    return np.array(sorted(found, key=lambda row: wanted[layout.memories[row].id]), dtype=np.intp)
+    found = (layout.places.get(memory.id) for memory in memories)
+    return np.array([row for row in found if row is not None and is_open[row]], dtype=np.intp)
 
 
 @lru_cache(maxsize=16)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -23,7 +23,6 @@ from memory.recall.weights import DEFAULT_RANKING, RankingSettings
 
 AS_OF_MEMORIES_MAX = 20_000  # looked through for a question about the state of knowledge at some time
 CHAT_CANDIDATES_MAX = 80  # for a chat: twice what a note has room for; each holds the loop for 0.1 ms
-SEARCHES_BESIDE_LOADS_MAX = 1  # so that loads, which serve all later chats of a user, go on
 CHAT_SEARCHES_MAX = 4  # in the store at a time: Milvus Lite takes 20 ms for each, one after another
 
 
@@ -41,13 +40,12 @@ class Expected:
 class Corpora(Protocol):
     """Where loaded working sets come from."""
 
-    @property
-    def is_loading(self) -> bool:
-        """Whether sets are being read from the store, so that a search of it would hold them up."""
+    def searching(self) -> AbstractContextManager[None]:
+        """The store is searched for a chat that got no corpus here: nothing else may keep the store busy meanwhile."""
         ...
 
-    def expect(self, user_id: str) -> Expected | None:
-        """A request of this user has come: find out meanwhile what was written before it. None: too many came."""
+    def expect(self, user_id: str) -> Expected:
+        """A request of this user has come: find out meanwhile what was written before it."""
         ...
 
     async def corpus(
@@ -70,11 +68,8 @@ class Retrieval:
         self._chat_searches = 0
 
     def expect(self, scope: Scope) -> Expected:
-        """Get ready for `ranked`, which takes what this returns, while the query is being embedded. Raises `Busy`."""
-        expected = self._corpora.expect(scope.user_id)
-        if expected is None:
-            raise Busy("milvus", "the memories of too many users are being loaded")
-        return expected
+        """Get ready for `ranked`, which takes what this returns, while the query is being embedded."""
+        return self._corpora.expect(scope.user_id)
 
     async def read_ahead(self, scope: Scope, query: Query, expected: Expected, *, now: float) -> Reading | None:
         """What the words of the query say, for `ranked`, while its vector is being made. None without a set."""
@@ -126,13 +121,13 @@ class Retrieval:
 
     @contextmanager
     def _room_in_the_store(self) -> Iterator[None]:
-        """One more would come too late, and make the others late, too, and the sets that are being loaded."""
-        at_once_max = SEARCHES_BESIDE_LOADS_MAX if self._corpora.is_loading else CHAT_SEARCHES_MAX
-        if self._chat_searches >= at_once_max:
-            raise Busy("milvus", f"{self._chat_searches} searches, or loads, are under way")
+        """One more would come too late, and make the others late, too."""
+        if self._chat_searches >= CHAT_SEARCHES_MAX:
+            raise Busy("milvus", f"{self._chat_searches} searches are under way")
         self._chat_searches += 1
         try:
-            yield
+            with self._corpora.searching():
+                yield
         finally:
             self._chat_searches -= 1
 

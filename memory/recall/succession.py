@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from memory.language.remembering import remembered
 from memory.model import Memory, MemoryStatus
-from memory.recall.corpus import SUCCESSIONS_MAX, Corpus
+from memory.recall.corpus import Corpus
+from memory.recall.layout import SUCCESSIONS_MAX
 from memory.recall.lexical import fold
 
 _WORD = re.compile(r"[-+$€£¥#@]?\w+(?:[.,:/-]\w+)*[-+#%°]*")  # signs tell apart: O+ and O-, C and C#, $50 and €50

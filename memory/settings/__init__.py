@@ -5,7 +5,7 @@ Only declarations and their catalogue: nothing here reads anything, from nowhere
 
 from __future__ import annotations
 
-from memory.settings.bounds import NoteSettings, ReceiptSettings, WorkingSetSettings
+from memory.settings.bounds import NoteSettings, ReceiptSettings, SnapshotSettings, WorkingSetSettings
 from memory.settings.catalogue import ENVIRONMENT_PREFIX, Leaf, SettingDoc, is_section, leaves_of, without_secrets
 from memory.settings.extraction import ExtractionSettings
 from memory.settings.learning import LearnSettings
@@ -38,6 +38,7 @@ __all__ = [
     "SecretSettings",
     "SettingDoc",
     "Settings",
+    "SnapshotSettings",
     "TurnLogSettings",
     "Unspaced",
     "UpstreamSignal",

@@ -39,6 +39,16 @@ class WorkingSetSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 20.0
 
 
+class SnapshotSettings(msgspec.Struct, frozen=True, kw_only=True):
+    total_mib: Annotated[
+        Annotated[int, Meta(ge=0, le=16_777_216)],
+        Meta(
+            description="Most MiB of all users' snapshots in `data_dir`, about 1.4 KB for each memory; past it, those "
+            "go that were not used for longest. 0: none; then a user's first question searches Milvus."
+        ),
+    ] = 4_096
+
+
 class ReceiptSettings(msgspec.Struct, frozen=True, kw_only=True):
     keep_days: Annotated[
         Annotated[float, Meta(ge=0.001, le=3_650)],

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from memory.settings.bounds import NoteSettings, ReceiptSettings, WorkingSetSettings
+from memory.settings.bounds import NoteSettings, ReceiptSettings, SnapshotSettings, WorkingSetSettings
 from memory.settings.catalogue import SettingDoc, docs_of, without_secrets
 from memory.settings.extraction import ExtractionSettings
 from memory.settings.learning import LearnSettings
@@ -75,6 +75,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     turn_log: TurnLogSettings = TurnLogSettings()
     ranking: RankingSettings = RankingSettings()
     working_set: WorkingSetSettings = WorkingSetSettings()
+    snapshots: SnapshotSettings = SnapshotSettings()
     receipts: ReceiptSettings = ReceiptSettings()
     notes: NoteSettings = NoteSettings()
     secrets: SecretSettings = SecretSettings()
@@ -153,6 +154,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def turn_log_path(self) -> Path:
         return Path(self.data_dir) / "turns.sqlite"
+
+    @property
+    def snapshots_dir(self) -> Path:
+        """Where users' working sets wait while no process holds them."""
+        return Path(self.data_dir) / "snapshots"
 
     @property
     def models_path(self) -> Path:

@@ -75,6 +75,34 @@ def test_after_a_restart_the_first_chat_of_all_finds_its_memory(upstream: Record
 
 
 @pytest.mark.stack
+def test_after_everything_was_killed_the_first_question_of_who_never_chatted_finds_a_memory(
+    upstream: RecordingUpstream, tmp_path: Path
+) -> None:
+    """Written through REST alone, a little of it right before the kill: the snapshot lacks that, and it is found."""
+    snapshots = tmp_path / "data" / "snapshots"
+    with running_product(tmp_path / "data", upstream=upstream.url) as product:
+        boats = [f"My boat number {number} lies in harbour {number % 7}." for number in range(150)]
+        remember(product, "sailor", *boats)
+        eventually(lambda: snapshots.is_dir() and [one for one in snapshots.iterdir() if not one.suffix], seconds=10)
+        remember(product, "sailor", "My parrot is called Flint.")
+        product.kill_everything()
+        product.start()
+        answer = product.chat("What is my parrot called?", "sailor")
+        assert answer.headers["x-memory-status"] == "used"
+        assert "Flint" in upstream.last_chat().body.decode()
+        page = httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=10).text
+        assert 'memproxy_snapshots_total{outcome="read"}' in page
+        httpx.delete(f"{product.api}/v1/memory", params={"user_id": "sailor"}, timeout=30).raise_for_status()
+        assert not list(snapshots.iterdir())
+
+
+def remember(product: Product, user_id: str, *contents: str) -> None:
+    memories = [{"content": content} for content in contents]
+    url, params = f"{product.api}/v1/memory", {"user_id": user_id}
+    httpx.post(url, params=params, json={"memories": memories}, timeout=30).raise_for_status()
+
+
+@pytest.mark.stack
 def test_what_the_operator_does_not_want_stored_is_not(upstream: RecordingUpstream, tmp_path: Path) -> None:
     config = tmp_path / "memproxy.yaml"
     config.write_text("memory: {auto_store: false}\n")

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry
 from memory import app, config, tuning
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.working_set import WorkingSetLimits
+from memory.app_sets import opened_sets
 from memory.errors import BadSetting
 from memory.model import (
     Candidate,
@@ -82,8 +83,11 @@ class Desk:
         limits = "" if is_loaded else "\n  working_set: {user_memories_max: 1}"
         async with (
             parts_of(f"memory:\n  ranking: {text}{limits}", self.folder, self.monkeypatch) as parts,
-            app.working_sets(parts.settings, store=store, ledger=parts.ledger) as corpora,
+            AsyncExitStack() as stack,
         ):
+            corpora, _ = await opened_sets(
+                parts.settings, stack, store=store, ledger=parts.ledger, metrics=parts.metrics, clock=app.SYSTEM_CLOCK
+            )
             assert (await corpora.corpus("u", waits=True) is not None) is is_loaded
             recall = replace(parts, store=store, embedder=embedder, corpora=corpora).recall()
             return await recall.search(Scope("u"), query=question, history=(), options=RequestOptions())

@@ -253,5 +253,5 @@ async def test_a_row_that_cannot_be_read_takes_none_of_the_others_along(
         client.close()
     assert await found(store) == {"m1", "m3"}
     assert {record.memory.id for record in await store.get("ann", ["m1", "m2", "m3"])} == {"m1", "m3"}
-    for loaded in (await store.load(ANN, limit=10), (await store.load_several(["ann"], limit=10) or {})["ann"]):
+    for loaded in (await store.load(ANN, limit=10), await store.load_few(ANN, most=10) or ()):
         assert {record.memory.id for record in loaded} == {"m1", "m3"}

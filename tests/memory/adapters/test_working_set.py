@@ -11,7 +11,7 @@ import gc
 import itertools
 import random
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,7 +34,8 @@ from memory.errors import Unavailable
 from memory.metrics import Metrics
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record
 from memory.ports import MemoryFilter, MemoryStore, UserLedger
-from memory.recall.corpus import Corpus, Layout
+from memory.recall.corpus import Corpus
+from memory.recall.layout import Layout
 
 DIMENSION = 8
 NUMBERS = itertools.count()
@@ -202,7 +203,7 @@ async def test_no_request_waits_for_a_slow_first_load_unless_it_wants_to(tmp_pat
             assert not patient.done()
             watched.gate.set()
         assert patient.result() == {"a": "content of a"}
-        assert watched.calls.count("load_several") == 1
+        assert watched.calls.count("load_few") == 1
 
 
 async def test_nobody_ever_sees_half_of_a_write(tmp_path: Path, store: MemoryStore) -> None:
@@ -266,18 +267,18 @@ async def test_a_write_that_ended_counts_even_while_the_next_is_under_way(tmp_pa
 
 
 async def test_a_user_written_to_while_loading_is_loaded_all_the_same(tmp_path: Path) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION), gated=frozenset({"load_several"}))
+    watched = Watched(InMemoryStore(dimension=DIMENSION), gated=frozenset({"load_few"}))
     async with world(tmp_path, watched) as here, asyncio.timeout(5):
         await here.write(memory("a"), memory("b"))
         watched.gate.clear()
         async with asyncio.TaskGroup() as group:
             loading = group.create_task(here.seen(waits=True))
-            while "load_several" not in watched.calls:
+            while "load_few" not in watched.calls:
                 await asyncio.sleep(0.001)
             await here.write(memory("c"), forget=("a",))
             watched.gate.set()
         assert loading.result() == {"b": "content of b", "c": "content of c"}
-        assert watched.calls.count("load_several") == 1
+        assert watched.calls.count("load_few") == 1
 
 
 async def test_a_change_log_that_does_not_reach_back_means_a_new_load_at_once_and_no_old_answer(tmp_path: Path) -> None:
@@ -290,7 +291,7 @@ async def test_a_change_log_that_does_not_reach_back_means_a_new_load_at_once_an
         watched.calls.clear()
         assert await here.seen(waits=False) is None
         async with asyncio.timeout(1):
-            while "load_several" not in watched.calls:  # without a further request
+            while "load_few" not in watched.calls:  # without a further request
                 await asyncio.sleep(0.001)
         found = await here.seen(waits=True)
         assert found is not None
@@ -472,20 +473,8 @@ async def test_a_user_with_too_many_memories_is_looked_at_once_and_never_held(tm
         for n in range(20):
             assert await here.seen(waits=n % 2 == 0) is None
             await here.write(memory("m0", f"changed {n}"))
-        assert watched.calls.count("load_several") == 1
+        assert watched.calls.count("load_few") == 1
         assert here.sets.size_bytes == 0
-
-
-async def test_a_user_with_too_many_memories_is_not_told_to_come_back_while_others_are_loaded(tmp_path: Path) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION), gated=frozenset({"load_several"}))
-    async with world(tmp_path, watched, limits=WorkingSetLimits(memories_max=100)) as here:
-        await here.write(*(memory(f"m{n}") for n in range(101)))
-        assert await here.seen() is None
-        watched.gate.clear()
-        others = [here.sets.expect(f"user{n}") for n in range(2 * set_loads.CROWD)]
-        assert others[-1] is None  # those wait for too many others
-        assert here.sets.expect("ann") is not None  # the store is searched for her in any case
-        watched.gate.set()
 
 
 async def test_a_user_who_outgrows_the_limit_is_let_go(tmp_path: Path) -> None:
@@ -526,18 +515,70 @@ async def test_rows_that_cannot_be_used_harm_nobody_else(tmp_path: Path) -> None
         assert await here.seen("bob") == {}  # has none, so there is nothing wrong with them
 
 
-async def test_a_first_load_that_is_quick_is_the_answer(tmp_path: Path, store: MemoryStore) -> None:
-    watched = Watched(store)
+async def test_a_chat_without_a_set_goes_on_at_once_and_the_load_begins_when_its_search_is_over(tmp_path: Path) -> None:
+    watched = Watched(InMemoryStore(dimension=DIMENSION))
     async with world(tmp_path, watched) as here:
         await here.write(memory("a"))
-        await here.seen("bob")  # whoever comes first also waits for the connection
         watched.calls.clear()
-        assert await here.seen(waits=False) == {"a": "content of a"}
-        assert watched.calls == ["load_several"]
+        with here.sets.searching():
+            assert await here.seen(waits=False) is None
+            await asyncio.sleep(3 * set_loads.QUIET_SECONDS)
+            assert watched.calls == []
+        async with asyncio.timeout(2):
+            while await here.seen(waits=False) is None:
+                await asyncio.sleep(0.005)
+        assert watched.calls == ["load_few"]
+
+
+async def test_a_store_that_is_searched_without_pause_is_loaded_from_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(set_loads, "QUIET_WAITS_MAX", 3)
+    async with world(tmp_path, InMemoryStore(dimension=DIMENSION)) as here, asyncio.timeout(2):
+        await here.write(memory("a"))
+        with here.sets.searching():
+            while await here.seen(waits=False) is None:
+                await asyncio.sleep(0.005)
+
+
+async def test_users_are_loaded_one_after_the_other_and_the_line_has_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(set_loads, "WAITING_MAX", 20)
+    watched = Watched(InMemoryStore(dimension=DIMENSION), gated=frozenset({"load_few"}))
+    users = [f"user{n}" for n in range(30)]
+    async with world(tmp_path, watched) as here:
+        for user in users:
+            await here.write(memory(f"of {user}", user=user))
+        watched.calls.clear()
+        watched.gate.clear()
+        for user in users:
+            assert await here.seen(user, waits=False) is None
+        watched.gate.set()
+        async with asyncio.timeout(5):
+            while watched.calls.count("load_few") < 20 or here.sets._running:
+                await asyncio.sleep(0.01)
+        assert watched.calls.count("load_few") in (20, 21)  # one may have left the line before it was full
+        assert watched.most_under_way == 1
+        assert await here.seen(users[2], waits=False) == {"of user2": "content of of user2"}
+
+
+async def test_a_user_who_is_too_much_for_one_answer_does_not_hold_up_the_line(tmp_path: Path) -> None:
+    watched = Watched(InMemoryStore(dimension=DIMENSION), gated=frozenset({"load"}))
+    async with world(tmp_path, watched) as here:
+        await here.write(*(memory(f"m{n}") for n in range(set_loads.ROWS_IN_ONE_ANSWER_MAX + 1)))
+        await here.write(memory("b", user="bob"))
+        watched.gate.clear()
+        async with asyncio.TaskGroup() as group:
+            large = group.create_task(here.seen(waits=True))
+            assert await here.seen("bob", waits=True) == {"b": "content of b"}
+            assert not large.done()
+            watched.gate.set()
+        assert len(large.result() or ()) == set_loads.ROWS_IN_ONE_ANSWER_MAX + 1
 
 
 async def test_a_load_goes_on_when_the_request_that_it_was_for_is_gone(tmp_path: Path) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION), gated=frozenset({"load_several"}))
+    watched = Watched(InMemoryStore(dimension=DIMENSION), gated=frozenset({"load_few"}))
     async with world(tmp_path, watched) as here:
         await here.write(memory("a"))
         watched.gate.clear()
@@ -550,53 +591,14 @@ async def test_a_load_goes_on_when_the_request_that_it_was_for_is_gone(tmp_path:
         assert await here.seen(waits=False) == {"a": "content of a"}
 
 
-async def test_users_who_wait_are_loaded_together_and_most_are_not_kept_waiting(tmp_path: Path) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION), gated=frozenset({"load_several"}))
-    users = [f"user{n}" for n in range(set_loads.WAITING_MAX + 50)]
-    async with world(tmp_path, watched) as here:
-        for user in users[:3]:
-            await here.write(memory(f"of {user}", user=user))
-        watched.calls.clear()
-        watched.gate.clear()
-        expected = [here.sets.expect(user) for user in users]
-        assert sum(one is not None for one in expected) <= set_loads.CROWD + 1  # the others can go on at once
-        assert here.sets.is_loading
-        watched.gate.set()
-        last = users[set_loads.WAITING_MAX - 1]
-        async with asyncio.timeout(5):
-            while await here.seen(last, waits=False) is None:
-                await asyncio.sleep(0.01)
-        assert watched.most_under_way == 1
-        assert len(watched.calls) < 50  # 1, 2, 4, … 32 at a time
-        assert await here.seen(users[2], waits=False) == {"of user2": "content of of user2"}
-        assert not here.sets.is_loading
-
-
-async def test_a_user_who_is_too_much_for_one_answer_does_not_hold_up_the_line(tmp_path: Path) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION), gated=frozenset({"load"}))
-    async with world(tmp_path, watched) as here:
-        await here.write(*(memory(f"m{n}") for n in range(set_loads.ROWS_IN_ONE_ANSWER_MAX + 1)))
-        await here.write(memory("b", user="bob"))
-        watched.gate.clear()
-        async with asyncio.TaskGroup() as group:
-            large = group.create_task(here.seen(waits=True))
-            started = time.monotonic()
-            assert await here.seen(waits=False) is None  # told as soon as that is known
-            assert time.monotonic() - started < 0.05
-            assert await here.seen("bob", waits=False) == {"b": "content of b"}
-            assert not here.sets.is_loading
-            watched.gate.set()
-        assert len(large.result() or ()) == set_loads.ROWS_IN_ONE_ANSWER_MAX + 1
-
-
 async def test_rows_of_one_user_that_cannot_be_read_cost_nobody_else_their_set(tmp_path: Path) -> None:
     """Whatever the error: it ends one load, is told without a word of the row, and the sets live on."""
 
     class Poisoned(InMemoryStore):
-        async def load_several(self, user_ids: Sequence[str], *, limit: int) -> dict[str, list[Record]] | None:
-            if "ann" in user_ids:
+        async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record] | None:
+            if where.user_id == "ann":
                 raise ZeroDivisionError("nobody thought of this one")
-            return await super().load_several(user_ids, limit=limit)
+            return await super().load_few(where, most=most)
 
     async with world(tmp_path, Poisoned(dimension=DIMENSION)) as here:
         users = ["zoe", "bob", "ann", "cid", "dan"]
@@ -755,7 +757,6 @@ async def test_reload_of_many_sets_leaks_no_tasks_and_no_threads(tmp_path: Path)
         for _ in range(10):
             assert len(await here.seen("ann") or ()) == 400
             assert len(await here.seen("bob") or ()) == 400
-        assert not here.sets.is_loading
         assert not here.sets._running
         assert len(here.sets._sets) == 1
 

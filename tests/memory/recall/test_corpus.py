@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.model import Memory, Query, Record, Scope
-from memory.recall.corpus import Corpus, windowed
+from memory.recall.corpus import Corpus
+from memory.recall.layout import windowed
 from memory.recall.ranking import rank
 
 NOW = 1_765_800_000.0

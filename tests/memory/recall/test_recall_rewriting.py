@@ -8,7 +8,7 @@ import json
 import socket
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -80,7 +80,9 @@ class OneCorpus:
     """Everybody's working set is this one."""
 
     held: Corpus
-    is_loading: bool = False
+
+    def searching(self) -> AbstractContextManager[None]:
+        raise AssertionError("the corpus is there")
 
     def expect(self, user_id: str) -> Expected:
         return Expected()

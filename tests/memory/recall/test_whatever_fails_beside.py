@@ -11,6 +11,7 @@ import pytest
 from hashing_embedder import HashingEmbedder
 from recall_rig import KAYAK, NOW, Rig, request_of, request_with, rigged
 
+from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, RecallStatus, RequestOptions, Scope, Vector
 from memory.recall.pipeline import RecallSettings
 from memory.recall.searching import CALLERS_AT_ONCE
@@ -22,6 +23,14 @@ SECOND = [
     {"role": "user", "content": "And where did I put the paddles of it?"},
 ]
 PATIENT = RecallSettings(deadline_seconds=1.0)
+
+
+async def nothing(*_: object, **__: object) -> None:
+    """No set."""
+
+
+async def out_of_order(*_: object, **__: object) -> None:
+    raise Unavailable("milvus", "it is down")
 
 
 async def told_once(rig: Rig) -> str:
@@ -40,7 +49,8 @@ async def test_earlier_notes_are_put_back_though_the_search_fails_at_once(
         if failing == "embedder":
             rig.embedder.is_down = True
         else:
-            monkeypatch.setattr(rig.corpora, "expect", lambda _: None)
+            monkeypatch.setattr(rig.corpora, "corpus", nothing)
+            monkeypatch.setattr(rig.store, "search", out_of_order)
         outcome = await rig.recall.recall(Scope("u"), request_with(SECOND))
         assert [one.text for one in outcome.notes] == [note]
         assert (outcome.status, outcome.reason) == (RecallStatus.USED, "put_back")
@@ -51,19 +61,19 @@ async def test_who_waits_for_the_store_takes_no_place_from_who_needs_nothing_of_
 ) -> None:
     async with rigged(tmp_path, RecallSettings(deadline_seconds=1.0, in_flight_max=1)) as rig:
         await told_once(rig)
-        load, may_load = rig.store.load_several, asyncio.Event()
+        search, may_search = rig.store.search, asyncio.Event()
 
         async def slow(*given: object, **named: object) -> object:
-            await may_load.wait()
-            return await load(*given, **named)  # type: ignore[arg-type]
+            await may_search.wait()
+            return await search(*given, **named)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(rig.store, "load_several", slow)
+        monkeypatch.setattr(rig.store, "search", slow)
         async with asyncio.TaskGroup() as group:
             waiting = group.create_task(rig.recall.recall(Scope("new"), request_of("Where is my tent?")))
-            await asyncio.sleep(0.03)  # it is embedded, and waits for its set
+            await asyncio.sleep(0.03)  # it is embedded, and waits for the store, since there is no set
             outcome = await rig.recall.recall(Scope("u"), request_of("Where did I store my kayak?"))
             assert not waiting.done()
-            may_load.set()
+            may_search.set()
         assert outcome.status is RecallStatus.USED
 
 
@@ -79,9 +89,8 @@ async def test_while_its_set_is_loading_a_user_s_memories_are_searched_in_the_st
         kayak = Memory("w1", "w", KAYAK, NOW, NOW, NOW)
         vectors = await HashingEmbedder(dimension=384).embed([KAYAK], is_urgent=False)
         await rig.store.apply("w", [Change(ChangeKind.CREATE, kayak)], np.asarray(vectors))
-        monkeypatch.setattr(rig.store, "load_several", never)
+        monkeypatch.setattr(rig.store, "load_few", never)
         outcome = await rig.recall.recall(Scope("w"), request_of("Where is my kayak stored?"))
-        assert rig.corpora.is_loading
         assert (outcome.status, outcome.count) == (RecallStatus.USED, 1)
 
 
@@ -114,13 +123,13 @@ async def test_a_flood_of_searches_through_the_api_leaves_the_embedder_to_the_ch
     async with rigged(tmp_path, PATIENT) as rig:
         embed, under_way, most = rig.embedder.embed, 0, 0
 
-        async def counted(texts: Sequence[str], *, is_urgent: bool) -> Vector:
+        async def counted(texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
             nonlocal under_way, most
             under_way += 1
             most = max(most, under_way)
             await asyncio.sleep(0.01)
             under_way -= 1
-            return await embed(texts, is_urgent=is_urgent)
+            return await embed(texts, is_urgent=is_urgent, as_query=as_query)
 
         monkeypatch.setattr(rig.embedder, "embed", counted)
         async with asyncio.TaskGroup() as group:

@@ -1,0 +1,124 @@
+"""Snapshots as files of one folder: one per user, named by a hash of the user's id, put in place by a rename.
+
+Files rather than SQLite: a blob has up to 30 MB, behind which the turn log's writers would wait; a reader opens what
+has the name at that moment, and is never held up; and what is deleted leaves no page behind. The folder is a cache with
+a bound: whoever writes past it takes away what was used longest ago. No file's name may tell whose it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from memory.errors import Unavailable
+from memory.ports import Clock
+
+THREADS = 2  # so that a chat's read does not wait behind a write of this process
+LOOK_EACH_SHARE = 0.05  # of the bound: after writing so much, a process looks what all of them have written
+ROOM_SHARE = 0.9  # of the bound, to which a look empties the folder
+USED_AGAIN_SECONDS = 3_600.0  # how exactly the time of the last use is kept: each update is a write
+LEFT_BEHIND_SECONDS = 60.0  # after which a file that was never put in place is of a process that died
+_UNFINISHED = ".part"
+
+Result = TypeVar("Result")
+
+
+class FileSnapshots:
+    """`memory.ports.snapshots.Snapshots` in a folder that several processes share. `async with` opens it."""
+
+    def __init__(self, folder: Path, *, bytes_max: int, clock: Clock) -> None:
+        """`bytes_max`: of all files together, nearly."""
+        self._folder = folder
+        self._bytes_max = bytes_max
+        self._clock = clock
+        self._written_bytes = bytes_max  # since the last look; the first write looks
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="snapshots")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def read(self, user_id: str) -> bytes | None:
+        return await self._in_thread(partial(self._read, self._path(user_id)))
+
+    async def write(self, user_id: str, snapshot: bytes) -> None:
+        await self._in_thread(partial(self._write, self._path(user_id), snapshot))
+
+    async def erase(self, user_id: str) -> None:
+        await self._in_thread(partial(self._path(user_id).unlink, missing_ok=True))
+
+    def _path(self, user_id: str) -> Path:
+        return self._folder / hashlib.sha256(user_id.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _read(self, path: Path) -> bytes | None:
+        try:
+            found = path.read_bytes()
+            if self._clock() - path.stat().st_mtime > USED_AGAIN_SECONDS:
+                os.utime(path, (self._clock(), self._clock()))
+        except FileNotFoundError:
+            return None
+        return found
+
+    def _write(self, path: Path, snapshot: bytes) -> None:
+        if len(snapshot) > self._bytes_max:
+            path.unlink(missing_ok=True)  # an old one would be read for ever
+            return
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part = path.with_name(f"{path.name}.{secrets.token_hex(8)}{_UNFINISHED}")
+        try:
+            with open(part, "xb", opener=_private) as file:
+                file.write(snapshot)
+            part.replace(path)
+        except OSError:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise
+        self._written_bytes += len(snapshot)
+        if self._written_bytes > LOOK_EACH_SHARE * self._bytes_max:
+            self._make_room()
+            self._written_bytes = 0
+
+    def _make_room(self) -> None:
+        files: list[tuple[float, int, str]] = []
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # another process was faster
+                    found = entry.stat()
+                    if not entry.name.endswith(_UNFINISHED):
+                        files.append((found.st_mtime, found.st_size, entry.path))
+                    elif self._clock() - found.st_mtime > LEFT_BEHIND_SECONDS:
+                        Path(entry.path).unlink(missing_ok=True)
+        total = sum(size for _, size, _ in files)
+        if total <= (1 - LOOK_EACH_SHARE) * self._bytes_max:
+            return
+        for _, size, path in sorted(files):
+            if total <= ROOM_SHARE * self._bytes_max:
+                break
+            Path(path).unlink(missing_ok=True)
+            total -= size
+
+    async def _in_thread(self, work: Callable[[], Result]) -> Result:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        except OSError as error:
+            raise Unavailable("snapshots", error.strerror or type(error).__name__) from None
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, mode=0o600)
+
+
+__all__ = ["FileSnapshots"]

@@ -1,0 +1,76 @@
+"""Working sets with their snapshots: what a process searches, and the ledger whose writes keep the snapshots."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import replace
+
+import msgspec
+
+from memory.adapters.snapshot_keeping import KeptLedger, SnapshotKeeper
+from memory.adapters.snapshot_shelf import SnapshotShelf, stamp_of
+from memory.adapters.snapshots_files import FileSnapshots
+from memory.adapters.working_set import WorkingSets
+from memory.config import MemorySettings, Settings
+from memory.metrics import Metrics
+from memory.ports import Clock, MemoryStore, UserLedger
+from memory.tuning import working_set_limits
+
+
+async def opened_sets(
+    settings: Settings,
+    stack: AsyncExitStack,
+    *,
+    store: MemoryStore,
+    ledger: UserLedger,
+    metrics: Metrics,
+    clock: Clock,
+    is_hurried: bool = False,
+) -> tuple[WorkingSets, UserLedger]:
+    """The stack closes them, before store and ledger. All writes must go through the ledger that this returns.
+
+    `is_hurried`: chats wait for this process.
+    """
+    shelf = await _opened_shelf(settings, stack, metrics=metrics, clock=clock)
+    sets = WorkingSets(
+        store=store,
+        ledger=ledger,
+        dimension=settings.memory.milvus.dimension,
+        limits=replace(working_set_limits(settings), keeps_spare=is_hurried),
+        neighbours=settings.memory.ranking.neighbours,
+        shelf=shelf,
+    )
+    await stack.enter_async_context(sets)
+    if shelf is None:
+        return sets, ledger
+    keeper = await stack.enter_async_context(SnapshotKeeper(sets, shelf))
+    return sets, KeptLedger(ledger, keeper)
+
+
+def without_snapshots(memory: MemorySettings) -> MemorySettings:
+    """For what lives shorter than a user stays away."""
+    snapshots = msgspec.structs.replace(memory.snapshots, total_mib=0)
+    return msgspec.structs.replace(memory, snapshots=snapshots)
+
+
+async def _opened_shelf(
+    settings: Settings, stack: AsyncExitStack, *, metrics: Metrics, clock: Clock
+) -> SnapshotShelf | None:
+    bytes_max = settings.memory.snapshots.total_mib << 20
+    if not bytes_max:
+        return None
+    files = FileSnapshots(settings.snapshots_dir, bytes_max=bytes_max, clock=clock)
+    stamp = stamp_of(
+        model=settings.memory.embedding.model,
+        dimension=settings.memory.milvus.dimension,
+        neighbours=settings.memory.ranking.neighbours,
+    )
+    return SnapshotShelf(
+        await stack.enter_async_context(files),
+        stamp=stamp,
+        neighbours=settings.memory.ranking.neighbours,
+        metrics=metrics,
+    )
+
+
+__all__ = ["opened_sets", "without_snapshots"]
