@@ -160,7 +160,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--texts", type=Path, default=FOLDER)
     parser.add_argument("--out", type=Path, default=None)
-    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--rank", type=int, default=32)
     parser.add_argument("--rate", type=float, default=8e-4)
     parser.add_argument("--holdout", type=float, default=0.0)

@@ -22,6 +22,7 @@ from memory.language.loader import (
     attributes,
     calendar,
     people,
+    pleasantries,
     words,
 )
 from memory.language.phrases import Found, PhraseTable, is_word, read
@@ -122,6 +123,12 @@ def names_erasing(text: str) -> bool:
     """Whether a word by which deletion is asked for stands in it, wherever."""
     tokens = read(text).tokens
     return any(_erasing(language).labels(tokens) & {"imperative", "form"} for language in candidates(text))
+
+
+def mentions_erasing(text: str) -> bool:
+    """Whether such a word stands in it, also where it asks for nothing ("don't forget")."""
+    tokens = read(text).tokens
+    return any(_erasing(language).stands_in(tokens) for language in candidates(text))
 
 
 def attributes_named(text: str) -> frozenset[str]:
@@ -307,12 +314,14 @@ __all__ = [
     "is_leaning",
     "is_limited",
     "language_of",
+    "mentions_erasing",
     "month_names",
     "names_erasing",
     "names_everything",
     "names_previous",
     "names_same_person",
     "persons_named",
+    "pleasantries",
     "relation_named",
     "stands_alone",
 ]

@@ -1,6 +1,7 @@
 """The files of the languages, read once into checked values. It must never hold a word of a language itself.
 
-Every word list stands in a folder beside this module: `words.toml`, `people.toml`, `attributes.toml`, `calendar.toml`.
+Every word list stands in a folder beside this module: `words.toml`, `people.toml`, `attributes.toml`, `calendar.toml`,
+`pleasantries.toml`.
 Each list that a behaviour hangs on has `examples`, which the tests run.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from importlib.resources import files
+from string import Formatter
 from typing import Literal, TypeVar
 
 import msgspec
@@ -166,6 +168,38 @@ class Calendar(Checked, frozen=True):
                 raise ValueError(f"expected {size} {name}, got {len(getattr(self, name))}")
 
 
+class Whole(Checked, frozen=True):
+    """Phrases of which a text may consist. Examples: a text, and whether it does.
+
+    `{name}` stands for one phrase of the slot of that name, `{name?}` for one or none.
+    """
+
+    words: Phrases
+    examples: tuple[tuple[str, bool], ...]
+
+
+class Openings(Checked, frozen=True):
+    """What may stand before the matter of a message. Examples: a message, and it without its openings."""
+
+    words: Phrases
+    examples: tuple[tuple[str, str], ...]
+
+
+class Pleasantries(Checked, frozen=True):
+    """`pleasantries.toml`. `consent`: says yes to an offer. `slots`: what the phrases of the other two leave open."""
+
+    phrases: Whole
+    consent: Whole
+    openings: Openings
+    slots: dict[str, Phrases] = {}
+
+    def __post_init__(self) -> None:
+        parts = (part for phrase in self.phrases.words + self.consent.words for part in Formatter().parse(phrase))
+        used = {slot.removesuffix("?") for _, slot, *_ in parts if slot is not None}
+        if used != set(self.slots):
+            raise ValueError(f"slots without phrases: {used - set(self.slots)}, unused: {set(self.slots) - used}")
+
+
 AnyLabelled = TypeVar("AnyLabelled", bound=Labelled)
 
 
@@ -191,6 +225,11 @@ def attributes(language: str) -> Labelled:
 @cache
 def calendar(language: str) -> Calendar:
     return _loaded(language, "calendar", Calendar)
+
+
+@cache
+def pleasantries(language: str) -> Pleasantries:
+    return _loaded(language, "pleasantries", Pleasantries)
 
 
 def parsed(name: str, text: str, shape: type[Shape]) -> Shape:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
-from memory.language import is_denied, is_leaning
+from memory.language import asks_to_erase, is_denied, is_leaning, mentions_erasing
 from memory.language.dates import period
 from memory.learn.reading.judgements import Judgement
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
@@ -27,9 +28,9 @@ from memory.model import (
     is_single_valued,
 )
 
-KEPT_SHARE_MIN = 0.6  # of all acts that leave a memory; where junk and coverage were balanced on development data
+KEPT_SHARE_MIN = 0.7  # of all acts that leave a memory; where junk and coverage were balanced on development data
 ASKED_SHARE_MIN = 0.5  # of one act that does something to memories
-FORGET_SHARE_MIN = 0.85  # deleting cannot be undone: only an unmistakable request
+FORGET_SHARE_MIN = 0.95  # deleting cannot be undone: alone, the encoder has to be all but certain
 INSTRUCT_SHARE_MIN = 0.12  # closed when in doubt: so little of a planted order taints its message
 CONFIDENCE_AT_LEAST = 0.7  # of a claim at its bar; what the gate asks for
 PROPOSED_SHARE_MIN = 0.25  # below it a unit is not even proposed, so that refusals stay countable
@@ -65,7 +66,7 @@ def claims_of(reading: Reading) -> list[Claim]:
     """In the order said."""
     parts: list[_Part] = []
     for index, (unit, judgement) in enumerate(zip(reading.units, reading.judgements, strict=True)):
-        act, share, bar = _act_of(judgement)
+        act, share, bar = _act_of(judgement, unit.text)
         is_word = sum(character.isalnum() for character in unit.text) >= LETTERS_MIN
         if not (unit.is_own and is_word) or share < min(bar, PROPOSED_SHARE_MIN):
             continue
@@ -74,7 +75,7 @@ def claims_of(reading: Reading) -> list[Claim]:
     return [_placed(reading, part) for part in parts]
 
 
-def _act_of(judgement: Judgement) -> tuple[Act, float, float]:
+def _act_of(judgement: Judgement, text: str) -> tuple[Act, float, float]:
     """The likeliest act besides none, the share that speaks for it, and the share that it has to have."""
     acts = judgement.acts
     if acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
@@ -82,7 +83,16 @@ def _act_of(judgement: Judgement) -> tuple[Act, float, float]:
     act = max(Act, key=lambda one: acts[one.value])
     if act in STORED_ACTS:
         return act, sum(acts[one.value] for one in STORED_ACTS), KEPT_SHARE_MIN
-    return act, acts[act.value], FORGET_SHARE_MIN if act is Act.FORGET else ASKED_SHARE_MIN
+    return act, acts[act.value], _forget_bar(text) if act is Act.FORGET else ASKED_SHARE_MIN
+
+
+def _forget_bar(text: str) -> float:
+    """A request to forget has two witnesses, the encoder and words that ask for it where a request stands; the same
+    words anywhere else ("don't forget …") witness against it.
+    """
+    if asks_to_erase(text):
+        return ASKED_SHARE_MIN
+    return inf if mentions_erasing(text) else FORGET_SHARE_MIN
 
 
 def _confidence(share: float, bar: float) -> float:

@@ -34,12 +34,14 @@ from memory.language.loader import (
     Calendar,
     Labelled,
     People,
+    Pleasantries,
     Words,
     attributes,
     calendar,
     complete,
     parsed,
     people,
+    pleasantries,
     words,
 )
 from memory.language.phrases import spellings
@@ -107,8 +109,8 @@ def examples_of(section: object) -> int:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_section_that_decides_something_has_examples(language: str) -> None:
-    own = words(language)
-    sections = [getattr(own, name) for name in own.__struct_fields__]
+    own = (words(language), pleasantries(language))
+    sections = [getattr(part, name) for part in own for name in part.__struct_fields__]
     assert all(examples_of(s) for s in [*sections, people(language), attributes(language), calendar(language)])
 
 
@@ -137,7 +139,8 @@ def lists_in(value: object) -> Iterator[tuple[str, ...]]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_words_are_written_once_and_in_lower_case(language: str) -> None:
-    for part in (words(language), people(language), attributes(language), calendar(language)):
+    own = (words(language), people(language), attributes(language), calendar(language), pleasantries(language))
+    for part in own:
         for phrases in lists_in(part):
             assert len(set(phrases)) == len(phrases), phrases
             assert all(phrase and phrase == phrase.lower() for phrase in phrases), phrases
@@ -168,7 +171,7 @@ def test_a_phrase_of_the_calendar_is_of_one_kind(language: Language) -> None:
 
 def test_no_folder_is_left_unread() -> None:
     assert {path.parent.name for path in FOLDER.glob("*/*.toml")} == set(LANGUAGES)
-    files = {"words.toml", "people.toml", "attributes.toml", "calendar.toml"}
+    files = {"words.toml", "people.toml", "attributes.toml", "calendar.toml", "pleasantries.toml"}
     assert all({path.name for path in (FOLDER / one).iterdir()} == files for one in LANGUAGES)
 
 
@@ -184,6 +187,8 @@ def text_of(name: str) -> str:
         ("en/words.toml", Words, '["Yes!", "yes"]', '["Yes!", "maybe"]', "Invalid enum value 'maybe'"),
         ("en/people.toml", People, '"wife"', "7", "Expected `str`, got `int` - at `$.words"),
         ("en/calendar.toml", Calendar, '["january"], ', "", "expected 12 months, got 11"),
+        ("de/pleasantries.toml", Pleasantries, "{bald}", "{balb}", "slots without phrases: {'balb'}, unused: {'bald'}"),
+        ("de/pleasantries.toml", Pleasantries, "{bald}", "{bald", "expected '}' before end of string"),
     ],
 )
 def test_a_malformed_file_is_named_with_what_is_wrong(

@@ -32,7 +32,10 @@ async def recalled(rig: Rig, *messages: dict[str, Any]) -> RecallOutcome:
     return await rig.recall.recall(Scope("u"), request_with(messages))
 
 
-async def test_a_note_of_a_conversation_of_five_mib_is_put_back_where_it_stood(tmp_path: Path) -> None:
+async def test_a_note_of_a_conversation_of_five_mib_is_put_back_where_it_stood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "KEEP_SECONDS_MAX", PATIENT.deadline_seconds)
     history = history_of(5 * MIB)
     async with rigged(tmp_path, PATIENT) as rig:
         first = await recalled(rig, *history, ASKED)
