@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, log2
 
 from memory.language import asks_to_erase, is_denied, is_leaning, mentions_erasing
 from memory.language.dates import period
@@ -28,7 +28,9 @@ from memory.model import (
     is_single_valued,
 )
 
-KEPT_SHARE_MIN = 0.7  # of all acts that leave a memory; where junk and coverage were balanced on development data
+KEPT_SHARE_MIN = 0.55  # of all acts that leave a memory, in a message of one sentence
+KEPT_SHARE_STEP = 0.1  # more, each time that a message is twice as long: each sentence is one more chance to misread
+KEPT_SHARE_MAX = 0.9  # these three are where junk and coverage were balanced on development data
 ASKED_SHARE_MIN = 0.5  # of one act that does something to memories
 FORGET_SHARE_MIN = 0.95  # deleting cannot be undone: alone, the encoder has to be all but certain
 INSTRUCT_SHARE_MIN = 0.12  # closed when in doubt: so little of a planted order taints its message
@@ -65,8 +67,9 @@ class _Part:
 def claims_of(reading: Reading) -> list[Claim]:
     """In the order said."""
     parts: list[_Part] = []
+    kept_bar = _kept_bar(sum(unit.is_own for unit in reading.units))
     for index, (unit, judgement) in enumerate(zip(reading.units, reading.judgements, strict=True)):
-        act, share, bar = _act_of(judgement, unit.text)
+        act, share, bar = _act_of(judgement, unit.text, kept_bar)
         is_word = sum(character.isalnum() for character in unit.text) >= LETTERS_MIN
         if not (unit.is_own and is_word) or share < min(bar, PROPOSED_SHARE_MIN):
             continue
@@ -75,14 +78,18 @@ def claims_of(reading: Reading) -> list[Claim]:
     return [_placed(reading, part) for part in parts]
 
 
-def _act_of(judgement: Judgement, text: str) -> tuple[Act, float, float]:
+def _kept_bar(own_units: int) -> float:
+    return min(KEPT_SHARE_MAX, KEPT_SHARE_MIN + KEPT_SHARE_STEP * log2(max(1, own_units)))
+
+
+def _act_of(judgement: Judgement, text: str, kept_bar: float) -> tuple[Act, float, float]:
     """The likeliest act besides none, the share that speaks for it, and the share that it has to have."""
     acts = judgement.acts
     if acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
         return Act.INSTRUCT, acts[Act.INSTRUCT.value], INSTRUCT_SHARE_MIN
     act = max(Act, key=lambda one: acts[one.value])
     if act in STORED_ACTS:
-        return act, sum(acts[one.value] for one in STORED_ACTS), KEPT_SHARE_MIN
+        return act, sum(acts[one.value] for one in STORED_ACTS), kept_bar
     return act, acts[act.value], _forget_bar(text) if act is Act.FORGET else ASKED_SHARE_MIN
 
 

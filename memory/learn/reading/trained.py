@@ -22,6 +22,7 @@ BEFORE_CHARACTERS = 400  # of the end of an answer: more than the encoder looks 
 
 REPLACES_SHARE_MIN = 0.15  # of 1,245 pairs of real chats, hardly any of which is a change, 3 have more
 CONFIDENCE_AT_LEAST = 0.8  # of a verdict at its bar; what consolidation asks for
+UNRELATED_AT_MOST = 0.7  # below what keeps two values apart: it says so, too, of changes that are told in other words
 
 
 class StatementEncoder(Protocol):
@@ -82,4 +83,5 @@ def _verdict(shares: Mapping[str, float]) -> PairVerdict:
         over = (replaces - REPLACES_SHARE_MIN) / (1.0 - REPLACES_SHARE_MIN)
         return PairVerdict(PairRelation.REPLACES, CONFIDENCE_AT_LEAST + (1.0 - CONFIDENCE_AT_LEAST) * over)
     relation = max((PairRelation.SAME, PairRelation.UNRELATED), key=lambda one: shares[one.value])
-    return PairVerdict(relation, shares[relation.value])
+    sure = shares[relation.value]
+    return PairVerdict(relation, min(sure, UNRELATED_AT_MOST) if relation is PairRelation.UNRELATED else sure)

@@ -87,7 +87,7 @@ NO_REQUESTS = (
     "别忘了我对花生过敏",
     "我经常忘记吃早饭",
 )
-UNDERSTOOD_SHARE_MIN = {"en": 0.1, "de": 0.0, "es": 0.0, "zh": 0.3}  # as seen
+UNDERSTOOD_SHARE_MIN = {"en": 0.85, "de": 0.6, "es": 0.4, "zh": 0.6}  # one below what is reached
 
 
 @pytest.mark.parametrize("language", REQUESTS)
