@@ -78,10 +78,27 @@ def test_a_little_of_a_planted_order_is_enough_to_see_one() -> None:
     assert claim.confidence >= CONFIDENCE_AT_LEAST
 
 
-def test_forgetting_needs_more_than_any_other_act() -> None:
-    unsure = read("Forget my address.", judgement({"forget": 0.7, "none": 0.25}))[0]
-    sure = read("Forget my address.", judgement({"forget": 0.95}))[0]
-    assert unsure.confidence < CONFIDENCE_AT_LEAST <= sure.confidence
+@pytest.mark.parametrize(
+    ("text", "share", "is_sure"),
+    [
+        ("Forget my address.", 0.6, True),  # the words ask for it, too
+        ("Forget my address.", 0.4, False),
+        ("I want my address out of your head.", 0.9, False),  # the encoder alone
+        ("I want my address out of your head.", 0.97, True),
+        ("Don't forget my address.", 0.99, False),  # the words speak against it
+    ],
+)
+def test_a_request_to_forget_has_two_witnesses_or_a_very_sure_one(text: str, share: float, *, is_sure: bool) -> None:
+    found = read(text, judgement({"forget": share, "none": 0.99 - share}))
+    sure = [claim for claim in found if claim.act is Act.FORGET and claim.confidence >= CONFIDENCE_AT_LEAST]
+    assert bool(sure) is is_sure
+
+
+def test_the_longer_a_message_the_surer_has_each_sentence_to_be() -> None:
+    likely = judgement({"state": KEPT_SHARE_MIN + 0.05, "none": 0.9 - KEPT_SHARE_MIN})
+    (alone,) = read("I live in Leeds.", likely)
+    among_others = read("I live in Leeds. " + "What is new? " * 3, likely, *[judgement(NOTHING)] * 3)
+    assert alone.confidence >= CONFIDENCE_AT_LEAST > among_others[0].confidence
 
 
 def test_a_sentence_that_leans_on_a_kept_one_joins_it() -> None:
