@@ -84,9 +84,11 @@ def up(config: Path | None, **flags: object) -> None:
     Flags beat the environment, which beats the file.
     """
     from extproc.local import up as run
+    from extproc.parts import program
     from memory.prepare_cli import make_ready
 
     settings = from_process(config, flags)
+    program("envoy")  # what is missing is named before anything takes long
     make_ready(settings)
     run(settings, announce=_print_line)
 

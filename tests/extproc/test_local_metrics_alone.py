@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from extproc.claims import reserve_port
+from memory.config import from_process
 
 MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
 
@@ -23,6 +24,7 @@ def test_a_part_alone_shows_its_metrics_where_it_is_told_to(tmp_path: Path, *, i
         environment = {
             "PATH": os.defpath,
             "MEMPROXY_DATA_DIR": str(tmp_path),
+            "MEMPROXY_MODELS_DIR": str(from_process(None, {}).models_path),  # else it would make them ready first
             "MEMPROXY_RUN_DIR": str(tmp_path),
             "MEMPROXY_MILVUS_URI": "http://127.0.0.1:9",
             "MEMPROXY_METRICS_PORT": str(port),

@@ -16,12 +16,14 @@ from memory.learn.reading.labels import PAIR_RELATIONS
 from memory.learn.reading.units import own_messages, units_of
 from memory.model import Claim, Turn, Vector
 from memory.ports import PairRelation, PairVerdict, StatementPair
+from memory.secrets.plain_text import PLACEHOLDER
 
 BEFORE_CHARACTERS = 400  # of the end of an answer: more than the encoder looks at
 
 
 REPLACES_SHARE_MIN = 0.15  # of 1,245 pairs of real chats, hardly any of which is a change, 3 have more
 CONFIDENCE_AT_LEAST = 0.8  # of a verdict at its bar; what consolidation asks for
+STAND_IN = "42"  # for a secret, as the encoder sees it
 UNRELATED_AT_MOST = 0.7  # below what keeps two values apart: it says so, too, of changes that are told in other words
 
 
@@ -72,8 +74,13 @@ class TrainedReader:
         if not units:
             return []
         before = previous.answer[-BEFORE_CHARACTERS:] if previous is not None else ""
-        judgements = self._encoder.judge([unit.text for unit in units], before)
+        judgements = self._encoder.judge([_as_typed(unit.text) for unit in units], before)
         return claims_of(Reading(message, units, judgements, turn, previous, self.name))
+
+
+def _as_typed(text: str) -> str:
+    """The text of the same length with a number where we redacted a secret: the author typed no word of ours."""
+    return PLACEHOLDER.sub(lambda found: STAND_IN.ljust(len(found[0])), text)
 
 
 def _verdict(shares: Mapping[str, float]) -> PairVerdict:
