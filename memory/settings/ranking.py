@@ -174,15 +174,15 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
             description="As `each`, of memories that only fill a short note: questions that count, compare or order "
             "want several memories, and name what joins them rather than what each says."
         ),
-    ] = -2.0
+    ] = -1.0
     near_margin: Annotated[
         Annotated[float, Meta(ge=0, le=100)],
         Meta(description="As `margin`, of memories that only fill a short note."),
-    ] = 12.0
+    ] = 8.0
     near_tokens: Annotated[
         Annotated[int, Meta(ge=0, le=20_000)],
         Meta(description="Tokens up to which a note is filled with such memories; 0: not at all."),
-    ] = 450
+    ] = 400
 
 
 class HalfLives(msgspec.Struct, frozen=True, kw_only=True):
