@@ -65,22 +65,34 @@ def test_the_first_chat_after_ready_is_recalled_and_learnt(product: Product) -> 
     eventually(lambda: product.chat(question, "early bird").headers["x-memory-status"] == "used", seconds=2)
 
 
+@pytest.fixture
+def unhurried(tmp_path: Path) -> Path:
+    """Settings for what shows that a memory is found, not how fast a busy machine is: `bench/cold.py` shows that."""
+    file = tmp_path / "unhurried.yaml"
+    file.write_text(
+        "memory: {deadline_ms: 400, embedding: {timeout_ms: 350}, working_set: {patience_ms: 300}}\n", encoding="utf-8"
+    )
+    return file
+
+
 @pytest.mark.stack
-def test_after_a_restart_the_first_chat_of_all_finds_its_memory(upstream: RecordingUpstream, tmp_path: Path) -> None:
+def test_after_a_restart_the_first_chat_of_all_finds_its_memory(
+    upstream: RecordingUpstream, unhurried: Path, tmp_path: Path
+) -> None:
     with running_product(tmp_path / "data", upstream=upstream.url) as product:
         product.chat("I play the cello on Thursdays.", "cellist")
         assert product.flush("cellist")["pending"] == 0
-    with running_product(tmp_path / "data", upstream=upstream.url) as product:
+    with running_product(tmp_path / "data", upstream=upstream.url, config=unhurried) as product:
         assert product.chat("When do I play the cello?", "cellist").headers["x-memory-status"] == "used"
 
 
 @pytest.mark.stack
 def test_after_everything_was_killed_the_first_question_of_who_never_chatted_finds_a_memory(
-    upstream: RecordingUpstream, tmp_path: Path
+    upstream: RecordingUpstream, unhurried: Path, tmp_path: Path
 ) -> None:
     """Written through REST alone, a little of it right before the kill: the snapshot lacks that, and it is found."""
     snapshots = tmp_path / "data" / "snapshots"
-    with running_product(tmp_path / "data", upstream=upstream.url) as product:
+    with running_product(tmp_path / "data", upstream=upstream.url, config=unhurried) as product:
         boats = [f"My boat number {number} lies in harbour {number % 7}." for number in range(150)]
         remember(product, "sailor", *boats)
         eventually(lambda: snapshots.is_dir() and [one for one in snapshots.iterdir() if not one.suffix], seconds=10)
