@@ -38,7 +38,7 @@ Lane: TypeAlias = Literal["request", "learn"]
 
 
 class OnnxModel:
-    """A prepared model, loaded: half a second and 60 MB. Calls may come from several threads."""
+    """A prepared model, loaded: some tenths of a second and 60 MB. Calls may come from several threads."""
 
     def __init__(self, folder: Path) -> None:
         """`folder` as `embedding_model.prepared` leaves it."""
@@ -111,21 +111,14 @@ class OnnxEmbedder:
     async def embed(self, texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
         prefix = self._limits.prefixes.of(as_query=as_query)
         wanted = [well_formed(prefix + text)[:TEXT_CHARACTERS_MAX] or " " for text in texts]
-        if not is_urgent:
-            return await self._recent.of(wanted, self._in_line)
+        vectors = partial(self._vectors, lane="request" if is_urgent else "learn")
         try:
-            async with asyncio.timeout(self._limits.urgent_seconds):
-                return await self._recent.of(wanted, self._ahead)
+            async with asyncio.timeout(self._limits.urgent_seconds if is_urgent else None):
+                return await self._recent.of(wanted, vectors)
         except TimeoutError:
             raise Unavailable(PART, f"no vector within {self._limits.urgent_seconds:g} s") from None
 
-    async def _in_line(self, texts: list[str]) -> Vector:
-        return await self._vectors(texts, "learn")
-
-    async def _ahead(self, texts: list[str]) -> Vector:
-        return await self._vectors(texts, "request")
-
-    async def _vectors(self, texts: list[str], lane: Lane) -> Vector:
+    async def _vectors(self, texts: list[str], *, lane: Lane) -> Vector:
         line = self._lines[lane]
         if len(line) + len(texts) > QUEUED_TEXTS_MAX[lane]:
             self._metrics.embed_shed.inc(len(texts))
@@ -137,7 +130,7 @@ class OnnxEmbedder:
         return np.stack(await asyncio.gather(*(one.vector for one in asked)))
 
     def _hand_out(self) -> None:
-        """Give waiting texts to idle threads, questions first. Whoever gave up, is passed over."""
+        """Give waiting texts to idle threads, questions first. Who gave up is passed over."""
         loop = asyncio.get_running_loop()
         for line in self._lines.values():
             while line and self._idle:
@@ -155,14 +148,16 @@ class OnnxEmbedder:
 
     def _came(self, one: _Text, done: asyncio.Future[Vector]) -> None:
         self._idle += 1
-        if not done.cancelled() and not one.vector.done():
-            error = done.exception()
-            if error is None:
-                one.vector.set_result(done.result())
-            else:
-                one.vector.set_exception(Unavailable(PART, type(error).__name__))
-        if not done.cancelled():
-            self._hand_out()
+        if done.cancelled():
+            return  # with its thread
+        error = done.exception()
+        if one.vector.done():
+            pass  # nobody waits for it any more
+        elif error is None:
+            one.vector.set_result(done.result())
+        else:
+            one.vector.set_exception(Unavailable(PART, type(error).__name__))
+        self._hand_out()
 
 
 __all__ = ["EmbeddingLimits", "OnnxEmbedder", "OnnxModel"]

@@ -45,9 +45,11 @@ class SlowEmbedder:
     is_down: bool = False
     calls: int = 0
     dimension: int = 384
+    is_asked_as_query: bool = False  # the last time
 
     async def embed(self, texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
         self.calls += 1
+        self.is_asked_as_query = as_query
         if self.is_down:
             raise Unavailable("embedder", "it is down")
         await asyncio.sleep(self.seconds)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import subprocess
-import sys
 import threading
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -16,9 +14,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from eval_command import evaluated
 
 DATA = Path(__file__).parents[2] / "data"
-START_SECONDS_MAX = 120.0  # the first start exports the model
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 TALK = {
@@ -52,21 +50,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("eval")
 
 
-def started(folder: Path, *arguments: object, **settings: str) -> subprocess.CompletedProcess[str]:
-    """The command, with these settings in its environment."""
-    return subprocess.run(
-        [sys.executable, "-m", "extproc", "eval", *map(str, arguments)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS_MAX,
-        env={**os.environ, **settings},  # noqa: TID251 - the command's, not ours
-    )
-
-
 @pytest.fixture(scope="module")
 def run(folder: Path) -> Run:
-    return partial(started, folder)
+    return partial(evaluated, folder)
 
 
 def some_lines(name: str, count: int, into: Path) -> Path:
@@ -86,7 +72,7 @@ def figures(run: Run, command: str, file: Path, folder: Path) -> dict[str, Any]:
 
 def test_signals_are_decided_as_in_a_chat_without_a_running_product(tmp_path: Path) -> None:
     out = tmp_path / "signals.json"
-    done = started(tmp_path, "signals", some_lines("signals.jsonl", 6, tmp_path), "--json", out)
+    done = evaluated(tmp_path, "signals", some_lines("signals.jsonl", 6, tmp_path), "--json", out)
     assert done.returncode == 0, done.stderr
     written = json.loads(out.read_text())
     assert written["evaluation"] == "signals"
@@ -226,7 +212,7 @@ def test_the_embedding_server_that_the_settings_name_is_asked_and_its_refusal_to
     try:
         config = tmp_path / "config.yaml"
         config.write_text(f"memory: {{embedding: {{endpoint: 'http://127.0.0.1:{server.server_port}'}}}}")
-        done = started(tmp_path, "recall", some_lines("abstention.jsonl", 1, tmp_path), "--config", config)
+        done = evaluated(tmp_path, "recall", some_lines("abstention.jsonl", 1, tmp_path), "--config", config)
     finally:
         server.shutdown()
         thread.join()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
-import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from eval_command import evaluated
 from sandboxes import running_sandbox
 
 from memory.errors import BadInput
@@ -24,7 +23,6 @@ from memory.recall.trace import RecallOutcome
 
 HISTORY = Path(__file__).parents[2] / "data" / "history.json"
 NOW = seconds("2024-06-01T09:00:00Z")
-START_SECONDS_MAX = 120.0  # the first start exports the model
 QUESTION: dict[str, Any] = {
     "question_id": "q",
     "question_type": "made-up",
@@ -372,13 +370,7 @@ async def test_a_missed_deadline_is_no_figure_it_is_tried_again_and_then_given_u
 def test_the_command_prints_tables_and_writes_every_case(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     options = ("--types", "single-session-user, knowledge-update", "--limit", 2, "--json", out)
-    done = subprocess.run(
-        [sys.executable, "-m", "extproc", "eval", "history", *map(str, (HISTORY, *options))],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS_MAX,
-    )
+    done = evaluated(tmp_path, "history", HISTORY, *options)
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())
     assert (found["evaluation"], found["records"], found["turns"], found["evidence"]) == ("history", 2, 6, 3)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from eval_command import evaluated
 from sandboxes import running_sandbox
 
 from memory.errors import BadInput
@@ -30,7 +29,6 @@ from memory.model import Evidence, Memory, MemoryStatus, Message, Scope, Turn
 DATA = Path(__file__).parents[2] / "data"
 MESSAGES, LABELS = DATA / "messages.jsonl", DATA / "messages_labels.jsonl"
 NOW = 1_750_000_000.0
-START_SECONDS_MAX = 120.0  # the first start exports the model
 
 
 def written(path: Path, *lines: object) -> Path:
@@ -258,13 +256,7 @@ async def test_sources_have_a_table_of_their_own_and_only_shares_are_drawn() -> 
 def test_the_command_prints_tables_and_writes_every_case(tmp_path: Path) -> None:
     out, drawn = tmp_path / "out.json", tmp_path / "out.svg"
     options = ("--labels", LABELS, "--json", out, "--picture", drawn)
-    done = subprocess.run(
-        [sys.executable, "-m", "extproc", "eval", "messages", *map(str, (MESSAGES, *options))],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS_MAX,
-    )
+    done = evaluated(tmp_path, "messages", MESSAGES, *options)
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())
     assert (found["evaluation"], found["records"], found["facts"], found["turns"]) == ("messages", 10, 9, 10)

@@ -32,6 +32,12 @@ async def test_an_embedder_that_is_down_costs_the_memory_and_not_the_request(tmp
         assert again.status is RecallStatus.USED
 
 
+async def test_a_question_is_embedded_as_one(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        await rig.recall.recall(Scope("u"), request_of("Where is my kayak?"))
+        assert rig.embedder.is_asked_as_query
+
+
 async def test_what_is_too_much_is_shed_before_it_costs_an_embedding(tmp_path: Path) -> None:
     async with rigged(tmp_path) as rig:
         rig.embedder.seconds = 0.1
