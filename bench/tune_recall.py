@@ -28,6 +28,7 @@ from memory.adapters.embedding_model import PACKAGED_MODEL, prepared
 from memory.adapters.onnx_embedder import OnnxModel
 from memory.config import from_process
 from memory.evaluation.dataset import USER, Talk, read_talks
+from memory.evaluation.recall import characters
 from memory.evaluation.score import CHARACTERS_PER_TOKEN, evidence_recall, mean
 from memory.model import Query, Record, Scope, Vector
 from memory.recall.corpus import Corpus
@@ -80,7 +81,7 @@ class TalkEvidence:
                 scope=Scope(USER), now=self.talk.asked_at, ranking=RankingSettings(weights=weights),
             )  # fmt: skip
             best = [self.places[candidate.memory.id] for candidate in ranked.candidates]
-            filled = select(ranked, tokens=len, token_budget=int(BUDGET * CHARACTERS_PER_TOKEN), fill=True)
+            filled = select(ranked, tokens=characters, token_budget=int(BUDGET * CHARACTERS_PER_TOKEN), fill=True)
             chosen = [self.places[candidate.memory.id] for candidate in filled.candidates]
             for name, returned in zip(found, (best[:5], best[:10], chosen), strict=True):
                 found[name].append(evidence_recall(question, returned))

@@ -59,6 +59,7 @@ from memory.ports import (
     NoteBook,
     Receipts,
     Rounds,
+    Tokens,
     TurnLog,
     UserLedger,
     Uses,
@@ -112,6 +113,7 @@ class Parts:
     exams: ExamResults
     templates: ChatTemplates
     rewriter: Rewriter | None
+    tokens: Tokens
     metrics: Metrics
     settings: Settings
     clock: Clock = SYSTEM_CLOCK
@@ -124,7 +126,7 @@ class Parts:
             receipts=self.receipts,
             traits=self.traits,
             classifier=self.training.current,
-            tokens=WordPieceTokens(),
+            tokens=self.tokens,
             clock=self.clock,
             new_id=new_id,
             metrics=self.metrics,
@@ -232,6 +234,7 @@ async def _open_beside(
     database = await stack.enter_async_context(
         SqliteDatabase(settings.turn_log_path, synchronous=settings.memory.turn_log.synchronous)
     )
+    tokens = WordPieceTokens()
     sets, ledger = await opened_sets(
         settings,
         stack,
@@ -239,6 +242,7 @@ async def _open_beside(
         ledger=SqliteUserLedger(database, clock=clock),
         metrics=metrics,
         clock=clock,
+        tokens=tokens,
         is_hurried=is_hurried,
     )
     return Parts(
@@ -256,6 +260,7 @@ async def _open_beside(
         exams=SqliteExamResults(database, clock=clock),
         templates=await stack.enter_async_context(TemplateProbe(settings.upstream)),
         rewriter=await _open_rewriter(settings, stack, metrics),
+        tokens=tokens,
         metrics=metrics,
         settings=settings,
         clock=clock,

@@ -13,7 +13,7 @@ from memory.adapters.snapshots_files import FileSnapshots
 from memory.adapters.working_set import WorkingSets
 from memory.config import MemorySettings, Settings
 from memory.metrics import Metrics
-from memory.ports import Clock, MemoryStore, UserLedger
+from memory.ports import Clock, MemoryStore, Tokens, UserLedger
 from memory.tuning import working_set_limits
 
 
@@ -25,19 +25,21 @@ async def opened_sets(
     ledger: UserLedger,
     metrics: Metrics,
     clock: Clock,
+    tokens: Tokens,
     is_hurried: bool = False,
 ) -> tuple[WorkingSets, UserLedger]:
     """The stack closes them, before store and ledger. All writes must go through the ledger that this returns.
 
     `is_hurried`: chats wait for this process.
     """
-    shelf = await _opened_shelf(settings, stack, metrics=metrics, clock=clock)
+    shelf = await _opened_shelf(settings, stack, metrics=metrics, clock=clock, tokens=tokens)
     sets = WorkingSets(
         store=store,
         ledger=ledger,
         dimension=settings.memory.milvus.dimension,
         limits=replace(working_set_limits(settings), keeps_spare=is_hurried),
         neighbours=settings.memory.ranking.neighbours,
+        tokens=tokens,
         shelf=shelf,
     )
     await stack.enter_async_context(sets)
@@ -54,7 +56,7 @@ def without_snapshots(memory: MemorySettings) -> MemorySettings:
 
 
 async def _opened_shelf(
-    settings: Settings, stack: AsyncExitStack, *, metrics: Metrics, clock: Clock
+    settings: Settings, stack: AsyncExitStack, *, metrics: Metrics, clock: Clock, tokens: Tokens
 ) -> SnapshotShelf | None:
     bytes_max = settings.memory.snapshots.total_mib << 20
     if not bytes_max:
@@ -70,6 +72,7 @@ async def _opened_shelf(
         stamp=stamp,
         neighbours=settings.memory.ranking.neighbours,
         metrics=metrics,
+        tokens=tokens,
     )
 
 

@@ -22,6 +22,7 @@ from memory.model import PastNote
 from memory.settings import NoteSettings
 
 NOTE_BYTES_MAX = 64 << 10  # 1,600 tokens are 8 KB of prose; what is made of endless words is not worth keeping
+KEYS_AT_A_GLANCE = 20  # found in 0.1 ms
 KEYS_MAX = 2_000  # of one look-up: a conversation with more user messages keeps its latest notes
 DROP_SECONDS = 60.0  # no request, and no lock that one waits for, lasts that long
 
@@ -62,7 +63,8 @@ class SqliteNoteBook:
             return {}
         keys = keys[-KEYS_MAX:]
         coming = {key: one for key in keys if (one := self._on_their_way.get((user_id, key))) is not None}
-        return await self._database.read(partial(_found, user_id=user_id, keys=keys, coming=coming))
+        looking = partial(_found, user_id=user_id, keys=keys, coming=coming)
+        return await (self._database.glance(looking) if len(keys) <= KEYS_AT_A_GLANCE else self._database.read(looking))
 
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
         job = partial(self._kept, user_id=user_id, key=key, note=note, made_at=made_at)

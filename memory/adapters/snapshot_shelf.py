@@ -20,8 +20,8 @@ from memory.errors import Unavailable
 from memory.language import function_words
 from memory.metrics import Metrics
 from memory.model import memories as model_of_memories
-from memory.ports import Snapshots
-from memory.recall import concepts, corpus, layout, lexical, memories, rows, snapshot, synonyms
+from memory.ports import Snapshots, Tokens
+from memory.recall import concepts, corpus, injection, layout, lexical, memories, rows, snapshot, synonyms, wording
 from memory.recall.corpus import Contents
 from memory.recall.snapshot import Refused, Snapshot, decode, encode
 from memory.recall.weights import Neighbours
@@ -30,6 +30,7 @@ from memory.recall.weights import Neighbours
 READING: tuple[ModuleType, ...] = (
     concepts,
     corpus,
+    injection,
     layout,
     lexical,
     memories,
@@ -37,6 +38,7 @@ READING: tuple[ModuleType, ...] = (
     rows,
     snapshot,
     synonyms,
+    wording,
 )
 
 log = structlog.get_logger(__name__)
@@ -60,10 +62,20 @@ def _code() -> bytes:
 class SnapshotShelf:
     """One per process. Coding and decoding take the `threads` of whoever asks."""
 
-    def __init__(self, snapshots: Snapshots, *, stamp: bytes, neighbours: Neighbours, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        snapshots: Snapshots,
+        *,
+        stamp: bytes,
+        neighbours: Neighbours,
+        metrics: Metrics,
+        tokens: Tokens | None = None,
+    ) -> None:
+        """`neighbours` and `tokens` as the corpora have them that are kept here."""
         self._snapshots = snapshots
         self._stamp = stamp
         self._neighbours = neighbours
+        self._tokens = tokens
         self._metrics = metrics
         self._is_well = True
 
@@ -77,7 +89,9 @@ class SnapshotShelf:
         if blob is None:
             self._count("missing")
             return None
-        decoding = partial(decode, blob, user_id=user_id, stamp=self._stamp, neighbours=self._neighbours)
+        decoding = partial(
+            decode, blob, user_id=user_id, stamp=self._stamp, neighbours=self._neighbours, tokens=self._tokens
+        )
         try:
             found = await asyncio.get_running_loop().run_in_executor(threads, decoding)
         except Refused as refused:

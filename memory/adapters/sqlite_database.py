@@ -1,9 +1,10 @@
 """One SQLite file for many processes of one host: a writer thread that commits in groups, and a reader beside it.
 
 What waits when the writer comes by goes into one transaction, so a burst costs one commit instead of hundreds; nobody
-waits on purpose. A transaction begins and ends inside the writer thread: none is ever open across an await. Reads have
-a connection and a thread of their own and, thanks to the write-ahead log, never wait for a write. Local disk only:
-locks and shared memory do not work over a network file system.
+waits on purpose, but for what is posted, which nobody waits for. A transaction begins and ends inside the writer
+thread: none is ever open across an await. Reads have a connection and a thread of their own and, thanks to the
+write-ahead log, never wait for a write; one that takes microseconds is done on the loop, by a third connection, for the
+way to a thread and back takes longer. Local disk only: locks and shared memory do not work over a network file system.
 
 A job is a plain function of the connection. It runs in the writer thread inside a savepoint: what it raises undoes that
 job alone and reaches its caller alone. A cancelled caller does not stop its job: a write happens wholly or not at all.
@@ -31,6 +32,7 @@ BUSY_SECONDS_MAX = 5.0  # for the write lock, which another process holds for mi
 CALL_SECONDS_MAX = 10.0  # one transaction that waits in vain, and then our own; no caller waits longer
 BATCH_JOBS_MAX = 256  # in one transaction, so that the other processes get their turn
 WAITING_JOBS_MAX = 2_000  # about ten seconds of a busy filter: past it we are too slow, and say so
+POST_SECONDS = 0.01  # what is posted within it wakes the writer once
 LOG_BYTES_MAX = 64 << 20  # the write-ahead log is cut back to this after a burst
 
 Result = TypeVar("Result")
@@ -44,6 +46,7 @@ class _Entry(Generic[Result]):
     job: Job[Result]
     results: list[Result]
     failure: BaseException | None = None
+    over: Callable[[], None] | None = None  # called in the writer's thread when it was taken
 
     def outcome(self) -> Result:
         if self.failure is not None:
@@ -70,6 +73,8 @@ class SqliteDatabase:
         self._reader: ThreadPoolExecutor | None = None
         self._write_connection: sqlite3.Connection
         self._read_connection: sqlite3.Connection
+        self._glance_connection: sqlite3.Connection
+        self._posting: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> Self:
         writer = ThreadPoolExecutor(1, thread_name_prefix="turn-log-writer")
@@ -91,6 +96,10 @@ class SqliteDatabase:
         writer, reader = self._writer, self._reader
         self._writer = self._reader = None
         loop = asyncio.get_running_loop()
+        if self._posting is not None:
+            self._posting.cancel()
+            self._post(writer)
+        self._glance_connection.close()
         await loop.run_in_executor(reader, self._read_connection.close)
         await loop.run_in_executor(writer, self._write_connection.close)
         self.owners.leave()
@@ -109,14 +118,36 @@ class SqliteDatabase:
 
         `then` is called on the loop when it is over, or when it was not even begun, since too much is waiting.
         """
-        loop = asyncio.get_running_loop() if then is not None else None
         if self._writer is None or len(self._waiting) >= WAITING_JOBS_MAX:
             if then is not None:
                 then()
             return
-        drained = self._enqueue(_Entry(job, []))
-        if loop is not None and then is not None:
-            drained.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(then))
+        loop = asyncio.get_running_loop()
+
+        def over() -> None:
+            if then is not None and not loop.is_closed():
+                loop.call_soon_threadsafe(then)
+
+        self._waiting.append(_Entry(job, [], over=over))
+        if self._posting is None:
+            self._posting = loop.call_later(POST_SECONDS, self._post, self._writer)
+
+    def _post(self, writer: ThreadPoolExecutor) -> None:
+        self._posting = None
+        for _ in range(0, len(self._waiting), BATCH_JOBS_MAX):
+            writer.submit(self._drain)
+
+    async def glance(self, job: Job[Result]) -> Result:
+        """Run `job`, one statement by a key, here and now. Raises `Unavailable`.
+
+        Where the file is not to be had at once, which is seldom, it waits like any other read.
+        """
+        if self._reader is None:
+            raise Unavailable("turn_log", "it is closed")
+        try:
+            return job(self._glance_connection)
+        except sqlite3.Error:
+            return await self.read(job)
 
     async def read(self, job: Job[Result]) -> Result:
         """Run `job` on one consistent view of the database. Raises `Unavailable`."""
@@ -152,6 +183,9 @@ class SqliteDatabase:
                 for entry in batch:
                     entry.results.clear()
                 connection.execute("ROLLBACK")
+            for entry in batch:
+                if entry.over is not None:
+                    entry.over()
 
     def _read(self, job: Job[Result]) -> Result:
         connection = self._read_connection
@@ -203,15 +237,17 @@ class SqliteDatabase:
             bring_up_to_date(writing, str(self.path))
             reading = _connect(self.path)
             reading.execute("PRAGMA query_only = ON")
+            glancing = _connect(self.path, seconds_max=0.0)
+            glancing.execute("PRAGMA query_only = ON")
         except (sqlite3.Error, MemproxyError):
             writing.close()
             raise
-        self._write_connection, self._read_connection = writing, reading
+        self._write_connection, self._read_connection, self._glance_connection = writing, reading, glancing
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, *, seconds_max: float = BUSY_SECONDS_MAX) -> sqlite3.Connection:
     """Transactions are begun by us alone (isolation_level None); each connection stays with the thread that uses it."""
-    return sqlite3.connect(path, timeout=BUSY_SECONDS_MAX, isolation_level=None, check_same_thread=False)
+    return sqlite3.connect(path, timeout=seconds_max, isolation_level=None, check_same_thread=False)
 
 
 def _attempt(connection: sqlite3.Connection, entry: _Entry[object]) -> None:

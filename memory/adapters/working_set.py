@@ -30,7 +30,7 @@ from memory.adapters.snapshot_shelf import SnapshotShelf
 from memory.errors import Unavailable
 from memory.heap import have_spare, retain, settle
 from memory.model import Record
-from memory.ports import MemoryStore, Revision, UserLedger
+from memory.ports import MemoryStore, Revision, Tokens, UserLedger
 from memory.recall.corpus import Corpus
 from memory.recall.retrieval import Expected
 from memory.recall.weights import DEFAULT_RANKING, Neighbours
@@ -67,12 +67,16 @@ class WorkingSets:
         dimension: int,
         limits: WorkingSetLimits | None = None,
         neighbours: Neighbours = DEFAULT_RANKING.neighbours,
+        tokens: Tokens | None = None,
         shelf: SnapshotShelf | None = None,
     ) -> None:
-        """`neighbours`: as the ranking has them; they are part of what is laid out. Without a `shelf`, no snapshots."""
+        """`neighbours`: as the ranking has them; they are part of what is laid out. `tokens`: counts a memory's line
+        once for all notes. Without a `shelf`, no snapshots.
+        """
         self._ledger = ledger
         self._dimension = dimension
         self._neighbours = neighbours
+        self._tokens = tokens
         self._limits = limits or WorkingSetLimits()
         self._shelf = shelf
         self._sets: OrderedDict[str, HeldSet] = OrderedDict()
@@ -256,7 +260,7 @@ class WorkingSets:
 
     async def _loaded(self, user_id: str, started: Revision, records: Sequence[Record]) -> None:
         """Keep a set of what was read, after reading again what was written meanwhile."""
-        corpus = Corpus(dimension=self._dimension, neighbours=self._neighbours)
+        corpus = Corpus(dimension=self._dimension, neighbours=self._neighbours, tokens=self._tokens)
         one = self._made(user_id, corpus, settled(started))
         await one.change(records=records)
         await one.catch_up()

@@ -26,7 +26,7 @@ from memory.evaluation.score import (
     score_case,
     within_budget,
 )
-from memory.model import Conversation, Memory, Message, Query, Record, Role, Scope, Selection, Vector
+from memory.model import Candidate, Conversation, Memory, Message, Query, Record, Role, Scope, Selection, Vector
 from memory.ports import Embedder
 from memory.recall.corpus import Corpus
 from memory.recall.evidence import gather
@@ -129,7 +129,7 @@ def _orders(
     def ours(budget: float) -> list[int]:
         if math.isinf(budget):
             return [places[candidate.memory.id] for candidate in ranked.candidates]
-        chosen = select(ranked, tokens=len, token_budget=int(budget * CHARACTERS_PER_TOKEN), fill=True)
+        chosen = select(ranked, tokens=characters, token_budget=int(budget * CHARACTERS_PER_TOKEN), fill=True)
         return [places[candidate.memory.id] for candidate in chosen.candidates]
 
     return {
@@ -169,7 +169,12 @@ def _standard(score: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
 
 def _chosen(ranked: Ranked) -> Selection:
     """What a chat's note would hold: relevant, and within its budget."""
-    return select(ranked, tokens=len, token_budget=int(TOKEN_BUDGET * CHARACTERS_PER_TOKEN))
+    return select(ranked, tokens=characters, token_budget=int(TOKEN_BUDGET * CHARACTERS_PER_TOKEN))
+
+
+def characters(candidate: Candidate) -> int:
+    """Of its memory's text: what a budget is measured in here."""
+    return len(candidate.memory.content)
 
 
 def _query(case: RecallCase) -> Query:
@@ -193,4 +198,4 @@ async def _embedded(texts: Sequence[str], embedder: Embedder, *, as_query: bool 
     return found
 
 
-__all__ = ["BUDGET", "BUDGETS", "OURS", "evaluate_recall"]
+__all__ = ["BUDGET", "BUDGETS", "OURS", "characters", "evaluate_recall"]

@@ -19,11 +19,17 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory with what speaks for it: `parts` holds each score by name, `score` their sum. Higher is better."""
+    """A memory with what speaks for it: `parts` holds each score by name, `score` their sum. Higher is better.
+
+    `tokens`: what its content costs on a line of a note; `wording`: equal for contents that say the same in the same
+    words. None where that was not found out yet.
+    """
 
     memory: Memory
     score: float
     parts: Mapping[str, float] = field(default_factory=dict)
+    tokens: int | None = None
+    wording: int | None = None
 
 
 class Verdict(StrEnum):

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.model import Memory, Record, Vector
+from memory.ports import Tokens
 from memory.recall.layout import Laid, Layout, lay_out
 from memory.recall.rows import Floats, Names, Read, Rows, read_off
 from memory.recall.weights import DEFAULT_RANKING, Neighbours
@@ -40,8 +41,11 @@ class Corpus:
         *,
         dimension: int = 384,
         neighbours: Neighbours = DEFAULT_RANKING.neighbours,
+        tokens: Tokens | None = None,
     ) -> None:
-        """`neighbours`: how much the turns around a memory count in its window; what is laid out depends on it."""
+        """`neighbours`: how much the turns around a memory count in its window; what is laid out depends on it.
+        `tokens`: by which a line of each memory is counted once; without it, whoever words a note counts.
+        """
         self._vectors: Vector = np.zeros((ROWS_MIN, dimension), dtype=np.float32)
         self._rows = Rows()
         self._names = Names()
@@ -52,13 +56,14 @@ class Corpus:
         self._free: list[int] = []
         self._used = 0
         self._neighbours = neighbours
+        self._tokens = tokens
         for record in records:
             self.add(record)
 
     @classmethod
-    def of(cls, contents: Contents, *, neighbours: Neighbours) -> Corpus:
+    def of(cls, contents: Contents, *, neighbours: Neighbours, tokens: Tokens | None = None) -> Corpus:
         """The corpus that `contents` came from. The neighbours must be the same."""
-        corpus = cls(dimension=contents.vectors.shape[1], neighbours=neighbours)
+        corpus = cls(dimension=contents.vectors.shape[1], neighbours=neighbours, tokens=tokens)
         corpus._rows, corpus._names, corpus._vectors = contents.rows, contents.names, contents.vectors
         corpus._used = len(contents.rows)
         corpus._layout = lay_out(contents.rows, contents.names, contents.vectors, neighbours, laid=contents.laid)
@@ -101,7 +106,7 @@ class Corpus:
         self._take_out(memory.id)
         slot = self._free_slot()
         self._vectors[slot] = record.vector
-        self._added[memory.id] = read_off(memory, slot, self._names)
+        self._added[memory.id] = read_off(memory, slot, self._names, tokens=self._tokens)
         self._layout = None
 
     def remove(self, memory_id: str) -> None:

@@ -8,6 +8,7 @@ The plain question has a say in what it lets pass; where it was too vague to let
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from memory.model import Candidate
 from memory.recall.ranking import CANDIDATES_MAX, Ranked
@@ -56,7 +57,7 @@ def _what_passes(ranked: Ranked) -> Ranked:
 
 
 def _told(candidate: Candidate, worth: float) -> Candidate:
-    return Candidate(candidate.memory, candidate.score, {**candidate.parts, "fused": worth})
+    return replace(candidate, parts={**candidate.parts, "fused": worth})
 
 
 __all__ = ["fused"]

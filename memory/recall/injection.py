@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from memory.model import Conversation, Memory, Note, Placement, Role
+from memory.model import Candidate, Conversation, Memory, Note, Placement, Role
+from memory.ports import Tokens
 
 LINE_CHARACTERS_MAX = 2_000  # of one memory; one statement is never that long, and a page must not fill the note
 
@@ -47,9 +48,20 @@ def render_note(memories: Sequence[Memory], *, now: float) -> str:
 
 def note_line(memory: Memory, *, now: float | None = None) -> str:
     """The line of one memory, with its date and, where it has one, its end: what it costs in the token budget."""
+    return f"{note_label(memory, now=now)} {on_one_line(memory.content)}"
+
+
+def note_label(memory: Memory, *, now: float | None = None) -> str:
+    """What stands before a memory on its line."""
     said = _date(memory.said_at if now is None else min(memory.said_at, now))
     until = "" if memory.invalid_at is None else f", until {_date(memory.invalid_at)}"
-    return f"- [{said}{until}] {on_one_line(memory.content)}"
+    return f"- [{said}{until}]"
+
+
+def line_tokens(candidate: Candidate, *, tokens: Tokens, label: str) -> int:
+    """What its line costs with that label: no token reaches over the space between the two."""
+    counted = candidate.tokens
+    return tokens(label) + (tokens(on_one_line(candidate.memory.content)) if counted is None else counted)
 
 
 def placed(text: str, placement: Placement, conversation: Conversation) -> Note | None:

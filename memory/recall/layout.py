@@ -43,6 +43,7 @@ class Laid:
 class Layout:
     """The arrays of one state of a corpus, all in row order, `n` rows. Read only."""
 
+    ids: list[str]
     slots: Ints  # where each row's vector stands
     memories: Memories
     places: dict[str, int]  # the row of each memory, by its id
@@ -69,6 +70,8 @@ class Layout:
     is_superseded: npt.NDArray[np.bool_]
     ends_at: npt.NDArray[np.float64]
     half_life_class: npt.NDArray[np.int8]
+    line_tokens: Ints  # what its content costs on a line of a note, -1 where it was not counted
+    wording: npt.NDArray[np.uint64]
     label: Ints  # number of the speaker's name, -1 without
     projects: Ints  # number of each row's project in `project_numbers`; likewise agents
     project_numbers: dict[str, int]
@@ -95,6 +98,7 @@ def lay_out(rows: Rows, names: Names, vectors: Vector, neighbours: Neighbours, *
     places = dict(zip(rows.ids, range(len(rows)), strict=True))
     overtaken, overtaking = _successions(rows, places)
     return Layout(
+        ids=rows.ids,
         slots=slots,
         memories=rows.memories,
         places=places,
@@ -121,6 +125,8 @@ def lay_out(rows: Rows, names: Names, vectors: Vector, neighbours: Neighbours, *
         is_superseded=facts["status"] == SUPERSEDED,
         ends_at=_column(facts, "ends_at", np.float64),
         half_life_class=_column(facts, "half_life_class", np.int8),
+        line_tokens=_column(facts, "line_tokens", np.int32),
+        wording=_column(facts, "wording", np.uint64),
         label=_column(facts, "label", np.int32),
         projects=projects,
         project_numbers=project_numbers,

@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memory.chat.completions import ChatRequest, message_bytes
-from memory.model import Conversation, Memory, Note, PastNote, Placement, Role, Scope
+from memory.model import Candidate, Conversation, Memory, Note, PastNote, Placement, Role, Scope
 from memory.ports import Tokens
-from memory.recall.injection import NOTE_FRAME, note_line, render_note
+from memory.recall.injection import NOTE_FRAME, line_tokens, note_label, render_note
 
 # Of one conversation: a long chat must not become a list of memories. What we promise is 2,000; we count in WordPiece,
 # and a tokenizer that takes dates and numbers digit by digit counts up to a quarter more.
@@ -109,16 +109,16 @@ def carried_notes(conversation: Conversation, keys: Mapping[int, str], past: Map
     return Carried(notes, newest, keys.get(newest, ""), is_settled)
 
 
-def plan(carried: Carried, memories: Sequence[Memory], *, budget: int, tokens: Tokens, now: float) -> NotePlan:
-    """The notes of this request: those carried, and one that says what is new among `memories`, best first.
+def plan(carried: Carried, found: Sequence[Candidate], *, budget: int, tokens: Tokens, now: float) -> NotePlan:
+    """The notes of this request: those carried, and one that says what is new among what was `found`, best first.
 
-    With no memories: what is carried, as it is. Where the newest question has a note that holds all of them, that one
+    With nothing found: what is carried, as it is. Where the newest question has a note that holds all of them, that one
     stays byte for byte, else the new one takes its place. Never more tokens than `Carried.room` has.
     """
     if carried.newest is None:
         return NotePlan(carried.notes)
     told = frozenset(carried.held_earlier())
-    unheard = [memory for memory in memories if memory.id not in told]
+    unheard = [candidate for candidate in found if candidate.memory.id not in told]
     chosen, spent = _fitting(unheard, carried.room(budget=budget, tokens=tokens), tokens=tokens, now=now)
     standing = carried.notes.get(carried.newest)
     if all(standing is not None and memory.id in standing.memory_ids for memory in chosen):
@@ -133,13 +133,13 @@ def placement_after_refusal(placement: Placement) -> Placement:
     return Placement.SYSTEM if placement is Placement.BEFORE_LAST_USER else Placement.OFF
 
 
-def _fitting(memories: Sequence[Memory], room: int, *, tokens: Tokens, now: float) -> tuple[list[Memory], int]:
+def _fitting(found: Sequence[Candidate], room: int, *, tokens: Tokens, now: float) -> tuple[list[Memory], int]:
     """As many as fit, best first, and what their lines cost; one that is too long makes way for the next."""
     chosen: list[Memory] = []
     spent = 0
-    for memory in memories:
-        cost = tokens(note_line(memory, now=now))
+    for candidate in found:
+        cost = line_tokens(candidate, tokens=tokens, label=note_label(candidate.memory, now=now))
         if spent + cost <= room:
-            chosen.append(memory)
+            chosen.append(candidate.memory)
             spent += cost
     return chosen, spent

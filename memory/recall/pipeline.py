@@ -35,7 +35,7 @@ from memory.recall.notes import NotePlan, carried_notes, note_keys, plan
 from memory.recall.receipts import receipt_of
 from memory.recall.retrieval import Retrieval
 from memory.recall.rewriting import Rewriter
-from memory.recall.searching import Searching, after_the_question, beside
+from memory.recall.searching import Searching
 from memory.recall.signals import Decision
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
 from memory.recall.upstream import NO_SIGNALS, UpstreamSignals
@@ -139,9 +139,9 @@ class Recall:
         except Unavailable as error:
             self._note_breakage(error.part)
             status, reason = RecallStatus.UNAVAILABLE, error.part
-        memories = [candidate.memory for candidate in trace.selection.candidates]
+        found = trace.selection.candidates
         budget = request.options.token_budget or self._settings.token_budget
-        planned = plan(trace.carried, memories, budget=budget, tokens=self._tokens, now=trace.began_at)
+        planned = plan(trace.carried, found, budget=budget, tokens=self._tokens, now=trace.began_at)
         await self._keep(scope, trace, planned)
         return self._told(scope, status, reason, trace, planned)
 
@@ -163,19 +163,16 @@ class Recall:
                 return RecallStatus.SKIPPED, "settled"
             if trace.decision is not None and not trace.decision.search:
                 return RecallStatus.SKIPPED, trace.decision.reason
+        look_back = partial(self._look_back, scope, request, conversation, trace)
         async with self._admitted(trace) as place:
             if place is not None:
-                back = partial(self._look_back, scope, request, conversation, trace)
-                async with beside(after_the_question(back)) as looking:
-                    try:
-                        return await self._searching.for_chat(
-                            scope, conversation, request.options, trace, looking, place
-                        )
-                    except MemproxyError:
-                        await looking  # whatever becomes of the search, the prompt's prefix stays
-                        raise
+                try:
+                    return await self._searching.for_chat(scope, conversation, request.options, trace, look_back, place)
+                except MemproxyError:
+                    await look_back()  # whatever becomes of the search, the prompt's prefix stays
+                    raise
         if said.count(Role.USER) > 1:  # else nothing was told earlier, so that there is nothing to look back for
-            await self._look_back(scope, request, conversation, trace)
+            await look_back()
         return self._shed()
 
     def _shed(self) -> tuple[RecallStatus, str]:

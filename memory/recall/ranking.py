@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +23,10 @@ from memory.recall.injection import LINE_CHARACTERS_MAX
 from memory.recall.layout import Layout
 from memory.recall.lexical import terms
 from memory.recall.relevance import bar_for
-from memory.recall.rows import HALF_LIFE_CLASSES, Floats
-from memory.recall.succession import look_back, statement
+from memory.recall.rows import HALF_LIFE_CLASSES, NOT_COUNTED, Floats, Places
+from memory.recall.succession import look_back
 from memory.recall.weights import DEFAULT_RANKING, NAMES, PARTS, TOPICAL, Bar, RankingSettings, Weights
+from memory.recall.wording import wording
 
 CANDIDATES_MAX = 200  # scored memories that become candidates with all their parts; REST may ask for as many
 COST_EXPONENT = 0.5  # to fill a budget, a memory of four times the length must be twice as likely to be worth its place
@@ -36,6 +38,45 @@ _PLACES_BY_PART = np.array([NAMES.index(name) for kinds in PARTS.values() for na
 _STARTS_OF_PARTS = np.cumsum([0, *map(len, PARTS.values())])[:-1]
 
 
+class Scored(Sequence[Candidate]):
+    """The best rows of a corpus, best first; each becomes a candidate when somebody looks at it, which few do."""
+
+    __slots__ = ("_layout", "_made", "_parts", "_rows", "_scores", "ids")
+
+    def __init__(self, layout: Layout, rows: Places, scores: Floats, parts: Floats) -> None:
+        """`scores`: one for each row. `parts`: shape `(rows, len(PARTS))`."""
+        self.ids = tuple(map(layout.ids.__getitem__, rows.tolist()))
+        self._layout, self._rows, self._scores, self._parts = layout, rows, scores, parts
+        self._made: dict[int, Candidate] = {}
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @overload
+    def __getitem__(self, place: int) -> Candidate: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Candidate]: ...
+    def __getitem__(self, place: int | slice) -> Candidate | Sequence[Candidate]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        place = range(len(self))[place]
+        made = self._made.get(place)
+        if made is None:
+            made = self._made[place] = self._candidate(place)
+        return made
+
+    def _candidate(self, place: int) -> Candidate:
+        layout, row = self._layout, int(self._rows[place])
+        tokens = int(layout.line_tokens[row])
+        return Candidate(
+            memory=layout.memories[row],
+            score=float(self._scores[place]),
+            parts=dict(zip(PARTS, self._parts[place].tolist(), strict=True)),
+            tokens=None if tokens == NOT_COUNTED else tokens,
+            wording=int(layout.wording[row]),
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """Candidates, best first; then, in the same order, their odds to be relevant (0..1), whether that passes, cosines.
@@ -45,13 +86,19 @@ class Ranked:
     that still holds. Both only as far as the corpus knows them.
     """
 
-    candidates: tuple[Candidate, ...] = ()
+    candidates: Sequence[Candidate] = ()
     relevance: tuple[float, ...] = ()
     is_relevant: tuple[bool, ...] = ()
     cosines: tuple[float, ...] = ()
     is_near: tuple[bool, ...] = ()
     corrections: tuple[str, ...] = ()
     told: tuple[Memory, ...] = ()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Of the candidates' memories."""
+        made = self.candidates
+        return made.ids if isinstance(made, Scored) else tuple(candidate.memory.id for candidate in made)
 
 
 def rank(
@@ -99,17 +146,14 @@ def rank(
     passes |= evidence.kinds["manner"][rows] > 0
     near = (topic >= bar.near_each) & (topic >= best_topic - bar.near_margin) & (best_topic >= even)
     relevance = 0.5 * (1.0 + np.tanh(0.5 * bar.slope * (topic - even)))  # the logistic curve, without its overflow
-    parts = np.add.reduceat(weighed[_PLACES_BY_PART], _STARTS_OF_PARTS, axis=0).T.tolist()
+    parts = np.add.reduceat(weighed[_PLACES_BY_PART], _STARTS_OF_PARTS, axis=0).T
     return Ranked(
-        candidates=tuple(
-            Candidate(layout.memories[row], total, dict(zip(PARTS, values, strict=True)))
-            for row, total, values in zip(rows.tolist(), score[rows].tolist(), parts, strict=True)
-        ),
+        candidates=Scored(layout, rows, score[rows], parts),
         relevance=tuple(relevance.tolist()),
         is_relevant=tuple(passes.tolist()),
         cosines=tuple(evidence.cosine[rows].tolist()),
         is_near=tuple((near & ~passes).tolist()),
-        corrections=tuple(layout.memories[row].id for row in corrections),
+        corrections=tuple(layout.ids[row] for row in corrections),
         told=before.holding,
     )
 
@@ -144,7 +188,7 @@ def rank_found(
 def select(
     ranked: Ranked,
     *,
-    tokens: Callable[[str], int],
+    tokens: Callable[[Candidate], int],
     token_budget: int,
     limit: int | None = None,
     similarity_threshold: float | None = None,
@@ -152,7 +196,7 @@ def select(
     near_tokens: int = 0,
     told: Collection[str] = (),
 ) -> Selection:
-    """The candidates that go along, best first, and why the others do not.
+    """The candidates that go along, best first, and why the others do not. `tokens`: what one costs.
 
     `fill`: no relevance cut, the budget (in tokens) is used up. A `similarity_threshold` (cosine) cuts where a caller
     names one. `near_tokens`: up to so many tokens, what is near goes along behind what is relevant. What does not fit
@@ -162,28 +206,28 @@ def select(
     kept, near, cuts = _admitted(ranked, similarity_threshold, told, fill=fill)
     if fill and limit is None:
         kept.sort(key=lambda i: _cost_of_place(ranked.candidates[i]))
-    corrections = [i for i, candidate in enumerate(ranked.candidates) if candidate.memory.id in ranked.corrections]
+    ids = ranked.ids
+    corrections = [i for i, memory_id in enumerate(ids) if memory_id in ranked.corrections]
     kept = [*corrections, *(i for i in (*kept, *near) if i not in corrections)]
     is_filling = frozenset(near) - frozenset(corrections)
     chosen: list[int] = []
-    said = {statement(memory.content) for memory in ranked.told}
+    said = {wording(memory.content) for memory in ranked.told}
     left, passed_over = token_budget, 0
     for i in kept:
-        memory = ranked.candidates[i].memory
         if len(chosen) == limit:
-            cuts[memory.id] = Verdict.OVER_LIMIT
+            cuts[ids[i]] = Verdict.OVER_LIMIT
         elif passed_over == PASSED_OVER_MAX:
-            cuts[memory.id] = Verdict.OVER_BUDGET
-        elif (said_here := statement(memory.content)) in said:
-            cuts[memory.id] = Verdict.DUPLICATE
-        elif (cost := tokens(memory.content)) > left:
-            cuts[memory.id] = Verdict.OVER_BUDGET
+            cuts[ids[i]] = Verdict.OVER_BUDGET
+        elif (said_here := _wording(ranked.candidates[i])) in said:
+            cuts[ids[i]] = Verdict.DUPLICATE
+        elif (cost := tokens(ranked.candidates[i])) > left:
+            cuts[ids[i]] = Verdict.OVER_BUDGET
             passed_over += 1
         elif i in is_filling and token_budget - left + cost > near_tokens:
-            cuts[memory.id] = Verdict.IRRELEVANT
+            cuts[ids[i]] = Verdict.IRRELEVANT
         else:
             said.add(said_here)
-            cuts.pop(memory.id, None)
+            cuts.pop(ids[i], None)
             chosen.append(i)
             left -= cost
     order = sorted(chosen, key=lambda i: (i not in corrections, i))
@@ -197,17 +241,21 @@ def _admitted(
     kept: list[int] = []
     near: list[int] = []
     cuts: dict[str, Verdict] = {}
-    for i, candidate in enumerate(ranked.candidates):
+    for i, memory_id in enumerate(ranked.ids):
         is_close = similarity_threshold is None or ranked.cosines[i] >= similarity_threshold
-        if candidate.memory.id in told:
-            cuts[candidate.memory.id] = Verdict.ALREADY_TOLD
+        if memory_id in told:
+            cuts[memory_id] = Verdict.ALREADY_TOLD
         elif is_close and (fill or ranked.is_relevant[i]):
             kept.append(i)
         elif is_close and ranked.is_near and ranked.is_near[i]:
             near.append(i)
         else:
-            cuts[candidate.memory.id] = Verdict.IRRELEVANT
+            cuts[memory_id] = Verdict.IRRELEVANT
     return kept, near, cuts
+
+
+def _wording(candidate: Candidate) -> int:
+    return wording(candidate.memory.content) if candidate.wording is None else candidate.wording
 
 
 def _cost_of_place(candidate: Candidate) -> float:
@@ -287,6 +335,7 @@ __all__ = [
     "Corpus",
     "Ranked",
     "Reading",
+    "Scored",
     "Weights",
     "rank",
     "rank_found",

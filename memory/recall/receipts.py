@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from memory.model import Candidate, CarriedNote, Placement, RecallStatus, Receipt, Verdict, Weighed
 from memory.recall.notes import NotePlan
@@ -16,7 +19,7 @@ CANDIDATES_MAX = 30  # and whatever was injected from further down; each costs 4
 PARTS_MAX = 32  # of one score; the ranking has about ten
 SIGNALS_MAX = 32
 QUERY_CHARACTERS_MAX = 2_000  # as long as a query gets
-DIGITS = 6  # of scores; milliseconds get three
+DIGITS, MILLISECOND_DIGITS = 6, 3  # that are kept of scores and of times
 
 
 def receipt_of(
@@ -52,7 +55,7 @@ def receipt_of(
         candidates=weighed,
         left_out=len(candidates) - len(weighed),
         notes=_carried(placed, placement),
-        timings_ms={stage: _rounded(value, 3) for stage, value in (timings_ms or {}).items()},
+        timings_ms={stage: _rounded(value) for stage, value in (timings_ms or {}).items()},
     )
 
 
@@ -67,15 +70,20 @@ def _weighed(
             return Verdict.INJECTED
         return Verdict.ALREADY_TOLD if memory_id in told else cuts.get(memory_id, Verdict.NOT_CHOSEN)
 
+    told_of = list(candidates[:CANDIDATES_MAX])
+    if fresh - {candidate.memory.id for candidate in told_of}:  # seldom: then the others are worth looking at
+        told_of += [candidate for candidate in candidates[CANDIDATES_MAX:] if candidate.memory.id in fresh]
+    parts = [dict(islice(candidate.parts.items(), PARTS_MAX)) for candidate in told_of]
+    scores = _all_rounded([candidate.score for candidate in told_of])
+    values = iter(_all_rounded([value for each in parts for value in each.values()]))
     return tuple(
         Weighed(
             memory_id=candidate.memory.id,
-            score=_rounded(candidate.score, DIGITS),
-            parts={name: _rounded(value, DIGITS) for name, value in list(candidate.parts.items())[:PARTS_MAX]},
+            score=score,
+            parts=dict(zip(each, values, strict=False)),
             verdict=verdict(candidate.memory.id),
         )
-        for rank, candidate in enumerate(candidates)
-        if rank < CANDIDATES_MAX or candidate.memory.id in fresh
+        for candidate, score, each in zip(told_of, scores, parts, strict=True)
     )
 
 
@@ -93,9 +101,15 @@ def _carried(plan: NotePlan | None, placement: Placement) -> tuple[CarriedNote, 
     )
 
 
-def _rounded(value: float, digits: int) -> float:
-    """A plain float, also of numpy's; what no JSON can say becomes 0."""
-    return round(float(value), digits) if math.isfinite(value) else 0.0
+def _rounded(milliseconds: float) -> float:
+    return round(float(milliseconds), MILLISECOND_DIGITS) if math.isfinite(milliseconds) else 0.0
+
+
+def _all_rounded(values: Sequence[float]) -> list[float]:
+    """Plain floats, all at once, since a receipt has some 300 of them; what no JSON can say becomes 0."""
+    plain = np.fromiter(values, dtype=np.float64, count=len(values))
+    rounded: list[float] = np.round(np.where(np.isfinite(plain), plain, 0.0), DIGITS).tolist()
+    return rounded
 
 
 def _readable(text: str) -> str:

@@ -18,9 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.model import Memory, MemoryStatus
+from memory.ports import Tokens
 from memory.recall.concepts import concepts
+from memory.recall.injection import on_one_line
 from memory.recall.lexical import fold, terms, unspaced_share
 from memory.recall.memories import Memories
+from memory.recall.wording import wording
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Ints: TypeAlias = npt.NDArray[np.int32]
@@ -29,8 +32,10 @@ Places: TypeAlias = npt.NDArray[np.intp]
 HALF_LIFE_CLASSES = ("episodic", "semantic", "procedural", "reflective")
 STATUSES = (MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED, MemoryStatus.ARCHIVED)
 NO_LABEL = -1
+NOT_COUNTED = -1  # `line_tokens` of a corpus that was given no tokenizer
 # One record per memory. `slot`: where its vector stands. `label`: number of the speaker's name. `ends_at`: when it
-# stops being true, or of use, whichever comes first. `is_manner`: it says how answers or texts should be.
+# stops being true, or of use, whichever comes first. `line_tokens`: what its content costs on a line of a note.
+# `is_manner`: it says how answers or texts should be.
 FACTS = np.dtype(
     [
         ("said_at", "f8"),
@@ -41,6 +46,8 @@ FACTS = np.dtype(
         ("unspaced", "f4"),
         ("characters", "i4"),
         ("slot", "i4"),
+        ("line_tokens", "i4"),
+        ("wording", "u8"),
         ("label", "i4"),
         ("half_life_class", "i1"),
         ("status", "i1"),
@@ -202,8 +209,8 @@ class Rows:
         return replace(self, facts=facts, tokens=tokens), Names(terms, names.concepts, labels)
 
 
-def read_off(memory: Memory, slot: int, names: Names) -> Read:
-    """All that ranking wants to know of a memory; new names get new numbers."""
+def read_off(memory: Memory, slot: int, names: Names, *, tokens: Tokens | None = None) -> Read:
+    """All that ranking wants to know of a memory; new names get new numbers. Without `tokens`, none are counted."""
     content = memory.content
     label, said = NO_LABEL, content
     found = _LABEL.match(content)
@@ -220,6 +227,8 @@ def read_off(memory: Memory, slot: int, names: Names) -> Read:
         unspaced_share(said),
         len(content),
         slot,
+        NOT_COUNTED if tokens is None else tokens(on_one_line(content)),
+        wording(content),
         label,
         HALF_LIFE_CLASSES.index(memory.memory_type),
         STATUSES.index(memory.status),
@@ -229,13 +238,14 @@ def read_off(memory: Memory, slot: int, names: Names) -> Read:
         bool(_DATED.search(folded)),
         len(said) <= _SHORT and bool(_MANNER.search(folded)),
     )
-    tokens, named = [*map(names.terms.of, terms(content))], [*map(names.concepts.of, concepts(said))]
-    return Read(memory, slot, facts, tokens, named)
+    words, named = [*map(names.terms.of, terms(content))], [*map(names.concepts.of, concepts(said))]
+    return Read(memory, slot, facts, words, named)
 
 
 __all__ = [
     "FACTS",
     "HALF_LIFE_CLASSES",
+    "NOT_COUNTED",
     "NO_LABEL",
     "STATUSES",
     "Floats",

@@ -32,7 +32,7 @@ from memory.recall import signals
 from memory.recall.admission import Place
 from memory.recall.classifier import SignalClassifier
 from memory.recall.fusion import fused
-from memory.recall.injection import on_one_line
+from memory.recall.injection import line_tokens
 from memory.recall.query import build_query
 from memory.recall.ranking import Ranked, select
 from memory.recall.retrieval import Retrieval
@@ -40,10 +40,9 @@ from memory.recall.rewrite import Rewritten
 from memory.recall.rewriting import NoRewrite, Rewriter
 from memory.recall.trace import RecallSettings, Trace
 
-LABEL = "- [2025-01-31] "  # what stands before a memory in a note, for counting: all dates cost the same
+LABEL = "- [2025-01-31]"  # what stands before a memory in a note, for counting: all dates cost the same
 SECOND_SEARCH_SECONDS = 0.025  # kept for embedding and ranking a rewritten question: an embedding is 5 ms, its tail 20
 RANKING_SECONDS = 0.01  # kept for ranking and wording what was found: 2 ms, and its tail
-QUESTION_LEAVES_SECONDS = 0.0005  # it takes the HTTP client some turns of the loop to write
 CALLERS_AT_ONCE = 4  # searches through the API; chats wait behind what these have embedded
 MODEL_SECONDS_MIN = 0.005  # no model reads a chat and answers in less, so that none is asked in vain
 
@@ -82,15 +81,15 @@ class Searching:
         conversation: Conversation,
         options: RequestOptions,
         trace: Trace,
-        looking: asyncio.Task[None],
+        look_back: Callable[[], Awaitable[None]],
         place: Place,
     ) -> tuple[RecallStatus, str]:
         """Fill the trace; the status where no note goes along. Raises `Unavailable`.
 
-        `looking`: at what the conversation carries, which goes into the trace while the question is embedded.
+        `look_back`: at what the conversation carries, which goes into the trace while the question is embedded.
         `place`: to embed it; it is left as soon as that is done.
         """
-        plainly = partial(self._plainly, scope, conversation, options, trace, looking, place)
+        plainly = partial(self._plainly, scope, conversation, options, trace, look_back, place)
         seconds = trace.seconds_left - SECOND_SEARCH_SECONDS
         if self._rewriter is None or not self._rewriter.wants(conversation):
             return await plainly()
@@ -109,18 +108,18 @@ class Searching:
         conversation: Conversation,
         options: RequestOptions,
         trace: Trace,
-        looking: asyncio.Task[None],
+        look_back: Callable[[], Awaitable[None]],
         place: Place,
     ) -> tuple[RecallStatus, str]:
         query = build_query(conversation)
         trace.query = query.text
-        expected, now = self._retrieval.expect(scope), trace.began_at
-        ahead = partial(self._retrieval.read_ahead, scope, query, expected, now=now)
-        async with beside(after_the_question(ahead)) as reading:
-            with trace.timed("embed", self._metrics):
-                vector = await self._embedded(query)
-            place.leave(trace.timings_ms["embed"] / 1000, is_complete=True)
-            await looking
+        now = trace.began_at
+        async with beside(self._embedded_for_chat(query, trace, place)) as embedding:
+            await asyncio.sleep(0)  # it has left for its thread: what follows costs the chat no time
+            expected = self._retrieval.expect(scope)
+            await look_back()
+            async with beside(self._retrieval.read_ahead(scope, query, expected, now=now)) as reading:
+                vector = await embedding
         if trace.decision is None:
             with trace.timed("decide", self._metrics):
                 trace.decision = signals.decide_late(conversation, vector=vector, classifier=self._classifier())
@@ -213,6 +212,12 @@ class Searching:
                 return found
             return self._fused(found, await ranked(Query(rewritten.text)))
 
+    async def _embedded_for_chat(self, query: Query, trace: Trace, place: Place) -> Vector:
+        with trace.timed("embed", self._metrics):
+            vector = await self._embedded(query)
+        place.leave(trace.timings_ms["embed"] / 1000, is_complete=True)
+        return vector
+
     # For both
 
     async def _embedded(self, query: Query) -> Vector:
@@ -235,7 +240,7 @@ class Searching:
         threshold = options.similarity_threshold
         return select(
             ranked,
-            tokens=lambda content: self._tokens(LABEL + on_one_line(content)),
+            tokens=partial(line_tokens, tokens=self._tokens, label=LABEL),
             token_budget=room,
             limit=options.retrieval_limit or self._settings.retrieval_limit,
             similarity_threshold=self._settings.similarity_threshold if threshold is None else threshold,
@@ -243,12 +248,6 @@ class Searching:
             near_tokens=self._settings.near_tokens,
             told=told,
         )
-
-
-async def after_the_question(work: Callable[[], Awaitable[T]]) -> T:
-    """Do what can be done while the question is being embedded, but not before it has left for that."""
-    await asyncio.sleep(QUESTION_LEAVES_SECONDS)
-    return await work()
 
 
 @asynccontextmanager
@@ -263,4 +262,4 @@ async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]
         raise errors.exceptions[0] from None
 
 
-__all__ = ["Searching", "after_the_question", "beside"]
+__all__ = ["Searching", "beside"]

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from memory.ports import Tokens
 from memory.recall.corpus import Contents, Corpus, with_room
 from memory.recall.layout import Laid, numbered
 from memory.recall.memories import Memories
@@ -100,7 +101,9 @@ def encode(contents: Contents, *, revision: int, user_id: str, stamp: bytes) -> 
     return b"".join((MAGIC, bytes([FORMAT]), zlib.crc32(body).to_bytes(4, "little"), body))
 
 
-def decode(blob: bytes, *, user_id: str, stamp: bytes, neighbours: Neighbours) -> Snapshot:
+def decode(
+    blob: bytes, *, user_id: str, stamp: bytes, neighbours: Neighbours, tokens: Tokens | None = None
+) -> Snapshot:
     """Raises `Refused`. About 1 ms for 500 memories, 10 ms for 5,000."""
     if not blob.startswith(MAGIC):
         raise Refused("torn" if MAGIC.startswith(blob) else "foreign")
@@ -117,7 +120,7 @@ def decode(blob: bytes, *, user_id: str, stamp: bytes, neighbours: Neighbours) -
         raise Refused("foreign")
     if stored.stamp != stamp:
         raise Refused("outdated")
-    return Snapshot(stored.revision, Corpus.of(_contents(stored), neighbours=neighbours))
+    return Snapshot(stored.revision, Corpus.of(_contents(stored), neighbours=neighbours, tokens=tokens))
 
 
 def _arrays_of(contents: Contents, sizes: Ints, columns: Sequence[Ints]) -> tuple[npt.NDArray[Any], ...]:

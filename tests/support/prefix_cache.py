@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from memory.adapters.wordpiece import WordPieceTokens
 from memory.chat.completions import edit, read
-from memory.model import Memory, PastNote, Placement, Scope
+from memory.model import Candidate, Memory, PastNote, Placement, Scope
 from memory.ports import NoteBook
 from memory.recall.notes import Carried, NotePlan, carried_notes, note_keys, plan
 
@@ -160,7 +160,7 @@ class Chat:
         return Sent(edit(request, planned.placed(self._placement or Placement.OFF)), planned, is_searched)
 
     def _plan(self, carried: Carried, memories: Sequence[Memory]) -> NotePlan:
-        return plan(carried, memories, budget=self._budget, tokens=count, now=self.now)
+        return plan(carried, [Candidate(one, 1.0) for one in memories], budget=self._budget, tokens=count, now=self.now)
 
 
 class NoBook:

@@ -97,6 +97,7 @@ def request_with(messages: Sequence[Mapping[str, Any]], **config: object) -> Cha
 @asynccontextmanager
 async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIterator[Rig]:
     embedder, metrics, store = SlowEmbedder(), Metrics(CollectorRegistry()), InMemoryStore()
+    tokens = WordPieceTokens()
     vectors = await HashingEmbedder(dimension=384).embed([KAYAK], is_urgent=False)
     await store.apply("u", [Change(ChangeKind.CREATE, Memory("m1", "u", KAYAK, NOW, NOW, NOW))], np.asarray(vectors))
     ids = (f"r{number}" for number in itertools.count())
@@ -106,7 +107,7 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
         receipts = SqliteReceipts(database, clock=lambda: NOW, redact=redact)
         async with (
             SqliteUses(database, flush_seconds=0.02) as uses,
-            WorkingSets(store=store, ledger=ledger, dimension=384) as corpora,
+            WorkingSets(store=store, ledger=ledger, dimension=384, tokens=tokens) as corpora,
         ):
             recall = Recall(
                 embedder=embedder,
@@ -115,7 +116,7 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
                 receipts=receipts,
                 traits=traits,
                 classifier=lambda: None,
-                tokens=WordPieceTokens(),
+                tokens=tokens,
                 clock=lambda: NOW,
                 new_id=lambda: next(ids),
                 metrics=metrics,

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memory.model import Memory, Query, Record, Scope
 from memory.recall.corpus import Corpus
+from memory.recall.injection import line_tokens, on_one_line
 from memory.recall.layout import windowed
 from memory.recall.ranking import rank
 
@@ -127,3 +128,35 @@ def test_the_size_grows_with_what_is_kept(remember: Remember) -> None:
     assert corpus.size_bytes > empty + 200 * 1_000
     assert "m001" in corpus
     assert "m999" not in corpus
+
+
+def test_what_a_line_costs_is_counted_once_for_all_questions(remember: Remember) -> None:
+    counted: list[str] = []
+
+    def tokens(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    corpus = Corpus(dimension=DIMENSION, tokens=tokens)
+    corpus.add(remember("a  cat <b>"))
+    first, again = (rank(corpus, Query("cat"), None, scope=Scope("u"), now=NOW).candidates[0] for _ in range(2))
+    assert first.tokens == again.tokens == len(on_one_line("a  cat <b>"))
+    assert len(counted) == 1
+
+
+def test_without_a_tokenizer_whoever_words_a_note_counts(remember: Remember) -> None:
+    corpus = Corpus([remember("a cat")], dimension=DIMENSION)
+    (found,) = rank(corpus, Query("cat"), None, scope=Scope("u"), now=NOW).candidates
+    assert found.tokens is None
+    assert line_tokens(found, tokens=len, label="- [x]") == len("- [x]") + len("a cat")
+
+
+def test_few_of_the_best_become_candidates(remember: Remember) -> None:
+    corpus = Corpus([remember(f"cat {i}") for i in range(9)], dimension=DIMENSION)
+    found = rank(corpus, Query("cat"), None, scope=Scope("u"), now=NOW)
+    assert len(found.ids) == len(found.candidates) == 9
+    assert found.ids == tuple(candidate.memory.id for candidate in found.candidates)
+    assert found.candidates[3] is found.candidates[3]
+    assert found.candidates[-1] is found.candidates[8]
+    with pytest.raises(IndexError):
+        found.candidates[9]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 
 from memory.adapters.wordpiece import WordPieceTokens
 from memory.chat.completions import ChatRequest, read
-from memory.model import Memory, Note, PastNote, Placement, Scope
-from memory.recall.injection import render_note
+from memory.model import Candidate, Memory, Note, PastNote, Placement, Scope
+from memory.recall.injection import on_one_line, render_note
 from memory.recall.notes import (
     ALL_NOTES_TOKENS_MAX,
     BODY_BYTES_MAX,
@@ -61,7 +62,7 @@ def carried_by(messages: Sequence[dict[str, Any]], notes: Mapping[int, PastNote]
 
 
 def planned(carried: Carried, *memories: Memory, budget: int = 800) -> Any:
-    return plan(carried, memories, budget=budget, tokens=count, now=NOW)
+    return plan(carried, [Candidate(one, 1.0) for one in memories], budget=budget, tokens=count, now=NOW)
 
 
 # Keys
@@ -234,3 +235,12 @@ def test_a_model_that_refuses_notes_in_the_middle_gets_them_in_front_and_then_no
     assert placement_after_refusal(Placement.BEFORE_LAST_USER) is Placement.SYSTEM
     assert placement_after_refusal(Placement.SYSTEM) is Placement.OFF
     assert placement_after_refusal(Placement.OFF) is Placement.OFF
+
+
+def test_lines_that_were_counted_before_cost_a_note_the_same() -> None:
+    ends = replace(memory("b", "I rent a boat until spring."), invalid_at=NOW + 9e6)
+    found = [Candidate(one, 1.0, tokens=count(on_one_line(one.content))) for one in (memory("a", "I <3 tea"), ends)]
+    made = plan(carried_by([U1], {}), found, budget=800, tokens=count, now=NOW)
+    assert made.fresh is not None
+    assert made.fresh.tokens == count(made.fresh.text)
+    assert made == planned(carried_by([U1], {}), *(candidate.memory for candidate in found))

@@ -34,8 +34,8 @@ def contents(found: Ranked | Selection) -> list[str]:
     return [candidate.memory.content for candidate in found.candidates]
 
 
-def letters(text: str) -> int:
-    return len(text)
+def letters(candidate: Candidate) -> int:
+    return len(candidate.memory.content)
 
 
 def chosen(found: Ranked, **options: object) -> Selection:

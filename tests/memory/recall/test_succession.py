@@ -16,7 +16,8 @@ from memory.recall.corpus import Corpus
 from memory.recall.fusion import fused
 from memory.recall.pipeline import RecallOutcome, RecallSettings
 from memory.recall.ranking import Ranked, rank, select
-from memory.recall.succession import look_back, statement
+from memory.recall.succession import look_back
+from memory.recall.wording import wording
 
 DIMENSION = 8
 NOW_IN_WINTER = 1_765_800_000.0
@@ -37,7 +38,13 @@ def asked(records: Sequence[Record], question: str, *, told: Sequence[str], scop
 
 
 def chosen(ranked: Ranked, *, told: Sequence[str], budget: int = 10_000, **options: Any) -> Selection:
-    return select(ranked, tokens=len, token_budget=budget, told=frozenset(told), **options)
+    return select(
+        ranked,
+        tokens=lambda candidate: len(candidate.memory.content),
+        token_budget=budget,
+        told=frozenset(told),
+        **options,
+    )
 
 
 def ids(selection: Selection) -> list[str]:
@@ -163,7 +170,7 @@ def test_other_words_for_what_an_earlier_note_told_are_not_told_again(remember: 
 def test_statements_are_the_same_only_where_nothing_that_carries_meaning_differs(
     one: str, other: str, *, is_same: bool
 ) -> None:
-    assert (statement(one) == statement(other)) is is_same
+    assert (wording(one) == wording(other)) is is_same
 
 
 # In a chat, on real parts
