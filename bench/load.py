@@ -4,8 +4,9 @@
 Clients ask again as soon as they are answered (a closed loop), questions that want memory, each a new text, of users
 with so many memories. They are recorded and learnt like any chat. Bare Envoy and product take turns, in slices under
 the same number of clients; "added" is the difference of their percentiles, chats without a note included. CPU is that
-of a part's processes, per chat. `--filters 1,2` measures with one filter and with two. `--learning` measures the same
-chats, unrecorded, while the worker has nothing to learn and while it learns their users' imported turns, in turn.
+of a part's processes, in milliseconds per chat. `--filters 1,2` measures with one filter and with two. `--learning`
+measures the same chats, unrecorded, while the worker has nothing to learn and while it learns their users' imported
+turns, in turn.
 
 Overload is an open loop: chats are sent at three times the best rate whether or not others were answered. A chat waits
 past the deadline if it takes longer than a bare Envoy under that load does (p99) and `memory.deadline_ms` together.
@@ -13,6 +14,7 @@ past the deadline if it takes longer than a bare Envoy under that load does (p99
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import itertools
 import math
@@ -57,7 +59,8 @@ WARM_SECONDS_MAX = 60.0
 PATH_CHATS_A_SECOND = 60  # of --seconds, on each path
 OVERLOAD = 3.0
 OVERLOAD_CONNECTIONS = 400  # so many chats at a time; one that finds none free was not sent, and counts as too late
-LEARNT_AT_ONCE = 400  # turns; more than a worker learns in a slice
+LEARNING_ROUNDS = 2  # each ends when all is learnt, so that the next begins with a worker that rests
+IMPORTED_A_SECOND = 90  # turns, of a slice: more than a worker learns in it
 DRAIN_SECONDS_MAX = 120.0
 DEADLINE_MS = Settings().memory.deadline_ms
 
@@ -146,13 +149,14 @@ class Load:
 
     async def beside_learning(self, seconds: float) -> tuple[Compared, Compared]:
         """The same chats of one client without and with a worker that learns, in turn."""
-        quiet, busy = Compared("1 client, nothing to learn"), Compared("1 client, learning beside")
-        turns = told(LEARNT_AT_ONCE * ROUNDS)
-        await self._drain()
-        for number in range(ROUNDS):
-            merge(quiet, await self.closed("", 1, seconds / ROUNDS, auto_store=False))
-            await self._import(turns[number * LEARNT_AT_ONCE :][:LEARNT_AT_ONCE])
-            merge(busy, await self.closed("", 1, seconds / ROUNDS, auto_store=False))
+        quiet, busy = Compared("1 client, no learning"), Compared("1 client, learning")
+        slice_seconds = seconds / LEARNING_ROUNDS
+        at_once = math.ceil(IMPORTED_A_SECOND * slice_seconds)
+        turns = told(at_once * LEARNING_ROUNDS)
+        for number in range(LEARNING_ROUNDS):
+            merge(quiet, await self.closed("", 1, slice_seconds, auto_store=False))
+            await self._import(turns[number * at_once :][:at_once])
+            merge(busy, await self.closed("", 1, slice_seconds, auto_store=False))
             await self._drain()
         return quiet, busy
 
@@ -175,7 +179,9 @@ class Load:
             await asyncio.sleep(0.5)
 
 
-async def measure(rig: Rig, options: Any, failures: Counter[str], progress: Progress) -> dict[str, Compared]:
+async def measure(
+    rig: Rig, options: argparse.Namespace, failures: Counter[str], progress: Progress
+) -> dict[str, Compared]:
     users = [f"load-{number}" for number in range(options.users)]
     stages = progress.add_task("filling", total=None)
     async with open_embedder(from_process(None, {})) as embedder:
@@ -189,10 +195,16 @@ async def measure(rig: Rig, options: Any, failures: Counter[str], progress: Prog
         found[name] = await measured
 
     chats = int(PATH_CHATS_A_SECOND * options.seconds)
-    paths = {"no identity": chat("Where is the boat?"), "skipped": chat("Thank you very much!", users[0])}
+    paths = {
+        "no identity": chat("Where is the boat?"),
+        "skipped": chat("Thank you very much!", users[0], auto_store=False),
+    }
     for name, body in paths.items():
         progress.update(stages, description=name)
         await add(name, load.path(name, body, chats))
+    if options.learning:  # first: later there is something to learn all the time
+        progress.update(stages, description="learning")
+        found["quiet"], found["learning"] = await load.beside_learning(options.seconds)
     for clients in options.clients:
         name = f"{clients} client{'s' * (clients > 1)}"
         progress.update(stages, description=name)
@@ -200,15 +212,12 @@ async def measure(rig: Rig, options: Any, failures: Counter[str], progress: Prog
     progress.update(stages, description="overload")
     rate = OVERLOAD * best(found).ours.notes_a_second
     if rate > 0:
-        await add("overload", load.open(f"overload, {rate:.0f} a second", rate, options.seconds))
-    if options.learning:
-        progress.update(stages, description="learning")
-        found["quiet"], found["learning"] = await load.beside_learning(2 * options.seconds)
+        await add("overload", load.open(f"overload, {rate:.0f}/s", rate, options.seconds))
     return found
 
 
 def best(found: dict[str, Compared]) -> Compared:
-    stages = [one for name, one in found.items() if "client" in name]
+    stages = [one for name, one in found.items() if name.endswith(("client", "clients"))]
     return max(stages, key=lambda one: one.ours.notes_a_second)
 
 
@@ -257,8 +266,9 @@ def main() -> int:
     report = Report("load", BARS, options.json)
     runs: dict[int, dict[str, Compared]] = {}
     for filters in options.filters:
+        once = options if not runs else argparse.Namespace(**{**vars(options), "learning": False})
         with running_rig("--filters", str(filters)) as rig, Progress(transient=True) as progress:
-            runs[filters] = uvloop.run(measure(rig, options, report.failures, progress))
+            runs[filters] = uvloop.run(measure(rig, once, report.failures, progress))
     sheets = [
         Sheet(f"{filters} filter{'s' * (filters > 1)}", COLUMNS, [one.row() for one in found.values()])
         for filters, found in runs.items()

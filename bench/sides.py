@@ -82,6 +82,7 @@ class Compared:
             "embedded_in_vain": self.in_vain,
             "cpu_ms_a_chat": {part: ratio(1000 * spent, chats) for part, spent in self.cpu.items()},
             "cores_of_the_filters": ratio(self.cpu["filter"], self.ours.seconds),
+            "cores_of_the_worker": ratio(self.cpu["worker"], self.ours.seconds),
         }
 
     def row(self) -> tuple[object, ...]:
