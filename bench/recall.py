@@ -34,6 +34,7 @@ from memories import fill, new_questions
 from report import Bar, Report, Sheet, added, bench_parser, percentiles, ratio
 from rich.console import Console
 from rig import Rig, running_rig
+from sides import LATE
 
 from memory.app import open_embedder
 from memory.config import from_process
@@ -100,7 +101,7 @@ class Measured:
             "added": self.added,
             "embedding": percentiles(self.embedding),
             **({"writes": self.writes, "fresh": self.fresh, "stale": self.stale} if self.writes else {}),
-            "cut_off_by_the_deadline": self.late,
+            "late": self.late,
             "turned_away": self.turned_away,
             "stages_mean_ms": self.stages,
         }
@@ -219,9 +220,7 @@ class Bench:
         before = await samples(port, self._failures)
         yield
         after = await samples(port, self._failures)
-        measured.late = grown(before, after, "memproxy_recall_late_total") + grown(
-            before, after, 'memproxy_requests_total{reason="embedder",status="unavailable"}'
-        )
+        measured.late = sum(grown(before, after, name) for name in LATE)
         measured.turned_away = grown(before, after, "memproxy_recall_shed_total")
         measured.stages = stages(before or {}, after or {})
 

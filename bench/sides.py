@@ -12,6 +12,8 @@ from chats import SEARCHED, Chats, grown, samples
 from report import added, percentiles, ratio
 from rig import Rig
 
+# A search that was begun and did not end: cut off by the deadline, or its embedding took too long.
+LATE = ("memproxy_recall_late_total", 'memproxy_requests_total{reason="embedder",status="unavailable"}')
 COLUMNS = (
     *("", "chats/s", "notes/s", "share", "bare p50", "+p50", "+p95", "+p99"),
     *("filter CPU", "Envoy CPU", "worker CPU", "Milvus CPU", "bench CPU"),
@@ -77,7 +79,7 @@ class Compared:
             "ours": ours,
             "added": added(ours, bare),
             "slowest": max(self.ours.milliseconds, default=math.nan),
-            "cut_off_by_the_deadline": self.late,
+            "late": self.late,
             "turned_away": self.turned_away,
             "embedded_in_vain": self.in_vain,
             "cpu_ms_a_chat": {part: ratio(1000 * spent, chats) for part, spent in self.cpu.items()},
@@ -105,7 +107,8 @@ class Spending:
     async def __aexit__(self, *_: object) -> None:
         self._one.cpu += self._rig.cpu_seconds() - self._before
         page = await samples(self._rig.product.ports["metrics"], self._failures)
-        self._one.late += grown(self._page, page, "memproxy_recall_late_total")
+        for name in LATE:
+            self._one.late += grown(self._page, page, name)
         self._one.turned_away += grown(self._page, page, "memproxy_recall_shed_total")
         self._one.embedded += grown(self._page, page, 'memproxy_embed_seconds_count{lane="request"}')
         self._one.reasons += requests_by_reason(page) - requests_by_reason(self._page)
