@@ -12,6 +12,8 @@ PROTO := extproc/_pb/external_processor.proto
 # The folder proto/… is shown to the compiler under the name of the package that it compiles into.
 PROTOC := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -Iextproc/_pb=proto/memproxy/extproc/v1
 
+BENCHES := "load.py --learning" stream.py recall.py cold.py prefix.py learn.py redaction.py signals.py
+
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check bench soak proto clean
@@ -50,16 +52,13 @@ check: $(STAMP) ## format, lint, types, import rules, house rules, generated cod
 	{ echo "extproc/_pb is not what proto/ compiles to: run make proto" >&2; exit 1; }
 	$(BIN)/memproxy --version
 
-bench: $(STAMP) ## latency and streaming delay added to a bare Envoy, searched chats, prefix-cache hits, pace of learning
-	$(BIN)/python bench/latency.py
-	$(BIN)/python bench/stream.py
-	$(BIN)/python bench/recall.py
-	$(BIN)/python bench/cold.py
-	$(BIN)/python bench/prefix.py
-	$(BIN)/python bench/learn.py
+bench: $(STAMP) ## what memory adds to a bare Envoy, chats under load, streaming delay, prefix-cache hits, pace of learning
+	@missed=; for bench in $(BENCHES); do \
+	echo "== $$bench" >&2; $(BIN)/python bench/$$bench || missed="$$missed $${bench%% *}"; \
+	done; test -z "$$missed" || { echo "bars missed:$$missed" >&2; exit 1; }
 
 soak: $(STAMP) ## what takes longer than CI may: the benches long enough for rare events to show
-	$(BIN)/python bench/latency.py 20000
+	$(BIN)/python bench/load.py --seconds 120 --learning
 	for _ in 1 2 3 4 5; do $(BIN)/python -m pytest tests/faults || exit 1; done
 
 proto: $(STAMP) ## compile proto/ into extproc/_pb/, which is committed

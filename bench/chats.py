@@ -1,130 +1,176 @@
-"""Chats over kept-alive connections, and users who have told so much that a search has work to do, for the benches.
+"""Chats over kept-alive connections, as a client sends them. A call that fails is an answer as well: counted, no error.
 
-Sentences are made of the lists here. Memories are written straight into the store, since a bench of recall has no time
-to learn them.
+Also the other calls that benches make: the REST API, and the product's page of metrics.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
-import random
 import re
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
 
-import numpy as np
-from prometheus_client import CollectorRegistry
-from rig import Rig
+import httpx
 
-from memory.adapters.milvus import MilvusStore
-from memory.adapters.milvus_connection import MilvusAddress
-from memory.metrics import Metrics
-from memory.model import Change, ChangeKind, Memory
-from memory.ports import Embedder
-from memory.settings import Settings
+REPLY_SECONDS_MAX = 30.0
+AFTER_A_FAILURE_SECONDS = 0.05  # a server that refuses everybody is not asked a thousand times a second
+TRIES = 3  # of a REST call that fills or asks, not of a chat
+SEARCHED = ("used", "empty")
 
-SENTENCES = 600  # distinct ones with a vector of their own; further memories say them again on another day
-ROWS_AT_ONCE = 1_000
+_LENGTH = re.compile(rb"content-length: *(\d+)")
 
-VERBS = "planted painted repaired sold bought borrowed measured washed photographed forgot".split()
-THINGS = "quince tree,kitchen table,red bicycle,old piano,garden fence,blue tent,camera,coffee mill,boat,ladder".split(
-    ","
-)
-PLACES = "behind the shed,in Lisbon,at my aunt's,near the station,in the attic,at the lake,in Graz,by the river".split(
-    ","
-)
-WITH = "my sister,Tom,the neighbours,my flatmate,nobody,the new colleague,Aunt Rosa".split(",")
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`milliseconds` until the last byte. `failure` is empty, or says why this is none; header names in lower case."""
+
+    milliseconds: float
+    failure: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def memory_status(self) -> str:
+        return self.headers.get("x-memory-status", "none")
+
+    @property
+    def receipt(self) -> str:
+        return self.headers.get("x-memory-receipt", "")
 
 
 class Chats:
-    """Chats over one kept-alive connection."""
+    """One client on one kept-alive connection, which is opened again after a failure."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
+    def __init__(self, port: int, failures: Counter[str]) -> None:
+        self._port, self._failures = port, failures
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def ask(self, question: str, user: str) -> tuple[float, str]:
-        """Milliseconds until the reply's last byte, and its memory status."""
-        took, status, _ = await self.exchange(question, user)
-        return took, status
-
-    async def exchange(self, question: str, user: str) -> tuple[float, str, str]:
-        """The same, and the receipt's id."""
-        context = {"user_id": user, "session_id": question[-12:]}
-        messages = [{"role": "system", "content": "You are brief."}, {"role": "user", "content": question}]
-        body = json.dumps({"model": "m", "messages": messages, "memory_context": context}).encode()
-        head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    async def ask(self, body: bytes) -> Answer:
         started = time.perf_counter()
-        self._writer.write(head + b"content-length: %d\r\n\r\n" % len(body) + body)
-        answer = (await self._reader.readuntil(b"\r\n\r\n")).lower()
-        await self._reader.readexactly(int(re.search(rb"content-length: (\d+)", answer)[1]))  # type: ignore[index]
+        try:
+            async with asyncio.timeout(REPLY_SECONDS_MAX):
+                code, headers = await self._exchange(body)
+            failure = "" if code == 200 else f"answered {code}"
+        except TimeoutError:
+            failure, headers = f"no answer within {REPLY_SECONDS_MAX:g} s", {}
+        except (OSError, asyncio.IncompleteReadError, ValueError) as error:
+            failure, headers = type(error).__name__, {}
         took = (time.perf_counter() - started) * 1000
-        if not answer.startswith(b"http/1.1 200"):
-            raise RuntimeError(f"answered {answer[:40]!r}")
-        status = re.search(rb"x-memory-status: (\w+)", answer)
-        receipt = re.search(rb"x-memory-receipt: (\S+)", answer)
-        return took, status[1].decode() if status else "none", receipt[1].decode() if receipt else ""
+        if failure:
+            self._failures[f"chat: {failure}"] += 1
+            self.close()
+            await asyncio.sleep(AFTER_A_FAILURE_SECONDS)
+        return Answer(took, failure, headers)
+
+    async def _exchange(self, body: bytes) -> tuple[int, dict[str, str]]:
+        if self._streams is None:
+            self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+        reader, writer = self._streams
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+        writer.write(head + b"content-length: %d\r\n\r\n" % len(body) + body)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        length = _LENGTH.search(answer.lower())
+        if length is None:
+            raise ValueError("an answer without a length")
+        await reader.readexactly(int(length[1]))
+        first, *rest = answer.decode("latin-1").split("\r\n")
+        lines = (line.partition(":") for line in rest if line)
+        return int(first.split(" ")[1]), {name.lower(): value.strip() for name, _, value in lines}
+
+    def close(self) -> None:
+        if self._streams is not None:
+            self._streams[1].close()
+        self._streams = None
 
 
 @asynccontextmanager
-async def connected(port: int, count: int) -> AsyncIterator[list[Chats]]:
-    async with AsyncExitStack() as stack:
-        clients = []
-        for _ in range(count):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            stack.callback(writer.close)
-            clients.append(Chats(reader, writer))
+async def connected(port: int, count: int, failures: Counter[str]) -> AsyncIterator[list[Chats]]:
+    clients = [Chats(port, failures) for _ in range(count)]
+    try:
         yield clients
+    finally:
+        for client in clients:
+            client.close()
 
 
-def new_questions() -> Iterator[str]:
-    """Never the same text twice, and always one that the memories have something to say to."""
-    chance = random.Random(11)
-    for number in itertools.count(1):
-        did, thing, who = (chance.choice(words) for words in (VERBS, THINGS, WITH))
-        yield f"Where was it that I {did} the {thing} with {who}, say {number} days ago?"
+def chat(question: str, user: str = "", **config: Any) -> bytes:
+    """The body of a short chat. Each question opens a session of its own; `config` is `memory_config`."""
+    messages = [{"role": "system", "content": "You are a helpful assistant."}, {"role": "user", "content": question}]
+    body: dict[str, Any] = {"model": "m", "messages": messages}
+    if user:
+        body["memory_context"] = {"user_id": user, "session_id": question[-16:].strip()}
+    if config:
+        body["memory_config"] = config
+    return json.dumps(body).encode()
 
 
-def sentences() -> list[str]:
-    chance = random.Random(5)
-    every = [
-        f"I {verb} the {thing} {place} with {who}."
-        for verb in VERBS
-        for thing in THINGS
-        for place in PLACES
-        for who in WITH
-    ]
-    return chance.sample(every, SENTENCES)
+# Other calls
 
 
-# Filling
+class Rest:
+    """The memory API. What stays without an answer after some tries is counted, and None."""
+
+    def __init__(self, url: str, failures: Counter[str]) -> None:
+        self._failures = failures
+        self._client = httpx.AsyncClient(base_url=url, timeout=60)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.aclose()
+
+    async def post(self, path: str, user: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
+        return await self._asked("POST", path, user, json=body)
+
+    async def get(self, path: str, user: str, *, may_be_missing: bool = False) -> dict[str, Any] | None:
+        """`may_be_missing`: 404 is an answer, and None."""
+        return await self._asked("GET", path, user, expected=404 if may_be_missing else 0)
+
+    async def _asked(
+        self, method: str, path: str, user: str, *, expected: int = 0, **more: Any
+    ) -> dict[str, Any] | None:
+        for _ in range(TRIES):
+            failure = ""
+            try:
+                answer = await self._client.request(method, path, params={"user_id": user}, **more)
+                if not answer.is_error:
+                    return dict(answer.json())
+                if answer.status_code == expected:
+                    return None
+                failure = f"answered {answer.status_code}"
+            except (httpx.HTTPError, ValueError) as error:
+                failure = type(error).__name__
+            self._failures[f"REST {method}: {failure}"] += 1
+            await asyncio.sleep(AFTER_A_FAILURE_SECONDS)
+        return None
+
+    async def add(self, user: str, contents: Sequence[str]) -> list[str]:
+        """Memories as given; their ids."""
+        found = await self.post("/v1/memory", user, {"memories": [{"content": content} for content in contents]})
+        return list(found["ids"]) if found else []
 
 
-async def fill(rig: Rig, embedder: Embedder, users: dict[str, int]) -> None:
-    """Memories straight into the store, as many as each user is to have."""
-    said = sentences()
-    vectors = np.asarray(await embedder.embed(said, is_urgent=False))
-    chance = np.random.default_rng(3)
-    settings = Settings().memory.milvus
-    address = MilvusAddress(f"http://127.0.0.1:{rig.product.ports['milvus']}", settings.collection, settings.dimension)
-    async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
-        for user, count in users.items():
-            for start in range(0, count, ROWS_AT_ONCE):
-                numbers = np.arange(start, min(start + ROWS_AT_ONCE, count))
-                picked = numbers * 7 % SENTENCES if count > SENTENCES else chance.choice(SENTENCES, len(numbers))
-                near = vectors[picked] + chance.normal(0, 0.01, (len(numbers), vectors.shape[1]))
-                unit = (near / np.linalg.norm(near, axis=1, keepdims=True)).astype(np.float32)
-                changes = [
-                    Change(ChangeKind.CREATE, a_memory(user, int(number), said[pick]))
-                    for number, pick in zip(numbers, picked, strict=True)
-                ]
-                await store.apply(user, changes, unit)
+async def samples(metrics_port: int, failures: Counter[str]) -> dict[str, float] | None:
+    """Every sample of the product's page of metrics; None where there is none to be had."""
+    try:
+        async with httpx.AsyncClient(timeout=10) as client:
+            page = (await client.get(f"http://127.0.0.1:{metrics_port}/metrics")).raise_for_status().text
+    except httpx.HTTPError as error:
+        failures[f"metrics: {type(error).__name__}"] += 1
+        return None
+    lines = (line.rsplit(" ", 1) for line in page.splitlines() if line and not line.startswith("#"))
+    return {name: float(value) for name, value in lines}
 
 
-def a_memory(user: str, number: int, sentence: str) -> Memory:
-    at = time.time() - 86_400.0 * (1 + number % 700) - number  # noqa: TID251 - a bench has a clock
-    content = f"{sentence[:-1]} on day {number}."
-    return Memory(id=f"{user}-{number}", user_id=user, content=content, created_at=at, updated_at=at, said_at=at)
+def grown(before: Mapping[str, float] | None, after: Mapping[str, float] | None, name: str) -> float:
+    """By how much all samples of this name grew, whatever their labels; NaN where a page is missing."""
+    if before is None or after is None:
+        return float("nan")
+    return sum(
+        value - before.get(key, 0.0) for key, value in after.items() if key == name or key.startswith(name + "{")
+    )

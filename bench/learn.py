@@ -1,13 +1,12 @@
-"""How fast talk becomes memories: turns per second, the queue's lag, and what a model costs per 100 turns.
+"""How fast talk becomes memories: turns a second, how long after its reply a turn is learnt, what a model costs.
 
-`python bench/learn.py [TURNS] [--llm URL --model NAME]`. A real worker with the real models, on the real store and turn
-log, with messages as long, and as full of facts, as the longer ones of real chats: about 1.2 KB and four facts, put
-together from the training texts of the reader. First a backlog: all turns at once, until the last is learnt. Then a
-steady pace, to see how long after its reply a turn is learnt. Without `--llm` the trained reader reads.
-`cached_share` is what of the prompts the server says that it had in its prefix cache; 0 where it does not tell. On a
-shared machine compare figures of one run only.
-
-Bar: without a model at least 60 turns a second.
+`python bench/learn.py [TURNS] [--users 20] [--memories 300] [--characters N] [--llm URL --model NAME]`. A real worker
+with the real models, on the real store and turn log; users who return, with so many memories each. Turns are as long
+as LongMemEval's (`bench/turns.py`); `--characters` gives every message of a user that length instead. First a backlog:
+all turns at once, until the last is learnt. Then a steady pace, to see how long after its reply a turn is learnt.
+Without `--llm` the trained reader reads. `cached_share` is what of the prompts the server says that it had in its
+prefix cache; 0 where it does not tell. No chat is served here, so there is no Envoy to compare with: what learning
+costs chats, `bench/load.py --learning` says.
 """
 
 from __future__ import annotations
@@ -17,90 +16,118 @@ import asyncio
 import sys
 import tempfile
 import time
-from functools import cache
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from rig import free_port, report  # first: it makes tests/support importable
+import numpy as np
+from chats import grown, samples
+from memories import fill
+from report import Bar, Report, Sheet, bench_parser, ratio
+from rich.console import Console
+from rig import cpu_seconds, free_port  # it makes tests/support importable
+from turns import told
 
-from learning_processes import Records, WorkerProcess, records_of, running_learning_processes  # isort: skip
+from learning_processes import LearningProcesses, Records, WorkerProcess, records_of, running_learning_processes  # isort: skip
 
-from memory.app import SYSTEM_CLOCK
+from memory.app import SYSTEM_CLOCK, open_embedder
+from memory.config import from_process
 
-sys.path.insert(0, str(Path(__file__).parent / "reader"))
-import texts  # isort: skip
-
-USERS, SESSIONS = 20, 2  # sessions of each user
-STEADY_SECONDS, STEADY_TURNS_PER_SECOND = 8, 5
+TRAINED_BARS = (
+    Bar("turns a second", at_least=60),
+    Bar("learnt within a second, at a steady pace", at_least=0.99),
+    Bar("turns given up or left over", at_most=0),
+)
+MODEL_BARS = (Bar("turns given up or left over", at_most=0), Bar("calls of the model", at_least=1))
+SESSION_TURNS = 6  # of one user, before the next session begins; LongMemEval's median
+STEADY_SECONDS, STEADY_TURNS_PER_SECOND = 10, 5
 IDLE_SECONDS = 1  # after which a session is worth a model's call; the lags of a model hold it
 LEARNT_SECONDS_MAX = 1_800.0
-ANSWER = "Certainly, here is what I would do about it."
-MESSAGE_CHARACTERS = 1_200  # a long turn of LongMemEval's users; the mean of all is 250
-MESSAGE_FACTS = 4  # that its longer turns are found to hold
-TURNS_PER_SECOND_BAR = 60.0
+LAG_BUCKET = 'memproxy_learn_lag_seconds_bucket{le="1.0"}'
+LAG_COUNT = "memproxy_learn_lag_seconds_count"
+
+console = Console(stderr=True)
+Page = Mapping[str, float] | None
+Turns = Sequence[tuple[str, str]]
 
 
-@cache
-def messages() -> list[str]:
-    """Of about `MESSAGE_CHARACTERS` with about `MESSAGE_FACTS`, in a fixed order, no two alike."""
-    made: list[str] = []
-    parts: list[texts.Marked] = []
-    telling = [marked for marked in texts.messages() if marked.spans]
-    idle = [marked for marked in texts.messages() if not marked.spans]
-    while telling and idle:
-        tells = sum(len(marked.spans) for marked in parts) < MESSAGE_FACTS
-        parts.append(telling.pop() if tells else idle.pop())
-        if sum(len(marked.text) for marked in parts) >= MESSAGE_CHARACTERS:
-            made.append("\n\n".join(marked.text for marked in parts)[:MESSAGE_CHARACTERS])
-            parts = []
-    return made
+class Learning:
+    """One worker, and who talks to it: user after user, each in sessions of a few turns."""
+
+    def __init__(self, records: Records, worker: WorkerProcess, users: Sequence[str], failures: Counter[str]) -> None:
+        self._records, self._worker, self._users, self._failures = records, worker, users, failures
+
+    async def page(self) -> Page:
+        return await samples(self._worker.metrics_port, self._failures)
+
+    async def tell(self, number: int, turn: tuple[str, str]) -> None:
+        message, answer = turn
+        user = self._users[number % len(self._users)]
+        session = f"s{number // len(self._users) // SESSION_TURNS}"
+        await self._records.tell(f"t-{number}", user, message, at=SYSTEM_CLOCK(), session=session, answer=answer)
+
+    async def backlog(self, turns: Turns) -> tuple[float, Counter[str]]:
+        """Seconds from the first turn until the last is learnt, and CPU seconds of the parts."""
+        spent, began = cpu_seconds(), time.perf_counter()
+        for number, turn in enumerate(turns):
+            await self.tell(number, turn)
+        await self.settled()
+        return time.perf_counter() - began, cpu_seconds() - spent
+
+    async def steady(self, turns: Turns, *, first: int) -> None:
+        """At a pace that a worker should hold."""
+        began = time.perf_counter()
+        for number, turn in enumerate(turns):
+            await asyncio.sleep(max(0.0, began + number / STEADY_TURNS_PER_SECOND - time.perf_counter()))
+            await self.tell(first + number, turn)
+        await self.settled()
+
+    async def settled(self) -> None:
+        """Return once nothing is pending, the worker has ended, or nobody would wait any longer."""
+        give_up_at = time.monotonic() + LEARNT_SECONDS_MAX
+        for user in self._users:
+            while await self._records.pending(user) and time.monotonic() < give_up_at:
+                if self._worker.process.poll() is not None:
+                    return
+                await asyncio.sleep(0.05)
+
+    async def left_over(self) -> int:
+        backlogs = [await self._records.turn_log.backlog(user, opened_before=1e12) for user in self._users]
+        return sum(one.pending + one.failed for one in backlogs)
 
 
-def message(number: int) -> str:
-    """After all of them they come again, each with a number of its own, so that it is not the same statement."""
-    every = messages()
-    again, place = divmod(number, len(every))
-    return every[place] + (f" And that was number {again}." if again else "")
+async def measure(options: argparse.Namespace, failures: Counter[str]) -> dict[str, Any]:
+    turns = told(options.turns + STEADY_SECONDS * STEADY_TURNS_PER_SECOND, characters=options.characters)
+    users = [f"user-{number}" for number in range(options.users)]
+    with tempfile.TemporaryDirectory() as folder, running_learning_processes(Path(folder)) as parts:
+        try:
+            await returning(parts, users, options.memories)
+            async with records_of(parts) as records:
+                worker = parts.start_worker(settings_for(options.llm, options.model), metrics_port=free_port())
+                await worker.warm()
+                learning = Learning(records, worker, users, failures)
+                pages = [await learning.page()]
+                console.print(f"{options.turns} turns at once")
+                seconds, spent = await learning.backlog(turns[: options.turns])
+                pages.append(await learning.page())
+                console.print(f"{STEADY_TURNS_PER_SECOND} turns a second")
+                await learning.steady(turns[options.turns :], first=options.turns)
+                pages.append(await learning.page())
+                left_over = await learning.left_over()
+                worker.stop()
+        finally:
+            parts.end()
+    costs = {f"{part}_cpu_ms_a_turn": 1000 * spent[part] / options.turns for part in ("worker", "milvus")}
+    rate = {"turns_a_second": options.turns / seconds, **costs}
+    lengths = lengths_of(turns[: options.turns])
+    return {**rate, "left_over": left_over, **spent_on(options.turns, *pages), "lengths": lengths}
 
 
-async def tell(records: Records, number: int) -> str:
-    user = f"user-{number % USERS}"
-    session = f"s{number // USERS % SESSIONS}"
-    await records.tell(f"t-{number}", user, message(number), at=SYSTEM_CLOCK(), session=session, answer=ANSWER)
-    return user
-
-
-async def backlog(records: Records, turns: int) -> float:
-    """Seconds from the first append until the last turn is learnt."""
-    began = time.perf_counter()
-    users = {await tell(records, number) for number in range(turns)}
-    await records.learnt(*users, seconds=LEARNT_SECONDS_MAX)
-    return time.perf_counter() - began
-
-
-async def steady(records: Records, worker: WorkerProcess, first: int) -> float:
-    """Mean seconds from a turn's end until it is learnt, at a pace that a worker should hold."""
-    before = await totals(worker)
-    users = set()
-    for number in range(STEADY_SECONDS * STEADY_TURNS_PER_SECOND):
-        users.add(await tell(records, first + number))
-        await asyncio.sleep(1 / STEADY_TURNS_PER_SECOND)
-    await records.learnt(*users, seconds=LEARNT_SECONDS_MAX)
-    after = await totals(worker)
-    windows = after["windows"] - before["windows"]
-    return (after["lag"] - before["lag"]) / windows if windows else 0.0
-
-
-async def totals(worker: WorkerProcess) -> dict[str, float]:
-    names = {
-        "lag": ("memproxy_learn_lag_seconds_sum", {}),
-        "windows": ("memproxy_learn_lag_seconds_count", {}),
-        "calls": ("memproxy_model_calls_total", {}),
-        "prompt_tokens": ("memproxy_model_tokens_total", {"kind": "prompt"}),
-        "cached_tokens": ("memproxy_model_tokens_total", {"kind": "cached"}),
-    }
-    return {key: await worker.metric(name, **labels) or 0.0 for key, (name, labels) in names.items()}
+async def returning(parts: LearningProcesses, users: Sequence[str], memories: int) -> None:
+    async with open_embedder(from_process(None, {})) as embedder:
+        await fill(parts.milvus.uri, embedder, dict.fromkeys(users, memories), parts.collection)
 
 
 def settings_for(llm: str, model: str) -> dict[str, Any]:
@@ -113,46 +140,62 @@ def settings_for(llm: str, model: str) -> dict[str, Any]:
     return {"external_models": [role], "memory": memory}
 
 
-async def measure(turns: int, llm: str, model: str) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder, running_learning_processes(Path(folder)) as parts:
-        try:
-            async with records_of(parts) as records:
-                worker = parts.start_worker(settings_for(llm, model), metrics_port=free_port())
-                await worker.warm()
-                seconds = await backlog(records, turns)
-                spent = await totals(worker)
-                lag = await steady(records, worker, turns)
-                worker.stop()
-        finally:
-            parts.end()
-    if llm and not spent["calls"]:
-        raise SystemExit("no model was asked, although one was named")
+def spent_on(turns: int, start: Page, backlog: Page, steady: Page) -> dict[str, float]:
+    """From the worker's page of metrics at the start, after the backlog, and after the steady pace."""
+    calls = grown(start, backlog, "memproxy_model_calls_total")
+    prompt = grown(start, backlog, 'memproxy_model_tokens_total{kind="prompt",role="memory_extraction"}')
+    cached = grown(start, backlog, 'memproxy_model_tokens_total{kind="cached",role="memory_extraction"}')
+    lag = grown(backlog, steady, "memproxy_learn_lag_seconds_sum")
     return {
-        "reader": model if llm else "trained",
-        "message_characters": MESSAGE_CHARACTERS,
-        "turns": turns,
-        "turns_per_second": round(turns / seconds, 2),
-        "windows": int(spent["windows"]),
-        "model_calls_per_100_turns": round(100 * spent["calls"] / turns, 2),
-        "prompt_tokens_per_100_turns": round(100 * spent["prompt_tokens"] / turns, 1),
-        "cached_share": round(spent["cached_tokens"] / max(1.0, spent["prompt_tokens"]), 3),
-        "backlog_lag_seconds_mean": round(spent["lag"] / max(1.0, spent["windows"]), 3),
-        "steady_turns_per_second": STEADY_TURNS_PER_SECOND,
-        "steady_lag_seconds_mean": round(lag, 3),
+        "windows": grown(start, backlog, LAG_COUNT),
+        "facts_created_a_turn": grown(start, backlog, 'memproxy_facts_total{outcome="created"}') / turns,
+        "model_calls_per_100_turns": 100 * calls / turns,
+        "prompt_tokens_per_100_turns": 100 * prompt / turns,
+        "cached_share": ratio(cached, prompt),
+        "steady_turns_a_second": STEADY_TURNS_PER_SECOND,
+        "steady_lag_seconds_mean": ratio(lag, grown(backlog, steady, LAG_COUNT)),
+        "steady_within_a_second": ratio(grown(backlog, steady, LAG_BUCKET), grown(backlog, steady, LAG_COUNT)),
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("turns", nargs="?", type=int, default=400)
+def lengths_of(turns: Turns) -> dict[str, dict[str, float]]:
+    """Characters of what users said, of the answers, and of all messages."""
+    users, answers = [len(message) for message, _ in turns], [len(answer) for _, answer in turns]
+    found = {}
+    for name, lengths in {"users": users, "answers": answers, "all": users + answers}.items():
+        quantiles = np.percentile(lengths, (5, 25, 50, 75, 95, 99))
+        found[name] = {"mean": float(np.mean(lengths))} | dict(
+            zip(("p5", "p25", "p50", "p75", "p95", "p99"), map(float, quantiles), strict=True)
+        )
+    return found
+
+
+def main() -> int:
+    parser = bench_parser("learn", __doc__)
+    parser.add_argument("turns", nargs="?", type=int, default=600)
+    parser.add_argument("--users", type=int, default=20)
+    parser.add_argument("--memories", type=int, default=300, help="that each user has at the start")
+    parser.add_argument("--characters", type=int, default=0, help="of every user's message; default: as in real chats")
     parser.add_argument("--llm", default="", help="base URL of an OpenAI-compatible server that extracts")
     parser.add_argument("--model", default="m", help="what it calls its model")
     options = parser.parse_args()
-    result = asyncio.run(measure(options.turns, options.llm, options.model))
-    report("learn", result, [(name, value) for name, value in result.items()], ["figure", "value"])
-    if not options.llm and result["turns_per_second"] < TURNS_PER_SECOND_BAR:
-        raise SystemExit(f"{result['turns_per_second']} turns a second: the bar is {TURNS_PER_SECOND_BAR}")
+    report = Report("learn", MODEL_BARS if options.llm else TRAINED_BARS, options.json)
+    result = asyncio.run(measure(options, report.failures))
+    figures = {"turns given up or left over": result["left_over"]}
+    if options.llm:
+        figures["calls of the model"] = result["model_calls_per_100_turns"]
+    else:
+        figures["turns a second"] = result["turns_a_second"]
+        figures["learnt within a second, at a steady pace"] = result["steady_within_a_second"]
+    settings = {name: value for name, value in vars(options).items() if name != "json"}
+    rows = [(name.replace("_", " "), value) for name, value in result.items() if name != "lengths"]
+    lengths = [(name, *one.values()) for name, one in result["lengths"].items()]
+    sheets = [
+        Sheet("characters of messages", ("", "mean", "p5", "p25", "p50", "p75", "p95", "p99"), lengths),
+        Sheet(f"learning, read by {options.model if options.llm else 'the trained reader'}", ("figure", "is"), rows),
+    ]
+    return report.finish({"settings": settings, **result}, sheets, figures)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,9 +1,8 @@
 """What notes cost a model server's prefix cache: blocks of the client's own that are still hit, over thirty turns.
 
-`python bench/prefix.py`; bars: with the default placement 95 % of the blocks that the same conversation hits without
-memory, at most 2,000 tokens of notes in all, one note and the same bytes in five calls of a tool loop, and a forgotten
-memory in no later request. Counted, not timed: the product's own recall with the packaged embedding model, in one
-process and in front of no server.
+`python bench/prefix.py`. Counted, not timed: the product's own recall with the packaged embedding model, in one process
+and in front of no server; what it is compared with is the same conversation without memory. `ratio` is the share of the
+blocks hit there that are hit with notes.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from prometheus_client import CollectorRegistry
+from report import Bar, Report, Sheet, bench_parser
 from rich.progress import track
-from rig import report  # first: it finds the modules that the tests share
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.ledger_sqlite import SqliteUserLedger
@@ -44,11 +43,21 @@ from memory.recall.retrieval import Retrieval
 from memory.secrets.redaction import recordable
 from memory.settings import Settings
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, known_memories, rendered, thirty_exchanges  # isort: skip
 
-RATIO_BAR = 0.95
-NOTE_TOKENS_BAR = 2_000
 TOOL_CALLS = 5
+BARS = (
+    Bar("ratio", at_least=0.95),
+    Bar("notes", at_least=3),
+    Bar("tokens of notes", at_most=2_000),
+    Bar("requests with a memory before it is forgotten", at_least=1),
+    Bar("requests with it afterwards", at_most=0),
+    Bar("ratio once a forgotten memory's note has gone", at_least=0.95),
+    Bar("calls of a tool loop with the same notes", at_least=TOOL_CALLS),
+    Bar("new notes in a tool loop", at_most=0),
+    Bar("notes of a tool loop", at_least=1),
+)
 USER = "ann"
 PATIENT = RecallSettings(deadline_seconds=30.0)  # counted, not timed: a busy machine must not change what is found
 VARIANTS: dict[str, Placement | None] = {
@@ -248,7 +257,7 @@ def ratio(hits: Sequence[int], without: Sequence[int]) -> float:
 # The report
 
 
-async def figures() -> dict[str, dict[str, object]]:
+async def measured() -> dict[str, dict[str, object]]:
     async with open_embedder(from_process(None, {})) as embedder:
         turns = {
             name: await thirty_turns(embedder, placement)
@@ -268,32 +277,28 @@ async def figures() -> dict[str, dict[str, object]]:
     return {**found, "forget": forgotten, "tool_loop": looped}
 
 
-def missed(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The bars that were not met, in words."""
+def figures(found: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     ours, forgotten, looped = found["before_last_user"], found["forget"], found["tool_loop"]
-    checks = {
-        f"ratio at least {RATIO_BAR}": ours["ratio"] >= RATIO_BAR,
-        f"at most {NOTE_TOKENS_BAR} tokens of notes": ours["note_tokens"] <= NOTE_TOKENS_BAR,
-        "some notes at all": ours["notes"] >= 3,
-        "told before it is forgotten, never after": forgotten["requests_with_it_before"] >= 1
-        and forgotten["requests_with_it_after"] == 0,
-        f"ratio at least {RATIO_BAR} once a forgotten memory's note has gone": forgotten["ratio_later"] >= RATIO_BAR,
-        "the same notes in all calls of a tool loop": looped["identical"] == TOOL_CALLS
-        and looped["new_notes"] == 0
-        and looped["notes"] >= 1,
+    return {
+        "ratio": ours["ratio"],
+        "notes": ours["notes"],
+        "tokens of notes": ours["note_tokens"],
+        "requests with a memory before it is forgotten": forgotten["requests_with_it_before"],
+        "requests with it afterwards": forgotten["requests_with_it_after"],
+        "ratio once a forgotten memory's note has gone": forgotten["ratio_later"],
+        "calls of a tool loop with the same notes": looped["identical"],
+        "new notes in a tool loop": looped["new_notes"],
+        "notes of a tool loop": looped["notes"],
     }
-    return [bar for bar, is_met in checks.items() if not is_met]
 
 
 def main() -> int:
-    found = asyncio.run(figures())
-    bars = {"ratio": RATIO_BAR, "note_tokens": NOTE_TOKENS_BAR}
-    failed = missed(found)
-    rows = [(name, key, value) for name, values in found.items() for key, value in values.items()]
-    turns = len(thirty_exchanges())
-    result = {"turns": turns, "block_tokens": BLOCK_TOKENS, "bars": bars, "missed": failed, **found}
-    report("prefix", result, rows, ["variant", "figure", "value"])
-    return 1 if failed else 0
+    options = bench_parser("prefix", __doc__).parse_args()
+    report = Report("prefix", BARS, options.json)
+    found = asyncio.run(measured())
+    rows = [(name, key.replace("_", " "), value) for name, values in found.items() for key, value in values.items()]
+    result = {"turns": len(thirty_exchanges()), "block_tokens": BLOCK_TOKENS, **found}
+    return report.finish(result, [Sheet("prefix cache", ("variant", "figure", "is"), rows)], figures(found))
 
 
 if __name__ == "__main__":

@@ -1,26 +1,21 @@
 """How long it takes to look for secrets in a message: in the filter, every byte that is recorded is looked through.
 
 `python bench/redaction.py`: messages of 1.2 KB that are put together here, half of them plain, half full of the words
-that announce secrets, with and without one. Prints the time of each, in milliseconds of one core; one JSON object goes
-to stdout. The bar, which decides the exit code: 0.5 ms, the median over all messages.
+that announce secrets, with and without one. Times are milliseconds of one core.
 """
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
-from collections.abc import Mapping
-from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+from report import Bar, Report, Sheet, bench_parser
 
 from memory.secrets.redaction import redact
 
 MESSAGE_CHARACTERS = 1_200
 ROUNDS = 200
-MESSAGE_MS_BAR = 0.5
+BARS = (Bar("median over all messages", "ms", at_most=0.5),)
 
 PLAIN = {
     "travel": (
@@ -82,19 +77,15 @@ LABELLED = {
 
 
 def main() -> int:
+    options = bench_parser("redaction", __doc__).parse_args()
+    report = Report("redaction", BARS, options.json)
     messages = {name: (text * MESSAGE_CHARACTERS)[:MESSAGE_CHARACTERS] for name, text in {**PLAIN, **LABELLED}.items()}
     took = {name: milliseconds(message) for name, message in messages.items()}
-    result = {
-        "messages": {name: {"ms": round(ms, 3), "is_labelled": name in LABELLED} for name, ms in took.items()},
-        "ms": {
-            "p50": round(statistics.median(took.values()), 3),
-            "worst": round(max(took.values()), 3),
-            "bar": MESSAGE_MS_BAR,
-        },
-    }
-    show(result)
-    print(json.dumps(result, ensure_ascii=False))
-    return 0 if result["ms"]["p50"] < MESSAGE_MS_BAR else 1
+    rows = [(name, "many" if name in LABELLED else "", ms) for name, ms in took.items()]
+    rows.append(("worst", "", max(took.values())))
+    result = {"messages": {name: {"ms": ms, "is_labelled": name in LABELLED} for name, ms in took.items()}}
+    sheet = Sheet("looking for secrets", ("message of 1.2 KB", "labels", "ms"), rows)
+    return report.finish(result, [sheet], {"median over all messages": statistics.median(took.values())})
 
 
 def milliseconds(message: str) -> float:
@@ -106,15 +97,6 @@ def milliseconds(message: str) -> float:
         redact(message)
         took.append((time.process_time() - begun) * 1e3)
     return statistics.median(took)
-
-
-def show(result: Mapping[str, Any]) -> None:
-    table = Table("message of 1.2 KB", "labels", "ms")
-    for name, one in result["messages"].items():
-        table.add_row(name, "many" if one["is_labelled"] else "", f"{one['ms']:.3f}")
-    console = Console(stderr=True)
-    console.print(table)
-    console.print(f"median {result['ms']['p50']} ms, worst {result['ms']['worst']} ms, bar {result['ms']['bar']} ms")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Fits the ranking's weights on long talks, each talk scored with weights fitted on the others.
 
 `python bench/tune_recall.py LOCOMO.json [--vectors CACHE.npz]`; a minute on one core, some of it the embedding. Prints
-the weights of every fold beside those of `memory/settings/ranking.py`, and what each talk scores with either; one JSON
-object goes to stdout. The exit code says whether the bars are met by what was fitted on the others.
+the weights of every fold beside those of `memory/settings/ranking.py`, and what each talk scores with either. The bars
+are those of what was fitted on the others.
 
 The fit: for each question a softmax over all turns of its talk, the evidence turns sharing the target, a small ridge,
 Newton steps to convergence. There is one number per kind of evidence, and nothing else is chosen by the fit.
@@ -10,19 +10,17 @@ Newton steps to convergence. There is one number per kind of evidence, and nothi
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from report import Bar, Report, Sheet, bench_parser
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
 from memory.adapters.embedding_model import PACKAGED_MODEL, prepared
 from memory.adapters.onnx_embedder import OnnxModel
@@ -43,7 +41,11 @@ FITTED = (
 RIDGE = 1e-3  # keeps a kind that hardly varies from running away
 NEWTON_STEPS = 12
 BUDGET = 800
-BARS = {"recall@5": 0.65, "recall@10": 0.76, f"{BUDGET} tokens": 0.83}  # each talk with weights fitted on the others
+BARS = (  # each talk with weights fitted on the others
+    Bar("recall@5", at_least=0.65),
+    Bar("recall@10", at_least=0.76),
+    Bar(f"{BUDGET} tokens", at_least=0.83),
+)
 CONSOLE = Console(stderr=True)
 Floats = npt.NDArray[np.float64]
 
@@ -122,11 +124,12 @@ def embedded(talks: list[Talk], cache: Path | None) -> dict[str, Vector]:
     return dict(zip(different, vectors, strict=True))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main() -> int:
+    parser = bench_parser("tune_recall", __doc__)
     parser.add_argument("talks", type=Path)
     parser.add_argument("--vectors", type=Path)
     arguments = parser.parse_args()
+    report = Report("tune_recall", BARS, arguments.json)
     talks = read_talks(arguments.talks)
     vectors = embedded(talks, arguments.vectors)
     gathered = [TalkEvidence(talk, vectors) for talk in track(talks, description="evidence", console=CONSOLE)]
@@ -143,14 +146,7 @@ def main() -> None:
             }
         )
     overall = {kind: _overall(folds, kind) for kind in ("fitted_on_others", "shipped")}
-    result = {"folds": folds, "all": overall}
-    _show(result)
-    print(json.dumps(result))
-    missed = [name for name, least in BARS.items() if overall["fitted_on_others"][name] < least]
-    for name in missed:
-        CONSOLE.print(f"MISSED {name}: fitted on the other talks less than {BARS[name]}")
-    if missed:
-        sys.exit(1)
+    return report.finish({"folds": folds, "all": overall}, sheets(folds, overall), overall["fitted_on_others"])
 
 
 def _overall(folds: list[dict[str, Any]], kind: str) -> dict[str, float]:
@@ -159,19 +155,20 @@ def _overall(folds: list[dict[str, Any]], kind: str) -> dict[str, float]:
     return {name: round(sum(f[kind][name] * f["questions"] for f in folds) / total, 4) for name in folds[0][kind]}
 
 
-def _show(result: Mapping[str, Any]) -> None:
-    folds = result["folds"]
-    table = Table("weight", *(fold["talk"] for fold in folds), "shipped")
-    for name in FITTED:
-        table.add_row(name, *(f"{fold['weights'][name]:.2f}" for fold in folds), f"{getattr(Weights(), name):.2f}")
-    CONSOLE.print(table)
-    scores = Table("talk", "weights", *folds[0]["shipped"])
-    rows = [(fold["talk"], fold) for fold in folds] + [("all", result["all"])]
-    for talk, fold in rows:
-        for kind in ("fitted_on_others", "shipped"):
-            scores.add_row(talk, kind.replace("_", " "), *(f"{value:.3f}" for value in fold[kind].values()))
-    CONSOLE.print(scores)
+def sheets(folds: Sequence[Mapping[str, Any]], overall: Mapping[str, Mapping[str, float]]) -> list[Sheet]:
+    shipped = Weights()
+    weights = [(name, *(fold["weights"][name] for fold in folds), getattr(shipped, name)) for name in FITTED]
+    rows = [(fold["talk"], fold) for fold in folds] + [("all", overall)]
+    scores = [
+        (talk, kind.replace("_", " "), *fold[kind].values())
+        for talk, fold in rows
+        for kind in ("fitted_on_others", "shipped")
+    ]
+    return [
+        Sheet("weights", ("weight", *(fold["talk"] for fold in folds), "shipped"), weights),
+        Sheet("scores", ("talk", "weights", *folds[0]["shipped"]), scores),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""Users who have told much, and questions that want what they told, for the benches. Every sentence is made up here.
+
+Memories are written straight into the store, since a bench of chats has no time to learn them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from prometheus_client import CollectorRegistry
+
+from memory.adapters.milvus import MilvusStore
+from memory.adapters.milvus_connection import MilvusAddress
+from memory.metrics import Metrics
+from memory.model import Change, ChangeKind, Memory
+from memory.ports import Embedder
+from memory.settings import Settings
+
+SENTENCES = 2_000  # different ones; users with more memories say them again, on another day
+ROWS_AT_ONCE = 1_000
+DAYS = 700
+
+VERBS = "planted painted repaired sold bought borrowed measured washed photographed forgot".split()
+THINGS = (
+    "quince tree,kitchen table,red bicycle,old piano,garden fence,blue tent,camera,coffee mill,boat,ladder,"
+    "record player,cello,sewing machine,greenhouse,stove,telescope,canoe,wardrobe,typewriter,motorbike"
+).split(",")
+PLACES = (
+    "behind the shed,in Lisbon,at my aunt's house,near the station,in the attic,at the lake,in Graz,by the river,"
+    "on the market square,in the cellar,at the harbour,on the balcony"
+).split(",")
+WITH = "my sister,Tom,the neighbours,my flatmate,nobody,the new colleague,Aunt Rosa,my cousin Ida,two friends".split(
+    ","
+)
+BECAUSE = (
+    "we wanted to be done before the rain came,it was cheaper than having somebody come,the old one had broken twice,"
+    "my doctor told me to spend more time outside,there was a week left until the move,"
+    "I had promised it to my daughter,the insurance asked for it,nobody else had the time that summer"
+).split(",")
+
+
+def sentences() -> list[str]:
+    """About 100 characters each, the same in every run, no two alike."""
+    chance = random.Random(5)
+    made: dict[str, None] = {}
+    while len(made) < SENTENCES:
+        verb, thing, place, who, why = (chance.choice(words) for words in (VERBS, THINGS, PLACES, WITH, BECAUSE))
+        made[f"I {verb} the {thing} {place} with {who}, since {why}."] = None
+    return list(made)
+
+
+def new_questions() -> Iterator[str]:
+    """Never the same text twice, so that each costs an embedding, and always one that wants memory."""
+    chance = random.Random(11)
+    for number in itertools.count(1):
+        verb, thing, who = (chance.choice(words) for words in (VERBS, THINGS, WITH))
+        yield f"Where was it that I {verb} the {thing} with {who}, say {number} days ago?"
+
+
+async def fill(milvus_uri: str, embedder: Embedder, users: Mapping[str, int], collection: str = "") -> None:
+    """Memories straight into the store, as many as each user is to have."""
+    said = sentences()
+    vectors = np.asarray(await embedder.embed(said, is_urgent=False), dtype=np.float32)
+    settings = Settings().memory.milvus
+    address = MilvusAddress(milvus_uri, collection or settings.collection, settings.dimension)
+    async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
+        for place, (user, count) in enumerate(users.items()):
+            picked = (np.arange(count) * 7 + place * 131) % SENTENCES  # 7 and 2,000 share no factor: each once
+            for start in range(0, count, ROWS_AT_ONCE):
+                numbers = range(start, min(start + ROWS_AT_ONCE, count))
+                changes = [
+                    Change(ChangeKind.CREATE, a_memory(user, number, said[picked[number]])) for number in numbers
+                ]
+                await store.apply(user, changes, vectors[picked[numbers.start : numbers.stop]])
+
+
+def a_memory(user: str, number: int, sentence: str) -> Memory:
+    at = time.time() - 86_400.0 * (1 + number % DAYS) - number  # noqa: TID251 - a bench has a clock
+    content = f"{sentence[:-1]}, on day {number}." if number >= SENTENCES else sentence
+    return Memory(id=f"{user}-{number}", user_id=user, content=content, created_at=at, updated_at=at, said_at=at)

@@ -1,0 +1,136 @@
+"""What benches share: how figures are judged and kept, that a failed call ends none, and what their texts are like."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parent.parent / "bench"
+sys.path.insert(0, str(BENCH))
+try:
+    from chats import Chats, chat, grown, samples
+    from memories import new_questions, sentences
+    from report import Bar, Report, Sheet, judged, percentiles
+    from rig import free_port, part_of
+    from sides import Compared
+    from turns import told
+finally:
+    sys.path.remove(str(BENCH))
+
+ANSWER = b"HTTP/1.1 %s\r\ncontent-length: 2\r\nx-memory-status: used\r\n\r\nok"
+
+
+def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed() -> None:
+    assert percentiles([float(n) for n in range(1, 101)]) == {"p50": 50.0, "p95": 95.0, "p99": 99.0}
+    assert percentiles([3.0]) == {"p50": 3.0, "p95": 3.0, "p99": 3.0}
+
+
+def test_percentiles_of_nothing_are_no_number() -> None:
+    assert all(map(math.isnan, percentiles([]).values()))
+
+
+def test_a_bar_is_met_at_its_limit_and_missed_where_nothing_could_be_measured() -> None:
+    most, least = Bar("a", "ms", at_most=2), Bar("b", at_least=0.9)
+    assert (most.is_met(2.0), most.is_met(2.001), most.is_met(math.nan)) == (True, False, False)
+    assert (least.is_met(0.9), least.is_met(0.899), least.is_met(math.nan)) == (True, False, False)
+    assert (most.limit, least.limit) == ("at most 2 ms", "at least 0.9")
+
+
+def test_a_bar_without_a_figure_was_not_asked_for_and_a_figure_without_a_bar_is_a_mistake() -> None:
+    bars = (Bar("a", at_most=1), Bar("b", at_most=1))
+    assert [verdict.bar.name for verdict in judged(bars, {"b": 0.5})] == ["b"]
+    with pytest.raises(AssertionError, match="no bar"):
+        judged(bars, {"c": 0.5})
+
+
+@pytest.mark.parametrize(("value", "code"), [(1.0, 0), (1.5, 1), (math.nan, 1)])
+def test_a_report_is_json_without_nan_and_its_exit_code_says_whether_a_bar_is_missed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], value: float, code: int
+) -> None:
+    target = tmp_path / "deep" / "one.json"
+    report = Report("one", (Bar("a", "ms", at_most=1),), target)
+    report.failures["chat: answered 503"] += 2
+    assert report.finish({"more": [value]}, [Sheet("t", ("x",), [(value,)])], {"a": value}) == code
+    kept = json.loads(target.read_text(), parse_constant=pytest.fail)
+    assert kept["bars"][0]["is_met"] is (code == 0)
+    assert kept["failed_calls"] == {"chat: answered 503": 2}
+    assert {"cores", "python", "load_at_start"} <= kept["machine"].keys()
+    shown = capsys.readouterr().out
+    assert ("MISSED" in shown) is (code == 1)
+    assert "2 x chat: answered 503" in shown
+
+
+async def test_a_call_that_fails_is_counted_and_the_next_one_opens_a_new_connection() -> None:
+    replies = iter([ANSWER % b"503 Busy", ANSWER[:30], b"", ANSWER % b"200 OK"])
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(next(replies))
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        failures: Counter[str] = Counter()
+        client = Chats(server.sockets[0].getsockname()[1], failures)
+        answers = [await client.ask(chat("Where?", "ann")) for _ in range(4)]
+        client.close()
+    assert [bool(answer.failure) for answer in answers] == [True, True, True, False]
+    assert answers[-1].memory_status == "used"
+    assert failures == {"chat: answered 503": 1, "chat: IncompleteReadError": 2}
+
+
+async def test_nobody_who_listens_is_a_failed_call_too() -> None:
+    failures: Counter[str] = Counter()
+    port = free_port()
+    assert (await Chats(port, failures).ask(b"{}")).failure == "ConnectionRefusedError"
+    assert await samples(port, failures) is None
+    assert failures.total() == 2
+    assert math.isnan(grown(None, {"a": 1.0}, "a"))
+
+
+def test_a_load_that_got_no_answer_has_figures_all_the_same() -> None:
+    assert len(Compared("nobody answered").row()) > 1
+
+
+def test_a_metric_grows_by_all_of_its_labels() -> None:
+    before, after = {'a{x="1"}': 1.0}, {'a{x="1"}': 3.0, 'a{x="2"}': 1.0, "ab": 9.0}
+    assert grown(before, after, "a") == 3.0
+
+
+@pytest.mark.parametrize(
+    ("command", "part"),
+    [
+        ("/x/bin/python /x/bin/memproxy filter --config s.yaml --socket f.sock ", "filter"),
+        ("/x/bin/python /x/bin/memproxy worker --config s.yaml ", "worker"),
+        ("/x/bin/python /x/bin/memproxy api --config s.yaml ", "api"),
+        ("/x/bin/python /x/bin/memproxy up --filters 2 ", "supervisor"),
+        ("/x/bin/python /x/bin/milvus-lite server --data-dir /d/worker ", "milvus"),
+        ("/x/lib/envoy -c envoy.json --concurrency 2 ", "envoy"),
+        ("sh -c true ", "other"),
+    ],
+)
+def test_a_part_is_known_by_its_command_line(command: str, part: str) -> None:
+    assert part_of(command) == part
+
+
+def test_memories_are_about_a_hundred_characters_and_no_two_alike() -> None:
+    said = sentences()
+    assert len(set(said)) == len(said)
+    assert 85 <= sum(map(len, said)) / len(said) <= 115
+    questions = new_questions()
+    assert len({next(questions) for _ in range(1_000)}) == 1_000
+
+
+def test_turns_are_as_long_as_those_of_real_chats() -> None:
+    turns = told(500)
+    users, answers = [len(message) for message, _ in turns], [len(answer) for _, answer in turns]
+    assert 245 <= sum(users) / 500 <= 270
+    assert 2_050 <= sum(answers) / 500 <= 2_200
+    assert len({message for message, _ in turns}) == 500
+    assert {len(message) > 1_100 for message, _ in told(20, characters=1_200)} == {True}
