@@ -62,6 +62,7 @@ from memory.ports import (
     Tokens,
     TurnLog,
     UserLedger,
+    UserMemories,
     Uses,
 )
 from memory.ports.reading import ExamResults
@@ -101,6 +102,7 @@ class Parts:
 
     store: MemoryStore
     corpora: Corpora
+    memories: UserMemories
     embedder: Embedder
     training: ClassifierTraining
     turn_log: TurnLog
@@ -170,6 +172,7 @@ class Parts:
             turn_log=self.turn_log,
             ledger=self.ledger,
             store=self.store,
+            at_hand=self.memories,
             embedder=self.embedder,
             readers=readers,
             erasure=self.erasure(),
@@ -248,6 +251,7 @@ async def _open_beside(
     return Parts(
         store=store,
         corpora=sets,
+        memories=sets,
         embedder=embedder,
         training=signal_training(settings, embedder),
         turn_log=SqliteTurnLog(database, clock=clock),

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from memory.adapters.held_memories import HeldMemories
 from memory.adapters.held_set import HeldSet, Sources, settled
 from memory.adapters.set_loads import SetLoads, TooFarBehind, TooLarge, outcome_of, report
 from memory.adapters.snapshot_shelf import SnapshotShelf
@@ -140,6 +141,14 @@ class WorkingSets:
                 return None
         is_current = one is not None and expected.written is not None and one.heard_of >= expected.written
         return one.corpus if one is not None and is_current else None
+
+    async def as_of(self, user_id: str, revision: int | None = None) -> HeldMemories | None:
+        """As `memory.ports.UserMemories` says. Loads what is not here, and waits for that."""
+        corpus = await self.corpus(user_id, waits=True)
+        one = self._sets.get(user_id)
+        if corpus is None or one is None or (revision is not None and one.revision != revision):
+            return None
+        return HeldMemories(user_id, corpus)
 
     def _expected(self, user_id: str, *, waits: bool) -> Expected:
         expected = Expected()

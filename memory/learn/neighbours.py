@@ -18,7 +18,7 @@ from memory.language import content_words
 from memory.learn.consolidation import stood_until
 from memory.learn.feedback import Confirmation
 from memory.model import Claim, MemoryStatus, Record, Vector, statement_key
-from memory.ports import MemoryFilter, MemoryStore
+from memory.ports import MemoryFilter, MemoryStore, Nearby, UserMemories
 
 ALL_MAX = 300  # of one project: so few are all looked at
 FOUND_MAX = 600  # rows that one search may bring, for a whole window: 2 MB
@@ -47,8 +47,9 @@ class _Wanted:
 class Neighbours:
     """Remembers nothing. Raises `Unavailable`."""
 
-    def __init__(self, *, store: MemoryStore, embedded: Embedded) -> None:
+    def __init__(self, *, store: MemoryStore, at_hand: UserMemories, embedded: Embedded) -> None:
         self._store = store
+        self._at_hand = at_hand
         self._embedded = embedded
 
     async def of(
@@ -58,52 +59,64 @@ class Neighbours:
         confirmations: Sequence[Confirmation] = (),
         *,
         vectors: Mapping[str, Vector],
+        revision: int | None = None,
     ) -> list[Record]:
         """Active rows, and superseded ones for claims that are learnt late, each once.
 
-        `vectors`: by text, as far as they are known; the rest is embedded if it is needed.
+        `vectors`: by text, as far as they are known; the rest is embedded if it is needed. `revision`: of the user's
+        memories, where nobody writes; what is at hand is as good as the store then.
         """
-        found: dict[str, Record] = {}
-        for project_id in {c.scope.project_id for c in claims} | {c.scope.project_id for c in confirmations}:
-            wanted = _wanted(
+        projects = {c.scope.project_id for c in claims} | {c.scope.project_id for c in confirmations}
+        wanted = {
+            project_id: _wanted(
                 [claim for claim in claims if claim.scope.project_id == project_id],
                 [one for one in confirmations if one.scope.project_id == project_id],
             )
+            for project_id in projects
+        }
+        texts = dict.fromkeys(text for one in wanted.values() for text in one.texts)
+        known = {**vectors, **await self._embedded([text for text in texts if text not in vectors])}
+        at_hand = await self._at_hand.as_of(user_id, revision) if revision is not None else None
+        found: dict[str, Record] = {}
+        for project_id, one in wanted.items():
             where = MemoryFilter(user_id, project_id=project_id, exact_project=True)
-            found |= {record.memory.id: record for record in await self._found(where, wanted, vectors)}
+            rows = await _found(at_hand or self._store, where, one, known)
+            found |= {record.memory.id: record for record in rows}
         return list(found.values())
 
-    async def _found(self, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]) -> list[Record]:
-        if not wanted.texts:
-            return []
-        active = await self._of_status(where, wanted, vectors)
-        if all(record.memory.said_at <= wanted.since for record in active):
-            return active  # what was superseded by now was so before the claims were made
-        superseded = await self._of_status(replace(where, status=MemoryStatus.SUPERSEDED), wanted, vectors)
-        return [*active, *(record for record in superseded if stood_until(record.memory) >= wanted.since)]
 
-    async def _of_status(self, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]) -> list[Record]:
-        everything = await self._store.load_few(where, most=ALL_MAX)
-        if everything is not None:
-            return everything
-        found = await self._near(where, wanted, vectors)
-        for key in wanted.keys:
-            same = await self._store.same_statement(where, key)
-            if same is not None:
-                found.append(same)
-        return found
+async def _found(memories: Nearby, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]) -> list[Record]:
+    if not wanted.texts:
+        return []
+    active = await _of_status(memories, where, wanted, vectors)
+    if all(record.memory.said_at <= wanted.since for record in active):
+        return active  # what was superseded by now was so before the claims were made
+    superseded = await _of_status(memories, replace(where, status=MemoryStatus.SUPERSEDED), wanted, vectors)
+    return [*active, *(record for record in superseded if stood_until(record.memory) >= wanted.since)]
 
-    async def _near(self, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]) -> list[Record]:
-        """Among all, and once more among those that share a word: what shares one may be far by its vector."""
-        known = dict(vectors)
-        if missing := [text for text in wanted.texts if text not in known]:
-            known |= await self._embedded(missing)
-        matrix = np.stack([known[text] for text in wanted.texts])
-        limit = max(FOUND_OF_ONE_MIN, min(FOUND_OF_ONE_MAX, FOUND_MAX // len(wanted.texts)))
-        found = await self._store.nearest(where, matrix, limit=limit)
-        if wanted.words:
-            found += await self._store.nearest(where, matrix, limit=limit, words=wanted.words)
-        return found
+
+async def _of_status(
+    memories: Nearby, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]
+) -> list[Record]:
+    everything = await memories.load_few(where, most=ALL_MAX)
+    if everything is not None:
+        return everything
+    found = await _near(memories, where, wanted, vectors)
+    for key in wanted.keys:
+        same = await memories.same_statement(where, key)
+        if same is not None:
+            found.append(same)
+    return found
+
+
+async def _near(memories: Nearby, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]) -> list[Record]:
+    """Among all, and once more among those that share a word: what shares one may be far by its vector."""
+    matrix = np.stack([vectors[text] for text in wanted.texts])
+    limit = max(FOUND_OF_ONE_MIN, min(FOUND_OF_ONE_MAX, FOUND_MAX // len(wanted.texts)))
+    found = await memories.nearest(where, matrix, limit=limit)
+    if wanted.words:
+        found += await memories.nearest(where, matrix, limit=limit, words=wanted.words)
+    return found
 
 
 def _wanted(claims: Sequence[Claim], confirmations: Sequence[Confirmation]) -> _Wanted:

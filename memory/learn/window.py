@@ -41,6 +41,7 @@ from memory.ports import (
     Receipts,
     TurnLog,
     UserLedger,
+    UserMemories,
 )
 
 VERDICT_ROUNDS_MAX = 3  # in the last one, if somebody writes all the time, fields alone decide
@@ -81,6 +82,7 @@ class WindowLearning:
         turn_log: TurnLog,
         ledger: UserLedger,
         store: MemoryStore,
+        at_hand: UserMemories,
         embedder: Embedder,
         readers: Readers,
         erasure: Erasure,
@@ -90,7 +92,9 @@ class WindowLearning:
         pace: SessionPace,
         limits: gate.Limits | None = None,
     ) -> None:
-        """`pace` outlives windows, and holds all that this remembers from one to the next."""
+        """`at_hand` spares the store; what is written is made of it only where nobody wrote since. `pace` outlives
+        windows, and holds all that this remembers from one to the next.
+        """
         self._turn_log = turn_log
         self._ledger = ledger
         self._store = store
@@ -103,13 +107,14 @@ class WindowLearning:
         self._reading = WindowReading(
             turn_log=turn_log,
             store=store,
+            at_hand=at_hand,
             readers=readers,
             receipts=receipts,
             metrics=metrics,
             pace=pace,
             limits=limits,
         )
-        self._neighbours = Neighbours(store=store, embedded=self._applying.embedded)
+        self._neighbours = Neighbours(store=store, at_hand=at_hand, embedded=self._applying.embedded)
 
     async def learn(self, lease: Lease) -> None:
         """Return once all that the window teaches is stored. Raises `Unavailable`, `Conflict`, `UnreadablePlan`."""
@@ -140,7 +145,9 @@ class WindowLearning:
     async def _seen(self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]) -> _Seen:
         """Before the lock, since a reader takes its time."""
         revision = (await self._ledger.revision(lease.user_id)).number
-        near = await self._neighbours.of(lease.user_id, read.claims, read.confirmations, vectors=vectors)
+        near = await self._neighbours.of(
+            lease.user_id, read.claims, read.confirmations, vectors=vectors, revision=revision
+        )
         known = {record.memory.content: record.vector for record in near}
         memories, ids = [record.memory for record in near], partial(memory_id, lease)
         pairs = pairs_to_ask(read.claims, memories, vectors={**known, **vectors}, ids=ids)

@@ -21,7 +21,7 @@ from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line
 from memory.metrics import Metrics
 from memory.model import STORED_ACTS, Claim, MemoryStatus, Turn, TurnStatus
-from memory.ports import Lease, MemoryStore, Receipts, TurnLog
+from memory.ports import Lease, MemoryStore, Receipts, TurnLog, UserMemories
 
 TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # what a failed or aborted turn said is not learnt
 CONTEXT_TURNS_MAX = 8  # of the session, before the window: enough to see what a bare "yes" answers
@@ -53,6 +53,7 @@ class WindowReading:
         *,
         turn_log: TurnLog,
         store: MemoryStore,
+        at_hand: UserMemories,
         readers: Readers,
         receipts: Receipts,
         metrics: Metrics,
@@ -61,6 +62,7 @@ class WindowReading:
     ) -> None:
         self._turn_log = turn_log
         self._store = store
+        self._at_hand = at_hand
         self._readers = readers
         self._receipts = receipts
         self._metrics = metrics
@@ -135,7 +137,10 @@ class WindowReading:
         for receipt_id in {turn.receipt_id: None for turn in turns if turn.receipt_id}:
             receipt = await self._receipts.get(user_id, receipt_id)
             ids |= {} if receipt is None else {one: None for note in receipt.notes for one in note.memory_ids}
-        told = [record.memory for record in await self._store.get(user_id, list(ids))] if ids else []
+        if not ids:
+            return []
+        memories = await self._at_hand.as_of(user_id) or self._store
+        told = [record.memory for record in await memories.get(user_id, list(ids))]
         return [memory.content for memory in told if memory.status is MemoryStatus.ACTIVE]
 
 

@@ -23,7 +23,7 @@ from memory.learn.readers import Readers
 from memory.learn.watch import Watch, WatchSettings
 from memory.learn.window import WindowLearning
 from memory.metrics import Metrics
-from memory.ports import Clock, Embedder, LearnDue, Lease, MemoryStore, Receipts, TurnLog, UserLedger
+from memory.ports import Clock, Embedder, LearnDue, Lease, MemoryStore, Receipts, TurnLog, UserLedger, UserMemories
 from memory.secrets.redaction import REDACT_ALL, SecretClass, SecretPolicy
 
 OWN_PARTS = frozenset({"milvus", "embedder", "turn_log"})
@@ -63,6 +63,7 @@ class Worker:
         turn_log: TurnLog,
         ledger: UserLedger,
         store: MemoryStore,
+        at_hand: UserMemories,
         embedder: Embedder,
         readers: Readers,
         erasure: Erasure,
@@ -77,6 +78,7 @@ class Worker:
             turn_log=turn_log,
             ledger=ledger,
             store=store,
+            at_hand=at_hand,
             embedder=embedder,
             readers=readers,
             erasure=erasure,

@@ -18,7 +18,16 @@ from memory.ports.reading import (
 )
 from memory.ports.requests import ChatTemplates, ModelTraits, NoteBook, Receipts
 from memory.ports.snapshots import Snapshots
-from memory.ports.stores import LedgerWrite, MemoryFilter, MemoryStore, Page, Revision, UserLedger
+from memory.ports.stores import (
+    LedgerWrite,
+    MemoryFilter,
+    MemoryStore,
+    Nearby,
+    Page,
+    Revision,
+    UserLedger,
+    UserMemories,
+)
 from memory.ports.turns import Backlog, DeadLetter, FreshTurn, LearnDue, Lease, Order, QueueDepth, TurnLog
 from memory.ports.upkeep import Rounds, Use, Uses
 
@@ -40,6 +49,7 @@ __all__ = [
     "MemoryFilter",
     "MemoryStore",
     "ModelTraits",
+    "Nearby",
     "NoteBook",
     "Order",
     "Page",
@@ -56,5 +66,6 @@ __all__ = [
     "TurnLog",
     "Use",
     "UserLedger",
+    "UserMemories",
     "Uses",
 ]

@@ -147,6 +147,32 @@ class LedgerWrite(Protocol):
         ...
 
 
+class Nearby(Protocol):
+    """What is asked of a user's memories before new ones are stored beside them. As `MemoryStore` says, each."""
+
+    async def nearest(
+        self, where: MemoryFilter, vectors: Vector, *, limit: int, words: Collection[str] = ()
+    ) -> list[Record]: ...
+
+    async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record] | None: ...
+
+    async def same_statement(self, where: MemoryFilter, key: str) -> Record | None: ...
+
+    async def get(self, user_id: str, memory_ids: Sequence[str]) -> list[Record]: ...
+
+
+class UserMemories(Protocol):
+    """Memories that are at hand in this process, so that nobody need ask the store for them again and again."""
+
+    async def as_of(self, user_id: str, revision: int | None = None) -> Nearby | None:
+        """All that may ever be recalled of the user's memories: as of that settled revision, of now without one.
+
+        None where they are not at hand so: then the store has to be asked. To be used before the next await that
+        waits for anything else; its own calls never wait. Never raises.
+        """
+        ...
+
+
 class UserLedger(Protocol):
     """Locks and revisions per user, as a sequence lock (DESIGN §4, "Working set"). Raises `Unavailable`."""
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from memory.model import Memory, Record, Vector
 from memory.ports import Tokens
 from memory.recall.layout import Laid, Layout, lay_out
-from memory.recall.rows import Floats, Names, Read, Rows, read_off
+from memory.recall.rows import Floats, Names, Places, Read, Rows, read_off
 from memory.recall.weights import DEFAULT_RANKING, Neighbours
 
 ROWS_MIN = 64  # first size of the vector matrix
@@ -128,6 +128,11 @@ class Corpus:
     def similarities(self, vector: Vector, layout: Layout) -> Floats:
         """The cosine of every row with the question."""
         found: Floats = (self._vectors[: self._used] @ vector)[layout.slots]
+        return found
+
+    def vectors(self, rows: Places) -> Vector:
+        """A copy of those rows' vectors, shape `(rows, dimension)`."""
+        found: Vector = self._vectors[self.prepare().slots[rows]]
         return found
 
     def term_number(self, term: str) -> int:

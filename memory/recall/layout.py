@@ -72,6 +72,7 @@ class Layout:
     half_life_class: npt.NDArray[np.int8]
     line_tokens: Ints  # what its content costs on a line of a note, -1 where it was not counted
     wording: npt.NDArray[np.uint64]
+    statement: npt.NDArray[np.uint64]
     label: Ints  # number of the speaker's name, -1 without
     projects: Ints  # number of each row's project in `project_numbers`; likewise agents
     project_numbers: dict[str, int]
@@ -127,6 +128,7 @@ def lay_out(rows: Rows, names: Names, vectors: Vector, neighbours: Neighbours, *
         half_life_class=_column(facts, "half_life_class", np.int8),
         line_tokens=_column(facts, "line_tokens", np.int32),
         wording=_column(facts, "wording", np.uint64),
+        statement=_column(facts, "statement", np.uint64),
         label=_column(facts, "label", np.int32),
         projects=projects,
         project_numbers=project_numbers,

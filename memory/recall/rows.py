@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from memory.model import Memory, MemoryStatus
+from memory.model import Memory, MemoryStatus, statement_key
 from memory.ports import Tokens
 from memory.recall.concepts import concepts
 from memory.recall.injection import on_one_line
@@ -32,10 +32,11 @@ Places: TypeAlias = npt.NDArray[np.intp]
 HALF_LIFE_CLASSES = ("episodic", "semantic", "procedural", "reflective")
 STATUSES = (MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED, MemoryStatus.ARCHIVED)
 NO_LABEL = -1
+STATEMENT_DIGITS = 16  # of a statement key, in 64 bits
 NOT_COUNTED = -1  # `line_tokens` of a corpus that was given no tokenizer
 # One record per memory. `slot`: where its vector stands. `label`: number of the speaker's name. `ends_at`: when it
 # stops being true, or of use, whichever comes first. `line_tokens`: what its content costs on a line of a note.
-# `is_manner`: it says how answers or texts should be.
+# `statement`: the beginning of its `statement_key`. `is_manner`: it says how answers or texts should be.
 FACTS = np.dtype(
     [
         ("said_at", "f8"),
@@ -48,6 +49,7 @@ FACTS = np.dtype(
         ("slot", "i4"),
         ("line_tokens", "i4"),
         ("wording", "u8"),
+        ("statement", "u8"),
         ("label", "i4"),
         ("half_life_class", "i1"),
         ("status", "i1"),
@@ -229,6 +231,7 @@ def read_off(memory: Memory, slot: int, names: Names, *, tokens: Tokens | None =
         slot,
         NOT_COUNTED if tokens is None else tokens(on_one_line(content)),
         wording(content),
+        int(statement_key(content)[:STATEMENT_DIGITS], 16),
         label,
         HALF_LIFE_CLASSES.index(memory.memory_type),
         STATUSES.index(memory.status),
@@ -247,6 +250,7 @@ __all__ = [
     "HALF_LIFE_CLASSES",
     "NOT_COUNTED",
     "NO_LABEL",
+    "STATEMENT_DIGITS",
     "STATUSES",
     "Floats",
     "Ints",

@@ -19,13 +19,15 @@ from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
 from turn_logs import START, Deployment, Process
 
+from memory.adapters.held_memories import HeldMemories
 from memory.adapters.in_memory import InMemoryStore
 from memory.erasure import Erasure
 from memory.learn.readers import Readers
 from memory.learn.worker import Worker, WorkerSettings
 from memory.metrics import Metrics
 from memory.model import Memory, Message, Scope, Turn, TurnStatus
-from memory.ports import MemoryFilter, StatementReader
+from memory.ports import MemoryFilter, StatementReader, UserLedger
+from memory.recall.corpus import Corpus
 
 
 class Faults:
@@ -92,7 +94,7 @@ class _Faulty:
             await self._faults.strike(name, is_after=False)
             result = await attribute(*arguments, **options)
             await self._faults.strike(name, is_after=True)
-            return result
+            return _Faulty(result, self._faults) if isinstance(result, HeldMemories) else result
 
         return call
 
@@ -117,6 +119,23 @@ class _Faulty:
         return locked
 
 
+@dataclass(frozen=True)
+class AtHand:
+    """`memory.ports.UserMemories`: always there and current; never, without a store."""
+
+    store: InMemoryStore | None
+    ledger: UserLedger
+
+    async def as_of(self, user_id: str, revision: int | None = None) -> HeldMemories | None:
+        if self.store is None:
+            return None
+        number = (await self.ledger.revision(user_id)).number
+        if revision is not None and (number != revision or number % 2):
+            return None
+        rows = await self.store.load(MemoryFilter(user_id, status=None, with_archived=False), limit=10_000)
+        return HeldMemories(user_id, Corpus(rows, dimension=len(rows[0].vector) if rows else 1))
+
+
 @dataclass
 class Bench:
     """One deployment under learning. The clock stands still until a test moves it."""
@@ -124,6 +143,7 @@ class Bench:
     deployment: Deployment
     store: InMemoryStore = field(default_factory=lambda: InMemoryStore(dimension=HashingEmbedder().dimension))
     embedder: HashingEmbedder = field(default_factory=HashingEmbedder)
+    has_sets: bool = True  # the worker finds the users' memories at hand; else it asks the store
     metrics: Metrics = field(default_factory=lambda: Metrics(CollectorRegistry()))
     numbers: Any = field(default_factory=lambda: itertools.count(1))
 
@@ -148,6 +168,7 @@ class Bench:
             turn_log=through(process.log),
             ledger=through(process.ledger),
             store=through(self.store),
+            at_hand=through(AtHand(self.store if self.has_sets else None, process.ledger)),
             embedder=through(self.embedder),
             readers=readers or Readers(ready, None if model is None else through(model)),
             erasure=Erasure(

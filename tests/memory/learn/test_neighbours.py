@@ -118,13 +118,13 @@ def a_row(memory_id: str, content: str, *, at: float) -> Memory:
     return replace(row, subject=claim.relation.value, attribute=claim.attribute, values=claim.values)
 
 
-async def fallen(folder: Path, store: MemoryStore, *, crowd: Sequence[str]) -> list[list[str]]:
+async def fallen(folder: Path, store: MemoryStore, *, crowd: Sequence[str], has_sets: bool = False) -> list[list[str]]:
     """What each statement supersedes, of the old ones and of a crowd that was said after them."""
     folder.mkdir()
     embedder = HashingEmbedder(dimension=384)
     await fill(store, embedder, OLD, at=START - 200 * DAY)
     await fill(store, embedder, crowd, at=START - 100 * DAY)
-    bench = Bench(sqlite_deployment(folder), store=cast(Any, store), embedder=embedder)
+    bench = Bench(sqlite_deployment(folder), store=cast(Any, store), embedder=embedder, has_sets=has_sets)
     found: list[list[str]] = []
     known: set[str] = set()
     async with bench.deployment.start() as process:
@@ -149,6 +149,8 @@ async def test_an_old_fact_falls_beside_thousands_as_it_does_beside_a_few(
     async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
         assert await fallen(tmp_path / "many", store, crowd=crowd) == alone
         assert await store.count(MemoryFilter("ann", status=MemoryStatus.SUPERSEDED)) == 4
+    in_memory = InMemoryStore(dimension=384)
+    assert await fallen(tmp_path / "at hand", in_memory, crowd=crowd, has_sets=True) == alone
 
 
 async def test_what_a_project_holds_does_not_hide_what_belongs_to_none(tmp_path: Path) -> None:
@@ -191,7 +193,7 @@ async def test_what_a_window_looks_at_has_a_bound_however_many_memories_there_ar
     store, embedder, number = _Counted(), HashingEmbedder(dimension=384), 8_000
     crowd = [f"{text} {n}" for n, text in enumerate(itertools.islice(itertools.cycle(others(500)), number))]
     await fill(store, embedder, crowd, at=START - 100 * DAY)
-    bench = Bench(sqlite_deployment(tmp_path), store=store, embedder=embedder)
+    bench = Bench(sqlite_deployment(tmp_path), store=store, embedder=embedder, has_sets=False)
     async with bench.deployment.start() as process:
         await bench.tell(process, "I live in Oslo. I sold the van. My boss is Rakesh. I work at Equinor.")
         await bench.worker(process).work_off()

@@ -149,7 +149,7 @@ async def test_an_outage_of_our_own_parts_is_sat_out_and_halts_all(bench: Bench)
         await bench.tell(process, BUDGET)
         down = _StoreDown()
         settings = WorkerSettings(attempts_max=3)
-        broken = Bench(bench.deployment, store=down, embedder=bench.embedder, metrics=bench.metrics)  # type: ignore[arg-type]
+        broken = Bench(bench.deployment, store=down, embedder=bench.embedder, metrics=bench.metrics, has_sets=False)  # type: ignore[arg-type]
         while_down = broken.worker(process, settings=settings)
         for _ in range(10):
             await while_down.work_off()
@@ -164,7 +164,9 @@ async def test_an_outage_of_our_own_parts_is_sat_out_and_halts_all(bench: Bench)
 async def test_our_own_parts_too_are_not_waited_for_for_ever(bench: Bench) -> None:
     async with bench.deployment.start() as process:
         await bench.tell(process, BUDGET)
-        broken = Bench(bench.deployment, store=_StoreDown(), embedder=bench.embedder, metrics=bench.metrics)  # type: ignore[arg-type]
+        broken = Bench(
+            bench.deployment, store=_StoreDown(), embedder=bench.embedder, metrics=bench.metrics, has_sets=False
+        )  # type: ignore[arg-type]
         worker = broken.worker(process, settings=WorkerSettings(attempts_max=1, outage_seconds_max=50.0))
         await worked_for(bench, worker, 49.0)
         assert await letters(process) == []
