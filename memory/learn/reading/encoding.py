@@ -14,6 +14,7 @@ WINDOW_TOKENS_MAX = 254  # of units; the encoder was trained on windows of this 
 UNIT_TOKENS_MAX = 120  # of one unit; what is cut off is judged by its beginning
 CONTEXT_TOKENS_MAX = 80  # repeated from the window before
 BEFORE_TOKENS_MAX = 48  # of the end of the assistant's answer
+CLOSING = " .!。！"  # not the question mark: who asks does not state
 
 Encoded = tuple[Sequence[int], Sequence[tuple[int, int]]]
 """Token ids without special tokens, and where each stands in the text, in characters."""
@@ -66,9 +67,12 @@ def windows_of(
 
 
 def pair_window(older: str, newer: str, *, encode: Callable[[str], Encoded], special: Special) -> Window:
-    """`[CLS] older [SEP] newer [SEP]`, each cut to `UNIT_TOKENS_MAX`."""
-    first = (special.start, *_cut(encode(older), UNIT_TOKENS_MAX)[0], special.end)
-    second = (*_cut(encode(newer), UNIT_TOKENS_MAX)[0], special.end)
+    """`[CLS] older [SEP] newer [SEP]`, each cut to `UNIT_TOKENS_MAX`, and without what closes a sentence.
+
+    Pairs were written without a full stop and statements from messages have one: it would tell them apart.
+    """
+    first = (special.start, *_cut(encode(older.rstrip(CLOSING)), UNIT_TOKENS_MAX)[0], special.end)
+    second = (*_cut(encode(newer.rstrip(CLOSING)), UNIT_TOKENS_MAX)[0], special.end)
     return Window((*first, *second), (0,) * len(first) + (1,) * len(second), ())
 
 
