@@ -39,6 +39,7 @@ def recall_settings(settings: Settings) -> RecallSettings:
         similarity_threshold=memory.default_similarity_threshold,
         placement=Placement(memory.placement),
         near_tokens=memory.ranking.bar.near_tokens,
+        several_tokens=memory.ranking.bar.several_tokens,
         rewritten_weight=memory.ranking.rewritten,
     )
 

@@ -141,6 +141,11 @@ def names_everything(text: str) -> bool:
     return any(_listed(language, "everything").labels(read(text).tokens) for language in candidates(text))
 
 
+def wants_several(text: str) -> bool:
+    """Whether it asks to count, to compare, to order or to list, for which one memory is seldom enough."""
+    return any(_listed(language, "several").labels(read(text).tokens) for language in candidates(text))
+
+
 def names_previous(text: str) -> bool:
     """Whether it points to what was just said: in so many words, or with a "that" behind which nothing is named."""
     tokens = read(text).tokens
@@ -324,4 +329,5 @@ __all__ = [
     "pleasantries",
     "relation_named",
     "stands_alone",
+    "wants_several",
 ]

@@ -100,6 +100,7 @@ class Words(Checked, frozen=True):
     negators: Listed
     leaning: Listed
     replies: Replies
+    several: Listed
     everything: Listed
     previous: Pointing
     limits: Listed

@@ -16,6 +16,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
+from memory.language import wants_several
 from memory.model import Candidate, Memory, Query, Record, Scope, Selection, Vector, Verdict
 from memory.recall.corpus import Corpus
 from memory.recall.evidence import Reading, complete, read
@@ -81,7 +82,8 @@ class Scored(Sequence[Candidate]):
 class Ranked:
     """Candidates, best first; then, in the same order, their odds to be relevant (0..1), whether that passes, cosines.
 
-    `is_near`: whether it may fill a short note, though it does not pass; () where none may.
+    `is_near`: whether it may fill a short note, though it does not pass; () where none may. `asks_several`: whether the
+    question counts, compares, orders or lists, and so wants a fuller note.
     `corrections`: ids of candidates that took the place of what earlier notes still tell; `told`: what those notes tell
     that still holds. Both only as far as the corpus knows them.
     """
@@ -91,6 +93,7 @@ class Ranked:
     is_relevant: tuple[bool, ...] = ()
     cosines: tuple[float, ...] = ()
     is_near: tuple[bool, ...] = ()
+    asks_several: bool = False
     corrections: tuple[str, ...] = ()
     told: tuple[Memory, ...] = ()
 
@@ -144,7 +147,10 @@ def rank(
     even = bar_for(query.text, bar, is_unspaced=evidence.is_unspaced)
     passes = (topic >= bar.each) & (topic >= best_topic - bar.margin) & (best_topic >= even)
     passes |= evidence.kinds["manner"][rows] > 0
-    near = (topic >= bar.near_each) & (topic >= best_topic - bar.near_margin) & (best_topic >= even)
+    asks_several = wants_several(query.text)
+    near_each = bar.several_each if asks_several else bar.near_each
+    near_margin = bar.several_margin if asks_several else bar.near_margin
+    near = (topic >= near_each) & (topic >= best_topic - near_margin) & (best_topic >= even)
     relevance = 0.5 * (1.0 + np.tanh(0.5 * bar.slope * (topic - even)))  # the logistic curve, without its overflow
     parts = np.add.reduceat(weighed[_PLACES_BY_PART], _STARTS_OF_PARTS, axis=0).T
     return Ranked(
@@ -153,6 +159,7 @@ def rank(
         is_relevant=tuple(passes.tolist()),
         cosines=tuple(evidence.cosine[rows].tolist()),
         is_near=tuple((near & ~passes).tolist()),
+        asks_several=asks_several,
         corrections=tuple(layout.ids[row] for row in corrections),
         told=before.holding,
     )

@@ -245,7 +245,7 @@ class Searching:
             limit=options.retrieval_limit or self._settings.retrieval_limit,
             similarity_threshold=self._settings.similarity_threshold if threshold is None else threshold,
             fill=fill,
-            near_tokens=self._settings.near_tokens,
+            near_tokens=self._settings.several_tokens if ranked.asks_several else self._settings.near_tokens,
             told=told,
         )
 

@@ -31,6 +31,7 @@ class RecallSettings:
     similarity_threshold: float | None = None
     placement: Placement = Placement.BEFORE_LAST_USER
     near_tokens: int = DEFAULT_RANKING.bar.near_tokens  # up to which a short note is filled
+    several_tokens: int = DEFAULT_RANKING.bar.several_tokens  # the same, where the question wants several memories
     rewritten_weight: float = DEFAULT_RANKING.rewritten  # against 1 for the plain question
 
 

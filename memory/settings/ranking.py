@@ -170,10 +170,7 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     ] = 4.0
     near_each: Annotated[
         _Weight,
-        Meta(
-            description="As `each`, of memories that only fill a short note: questions that count, compare or order "
-            "want several memories, and name what joins them rather than what each says."
-        ),
+        Meta(description="As `each`, of memories that only fill a short note, behind those that pass."),
     ] = -1.0
     near_margin: Annotated[
         Annotated[float, Meta(ge=0, le=100)],
@@ -183,6 +180,21 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=0, le=20_000)],
         Meta(description="Tokens up to which a note is filled with such memories; 0: not at all."),
     ] = 400
+    several_each: Annotated[
+        _Weight,
+        Meta(
+            description="`near_each` of a question that counts, compares, orders or lists: it wants several memories, "
+            "and names what joins them rather than what each says."
+        ),
+    ] = -2.0
+    several_margin: Annotated[
+        Annotated[float, Meta(ge=0, le=100)],
+        Meta(description="`near_margin` of such a question."),
+    ] = 12.0
+    several_tokens: Annotated[
+        Annotated[int, Meta(ge=0, le=20_000)],
+        Meta(description="`near_tokens` of such a question."),
+    ] = 500
 
 
 class HalfLives(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ from memory.language import (
     names_same_person,
     relation_named,
     stands_alone,
+    wants_several,
 )
 from memory.language.calendar_items import Item, Kind, entries_of
 from memory.language.loader import (
@@ -52,6 +53,7 @@ FOLDER = Path(memory.language.__file__).parent
 LISTS: dict[str, Callable[[str], bool]] = {
     "negators": is_denied,
     "leaning": is_leaning,
+    "several": wants_several,
     "everything": names_everything,
     "previous": names_previous,
     "limits": is_limited,
