@@ -166,6 +166,7 @@ async def test_an_attempt_with_another_model_is_cleared_away_by_the_next(world: 
     standing = await second.standing()
     assert (standing.embedded, standing.has_leftovers) == (0, True)
     await second.begin()
+    assert (await world.embed(SAME_LENGTH).standing()).embedded == 0
     assert len(await embed_all(second, WIDER)) == len(stored())
 
 

@@ -28,7 +28,7 @@ async def filled(count: int = COUNT) -> InMemoryStore:
 
 
 class Watch:
-    """The ends of a run that its caller holds. `interfere` is called once, when all is embedded."""
+    """The ends of a run that its caller holds; `refusal` is what it finds when it looks for company."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[int, int]] = []
@@ -137,6 +137,19 @@ async def test_what_was_written_while_it_ran_comes_along() -> None:
     outcome = await run.run(advance=watch.advance, check_alone=watch.check_alone)
     assert outcome.embedded == COUNT + 1
     assert len(await store.load(MemoryFilter("ann"), limit=100)) == COUNT + 1
+
+
+async def test_what_was_changed_while_it_ran_comes_as_it_is_now() -> None:
+    store, watch, changed = await filled(), Watch(), memory("m0", content="something else")
+
+    class Once(InMemoryReembedding):
+        async def settle(self) -> bool:
+            await put(store, changed)
+            return await super().settle()
+
+    run = Reembed(Once(store, NEW), HashingEmbedder(), InMemorySnapshots(), wanted=NEW)
+    await run.run(advance=watch.advance, check_alone=watch.check_alone)
+    assert [record.memory for record in await store.get("ann", ["m0"])] == [changed]
 
 
 async def test_an_estimate_embeds_a_sample_and_changes_nothing() -> None:
