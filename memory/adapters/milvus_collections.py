@@ -148,7 +148,7 @@ class Collections:
     async def ensure(self, collection: str, *, dimension: int, origin: VectorOrigin | None) -> None:
         """It is there, with its index."""
         if not await self.exists(collection):
-            schema = milvus_schema.fields(self._library, dimension=dimension, is_lite=self._is_lite)
+            schema = milvus_schema.fields(self._library, dimension=dimension, origin=origin, is_lite=self._is_lite)
             try:
                 await self._client.create_collection(
                     collection, schema=schema, properties=milvus_schema.record_of(origin), timeout=LIBRARY_SECONDS

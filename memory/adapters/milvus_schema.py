@@ -22,8 +22,10 @@ Library: TypeAlias = Any
 """The module `pymilvus`, imported late; it has no types, nor have its schema and its index parameters."""
 
 
-def fields(pymilvus: Library, *, dimension: int, is_lite: bool) -> Library:
-    schema = pymilvus.AsyncMilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
+def fields(pymilvus: Library, *, dimension: int, origin: VectorOrigin | None, is_lite: bool) -> Library:
+    schema = pymilvus.AsyncMilvusClient.create_schema(
+        auto_id=False, enable_dynamic_field=False, description=record_of(origin).get(ORIGIN_PROPERTY, "")
+    )
     kinds = pymilvus.DataType
     for name, bytes_max in rows.TEXT_BYTES_MAX.items():
         is_key = name == "user_id" and not is_lite
@@ -45,13 +47,16 @@ def index(pymilvus: Library, *, is_lite: bool) -> Library:
 
 
 def record_of(origin: VectorOrigin | None) -> dict[str, str]:
-    """The properties that a collection is made with."""
+    """The properties that a collection is made with. It stands in the description as well: Milvus Lite keeps only the
+    properties, and a server may keep none that it does not know.
+    """
     return {} if origin is None else {ORIGIN_PROPERTY: msgspec.json.encode(origin).decode()}
 
 
 def origin_of(description: dict[str, Any]) -> VectorOrigin:
     """What its vectors were made with. One from before that was recorded is taken to hold the packaged model's."""
-    recorded = dict(description.get("properties") or {}).get(ORIGIN_PROPERTY)
+    said = str(description.get("description") or "")
+    recorded = dict(description.get("properties") or {}).get(ORIGIN_PROPERTY) or (said if said.startswith("{") else "")
     if recorded:
         try:
             return msgspec.json.decode(recorded, type=VectorOrigin)

@@ -12,9 +12,11 @@ from memory_rows import memory
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
 
+from memory.adapters import milvus_schema
 from memory.adapters.embedding_model import PACKAGED_ORIGIN
 from memory.adapters.milvus import MilvusStore
 from memory.adapters.milvus_connection import MilvusAddress
+from memory.adapters.milvus_schema import ORIGIN_PROPERTY
 from memory.errors import BadSetting, Unavailable
 from memory.metrics import Metrics
 from memory.model import Change, ChangeKind, VectorOrigin
@@ -83,6 +85,13 @@ async def test_another_model_is_refused_with_what_to_do_and_nothing_is_mixed(
         with pytest.raises(Unavailable, match="memproxy reembed"):
             await theirs.search(ANN, np.eye(1, other.dimension, dtype=np.float32)[0], limit=1)
         assert [r.memory.id for r in await mine.load(ANN, limit=9)] == ["m"]
+
+
+@pytest.mark.parametrize("kept", ["properties", "description"])
+def test_the_record_is_read_from_wherever_a_milvus_keeps_it(kept: str) -> None:
+    record = milvus_schema.record_of(MINE)
+    described = {"properties": record} if kept == "properties" else {"description": record[ORIGIN_PROPERTY]}
+    assert milvus_schema.origin_of({"fields": [], **described}) == MINE
 
 
 async def test_a_collection_from_before_the_record_holds_vectors_of_the_packaged_model(
