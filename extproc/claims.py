@@ -48,8 +48,8 @@ def data_directory(path: Path) -> Iterator[Path]:
         except OSError as error:
             owner = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
             raise CannotStart(
-                f"data_dir {path} is in use by another `memproxy up` (pid {owner}): stop that one, or give this one a "
-                "directory of its own with --data-dir"
+                f"data_dir {path} is in use by another `memproxy up` or `memproxy reembed` (pid {owner}): stop that "
+                "one, or give this one a directory of its own with --data-dir"
             ) from error
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)

@@ -100,6 +100,21 @@ def _print_line(line: str) -> None:
         return  # nobody listens any more; the product runs all the same
 
 
+@memproxy.command()
+@_config
+@_flags("data_dir", "milvus_uri")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Say how many memories, and about how long; change nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a sentence.")
+def reembed(config: Path | None, *, is_dry: bool, as_json: bool, **flags: object) -> None:
+    """Embed all memories again, with the model that the settings name now, and use those vectors from then on.
+
+    Everything else must be stopped. Killed at any point, it loses nothing and goes on when it is called again.
+    """
+    from extproc.reembed import reembed as run
+
+    run(from_process(config, flags), is_dry=is_dry, as_json=as_json)
+
+
 @memproxy.command("filter")
 @_config
 @click.option("--socket", "path", type=click.Path(path_type=Path), required=True, help="Unix socket to serve on.")

@@ -125,7 +125,7 @@ def plan(settings: Settings, place: Place, ports: Ports, *, owns_store: bool, ow
     if owns_model:
         parts.append(_model(ports.model, own))
     if owns_store:
-        parts.append(_milvus(settings, ports.milvus))
+        parts.append(milvus_plan(settings, ports.milvus))
     return parts
 
 
@@ -258,7 +258,8 @@ def _model(port: int, environment: dict[str, str]) -> PartPlan:
     )
 
 
-def _milvus(settings: Settings, port: int) -> PartPlan:
+def milvus_plan(settings: Settings, port: int) -> PartPlan:
+    """Milvus Lite on the data directory; `milvus_uri` says where it will answer."""
     folder = str(settings.milvus_dir)
     return PartPlan(
         Command(

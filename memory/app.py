@@ -21,18 +21,20 @@ import structlog
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from memory.adapters import classifier_file
-from memory.adapters.embedding_model import prepared
+from memory.adapters.embedding_model import card_of, prepared
 from memory.adapters.embeddings import OpenAiEmbedder
 from memory.adapters.exams_sqlite import SqliteExamResults
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.ledger_sqlite import SqliteUserLedger
 from memory.adapters.milvus import MilvusStore, MilvusTimeouts
 from memory.adapters.milvus_connection import MilvusAddress
+from memory.adapters.milvus_reembedding import MilvusReembedding
 from memory.adapters.notes_sqlite import SqliteNoteBook
 from memory.adapters.onnx_embedder import OnnxEmbedder, OnnxModel
 from memory.adapters.openai import OpenAiChatModel
 from memory.adapters.receipts_sqlite import SqliteReceipts
 from memory.adapters.rounds_sqlite import SqliteRounds
+from memory.adapters.snapshots_files import FileSnapshots
 from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.template_probe import TemplateProbe
 from memory.adapters.traits_sqlite import SqliteModelTraits
@@ -50,6 +52,7 @@ from memory.learn.upkeep import Upkeep
 from memory.learn.worker import Worker, WorkerSettings
 from memory.library import Library
 from memory.metrics import Metrics
+from memory.model import VectorOrigin
 from memory.ports import (
     ChatTemplates,
     Clock,
@@ -72,6 +75,7 @@ from memory.recall.retrieval import Corpora, Retrieval
 from memory.recall.rewrite import ANSWER_TOKENS, RewriteMode
 from memory.recall.rewriting import Rewriter, RewriteSettings
 from memory.recall.training import ClassifierTraining
+from memory.reembedding import Reembed
 from memory.tuning import (
     PATIENT_SECONDS,
     chat_server,
@@ -82,6 +86,7 @@ from memory.tuning import (
     recall_settings,
     receipt_limits,
     recording,
+    vector_origin,
     worker_settings,
 )
 
@@ -190,13 +195,43 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
 
     `is_hurried`: chats wait for this process, so a search and an embedding get no longer than a request has.
     """
-    metrics, milvus = Metrics(REGISTRY), settings.memory.milvus
+    metrics = Metrics(REGISTRY)
     async with AsyncExitStack() as stack:
-        address = MilvusAddress(settings.store_uri, milvus.collection, milvus.dimension)
-        timeouts = MilvusTimeouts(search=REQUEST_SEARCH_SECONDS if is_hurried else PATIENT_SECONDS)
-        store = await stack.enter_async_context(MilvusStore(address, metrics=metrics, timeouts=timeouts))
         embedder = await stack.enter_async_context(open_embedder(settings, metrics, is_hurried=is_hurried))
-        yield await _open_beside(store, embedder, settings, stack, metrics=metrics, is_hurried=is_hurried)
+        origin = await _origin(settings)
+        timeouts = MilvusTimeouts(search=REQUEST_SEARCH_SECONDS if is_hurried else PATIENT_SECONDS)
+        store = MilvusStore(_address(settings, origin), metrics=metrics, timeouts=timeouts)
+        await stack.enter_async_context(store)
+        yield await _open_beside(
+            store, embedder, settings, stack, origin=origin, metrics=metrics, is_hurried=is_hurried
+        )
+
+
+@asynccontextmanager
+async def open_reembedding(settings: Settings) -> AsyncIterator[Reembed]:
+    """What embeds all memories again with the model that the settings name. Raises `BadSetting`."""
+    metrics = Metrics(CollectorRegistry())
+    async with AsyncExitStack() as stack:
+        embedder = await stack.enter_async_context(open_embedder(settings, metrics))
+        origin = await _origin(settings)
+        store = await stack.enter_async_context(
+            MilvusReembedding(_address(settings, origin), wanted=origin, metrics=metrics)
+        )
+        files = FileSnapshots(settings.snapshots_dir, bytes_max=0, clock=SYSTEM_CLOCK)
+        yield Reembed(store, embedder, await stack.enter_async_context(files), wanted=origin)
+
+
+async def _origin(settings: Settings) -> VectorOrigin:
+    """What the embedder of these settings makes vectors with; its model is made ready where it is not."""
+    embedding = settings.memory.embedding
+    if embedding.endpoint:
+        return vector_origin(settings)
+    return vector_origin(settings, card_of(await asyncio.to_thread(prepared, embedding.model, settings.models_path)))
+
+
+def _address(settings: Settings, origin: VectorOrigin) -> MilvusAddress:
+    milvus = settings.memory.milvus
+    return MilvusAddress(settings.store_uri, milvus.collection, milvus.dimension, origin=origin)
 
 
 @asynccontextmanager
@@ -209,7 +244,8 @@ async def open_sandbox(
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-"))
         here = msgspec.structs.replace(settings, data_dir=folder, memory=without_snapshots(settings.memory))
         store = InMemoryStore(dimension=settings.memory.milvus.dimension)
-        parts = await _open_beside(store, embedder, here, stack, metrics=metrics, clock=clock)
+        origin = vector_origin(settings)  # of no account: nothing outlives this
+        parts = await _open_beside(store, embedder, here, stack, origin=origin, metrics=metrics, clock=clock)
         learning = impatient(worker_settings(here))
         await parts.training.run()  # a chat is told from a question to search for by the classifier, as in the filter
         yield Sandbox(
@@ -229,6 +265,7 @@ async def _open_beside(
     settings: Settings,
     stack: AsyncExitStack,
     *,
+    origin: VectorOrigin,
     metrics: Metrics,
     clock: Clock = SYSTEM_CLOCK,
     is_hurried: bool = False,
@@ -243,6 +280,7 @@ async def _open_beside(
         stack,
         store=store,
         ledger=SqliteUserLedger(database, clock=clock),
+        origin=origin,
         metrics=metrics,
         clock=clock,
         tokens=tokens,
@@ -354,6 +392,7 @@ __all__ = [
     "open_embedder",
     "open_library",
     "open_parts",
+    "open_reembedding",
     "open_sandbox",
     "open_upkeep",
     "signal_training",

@@ -13,6 +13,7 @@ from memory.adapters.snapshots_files import FileSnapshots
 from memory.adapters.working_set import WorkingSets
 from memory.config import MemorySettings, Settings
 from memory.metrics import Metrics
+from memory.model import VectorOrigin
 from memory.ports import Clock, MemoryStore, Tokens, UserLedger
 from memory.tuning import working_set_limits
 
@@ -23,6 +24,7 @@ async def opened_sets(
     *,
     store: MemoryStore,
     ledger: UserLedger,
+    origin: VectorOrigin,
     metrics: Metrics,
     clock: Clock,
     tokens: Tokens,
@@ -30,9 +32,9 @@ async def opened_sets(
 ) -> tuple[WorkingSets, UserLedger]:
     """The stack closes them, before store and ledger. All writes must go through the ledger that this returns.
 
-    `is_hurried`: chats wait for this process.
+    `origin`: of the vectors in the store. `is_hurried`: chats wait for this process.
     """
-    shelf = await _opened_shelf(settings, stack, metrics=metrics, clock=clock, tokens=tokens)
+    shelf = await _opened_shelf(settings, stack, origin=origin, metrics=metrics, clock=clock, tokens=tokens)
     sets = WorkingSets(
         store=store,
         ledger=ledger,
@@ -56,20 +58,21 @@ def without_snapshots(memory: MemorySettings) -> MemorySettings:
 
 
 async def _opened_shelf(
-    settings: Settings, stack: AsyncExitStack, *, metrics: Metrics, clock: Clock, tokens: Tokens
+    settings: Settings,
+    stack: AsyncExitStack,
+    *,
+    origin: VectorOrigin,
+    metrics: Metrics,
+    clock: Clock,
+    tokens: Tokens,
 ) -> SnapshotShelf | None:
     bytes_max = settings.memory.snapshots.total_mib << 20
     if not bytes_max:
         return None
     files = FileSnapshots(settings.snapshots_dir, bytes_max=bytes_max, clock=clock)
-    stamp = stamp_of(
-        model=settings.memory.embedding.model,
-        dimension=settings.memory.milvus.dimension,
-        neighbours=settings.memory.ranking.neighbours,
-    )
     return SnapshotShelf(
         await stack.enter_async_context(files),
-        stamp=stamp,
+        stamp=stamp_of(origin=origin, neighbours=settings.memory.ranking.neighbours),
         neighbours=settings.memory.ranking.neighbours,
         metrics=metrics,
         tokens=tokens,

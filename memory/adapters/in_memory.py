@@ -1,4 +1,4 @@
-"""The memory store without a server, a dictionary and a dot product, and snapshots likewise. For tests and trials.
+"""The memory store without a server, a dictionary and a dot product; snapshots and embedding again likewise. For tests.
 
 It keeps every promise of the port but one: nothing outlives the process. It must never know more than Milvus does, so
 what it hands out has gone through the same rows.
@@ -6,21 +6,26 @@ what it hands out has gone through the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
 from memory.adapters import pages, rows
-from memory.model import Candidate, Change, Record, Vector, statement_key
-from memory.ports import MemoryFilter, Page
+from memory.model import Candidate, Change, Record, Vector, VectorOrigin, statement_key
+from memory.ports import MemoryFilter, Page, Standing, StoredText
 
 
 class InMemoryStore:
     """`memory.ports.MemoryStore` in a dictionary of rows by id."""
 
-    def __init__(self, *, dimension: int = 384) -> None:
+    def __init__(self, *, dimension: int = 384, origin: VectorOrigin | None = None) -> None:
         self._dimension = dimension
+        self._origin = origin or VectorOrigin("", dimension)
         self._records: dict[str, Record] = {}
+        self._others: dict[VectorOrigin, dict[str, Record]] = {}  # embedded again, and not found by anybody yet
+
+    async def prepare(self) -> None:
+        return
 
     async def search(self, where: MemoryFilter, vector: Vector, *, limit: int) -> list[Candidate]:
         records = list(self._matching(where))
@@ -90,6 +95,50 @@ class InMemoryStore:
         return sorted(self._matching(where), key=lambda record: pages.position(record.memory), reverse=True)
 
 
+class InMemoryReembedding:
+    """`memory.ports.Reembedding` of such a store."""
+
+    def __init__(self, store: InMemoryStore, wanted: VectorOrigin) -> None:
+        self._store = store
+        self._wanted = wanted
+
+    async def standing(self) -> Standing:
+        store, begun = self._store, self._store._others.get(self._wanted, {})
+        return Standing(store._origin, len(store._records), len(begun), has_leftovers=bool(store._others))
+
+    async def begin(self) -> None:
+        self._store._others = {self._wanted: self._store._others.get(self._wanted, {})}
+
+    async def remaining(self) -> AsyncIterator[Sequence[StoredText]]:
+        begun = self._store._others.get(self._wanted, {})
+        for memory_id, record in sorted(self._store._records.items()):
+            if memory_id not in begun or begun[memory_id].memory != record.memory:
+                row = rows.row_of(record)
+                del row[rows.VECTOR_FIELD]
+                yield [StoredText(memory_id, record.memory.content, row)]
+
+    async def put(self, texts: Sequence[StoredText], vectors: Vector) -> None:
+        assert vectors.shape == (len(texts), self._wanted.dimension), f"vectors {vectors.shape}"
+        for text, vector in zip(texts, vectors, strict=True):
+            self._store._others[self._wanted][text.id] = rows.record_of({**text.row, rows.VECTOR_FIELD: vector})
+
+    async def settle(self) -> bool:
+        begun = self._store._others[self._wanted]
+        for memory_id in begun.keys() - self._store._records.keys():
+            del begun[memory_id]
+        return len(begun) == len(self._store._records)
+
+    async def switch(self) -> None:
+        store = self._store
+        old = (store._origin, store._records)
+        store._records = store._others.pop(self._wanted)
+        store._origin, store._dimension = self._wanted, self._wanted.dimension
+        store._others[old[0]] = old[1]
+
+    async def clear(self) -> None:
+        self._store._others = {}
+
+
 class InMemorySnapshots:
     """`memory.ports.Snapshots` in a dictionary."""
 
@@ -105,5 +154,8 @@ class InMemorySnapshots:
     async def erase(self, user_id: str) -> None:
         self.kept.pop(user_id, None)
 
+    async def erase_all(self) -> None:
+        self.kept.clear()
 
-__all__ = ["InMemorySnapshots", "InMemoryStore"]
+
+__all__ = ["InMemoryReembedding", "InMemorySnapshots", "InMemoryStore"]

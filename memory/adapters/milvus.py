@@ -18,7 +18,8 @@ from typing import Self, TypeVar
 import numpy as np
 
 from memory.adapters import milvus_filters, pages, rows
-from memory.adapters.milvus_connection import LIBRARY_SECONDS, PART, Link, MilvusAddress, MilvusConnection
+from memory.adapters.milvus_collections import LIBRARY_SECONDS
+from memory.adapters.milvus_connection import PART, Link, MilvusAddress, MilvusConnection
 from memory.errors import BadSetting, Unavailable
 from memory.metrics import Metrics
 from memory.model import Candidate, Change, Record, Vector, is_valid_id
@@ -79,7 +80,7 @@ class MilvusStore:
 
         async def ask(link: Link) -> list[list[rows.Row]]:
             found: list[list[rows.Row]] = await link.client.search(
-                self._address.collection,
+                link.collection,
                 data=[np.asarray(vector, dtype=np.float32)],
                 anns_field=rows.VECTOR_FIELD,
                 filter=milvus_filters.expression(where),
@@ -174,7 +175,7 @@ class MilvusStore:
             if before is not None:
                 before()
             # the library's own time-out: what a frozen process had in hand is not sent when it wakes
-            await link.client.upsert(self._address.collection, batch, timeout=seconds + LIBRARY_LATER_SECONDS)
+            await link.client.upsert(link.collection, batch, timeout=seconds + LIBRARY_LATER_SECONDS)
             await self._settle(link, [str(row["id"]) for row in batch])
 
         await self._call("apply", write, seconds=seconds)
@@ -182,7 +183,7 @@ class MilvusStore:
     async def _delete(self, user_id: str, ids: Sequence[str]) -> None:
         async def write(link: Link) -> None:
             expression = milvus_filters.owned(user_id, ids)
-            await link.client.delete(self._address.collection, filter=expression, timeout=LIBRARY_SECONDS)
+            await link.client.delete(link.collection, filter=expression, timeout=LIBRARY_SECONDS)
             await self._settle(link, ids)
 
         await self._call("delete", write, seconds=self._timeouts.write)
@@ -198,7 +199,7 @@ class MilvusStore:
             return
         self._unflushed_rows += len(written_ids)
         if self._unflushed_rows >= FLUSH_AFTER_ROWS:
-            await link.client.flush(self._address.collection, timeout=LIBRARY_SECONDS)
+            await link.client.flush(link.collection, timeout=LIBRARY_SECONDS)
             self._unflushed_rows = 0
 
     async def _positions(self, name: str, where: MemoryFilter) -> list[pages.Position]:
@@ -240,7 +241,7 @@ class MilvusStore:
     ) -> list[rows.Row]:
         """All rows that the expression admits, or any `limit` of them, in no order, as last written by any process."""
         found = await link.client.query(
-            self._address.collection,
+            link.collection,
             filter=expression,
             output_fields=list(fields),
             limit=limit,
@@ -264,7 +265,7 @@ class MilvusStore:
     async def _swept(self, link: Link, expression: str, vectors: Vector, *, limit: int) -> list[rows.Row]:
         """The rows nearest to each vector, by a consistent search."""
         found: list[list[rows.Row]] = await link.client.search(
-            self._address.collection,
+            link.collection,
             data=list(np.asarray(vectors, dtype=np.float32)),
             anns_field=rows.VECTOR_FIELD,
             filter=expression,
@@ -277,7 +278,7 @@ class MilvusStore:
         return await _in_pieces(_entity, [hit for hits in found for hit in hits])
 
     async def _load_state(self, link: Link) -> bool:
-        state = await link.client.get_load_state(self._address.collection, timeout=LIBRARY_SECONDS)
+        state = await link.client.get_load_state(link.collection, timeout=LIBRARY_SECONDS)
         return str(state.get("state")) == "Loaded"
 
     async def _call(self, name: str, work: Callable[[Link], Awaitable[Result]], *, seconds: float) -> Result:

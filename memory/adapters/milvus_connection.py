@@ -14,17 +14,17 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import NoReturn, TypeAlias, TypeVar
 
-from memory.adapters import milvus_schema
 from memory.adapters.breaker import Breaker
+from memory.adapters.milvus_collections import Client, Collections
 from memory.adapters.milvus_schema import Library
 from memory.errors import BadSetting, Unavailable
 from memory.metrics import Metrics
+from memory.model import VectorOrigin
 
 PART = "milvus"
 CONNECT_SECONDS = 2.0
-LIBRARY_SECONDS = 60.0  # ours always ends first; without one the library would retry 75 times
 CHANNEL_OPTIONS = {
     "grpc.initial_reconnect_backoff_ms": 100,
     "grpc.min_reconnect_backoff_ms": 500,
@@ -34,28 +34,33 @@ CHANNEL_OPTIONS = {
 CODE_NOT_CONNECTED = 2
 CODES_NOT_LOADED = (100, 101, 4)  # no such collection (new, or wiped), or not in memory (the server restarted)
 
-Client: TypeAlias = Any
-"""A `pymilvus.AsyncMilvusClient`, which has no types."""
-
 Result = TypeVar("Result")
+Opening: TypeAlias = Callable[[Collections], Awaitable[str]]
+"""Makes sure of what a connection is for; gives the name of the collection that is then used."""
 
 
 @dataclass(frozen=True, slots=True)
 class MilvusAddress:
-    """Which collection on which server. `token` is empty, or `user:password`, or an API key."""
+    """Which collection on which server. `token` is empty, or `user:password`, or an API key.
+
+    `origin`: what our vectors are made with, so that they join no others; None: of whatever origin those there are.
+    """
 
     uri: str
     collection: str
     dimension: int
     token: str = ""
+    origin: VectorOrigin | None = None
 
 
 @dataclass(slots=True)
 class Link:
-    """A connected client whose collection is there and loaded. Closed by the last one who uses it."""
+    """A connected client whose `collection` is there and loaded. Closed by the last one who uses it."""
 
     client: Client
     is_lite: bool
+    collection: str
+    collections: Collections
     uses: int = 0
     is_retired: bool = False
 
@@ -63,8 +68,10 @@ class Link:
 class MilvusConnection:
     """Hands a prepared `Link` to whoever has something to ask, within a time limit."""
 
-    def __init__(self, address: MilvusAddress, *, metrics: Metrics) -> None:
+    def __init__(self, address: MilvusAddress, *, metrics: Metrics, opening: Opening | None = None) -> None:
+        """`opening`: what is made sure of; None: that the collection can be searched and written."""
         self._address = address
+        self._opening = opening or self._open_collection
         self._metrics = metrics
         self._breaker = Breaker(PART)
         self._preparing = asyncio.Lock()
@@ -151,11 +158,13 @@ class MilvusConnection:
             )
             stack.push_async_callback(client.close)
             is_lite = "lite" in (await client.get_server_version(timeout=CONNECT_SECONDS)).lower()
-            await self._ensure_collection(client, is_lite=is_lite)
-            await self._ensure_index(client, is_lite=is_lite)
-            await client.load_collection(self._address.collection, timeout=LIBRARY_SECONDS)
+            collections = Collections(client, library, name=self._address.collection, is_lite=is_lite)
+            collection = await self._opening(collections)
             stack.pop_all()
-        return Link(client, is_lite)
+        return Link(client, is_lite, collection, collections)
+
+    async def _open_collection(self, collections: Collections) -> str:
+        return await collections.opened(dimension=self._address.dimension, origin=self._address.origin)
 
     async def _imported(self) -> Library:
         """The library, imported in a thread: it takes half a second, which no chat should wait for."""
@@ -164,30 +173,6 @@ class MilvusConnection:
             logging.getLogger("pymilvus").setLevel(logging.CRITICAL + 1)  # it logs expressions, ids and all
             self._library = library
         return self._library
-
-    async def _ensure_collection(self, client: Client, *, is_lite: bool) -> None:
-        name, dimension = self._address.collection, self._address.dimension
-        if not await client.has_collection(name, timeout=LIBRARY_SECONDS):
-            schema = milvus_schema.fields(self._library, dimension=dimension, is_lite=is_lite)
-            try:
-                await client.create_collection(name, schema=schema, timeout=LIBRARY_SECONDS)
-            except self._errors():
-                if not await client.has_collection(name, timeout=LIBRARY_SECONDS):  # else another process won
-                    raise
-        description = await client.describe_collection(name, timeout=LIBRARY_SECONDS)
-        milvus_schema.check(description, collection=name, dimension=dimension)
-
-    async def _ensure_index(self, client: Client, *, is_lite: bool) -> None:
-        name = self._address.collection
-        if await client.list_indexes(name):
-            return
-        try:
-            params = milvus_schema.index(self._library, is_lite=is_lite)
-            await client.create_index(name, params, timeout=LIBRARY_SECONDS)
-        except self._errors():
-            # Milvus Lite makes the index, then fails to tell the time that the client asks for; or another process won.
-            if not await client.list_indexes(name):
-                raise
 
     def _errors(self) -> tuple[type[BaseException], ...]:
         """What the library raises, once it is imported."""

@@ -19,6 +19,7 @@ import structlog
 from memory.errors import Unavailable
 from memory.language import function_words
 from memory.metrics import Metrics
+from memory.model import VectorOrigin
 from memory.model import memories as model_of_memories
 from memory.ports import Snapshots, Tokens
 from memory.recall import concepts, corpus, injection, layout, lexical, memories, rows, snapshot, synonyms, wording
@@ -44,10 +45,10 @@ READING: tuple[ModuleType, ...] = (
 log = structlog.get_logger(__name__)
 
 
-def stamp_of(*, model: str, dimension: int, neighbours: Neighbours) -> bytes:
+def stamp_of(*, origin: VectorOrigin, neighbours: Neighbours) -> bytes:
     """What a snapshot depends on beside its memories: the code, the embedding model, the ranking's neighbours."""
     digest = hashlib.sha256(_code())
-    digest.update(repr((model, dimension, neighbours.next, neighbours.next_but_one)).encode())
+    digest.update(repr((origin, neighbours.next, neighbours.next_but_one)).encode())
     return digest.digest()
 
 

@@ -60,6 +60,14 @@ class FileSnapshots:
     async def erase(self, user_id: str) -> None:
         await self._in_thread(partial(self._path(user_id).unlink, missing_ok=True))
 
+    async def erase_all(self) -> None:
+        await self._in_thread(self._erase_all)
+
+    def _erase_all(self) -> None:
+        with suppress(FileNotFoundError):  # the folder, before the first snapshot
+            for path in list(self._folder.iterdir()):
+                path.unlink(missing_ok=True)
+
     def _path(self, user_id: str) -> Path:
         return self._folder / hashlib.sha256(user_id.encode("utf-8", "surrogatepass")).hexdigest()
 

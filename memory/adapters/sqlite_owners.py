@@ -72,6 +72,16 @@ class Owners:
             (self.folder / owner).unlink(missing_ok=True)
 
 
+def living(folder: Path) -> int:
+    """How many owners are alive, in this process or another; without a folder nobody is."""
+    owners = Owners(folder)
+    try:
+        files = [entry.name for entry in os.scandir(folder) if not entry.name.startswith(".")]
+    except FileNotFoundError:
+        return 0
+    return sum(not owners.is_dead(owner) for owner in files)
+
+
 @contextmanager
 def setting_up(folder: Path) -> Iterator[None]:
     """Only one process at a time prepares the database. Raises `Unavailable` after 5 s."""

@@ -46,6 +46,7 @@ from memory.model.recalled import (
     Weighed,
 )
 from memory.model.turns import Turn, TurnStatus, Urgency
+from memory.model.vectors import VectorOrigin
 
 __all__ = [
     "ATTRIBUTES",
@@ -85,6 +86,7 @@ __all__ = [
     "TurnStatus",
     "Urgency",
     "Vector",
+    "VectorOrigin",
     "Verdict",
     "Weighed",
     "derived_session_id",

@@ -16,6 +16,7 @@ from memory.ports.reading import (
     StatementPair,
     StatementReader,
 )
+from memory.ports.reembedding import Reembedding, Standing, StoredText
 from memory.ports.requests import ChatTemplates, ModelTraits, NoteBook, Receipts
 from memory.ports.snapshots import Snapshots
 from memory.ports.stores import (
@@ -57,11 +58,14 @@ __all__ = [
     "PairVerdict",
     "QueueDepth",
     "Receipts",
+    "Reembedding",
     "Revision",
     "Rounds",
     "Snapshots",
+    "Standing",
     "StatementPair",
     "StatementReader",
+    "StoredText",
     "Tokens",
     "TurnLog",
     "Use",

@@ -22,3 +22,7 @@ class Snapshots(Protocol):
     async def erase(self, user_id: str) -> None:
         """Gone from the disk, and from every later `read`; nothing to do where there is none."""
         ...
+
+    async def erase_all(self) -> None:
+        """Every user's: none of them can be of use any more."""
+        ...

@@ -46,6 +46,13 @@ class MemoryStore(Protocol):
     of any process. Raises `Unavailable`.
     """
 
+    async def prepare(self) -> None:
+        """Make sure that it can hold our vectors. Raises `BadSetting` where those that it holds are of another origin.
+
+        All other calls do so as well, and raise `Unavailable` there: no vectors are ever mixed.
+        """
+        ...
+
     async def search(self, where: MemoryFilter, vector: Vector, *, limit: int) -> list[Candidate]:
         """The nearest memories by cosine, best first; `parts["dense"]` and `score` are the cosine."""
         ...

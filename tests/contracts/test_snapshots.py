@@ -47,6 +47,16 @@ async def test_an_erased_one_is_gone_and_erasing_nothing_is_no_error(snapshots: 
     assert await snapshots.read("ann") == b"again"
 
 
+async def test_all_of_them_can_be_erased_at_once(snapshots: Snapshots) -> None:
+    await snapshots.erase_all()  # where there is none yet
+    for user_id in ("ann", "bob"):
+        await snapshots.write(user_id, b"text")
+    await snapshots.erase_all()
+    assert [await snapshots.read(user_id) for user_id in ("ann", "bob")] == [None, None]
+    await snapshots.write("ann", b"again")
+    assert await snapshots.read("ann") == b"again"
+
+
 async def test_readers_get_one_or_the_other_whole_while_it_is_being_written(snapshots: Snapshots) -> None:
     versions = [bytes([number]) * 300_000 for number in range(8)]
     await snapshots.write("ann", versions[0])

@@ -23,7 +23,8 @@ Mood = Callable[[Answer], Answer]
 class ForeignEmbeddings:
     """`texts` holds what was asked for; `status` and `mood` change the answer; clear `may_answer` to let it hang."""
 
-    def __init__(self) -> None:
+    def __init__(self, dimension: int = DIMENSION) -> None:
+        self.dimension = dimension
         self.texts: list[str] = []
         self.calls: list[dict[str, Any]] = []
         self.status = 200
@@ -37,18 +38,20 @@ class ForeignEmbeddings:
         self.texts += asked["input"]
         self.calls.append(asked)
         await self.may_answer.wait()
-        data = [{"index": i, "embedding": vector_of(text).tolist()} for i, text in enumerate(asked["input"])]
+        data = [
+            {"index": i, "embedding": vector_of(text, self.dimension).tolist()} for i, text in enumerate(asked["input"])
+        ]
         return web.json_response(self.mood({"object": "list", "data": data[::-1]}), status=self.status)
 
 
-def vector_of(text: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+def vector_of(text: str, dimension: int = DIMENSION) -> np.ndarray[Any, np.dtype[np.float64]]:
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
-    return np.random.default_rng(seed).standard_normal(DIMENSION) * 7.0
+    return np.random.default_rng(seed).standard_normal(dimension) * 7.0
 
 
 @asynccontextmanager
-async def running_foreign_embeddings(port: int = 0) -> AsyncIterator[ForeignEmbeddings]:
-    server = ForeignEmbeddings()
+async def running_foreign_embeddings(port: int = 0, *, dimension: int = DIMENSION) -> AsyncIterator[ForeignEmbeddings]:
+    server = ForeignEmbeddings(dimension)
     app = web.Application()
     app.router.add_post("/v1/embeddings", server.answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)

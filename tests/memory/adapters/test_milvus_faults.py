@@ -200,6 +200,21 @@ async def test_many_users_of_many_memories_lose_no_hit(store: MilvusStore) -> No
         assert len(await found(store, f"u{user}")) == 20
 
 
+async def test_an_index_that_was_cut_short_by_a_kill_is_made_again(server: MilvusLiteServer, tmp_path: Path) -> None:
+    async with opened(server) as store:
+        await remember(store, *(f"m{i}" for i in range(300)))  # past a flush, which writes an index
+    server.kill()
+    indexes = list((tmp_path / "milvus").rglob("*.idx"))
+    assert indexes
+    for file in indexes:
+        file.write_bytes(b"")
+    server.start()
+    async with opened(server) as store:
+        await seconds_until(store.prepare)
+        assert await store.count(ANN) == 300
+        assert len(await found(store)) == 100
+
+
 async def test_vectors_of_another_length_are_a_bad_setting_at_the_start_and_unavailable_in_a_request(
     server: MilvusLiteServer, store: MilvusStore
 ) -> None:

@@ -23,7 +23,7 @@ from memory.adapters.sqlite_database import SqliteDatabase
 from memory.adapters.working_set import WorkingSetLimits, WorkingSets
 from memory.errors import Unavailable
 from memory.metrics import Metrics
-from memory.model import Change, ChangeKind, Memory
+from memory.model import Change, ChangeKind, Memory, VectorOrigin
 from memory.ports import Snapshots, UserLedger
 from memory.recall.weights import DEFAULT_RANKING
 
@@ -87,7 +87,7 @@ async def process(
     limits: WorkingSetLimits | None = None,
 ) -> AsyncIterator[Process]:
     metrics = Metrics(CollectorRegistry())
-    stamp = stamp_of(model=model, dimension=DIMENSION, neighbours=NEIGHBOURS)
+    stamp = stamp_of(origin=VectorOrigin(model, DIMENSION), neighbours=NEIGHBOURS)
     shelf = SnapshotShelf(snapshots, stamp=stamp, neighbours=NEIGHBOURS, metrics=metrics)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(SqliteDatabase(folder / "turns.sqlite"))
@@ -311,7 +311,7 @@ async def test_what_a_process_left_when_it_died_is_taken_away(tmp_path: Path) ->
 
 
 def test_another_model_or_ranking_has_another_stamp() -> None:
-    one = stamp_of(model="a", dimension=8, neighbours=NEIGHBOURS)
-    assert one == stamp_of(model="a", dimension=8, neighbours=NEIGHBOURS)
-    assert one != stamp_of(model="b", dimension=8, neighbours=NEIGHBOURS)
-    assert one != stamp_of(model="a", dimension=9, neighbours=NEIGHBOURS)
+    one = stamp_of(origin=VectorOrigin("a", 8), neighbours=NEIGHBOURS)
+    assert one == stamp_of(origin=VectorOrigin("a", 8), neighbours=NEIGHBOURS)
+    assert one != stamp_of(origin=VectorOrigin("b", 8), neighbours=NEIGHBOURS)
+    assert one != stamp_of(origin=VectorOrigin("a", 9), neighbours=NEIGHBOURS)

@@ -1,0 +1,114 @@
+"""Every memory embedded again: all that remains, then a whole look that finds nothing missing, then one step.
+
+Until that step parts find the old vectors, after it the new ones. It embeds and counts, and changes nothing about a
+memory; it must never switch to what it has not compared with the old, row by row.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from memory.errors import Unavailable
+from memory.model import Vector, VectorOrigin
+from memory.ports import Embedder, Reembedding, Snapshots, Standing, StoredText
+
+LOOKS_MAX = 5  # the first embeds, the second finds nothing missing; whoever needs more is written to by somebody else
+SAMPLE_TEXTS = 64  # embedded by a dry run, to say how long all of them take
+RETRY_PAUSES_SECONDS = (1.0, 3.0, 10.0, 30.0)  # of an embedding server that is busy, or being restarted
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run would do. `seconds`: of embedding alone, from a sample."""
+
+    standing: Standing
+    wanted: VectorOrigin
+    is_needed: bool
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`standing`: at the start. `is_needed`: the vectors were others, and are those wanted now. `embedded`: memories
+    that this run embedded, in `seconds`.
+    """
+
+    standing: Standing
+    wanted: VectorOrigin
+    is_needed: bool
+    embedded: int = 0
+    seconds: float = 0.0
+
+
+class Reembed:
+    """One run. Methods raise `Unavailable`: nothing is lost then, and another run goes on from there."""
+
+    def __init__(self, store: Reembedding, embedder: Embedder, snapshots: Snapshots, *, wanted: VectorOrigin) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._snapshots = snapshots
+        self._wanted = wanted
+
+    async def estimate(self) -> Estimate:
+        """Changes nothing."""
+        standing = await self._store.standing()
+        if not self._is_needed(standing):
+            return Estimate(standing, self._wanted, is_needed=False)
+        sample: list[StoredText] = []
+        async for texts in self._store.remaining():
+            sample += texts
+            if len(sample) >= SAMPLE_TEXTS:
+                break
+        sample = sample[:SAMPLE_TEXTS]
+        began_at = asyncio.get_running_loop().time()
+        await self._vectors(sample)
+        seconds_each = (asyncio.get_running_loop().time() - began_at) / max(1, len(sample))
+        seconds = seconds_each * (standing.memories - standing.embedded)
+        return Estimate(standing, self._wanted, is_needed=True, seconds=seconds)
+
+    async def run(self, *, advance: Callable[[int, int], None], check_alone: Callable[[], None]) -> Outcome:
+        """`advance`: memories done, and all of them. `check_alone` raises where somebody else may write memories."""
+        loop = asyncio.get_running_loop()
+        began_at, embedded = loop.time(), 0
+        before = await self._store.standing()
+        is_needed = self._is_needed(before)
+        if is_needed:
+            advance(before.embedded, before.memories)
+            await self._store.begin()
+            embedded = await self._embed_all(before, advance)
+            check_alone()
+            await self._store.switch()
+        await self._store.clear()
+        await self._snapshots.erase_all()
+        return Outcome(before, self._wanted, is_needed, embedded, loop.time() - began_at)
+
+    def _is_needed(self, standing: Standing) -> bool:
+        return standing.origin is not None and not standing.origin.agrees_with(self._wanted)
+
+    async def _embed_all(self, before: Standing, advance: Callable[[int, int], None]) -> int:
+        """How many, when a whole look at old and new has found nothing missing and nothing too much."""
+        embedded = 0
+        for _ in range(LOOKS_MAX):
+            found_missing = False
+            async for texts in self._store.remaining():
+                found_missing = True
+                await self._store.put(texts, await self._vectors(texts))
+                embedded += len(texts)
+                advance(min(before.embedded + embedded, before.memories), before.memories)
+            if await self._store.settle() and not found_missing:
+                return embedded
+        raise Unavailable("milvus", "memories change while they are embedded again: stop whatever writes them")
+
+    async def _vectors(self, texts: Sequence[StoredText]) -> Vector:
+        contents = [text.content for text in texts]
+        for pause in RETRY_PAUSES_SECONDS:
+            try:
+                return await self._embedder.embed(contents, is_urgent=False)
+            except Unavailable:
+                await asyncio.sleep(pause)
+        return await self._embedder.embed(contents, is_urgent=False)
+
+
+__all__ = ["Estimate", "Outcome", "Reembed"]

@@ -1,0 +1,208 @@
+"""What embedding all memories again keeps, wherever it is broken off, on every adapter."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from memory_rows import DIMENSION, direction, memory, put
+from milvus_lite_server import MilvusLiteServer
+from prometheus_client import CollectorRegistry
+
+from memory.adapters.in_memory import InMemoryReembedding, InMemoryStore
+from memory.adapters.milvus import MilvusStore
+from memory.adapters.milvus_connection import MilvusAddress
+from memory.adapters.milvus_reembedding import MilvusReembedding
+from memory.metrics import Metrics
+from memory.model import Evidence, Memory, MemoryStatus, VectorOrigin
+from memory.ports import MemoryFilter, MemoryStore, Reembedding, StoredText
+
+OLD = VectorOrigin("old", DIMENSION)
+WIDER = VectorOrigin("wider", DIMENSION * 2)
+SAME_LENGTH = VectorOrigin("another", DIMENSION)
+NUMBERS = itertools.count()
+
+
+@dataclass
+class World:
+    """A store as parts find it, and what embeds it again; each call opens anew, as another process would."""
+
+    find: Callable[[VectorOrigin], MemoryStore]
+    embed: Callable[[VectorOrigin], Reembedding]
+
+
+@pytest.fixture(params=["in memory", "Milvus Lite"])
+async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
+    if request.param == "in memory":
+        store = InMemoryStore(dimension=DIMENSION, origin=OLD)
+        yield World(lambda _: store, lambda wanted: InMemoryReembedding(store, wanted))
+        return
+    server: MilvusLiteServer = request.getfixturevalue("milvus_lite")
+    name, opened = f"r{next(NUMBERS)}", []
+
+    def address(origin: VectorOrigin) -> MilvusAddress:
+        return MilvusAddress(server.uri, name, origin.dimension, origin=origin)
+
+    def find(origin: VectorOrigin) -> MemoryStore:
+        opened.append(MilvusStore(address(origin), metrics=Metrics(CollectorRegistry())))
+        return opened[-1]
+
+    def embed(wanted: VectorOrigin) -> Reembedding:
+        metrics = Metrics(CollectorRegistry())
+        opened.append(MilvusReembedding(address(wanted), wanted=wanted, metrics=metrics))
+        return opened[-1]
+
+    yield World(find, embed)
+    for one in opened:
+        await one.__aexit__(None, None, None)
+
+
+def stored() -> list[Memory]:
+    """Of two users, in every status, with all that a row can hold."""
+    full = memory(
+        'full "quoted" \\ 猫',
+        content='A "quoted" C:\\path\nbreak, NUL \x00, 猫 and 🐈',
+        created_at=1_700_000_000.123456,
+        invalid_at=-86_400.5,
+        project_id="kitchen",
+        access_count=3,
+        evidence=(Evidence("lone \ud83d surrogate", "turn-2", "assistant"),),
+        metadata={"tags": ["a", 1, 2.5, None, True], "big": 2**60},
+    )
+    statuses = [memory(f"of-{status}", status=status) for status in MemoryStatus]
+    return [full, *statuses, memory("bob-1", user_id="bob"), memory("z" * 256, user_id="bob")]
+
+
+def vector_of(text: StoredText, wanted: VectorOrigin) -> np.ndarray:
+    vector = np.zeros(wanted.dimension, dtype=np.float32)
+    vector[sum(text.id.encode()) % wanted.dimension] = 1.0
+    return vector
+
+
+async def embed_all(store: Reembedding, wanted: VectorOrigin, *, most: int = 1_000) -> list[str]:
+    """The ids of what was embedded, at most so many."""
+    ids: list[str] = []
+    async for texts in store.remaining():
+        some = texts[: most - len(ids)]
+        await store.put(some, np.stack([vector_of(text, wanted) for text in some]))
+        ids += [text.id for text in some]
+        if len(ids) == most:
+            break
+    return ids
+
+
+async def found(store: MemoryStore) -> list[Memory]:
+    records = [r for user in ("ann", "bob") for r in await store.load(MemoryFilter(user, status=None), limit=100)]
+    return sorted((record.memory for record in records), key=lambda one: one.id)
+
+
+@pytest.mark.parametrize("wanted", [WIDER, SAME_LENGTH], ids=str)
+async def test_after_the_switch_all_memories_are_as_they_were_with_the_new_vectors(
+    world: World, wanted: VectorOrigin
+) -> None:
+    before = stored()
+    await put(world.find(OLD), *before)
+    store = world.embed(wanted)
+    assert not (await store.standing()).has_leftovers
+    await store.begin()
+    assert await embed_all(store, wanted) == sorted((m.id for m in before), key=str.encode)
+    assert await embed_all(store, wanted) == []
+    assert await store.settle()
+    assert await found(world.find(OLD)) == sorted(before, key=lambda one: one.id)  # until the switch
+    await store.switch()
+    await store.clear()
+    after = world.find(wanted)
+    assert await found(after) == sorted(before, key=lambda one: one.id)
+    for user in ("ann", "bob"):
+        for record in await after.load(MemoryFilter(user, status=None), limit=100):
+            expected = vector_of(StoredText(record.memory.id, "", {}), wanted)
+            np.testing.assert_array_equal(record.vector, expected)
+    standing = await world.embed(wanted).standing()
+    assert (standing.origin, standing.memories, standing.has_leftovers) == (wanted, len(before), False)
+
+
+async def test_whoever_comes_after_a_kill_goes_on_where_it_was(world: World) -> None:
+    before = stored()
+    await put(world.find(OLD), *before)
+    first = world.embed(WIDER)
+    await first.begin()
+    done = await embed_all(first, WIDER, most=2)
+    second = world.embed(WIDER)
+    standing = await second.standing()
+    assert (standing.origin, standing.memories, standing.embedded) == (OLD, len(before), 2)
+    await second.begin()
+    assert set(await embed_all(second, WIDER)) == {m.id for m in before} - set(done)
+
+
+async def test_what_was_written_or_deleted_between_two_attempts_is_not_lost_nor_brought_back(world: World) -> None:
+    await put(world.find(OLD), *stored())
+    first = world.embed(WIDER)
+    await first.begin()
+    await embed_all(first, WIDER)
+    changed = memory("of-active", content="something else", updated_at=1_700_000_100.0)
+    parts = world.find(OLD)
+    await put(parts, changed, memory("new"))
+    await parts.delete("ann", ["of-archived"])
+    second = world.embed(WIDER)
+    await second.begin()
+    assert set(await embed_all(second, WIDER)) == {"of-active", "new"}
+    assert await second.settle()
+    await second.switch()
+    after = {one.id: one for one in await found(world.find(WIDER))}
+    assert after["of-active"] == changed
+    assert "new" in after
+    assert "of-archived" not in after
+
+
+async def test_an_attempt_with_another_model_is_cleared_away_by_the_next(world: World) -> None:
+    await put(world.find(OLD), *stored())
+    first = world.embed(SAME_LENGTH)
+    await first.begin()
+    await embed_all(first, SAME_LENGTH)
+    second = world.embed(WIDER)
+    standing = await second.standing()
+    assert (standing.embedded, standing.has_leftovers) == (0, True)
+    await second.begin()
+    assert (await world.embed(SAME_LENGTH).standing()).embedded == 0
+    assert len(await embed_all(second, WIDER)) == len(stored())
+
+
+async def test_what_is_left_after_the_switch_is_cleared_by_whoever_comes_next(world: World) -> None:
+    before = stored()
+    await put(world.find(OLD), *before)
+    first = world.embed(WIDER)
+    await first.begin()
+    await embed_all(first, WIDER)
+    await first.settle()
+    await first.switch()
+    second = world.embed(WIDER)
+    standing = await second.standing()
+    assert (standing.origin, standing.has_leftovers) == (WIDER, True)
+    await second.clear()
+    assert not (await second.standing()).has_leftovers
+    assert await found(world.find(WIDER)) == sorted(before, key=lambda one: one.id)
+
+
+async def test_memories_are_embedded_again_any_number_of_times(world: World) -> None:
+    await put(world.find(OLD), *stored())
+    for wanted in (WIDER, SAME_LENGTH, replace(WIDER, document_prefix="passage: "), OLD):
+        store = world.embed(wanted)
+        await store.begin()
+        assert len(await embed_all(store, wanted)) == len(stored())
+        assert await store.settle()
+        await store.switch()
+        await store.clear()
+    parts = world.find(OLD)
+    await put(parts, memory("later"), vectors=[direction(1.0)])
+    assert len(await found(parts)) == len(stored()) + 1
+
+
+async def test_before_anything_is_begun_all_of_them_remain(world: World) -> None:
+    await put(world.find(OLD), *stored())
+    store = world.embed(WIDER)
+    remaining = [text async for texts in store.remaining() for text in texts]
+    assert {(text.id, text.content) for text in remaining} == {(m.id, m.content) for m in stored()}
+    assert not (await store.standing()).has_leftovers
