@@ -339,3 +339,12 @@ def test_ten_thousand_memories_are_ranked_in_milliseconds(remember: Remember) ->
         rank(corpus, Query("which museum has the violin and the winter garden"), vectors[i], scope=Scope("u"), now=NOW)
         times.append(time.perf_counter() - start)
     assert min(times) < 0.025
+
+
+def test_a_question_that_counts_lets_more_of_what_is_near_fill_its_note(remember: Remember) -> None:
+    records = [remember("I ride to work", vector=leaning(0.45))]
+    records += [remember(f"I {i}", vector=leaning(i / 100, axis=2 + i % 6)) for i in range(-60, 40, 2)]
+    one, several = ranked(records, "What about my bike?"), ranked(records, "How many times did I ride my bike?")
+    assert (one.asks_several, several.asks_several) == (False, True)
+    assert 0 < sum(one.is_near) < sum(several.is_near)
+    assert several.relevance[0] > 0.5
