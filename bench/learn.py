@@ -32,8 +32,8 @@ from turns import told
 
 from learning_processes import LearningProcesses, Records, WorkerProcess, records_of, running_learning_processes  # isort: skip
 
-from memory.app import SYSTEM_CLOCK, open_embedder
-from memory.config import from_process
+from memory.processes.composition import SYSTEM_CLOCK, open_embedder
+from memory.settings.loader import from_process
 
 TRAINED_BARS = (
     Bar("turns a second", at_least=60),

@@ -33,9 +33,9 @@ from rig import Rig, running_rig
 from sides import COLUMNS, Compared, Side, Spending, merge
 from turns import told
 
-from memory.app import open_embedder
-from memory.config import from_process
+from memory.processes.composition import open_embedder
 from memory.settings import Settings
+from memory.settings.loader import from_process
 
 BARS = (
     Bar("no identity: added p50", "ms", at_most=1.0),

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from memory.adapters.milvus import MilvusStore
-from memory.adapters.milvus_connection import MilvusAddress
-from memory.metrics import Metrics
+from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.store import MilvusStore
 from memory.model import Change, ChangeKind, Memory
 from memory.ports import Embedder
+from memory.runtime.metrics import Metrics
 from memory.settings import Settings
 
 SENTENCES = 2_000  # different ones; users with more memories say them again, on another day

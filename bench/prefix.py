@@ -22,26 +22,26 @@ from report import Bar, Report, Sheet, bench_parser
 from rich.progress import track
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.ledger_sqlite import SqliteUserLedger
-from memory.adapters.notes_sqlite import SqliteNoteBook
-from memory.adapters.receipts_sqlite import SqliteReceipts
-from memory.adapters.sqlite_database import SqliteDatabase
-from memory.adapters.traits_sqlite import SqliteModelTraits
-from memory.adapters.turns_sqlite import SqliteTurnLog
-from memory.adapters.uses_sqlite import SqliteUses
-from memory.adapters.wordpiece import WordPieceTokens
-from memory.adapters.working_set import WorkingSets
-from memory.app import new_id, open_embedder, signal_training
+from memory.adapters.models.wordpiece import WordPieceTokens
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
+from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.receipts import SqliteReceipts
+from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.adapters.sqlite.usage_counts import SqliteUses
+from memory.adapters.working_set.working_sets import WorkingSets
 from memory.chat.completions import edit, read
-from memory.config import from_process
-from memory.erasure import Erasure
-from memory.metrics import Metrics
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
 from memory.ports import Embedder
+from memory.processes.composition import new_id, open_embedder, signal_training
 from memory.recall.pipeline import Recall, RecallOutcome, RecallSettings
 from memory.recall.retrieval import Retrieval
+from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import recordable
+from memory.service.erasure import Erasure
 from memory.settings import Settings
+from memory.settings.loader import from_process
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, known_memories, rendered, thirty_exchanges  # isort: skip

@@ -36,9 +36,9 @@ from rich.console import Console
 from rig import Rig, running_rig
 from sides import LATE
 
-from memory.app import open_embedder
-from memory.config import from_process
 from memory.ports import Embedder
+from memory.processes.composition import open_embedder
+from memory.settings.loader import from_process
 
 BARS = (
     Bar("1 x 1,000: added p50 beyond the embedding", "ms", at_most=4.0),

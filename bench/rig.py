@@ -23,7 +23,7 @@ sys.path.insert(0, str(HERE.parent / "tests" / "support"))  # the product as tes
 
 from product import Product, command_line, descendants, running_product  # noqa: E402
 
-from extproc.bootstrap import EnvoyPlan, render_bare  # noqa: E402
+from extproc.supervisor.bootstrap import EnvoyPlan, render_bare  # noqa: E402
 
 START_SECONDS_MAX = 10.0
 PARTS = {  # a word of the command line that only this part has

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from report import Bar, Report, Sheet, bench_parser, ratio
 
-from memory.adapters.embedding_model import PACKAGED_MODEL, prepared
-from memory.adapters.onnx_embedder import OnnxModel
-from memory.config import from_process
+from memory.adapters.models.embedding_model import PACKAGED_MODEL, prepared
+from memory.adapters.models.onnx_embedder import OnnxModel
 from memory.evaluation.signals import SignalCase, decided, read_signals, score_signals
-from memory.recall.classifier import SignalClassifier
-from memory.recall.phrases import training_phrases
 from memory.recall.query import build_query
+from memory.recall.signals.classifier import SignalClassifier
+from memory.recall.signals.phrases import training_phrases
+from memory.settings.loader import from_process
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
 OWN_RECORDS = (DATA / "signals.jsonl", DATA / "signals_fresh.jsonl")

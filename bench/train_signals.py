@@ -1,6 +1,6 @@
 """Train the signal classifier on the phrases in the repository and write the file that is shipped.
 
-`python bench/train_signals.py`, after every change of `memory/recall/signal_phrases/` or of the features.
+`python bench/train_signals.py`, after every change of `memory/recall/signals/signal_phrases/` or of the features.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 from rich.progress import track
 
-from memory.adapters import classifier_file
-from memory.adapters.embedding_model import prepared
-from memory.adapters.onnx_embedder import OnnxModel
-from memory.config import from_process
-from memory.recall.classifier import SignalClassifier
-from memory.recall.phrases import training_phrases
+from memory.adapters.models import classifier_file
+from memory.adapters.models.embedding_model import prepared
+from memory.adapters.models.onnx_embedder import OnnxModel
+from memory.recall.signals.classifier import SignalClassifier
+from memory.recall.signals.phrases import training_phrases
 from memory.settings import EmbeddingSettings
+from memory.settings.loader import from_process
 
-TARGET = Path(__file__).resolve().parent.parent / "memory" / "recall" / classifier_file.SHIPPED
+TARGET = Path(__file__).resolve().parent.parent / "memory" / "recall" / "signals" / classifier_file.SHIPPED
 
 
 def main() -> None:

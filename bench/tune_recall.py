@@ -22,17 +22,17 @@ from report import Bar, Report, Sheet, bench_parser
 from rich.console import Console
 from rich.progress import track
 
-from memory.adapters.embedding_model import PACKAGED_MODEL, prepared
-from memory.adapters.onnx_embedder import OnnxModel
-from memory.config import from_process
+from memory.adapters.models.embedding_model import PACKAGED_MODEL, prepared
+from memory.adapters.models.onnx_embedder import OnnxModel
 from memory.evaluation.dataset import USER, Talk, read_talks
 from memory.evaluation.recall import characters
 from memory.evaluation.score import CHARACTERS_PER_TOKEN, evidence_recall, mean
 from memory.model import Query, Record, Scope, Vector
-from memory.recall.corpus import Corpus
-from memory.recall.evidence import gather
-from memory.recall.ranking import rank, select
-from memory.recall.weights import RankingSettings, Weights
+from memory.recall.ranking.corpus import Corpus
+from memory.recall.ranking.evidence import gather
+from memory.recall.ranking.ranking import rank, select
+from memory.recall.ranking.weights import RankingSettings, Weights
+from memory.settings.loader import from_process
 
 FITTED = (
     "dense", "lexical", "concept", "aspect", "speaker", "window_dense", "window_lexical", "session_dense",

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 import click
 
-from extproc.claims import CannotStart
-from memory.cli import commands, run_part
-from memory.config import from_process
+from extproc.supervisor.locks_and_ports import CannotStart
+from memory.cli.main import commands, run_part
 from memory.errors import BadInput, MemproxyError
 from memory.settings import SettingDoc, every_setting
+from memory.settings.loader import from_process
 
 BAD_START_CODE = 2  # as click's own for wrong arguments: starting again will not help
 UP_FLAGS = (
@@ -83,9 +83,9 @@ def up(config: Path | None, **flags: object) -> None:
     Prints one line, `ready http://HOST:PORT`, once a chat would be recalled and learnt. Logs go to standard error.
     Flags beat the environment, which beats the file.
     """
-    from extproc.local import up as run
-    from extproc.parts import program
-    from memory.prepare_cli import make_ready
+    from extproc.supervisor.process_specs import program
+    from extproc.supervisor.supervisor import up as run
+    from memory.cli.prepare import make_ready
 
     settings = from_process(config, flags)
     program("envoy")  # what is missing is named before anything takes long
@@ -110,7 +110,7 @@ def reembed(config: Path | None, *, is_dry: bool, as_json: bool, **flags: object
 
     Everything else must be stopped. Killed at any point, it loses nothing and goes on when it is called again.
     """
-    from extproc.reembed import reembed as run
+    from extproc.supervisor.reembed import reembed as run
 
     run(from_process(config, flags), is_dry=is_dry, as_json=as_json)
 
@@ -132,8 +132,8 @@ def filter_(config: Path | None, path: Path) -> None:
 @click.option("--to", "target", type=click.Path(path_type=Path), required=True, help="Where the bootstrap is written.")
 def envoy(config: Path | None, paths: tuple[Path, ...], target: Path, envoy_concurrency: int) -> None:
     """Write Envoy's bootstrap for these settings, then become Envoy: one part alone, for containers."""
-    from extproc.bootstrap import render
-    from extproc.parts import envoy_arguments, envoy_plan, program
+    from extproc.supervisor.bootstrap import render
+    from extproc.supervisor.process_specs import envoy_arguments, envoy_plan, program
 
     settings = from_process(config, {})
     target.write_bytes(render(envoy_plan(settings, paths)))
@@ -145,7 +145,7 @@ def envoy(config: Path | None, paths: tuple[Path, ...], target: Path, envoy_conc
 @click.option("--port", type=click.IntRange(1, 65535), required=True, help="Port on 127.0.0.1.")
 def model(port: int) -> None:
     """Serve the small local chat model, as `up` does without --upstream."""
-    from extproc.local_model import serve
+    from extproc.supervisor.local_model import serve
 
     serve(port)
 

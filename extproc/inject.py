@@ -25,7 +25,7 @@ from extproc.identity import Anonymous, Headers, IdentityMode, Metadata, Refusal
 from extproc.upstream_signals import SignalReader
 from memory.chat.completions import SYSTEM_ROLES, ChatRequest, NotAChat, edit, read, strip
 from memory.model import Note, Placement, RecallStatus, Scope
-from memory.recall.upstream import NO_SIGNALS, UpstreamSignals
+from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 
 BODY_BYTES_MAX = 32 << 20  # a known larger body is not sent to us: the copy alone would take longer than it may
 HEAVY_BODY_BYTES = 1 << 20  # reading 1 MiB takes some milliseconds, in which no other stream would move

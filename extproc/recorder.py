@@ -17,11 +17,11 @@ import structlog
 
 from extproc.observe import CloseTurn, NoteJudged, Observation, OpenTurn
 from memory.errors import NotRecordable, Unavailable
-from memory.metrics import Metrics
 from memory.model import Turn, TurnStatus
 from memory.ports import Clock, TurnLog
-from memory.recall.lessons import PlacementLessons
-from memory.threads import rewritten
+from memory.recall.notes.template_compatibility import PlacementLessons
+from memory.runtime.metrics import Metrics
+from memory.runtime.offload import run_offloaded
 
 log = structlog.get_logger(__name__)
 
@@ -127,7 +127,7 @@ class TurnRecorder:
             self._metrics.turns_lost.labels("failed").inc()
 
     async def _open(self, turn: Turn) -> bool:
-        messages = [replace(m, content=await rewritten(self._redact, m.content)) for m in turn.messages]
+        messages = [replace(m, content=await run_offloaded(self._redact, m.content)) for m in turn.messages]
         try:
             await self._turn_log.open(replace(turn, messages=tuple(messages)))
         except Unavailable as error:
@@ -142,7 +142,7 @@ class TurnRecorder:
         if not await after:
             return False
         try:
-            answer = await rewritten(self._redact, closing.answer)
+            answer = await run_offloaded(self._redact, closing.answer)
         except NotRecordable as error:
             log.error("answer_not_recorded", error=str(error))
             self._metrics.turns_lost.labels("failed").inc()

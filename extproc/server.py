@@ -36,16 +36,16 @@ from extproc.inject import (
 from extproc.observe import Observation
 from extproc.recorder import TurnRecorder, Watch
 from extproc.upstream_signals import SignalReader, signal_reader
-from memory import app, running
 from memory.chat.completions import ChatRequest
-from memory.metrics import Metrics
 from memory.model import Scope
 from memory.ports import Clock, TurnLog
-from memory.recall.lessons import PlacementLessons
+from memory.processes import composition, entrypoints
+from memory.processes.from_settings import recording
+from memory.recall.notes.template_compatibility import PlacementLessons
 from memory.recall.pipeline import RecallOutcome
-from memory.recall.upstream import UpstreamSignals
+from memory.recall.signals.upstream import UpstreamSignals
+from memory.runtime.metrics import Metrics
 from memory.settings import Settings
-from memory.tuning import recording
 
 log = structlog.get_logger(__name__)
 
@@ -244,7 +244,7 @@ async def serve(
 
 async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) -> None:
     """The filter as its own process: its parts built from the settings, served until told to stop."""
-    async with app.open_parts(settings, is_hurried=True) as parts:
+    async with composition.open_parts(settings, is_hurried=True) as parts:
         lessons = parts.lessons()
         serving = serve(
             socket_path=socket_path,
@@ -254,13 +254,13 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
             identity_mode=IdentityMode(settings.identity),
             signals=signal_reader(settings.memory.upstream_signals),
             metrics=parts.metrics,
-            clock=app.SYSTEM_CLOCK,
-            new_id=app.new_id,
+            clock=composition.SYSTEM_CLOCK,
+            new_id=composition.new_id,
             redact=recording(settings),
             until=until,
             is_recording=settings.memory.enabled and settings.memory.auto_store,
         )
-        await running.warming_up(parts, serving, decides=True, lessons=lessons)
+        await entrypoints.warming_up(parts, serving, decides=True, lessons=lessons)
 
 
 def _handlers(filter_: Filter) -> grpc.GenericRpcHandler:

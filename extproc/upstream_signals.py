@@ -2,7 +2,8 @@
 
 Which names may speak is a setting. Envoy forwards only those to us, and removes the headers among them from whoever is
 not trusted (envoy/envoy.yaml), since a client could steer its own search with them; metadata no client can set. This
-step must never read a name that no rule names, and never judge what was said: that is for memory/recall/upstream.py.
+step must never read a name that no rule names, and never judge what was said: that is for
+memory/recall/signals/upstream.py.
 """
 
 from __future__ import annotations
@@ -11,7 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from extproc.identity import Headers, Metadata
-from memory.recall.upstream import DEFAULT_RULES, NO_SIGNALS, UpstreamRule, UpstreamSignals, names_of, read_upstream
+from memory.recall.signals.upstream import (
+    DEFAULT_RULES,
+    NO_SIGNALS,
+    UpstreamRule,
+    UpstreamSignals,
+    names_of,
+    read_upstream,
+)
 from memory.settings import UpstreamSignal
 
 BETWEEN = ":"  # between namespace and key; no header has one in its name

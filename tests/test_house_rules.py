@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from memory.metrics import Metrics
-from memory.recall.weights import NAMES
+from memory.recall.ranking.weights import NAMES
+from memory.runtime.metrics import Metrics
 from memory.settings import every_setting
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -236,7 +236,7 @@ def test_every_metric_has_a_heading_in_the_operators_handbook() -> None:
 
 
 def metric_names() -> list[str]:
-    """As memory/metrics.py declares them, without the endings of a scraped page."""
+    """As memory/runtime/metrics.py declares them, without the endings of a scraped page."""
     return [family.name for family in Metrics(CollectorRegistry()).registry.collect()]
 
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Seque
 
 import numpy as np
 
-from memory.adapters import pages, rows
+from memory.adapters import pages, row_codec
 from memory.model import Candidate, Change, Record, Vector, VectorOrigin, statement_key
 from memory.ports import MemoryFilter, Page, Standing, StoredText
 
@@ -33,7 +33,7 @@ class InMemoryStore:
             return []
         cosines = np.stack([record.vector for record in records]) @ np.asarray(vector, dtype=np.float32)
         nearest = np.argsort(-cosines, kind="stable")[:limit]
-        return [rows.candidate(records[i].memory, float(cosines[i])) for i in nearest]
+        return [row_codec.candidate(records[i].memory, float(cosines[i])) for i in nearest]
 
     async def nearest(
         self, where: MemoryFilter, vectors: Vector, *, limit: int, words: Collection[str] = ()
@@ -75,11 +75,11 @@ class InMemoryStore:
         *,
         before_each: Callable[[], None] | None = None,
     ) -> None:
-        written = rows.written(user_id, changes, vectors, dimension=self._dimension)
-        rows.refuse_foreign(user_id, {i: r.memory.user_id for i in written if (r := self._records.get(i))})
+        written = row_codec.written(user_id, changes, vectors, dimension=self._dimension)
+        row_codec.refuse_foreign(user_id, {i: r.memory.user_id for i in written if (r := self._records.get(i))})
         if before_each is not None:
             before_each()
-        self._records |= {memory_id: rows.record_of(row) for memory_id, row in written.items()}
+        self._records |= {memory_id: row_codec.record_of(row) for memory_id, row in written.items()}
 
     async def delete(self, user_id: str, memory_ids: Collection[str]) -> None:
         for record in await self.get(user_id, list(memory_ids)):
@@ -113,14 +113,16 @@ class InMemoryReembedding:
         begun = self._store._others.get(self._wanted, {})
         for memory_id, record in sorted(self._store._records.items()):
             if memory_id not in begun or begun[memory_id].memory != record.memory:
-                row = rows.row_of(record)
-                del row[rows.VECTOR_FIELD]
+                row = row_codec.row_of(record)
+                del row[row_codec.VECTOR_FIELD]
                 yield [StoredText(memory_id, record.memory.content, row)]
 
     async def put(self, texts: Sequence[StoredText], vectors: Vector) -> None:
         assert vectors.shape == (len(texts), self._wanted.dimension), f"vectors {vectors.shape}"
         for text, vector in zip(texts, vectors, strict=True):
-            self._store._others[self._wanted][text.id] = rows.record_of({**text.row, rows.VECTOR_FIELD: vector})
+            self._store._others[self._wanted][text.id] = row_codec.record_of(
+                {**text.row, row_codec.VECTOR_FIELD: vector}
+            )
 
     async def settle(self) -> bool:
         begun = self._store._others[self._wanted]

@@ -25,9 +25,9 @@ from memory.api import shapes
 from memory.api.browsers import WrongType, refuse_other_types, refuse_pages
 from memory.api.identity import DEVELOPMENT, Forbidden, Unauthenticated, caller_of
 from memory.errors import BadInput, Conflict, NotFound, Unavailable
-from memory.library import PAGE_MEMORIES_MAX, Library
-from memory.metrics import Metrics
 from memory.model import MemoryStatus, RequestOptions, Scope
+from memory.runtime.metrics import Metrics
+from memory.service.library import PAGE_MEMORIES_MAX, Library
 
 BODY_BYTES_MAX = 1 << 20  # 200 memories of ordinary length, or a long history; more goes in several calls
 QUERY_FIELDS_MAX = 20

@@ -19,7 +19,7 @@ from msgspec import UNSET, Meta, UnsetType
 from memory.chat.completions import NotAChat, read
 from memory.errors import BadInput
 from memory.model import Candidate, Memory, Message
-from memory.orders import Edit, ExplainedReceipt, NewMemory
+from memory.service.requests import Edit, ExplainedReceipt, NewMemory
 
 TIME_MAX = 253_402_300_799.0  # the last second of the year 9999, where ISO 8601 with four digits ends
 SEARCH_LIMIT_MAX = 200

@@ -26,7 +26,7 @@ from memory.evaluation.sandbox import Data, Learnt, Sandbox, exchanges_of, scope
 from memory.evaluation.score import mean, share
 from memory.model import Memory, MemoryStatus, RequestOptions
 from memory.ports import Tokens
-from memory.recall.injection import note_line
+from memory.recall.notes.injection import note_line
 
 FOUND_WITHIN = RequestOptions(token_budget=800, retrieval_limit=200)  # a search that fills as much as a note may hold
 ANSWER_WORDS_MAX = 6  # longer answers are worded freely, so that their words say little

@@ -28,11 +28,11 @@ from memory.evaluation.score import (
 )
 from memory.model import Candidate, Conversation, Memory, Message, Query, Record, Role, Scope, Selection, Vector
 from memory.ports import Embedder
-from memory.recall.corpus import Corpus
-from memory.recall.evidence import gather
 from memory.recall.query import build_query
-from memory.recall.ranking import CANDIDATES_MAX, Ranked, rank, select
-from memory.recall.weights import DEFAULT_RANKING, RankingSettings
+from memory.recall.ranking.corpus import Corpus
+from memory.recall.ranking.evidence import gather
+from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked, rank, select
+from memory.recall.ranking.weights import DEFAULT_RANKING, RankingSettings
 
 OURS = "memproxy"
 BUDGETS = (100, 200, 400, 600, 800, 1_200, 1_600, 2_000)

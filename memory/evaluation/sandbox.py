@@ -19,7 +19,6 @@ from memory.chat.completions import ChatRequest, read
 from memory.errors import MemproxyError
 from memory.evaluation.records import seconds
 from memory.learn.worker import Worker, WorkerSettings
-from memory.library import PLAIN, Searcher
 from memory.model import (
     Memory,
     MemoryStatus,
@@ -33,6 +32,7 @@ from memory.model import (
 )
 from memory.ports import MemoryFilter, MemoryStore, TurnLog
 from memory.recall.trace import RecallOutcome
+from memory.service.library import PLAIN, Searcher
 
 TURN_SECONDS = 1.0  # between two turns of a session, whose times the records do not tell
 MEMORIES_MAX = 10_000  # of one record; more than any holds

@@ -16,11 +16,11 @@ from memory.evaluation.records import MessageRecord, Progress, ignore_progress, 
 from memory.evaluation.score import share
 from memory.model import Conversation, Message, Role, Vector
 from memory.ports import Embedder
-from memory.recall import signals
-from memory.recall.classifier import SignalClassifier
 from memory.recall.query import build_query
-from memory.recall.signals import Decision
-from memory.recall.training import ClassifierTraining
+from memory.recall.signals import search_decision
+from memory.recall.signals.classifier import SignalClassifier
+from memory.recall.signals.search_decision import Decision
+from memory.recall.signals.training import ClassifierTraining
 
 MISS_WEIGHT = 2.0
 
@@ -73,7 +73,7 @@ async def evaluate_signals(
 
 def decided(case: SignalCase, vector: Vector | None, classifier: SignalClassifier | None) -> Decision:
     """What a request with this conversation would get, without signals from upstream."""
-    return signals.decide(case.conversation, vector=vector, classifier=classifier)
+    return search_decision.decide(case.conversation, vector=vector, classifier=classifier)
 
 
 def score_signals(cases: Sequence[SignalCase], decisions: Sequence[Decision]) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from memory.erasure import Erasure
 from memory.learn import consolidation
 from memory.learn.plan import Plan
-from memory.metrics import Metrics
 from memory.model import Change, ChangeKind, Vector, statement_key
 from memory.ports import Clock, Embedder, LedgerWrite, MemoryFilter, MemoryStore, Receipts
-from memory.writing import write_rows
+from memory.runtime.metrics import Metrics
+from memory.service.erasure import Erasure
+from memory.service.locked_writes import write_rows
 
 OUTCOMES = {ChangeKind.CREATE: "created", ChangeKind.UPDATE: "updated", ChangeKind.SUPERSEDE: "superseded"}
 FORGET_BATCH = 200

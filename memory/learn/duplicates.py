@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memory.learn.consolidation import EVIDENCE_MAX
-from memory.learn.life import TRUST, Step, Why, is_kept_by_hand, put_away
+from memory.learn.retention import TRUST, Step, Why, is_kept_by_hand, put_away
 from memory.model import Evidence, Memory, MemoryStatus, Trust, statement_key
 from memory.model.derived import RESTORED
 

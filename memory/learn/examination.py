@@ -14,9 +14,9 @@ import structlog
 
 from memory.errors import Late, Unavailable
 from memory.learn.readers import Readers
-from memory.metrics import Metrics
 from memory.ports import StatementReader
 from memory.ports.reading import ExamResult
+from memory.runtime.metrics import Metrics
 
 RETRY_SECONDS = 5.0  # doubled each time
 RETRY_SECONDS_MAX = 600.0

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from memory.erasure import without_source
 from memory.language import (
     asked_words,
     attributes_named,
@@ -28,6 +27,7 @@ from memory.language.borders import whole_places
 from memory.language.phrases import is_han
 from memory.learn.reading.units import own_messages
 from memory.model import Act, Claim, Memory, MemoryStatus, Relation, Turn
+from memory.service.erasure import without_source
 
 FORGET_MEMORIES_MAX = 20_000  # of one request; more than anybody has
 LATER_REQUESTS_MAX = 200  # that a window heeds which was learnt late; more than anybody gives

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from memory.errors import BadInput, MemproxyError
-from memory.learn import basis as bases
-from memory.learn.basis import Basis
+from memory.learn import plan_snapshot as bases
+from memory.learn.plan_snapshot import Basis
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Trust
 
 VERSION = 5

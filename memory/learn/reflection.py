@@ -18,7 +18,7 @@ from typing import Any
 from memory.errors import Unavailable
 from memory.language import content_words, is_denied
 from memory.learn.consolidation import EVIDENCE_MAX
-from memory.learn.life import Step, Why, put_away, usefulness
+from memory.learn.retention import Step, Why, put_away, usefulness
 from memory.model import Memory, MemoryStatus, Message, Role, Trust
 from memory.model.derived import REFLECTS, stands_on
 from memory.ports import ChatModel

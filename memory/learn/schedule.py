@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import structlog
 
 from memory.errors import MemproxyError, Unavailable
-from memory.learn.life import totals
+from memory.learn.retention import totals
 from memory.learn.upkeep import Upkeep
-from memory.metrics import Metrics
 from memory.ports import Clock, Rounds
+from memory.runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 

@@ -1,6 +1,6 @@
 """Upkeep of one user's memories: uses brought into the rows, duplicates united, the useless put away, patterns derived.
 
-`life`, `duplicates` and `reflection` decide; this reads, and writes under the user's lock. It plans on what it read
+`retention`, `duplicates`, `reflection` decide; this reads, and writes under the user's lock. It plans on what it read
 without the lock, and under it looks again: a row that anybody changed meanwhile is left for the next round. What
 belongs together is one write, so whoever dies in between leaves nothing half done. A dry run writes nothing at all.
 Logs no content.
@@ -15,10 +15,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from memory.learn import duplicates, life
-from memory.learn.life import LifeRules, Step
+from memory.learn import duplicates, retention
 from memory.learn.reflection import Reflecting, grounds_of, stale
-from memory.metrics import Metrics
+from memory.learn.retention import LifeRules, Step
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector
 from memory.ports import (
     Clock,
@@ -31,7 +30,8 @@ from memory.ports import (
     UserLedger,
     Uses,
 )
-from memory.writing import write_rows
+from memory.runtime.metrics import Metrics
+from memory.service.locked_writes import write_rows
 
 ROWS_PER_PAGE = 1_000
 ROWS_MAX = 200_000  # of one user, looked at in one round: the newest ones
@@ -100,9 +100,12 @@ class Upkeep:
             case Task.CONSOLIDATE:
                 return duplicates.united(memories, now=now)
             case Task.PRUNE:
-                steps = [*life.pruned(memories, self._rules, now=now), *life.erasable(memories, self._rules, now=now)]
+                steps = [
+                    *retention.pruned(memories, self._rules, now=now),
+                    *retention.erasable(memories, self._rules, now=now),
+                ]
                 gone = {step.memory.id for step in steps}
-                dated = life.dated([m for m in memories if m.id not in gone], self._rules, now=now)
+                dated = retention.dated([m for m in memories if m.id not in gone], self._rules, now=now)
                 return [[step] for step in (*steps, *dated)]
             case Task.REFLECT:
                 steps = stale(memories, now=now)

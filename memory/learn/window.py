@@ -14,21 +14,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 
-from memory.erasure import Erasure
 from memory.errors import Conflict, Unavailable
-from memory.learn import basis as bases
 from memory.learn import consolidation, forgetting, gate, plan, stored_reading
+from memory.learn import plan_snapshot as bases
 from memory.learn.applying import Applying
-from memory.learn.basis import Basis
 from memory.learn.consolidation import Pair
 from memory.learn.forgetting import Found, Reach
 from memory.learn.neighbours import Neighbours
-from memory.learn.pace import SessionPace
 from memory.learn.plan import Plan
+from memory.learn.plan_snapshot import Basis
+from memory.learn.rate_limit import SessionPace
 from memory.learn.readers import Readers
 from memory.learn.relating import news, pairs_to_ask, renumbered
 from memory.learn.window_reading import WindowClaims, WindowReading, asks_memory
-from memory.metrics import Metrics
 from memory.model import Memory, Record, Vector
 from memory.ports import (
     Clock,
@@ -43,6 +41,8 @@ from memory.ports import (
     UserLedger,
     UserMemories,
 )
+from memory.runtime.metrics import Metrics
+from memory.service.erasure import Erasure
 
 VERDICT_ROUNDS_MAX = 3  # in the last one, if somebody writes all the time, fields alone decide
 

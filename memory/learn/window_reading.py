@@ -13,15 +13,15 @@ from functools import partial
 
 from memory.errors import Unavailable
 from memory.learn import forgetting, gate, stored_reading
-from memory.learn.breaks import muted, with_breaks
+from memory.learn.failed_turns import muted, with_breaks
 from memory.learn.feedback import ANSWER_CHARACTERS_MAX, Confirmation, confirmations_of
 from memory.learn.forgetting import Request
-from memory.learn.pace import SessionPace
+from memory.learn.rate_limit import SessionPace
 from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line
-from memory.metrics import Metrics
 from memory.model import STORED_ACTS, Claim, MemoryStatus, Turn, TurnStatus
 from memory.ports import Lease, MemoryStore, Receipts, TurnLog, UserMemories
+from memory.runtime.metrics import Metrics
 
 TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # what a failed or aborted turn said is not learnt
 CONTEXT_TURNS_MAX = 8  # of the session, before the window: enough to see what a bare "yes" answers

@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from memory.erasure import Erasure
 from memory.errors import Conflict, Unavailable, Unusable
 from memory.learn import gate
-from memory.learn.pace import SessionPace
 from memory.learn.plan import UnreadablePlan
+from memory.learn.rate_limit import SessionPace
 from memory.learn.readers import Readers
-from memory.learn.watch import Watch, WatchSettings
+from memory.learn.trigger_scanner import Watch, WatchSettings
 from memory.learn.window import WindowLearning
-from memory.metrics import Metrics
 from memory.ports import Clock, Embedder, LearnDue, Lease, MemoryStore, Receipts, TurnLog, UserLedger, UserMemories
+from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import REDACT_ALL, SecretClass, SecretPolicy
+from memory.service.erasure import Erasure
 
 OWN_PARTS = frozenset({"milvus", "embedder", "turn_log"})
 

@@ -12,7 +12,7 @@ from memory.model import (
 )
 
 Clock: TypeAlias = Callable[[], float]
-"""Unix seconds. Handed in; only `memory/app.py` knows the real one."""
+"""Unix seconds. Handed in; only `memory/processes/composition.py` knows the real one."""
 
 
 class Embedder(Protocol):

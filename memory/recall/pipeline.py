@@ -16,7 +16,6 @@ import structlog
 
 from memory.chat.completions import ChatRequest
 from memory.errors import Busy, MemproxyError, Unavailable
-from memory.metrics import Metrics
 from memory.model import (
     Candidate,
     Conversation,
@@ -28,17 +27,18 @@ from memory.model import (
     Scope,
 )
 from memory.ports import Clock, Embedder, ModelTraits, NoteBook, Receipts, Tokens, Uses
-from memory.recall import signals
 from memory.recall.admission import Admission, Place
-from memory.recall.classifier import SignalClassifier
-from memory.recall.notes import NotePlan, carried_notes, note_keys, plan
-from memory.recall.receipts import receipt_of
+from memory.recall.notes.past_notes import NotePlan, carried_notes, note_keys, plan
+from memory.recall.notes.receipts import receipt_of
+from memory.recall.query_rewriter import Rewriter
 from memory.recall.retrieval import Retrieval
-from memory.recall.rewriting import Rewriter
-from memory.recall.searching import Searching
-from memory.recall.signals import Decision
+from memory.recall.search_flow import Searching
+from memory.recall.signals import search_decision
+from memory.recall.signals.classifier import SignalClassifier
+from memory.recall.signals.search_decision import Decision
+from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
-from memory.recall.upstream import NO_SIGNALS, UpstreamSignals
+from memory.runtime.metrics import Metrics
 
 KEEP_SECONDS_MAX = 0.05  # to write a note into the note book; a note that is not kept costs a prefix, no answer
 KEEP_SECONDS_MIN = 0.01  # also past the deadline: it is a hundred times what the write usually takes
@@ -154,7 +154,7 @@ class Recall:
         trace: Trace,
     ) -> tuple[RecallStatus, str]:
         """Fill the trace as far as the deadline lets us; the status where no note goes along. Raises `Unavailable`."""
-        trace.decision = signals.decide_early(conversation, upstream=upstream)
+        trace.decision = search_decision.decide_early(conversation, upstream=upstream)
         said = [message.role for message in conversation.messages]
         is_asked = said[-1:] == [Role.USER] and (trace.decision is None or trace.decision.search)
         if not is_asked:

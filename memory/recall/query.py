@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from memory.language.small_talk import is_pleasantry
 from memory.model import Conversation, Message, Query, Role
-from memory.recall.lexical import STOP_CHARACTERS, UNSPACED, terms
-from memory.recall.pleasantries import is_pleasantry
+from memory.recall.ranking.lexical import STOP_CHARACTERS, UNSPACED, terms
 
 QUERY_CHARACTERS_MAX = 900  # the embedding model reads 256 tokens; a longer message keeps its head and its tail
 HEAD_CHARACTERS = 250  # people put the question last and its subject first

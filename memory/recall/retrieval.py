@@ -17,9 +17,9 @@ import numpy as np
 from memory.errors import Busy
 from memory.model import Candidate, MemoryStatus, Query, Record, RequestOptions, Scope, Vector
 from memory.ports import MemoryFilter, MemoryStore
-from memory.recall.corpus import Corpus
-from memory.recall.ranking import CANDIDATES_MAX, Ranked, Reading, rank, rank_found, read_ahead
-from memory.recall.weights import DEFAULT_RANKING, RankingSettings
+from memory.recall.ranking.corpus import Corpus
+from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked, Reading, rank, rank_found, read_ahead
+from memory.recall.ranking.weights import DEFAULT_RANKING, RankingSettings
 
 AS_OF_MEMORIES_MAX = 20_000  # looked through for a question about the state of knowledge at some time
 CHAT_CANDIDATES_MAX = 80  # for a chat: twice what a note has room for; each holds the loop for 0.1 ms

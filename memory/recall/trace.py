@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from memory.metrics import Metrics
 from memory.model import Note, Placement, RecallStatus, Selection
-from memory.recall.notes import Carried
-from memory.recall.ranking import Ranked
-from memory.recall.signals import Decision
-from memory.recall.weights import DEFAULT_RANKING
+from memory.recall.notes.past_notes import Carried
+from memory.recall.ranking.ranking import Ranked
+from memory.recall.ranking.weights import DEFAULT_RANKING
+from memory.recall.signals.search_decision import Decision
+from memory.runtime.metrics import Metrics
 
 
 @dataclass(frozen=True, slots=True)

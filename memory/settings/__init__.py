@@ -1,6 +1,6 @@
 """What the product can be told: every setting with its type, default, limits and meaning.
 
-Only declarations and their catalogue: nothing here reads anything, from nowhere. `memory/config.py` does that.
+Only declarations and their catalogue: nothing here reads anything, from nowhere. `memory/settings/loader.py` does that.
 """
 
 from __future__ import annotations

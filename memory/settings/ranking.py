@@ -21,7 +21,7 @@ _Neighbour: TypeAlias = Annotated[float, Meta(ge=0, le=10)]
 
 
 class Weights(msgspec.Struct, frozen=True, kw_only=True):
-    """One weight per kind of `memory.recall.evidence.gather`, by its name."""
+    """One weight per kind of `memory.recall.ranking.evidence.gather`, by its name."""
 
     # What the memory itself says
     dense: Annotated[

@@ -11,10 +11,10 @@ from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.milvus import MilvusStore
-from memory.adapters.milvus_connection import MilvusAddress
-from memory.metrics import Metrics
+from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.store import MilvusStore
 from memory.ports import MemoryStore
+from memory.runtime.metrics import Metrics
 
 COLLECTIONS = itertools.count()
 

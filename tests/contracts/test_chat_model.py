@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from chat_server import Cut, FakeModelServer, running_chat_server
 
-from memory.adapters.openai import ANSWER_BYTES_MAX, ChatServer, OpenAiChatModel
+from memory.adapters.models.openai_chat import ANSWER_BYTES_MAX, ChatServer, OpenAiChatModel
 from memory.errors import Unavailable, Unusable
 from memory.model import Message
 from memory.ports import Completion
@@ -44,7 +44,7 @@ def small_model_url() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    code = f"from extproc.local_model import serve; serve({port})"
+    code = f"from extproc.supervisor.local_model import serve; serve({port})"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + START_SECONDS_MAX

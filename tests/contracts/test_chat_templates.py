@@ -23,7 +23,7 @@ from template_server import (
     running_template_server,
 )
 
-from memory.adapters.template_probe import MODELS_NAMED_MAX, SECONDS_MAX, TemplateProbe
+from memory.adapters.models.template_probe import MODELS_NAMED_MAX, SECONDS_MAX, TemplateProbe
 from memory.model import Placement
 
 PROBES: dict[str, Callable[[str], TemplateProbe]] = {"tokenize": TemplateProbe}  # one line per adapter

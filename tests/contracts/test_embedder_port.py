@@ -10,9 +10,9 @@ from foreign_embeddings import DIMENSION, running_foreign_embeddings
 from own_embedder import own_embedder
 from prometheus_client import CollectorRegistry
 
-from memory.adapters.embeddings import EmbeddingServer, OpenAiEmbedder
-from memory.metrics import Metrics
+from memory.adapters.models.openai_embeddings import EmbeddingServer, OpenAiEmbedder
 from memory.ports import Embedder
+from memory.runtime.metrics import Metrics
 
 PATIENT_SECONDS = 20.0  # what is measured here is not speed
 

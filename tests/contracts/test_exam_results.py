@@ -10,8 +10,8 @@ import pytest
 from reading_parts import InMemoryExamResults
 from turn_logs import ManualClock
 
-from memory.adapters.exams_sqlite import SqliteExamResults
-from memory.adapters.sqlite_database import SqliteDatabase
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.exams import SqliteExamResults
 from memory.ports.reading import ExamKey, ExamResult, ExamResults
 
 DAY = 86_400.0

@@ -13,12 +13,12 @@ from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.in_memory import InMemoryReembedding, InMemoryStore
-from memory.adapters.milvus import MilvusStore
-from memory.adapters.milvus_connection import MilvusAddress
-from memory.adapters.milvus_reembedding import MilvusReembedding
-from memory.metrics import Metrics
+from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.reembedding import MilvusReembedding
+from memory.adapters.milvus.store import MilvusStore
 from memory.model import Evidence, Memory, MemoryStatus, VectorOrigin
 from memory.ports import MemoryFilter, MemoryStore, Reembedding, StoredText
+from memory.runtime.metrics import Metrics
 
 OLD = VectorOrigin("old", DIMENSION)
 WIDER = VectorOrigin("wider", DIMENSION * 2)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memory.adapters.in_memory import InMemorySnapshots
-from memory.adapters.snapshots_files import FileSnapshots
+from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.ports import Snapshots
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from turn_logs import START, ManualClock
 
-from memory.adapters.ledger_sqlite import SqliteUserLedger
-from memory.adapters.rounds_sqlite import SqliteRounds
-from memory.adapters.sqlite_database import SqliteDatabase
-from memory.adapters.uses_sqlite import GATHERED_MAX, SqliteUses
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.sqlite.upkeep_schedule import SqliteRounds
+from memory.adapters.sqlite.usage_counts import GATHERED_MAX, SqliteUses
 from memory.ports import Rounds, Use, UserLedger, Uses
 
 DAY = 86_400.0

@@ -14,8 +14,8 @@ import httpx
 import pytest
 import yaml
 
-from extproc.bootstrap import EnvoyPlan, render
-from extproc.claims import reserve_port
+from extproc.supervisor.bootstrap import EnvoyPlan, render
+from extproc.supervisor.locks_and_ports import reserve_port
 
 ROOT = Path(__file__).resolve().parents[2]
 ALERTS = ROOT / "envoy" / "alerts.yml"

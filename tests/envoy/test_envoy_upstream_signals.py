@@ -12,7 +12,7 @@ from upstream import RecordingUpstream
 
 from extproc.identity import IdentityMode
 from extproc.upstream_signals import signal_reader
-from memory.recall.upstream import NO_SIGNALS, UpstreamSignals
+from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 from memory.settings import UpstreamSignal
 
 BODY = b'{"model":"m","messages":[{"role":"user","content":"What is my cat called?"}]}'

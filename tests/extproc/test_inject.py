@@ -26,7 +26,7 @@ from extproc.inject import (
 )
 from extproc.upstream_signals import SignalReader
 from memory.model import Note, Placement, RecallStatus, Scope
-from memory.recall.upstream import UpstreamSignals
+from memory.recall.signals.upstream import UpstreamSignals
 
 ASK: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "What is my cat called?"}]}
 ALICE = ("x-authz-user-id", b"alice")

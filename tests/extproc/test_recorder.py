@@ -17,8 +17,8 @@ from extproc.observe import CloseTurn
 from extproc.recorder import TurnRecorder
 from extproc.server import contained
 from memory.errors import NotRecordable
-from memory.metrics import Metrics
 from memory.model import Message, TurnStatus
+from memory.runtime.metrics import Metrics
 
 SAID = "My door is red"
 SCOPE = turn(SAID).scope

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from extproc.upstream_signals import SignalReader, signal_reader
-from memory.recall.upstream import DEFAULT_RULES, MEANINGS, NO_SIGNALS, UpstreamSignals
+from memory.recall.signals.upstream import DEFAULT_RULES, MEANINGS, NO_SIGNALS, UpstreamSignals
 from memory.settings import UpstreamSignal
 
 RULES = (

@@ -18,11 +18,11 @@ from moody_model import PROMPT_TOKENS, Mood, MoodyModel, running_moody_model
 from plain_reader import PlainReader
 from turn_logs import sqlite_deployment
 
-from memory.app import SYSTEM_CLOCK
 from memory.errors import Unavailable, Unusable
 from memory.learn.worker import WorkerSettings
 from memory.model import Claim, Turn
 from memory.ports import LearnDue
+from memory.processes.composition import SYSTEM_CLOCK
 
 BASE, LONGEST, STEP_SECONDS = 2.0, 60.0, 0.25
 ATTEMPTS, ANSWER_SECONDS = 3, 0.5

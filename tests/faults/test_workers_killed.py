@@ -14,9 +14,9 @@ from learning_processes import LearningProcesses, Records, records_of
 from trained_reader import trained_reader
 from turn_logs import a_turn
 
-from memory.app import SYSTEM_CLOCK
 from memory.learn.gate import Limits
 from memory.model import STORED_ACTS, MemoryStatus
+from memory.processes.composition import SYSTEM_CLOCK
 
 USERS = tuple(f"user-{number}" for number in range(8))
 KILLS = 10

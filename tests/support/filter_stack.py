@@ -22,27 +22,27 @@ import httpx
 from prometheus_client import CollectorRegistry
 from turn_logs import sqlite_deployment
 
-from extproc.bootstrap import EnvoyPlan, render
 from extproc.identity import IdentityMode
 from extproc.server import serve
+from extproc.supervisor.bootstrap import EnvoyPlan, render
 from extproc.upstream_signals import SignalReader
-from memory.adapters.sqlite_database import SqliteDatabase
-from memory.adapters.template_probe import TemplateProbe
-from memory.adapters.traits_sqlite import SqliteModelTraits
+from memory.adapters.models.template_probe import TemplateProbe
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
 from memory.chat.completions import ChatRequest
-from memory.metrics import Metrics
 from memory.model import Note, Placement, RecallStatus, Scope, Turn
 from memory.ports import ChatTemplates, Clock, ModelTraits, TurnLog
-from memory.recall.lessons import PlacementLessons
+from memory.recall.notes.template_compatibility import PlacementLessons
 from memory.recall.pipeline import RecallOutcome
-from memory.recall.upstream import UpstreamSignals
+from memory.recall.signals.upstream import UpstreamSignals
+from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import redact
 
 ENVOY = Path(sys.executable).with_name("envoy")
 EDGE_SECRET = "s3cret-of-this-run"
 READY_SECONDS = 20.0
 NOTE = "Their cat is called Miu."
-CLOCK: Clock = time.time  # noqa: TID251 - what memory/app.py hands in
+CLOCK: Clock = time.time  # noqa: TID251 - what memory/processes/composition.py hands in
 
 
 @dataclass

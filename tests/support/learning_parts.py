@@ -19,15 +19,15 @@ from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
 from turn_logs import START, Deployment, Process
 
-from memory.adapters.held_memories import HeldMemories
 from memory.adapters.in_memory import InMemoryStore
-from memory.erasure import Erasure
+from memory.adapters.working_set.held_memories import HeldMemories
 from memory.learn.readers import Readers
 from memory.learn.worker import Worker, WorkerSettings
-from memory.metrics import Metrics
 from memory.model import Memory, Message, Scope, Turn, TurnStatus
 from memory.ports import MemoryFilter, StatementReader, UserLedger
-from memory.recall.corpus import Corpus
+from memory.recall.ranking.corpus import Corpus
+from memory.runtime.metrics import Metrics
+from memory.service.erasure import Erasure
 
 
 class Faults:

@@ -23,15 +23,15 @@ from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from memory.adapters.ledger_sqlite import SqliteUserLedger
-from memory.adapters.milvus import MilvusStore
-from memory.adapters.milvus_connection import MilvusAddress
-from memory.adapters.sqlite_database import SqliteDatabase
-from memory.adapters.turns_sqlite import SqliteTurnLog
-from memory.app import SYSTEM_CLOCK
-from memory.metrics import Metrics
+from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.store import MilvusStore
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.model import Memory, Message, Scope, Turn, TurnStatus
 from memory.ports import MemoryFilter
+from memory.processes.composition import SYSTEM_CLOCK
+from memory.runtime.metrics import Metrics
 
 MEMPROXY = str(Path(sys.executable).parent / "memproxy")
 WARM_SECONDS_MAX = 60.0

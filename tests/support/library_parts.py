@@ -12,16 +12,16 @@ import numpy as np
 from hashing_embedder import HashingEmbedder
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.ledger_sqlite import SqliteUserLedger
-from memory.adapters.notes_sqlite import SqliteNoteBook
-from memory.adapters.receipts_sqlite import SqliteReceipts
-from memory.adapters.sqlite_database import SqliteDatabase
-from memory.adapters.turns_sqlite import SqliteTurnLog
-from memory.adapters.uses_sqlite import SqliteUses
-from memory.library import FlushPace, Library
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.receipts import SqliteReceipts
+from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.adapters.sqlite.usage_counts import SqliteUses
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
 from memory.ports import LearnDue, Lease, MemoryFilter
 from memory.secrets.redaction import redact
+from memory.service.library import FlushPace, Library
 
 NOW = 1_750_000_000.0
 

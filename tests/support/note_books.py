@@ -7,10 +7,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory.adapters.notes_sqlite import NoteLimits, SqliteNoteBook
-from memory.adapters.receipts_sqlite import ReceiptLimits, SqliteReceipts
-from memory.adapters.sqlite_database import SqliteDatabase
-from memory.adapters.traits_sqlite import SqliteModelTraits
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
+from memory.adapters.sqlite.notes import NoteLimits, SqliteNoteBook
+from memory.adapters.sqlite.receipts import ReceiptLimits, SqliteReceipts
 from memory.ports import Clock, ModelTraits, NoteBook, Receipts
 from memory.secrets.redaction import redact
 

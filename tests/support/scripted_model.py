@@ -15,7 +15,7 @@ from chat_server import FakeModelServer, running_chat_server
 from plain_reader import by_words, claim_of
 from reading_parts import a_claim, a_verdict, claims, verdicts
 
-from memory.adapters.openai import ChatServer, OpenAiChatModel
+from memory.adapters.models.openai_chat import ChatServer, OpenAiChatModel
 from memory.model import Scope, Turn
 from memory.ports import PairVerdict, StatementPair
 

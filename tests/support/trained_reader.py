@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from memory.adapters.reader_weights import prepared
-from memory.adapters.statement_encoder import OnnxStatementEncoder
-from memory.config import from_process
+from memory.adapters.models.reader_weights import prepared
+from memory.adapters.models.statement_encoder import OnnxStatementEncoder
 from memory.learn.reading.trained import TrainedReader
+from memory.settings.loader import from_process
 
 
 @cache

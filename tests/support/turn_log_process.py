@@ -9,9 +9,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from memory.adapters.ledger_sqlite import SqliteUserLedger
-from memory.adapters.sqlite_database import SqliteDatabase
-from memory.adapters.turns_sqlite import SqliteTurnLog
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.model import Message, Scope, Turn, TurnStatus
 from memory.ports import LearnDue
 

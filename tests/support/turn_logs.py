@@ -10,12 +10,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory.adapters.ledger_sqlite import SqliteUserLedger
-from memory.adapters.notes_sqlite import SqliteNoteBook
-from memory.adapters.receipts_sqlite import SqliteReceipts
-from memory.adapters.sqlite_database import SqliteDatabase
-from memory.adapters.turns_sqlite import SqliteTurnLog
-from memory.adapters.uses_sqlite import SqliteUses
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.receipts import SqliteReceipts
+from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.adapters.sqlite.usage_counts import SqliteUses
 from memory.model import Message, Scope, Turn, TurnStatus
 from memory.ports import LearnDue, Lease, NoteBook, Receipts, TurnLog, UserLedger, Uses
 

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from memory.errors import Late, Unusable
-from memory.metrics import Metrics
 from memory.model import Claim, Turn
 from memory.ports import PairVerdict, StatementPair, StatementReader
+from memory.runtime.metrics import Metrics
 
 T = TypeVar("T")
 

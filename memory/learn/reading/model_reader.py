@@ -29,9 +29,9 @@ from memory.learn.reading.answers import (
 from memory.learn.reading.checks import Checked, Placed, checked, mended, settled
 from memory.learn.reading.prompting import Example
 from memory.learn.reading.transcript import Transcript, one_line, transcripts
-from memory.metrics import Metrics
 from memory.model import Claim, Message, Role, Turn
 from memory.ports import ChatModel, Completion, PairRelation, PairVerdict, StatementPair
+from memory.runtime.metrics import Metrics
 
 PAIRS_OF_CALL_MAX = 24
 TOKENS_OF_VERDICT = 24  # with some to spare; a batch is as large as its answer may be

@@ -13,7 +13,7 @@ from library_parts import library_parts
 from prometheus_client import CollectorRegistry
 
 from memory.api.rest import create_app
-from memory.metrics import Metrics
+from memory.runtime.metrics import Metrics
 
 ANN = {"x-authz-user-id": "ann", "x-memory-edge-secret": "s3cret"}
 MEMORY = b'{"memories":[{"content":"planted"}]}'

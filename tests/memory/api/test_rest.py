@@ -14,8 +14,8 @@ from library_parts import NOW, Parts, library_parts
 from prometheus_client import CollectorRegistry
 
 from memory.api.rest import BODY_BYTES_MAX, RESERVED, create_app
-from memory.metrics import Metrics
 from memory.model import Evidence, Memory, MemoryStatus, RequestOptions
+from memory.runtime.metrics import Metrics
 from memory.secrets import redaction
 from memory.secrets.secret_classes import Span
 

@@ -15,7 +15,7 @@ from library_parts import library_parts
 from prometheus_client import CollectorRegistry
 
 from memory.api.rest import create_app
-from memory.metrics import Metrics
+from memory.runtime.metrics import Metrics
 
 NAMES = (
     *("content", "memory_type", "category", "project_id", "session_id", "agent_id", "created_at", "importance"),

@@ -13,9 +13,9 @@ from library_parts import NOW, Parts, library_parts
 from prometheus_client import CollectorRegistry
 
 from memory.api.rest import create_app
-from memory.metrics import Metrics
 from memory.model import CarriedNote, RecallStatus, Receipt, Scope, Verdict, Weighed
-from memory.orders import NewMemory
+from memory.runtime.metrics import Metrics
+from memory.service.requests import NewMemory
 
 ANN, BOB = {"x-authz-user-id": "ann"}, {"x-authz-user-id": "bob"}
 

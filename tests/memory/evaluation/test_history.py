@@ -18,7 +18,7 @@ from memory.evaluation.records import seconds
 from memory.evaluation.report import tables
 from memory.evaluation.sandbox import NOTE_ATTEMPTS, GivenUp, Learnt, Sandbox, SettableClock
 from memory.model import Evidence, Memory, MemoryStatus, Message, Note, RecallStatus, Scope, Turn
-from memory.recall.injection import render_note
+from memory.recall.notes.injection import render_note
 from memory.recall.trace import RecallOutcome
 
 HISTORY = Path(__file__).parents[2] / "data" / "history.json"

@@ -14,7 +14,7 @@ from memory.errors import Unavailable, Unusable
 from memory.evaluation.records import seconds
 from memory.evaluation.sandbox import GivenUp, exchanges_of
 from memory.model import Claim, MemoryStatus, Turn
-from memory.tuning import IDLE_SECONDS_WITH_A_MODEL
+from memory.processes.from_settings import IDLE_SECONDS_WITH_A_MODEL
 
 BEGAN = "2025-03-04T09:00:00Z"
 

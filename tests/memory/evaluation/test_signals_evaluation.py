@@ -11,10 +11,10 @@ from own_embedder import own_embedder
 
 from memory.errors import BadInput
 from memory.evaluation.signals import evaluate_signals, read_signals, score_signals
-from memory.recall.classifier import SignalClassifier
-from memory.recall.phrases import training_phrases
-from memory.recall.signals import Decision
-from memory.recall.training import ClassifierTraining
+from memory.recall.signals.classifier import SignalClassifier
+from memory.recall.signals.phrases import training_phrases
+from memory.recall.signals.search_decision import Decision
+from memory.recall.signals.training import ClassifierTraining
 
 RECORDS = Path(__file__).resolve().parents[2] / "data" / "signals.jsonl"
 FRESH = RECORDS.with_name("signals_fresh.jsonl")  # written after all rules; 82 of 83 were right at the first try

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memory.learn.duplicates import united
-from memory.learn.life import Why
+from memory.learn.retention import Why
 from memory.model import Evidence, Memory, MemoryStatus, Trust
 
 NOW = 1_750_000_000.0

@@ -13,8 +13,8 @@ from memory.errors import Late, Unavailable
 from memory.learn import examination
 from memory.learn.examination import examine
 from memory.learn.readers import OffReader, Readers
-from memory.metrics import Metrics
 from memory.ports import ExamResult, PairRelation, StatementPair, StatementReader
+from memory.runtime.metrics import Metrics
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from claims import NOW, claim, turn
 
 from memory.learn import gate
 from memory.learn.gate import Limits, Refusal
-from memory.learn.pace import SessionPace
+from memory.learn.rate_limit import SessionPace
 from memory.model import Act, Claim, Message, Turn
 from memory.secrets.redaction import redact
 

@@ -13,9 +13,9 @@ from learning_parts import Bench, Faults, Killed
 from suspensions import LOCK_LOST, BrokenOff, awaits_of
 from turn_logs import Process, sqlite_deployment
 
-from memory.adapters.ledger_sqlite import LOCK_SECONDS, WORK_SECONDS_MAX
-from memory.adapters.milvus import MilvusTimeouts
-from memory.adapters.sqlite_database import CALL_SECONDS_MAX
+from memory.adapters.milvus.store import MilvusTimeouts
+from memory.adapters.sqlite.database import CALL_SECONDS_MAX
+from memory.adapters.sqlite.ledger import LOCK_SECONDS, WORK_SECONDS_MAX
 from memory.errors import Conflict
 from memory.learn import window
 from memory.learn.worker import Worker

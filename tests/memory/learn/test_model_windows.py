@@ -19,7 +19,7 @@ from turn_logs import AT_ONCE, Process, sqlite_deployment
 from memory.learn import stored_reading
 from memory.learn.reading.fallback import FallbackReader
 from memory.learn.reading.model_reader import Asking, ModelReader
-from memory.learn.watch import WatchSettings
+from memory.learn.trigger_scanner import WatchSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import MemoryStatus
 from memory.ports import LearnDue, PairRelation, PairVerdict, StatementPair

@@ -17,12 +17,12 @@ from prometheus_client import CollectorRegistry
 from turn_logs import START, a_turn, sqlite_deployment
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.milvus import MilvusStore
-from memory.adapters.milvus_connection import MilvusAddress
+from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.store import MilvusStore
 from memory.learn.neighbours import ALL_MAX, FOUND_MAX
-from memory.metrics import Metrics
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Relation
 from memory.ports import MemoryFilter, MemoryStore, PairRelation, PairVerdict, StatementPair
+from memory.runtime.metrics import Metrics
 
 OTHERS = 1_600
 DAY = 86_400.0

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from memory.errors import Unavailable
-from memory.learn.life import Step, Why
 from memory.learn.reflection import Reflecting, is_grounded, matters, stale
+from memory.learn.retention import Step, Why
 from memory.model import Evidence, Memory, MemoryStatus, Message, Trust
 from memory.model.derived import hanging_on
 from memory.ports import Completion

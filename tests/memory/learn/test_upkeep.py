@@ -18,20 +18,20 @@ from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.ledger_sqlite import SqliteUserLedger
-from memory.adapters.milvus import MilvusStore
-from memory.adapters.milvus_connection import MilvusAddress
-from memory.adapters.notes_sqlite import SqliteNoteBook
-from memory.adapters.rounds_sqlite import SqliteRounds
-from memory.adapters.sqlite_database import SqliteDatabase
-from memory.adapters.uses_sqlite import SqliteUses
+from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.store import MilvusStore
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.upkeep_schedule import SqliteRounds
+from memory.adapters.sqlite.usage_counts import SqliteUses
 from memory.errors import Unavailable
-from memory.learn.life import DAY, LifeRules, restored
+from memory.learn.retention import DAY, LifeRules, restored
 from memory.learn.schedule import Pace, Schedule
 from memory.learn.upkeep import ROWS_PER_WRITE, Task, Upkeep
-from memory.metrics import Metrics
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, PastNote, Trust
 from memory.ports import MemoryFilter, MemoryStore
+from memory.runtime.metrics import Metrics
 
 NOW = 1_750_000_000.0
 COLLECTIONS = itertools.count()

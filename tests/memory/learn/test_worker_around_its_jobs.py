@@ -15,8 +15,8 @@ from plain_reader import PlainReader
 from suspensions import AROUND_THE_JOBS, ProcessKilled, awaits_of
 from turn_logs import Process, a_turn, sqlite_deployment
 
-from memory.learn import watch, worker
-from memory.learn.watch import WatchSettings
+from memory.learn import trigger_scanner, worker
+from memory.learn.trigger_scanner import WatchSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Claim, Turn
 from memory.ports import LearnDue
@@ -41,7 +41,11 @@ SETTINGS = WorkerSettings(
     measure_seconds=0.01,
 )
 LATER_SECONDS = 1_000.0
-PLACES = [place for module in (worker, watch) for place in awaits_of(Path(str(module.__file__)), only=AROUND_THE_JOBS)]
+PLACES = [
+    place
+    for module in (worker, trigger_scanner)
+    for place in awaits_of(Path(str(module.__file__)), only=AROUND_THE_JOBS)
+]
 
 
 class Slow(PlainReader):

@@ -16,13 +16,13 @@ from turn_logs import Process
 
 from memory.learn import triggers
 from memory.learn.readers import Readers
-from memory.learn.watch import Watch, WatchSettings
+from memory.learn.trigger_scanner import Watch, WatchSettings
 from memory.learn.worker import Worker, WorkerSettings
-from memory.metrics import Metrics
 from memory.model import Claim, Turn
 from memory.ports import Embedder, LearnDue, StatementReader
+from memory.processes.from_settings import worker_settings
+from memory.runtime.metrics import Metrics
 from memory.settings import Settings
-from memory.tuning import worker_settings
 
 MODEL = {
     "model_role": "memory_extraction",

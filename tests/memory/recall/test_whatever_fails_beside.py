@@ -14,7 +14,7 @@ from recall_rig import KAYAK, NOW, Rig, request_of, request_with, rigged
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, RecallStatus, RequestOptions, Scope, Vector
 from memory.recall.pipeline import RecallSettings
-from memory.recall.searching import CALLERS_AT_ONCE
+from memory.recall.search_flow import CALLERS_AT_ONCE
 
 FIRST = {"role": "user", "content": "Where is my kayak stored?"}
 SECOND = [

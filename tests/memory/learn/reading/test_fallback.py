@@ -11,9 +11,9 @@ from reading_parts import ANN, AT, JUNK, FixedReader, ScriptedChat, said
 from memory.errors import Late, Unavailable
 from memory.learn.reading.fallback import FallbackReader
 from memory.learn.reading.model_reader import Asking, ModelReader
-from memory.metrics import Metrics
 from memory.model import Act, Claim, Evidence, Turn
 from memory.ports import PairRelation, PairVerdict, StatementPair
+from memory.runtime.metrics import Metrics
 
 CLAIM = Claim(Act.STATE, "I dive.", Evidence("I dive.", "t0"), ANN, AT, made_by="other")
 PAIR = StatementPair("I dive.", "I swim.")

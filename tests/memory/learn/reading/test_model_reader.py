@@ -15,9 +15,9 @@ from memory.errors import BadSetting, Unavailable, Unusable
 from memory.learn.reading.model_reader import Asking, ModelReader
 from memory.learn.reading.prompting import Example, own_examples, read_prompt
 from memory.learn.reading.transcript import PART_BYTES_MAX
-from memory.metrics import Metrics
 from memory.model import Act, Claim, Message, Turn
 from memory.ports import Completion, PairRelation, StatementPair
+from memory.runtime.metrics import Metrics
 
 SHORTFALLS = "memproxy_model_shortfalls_total"
 PROSE = "Sure! The author seems to live in Turku."

@@ -1,0 +1,254 @@
+"""Turns envoy/envoy.yaml and what this run was told into the configuration that Envoy starts with.
+
+What comes out has gone through the typed library, so a field that Envoy does not have cannot leave here. It must never
+let a listener that believes its clients (`development`) be reached from another machine, and never hold a secret:
+the one that the memory API asks for is read by Envoy from its environment, variable `MEMPROXY_EDGE_SECRET`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import ipaddress
+import re
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+import yaml
+
+from extproc.identity import IdentityMode
+from extproc.upstream_signals import SignalReader
+from memory.errors import BadSetting
+
+Tree: TypeAlias = Any
+"""YAML or JSON: dicts, lists, strings, numbers, booleans."""
+
+LOOPBACK = ("127.0.0.0/8", "::1/128")
+OUR_FILTERS = ("memory.observe", "memory.inject")
+OUR_CLUSTERS = ("memory_observe", "memory_inject", "memory_api")
+ROOT_CERTIFICATES = (Path("/etc/ssl/certs/ca-certificates.crt"), Path("/etc/pki/tls/certs/ca-bundle.crt"))
+
+_PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class EnvoyPlan:
+    """What one run of Envoy needs to know. Ports are 1 to 65535: whoever wants "any free port" chooses it before.
+
+    `upstream` is an http or https URL; its path, if any, goes before every client path, except that a final `/v1` is
+    dropped, since clients bring it. `trusted_peers` are CIDR ranges and count in `header` mode only. `signals` names
+    what filters ahead of ours may say: headers, which only trusted peers keep, and namespaces of metadata.
+    """
+
+    upstream: str
+    filter_sockets: tuple[Path, ...]
+    host: str = "127.0.0.1"
+    port: int = 8080
+    admin_port: int = 9901
+    api_port: int = 8081
+    api_host: str = "127.0.0.1"
+    identity: IdentityMode = IdentityMode.DEVELOPMENT
+    trusted_peers: tuple[str, ...] = LOOPBACK
+    signals: SignalReader = field(default_factory=SignalReader)
+    root_certificates: Path | None = field(default=None)  # for an https upstream; None: the system's
+
+    def __post_init__(self) -> None:
+        for name in ("port", "admin_port", "api_port"):
+            if not 1 <= getattr(self, name) <= 65535:
+                raise BadSetting(f"{name} must be between 1 and 65535 here, got {getattr(self, name)}")
+        if not self.filter_sockets:
+            raise BadSetting("at least one filter socket is needed")
+        if self.identity is IdentityMode.HEADER and not self.trusted_peers:
+            raise BadSetting("identity mode header needs trusted_peers: without one, nobody has an identity")
+        _check_listener(self.host, self.identity)
+
+
+def template() -> Path:
+    """envoy.yaml, where the wheel keeps it, or else in the checkout."""
+    here, checkout = Path(__file__).parent, Path(__file__).parents[2]
+    for path in (here / "envoy.yaml", checkout / "envoy" / "envoy.yaml"):
+        if path.is_file():
+            return path
+    raise BadSetting(f"envoy.yaml is neither in {here} nor in {checkout / 'envoy'}: install memproxy again")
+
+
+def render(plan: EnvoyPlan) -> bytes:
+    """Envoy's configuration as JSON. Takes a second or two. Raises `BadSetting`."""
+    return _typed(_filled(_load(), plan))
+
+
+def render_bare(plan: EnvoyPlan) -> bytes:
+    """The same listener and the same upstream without memory: what benches compare with."""
+    tree = _filled(_load(), plan)
+    resources = tree["static_resources"]
+    resources["clusters"] = [c for c in resources["clusters"] if c["name"] not in OUR_CLUSTERS]
+    for chain in resources["listeners"][0]["filter_chains"]:
+        manager = chain["filters"][0]["typed_config"]
+        manager["http_filters"] = [f for f in manager["http_filters"] if f["name"] not in OUR_FILTERS]
+        host = manager["route_config"]["virtual_hosts"][0]
+        host["routes"] = [_bare(route) for route in host["routes"] if route["route"]["cluster"] not in OUR_CLUSTERS]
+    return _typed(tree)
+
+
+def _bare(route: dict[str, Tree]) -> dict[str, Tree]:
+    """A route without what only our filters need."""
+    ours = (
+        "typed_per_filter_config",
+        "response_headers_to_add",
+        "response_headers_to_remove",
+        "request_body_buffer_limit",
+    )
+    return {key: value for key, value in route.items() if key not in ours}
+
+
+def _check_listener(host: str, identity: IdentityMode) -> None:
+    address = _address(host)
+    if address is None:
+        raise BadSetting(f"host must be an IP address to listen on, such as 127.0.0.1 or 0.0.0.0; got {host!r:.80}")
+    if identity is IdentityMode.DEVELOPMENT and not address.is_loopback:
+        raise BadSetting(
+            f"identity mode development believes every client and listens on loopback only, got host {host}: "
+            "use 127.0.0.1, or identity mode header behind a proxy that authenticates"
+        )
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address("127.0.0.1" if host == "localhost" else host.strip("[]"))
+    except ValueError:
+        return None
+
+
+def _load() -> Tree:
+    return yaml.safe_load(template().read_text(encoding="utf-8"))
+
+
+def _filled(tree: Tree, plan: EnvoyPlan) -> Tree:
+    return _put(tree, _values(plan))
+
+
+def _values(plan: EnvoyPlan) -> dict[str, Tree]:
+    """Every placeholder of the template, with its value."""
+    peers = LOOPBACK if plan.identity is IdentityMode.DEVELOPMENT else plan.trusted_peers  # it listens nowhere else
+    return {
+        "host": str(_address(plan.host)),
+        "port": plan.port,
+        "admin_port": plan.admin_port,
+        "trusted_peers": [one for peer in peers for one in _source_ranges(peer)],
+        "filter_endpoints": [{"endpoint": {"address": {"pipe": {"path": str(path)}}}} for path in plan.filter_sockets],
+        "api_type": "STATIC" if _address(plan.api_host) else "STRICT_DNS",
+        "api_host": str(_address(plan.api_host) or plan.api_host),
+        "api_port": plan.api_port,
+        "signal_headers": [{"exact": name} for name in plan.signals.headers],
+        "signal_headers_removed": [{"remove": name} for name in plan.signals.headers],
+        "signal_namespaces": list(plan.signals.namespaces),
+        **_upstream(plan.upstream, plan.root_certificates),
+    }
+
+
+def _source_ranges(peer: str) -> list[Tree]:
+    """The range as Envoy writes it. All addresses are two halves: /0 would mean the chain for everybody else."""
+    try:
+        network = ipaddress.ip_network(peer)
+    except ValueError as error:
+        raise BadSetting(f"trusted_peers must be CIDR ranges such as 10.0.0.0/8, got {peer!r:.80}: {error}") from error
+    networks = network.subnets() if network.prefixlen == 0 else [network]
+    return [{"address_prefix": str(one.network_address), "prefix_len": one.prefixlen} for one in networks]
+
+
+def _upstream(url: str, root_certificates: Path | None) -> dict[str, Tree]:
+    """The URL taken apart into the placeholders `upstream_*`."""
+    expected = "upstream must be a URL such as http://127.0.0.1:8000 or https://models.example"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise BadSetting(f"{expected}, got {url!r:.200}: {error}") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or port == 0:
+        raise BadSetting(f"{expected}, got {url!r:.200}")
+    if parts.username or parts.password:
+        raise BadSetting(f"{expected}, without user and password: clients send their own Authorization header")
+    if not re.fullmatch(r"[/\w.~%!$&'()*+,;=:@-]*", parts.path, re.ASCII):
+        raise BadSetting(f"{expected}, with a path of URL characters only")
+    address = None if parts.hostname == "localhost" else _address(parts.hostname)
+    is_tls = parts.scheme == "https"
+    return {
+        "upstream_type": "STATIC" if address else "STRICT_DNS",
+        "upstream_address": str(address or parts.hostname),
+        "upstream_port": port or (443 if is_tls else 80),
+        "upstream_authority": parts.netloc,
+        "upstream_path": parts.path.rstrip("/").removesuffix("/v1"),
+        "upstream_transport_socket": (
+            _tls(parts.hostname, root_certificates, is_address=address is not None) if is_tls else None
+        ),
+    }
+
+
+def _tls(host: str, root_certificates: Path | None, *, is_address: bool) -> Tree:
+    """TLS that checks the chain and the name. An address has no SNI, and is looked up among the certificate's own."""
+    validation: Tree = {
+        "trusted_ca": {"filename": str(root_certificates or _system_roots())},
+        "match_typed_subject_alt_names": [
+            {"san_type": "IP_ADDRESS" if is_address else "DNS", "matcher": {"exact": host}}
+        ],
+    }
+    context: Tree = {
+        "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+        "common_tls_context": {"validation_context": validation},
+    }
+    if not is_address:
+        context["sni"] = host
+    return {"name": "envoy.transport_sockets.tls", "typed_config": context}
+
+
+def _system_roots() -> Path:
+    known = ssl.get_default_verify_paths().cafile
+    for path in (*([Path(known)] if known else []), *ROOT_CERTIFICATES):
+        if path.is_file():
+            return path
+    raise BadSetting("an https upstream needs root certificates and this system has none: install ca-certificates")
+
+
+def _put(node: Tree, values: Mapping[str, Tree]) -> Tree:
+    """The tree with its placeholders replaced. A key whose value is nothing goes; lists in a list join it."""
+    if isinstance(node, dict):
+        placed = {key: _put(value, values) for key, value in node.items()}
+        return {key: value for key, value in placed.items() if value is not None}
+    if isinstance(node, list):
+        placed_items = (_put(value, values) for value in node)
+        return [one for item in placed_items for one in (item if isinstance(item, list) else [item])]
+    if not isinstance(node, str):
+        return node
+    whole = _PLACEHOLDER.fullmatch(node)
+    if whole:
+        return values[whole[1]]
+    return _PLACEHOLDER.sub(lambda match: str(values[match[1]]), node)
+
+
+def _typed(tree: Tree) -> bytes:
+    """Through the typed library: unknown fields and wrong types end here."""
+    for package in sorted({_package(url) for url in _types(tree)}):
+        importlib.import_module(f"envoy_data_plane.{package}")
+    bootstrap = importlib.import_module("envoy_data_plane.envoy.config.bootstrap.v3").Bootstrap
+    rendered: str = bootstrap.from_dict(tree).to_json()
+    return rendered.encode()
+
+
+def _types(node: Tree) -> Iterator[str]:
+    """Every `@type` in the tree."""
+    if isinstance(node, dict):
+        if "@type" in node:
+            yield node["@type"]
+        for value in node.values():
+            yield from _types(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _types(value)
+
+
+def _package(type_url: str) -> str:
+    """`type.googleapis.com/envoy.some.v3.Thing` -> `envoy.some.v3`."""
+    return type_url.rpartition("/")[2].rpartition(".")[0]

@@ -1,0 +1,285 @@
+"""Which parts one run has, how each is started, and which question shows that it works.
+
+Says it only: starts nothing and asks nothing. No secret may stand in an argument list, which every user of the machine
+can read; they travel in the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+import msgspec
+
+from extproc.identity import IdentityMode
+from extproc.supervisor import probes
+from extproc.supervisor.bootstrap import EnvoyPlan
+from extproc.supervisor.locks_and_ports import CannotStart
+from extproc.supervisor.processes import Command
+from extproc.upstream_signals import signal_reader
+from memory.settings import Settings
+from memory.settings.loader import child_environment
+
+LOOPBACK = "127.0.0.1"
+OUR_CLUSTERS = frozenset({"memory_inject", "memory_observe", "memory_api"})  # as envoy/envoy.yaml names them
+
+# Who steps back on a busy machine: nobody waits for a worker, or for a demonstration.
+WORKER_NICENESS = 10
+MODEL_NICENESS = 10
+
+# Grace of each part between the wish that it stops and SIGKILL. Envoy has finished its requests before it is asked.
+ENVOY_STOP_SECONDS = 3.0
+FILTER_STOP_SECONDS = 8.0  # two health-check intervals, then the turns that it still has to write
+MILVUS_STOP_SECONDS = 10.0  # it takes 5 s for calls under way, then closes its files
+
+Probe: TypeAlias = Callable[[], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Ports in use; `milvus` is that of the server in use, ours or not, `model` is 0 with an upstream."""
+
+    proxy: int
+    api: int
+    envoy_admin: int
+    metrics: int
+    milvus: int
+    model: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the files of one run are. `folder` is short, 0700, and gone afterwards; `data` stays."""
+
+    folder: Path
+    data: Path
+
+    @property
+    def settings(self) -> Path:
+        return self.folder / "settings.yaml"
+
+    @property
+    def envoy(self) -> Path:
+        return self.folder / "envoy.json"
+
+    @property
+    def metrics(self) -> Path:
+        return self.folder / "metrics"
+
+    def warm_mark(self, pid: int) -> Path:
+        """There once this process of ours has searched successfully (memory/processes/entrypoints.py leaves it)."""
+        return self.folder / f"warm-{pid}"
+
+    def filter_socket(self, number: int) -> Path:
+        return self.folder / f"filter-{number}.sock"
+
+    def filter_sockets(self, count: int) -> tuple[Path, ...]:
+        return tuple(self.filter_socket(number) for number in range(count))
+
+
+def settings_of_run(settings: Settings, place: Place, ports: Ports) -> Settings:
+    """What the parts are told: ports resolved, paths absolute, and a new secret between Envoy and the API."""
+    learn = settings.memory.learn
+    if not settings.upstream and learn.reader == "auto":  # the small local model that we start would only fail the exam
+        learn = msgspec.structs.replace(learn, reader="trained")
+    return msgspec.structs.replace(
+        settings,
+        memory=msgspec.structs.replace(settings.memory, learn=learn),
+        upstream=settings.upstream or f"http://{LOOPBACK}:{ports.model}",
+        port=ports.proxy,
+        api_port=ports.api,
+        envoy_admin_port=ports.envoy_admin,
+        metrics_port=ports.metrics,
+        metrics_host="",  # one page for all
+        milvus_uri=settings.store_uri or f"http://{LOOPBACK}:{ports.milvus}",
+        data_dir=str(place.data),
+        run_dir=str(place.folder),
+        ports_file="",
+        edge_secret=secrets.token_urlsafe(32),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PartPlan:
+    """One part. It counts as working while `probe` says so, and where it `searches`, once it has done so."""
+
+    command: Command
+    probe: Probe
+    searches: bool = False  # needs Milvus: started once Milvus answers
+    stage: int = 0  # of the shutdown: lower ones are gone before higher ones are asked
+
+
+def plan(settings: Settings, place: Place, ports: Ports, *, owns_store: bool, owns_model: bool) -> list[PartPlan]:
+    """Every part of a run, with `settings` as `settings_of_run` made them. Raises `CannotStart` without a program."""
+    own = _environment(settings, place)
+    parts = [_envoy(settings, place), *_filters(settings, place, own), _api(settings, place, own)]
+    parts += _workers(settings, place, own)
+    if owns_model:
+        parts.append(_model(ports.model, own))
+    if owns_store:
+        parts.append(milvus_plan(settings, ports.milvus))
+    return parts
+
+
+def _environment(settings: Settings, place: Place) -> dict[str, str]:
+    extra = {
+        "PROMETHEUS_MULTIPROC_DIR": str(place.metrics),
+        "HF_HUB_OFFLINE": "1",  # the model comes with the package; a look at the hub would cost seconds and tell on us
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+    return _local(child_environment(settings, extra))
+
+
+def _local(environment: dict[str, str]) -> dict[str, str]:
+    """Python's output unbuffered, and no proxy between our own parts."""
+    exempt = [environment.get("no_proxy", ""), LOOPBACK, "localhost"]
+    hosts = ",".join(host for host in exempt if host)
+    return {**environment, "PYTHONUNBUFFERED": "1", "no_proxy": hosts, "NO_PROXY": hosts}
+
+
+def program(name: str) -> str:
+    """The program beside the Python that runs us, or on the PATH."""
+    beside = Path(sys.executable).with_name(name)
+    found = str(beside) if os.access(beside, os.X_OK) else shutil.which(name)
+    if found is None:
+        raise CannotStart(f"the program `{name}` is neither beside {sys.executable} nor on the PATH: run `make setup`")
+    return found
+
+
+def _memproxy(place: Place, part: str, *more: str) -> tuple[str, ...]:
+    return (program("memproxy"), part, "--config", str(place.settings), *more)
+
+
+def _envoy(settings: Settings, place: Place) -> PartPlan:
+    admin = (LOOPBACK, settings.envoy_admin_port)
+    return PartPlan(
+        Command(
+            name="envoy",
+            argv=(program("envoy"), *envoy_arguments(place.envoy, envoy_threads(_cores()))),
+            environment=_local(child_environment(settings, {})),
+            stop_seconds=ENVOY_STOP_SECONDS,
+        ),
+        probe=lambda: probes.envoy_sees_all(admin, endpoints_of=OUR_CLUSTERS),
+    )
+
+
+def envoy_arguments(bootstrap_file: Path, threads: int) -> tuple[str, ...]:
+    """No hot restart: its shared memory goes by a number, so that two Envoys on a machine would disturb each other."""
+    return ("-c", str(bootstrap_file), "--disable-hot-restart", "--concurrency", str(threads), "--log-level", "warn")
+
+
+def envoy_plan(settings: Settings, filter_sockets: tuple[Path, ...]) -> EnvoyPlan:
+    """What Envoy's bootstrap is rendered from."""
+    return EnvoyPlan(
+        upstream=settings.upstream,
+        filter_sockets=filter_sockets,
+        host=settings.host,
+        port=settings.port,
+        admin_port=settings.envoy_admin_port,
+        api_port=settings.api_port,
+        api_host=settings.api_host,
+        identity=IdentityMode(settings.identity),
+        trusted_peers=settings.trusted_peers,
+        signals=signal_reader(settings.memory.upstream_signals),
+    )
+
+
+def envoy_threads(cores: int) -> int:
+    """Half of the cores: one of Envoy's threads carries ten times what a filter does, and the filters need the rest."""
+    return max(1, cores // 2)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _filters(settings: Settings, place: Place, environment: dict[str, str]) -> list[PartPlan]:
+    return [_filter(place.filter_socket(number), number, place, environment) for number in range(settings.filters)]
+
+
+def _filter(path: Path, number: int, place: Place, environment: dict[str, str]) -> PartPlan:
+    return PartPlan(
+        Command(
+            name=f"filter-{number}",
+            argv=_memproxy(place, "filter", "--socket", str(path)),
+            environment=environment,
+            stop_seconds=FILTER_STOP_SECONDS,
+        ),
+        probe=lambda: probes.filter_serves(path),
+        searches=True,
+        stage=1,
+    )
+
+
+def _api(settings: Settings, place: Place, environment: dict[str, str]) -> PartPlan:
+    host = LOOPBACK if settings.api_host in ("0.0.0.0", "::") else settings.api_host  # noqa: S104 - where to ask it
+    return PartPlan(
+        Command(name="api", argv=_memproxy(place, "api"), environment=environment),
+        probe=lambda: probes.answers_http((host, settings.api_port), "/healthz"),
+        searches=True,
+        stage=1,
+    )
+
+
+def _workers(settings: Settings, place: Place, environment: dict[str, str]) -> list[PartPlan]:
+    async def nothing_to_ask() -> bool:  # a worker listens nowhere; that it runs and has searched is known otherwise
+        return True
+
+    command = _memproxy(place, "worker")
+    return [
+        PartPlan(
+            Command(name=f"worker-{number}", argv=command, environment=environment, niceness=WORKER_NICENESS),
+            probe=nothing_to_ask,
+            searches=True,
+            stage=2,
+        )
+        for number in range(settings.workers)
+    ]
+
+
+def _model(port: int, environment: dict[str, str]) -> PartPlan:
+    return PartPlan(
+        Command(
+            name="model",
+            argv=(program("memproxy"), "model", "--port", str(port)),
+            environment=environment,
+            niceness=MODEL_NICENESS,
+        ),
+        probe=lambda: probes.answers_http((LOOPBACK, port), "/health"),
+        stage=3,
+    )
+
+
+def milvus_plan(settings: Settings, port: int) -> PartPlan:
+    """Milvus Lite on the data directory; `milvus_uri` says where it will answer."""
+    folder = str(settings.milvus_dir)
+    return PartPlan(
+        Command(
+            name="milvus",
+            argv=(program("milvus-lite"), "server", "--data-dir", folder, "--host", LOOPBACK, "--port", str(port)),
+            environment=_local(child_environment(msgspec.structs.replace(settings, edge_secret=""), {})),
+            stop_signal=signal.SIGINT,  # the one that it closes its files on
+            stop_seconds=MILVUS_STOP_SECONDS,
+        ),
+        probe=lambda: probes.milvus_answers(settings.milvus_uri),
+        stage=4,
+    )
+
+
+def ready_line(settings: Settings) -> str:
+    """The one line of `up` on standard output."""
+    host = f"[{settings.host}]" if ":" in settings.host.strip("[]") else settings.host
+    return f"ready http://{host.replace('[[', '[').replace(']]', ']')}:{settings.port}"
+
+
+def upstream_address(settings: Settings) -> tuple[str, int]:
+    parts = urlsplit(settings.upstream)
+    return parts.hostname or LOOPBACK, parts.port or (443 if parts.scheme == "https" else 80)

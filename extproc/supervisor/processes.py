@@ -1,0 +1,197 @@
+"""One part of the product as a child process: started, listened to, started again when it dies, stopped.
+
+A child must never outlive us, not even when we are killed with -9: the kernel kills it the moment our main thread is
+gone. It never hears the terminal's Ctrl-C either (a session of its own): we decide who stops, and in which order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from structlog.typing import FilteringBoundLogger
+
+from extproc.supervisor import parent_death_signal
+from extproc.supervisor.log_lines import LogLines, PartLines
+
+BACKOFF_FIRST_SECONDS = 0.2
+BACKOFF_MAX_SECONDS = 10.0
+STEADY_SECONDS = 10.0  # a part that lived so long starts again from the first back-off
+READ_BYTES = 65_536
+LAST_READS_MAX = 16  # a dead part's last words fit into its pipe; whoever still writes to it is not the part
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """How a part is started and stopped. `niceness` 0..19: how far it steps back behind the request path."""
+
+    name: str
+    argv: tuple[str, ...]
+    environment: Mapping[str, str] = field(repr=False)  # holds secrets
+    niceness: int = 0
+    stop_signal: signal.Signals = signal.SIGTERM
+    stop_seconds: float = 5.0  # grace between the stop signal and SIGKILL
+
+
+OnDeath: TypeAlias = "Callable[[Part, int], None]"
+"""Told which part died, and the pid that it had (0: it could not even be started)."""
+
+
+class Part:
+    """A child process that is there as long as it should be."""
+
+    def __init__(self, command: Command, *, log: LogLines, logger: FilteringBoundLogger, on_death: OnDeath) -> None:
+        self.command = command
+        self.deaths = 0
+        self.exit_code: int | None = None
+        self._lines = PartLines(command.name, log)
+        self._logger = logger
+        self._on_death = on_death
+        self._process: asyncio.subprocess.Process | None = None
+        self._stopping = asyncio.Event()
+
+    @property
+    def name(self) -> str:
+        return self.command.name
+
+    @property
+    def tail(self) -> Sequence[str]:
+        """The last lines that it said, of all its lives."""
+        return self._lines.tail
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None and self.is_running else None
+
+    async def keep_running(self) -> None:
+        """Start it, and start it again whenever it dies, until `stop`. Cancelled: it is killed."""
+        delay = BACKOFF_FIRST_SECONDS
+        while not self._stopping.is_set():
+            try:
+                pid, code, lived = await self._live_once()
+                ending = _reading(code)
+            except OSError as error:  # no memory, no process slot, or somebody removed the program
+                pid, code, lived, ending = 0, -1, 0.0, f"not started: {error}"
+            if self._stopping.is_set():
+                return
+            self.deaths += 1
+            self.exit_code = code
+            self._on_death(self, pid)
+            delay = BACKOFF_FIRST_SECONDS if lived >= STEADY_SECONDS else delay
+            self._logger.warning("part died", part=self.name, pid=pid, exit=ending, restart_in_seconds=delay)
+            await _pause(self._stopping, delay)
+            delay = min(delay * 2, BACKOFF_MAX_SECONDS)
+
+    async def stop(self, *, at_once: bool = False) -> None:
+        """Ask it to stop, give it its grace, kill it. Return when it is gone."""
+        self._stopping.set()
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        if not at_once:
+            _signal(process.pid, self.command.stop_signal)
+            try:
+                async with asyncio.timeout(self.command.stop_seconds):
+                    await process.wait()
+                return
+            except TimeoutError:
+                self._logger.warning("part did not stop in time: killed", part=self.name)
+        self.kill()
+        await process.wait()
+
+    def kill(self) -> None:
+        """No grace, no restart. `stop` still waits for the end."""
+        self._stopping.set()
+        if self._process is not None and self._process.returncode is None:
+            _kill_session(self._process.pid)
+
+    async def _live_once(self) -> tuple[int, int, float]:
+        """One life: its pid, how it ended and how many seconds it took."""
+        loop = asyncio.get_running_loop()
+        reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(writing, True)  # a part that prints faster than we read waits, it does not fail
+        try:
+            self._process = process = await _spawn(self.command, writing)
+        except OSError:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
+        started_at = loop.time()
+        if self._stopping.is_set():  # asked for while it was being started
+            _kill_session(process.pid)
+        loop.add_reader(reading, self._read, reading)
+        try:
+            code = await process.wait()
+        finally:
+            if process.returncode is None:
+                _kill_session(process.pid)
+            loop.remove_reader(reading)
+            for _ in range(LAST_READS_MAX):
+                self._read(reading)
+            os.close(reading)
+            self._lines.end()
+        return process.pid, code, loop.time() - started_at
+
+    def _read(self, descriptor: int) -> None:
+        try:
+            chunk = os.read(descriptor, READ_BYTES)
+        except BlockingIOError:
+            return
+        if chunk:
+            self._lines.feed(chunk)
+        else:
+            asyncio.get_running_loop().remove_reader(descriptor)
+
+
+async def _spawn(command: Command, output: int) -> asyncio.subprocess.Process:
+    """The kernel ties a child's life to the *thread* that started it, hence the assertion."""
+    assert threading.current_thread() is threading.main_thread()
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-S", parent_death_signal.__file__, str(os.getpid()), str(command.niceness)),
+        *command.argv,
+        env=command.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+    )
+
+
+async def _pause(until: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await until.wait()
+    except TimeoutError:
+        return
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def _kill_session(pid: int) -> None:
+    """The part and whatever it started itself."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _reading(code: int) -> str:
+    names = {number.value: number.name for number in signal.Signals}
+    return f"signal {names.get(-code, -code)}" if code < 0 else f"code {code}"

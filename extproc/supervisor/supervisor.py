@@ -1,0 +1,325 @@
+"""The supervisor behind `memproxy up`: the whole product on one machine, as one command.
+
+It starts every part, says `ready` once a chat would be recalled and learnt, starts again what dies, and stops all of
+them in the order in which nothing is lost. It handles no request itself: when it hangs, chats go on. Nothing that it
+started may outlive it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+from structlog.typing import FilteringBoundLogger
+
+from extproc.supervisor import bootstrap, probes
+from extproc.supervisor.locks_and_ports import CannotStart, data_directory, reserve_port, run_folder, wait_for_lock
+from extproc.supervisor.log_lines import LogLines, supervisor_logger
+from extproc.supervisor.metrics_endpoint import METRICS_HOST, AddedUp, MetricsEndpoint, forget_process
+from extproc.supervisor.process_specs import (
+    LOOPBACK,
+    PartPlan,
+    Place,
+    Ports,
+    envoy_plan,
+    plan,
+    ready_line,
+    settings_of_run,
+    upstream_address,
+)
+from extproc.supervisor.processes import Part
+from memory.errors import BadSetting
+from memory.runtime.metrics import Metrics
+from memory.settings import Settings
+from memory.settings.loader import dump
+
+POLL_SECONDS = 0.1  # between two looks at parts that are starting
+WATCH_SECONDS = 5.0  # between two looks at parts that work
+REMIND_SECONDS = 10.0  # how often a slow start says what it waits for
+START_SECONDS_MAX = 300.0  # for parts of ours: the first start of the embedding model on a busy machine takes a minute
+STORE_WAIT_SECONDS = 15.0  # for Milvus before the parts that use it are started all the same
+DEATHS_AT_START_MAX = 3  # a part that dies so often before we are ready will not get better
+BAD_SETTING_CODE = 2  # what our own parts exit with when no restart can help
+DRAIN_SECONDS = 10.0  # for requests under way when we are asked to stop; whoever starts us may wait 30 s
+SECOND_THOUGHT_SECONDS = 1.0  # `timeout`, shells and process groups often send the same signal twice in a row
+STDERR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run, before anything is started: settings as the parts get them, and what is claimed for it."""
+
+    settings: Settings
+    place: Place
+    ports: Ports
+    owns_store: bool
+    owns_model: bool
+    ports_file: Path | None
+
+
+def up(settings: Settings, *, announce: Callable[[str], None]) -> None:
+    """Run the product until SIGTERM or SIGINT. `announce` gets the one line for standard output.
+
+    Call from the main thread. Raises `CannotStart` or `BadSetting`; whatever had been started is gone then.
+    """
+    as_json = settings.log_format == "json"
+    log = LogLines(STDERR, as_json=as_json)
+    try:
+        with claimed(settings) as run:
+            asyncio.run(Supervisor(run, log=log, logger=supervisor_logger(log, as_json=as_json)).run(announce))
+    finally:
+        log.close()
+
+
+@contextmanager
+def claimed(settings: Settings) -> Iterator[Run]:
+    """Take the data directory, the run's folder and the ports. Raises `CannotStart`."""
+    owns_store, owns_model = not settings.store_uri, not settings.upstream
+    ports_file = Path(settings.ports_file).absolute() if settings.ports_file else None
+    with ExitStack() as claims:
+        data = claims.enter_context(data_directory(Path(settings.data_dir).absolute()))
+        place = Place(folder=claims.enter_context(run_folder()), data=data)
+        place.metrics.mkdir()
+        ports = _claim_ports(settings, claims, owns_store=owns_store, owns_model=owns_model)
+        if ports_file is not None:  # only now is it certain that the file is not another run's
+            _forget_last_run(ports_file)
+        told = settings_of_run(settings, place, ports)
+        if owns_store:
+            wait_for_lock(told.milvus_dir / "LOCK")
+            claims.callback(told.milvus_uri_file.unlink, missing_ok=True)
+            told.milvus_uri_file.write_text(told.milvus_uri, encoding="ascii")  # for the operator's tools
+        _write_private(place.settings, dump(told).encode())
+        yield Run(told, place, ports, owns_store=owns_store, owns_model=owns_model, ports_file=ports_file)
+
+
+def _claim_ports(settings: Settings, claims: ExitStack, *, owns_store: bool, owns_model: bool) -> Ports:
+    held: dict[int, str] = {}
+
+    def claim(setting: str, host: str, port: int) -> int:
+        if port in held:
+            raise CannotStart(f"{setting}: port {port} is already that of {held[port]}. Give another one, or 0")
+        reserved: socket.socket = claims.enter_context(reserve_port(host, port, setting=setting))
+        number = int(reserved.getsockname()[1])
+        held[number] = setting
+        return number
+
+    return Ports(
+        proxy=claim("port", settings.host, settings.port),
+        api=claim("api_port", settings.api_host, settings.api_port),
+        envoy_admin=claim("envoy_admin_port", LOOPBACK, settings.envoy_admin_port),
+        metrics=claim("metrics_port", METRICS_HOST, settings.metrics_port),
+        milvus=claim("milvus", LOOPBACK, 0) if owns_store else probes.address_of(settings.store_uri)[1],
+        model=claim("model", LOOPBACK, 0) if owns_model else 0,
+    )
+
+
+def _forget_last_run(ports_file: Path) -> None:
+    try:
+        ports_file.write_bytes(b"")  # so that a file which cannot be written stops the start, and not its end
+        ports_file.unlink()
+    except OSError as error:
+        raise CannotStart(f"ports_file {ports_file} cannot be written: {error.strerror}. Name another file") from error
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123 - with a mode
+        file.write(content)
+
+
+class Supervisor:
+    """Starts, watches and stops the parts of one run."""
+
+    def __init__(self, run: Run, *, log: LogLines, logger: FilteringBoundLogger) -> None:
+        self._run = run
+        self._logger = logger
+        self._metrics = Metrics(CollectorRegistry())
+        planned = plan(run.settings, run.place, run.ports, owns_store=run.owns_store, owns_model=run.owns_model)
+        self._parts: Mapping[str, tuple[PartPlan, Part]] = {
+            one.command.name: (one, Part(one.command, log=log, logger=logger, on_death=self._part_died))
+            for one in planned
+        }
+        self._stopping = asyncio.Event()
+        self._asked_to_stop_at: float | None = None
+        self._failure: CannotStart | BadSetting | None = None
+
+    async def run(self, announce: Callable[[str], None]) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, self._stop)
+        own = (self._metrics.part_up, self._metrics.part_restarts)
+        page = AddedUp(self._run.place.metrics, own)
+        with MetricsEndpoint(self._run.ports.metrics, page, envoy_page=self._envoy_page):
+            async with asyncio.TaskGroup() as tasks:
+                life = tasks.create_task(self._live(tasks, announce))
+                await self._stopping.wait()
+                life.cancel()
+                await self._shut_down()
+        if self._failure is not None:
+            raise self._failure
+
+    def _stop(self) -> None:
+        """Asked once: in order. Asked again a moment later: at once."""
+        now = asyncio.get_running_loop().time()
+        if self._asked_to_stop_at is None:
+            self._asked_to_stop_at = now
+        elif now - self._asked_to_stop_at > SECOND_THOUGHT_SECONDS:
+            for _, part in self._parts.values():
+                part.kill()
+        self._stopping.set()
+
+    def _part_died(self, part: Part, pid: int) -> None:
+        self._metrics.part_restarts.labels(part.name).inc()
+        self._metrics.part_up.labels(part.name).set(0)
+        if pid:
+            forget_process(self._run.place.metrics, pid)
+
+    def _envoy_page(self) -> bytes:
+        admin = (LOOPBACK, self._run.ports.envoy_admin)
+        status, page = probes.ask_http_blocking(admin, "/stats/prometheus")
+        return page if status == 200 else b""
+
+    async def _live(self, tasks: asyncio.TaskGroup, announce: Callable[[str], None]) -> None:
+        try:
+            await self._start(tasks)
+        except (CannotStart, BadSetting) as failure:
+            self._failure = failure
+            self._stopping.set()
+            return
+        await self._warn_about_upstream()
+        self._write_ports_file()
+        announce(ready_line(self._run.settings))
+        self._logger.info("ready", proxy=self._run.ports.proxy, api=self._run.ports.api)
+        await self._watch()
+
+    async def _start(self, tasks: asyncio.TaskGroup) -> None:
+        """Return once a chat would be recalled and learnt. Raises `CannotStart`."""
+        for one, part in self._parts.values():
+            if not one.searches and one.command.name != "envoy":
+                tasks.create_task(part.keep_running())
+        await asyncio.gather(self._write_bootstrap(), self._wait_for_store())
+        for one, part in self._parts.values():
+            if one.searches or one.command.name == "envoy":
+                tasks.create_task(part.keep_running())
+        await self._wait_until_ready()
+
+    async def _write_bootstrap(self) -> None:
+        settings = self._run.settings
+        wanted = envoy_plan(settings, self._run.place.filter_sockets(settings.filters))
+        _write_private(self._run.place.envoy, await asyncio.to_thread(bootstrap.render, wanted))
+
+    async def _wait_for_store(self) -> None:
+        """The parts that use Milvus find it at their first try; one that is down for long must not keep chats back."""
+        uri = self._run.settings.milvus_uri
+        try:
+            async with asyncio.timeout(STORE_WAIT_SECONDS):
+                while not await probes.milvus_answers(uri):
+                    self._give_up_if_hopeless()
+                    await asyncio.sleep(POLL_SECONDS)
+        except TimeoutError:
+            self._logger.warning("Milvus does not answer: going on without it", uri=uri)
+
+    async def _wait_until_ready(self) -> None:
+        loop = asyncio.get_running_loop()
+        started = reminded = loop.time()
+        while missing := await self._missing():
+            self._give_up_if_hopeless()
+            now = loop.time()
+            if now - started > START_SECONDS_MAX and missing != ["milvus"]:
+                raise CannotStart(self._last_words(missing[0], f"not ready after {START_SECONDS_MAX:.0f} s"))
+            if now - reminded > REMIND_SECONDS:
+                self._logger.info("still starting", waiting_for=", ".join(missing))
+                reminded = now
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _missing(self) -> list[str]:
+        """Names of the parts that do not work now; a Milvus that is not ours counts as well."""
+        names = [name for name, (one, part) in self._parts.items() if not await _works(one, part, self._run.place)]
+        if not self._run.owns_store and not await probes.milvus_answers(self._run.settings.milvus_uri):
+            names.append("milvus")
+        return names
+
+    def _give_up_if_hopeless(self) -> None:
+        for name, (_, part) in self._parts.items():
+            if part.exit_code == BAD_SETTING_CODE and name.partition("-")[0] not in ("envoy", "milvus"):
+                raise CannotStart(self._last_words(name, "cannot start with these settings"))
+            if part.deaths >= DEATHS_AT_START_MAX:
+                raise CannotStart(self._last_words(name, f"died {part.deaths} times while starting"))
+
+    def _last_words(self, name: str, what: str) -> str:
+        said = "\n".join(f"  {line}" for line in self._parts[name][1].tail) if name in self._parts else ""
+        return f"{name} {what}. Its last lines:\n{said or '  (it said nothing)'}"
+
+    async def _warn_about_upstream(self) -> None:
+        host, port = upstream_address(self._run.settings)
+        if not await probes.accepts_connections(host, port):
+            self._logger.warning("the upstream is not reachable: chats fail until it is", host=host, port=port)
+
+    def _write_ports_file(self) -> None:
+        """All at once: whoever sees the file can read it whole."""
+        target = self._run.ports_file
+        if target is None:
+            return
+        ports = asdict(self._run.ports)
+        del ports["model"]
+        partial = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            partial.write_text(json.dumps(ports) + "\n", encoding="ascii")
+            partial.replace(target)
+        except OSError as error:
+            self._logger.error("the ports file cannot be written", file=str(target), reason=error.strerror)
+
+    async def _watch(self) -> None:
+        """Tell metrics and the log which parts work. Dead ones come back by themselves; a slow one is left alone."""
+        known: set[str] = set()
+        while True:
+            missing = set(await self._missing())
+            for name in {*self._parts, "milvus"}:
+                self._metrics.part_up.labels(name).set(name not in missing)
+            for name in missing - known:
+                self._logger.warning("part does not work", part=name)
+            for name in known - missing:
+                self._logger.info("part works again", part=name)
+            known = missing
+            await asyncio.sleep(WATCH_SECONDS)
+
+    async def _shut_down(self) -> None:
+        """Take no more requests, finish those under way, then stop what nobody needs any more, stage by stage."""
+        self._logger.info("stopping")
+        if self._failure is None:
+            await self._drain()
+        for stage in sorted({one.stage for one, _ in self._parts.values()}):
+            async with asyncio.TaskGroup() as stopping:
+                for one, part in self._parts.values():
+                    if one.stage == stage:
+                        stopping.create_task(part.stop(at_once=self._failure is not None))
+        self._logger.info("stopped")
+
+    async def _drain(self) -> None:
+        admin = (LOOPBACK, self._run.ports.envoy_admin)
+        if not self._parts["envoy"][1].is_running:
+            return
+        status, _ = await probes.ask_http(admin, "/drain_listeners", method="POST")
+        if status != 200:
+            return
+        try:
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while True:
+                    if not await probes.active_requests(admin):
+                        return
+                    await asyncio.sleep(POLL_SECONDS)
+        except TimeoutError:
+            self._logger.warning("requests were still under way and are cut off", after_seconds=DRAIN_SECONDS)
+
+
+async def _works(one: PartPlan, part: Part, place: Place) -> bool:
+    if part.pid is None or (one.searches and not place.warm_mark(part.pid).exists()):
+        return False
+    return await one.probe()

@@ -1,0 +1,203 @@
+"""Which collection holds the memories, and how it comes to be: made where it is missing, never mixed, replaced whole.
+
+The collection that the settings name is the first one. Memories that were embedded again lie in another, a later
+generation of that name (`NAME__2`, `NAME__3`, …), since no Milvus changes the length of a vector. Which one counts is
+said in one place, the alias `NAME__live`, which Milvus sets in one step; without it, the first one does. Calls go to
+the collection itself, never through the alias: a process must notice that there is another one by now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypeAlias
+
+from memory.adapters import row_codec
+from memory.adapters.milvus import schema as milvus_schema
+from memory.adapters.milvus.schema import Library
+from memory.errors import BadSetting
+from memory.model import VectorOrigin
+
+LIBRARY_SECONDS = 60.0  # ours always ends first; without one the library would retry 75 times
+CODES_NO_ALIAS = (100, 1600)  # Milvus Lite says that there is no such collection
+LIVE = "__live"
+FRESH_NAMES_MAX = 5  # tried: one is unusable where Milvus Lite was killed while it made or dropped it
+LOOK_PAUSE_SECONDS = 0.05
+LOOKS_MAX = 5  # at which collection counts, while others may be replacing an empty one as well
+
+Client: TypeAlias = Any
+"""A `pymilvus.AsyncMilvusClient`, which has no types."""
+
+
+class Collections:
+    """Those of one name, on one server, through one connected client. What the library raises, it raises."""
+
+    def __init__(self, client: Client, library: Library, *, name: str, is_lite: bool) -> None:
+        self._client = client
+        self._library = library
+        self._name = name
+        self._is_lite = is_lite
+
+    async def opened(self, *, dimension: int, origin: VectorOrigin | None) -> str:
+        """The one that counts, loaded, made where there is none. Interrupted anywhere, the next attempt goes on.
+
+        Raises `BadSetting` where it holds vectors of another origin, or is none of ours. An empty one is replaced.
+        """
+        failure: Exception | None = None
+        is_replacing = False
+        for _ in range(LOOKS_MAX):
+            live = await self.live()
+            try:
+                await self.ensure(live, dimension=dimension, origin=origin)
+                description = await self.described(live)
+                milvus_schema.check_fields(description, collection=self._name)
+                if milvus_schema.holds_vectors_of(description, dimension=dimension, origin=origin):
+                    await self.load(live)
+                    if await self.live() == live:
+                        return live
+                    continue  # it was replaced under our hands, and perhaps made once more by us
+                failure = milvus_schema.refusal(description, collection=self._name, dimension=dimension, origin=origin)
+                if origin is None or not await self._is_empty(live):
+                    raise failure
+                is_replacing = True
+                await self._start_anew(live, origin)
+            except self._library.MilvusException as error:
+                if not is_replacing and await self.live() == live:
+                    raise
+                failure = error  # another process is at the same
+                await asyncio.sleep(LOOK_PAUSE_SECONDS)
+        assert failure is not None
+        raise failure
+
+    async def live(self) -> str:
+        """The name of the one that counts, whether or not it is there."""
+        try:
+            found = await self._client.describe_alias(self._name + LIVE, timeout=LIBRARY_SECONDS)
+        except self._library.MilvusException as error:
+            if error.code not in CODES_NO_ALIAS:
+                raise
+            return self._name
+        return str(found["collection_name"])
+
+    async def make_live(self, collection: str) -> None:
+        """In one step, which is made wholly or not at all."""
+        alias = self._name + LIVE
+        if await self.live() == collection:
+            return
+        try:
+            await self._client.alter_alias(collection, alias, timeout=LIBRARY_SECONDS)
+        except self._library.MilvusException as error:
+            if error.code not in CODES_NO_ALIAS:
+                raise
+            try:
+                await self._client.create_alias(collection, alias, timeout=LIBRARY_SECONDS)
+            except self._library.MilvusException:
+                if await self.live() != collection:  # else another process won
+                    raise
+
+    async def others(self) -> list[str]:
+        """The generations of this name that do not count: unfinished, or replaced."""
+        live = await self.live()
+        found = await self._client.list_collections(timeout=LIBRARY_SECONDS)
+        return sorted((one for one in map(str, found) if self._number(one) and one != live), key=self._number)
+
+    async def exists(self, collection: str) -> bool:
+        return bool(await self._client.has_collection(collection, timeout=LIBRARY_SECONDS))
+
+    async def described(self, collection: str) -> dict[str, Any]:
+        description: dict[str, Any] = await self._client.describe_collection(collection, timeout=LIBRARY_SECONDS)
+        return description
+
+    async def load(self, collection: str) -> None:
+        """With another index where its own cannot be read: Milvus Lite, killed while it writes one, leaves half a file,
+        and fails on it ever after. An index holds nothing that the rows do not.
+        """
+        try:
+            await self._client.load_collection(collection, timeout=LIBRARY_SECONDS)
+        except self._library.MilvusException:
+            if not self._is_lite or not await self.exists(collection):
+                raise
+            await self._client.drop_index(collection, row_codec.VECTOR_FIELD, timeout=LIBRARY_SECONDS)
+            await self._ensure_index(collection)
+            await self._client.load_collection(collection, timeout=LIBRARY_SECONDS)
+
+    async def drop(self, collection: str) -> None:
+        await self._client.drop_collection(collection, timeout=LIBRARY_SECONDS)
+
+    async def successor(self, live: str, origin: VectorOrigin, *, names_max: int = FRESH_NAMES_MAX) -> str:
+        """The generation after the live one for vectors of this origin, with its index: begun before, or made now.
+
+        One that was begun for another origin is left alone, where there may be more than one name.
+        """
+        failure: Exception | None = None
+        for number in range(self._number(live) + 1, self._number(live) + 1 + names_max):
+            name = f"{self._name}__{number}"
+            try:
+                await self.ensure(name, dimension=origin.dimension, origin=origin)
+            except self._library.MilvusException as error:
+                if await self.exists(name):
+                    raise
+                failure = error  # perhaps what was left of one when Milvus Lite was killed stands in the way
+                continue
+            if milvus_schema.origin_of(await self.described(name)).agrees_with(origin):
+                await self.load(name)
+                return name
+        raise failure or BadSetting(
+            f"collection {self._name!r}: the next name for new vectors ({self._name}__N) is taken: stop memproxy and "
+            "run `memproxy reembed`, or drop what does not belong there"
+        )
+
+    async def ensure(self, collection: str, *, dimension: int, origin: VectorOrigin | None) -> None:
+        """It is there, with its index."""
+        if not await self.exists(collection):
+            schema = milvus_schema.fields(self._library, dimension=dimension, origin=origin, is_lite=self._is_lite)
+            try:
+                await self._client.create_collection(
+                    collection, schema=schema, properties=milvus_schema.record_of(origin), timeout=LIBRARY_SECONDS
+                )
+            except self._library.MilvusException:
+                if not await self.exists(collection):  # else another process won
+                    raise
+        await self._ensure_index(collection)
+
+    async def _ensure_index(self, collection: str) -> None:
+        if await self._client.list_indexes(collection):
+            return
+        params = milvus_schema.index(self._library, is_lite=self._is_lite)
+        try:
+            await self._client.create_index(collection, params, timeout=LIBRARY_SECONDS)
+        except (self._library.MilvusException, self._library.decorators.grpc.RpcError):
+            # Milvus Lite makes the index, then fails to tell the time that the client asks for; or another process won.
+            if not await self._client.list_indexes(collection):
+                raise
+
+    async def _is_empty(self, collection: str) -> bool:
+        await self.load(collection)
+        found = await self._client.query(
+            collection,
+            filter='id > ""',
+            output_fields=["id"],
+            limit=1,
+            consistency_level="Strong",
+            timeout=LIBRARY_SECONDS,
+        )
+        return not list(found)
+
+    async def _start_anew(self, live: str, origin: VectorOrigin) -> None:
+        """Another empty one takes the place of this empty one: the same one, whichever process is the first.
+
+        Where that one is not empty, the next look shows why: it counts by now, or somebody has to run `reembed`.
+        """
+        successor = await self.successor(live, origin, names_max=1)
+        if await self._is_empty(successor):
+            await self.make_live(successor)
+            await self.drop(live)
+
+    def _number(self, collection: str) -> int:
+        """Of its generation, from 1; 0 for a collection of another name."""
+        if collection == self._name:
+            return 1
+        number = collection.removeprefix(f"{self._name}__")
+        return int(number) if number != collection and number.isascii() and number.isdigit() else 0
+
+
+__all__ = ["LIBRARY_SECONDS", "Client", "Collections"]

@@ -1,0 +1,214 @@
+"""All memories of a collection, copied into its next generation with new vectors, then put in its place.
+
+A row is copied as Milvus has it, never by way of a `Memory`: what our code cannot read is kept as well. Pages are read
+by the key of the collection, so that a user's name or a memory's status can hide nothing. It must never drop what parts
+find, nor switch by more than one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Self, TypeAlias, TypeVar
+
+import numpy as np
+
+from memory.adapters import row_codec
+from memory.adapters.milvus import filters, schema
+from memory.adapters.milvus.collections import LIBRARY_SECONDS, Collections
+from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection
+from memory.errors import Unavailable
+from memory.model import Vector, VectorOrigin
+from memory.ports import Standing, StoredText
+from memory.runtime.metrics import Metrics
+
+ROWS_IN_A_PAGE = 1_000  # about 1 MB; Milvus Lite looks at all keys for each page, so small ones would cost more
+ROWS_IN_A_BATCH = 100  # handed out at a time: what is lost at most when we are killed
+IDS_IN_ONE_CALL_MAX = 200
+CALL_SECONDS = 50.0  # of any call: nobody waits, and loading or flushing a large collection takes its time
+# Milvus keeps no order by itself; this is how it is asked for a page in the order of the keys.
+_IN_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}
+
+Result = TypeVar("Result")
+_Which: TypeAlias = Callable[[Link], str]
+
+
+class MilvusReembedding:
+    """`memory.ports.Reembedding` on a Milvus collection. `async with` opens it."""
+
+    def __init__(self, address: MilvusAddress, *, wanted: VectorOrigin, metrics: Metrics) -> None:
+        self._wanted = wanted
+        self._connection = MilvusConnection(address, metrics=metrics, opening=self._opened)
+        self._target = ""  # the generation that `begin` made or found
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._connection.close()
+
+    async def standing(self) -> Standing:
+        async def look(link: Link) -> Standing:
+            live, others = await link.collections.live(), await link.collections.others()
+            if not await link.collections.exists(live):
+                return Standing(None, has_leftovers=bool(others))
+            origin = schema.origin_of(await link.collections.described(live))
+            memories, embedded = await _count(link, live), 0
+            for name in [] if origin.agrees_with(self._wanted) else others:
+                if schema.origin_of(await link.collections.described(name)).agrees_with(self._wanted):
+                    await link.collections.load(name)
+                    embedded = min(await _count(link, name), memories)
+            return Standing(origin, memories, embedded, has_leftovers=bool(others))
+
+        return await self._call("standing", look)
+
+    async def begin(self) -> None:
+        async def make(link: Link) -> str:
+            for name in await link.collections.others():
+                if not schema.origin_of(await link.collections.described(name)).agrees_with(self._wanted):
+                    await link.collections.drop(name)
+            return await link.collections.successor(link.collection, self._wanted)
+
+        self._target = await self._call("begin", make)
+
+    async def remaining(self) -> AsyncIterator[Sequence[StoredText]]:
+        async for page in self._pages(_live, row_codec.MEMORY_FIELDS):
+            ids = [str(row["id"]) for row in page]
+            known = await self._rows(self._begun, ids, row_codec.MEMORY_FIELDS) if self._target else {}
+            missing = [row for row in page if known.get(row["id"]) != row]
+            for batch in _batches(missing, ROWS_IN_A_BATCH):
+                yield [StoredText(row["id"], row["content"], row) for row in batch]
+
+    async def put(self, texts: Sequence[StoredText], vectors: Vector) -> None:
+        assert self._target, "begin first"
+        assert vectors.shape == (len(texts), self._wanted.dimension), f"vectors {vectors.shape}"
+        written = [
+            {**text.row, row_codec.VECTOR_FIELD: np.asarray(vector, dtype=np.float32)}
+            for text, vector in zip(texts, vectors, strict=True)
+        ]
+
+        async def write(link: Link) -> None:
+            await link.client.upsert(self._target, written, timeout=LIBRARY_SECONDS)
+
+        await self._call("apply", write)
+
+    async def settle(self) -> bool:
+        target = self._target
+        assert target, "begin first"
+
+        async def counts(link: Link) -> tuple[int, int]:
+            await link.client.flush(target, timeout=LIBRARY_SECONDS)
+            return await _count(link, link.collection), await _count(link, target)
+
+        stored, embedded = await self._call("count", counts)
+        if stored == embedded:
+            return True
+        async for page in self._pages(self._begun, ("id",)):
+            ids = [str(row["id"]) for row in page]
+            known = await self._rows(_live, ids, ("id",))
+            gone = [memory_id for memory_id in ids if memory_id not in known]
+            for batch in _batches(gone, IDS_IN_ONE_CALL_MAX):
+                await self._delete(target, batch)
+        stored, embedded = await self._call("count", counts)
+        return stored == embedded
+
+    async def switch(self) -> None:
+        assert self._target, "begin first"
+
+        async def point(link: Link) -> None:
+            await link.collections.make_live(self._target)
+
+        await self._call("switch", point)
+
+    async def clear(self) -> None:
+        async def drop(link: Link) -> None:
+            for name in await link.collections.others():
+                await link.collections.drop(name)
+
+        await self._call("clear", drop)
+
+    async def _opened(self, collections: Collections) -> str:
+        """The collection that parts find, loaded if it is there; and the one that is being filled."""
+        live = await collections.live()
+        for name in (live, self._target):
+            if name and await collections.exists(name):
+                await collections.load(name)
+        if await collections.exists(live):
+            schema.check_fields(await collections.described(live), collection=live)
+        return live
+
+    def _begun(self, _: Link) -> str:
+        return self._target
+
+    async def _pages(self, collection: _Which, fields: Sequence[str]) -> AsyncIterator[list[row_codec.Row]]:
+        """All rows of a collection, in the order of their ids."""
+        last = ""
+        while True:
+
+            async def ask(link: Link, after: str = last) -> list[row_codec.Row]:
+                found = await link.client.query(
+                    collection(link),
+                    filter=f"id > {filters.literal(after)}",
+                    output_fields=list(fields),
+                    limit=ROWS_IN_A_PAGE,
+                    consistency_level="Strong",
+                    timeout=LIBRARY_SECONDS,
+                    **_IN_ORDER,
+                )
+                return [dict(row) for row in found]
+
+            page = await self._call("page", ask)
+            if not page:
+                return
+            ids = [str(row["id"]).encode() for row in page]
+            if ids != sorted(ids) or ids[0] <= last.encode():  # then some might be passed over
+                raise Unavailable(PART, "it does not hand out memories in the order of their ids")
+            yield page
+            last = str(page[-1]["id"])
+
+    async def _rows(self, collection: _Which, ids: Sequence[str], fields: Sequence[str]) -> dict[str, row_codec.Row]:
+        """Those of a collection with these ids."""
+        found: dict[str, row_codec.Row] = {}
+        for batch in _batches(ids, IDS_IN_ONE_CALL_MAX):
+
+            async def ask(link: Link, wanted: Sequence[str] = batch) -> list[row_codec.Row]:
+                answer = await link.client.query(
+                    collection(link),
+                    filter=filters.one_of("id", wanted),
+                    output_fields=list(fields),
+                    consistency_level="Strong",
+                    timeout=LIBRARY_SECONDS,
+                )
+                return [dict(row) for row in answer]
+
+            found |= {str(row["id"]): row for row in await self._call("get", ask)}
+        return found
+
+    async def _delete(self, collection: str, ids: Sequence[str]) -> None:
+        async def write(link: Link) -> None:
+            await link.client.delete(collection, filter=filters.one_of("id", ids), timeout=LIBRARY_SECONDS)
+
+        await self._call("delete", write)
+
+    async def _call(self, name: str, work: Callable[[Link], Awaitable[Result]]) -> Result:
+        return await self._connection.call(name, work, seconds=CALL_SECONDS)
+
+
+def _live(link: Link) -> str:
+    return link.collection
+
+
+async def _count(link: Link, collection: str) -> int:
+    [row] = await link.client.query(
+        collection, filter="", output_fields=["count(*)"], consistency_level="Strong", timeout=LIBRARY_SECONDS
+    )
+    return int(row["count(*)"])
+
+
+def _batches(items: Sequence[Result], size: int) -> Iterator[Sequence[Result]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+__all__ = ["MilvusReembedding"]

@@ -1,0 +1,324 @@
+"""The memory store on Milvus, embedded (Milvus Lite as a server process) or a real server, through the same client.
+
+Order, pages and rows are shared with the store in memory. Reads outside the request are consistent across processes;
+`search`, which a chat waits for, takes what the server has at hand, and `apply` returns only when that includes the
+new rows. It must never build an expression by itself (see `filters`), nor return a row without having looked
+whose it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self, TypeVar
+
+import numpy as np
+
+from memory.adapters import pages, row_codec
+from memory.adapters.milvus import filters
+from memory.adapters.milvus.collections import LIBRARY_SECONDS
+from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection
+from memory.errors import BadSetting, Unavailable
+from memory.model import Candidate, Change, Record, Vector, is_valid_id
+from memory.ports import MemoryFilter, Page
+from memory.runtime.metrics import Metrics
+
+IDS_IN_ONE_CALL_MAX = 200  # a list of the longest ids stays far below what Milvus parses
+ROWS_IN_ONE_CALL_MAX = 1_000  # about 3 MB of memories with their vectors
+ROWS_IN_A_PIECE = 50  # converted at a time: each takes 50 µs, and a chat may be waiting for the loop
+ROWS_IN_ONE_ANSWER_MAX = 1_000  # likewise; reading the answer holds the loop for 6 ms, and a chat may be waiting for it
+LIBRARY_LATER_SECONDS = 1.0  # than our own time-out, so that ours is the one that is told
+SEARCH_LIMIT_MAX = 16_384  # Milvus' own
+FLUSH_AFTER_ROWS = 200  # Milvus Lite: each unflushed row costs a search 50 µs, a flush costs the next one 20 ms
+_KEY = re.compile(r"[0-9a-f]{32}")
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class MilvusTimeouts:
+    """Seconds, connecting included. The filter process wants `search` below the deadline of its requests."""
+
+    search: float = 1.0
+    read: float = 5.0
+    write: float = 10.0
+
+
+class MilvusStore:
+    """`memory.ports.MemoryStore` on a Milvus collection. Needs no server at its start, and finds one that came back."""
+
+    def __init__(self, address: MilvusAddress, *, metrics: Metrics, timeouts: MilvusTimeouts | None = None) -> None:
+        self._address = address
+        self._timeouts = timeouts or MilvusTimeouts()
+        self._connection = MilvusConnection(address, metrics=metrics)
+        self._anywhere = np.full((1, address.dimension), address.dimension**-0.5, dtype=np.float32)
+        self._unflushed_rows = FLUSH_AFTER_ROWS  # what a killed server replays is unflushed too
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._connection.close()
+
+    async def prepare(self) -> None:
+        """Connect and make sure of the collection. Raises `BadSetting` where it cannot hold our rows, `Unavailable`."""
+        await self._connection.call("prepare", self._load_state, seconds=self._timeouts.write)
+
+    async def is_ready(self) -> bool:
+        try:
+            return await self._connection.call("is_ready", self._load_state, seconds=self._timeouts.search)
+        except (Unavailable, BadSetting):
+            return False
+
+    async def search(self, where: MemoryFilter, vector: Vector, *, limit: int) -> list[Candidate]:
+        if limit < 1:
+            return []
+
+        async def ask(link: Link) -> list[list[row_codec.Row]]:
+            found: list[list[row_codec.Row]] = await link.client.search(
+                link.collection,
+                data=[np.asarray(vector, dtype=np.float32)],
+                anns_field=row_codec.VECTOR_FIELD,
+                filter=filters.expression(where),
+                limit=min(limit, SEARCH_LIMIT_MAX),
+                output_fields=list(row_codec.MEMORY_FIELDS),
+                search_params={"metric_type": "COSINE"},
+                consistency_level="Bounded",
+                timeout=LIBRARY_SECONDS,
+            )
+            return found
+
+        [hits] = await self._call("search", ask, seconds=self._timeouts.search)
+        found = [(row_codec.readable(row_codec.memory_of, hit["entity"]), float(hit["distance"])) for hit in hits]
+        return [
+            row_codec.candidate(memory, cosine)
+            for memory, cosine in found
+            if memory and memory.user_id == where.user_id
+        ]
+
+    async def nearest(
+        self, where: MemoryFilter, vectors: Vector, *, limit: int, words: Collection[str] = ()
+    ) -> list[Record]:
+        if limit < 1 or not len(vectors):
+            return []
+        expression = filters.holding(where, words)
+
+        async def ask(link: Link) -> list[row_codec.Row]:
+            return await self._swept(link, expression, vectors, limit=min(limit, SEARCH_LIMIT_MAX))
+
+        answer = await self._call("nearest", ask, seconds=self._timeouts.read)
+        unique = {str(row["id"]): row for row in answer}
+        return _owned(await _in_pieces(row_codec.record_of, unique.values()), where.user_id)
+
+    async def load(self, where: MemoryFilter, *, limit: int) -> list[Record]:
+        if limit < 1:
+            return []
+        few = min(limit, ROWS_IN_ONE_ANSWER_MAX)  # which most users have: all in one query, whatever their order
+        answer = await self._query("load", filters.expression(where), row_codec.RECORD_FIELDS, limit=few + 1)
+        if len(answer) > few:
+            positions = sorted(await self._positions("load", where), reverse=True)
+            return await self.get(where.user_id, [memory_id for _, memory_id in positions[:limit]])
+        found = await _in_pieces(row_codec.record_of, answer)
+        return sorted(_owned(found, where.user_id), key=lambda record: pages.position(record.memory), reverse=True)
+
+    async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record] | None:
+        answer = await self._all(filters.expression(where), most=most)
+        return None if answer is None else _owned(await _in_pieces(row_codec.record_of, answer), where.user_id)
+
+    async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
+        if not _KEY.fullmatch(key):
+            return None
+        expression = f"{filters.expression(where)} and {filters.one_of('statement_key', (key,))}"
+        found = await self._query("same_statement", expression, row_codec.RECORD_FIELDS)
+        own = _owned(await _in_pieces(row_codec.record_of, found), where.user_id)
+        return max(own, key=lambda record: pages.position(record.memory), default=None)
+
+    async def get(self, user_id: str, memory_ids: Sequence[str]) -> list[Record]:
+        return await self._found("get", user_id, memory_ids, row_codec.RECORD_FIELDS, row_codec.record_of)
+
+    async def page(self, where: MemoryFilter, *, limit: int, cursor: str) -> Page:
+        pages.read_cursor(cursor)  # before anything is asked
+        shown, next_cursor = pages.cut(await self._positions("page", where), limit=limit, cursor=cursor)
+        ids = [memory_id for _, memory_id in shown]
+        found = await self._found("page", where.user_id, ids, row_codec.MEMORY_FIELDS, row_codec.memory_of)
+        return Page(tuple(found), next_cursor)
+
+    async def count(self, where: MemoryFilter) -> int:
+        [row] = await self._query("count", filters.expression(where), ("count(*)",))
+        return int(row["count(*)"])
+
+    async def apply(
+        self,
+        user_id: str,
+        changes: Sequence[Change],
+        vectors: Vector,
+        *,
+        before_each: Callable[[], None] | None = None,
+    ) -> None:
+        written = row_codec.written(user_id, changes, vectors, dimension=self._address.dimension)
+        for ids in _batches(list(written), IDS_IN_ONE_CALL_MAX):
+            owners = await self._query("apply", filters.one_of("id", ids), ("id", "user_id"))
+            row_codec.refuse_foreign(user_id, {row["id"]: row["user_id"] for row in owners})
+        for ids in _batches(list(written), ROWS_IN_ONE_CALL_MAX):
+            await self._upsert([written[memory_id] for memory_id in ids], before_each)
+
+    async def delete(self, user_id: str, memory_ids: Collection[str]) -> None:
+        for ids in _batches([i for i in dict.fromkeys(memory_ids) if is_valid_id(i)], IDS_IN_ONE_CALL_MAX):
+            await self._delete(user_id, ids)
+
+    async def _upsert(self, batch: list[row_codec.Row], before: Callable[[], None] | None) -> None:
+        seconds = self._timeouts.write
+
+        async def write(link: Link) -> None:
+            if before is not None:
+                before()
+            # the library's own time-out: what a frozen process had in hand is not sent when it wakes
+            await link.client.upsert(link.collection, batch, timeout=seconds + LIBRARY_LATER_SECONDS)
+            await self._settle(link, [str(row["id"]) for row in batch])
+
+        await self._call("apply", write, seconds=seconds)
+
+    async def _delete(self, user_id: str, ids: Sequence[str]) -> None:
+        async def write(link: Link) -> None:
+            expression = filters.owned(user_id, ids)
+            await link.client.delete(link.collection, filter=expression, timeout=LIBRARY_SECONDS)
+            await self._settle(link, ids)
+
+        await self._call("delete", write, seconds=self._timeouts.write)
+
+    async def _settle(self, link: Link, written_ids: Sequence[str]) -> None:
+        """Return once a search by anybody sees what was just written.
+
+        Milvus Lite shows it at once (and keeps it through a kill: its log is written before it answers), but grows slow
+        with what is not flushed. On a server, a consistent read waits until the searching side has caught up.
+        """
+        if not link.is_lite:
+            await self._ask(link, filters.one_of("id", written_ids[:1]), ("id",))
+            return
+        self._unflushed_rows += len(written_ids)
+        if self._unflushed_rows >= FLUSH_AFTER_ROWS:
+            await link.client.flush(link.collection, timeout=LIBRARY_SECONDS)
+            self._unflushed_rows = 0
+
+    async def _positions(self, name: str, where: MemoryFilter) -> list[pages.Position]:
+        """Of all memories that the filter admits: Milvus has no order of its own, so we sort."""
+        found = await self._query(name, filters.expression(where), ("id", "created_at"))
+        return [(float(row["created_at"]), str(row["id"])) for row in found]
+
+    async def _found(
+        self,
+        name: str,
+        user_id: str,
+        memory_ids: Sequence[str],
+        fields: Sequence[str],
+        convert: Callable[[row_codec.Row], Result],
+    ) -> list[Result]:
+        """The rows with these ids, converted, in their order, as far as they are the user's."""
+        found: dict[str, Result] = {}
+        for ids in _batches(list(dict.fromkeys(memory_ids)), IDS_IN_ONE_CALL_MAX):
+            possible = [memory_id for memory_id in ids if is_valid_id(memory_id)]
+            if not possible:
+                continue
+            batch = await self._query(name, filters.owned(user_id, possible), fields)
+            own = [row for row in batch if row["user_id"] == user_id]
+            for row in own:
+                one = row_codec.readable(convert, row)
+                if one is not None:
+                    found[row["id"]] = one
+        return [found[memory_id] for memory_id in memory_ids if memory_id in found]
+
+    async def _query(
+        self, name: str, expression: str, fields: Sequence[str], *, limit: int | None = None
+    ) -> list[row_codec.Row]:
+        return await self._call(
+            name, lambda link: self._ask(link, expression, fields, limit=limit), seconds=self._timeouts.read
+        )
+
+    async def _ask(
+        self, link: Link, expression: str, fields: Sequence[str], *, limit: int | None = None
+    ) -> list[row_codec.Row]:
+        """All rows that the expression admits, or any `limit` of them, in no order, as last written by any process."""
+        found = await link.client.query(
+            link.collection,
+            filter=expression,
+            output_fields=list(fields),
+            limit=limit,
+            consistency_level="Strong",
+            timeout=LIBRARY_SECONDS,
+        )
+        return await _in_pieces(_compact, found)  # the library reads a row only when we come to it
+
+    async def _all(self, expression: str, *, most: int) -> list[row_codec.Row] | None:
+        """All rows that the expression admits, in no order, in one call; None where there are more than `most`."""
+        limit = min(most + 1, SEARCH_LIMIT_MAX)
+
+        async def ask(link: Link) -> list[row_codec.Row]:
+            if link.is_lite:  # its index is exact, so a search finds all, in a third of a query's time
+                return await self._swept(link, expression, self._anywhere, limit=limit)
+            return await self._ask(link, expression, row_codec.RECORD_FIELDS, limit=limit)
+
+        answer = await self._call("load", ask, seconds=self._timeouts.read)
+        return answer if len(answer) <= most else None
+
+    async def _swept(self, link: Link, expression: str, vectors: Vector, *, limit: int) -> list[row_codec.Row]:
+        """The rows nearest to each vector, by a consistent search."""
+        found: list[list[row_codec.Row]] = await link.client.search(
+            link.collection,
+            data=list(np.asarray(vectors, dtype=np.float32)),
+            anns_field=row_codec.VECTOR_FIELD,
+            filter=expression,
+            limit=limit,
+            output_fields=list(row_codec.RECORD_FIELDS),
+            search_params={"metric_type": "COSINE"},
+            consistency_level="Strong",
+            timeout=LIBRARY_SECONDS,
+        )
+        return await _in_pieces(_entity, [hit for hits in found for hit in hits])
+
+    async def _load_state(self, link: Link) -> bool:
+        state = await link.client.get_load_state(link.collection, timeout=LIBRARY_SECONDS)
+        return str(state.get("state")) == "Loaded"
+
+    async def _call(self, name: str, work: Callable[[Link], Awaitable[Result]], *, seconds: float) -> Result:
+        """As the port has it: a collection that cannot hold our rows is, to a caller in a request, just not there."""
+        try:
+            return await self._connection.call(name, work, seconds=seconds)
+        except BadSetting as error:
+            raise Unavailable(PART, str(error)) from None
+
+
+def _compact(row: row_codec.Row) -> row_codec.Row:
+    """Its vector as an array: hundreds of numbers in a list are hundreds of stops for the garbage collector."""
+    if row_codec.VECTOR_FIELD in row:
+        row[row_codec.VECTOR_FIELD] = np.array(row[row_codec.VECTOR_FIELD], dtype=np.float32)
+    return row
+
+
+def _entity(hit: row_codec.Row) -> row_codec.Row:
+    return _compact(dict(hit["entity"]))
+
+
+async def _in_pieces(convert: Callable[[row_codec.Row], Result], found: Iterable[row_codec.Row]) -> list[Result]:
+    """All of them converted that can be read, with a pause for others after each piece."""
+    converted: list[Result] = []
+    for number, row in enumerate(found, start=1):
+        one = row_codec.readable(convert, row)
+        if one is not None:
+            converted.append(one)
+        if number % ROWS_IN_A_PIECE == 0:
+            await asyncio.sleep(0)
+    return converted
+
+
+def _owned(found: Sequence[Record], user_id: str) -> list[Record]:
+    """Look once more whose they are: the last line that could let another user's memory through."""
+    return [record for record in found if record.memory.user_id == user_id]
+
+
+def _batches(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (ids[start : start + size] for start in range(0, len(ids), size))

@@ -1,0 +1,69 @@
+"""The signal classifier as a file: trained once for the default embedding model, so that no start has to train it.
+
+Weights belong to the phrases and to the model that embedded them. The file says which those were, and whatever does not
+match is not used: then the process trains its own. `bench/train_signals.py` writes the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from memory.recall.signals.classifier import SignalClassifier
+from memory.recall.signals.phrases import training_phrases
+
+SHIPPED = "signal_weights.npz"
+FORMAT = 1  # of the file, and of how features are made from text: raise it when either changes
+
+_VOCABULARY = msgspec.json.Decoder(list[str])
+
+
+def fingerprint(model: str) -> str:
+    """Of the phrases in the repository and the embedding model's name."""
+    told = hashlib.sha256(f"{FORMAT}\x1f{model}".encode())
+    for phrase in training_phrases():
+        told.update(f"\x1f{phrase.label}\x1e{phrase.text}".encode())
+    return told.hexdigest()
+
+
+def shipped(model: str) -> SignalClassifier | None:
+    """The classifier that came with the package, or None where it was trained on something else."""
+    with as_file(files("memory.recall.signals") / SHIPPED) as path:
+        return read(path, expected=fingerprint(model))
+
+
+def read(path: Path, *, expected: str) -> SignalClassifier | None:
+    """The classifier in this file, or None where there is none with that fingerprint."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            if str(arrays["fingerprint"]) != expected:
+                return None
+            terms = _VOCABULARY.decode(arrays["vocabulary"].tobytes())
+            return SignalClassifier(
+                vocabulary={term: index for index, term in enumerate(terms)},
+                rarity=arrays["rarity"],
+                term_weights=arrays["term_weights"].astype(np.float32),
+                vector_weights=arrays["vector_weights"],
+                bias=arrays["bias"],
+            )
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, msgspec.DecodeError):
+        return None
+
+
+def write(path: Path, classifier: SignalClassifier, *, trained_on: str) -> None:
+    """Term weights are kept with half precision, which halves the file; a test holds the decisions to those of full."""
+    terms = sorted(classifier.vocabulary, key=lambda term: classifier.vocabulary[term])
+    np.savez_compressed(
+        path,
+        fingerprint=np.array(trained_on),
+        vocabulary=np.frombuffer(msgspec.json.encode(terms), dtype=np.uint8),
+        rarity=classifier.rarity,
+        term_weights=classifier.term_weights.astype(np.float16),
+        vector_weights=classifier.vector_weights,
+        bias=classifier.bias,
+    )

@@ -1,0 +1,163 @@
+"""Text to vectors in this process: the prepared model on ONNX Runtime, a chat's question before what learning wants.
+
+Texts go through the model one at a time: in 8 bits a text's vector would otherwise depend on the company it is in, by
+as much as 8 bits cost, and a batch saves a quarter of the time at most. A thread that computes does not hold the
+interpreter. It must never let its lines grow without end, and keeps no text but those of the newest vectors.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self, TypeAlias
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from memory.adapters.models.embedding_model import ENCODER, TOKENIZER, Card, card_of
+from memory.adapters.models.onnx_session import cpu_session
+from memory.adapters.models.recent_vectors import Prefixes, RecentVectors
+from memory.adapters.well_formed import well_formed
+from memory.errors import Busy, Unavailable
+from memory.model import Vector
+from memory.runtime.metrics import Metrics
+
+PART = "embedder"
+TEXT_CHARACTERS_MAX = 32_768  # the model reads 256 tokens; what comes so late is past them
+QUEUED_TEXTS_MAX = {"request": 256, "learn": 16_384}  # beyond it, waiting helps nobody
+
+Lane: TypeAlias = Literal["request", "learn"]
+
+
+class OnnxModel:
+    """A prepared model, loaded: some tenths of a second and 60 MB. Calls may come from several threads."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` as `embedding_model.prepared` leaves it."""
+        self.card: Card = card_of(folder)
+        self._session = cpu_session(folder / ENCODER)
+        self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        self._tokenizer.enable_truncation(self.card.tokens_max)
+
+    @property
+    def prefixes(self) -> Prefixes:
+        """As the model's own folder has them."""
+        return Prefixes(self.card.prompts.get("query", ""), self.card.prompts.get("document", ""))
+
+    def vector(self, text: str) -> Vector:
+        """Of unit length, shape `(dimension,)`; a text is cut where the model's input ends."""
+        ids = np.array([self._tokenizer.encode(text).ids], dtype=np.int64)
+        given = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+        inputs = {name: given[name] if name in given else np.zeros_like(ids) for name in self.card.inputs}
+        (vectors,) = self._session.run(None, inputs)
+        return np.asarray(vectors[0], dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingLimits:
+    """`threads`: texts at a time, 0 is half of the cores. `urgent_seconds`: of a call that a chat waits for."""
+
+    threads: int = 0
+    urgent_seconds: float = 0.1
+    cache_texts: int = 2_048
+    prefixes: Prefixes = field(default_factory=Prefixes)
+
+
+@dataclass(slots=True, eq=False)
+class _Text:
+    text: str
+    lane: Lane
+    vector: asyncio.Future[Vector]
+
+
+class OnnxEmbedder:
+    """`memory.ports.Embedder`. `async with` opens it; whoever still waits when it is closed gets `Unavailable`."""
+
+    def __init__(self, model: OnnxModel, *, limits: EmbeddingLimits | None = None, metrics: Metrics) -> None:
+        self._model = model
+        self._limits = limits or EmbeddingLimits()
+        self._metrics = metrics
+        self._recent = RecentVectors(texts_max=self._limits.cache_texts, dimension=self.dimension)
+        self._idle = self._limits.threads or max(1, (os.cpu_count() or 2) // 2)
+        self._lines: dict[Lane, deque[_Text]] = {"request": deque(), "learn": deque()}
+        self._threads = ThreadPoolExecutor(self._idle, thread_name_prefix="embedding")
+
+    async def __aenter__(self) -> Self:
+        await asyncio.get_running_loop().run_in_executor(self._threads, self._model.vector, "The first one allocates.")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for line in self._lines.values():
+            for one in line:
+                if not one.vector.done():
+                    one.vector.set_exception(Unavailable(PART, "it is being closed"))
+            line.clear()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def dimension(self) -> int:
+        return self._model.card.dimension
+
+    async def embed(self, texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
+        prefix = self._limits.prefixes.of(as_query=as_query)
+        wanted = [well_formed(prefix + text)[:TEXT_CHARACTERS_MAX] or " " for text in texts]
+        vectors = partial(self._vectors, lane="request" if is_urgent else "learn")
+        try:
+            async with asyncio.timeout(self._limits.urgent_seconds if is_urgent else None):
+                return await self._recent.of(wanted, vectors)
+        except TimeoutError:
+            raise Unavailable(PART, f"no vector within {self._limits.urgent_seconds:g} s") from None
+
+    async def _vectors(self, texts: list[str], *, lane: Lane) -> Vector:
+        line = self._lines[lane]
+        if len(line) + len(texts) > QUEUED_TEXTS_MAX[lane]:
+            self._metrics.embed_shed.inc(len(texts))
+            raise Busy(PART, "too many texts are waiting")
+        loop = asyncio.get_running_loop()
+        asked = [_Text(text, lane, loop.create_future()) for text in texts]
+        line.extend(asked)
+        self._hand_out()
+        return np.stack(await asyncio.gather(*(one.vector for one in asked)))
+
+    def _hand_out(self) -> None:
+        """Give waiting texts to idle threads, questions first. Who gave up is passed over."""
+        loop = asyncio.get_running_loop()
+        for line in self._lines.values():
+            while line and self._idle:
+                one = line.popleft()
+                if not one.vector.done():
+                    self._idle -= 1
+                    computing = loop.run_in_executor(self._threads, self._timed, one)
+                    computing.add_done_callback(partial(self._came, one))
+
+    def _timed(self, one: _Text) -> Vector:
+        began_at = time.perf_counter()
+        vector = self._model.vector(one.text)
+        self._metrics.embed_seconds.labels(one.lane).observe(time.perf_counter() - began_at)
+        return vector
+
+    def _came(self, one: _Text, done: asyncio.Future[Vector]) -> None:
+        self._idle += 1
+        if done.cancelled():
+            return  # with its thread
+        error = done.exception()
+        if one.vector.done():
+            pass  # nobody waits for it any more
+        elif error is None:
+            one.vector.set_result(done.result())
+        else:
+            one.vector.set_exception(Unavailable(PART, type(error).__name__))
+        self._hand_out()
+
+
+__all__ = ["EmbeddingLimits", "OnnxEmbedder", "OnnxModel"]

@@ -1,0 +1,291 @@
+"""A chat model over OpenAI's `/v1/chat/completions`: vLLM, llama.cpp's server, or any other that speaks it.
+
+One answer at a time, never streamed, as JSON of a given schema where one is asked for. What comes back is from outside:
+it is read up to a limit, within a time, and translated once into text, `Unusable` (this request got no answer of use),
+`Late` (it was taken and not answered in time) or plain `Unavailable` (no request would have been answered). It must
+never log, or put into an error, a word of what was asked or answered. Cancelling a call closes its connection, which is
+how model servers learn that nobody waits any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import msgspec
+
+from memory.adapters.breaker import Breaker
+from memory.adapters.well_formed import well_formed
+from memory.errors import Late, Unavailable, Unusable
+from memory.model import Message
+from memory.ports import Completion
+from memory.runtime.metrics import Metrics
+
+PART = "model"
+ANSWER_BYTES_MAX = 256 << 10  # a hundred facts are 30 KB; past it the model rambles or it is no model
+CONNECTIONS_MAX = 16
+KEEP_ALIVE_SECONDS = 60.0
+OK = 200
+BAD_REQUEST = frozenset({400, 413, 422})  # of this request; any other status would have met every one (no key, say)
+SCHEMA_NAME = "answer"
+TAKEN = "send_request_body.complete"  # of httpx's trace: from here on the server has the request
+CUT = "length"  # the protocol's reason for an answer that ended at `max_tokens`
+
+
+@dataclass(frozen=True, slots=True)
+class ChatServer:
+    """`endpoint` is a base URL, with or without `/v1`; `model` is what the server calls it.
+
+    `skips_thinking`: ask a model that thinks aloud not to, by the template argument that vLLM and llama.cpp know; other
+    servers may refuse a field that they do not know. `priority` likewise: vLLM serves higher numbers later, if it was
+    started with priority scheduling, and refuses the field otherwise.
+    """
+
+    endpoint: str
+    model: str
+    temperature: float = 0.1
+    skips_thinking: bool = False
+    api_key: str = ""
+    priority: int | None = None
+    role: str = "model"  # what it is asked for; a label of metrics
+
+    @property
+    def url(self) -> str:
+        base = self.endpoint.rstrip("/")
+        if base.endswith("/chat/completions"):
+            return base
+        return f"{base}/chat/completions" if base.endswith("/v1") else f"{base}/v1/chat/completions"
+
+
+class _Said(msgspec.Struct):
+    content: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Said
+    finish_reason: Any = None
+
+
+class _Named(msgspec.Struct):
+    id: str
+
+
+class _Models(msgspec.Struct):
+    data: list[_Named]
+
+
+class _Answer(msgspec.Struct):
+    choices: list[_Choice]
+    usage: Any = None
+
+
+class _CachedTokens(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    prompt_tokens_details: _CachedTokens | None = None
+
+
+@dataclass(slots=True)
+class _Sending:
+    """A request on its way. `is_taken`: the server has all of it."""
+
+    body: bytes
+    is_taken: bool = False
+
+    async def trace(self, event: str, _: Mapping[str, Any]) -> None:
+        """What httpx calls at each step."""
+        self.is_taken = self.is_taken or event.endswith(TAKEN)
+
+
+class OpenAiChatModel:
+    """`memory.ports.ChatModel`, opened by `async with`. Needs no server at its start, and finds one that came back."""
+
+    def __init__(self, server: ChatServer, *, metrics: Metrics | None = None, breaker: Breaker | None = None) -> None:
+        """`breaker`: for callers that would rather hear at once that the model is down than each find out."""
+        self._server = server
+        self._metrics = metrics
+        self._breaker = breaker
+        self._client: httpx.AsyncClient | None = None
+        self._late = ""  # the last failure's reason, where that was an answer too late, and no server that is away
+
+    async def __aenter__(self) -> Self:
+        key = {"authorization": f"Bearer {self._server.api_key}"} if self._server.api_key else {}
+        self._client = httpx.AsyncClient(
+            headers={"content-type": "application/json", "accept-encoding": "identity"} | key,
+            limits=httpx.Limits(max_connections=CONNECTIONS_MAX, keepalive_expiry=KEEP_ALIVE_SECONDS),
+            timeout=None,  # noqa: S113 - ours covers the whole call, also one whose bytes drip
+            trust_env=False,  # a proxy for the outside world is none for a model beside us
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int,
+        seconds: float,
+        schema: Mapping[str, Any] | None = None,
+    ) -> Completion:
+        """The first choice, as it is. Raises `Unusable`, `Late` and `Unavailable`, as the port says."""
+        began_at = asyncio.get_running_loop().time()
+        self._admit(began_at, seconds)
+        sending = _Sending(self._body(messages, max_tokens=max_tokens, schema=schema))
+        try:
+            async with asyncio.timeout(seconds):
+                status, answer = await self._posted(sending)
+        except TimeoutError:
+            raise self._failure(f"no answer within {seconds:g} s", began_at, is_late=sending.is_taken) from None
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            raise self._failure(
+                type(error).__name__, began_at, is_certain=isinstance(error, httpx.ConnectError)
+            ) from None
+        if status != OK and status not in BAD_REQUEST:
+            raise self._failure(f"it answered {status}", began_at)
+        if self._breaker is not None:
+            self._breaker.succeeded()
+        try:
+            said, usage = _completion_of(status, answer)
+        except Unusable:
+            self._count("unusable")
+            raise
+        self._count("answered", usage)
+        return said
+
+    def _admit(self, now: float, seconds: float) -> None:
+        if self._breaker is None:
+            return
+        try:
+            self._breaker.admit(now, seconds=seconds)
+        except Unavailable:
+            self._count("spared")
+            if self._late:
+                raise Late(PART, self._late) from None
+            raise
+
+    def _failure(self, reason: str, began_at: float, *, is_certain: bool = False, is_late: bool = False) -> Unavailable:
+        self._count("late" if is_late else "failed")
+        self._late = reason if is_late else ""
+        if self._breaker is not None:
+            now = asyncio.get_running_loop().time()
+            self._breaker.failed(now, reason=reason, is_certain=is_certain, began_at=began_at)
+        return Late(PART, reason) if is_late else Unavailable(PART, reason)
+
+    def _count(self, outcome: str, usage: _Usage | None = None) -> None:
+        if self._metrics is None:
+            return
+        role = self._server.role
+        self._metrics.model_calls.labels(role, outcome).inc()
+        if usage is not None:
+            cached = usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details else 0
+            self._metrics.model_tokens.labels(role, "prompt").inc(max(0, usage.prompt_tokens))
+            self._metrics.model_tokens.labels(role, "cached").inc(max(0, cached or 0))
+            self._metrics.model_tokens.labels(role, "answer").inc(max(0, usage.completion_tokens))
+
+    def _body(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Any] | None) -> bytes:
+        said = [{"role": well_formed(m.role), "content": well_formed(m.content)} for m in messages]
+        body: dict[str, Any] = {
+            "model": self._server.model,
+            "messages": said,
+            "max_tokens": max_tokens,
+            "temperature": self._server.temperature,
+            "stream": False,
+        }
+        if schema is not None:
+            named = {"name": SCHEMA_NAME, "strict": True, "schema": schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+        if self._server.skips_thinking:
+            body["chat_template_kwargs"] = {"enable_thinking": False}
+        if self._server.priority is not None:
+            body["priority"] = self._server.priority
+        return msgspec.json.encode(body)
+
+    async def _posted(self, sending: _Sending) -> tuple[int, bytes]:
+        """Status and body. Sent once more if the server hung up before it began to answer.
+
+        Most likely it closed a connection that we had kept, as it does when it is restarted. It may have worked on the
+        first sending all the same: that costs it time and changes nothing, for a completion leaves nothing behind. An
+        answer that breaks off later is not asked for again, and the caller's time-out covers both sendings.
+        """
+        try:
+            response = await self._begun(sending)
+        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
+            response = await self._begun(sending)
+        try:
+            return response.status_code, await _read(response) if response.status_code == OK else b""
+        finally:
+            await response.aclose()
+
+    async def _begun(self, sending: _Sending) -> httpx.Response:
+        """The answer's head."""
+        assert self._client is not None, "open the model with `async with`"
+        request = self._client.build_request(
+            "POST", self._server.url, content=sending.body, extensions={"trace": sending.trace}
+        )
+        return await self._client.send(request, stream=True)
+
+
+async def _read(response: httpx.Response) -> bytes:
+    """All of it, or a little more of it than may be."""
+    answer = bytearray()
+    async for piece in response.aiter_raw():  # raw: what is packed small could unpack to anything
+        answer += piece
+        if len(answer) > ANSWER_BYTES_MAX:
+            break
+    return bytes(answer)
+
+
+def _completion_of(status: int, answer: bytes) -> tuple[Completion, _Usage]:
+    """What the server made of our request. Raises `Unusable`."""
+    if status != OK:
+        raise Unusable(PART, f"it answered {status}")
+    if len(answer) > ANSWER_BYTES_MAX:
+        raise Unusable(PART, f"an answer of more than {ANSWER_BYTES_MAX} bytes")
+    try:
+        read = msgspec.json.decode(answer, type=_Answer)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Unusable(PART, "an answer that is no chat completion") from None
+    first = read.choices[0] if read.choices else None
+    if first is None or first.message.content is None:
+        raise Unusable(PART, "an answer without text")
+    return Completion(first.message.content, is_cut=first.finish_reason == CUT), _usage_of(read.usage)
+
+
+async def first_model(endpoint: str, *, seconds: float) -> str:
+    """The name of the first model that the server lists. Raises `Unavailable`."""
+    base = endpoint.rstrip("/").removesuffix("/v1")
+    try:
+        async with httpx.AsyncClient(timeout=seconds, trust_env=False) as client:
+            answer = await client.get(f"{base}/v1/models")
+        names = msgspec.json.decode(answer.content, type=_Models).data
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        raise Unavailable(PART, type(error).__name__) from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Unavailable(PART, "no list of models") from None
+    if not names:
+        raise Unavailable(PART, "an empty list of models")
+    return names[0].id
+
+
+def _usage_of(reported: object) -> _Usage:
+    """Zeros where the server reports none, or something else: a count is no reason to lose an answer."""
+    try:
+        return msgspec.convert(reported, _Usage)
+    except msgspec.ValidationError:
+        return _Usage()
+
+
+__all__ = ["ChatServer", "OpenAiChatModel", "first_model"]

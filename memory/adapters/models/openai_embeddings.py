@@ -1,0 +1,222 @@
+"""Text to vectors over OpenAI's `/v1/embeddings`: vLLM, Text Embeddings Inference, or any such server.
+
+A chat waits for this, so a call has a short limit, only so many run at a time, and a server that is away is not asked
+again for a moment. It must never hand out a vector of another length, one that is not of unit length, or another
+text's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+import msgspec
+import numpy as np
+
+from memory.adapters.breaker import Breaker
+from memory.adapters.models.recent_vectors import Prefixes, RecentVectors
+from memory.adapters.well_formed import well_formed
+from memory.errors import Busy, Unavailable
+from memory.model import Vector
+from memory.runtime.metrics import Metrics
+
+PART = "embedder"
+TEXTS_IN_ONE_CALL_MAX = 256  # a longer list goes in several calls, so that none outlives its limit
+CHARACTERS_IN_ONE_CALL_MAX = 150_000  # nor sends a megabyte at once, during which nothing else in the process would run
+TEXT_CHARACTERS_MAX = 32_768  # no embedding model reads further
+CONNECTIONS_MAX = 64
+BUSY_STATUS = (429, 503)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingServer:
+    """`endpoint` is `unix:PATH` or a base URL; `model` is what the server calls it. Times in seconds.
+
+    `query_input_type`, `document_input_type`: sent as `input_type` where a server tells questions from texts by it.
+    """
+
+    endpoint: str
+    model: str
+    dimension: int
+    urgent_seconds: float = 0.1  # of a call inside a request
+    learn_seconds: float = 30.0
+    cache_texts: int = 2_048
+    urgent_in_flight_max: int = 32
+    api_key: str = ""
+    prefixes: Prefixes = field(default_factory=Prefixes)
+    query_input_type: str = ""
+    document_input_type: str = ""
+
+    @property
+    def socket_path(self) -> str:
+        """The path behind `unix:`, or ""."""
+        return self.endpoint.removeprefix("unix:") if self.endpoint.startswith("unix:") else ""
+
+    @property
+    def url(self) -> str:
+        base = "http://embedder" if self.socket_path else self.endpoint.rstrip("/")
+        if base.endswith("/embeddings"):
+            return base
+        return f"{base}/embeddings" if base.endswith("/v1") else f"{base}/v1/embeddings"
+
+
+class _Item(msgspec.Struct):
+    index: int
+    embedding: str | list[float]
+
+
+class _Answer(msgspec.Struct):
+    data: list[_Item]
+
+
+class OpenAiEmbedder:
+    """`memory.ports.Embedder`, opened by `async with`. Needs no server at its start, and finds one that came back."""
+
+    def __init__(self, server: EmbeddingServer, *, metrics: Metrics) -> None:
+        self._server = server
+        self._metrics = metrics
+        self._breaker = Breaker(PART)
+        self._recent = {
+            kind: RecentVectors(texts_max=server.cache_texts, dimension=server.dimension) for kind in (True, False)
+        }
+        self._urgent_in_flight = 0
+        self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def dimension(self) -> int:
+        return self._server.dimension
+
+    async def __aenter__(self) -> Self:
+        path = self._server.socket_path
+        connector: aiohttp.BaseConnector = (
+            aiohttp.UnixConnector(path=path, limit=CONNECTIONS_MAX)
+            if path
+            else aiohttp.TCPConnector(limit=CONNECTIONS_MAX)
+        )
+        key = {"authorization": f"Bearer {self._server.api_key}"} if self._server.api_key else {}
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            headers={"content-type": "application/json"} | key,
+            timeout=aiohttp.ClientTimeout(total=None),  # ours covers the whole call
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def embed(self, texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
+        prefix = self._server.prefixes.of(as_query=as_query)
+        wanted = [well_formed(prefix + text)[:TEXT_CHARACTERS_MAX] or " " for text in texts]  # none may be empty
+        return await self._recent[as_query].of(wanted, partial(self._fresh, is_urgent=is_urgent, as_query=as_query))
+
+    async def _fresh(self, texts: list[str], *, is_urgent: bool, as_query: bool) -> Vector:
+        ask = self._urgently if is_urgent else self._patiently
+        return np.concatenate([await ask(batch, as_query=as_query) for batch in _batches(texts)])
+
+    async def _patiently(self, texts: list[str], *, as_query: bool) -> Vector:
+        return await self._ask(texts, seconds=self._server.learn_seconds, as_query=as_query)
+
+    async def _urgently(self, texts: list[str], *, as_query: bool) -> Vector:
+        self._breaker.admit(asyncio.get_running_loop().time())
+        with self._room_for(texts):
+            return await self._ask(texts, seconds=self._server.urgent_seconds, as_query=as_query)
+
+    @contextmanager
+    def _room_for(self, texts: list[str]) -> Iterator[None]:
+        if self._urgent_in_flight >= self._server.urgent_in_flight_max:
+            self._metrics.embed_shed.inc(len(texts))
+            raise Unavailable(PART, f"{self._urgent_in_flight} calls are already under way")
+        self._urgent_in_flight += 1
+        try:
+            yield
+        finally:
+            self._urgent_in_flight -= 1
+
+    async def _ask(self, texts: list[str], *, seconds: float, as_query: bool) -> Vector:
+        """One call within so many seconds. Raises `Unavailable`, and `Busy` where the server has too much to do."""
+        began_at = asyncio.get_running_loop().time()
+        asked: dict[str, object] = {"model": self._server.model, "input": texts, "encoding_format": "base64"}
+        if kind := self._server.query_input_type if as_query else self._server.document_input_type:
+            asked["input_type"] = kind
+        try:
+            async with asyncio.timeout(seconds):
+                status, answer = await self._post(msgspec.json.encode(asked))
+        except TimeoutError:
+            raise self._failure(f"no answer within {seconds:g} s", is_certain=False, began_at=began_at) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._failure(type(error).__name__, is_certain=True, began_at=began_at) from None
+        if status in BUSY_STATUS:
+            raise Busy(PART, f"it answered {status}")  # it is there, and says so quickly
+        if status != 200:
+            raise self._failure(f"it answered {status}", is_certain=False, began_at=began_at)
+        try:
+            vectors = _vectors_of(msgspec.json.decode(answer, type=_Answer), len(texts), self.dimension)
+        except (msgspec.DecodeError, binascii.Error, ValueError) as error:
+            reason = "an answer that is not JSON" if isinstance(error, msgspec.DecodeError) else str(error)
+            raise self._failure(reason, is_certain=False, began_at=began_at) from None
+        self._breaker.succeeded()
+        return vectors
+
+    async def _post(self, body: bytes) -> tuple[int, bytes]:
+        """Send; once more if the server hung up on a connection that we had kept (it was restarted)."""
+        assert self._session is not None, "open the embedder with `async with`"
+        try:
+            async with self._session.post(self._server.url, data=body) as response:
+                return response.status, await response.read()
+        except aiohttp.ClientConnectorError:
+            raise
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            async with self._session.post(self._server.url, data=body) as response:
+                return response.status, await response.read()
+
+    def _failure(self, reason: str, *, is_certain: bool, began_at: float) -> Unavailable:
+        now = asyncio.get_running_loop().time()
+        self._breaker.failed(now, reason=reason, is_certain=is_certain, began_at=began_at)
+        return Unavailable(PART, reason)
+
+
+def _batches(texts: list[str]) -> Iterator[list[str]]:
+    """The texts in order, cut so that each piece may go in one call."""
+    batch: list[str] = []
+    characters = 0
+    for text in texts:
+        characters += len(text)
+        if batch and (len(batch) == TEXTS_IN_ONE_CALL_MAX or characters > CHARACTERS_IN_ONE_CALL_MAX):
+            yield batch
+            batch, characters = [], len(text)
+        batch.append(text)
+    if batch:
+        yield batch
+
+
+def _vectors_of(answer: _Answer, count: int, dimension: int) -> Vector:
+    """Unit vectors in the order of the texts. Raises ValueError with what is wrong."""
+    by_index = {item.index: item.embedding for item in answer.data}
+    if sorted(by_index) != list(range(count)) or len(answer.data) != count:
+        raise ValueError(f"{len(answer.data)} vectors for {count} texts")
+    decoded = [_decoded(by_index[index]) for index in range(count)]
+    if any(vector.shape != (dimension,) for vector in decoded):
+        found = next(len(vector) for vector in decoded if len(vector) != dimension)
+        raise ValueError(f"vectors of {found} numbers where memory.embedding.dimension says {dimension}")
+    vectors = np.stack(decoded)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not np.all(np.isfinite(lengths)) or not np.all(lengths > 0):
+        raise ValueError("a vector without direction")
+    return np.asarray(vectors / lengths, dtype=np.float32)
+
+
+def _decoded(embedding: str | list[float]) -> Vector:
+    if isinstance(embedding, str):
+        return np.frombuffer(base64.b64decode(embedding, validate=True), dtype="<f4")
+    return np.array(embedding, dtype=np.float32)

@@ -1,0 +1,79 @@
+"""What exams of chat models showed, on SQLite: shared by all workers, asked for when one starts.
+
+A result does not last for ever: the model behind a name may have been replaced, or its server mended, which is why a
+failure is forgotten sooner. The table is made with the first result, as nothing else needs it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from functools import partial
+
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.ports import Clock
+from memory.ports.reading import ExamKey, ExamResult
+
+PASSED_SECONDS_MAX = 30 * 86_400.0
+FAILED_SECONDS_MAX = 86_400.0
+RESULTS_MAX = 1_000
+NAME_CHARACTERS_MAX = 256  # of a model, a server, a version
+
+TABLE = """
+    CREATE TABLE IF NOT EXISTS exam_results (
+        model TEXT NOT NULL,
+        server TEXT NOT NULL,
+        version TEXT NOT NULL,
+        passed INTEGER NOT NULL,
+        score REAL NOT NULL,
+        failures TEXT NOT NULL,
+        sat_at REAL NOT NULL,
+        PRIMARY KEY (model, server, version)
+    ) WITHOUT ROWID
+"""
+
+
+class SqliteExamResults:
+    """`memory.ports.reading.ExamResults` in an open `SqliteDatabase`."""
+
+    def __init__(self, database: SqliteDatabase, *, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def get(self, key: ExamKey) -> ExamResult | None:
+        return await self._database.read(partial(_result, key=_named(key), now=self._clock()))
+
+    async def put(self, key: ExamKey, result: ExamResult) -> None:
+        await self._database.write(partial(_put, key=_named(key), result=result, now=self._clock()))
+
+
+def _named(key: ExamKey) -> tuple[str, str, str]:
+    model, server, version = (
+        name[:NAME_CHARACTERS_MAX].encode(errors="replace").decode() for name in (key.model, key.server, key.version)
+    )
+    return model, server, version
+
+
+def _result(connection: sqlite3.Connection, *, key: tuple[str, str, str], now: float) -> ExamResult | None:
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'exam_results'").fetchone() is None:
+        return None
+    row = connection.execute(
+        "SELECT passed, score, failures FROM exam_results WHERE (model, server, version) = (?, ?, ?) "
+        "AND sat_at > ? - iif(passed, ?, ?)",
+        (*key, now, PASSED_SECONDS_MAX, FAILED_SECONDS_MAX),
+    ).fetchone()
+    return None if row is None else ExamResult(bool(row[0]), row[1], tuple(json.loads(row[2])))
+
+
+def _put(connection: sqlite3.Connection, *, key: tuple[str, str, str], result: ExamResult, now: float) -> None:
+    connection.execute(TABLE)
+    connection.execute(
+        "INSERT OR REPLACE INTO exam_results (model, server, version, passed, score, failures, sat_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (*key, result.passed, result.score, json.dumps(result.failures), now),
+    )
+    connection.execute(
+        "DELETE FROM exam_results WHERE (model, server, version) IN "
+        "(SELECT model, server, version FROM exam_results ORDER BY sat_at DESC, model LIMIT -1 OFFSET ?)",
+        (RESULTS_MAX,),
+    )

@@ -1,0 +1,283 @@
+"""Locks and revisions per user on SQLite: a sequence lock that every process of this host sees.
+
+A revision is odd from the moment that the lock is taken until it is let go; then the ids that were touched stand in
+`changes` under the new, even number. A lock whose holder is dead, or took too long, is repaired: the number moves on to
+the next one, and since nobody knows what was written, all readers from before must load everything. Nothing here
+touches a memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import sqlite3
+from collections.abc import AsyncIterator, Collection
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from memory.adapters.sqlite.database import CALL_SECONDS_MAX, SqliteDatabase
+from memory.errors import Conflict, Unavailable
+from memory.ports import Clock, LedgerWrite, Revision
+
+LOCK_SECONDS = 30.0  # from the last `renew`, which comes right before each write
+# The time-outs of `renew` and of the write behind it: the renewal 10, a look for foreign ids 5, up to 200 rows 10. They
+# hold for a slow store; a process that is frozen between the two knows no time-out.
+WORK_SECONDS_MAX = CALL_SECONDS_MAX + 5.0 + 10.0
+assert WORK_SECONDS_MAX < LOCK_SECONDS
+SENT_WITHIN_SHARE = (
+    0.6  # of a term: by then the rows are sent, for the store may take as long as `WORK_SECONDS_MAX` says
+)
+assert CALL_SECONDS_MAX + 5.0 <= SENT_WITHIN_SHARE * LOCK_SECONDS <= LOCK_SECONDS - 10.0
+WAIT_SECONDS_MAX = 5.0  # for a lock that somebody else holds
+PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.002, 0.05  # between two looks at a lock that is held
+CHANGES_MAX = 1_000  # rows kept per user: a reader that is further behind loads everything
+
+
+class SqliteUserLedger:
+    """`memory.ports.UserLedger` in an open `SqliteDatabase`, which may be shared with the turn log."""
+
+    def __init__(
+        self,
+        database: SqliteDatabase,
+        *,
+        clock: Clock,
+        lock_seconds: float = LOCK_SECONDS,
+        wait_seconds: float = WAIT_SECONDS_MAX,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._lock_seconds = lock_seconds
+        self._wait_seconds = wait_seconds
+
+    def write(self, user_id: str) -> AbstractAsyncContextManager[LedgerWrite]:
+        """As the port says. Leaving raises `Conflict` if the lock was lost meanwhile, and makes all readers reload."""
+        return self._held(user_id)
+
+    async def revision(self, user_id: str) -> Revision:
+        return await self._database.glance(partial(_revision, user_id=user_id))
+
+    async def changed_since(self, user_id: str, number: int) -> frozenset[str] | None:
+        return await self._database.read(partial(_changed_since, user_id=user_id, number=number))
+
+    @asynccontextmanager
+    async def _held(self, user_id: str) -> AsyncIterator[LedgerWrite]:
+        token = secrets.token_hex(16)
+        await self._acquire(user_id, token)
+        held = _HeldLock(self._database, user_id, token, self._clock, self._lock_seconds)
+        try:
+            yield held
+        finally:  # after an error, too: part of it may have been written
+            is_ours = await self._database.write(partial(_let_go, user_id=user_id, token=token, touched=held.touched))
+            if not is_ours:  # told after the commit: readers must learn of it all the same
+                raise Conflict("the user's lock was lost while it was held: it took too long")
+
+    async def _acquire(self, user_id: str, token: str) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._wait_seconds
+        pause = PAUSE_SECONDS_MIN
+        try:
+            while not await self._is_acquired(user_id, token):
+                if loop.time() >= deadline:
+                    raise Unavailable("turn_log", f"the user's lock was held for {self._wait_seconds:.0f} s")
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, PAUSE_SECONDS_MAX)
+        except (asyncio.CancelledError, Unavailable):  # we may hold the lock by now, and would never hear of it
+            self._database.post(partial(_take_back, user_id=user_id, token=token))
+            raise
+
+    async def _is_acquired(self, user_id: str, token: str) -> bool:
+        """Looks on the reading side first, so that waiting costs no transactions."""
+        lock = await self._database.read(partial(_lock_of, user_id=user_id))
+        if lock is not None and lock.expires_at > self._clock() and not self._database.owners.is_dead(lock.owner):
+            return False
+        taking = partial(
+            _take,
+            user_id=user_id,
+            stale=lock,
+            mine=_Lock(token, self._database.owners.name, self._until()),
+        )
+        return await self._database.write(taking)
+
+    def _until(self) -> float:
+        return self._clock() + self._lock_seconds
+
+
+class _HeldLock:
+    """`memory.ports.LedgerWrite`."""
+
+    def __init__(self, database: SqliteDatabase, user_id: str, token: str, clock: Clock, lock_seconds: float) -> None:
+        self.touched: set[str] = set()
+        self._database = database
+        self._user_id = user_id
+        self._token = token
+        self._clock = clock
+        self._lock_seconds = lock_seconds
+        self._renewed_at = clock()  # or a little after it: `check_term` wants a renewal before it anyway
+
+    def touch(self, memory_ids: Collection[str]) -> None:
+        self.touched.update(memory_ids)
+
+    async def renew(self) -> None:
+        began_at = self._clock()
+        until = began_at + self._lock_seconds
+        if not await self._database.write(partial(_renew, user_id=self._user_id, token=self._token, until=until)):
+            raise Conflict("the user's lock was lost while it was held: nothing more may be written under it")
+        self._renewed_at = began_at
+
+    def check_term(self) -> None:
+        if self._clock() - self._renewed_at > self._lock_seconds * SENT_WITHIN_SHARE:
+            raise Conflict("the user's lock is about to be lost, or is: nothing more may be written under it")
+
+    async def forgotten(self, memory_ids: Collection[str]) -> frozenset[str]:
+        return await self._database.read(partial(_forgotten, user_id=self._user_id, memory_ids=memory_ids))
+
+    async def forget(self, memory_ids: Collection[str]) -> None:
+        self.touch(memory_ids)
+        await self.renew()
+        await self._database.write(partial(_forget, user_id=self._user_id, memory_ids=memory_ids))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lock:
+    token: str
+    owner: str
+    expires_at: float
+
+
+def holders(connection: sqlite3.Connection) -> set[str]:
+    """The owners of all locks."""
+    rows = connection.execute("SELECT lock_owner FROM users WHERE lock_token IS NOT NULL").fetchall()
+    return {owner for (owner,) in rows}
+
+
+def has_expired(connection: sqlite3.Connection, *, now: float) -> bool:
+    """Whether any lock has been held for too long."""
+    found = connection.execute(
+        "SELECT 1 FROM users WHERE lock_token IS NOT NULL AND lock_expires_at <= ? LIMIT 1", (now,)
+    ).fetchone()
+    return found is not None
+
+
+def repair(connection: sqlite3.Connection, dead_owners: Collection[str], *, now: float) -> None:
+    """Free the locks of dead owners, and expired ones. What they wrote is unknown: readers load everything."""
+    connection.execute(
+        """
+        UPDATE users SET revision = revision + 1, known_since = revision + 1,
+            lock_token = NULL, lock_owner = NULL, lock_expires_at = NULL
+        WHERE lock_token IS NOT NULL
+          AND (lock_expires_at <= ? OR lock_owner IN (SELECT value FROM json_each(?)))
+        """,
+        (now, json.dumps(list(dead_owners))),
+    )
+
+
+def _revision(connection: sqlite3.Connection, *, user_id: str) -> Revision:
+    row = connection.execute("SELECT revision FROM users WHERE user_id = ?", (user_id,)).fetchone()
+    return Revision(0 if row is None else row[0])
+
+
+def _changed_since(connection: sqlite3.Connection, *, user_id: str, number: int) -> frozenset[str] | None:
+    row = connection.execute("SELECT revision, known_since FROM users WHERE user_id = ?", (user_id,)).fetchone()
+    revision, known_since = row or (0, 0)
+    if not known_since <= number <= revision:  # a number from the future stems from another database
+        return None
+    rows = connection.execute(
+        "SELECT memory_id FROM changes WHERE user_id = ? AND revision > ?", (user_id, number)
+    ).fetchall()
+    return frozenset(memory_id for (memory_id,) in rows)
+
+
+def _lock_of(connection: sqlite3.Connection, *, user_id: str) -> _Lock | None:
+    row = connection.execute(
+        "SELECT lock_token, lock_owner, lock_expires_at FROM users WHERE user_id = ? AND lock_token IS NOT NULL",
+        (user_id,),
+    ).fetchone()
+    return None if row is None else _Lock(*row)
+
+
+def _take(connection: sqlite3.Connection, *, user_id: str, stale: _Lock | None, mine: _Lock) -> bool:
+    """Take the lock if it is free, or is still the `stale` one that we looked at; else False."""
+    lock = _lock_of(connection, user_id=user_id)
+    if lock is not None and (stale is None or lock.token != stale.token):
+        return False
+    connection.execute("INSERT OR IGNORE INTO users VALUES (?, 0, 0, NULL, NULL, NULL)", (user_id,))
+    if lock is not None:  # from one odd number to the next: for readers, nothing was settled in between
+        connection.execute(
+            "UPDATE users SET revision = revision + 1, known_since = revision + 2 WHERE user_id = ?", (user_id,)
+        )
+    connection.execute(
+        """
+        UPDATE users SET revision = revision + 1, lock_token = ?, lock_owner = ?, lock_expires_at = ?
+        WHERE user_id = ?
+        """,
+        (mine.token, mine.owner, mine.expires_at, user_id),
+    )
+    return True
+
+
+def _renew(connection: sqlite3.Connection, *, user_id: str, token: str, until: float) -> bool:
+    """False where it is somebody else's by now, or was repaired; an expired one that nobody took is ours again."""
+    renewed = connection.execute(
+        "UPDATE users SET lock_expires_at = ? WHERE user_id = ? AND lock_token = ?", (until, user_id, token)
+    )
+    return renewed.rowcount == 1
+
+
+def _let_go(connection: sqlite3.Connection, *, user_id: str, token: str, touched: Collection[str]) -> bool:
+    """Settle the revision and say what changed. False where the lock was lost: then all readers load everything."""
+    lock = _lock_of(connection, user_id=user_id)
+    if lock is None or lock.token != token:
+        connection.execute(
+            "UPDATE users SET revision = revision + 2, known_since = revision + 2 + revision % 2 WHERE user_id = ?",
+            (user_id,),
+        )
+        return False
+    connection.execute(
+        """
+        UPDATE users SET revision = revision + 1, lock_token = NULL, lock_owner = NULL, lock_expires_at = NULL
+        WHERE user_id = ?
+        """,
+        (user_id,),
+    )
+    _note_changes(connection, user_id, touched)
+    return True
+
+
+def _take_back(connection: sqlite3.Connection, *, user_id: str, token: str) -> None:
+    """Undo a `_take` whose caller went away before it heard of it. Nothing was written under it."""
+    lock = _lock_of(connection, user_id=user_id)
+    if lock is not None and lock.token == token:
+        _let_go(connection, user_id=user_id, token=token, touched=())
+
+
+def _note_changes(connection: sqlite3.Connection, user_id: str, touched: Collection[str]) -> None:
+    """Under the revision that was just reached; the oldest numbers go when there are too many rows."""
+    connection.execute(
+        """
+        INSERT INTO changes SELECT users.user_id, users.revision, value FROM users, json_each(?)
+        WHERE users.user_id = ?
+        """,
+        (json.dumps(sorted(touched)), user_id),
+    )
+    surplus = connection.execute(
+        "SELECT revision FROM changes WHERE user_id = ? ORDER BY revision DESC LIMIT 1 OFFSET ?", (user_id, CHANGES_MAX)
+    ).fetchone()
+    if surplus is not None:
+        connection.execute("DELETE FROM changes WHERE user_id = ? AND revision <= ?", (user_id, surplus[0]))
+        connection.execute("UPDATE users SET known_since = max(known_since, ?) WHERE user_id = ?", (*surplus, user_id))
+
+
+def _forgotten(connection: sqlite3.Connection, *, user_id: str, memory_ids: Collection[str]) -> frozenset[str]:
+    rows = connection.execute(
+        "SELECT memory_id FROM forgotten WHERE user_id = ? AND memory_id IN (SELECT value FROM json_each(?))",
+        (user_id, json.dumps(list(memory_ids))),
+    ).fetchall()
+    return frozenset(memory_id for (memory_id,) in rows)
+
+
+def _forget(connection: sqlite3.Connection, *, user_id: str, memory_ids: Collection[str]) -> None:
+    connection.execute(
+        "INSERT OR IGNORE INTO forgotten SELECT ?, value FROM json_each(?)", (user_id, json.dumps(list(memory_ids)))
+    )

@@ -1,0 +1,260 @@
+"""The turn log on SQLite: the port's promises, kept by jobs on one database (`database`, `turns_queue`).
+
+This module turns calls into jobs and does nothing else: no SQL beyond one row, no rule of the queue, no thread. A turn
+counts from when it reached us (the clock, at the call), not from its own time, which may lie years back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import sqlite3
+from collections.abc import AsyncIterator, Collection, Mapping
+from functools import partial
+
+from memory.adapters.sqlite import ledger, turns_queue, turns_triggers, turns_upkeep
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.turns_rows import (
+    ANSWER_BYTES_MAX,
+    INSERT_TURN,
+    TURN_COLUMNS,
+    cut,
+    to_bytes,
+    turn_of,
+    values_of,
+)
+from memory.errors import BadInput, Unavailable
+from memory.model import Turn, TurnStatus, Urgency
+from memory.ports import Backlog, Clock, DeadLetter, FreshTurn, LearnDue, Lease, Order, QueueDepth
+
+PAGE_TURNS = 50  # read at once from the record; a turn may be 2 MiB
+
+TAUGHT = {TurnStatus.CLOSED, TurnStatus.UNKNOWN}  # what the others held is recorded, but teaches nothing
+BROKEN = {TurnStatus.FAILED, TurnStatus.ABORTED}
+
+
+class SqliteTurnLog:
+    """`memory.ports.TurnLog` in an open `SqliteDatabase`, which may be shared with a ledger. Local disk only."""
+
+    def __init__(self, database: SqliteDatabase, *, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def open(self, turn: Turn) -> None:
+        if turn.status is not TurnStatus.OPENED:
+            raise BadInput(f"only a turn of status opened can be opened; this one is {turn.status.value}: append it")
+        await self._database.write(partial(_insert, turn=turn, now=self._clock(), owner=self._database.owners.name))
+
+    async def finish(
+        self, turn_id: str, *, status: TurnStatus, answer: str, answered_at: float, receipt_id: str = ""
+    ) -> None:
+        if status is TurnStatus.OPENED:
+            raise BadInput("a turn cannot finish as opened: say how it ended")
+        await self._database.write(
+            partial(
+                _finish,
+                turn_id=turn_id,
+                status=status,
+                answer=answer,
+                answered_at=answered_at,
+                receipt_id=receipt_id,
+                now=self._clock(),
+            )
+        )
+
+    async def append(self, turn: Turn) -> None:
+        if turn.status is TurnStatus.OPENED:
+            raise BadInput("a turn to append must have ended: give it the status closed, failed, aborted or unknown")
+        await self._database.write(partial(_insert, turn=turn, now=self._clock(), owner=""))
+
+    async def recover(self) -> int:
+        """Also ends the leases, and frees the users' locks, that dead processes held."""
+        now = self._clock()
+        dead, has_stale_locks = await self._database.read(partial(self._find_dead, now=now))
+        if not dead and not has_stale_locks:
+            return 0
+        found = await self._database.write(partial(_release, dead=dead, now=now))
+        self._database.owners.forget(dead)
+        return found
+
+    async def lease(self, *, now: float, seconds: float, due: LearnDue) -> Lease | None:
+        """Looks first, on the reading side: asking in vain costs no transaction, and may be done every 50 ms."""
+        if await self._database.read(partial(turns_queue.find_due, now=now, due=due)) is None:
+            return None
+        holder = turns_queue.Holder(secrets.token_hex(16), self._database.owners.name, now + seconds)
+        try:
+            return await self._database.write(partial(turns_queue.take, now=now, due=due, holder=holder))
+        except (asyncio.CancelledError, Unavailable):  # the lease may exist by now, and nobody would ever hear of it
+            self._database.post(partial(turns_queue.take_back, token=holder.token))
+            raise
+
+    async def unexamined(self, *, limit: int) -> list[FreshTurn]:
+        return await self._database.read(partial(turns_triggers.unexamined, limit=limit))
+
+    async def mark(self, urgencies: Mapping[str, Urgency]) -> None:
+        if urgencies:
+            await self._database.write(partial(turns_triggers.mark, urgencies=urgencies))
+
+    async def shed(self, *, now: float, keep: int, window_turns: int) -> int:
+        """Looks first, on the reading side, so that a queue of sensible length costs no transaction."""
+        if await self._database.read(turns_triggers.waiting) <= keep:
+            return 0
+        return await self._database.write(partial(turns_triggers.shed, now=now, keep=keep, window_turns=window_turns))
+
+    async def context(self, lease: Lease, *, limit: int) -> list[Turn]:
+        statuses = sorted(status.value for status in TAUGHT)
+        return await self._database.read(partial(turns_triggers.context, lease=lease, limit=limit, statuses=statuses))
+
+    async def breaks(self, lease: Lease, *, limit: int) -> list[Turn]:
+        statuses = sorted(status.value for status in BROKEN)
+        return await self._database.read(partial(turns_triggers.breaks, lease=lease, limit=limit, statuses=statuses))
+
+    async def note_orders(self, lease: Lease, claims: Mapping[str, bytes]) -> None:
+        await self._database.write(partial(turns_triggers.note_orders, lease=lease, claims=claims))
+
+    async def orders_after(self, lease: Lease, *, limit: int) -> list[Order]:
+        return await self._database.read(partial(turns_triggers.orders_after, lease=lease, limit=limit))
+
+    async def extend(self, lease: Lease, *, until: float) -> None:
+        await self._database.write(partial(turns_queue.extend, lease=lease, until=until))
+
+    async def save_plan(self, lease: Lease, plan: bytes) -> None:
+        await self._database.write(partial(turns_queue.save_plan, lease=lease, plan=plan))
+
+    async def acknowledge(self, lease: Lease) -> None:
+        await self._database.write(partial(turns_queue.acknowledge, lease=lease))
+
+    async def retry_at(self, lease: Lease, *, due_at: float, reason: str, outage_since: float | None = None) -> None:
+        job = partial(turns_queue.give_back, lease=lease, due_at=due_at, reason=reason, outage_since=outage_since)
+        await self._database.write(job)
+
+    async def bury(self, lease: Lease, *, now: float, reason: str) -> None:
+        await self._database.write(partial(turns_queue.bury, lease=lease, now=now, reason=reason))
+
+    async def dead_letters(self, *, limit: int) -> list[DeadLetter]:
+        return await self._database.read(partial(turns_upkeep.dead_letters, limit=limit))
+
+    async def replay(self, window_ids: Collection[str]) -> int:
+        return await self._database.write(partial(turns_upkeep.replay, window_ids=window_ids))
+
+    async def drop(self, window_ids: Collection[str]) -> int:
+        return await self._database.write(partial(turns_upkeep.drop, window_ids=window_ids))
+
+    async def hurry(self, user_id: str, *, session_id: str = "") -> None:
+        await self._database.write(partial(turns_upkeep.hurry, user_id=user_id, session_id=session_id))
+
+    async def backlog(self, user_id: str, *, session_id: str = "", opened_before: float) -> Backlog:
+        count = partial(
+            turns_upkeep.backlog,
+            user_id=user_id,
+            session_id=session_id,
+            opened_before=opened_before,
+            now=self._clock(),
+        )
+        return await self._database.read(count)
+
+    async def withdraw(
+        self,
+        user_id: str,
+        *,
+        project_id: str = "",
+        opened_before: float,
+        only: Collection[str] = (),
+        spare: Collection[str] = (),
+    ) -> int:
+        job = partial(
+            turns_upkeep.withdraw,
+            user_id=user_id,
+            project_id=project_id,
+            opened_before=opened_before,
+            only=only,
+            spare=spare,
+        )
+        return await self._database.write(job)
+
+    async def turns(self, user_id: str, *, session_id: str = "") -> AsyncIterator[Turn]:
+        seq = 0
+        while True:
+            seq, page = await self._database.read(partial(_page, user_id=user_id, session_id=session_id, after=seq))
+            for turn in page:
+                yield turn
+            if len(page) < PAGE_TURNS:
+                return
+
+    async def depth(self, *, now: float) -> QueueDepth:
+        return await self._database.read(partial(turns_upkeep.depth, now=now))
+
+    def _find_dead(self, connection: sqlite3.Connection, *, now: float) -> tuple[list[str], bool]:
+        """Read who holds something, then look who lives: in this order, for nobody holds before being seen to live."""
+        suspects = turns_upkeep.holders(connection) | ledger.holders(connection)
+        has_stale_locks = ledger.has_expired(connection, now=now)
+        return self._database.owners.find_dead(suspects), has_stale_locks
+
+
+def _insert(connection: sqlite3.Connection, *, turn: Turn, now: float, owner: str) -> None:
+    """A new turn at the stage that its status asks for; a known id changes nothing."""
+    is_open = turn.status is TurnStatus.OPENED
+    stage = "open" if is_open else _stage_after(turn.status)
+    finished_at = None if is_open else now
+    values = values_of(turn, opened_at=now, finished_at=finished_at, stage=stage, owner=owner)
+    inserted = connection.execute(INSERT_TURN, values)
+    if inserted.rowcount == 1 and stage == "ready":
+        seq = inserted.lastrowid
+        assert seq is not None  # an insert that took place has a rowid
+        turns_queue.make_ready(connection, seq, turn.scope.user_id, turn.scope.session_id, now)
+
+
+def _finish(
+    connection: sqlite3.Connection,
+    *,
+    turn_id: str,
+    status: TurnStatus,
+    answer: str,
+    answered_at: float,
+    receipt_id: str,
+    now: float,
+) -> None:
+    """A turn that was withdrawn meanwhile is completed as a record, and stays withdrawn."""
+    row = connection.execute(
+        "SELECT seq, user_id, session_id, stage FROM turns WHERE id = ? AND status = 'opened'", (turn_id,)
+    ).fetchone()
+    if row is None:
+        return
+    seq, user_id, session_id, stage = row
+    stage = _stage_after(status) if stage == "open" else stage
+    connection.execute(
+        """
+        UPDATE turns SET status = ?, stage = ?, finished_at = ?, answered_at = ?, answer = ?,
+            receipt_id = iif(?6 = x'', receipt_id, ?6)
+        WHERE seq = ?
+        """,
+        (
+            status.value,
+            stage,
+            now,
+            answered_at,
+            cut(to_bytes(answer), ANSWER_BYTES_MAX),
+            to_bytes(receipt_id),
+            seq,
+        ),
+    )
+    if stage == "ready":
+        turns_queue.make_ready(connection, seq, user_id, session_id, now)
+
+
+def _stage_after(status: TurnStatus) -> str:
+    return "ready" if status in TAUGHT else "nothing"
+
+
+def _release(connection: sqlite3.Connection, *, dead: Collection[str], now: float) -> int:
+    ledger.repair(connection, dead, now=now)
+    return turns_upkeep.release_dead(connection, dead, now=now)
+
+
+def _page(connection: sqlite3.Connection, *, user_id: str, session_id: str, after: int) -> tuple[int, list[Turn]]:
+    rows = connection.execute(
+        f"SELECT {TURN_COLUMNS} FROM turns WHERE user_id = ?1 AND seq > ?2 AND ?3 IN ('', session_id) "  # noqa: S608  # our own constant
+        "ORDER BY seq LIMIT ?4",
+        (user_id, after, session_id, PAGE_TURNS),
+    ).fetchall()
+    return (int(rows[-1][0]) if rows else after), [turn_of(row) for row in rows]

@@ -1,0 +1,70 @@
+"""Whose memories are looked after next, on SQLite: the users that the ledger knows, and when each had a round.
+
+One transaction gives a user to one process, and to no other while that one is at work: upkeep reads many rows, and two
+rounds at once would only be in each other's way.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from functools import partial
+
+from memory.adapters.sqlite.database import SqliteDatabase
+
+
+class SqliteRounds:
+    """`memory.ports.Rounds` in an open `SqliteDatabase`."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def users(self, *, after: str, limit: int) -> Sequence[str]:
+        return await self._database.read(partial(_users, after=after, limit=limit))
+
+    async def next_due(self, *, now: float, every: float, patience: float) -> str | None:
+        """Looks on the reading side first: most of the time nobody is due, and nothing has to be written."""
+        look = partial(_due, now=now, every=every, patience=patience)
+        if not await self._database.read(_has_strangers) and await self._database.read(look) is None:
+            return None
+        return await self._database.write(partial(_taken, now=now, every=every, patience=patience))
+
+    async def ended(self, user_id: str, *, now: float) -> None:
+        await self._database.write(partial(_ended, user_id=user_id, now=now))
+
+
+def _users(connection: sqlite3.Connection, *, after: str, limit: int) -> list[str]:
+    rows = connection.execute("SELECT user_id FROM users WHERE user_id > ? ORDER BY user_id LIMIT ?", (after, limit))
+    return [user_id for (user_id,) in rows]
+
+
+def _has_strangers(connection: sqlite3.Connection) -> bool:
+    found = connection.execute(
+        "SELECT 1 FROM users WHERE NOT EXISTS (SELECT 1 FROM rounds WHERE rounds.user_id = users.user_id) LIMIT 1"
+    ).fetchone()
+    return found is not None
+
+
+def _due(connection: sqlite3.Connection, *, now: float, every: float, patience: float) -> str | None:
+    at_work = connection.execute("SELECT 1 FROM rounds WHERE begun_at > ? LIMIT 1", (now - patience,)).fetchone()
+    if at_work is not None:
+        return None
+    row = connection.execute(
+        "SELECT user_id FROM rounds WHERE ended_at <= ? ORDER BY ended_at, user_id LIMIT 1", (now - every,)
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _taken(connection: sqlite3.Connection, *, now: float, every: float, patience: float) -> str | None:
+    connection.execute("INSERT OR IGNORE INTO rounds SELECT user_id, NULL, ? FROM users", (now,))
+    user_id = _due(connection, now=now, every=every, patience=patience)
+    if user_id is not None:
+        connection.execute("UPDATE rounds SET begun_at = ? WHERE user_id = ?", (now, user_id))
+    return user_id
+
+
+def _ended(connection: sqlite3.Connection, *, user_id: str, now: float) -> None:
+    connection.execute(
+        "INSERT INTO rounds VALUES (?1, NULL, ?2) ON CONFLICT DO UPDATE SET begun_at = NULL, ended_at = ?2",
+        (user_id, now),
+    )

@@ -1,0 +1,118 @@
+"""Access counts on SQLite, in the turn log's database: gathered in memory, written in batches, added up for the store.
+
+A row holds what was counted and is not in the store yet, and, once somebody set out to bring it there, the sum that the
+store has to show: so a repeat after a crash writes the same sum. It must never make a request wait, nor a reader fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.ports import Use
+
+FLUSH_SECONDS = 5.0  # between two writes of one process, which is what a crash may lose
+GATHERED_MAX = 10_000  # memories between two writes; what comes beyond them is not counted
+
+
+@dataclass(slots=True)
+class _Tally:
+    count: int
+    at: float
+
+
+class SqliteUses:
+    """`memory.ports.Uses` in an open `SqliteDatabase`. `async with`: leaving writes what is still gathered."""
+
+    def __init__(self, database: SqliteDatabase, *, flush_seconds: float = FLUSH_SECONDS) -> None:
+        self._database = database
+        self._flush_seconds = flush_seconds
+        self._gathered: dict[tuple[str, str], _Tally] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._flush()
+
+    def count(self, user_id: str, memory_ids: Collection[str], *, at: float) -> None:
+        for memory_id in memory_ids:
+            tally = self._gathered.get((user_id, memory_id))
+            if tally is not None:
+                tally.count, tally.at = tally.count + 1, max(tally.at, at)
+            elif len(self._gathered) < GATHERED_MAX:
+                self._gathered[user_id, memory_id] = _Tally(1, at)
+        if self._gathered and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._flush_seconds, self._flush)
+
+    async def waiting(self, user_id: str, *, limit: int) -> dict[str, Use]:
+        return await self._database.read(partial(_waiting, user_id=user_id, limit=limit))
+
+    async def settle(self, user_id: str, stored: Mapping[str, int]) -> None:
+        await self._database.write(partial(_settled, user_id=user_id, stored=stored))
+
+    async def written(self, user_id: str, memory_ids: Collection[str]) -> None:
+        await self._database.write(partial(_written, user_id=user_id, memory_ids=memory_ids))
+
+    async def drop(self, user_id: str, memory_ids: Collection[str]) -> None:
+        for key in [key for key in self._gathered if key[0] == user_id and (not memory_ids or key[1] in memory_ids)]:
+            del self._gathered[key]
+        await self._database.write(partial(_dropped, user_id=user_id, memory_ids=memory_ids))
+
+    def _flush(self) -> None:
+        self._timer = None
+        gathered, self._gathered = self._gathered, {}
+        if gathered:
+            rows = [(user_id, memory_id, tally.count, tally.at) for (user_id, memory_id), tally in gathered.items()]
+            self._database.post(partial(_added, rows=rows))
+
+
+def _added(connection: sqlite3.Connection, *, rows: list[tuple[str, str, int, float]]) -> None:
+    connection.executemany(
+        """
+        INSERT INTO uses (user_id, memory_id, counted, used_at) VALUES (?, ?, ?, ?)
+        ON CONFLICT DO UPDATE SET counted = counted + excluded.counted, used_at = max(used_at, excluded.used_at)
+        """,
+        rows,
+    )
+
+
+def _waiting(connection: sqlite3.Connection, *, user_id: str, limit: int) -> dict[str, Use]:
+    rows = connection.execute(
+        "SELECT memory_id, counted, total, used_at FROM uses WHERE user_id = ? ORDER BY memory_id LIMIT ?",
+        (user_id, limit),
+    )
+    return {memory_id: Use(counted, total or 0, used_at) for memory_id, counted, total, used_at in rows}
+
+
+def _settled(connection: sqlite3.Connection, *, user_id: str, stored: Mapping[str, int]) -> None:
+    connection.executemany(
+        "UPDATE uses SET total = max(?, ifnull(total, 0)) + counted, counted = 0 WHERE user_id = ? AND memory_id = ?",
+        [(count, user_id, memory_id) for memory_id, count in stored.items()],
+    )
+
+
+def _written(connection: sqlite3.Connection, *, user_id: str, memory_ids: Collection[str]) -> None:
+    ids = json.dumps(list(memory_ids))
+    own = "user_id = ? AND memory_id IN (SELECT value FROM json_each(?))"
+    connection.execute(f"DELETE FROM uses WHERE {own} AND counted = 0", (user_id, ids))  # noqa: S608 - our own words
+    connection.execute(f"UPDATE uses SET total = NULL WHERE {own}", (user_id, ids))  # noqa: S608 - likewise
+
+
+def _dropped(connection: sqlite3.Connection, *, user_id: str, memory_ids: Collection[str]) -> None:
+    connection.execute(
+        "DELETE FROM uses WHERE user_id = ?1 AND (?2 = '[]' OR memory_id IN (SELECT value FROM json_each(?2)))",
+        (user_id, json.dumps(list(memory_ids))),
+    )

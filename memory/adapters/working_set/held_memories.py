@@ -1,0 +1,86 @@
+"""A user's working set, asked as learning asks the store: arrays in place of a server.
+
+Its calls are coroutines that never wait, so that nothing can change the set between two of them. It must never answer
+for what a set does not hold: archived memories, and other users'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from memory.model import MemoryStatus, Record, Vector, statement_key
+from memory.ports import MemoryFilter
+from memory.recall.ranking.corpus import Corpus
+from memory.recall.ranking.lexical import terms
+from memory.recall.ranking.rows import STATEMENT_DIGITS, Places
+
+STATUSES = (MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED)
+
+
+class HeldMemories:
+    """`memory.ports.Nearby`. Raises ValueError for a filter that a set cannot answer."""
+
+    def __init__(self, user_id: str, corpus: Corpus) -> None:
+        self._user_id = user_id
+        self._corpus = corpus
+        self._layout = corpus.prepare()
+
+    async def nearest(
+        self, where: MemoryFilter, vectors: Vector, *, limit: int, words: Collection[str] = ()
+    ) -> list[Record]:
+        rows = self._rows(where)
+        if words:
+            rows = rows[self._holds(words)[rows]]
+        if not len(rows) or limit < 1:
+            return []
+        cosines = self._corpus.vectors(rows) @ np.asarray(vectors, dtype=np.float32).T
+        if limit < len(rows):
+            rows = rows[np.unique(np.argpartition(-cosines, limit - 1, axis=0)[:limit])]
+        return self._records(rows)
+
+    async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record] | None:
+        rows = self._rows(where)
+        return self._records(rows) if len(rows) <= most else None
+
+    async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
+        rows = self._rows(where)
+        alike = rows[self._layout.statement[rows] == np.uint64(int(key[:STATEMENT_DIGITS], 16))]
+        same = [r for r in self._records(alike) if statement_key(r.memory.content) == key]
+        return max(same, key=lambda r: (r.memory.created_at, r.memory.id), default=None)
+
+    async def get(self, user_id: str, memory_ids: Sequence[str]) -> list[Record]:
+        if user_id != self._user_id:
+            return []
+        places = (self._layout.places.get(memory_id) for memory_id in dict.fromkeys(memory_ids))
+        return self._records(np.array([row for row in places if row is not None], dtype=np.intp))
+
+    def _rows(self, where: MemoryFilter) -> Places:
+        if where != MemoryFilter(where.user_id, where.project_id, status=where.status, exact_project=True):
+            raise ValueError("a working set knows whole projects, and none of what upkeep put away")
+        layout = self._layout
+        if where.status not in STATUSES:
+            raise ValueError(f"a working set is asked for {' or '.join(STATUSES)} memories")
+        if where.user_id != self._user_id or not layout.size:
+            return np.zeros(0, dtype=np.intp)
+        is_superseded = where.status is MemoryStatus.SUPERSEDED
+        in_project = layout.projects == layout.project_numbers.get(where.project_id, -1)
+        return np.flatnonzero(in_project & (layout.is_superseded == is_superseded))
+
+    def _holds(self, words: Collection[str]) -> npt.NDArray[np.bool_]:
+        """Which rows hold a term of one of the words."""
+        starts, held = self._layout.laid.posting_starts, np.zeros(self._layout.size, dtype=np.bool_)
+        for number in {self._corpus.term_number(term) for word in words for term in terms(word)}:
+            if 0 <= number < len(starts) - 1:
+                held[self._layout.laid.posting_rows[starts[number] : starts[number + 1]]] = True
+        return held
+
+    def _records(self, rows: Places) -> list[Record]:
+        """With copies of the vectors: the set may change."""
+        memories, vectors = self._layout.memories, self._corpus.vectors(rows)
+        return [Record(memories[row], vector) for row, vector in zip(rows.tolist(), vectors, strict=True)]
+
+
+__all__ = ["HeldMemories"]

@@ -1,0 +1,147 @@
+"""One user's corpus in hand: brought up to date from the store, laid out in a thread, and never touched by two at once.
+
+What changed is out of it from the moment that we hear of the change until a read that no write overlapped. The corpus
+is changed, and laid out in a thread, only under the lock `hands`, and only by tasks that a request cannot cancel: a
+thread cannot be either. It must never keep the loop busy for more than a few milliseconds, however large it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from memory.adapters.working_set.loader import TooFarBehind
+from memory.errors import Unavailable
+from memory.model import MemoryStatus, Record
+from memory.ports import MemoryStore, Revision, UserLedger
+from memory.recall.ranking.corpus import Contents, Corpus
+
+ROWS_ON_LOOP_MAX = 300  # laying out so many takes about 1 ms; more is done in a thread
+ROWS_BETWEEN_NAPS = 16  # under a millisecond of work, which is as long as the thread may keep the interpreter
+NAP_SECONDS = 0.0005  # a real pause: without one the loop gets the interpreter back only every 5 ms
+CATCH_UP_SECONDS_MAX = 5.0  # with a user who is written to without pause; then a later request tries again
+PAUSE_SECONDS = 0.005  # between two looks at a user who is being written to: a write takes 10 to 100 ms
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where a set's memories come from, and who works on it."""
+
+    store: MemoryStore
+    ledger: UserLedger
+    threads: Executor
+
+
+@dataclass(slots=True, eq=False)
+class HeldSet:
+    """Complete up to `revision`, and without what changed from then until `heard_of`."""
+
+    user_id: str
+    corpus: Corpus
+    revision: int
+    sources: Sources
+    resized: Callable[[HeldSet, int], None]  # called with the bytes that it grew by
+    heard_of: int = 0
+    news: asyncio.Event = field(default_factory=asyncio.Event)  # `heard_of` moved, or `refresh` ended
+    hands: asyncio.Lock = field(default_factory=asyncio.Lock)
+    is_laid_out: bool = False
+    size_bytes: int = 0
+    refresh: asyncio.Task[None] | None = None  # under way; likewise `saving`
+    saving: asyncio.Task[None] | None = None
+    saved: int = -1  # revision of the snapshot that we read or wrote
+    unsaved: int = 0  # changes since then
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether it can be ranked right now, on the loop, before the next await."""
+        return self.is_laid_out and not self.hands.locked()
+
+    async def catch_up(self) -> None:
+        """Be as the store is, as of some moment during the call. Raises `Unavailable` and `TooFarBehind`."""
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + CATCH_UP_SECONDS_MAX
+        while not await self._has_caught_up():
+            if loop.time() > give_up_at:
+                raise Unavailable("turn_log", "the user is being written to all the time")
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _has_caught_up(self) -> bool:
+        """Take out what changed, and put it in again as it is now. False while somebody writes."""
+        store, ledger = self.sources.store, self.sources.ledger
+        target = await ledger.revision(self.user_id)
+        if target.number != self.revision:
+            changed = await ledger.changed_since(self.user_id, self.revision)
+            if changed is None:
+                raise TooFarBehind
+            await self.change(gone=changed)
+            self.heard_of = settled(target)
+            self.news.set()
+            if not target.is_settled:
+                return False
+            records = await store.get(self.user_id, sorted(changed)) if changed else []
+            if await ledger.revision(self.user_id) != target:
+                return False
+            await self.change(records=[r for r in records if r.memory.status is not MemoryStatus.ARCHIVED])
+            self.unsaved += len(changed)
+        await self.lay_out()
+        self.revision = self.heard_of = target.number
+        return True
+
+    async def change(self, *, records: Sequence[Record] = (), gone: Collection[str] = ()) -> None:
+        gone = [memory_id for memory_id in gone if memory_id in self.corpus]
+        if not records and not gone:
+            return
+        async with self.hands:
+            self.is_laid_out = False
+            for memory_id in gone:
+                self.corpus.remove(memory_id)
+            if len(records) > ROWS_BETWEEN_NAPS:
+                await self._in_thread(lambda: _add_with_naps(self.corpus, records))
+            else:
+                for record in records:
+                    self.corpus.add(record)
+
+    async def lay_out(self) -> None:
+        async with self.hands:
+            if self.is_laid_out:
+                return
+            is_quick = len(self.corpus) <= ROWS_ON_LOOP_MAX
+            size = _prepared(self.corpus) if is_quick else await self._in_thread(lambda: _prepared(self.corpus))
+            self.is_laid_out = True
+            before, self.size_bytes = self.size_bytes, size
+        self.resized(self, size - before)
+
+    async def contents(self) -> tuple[int, Contents]:
+        """For a snapshot: a revision up to which it is complete, and what is in it, which may be a little newer."""
+        async with self.hands:
+            return self.revision, await self._in_thread(self.corpus.contents)
+
+    async def _in_thread(self, work: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self.sources.threads, work)
+
+
+def settled(revision: Revision) -> int:
+    """The last number at which nobody wrote."""
+    return revision.number - revision.number % 2
+
+
+def _add_with_naps(corpus: Corpus, records: Sequence[Record]) -> None:
+    for number, record in enumerate(records, start=1):
+        corpus.add(record)
+        if number % ROWS_BETWEEN_NAPS == 0:
+            time.sleep(NAP_SECONDS)
+
+
+def _prepared(corpus: Corpus) -> int:
+    """Lay it out; its size in bytes."""
+    corpus.prepare()
+    return corpus.size_bytes
+
+
+__all__ = ["HeldSet", "Sources", "settled"]

@@ -1,0 +1,56 @@
+"""`memproxy doctor`: one line for each part that a start depends on, and what to do where one is not well.
+
+It only prints what `memory.processes.doctor_checks` finds. Exit code 1 when something fails; a warning is no failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+import msgspec
+
+from memory.cli.output import config_option, print_json
+from memory.errors import BadSetting
+from memory.runtime.logs import log_to_stderr
+from memory.settings.loader import from_process
+
+FAILED_CODE = 1
+MARKS = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
+
+
+@click.command()
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of lines.")
+def doctor(config: Path | None, *, as_json: bool) -> None:
+    """Check settings, models, data directory, turn log, queue, Milvus, upstream, and who reads what users say.
+
+    The exit code is 1 when something fails.
+    """
+    from memory.processes.doctor_checks import (  # here, as in all commands: `--help` should not wait for adapters
+        Finding,
+        Level,
+        look,
+    )
+
+    try:
+        settings = from_process(config, {})
+    except BadSetting as error:
+        found = [Finding("settings", Level.FAIL, str(error), "mend the setting that it names")]
+    else:
+        log_to_stderr(settings.log_format)
+        named = f"{config}, environment and defaults" if config else "environment and defaults"
+        found = [Finding("settings", Level.OK, named), *asyncio.run(look(settings))]
+    is_well = all(one.level is not Level.FAIL for one in found)
+    if as_json:
+        print_json({"is_well": is_well, "checks": msgspec.to_builtins(found)})
+    else:
+        for one in found:
+            advice = f" — {one.advice}" if one.advice else ""
+            click.echo(f"{MARKS[one.level]}  {one.check}: {one.says}{advice}")
+    if not is_well:
+        raise SystemExit(FAILED_CODE)
+
+
+__all__ = ["doctor"]

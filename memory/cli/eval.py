@@ -1,0 +1,309 @@
+"""`memproxy eval`: scores memory on a file of records, with the code that a chat and the worker go through.
+
+It reads arguments, shows how far it is, and writes what the evaluations found. It computes no figure of its own, and it
+touches neither the store nor the turn log of a running product.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+from urllib.parse import urlsplit
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBar
+
+from memory.cli.output import config_option, print_figures
+from memory.errors import BadInput
+from memory.runtime.logs import log_to_stderr
+from memory.settings import ExternalModel, ModelEndpoint
+from memory.settings.loader import Settings, from_process
+
+Result: TypeAlias = dict[str, Any]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Advance: TypeAlias = Callable[[int, int], None]
+_Evaluation: TypeAlias = Callable[[Settings, Path, _Advance], Coroutine[None, None, Result]]
+_Read: TypeAlias = Callable[[Path], Sequence[Any]]
+_LearningEvaluation: TypeAlias = Callable[..., Coroutine[None, None, Result]]
+"""Records and a sandbox, and `progress` → figures."""
+
+LISTING_SECONDS = 10.0
+ANSWER_SECONDS = 120.0  # of one answer: evaluations also run on slow machines
+ANSWER_TOKENS = 1_500
+_PORTS = {"http": 80, "https": 443}
+
+
+def _output(option: str, meaning: str) -> Callable[[_Function], _Function]:
+    """An option that names a file to write; refused before minutes of work where it cannot be written."""
+    kind = click.Path(dir_okay=False, writable=True, path_type=Path)
+    return click.option(f"--{option}", f"{option}_path", type=kind, default=None, callback=_in_folder, help=meaning)
+
+
+def _in_folder(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    if path is not None and not path.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {str(path.parent)!r}")
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The model that the command line names: where it answers, what the server calls it, and how it is asked."""
+
+    url: str = ""
+    model: str = ""
+    reader: str = ""
+
+    async def applied(self, settings: Settings) -> Settings:
+        """The settings with that reader and model. Raises `Unavailable` where none is named and the server lists
+        none.
+        """
+        reader = self.reader or ("model" if self.url else "trained")
+        learn = msgspec.structs.replace(settings.memory.learn, reader=reader)
+        settings = msgspec.structs.replace(settings, memory=msgspec.structs.replace(settings.memory, learn=learn))
+        if not self.url:
+            return settings
+        from memory.adapters.models.openai_chat import first_model
+
+        parts = urlsplit(self.url)
+        endpoint = ModelEndpoint(address=f"{parts.scheme}://{parts.hostname}", port=parts.port or _PORTS[parts.scheme])
+        model = ExternalModel(
+            model_role="memory_extraction",
+            llm_endpoint=endpoint,
+            llm_model_name=self.model or await first_model(self.url, seconds=LISTING_SECONDS),
+            llm_provider="openai",
+            llm_timeout_seconds=ANSWER_SECONDS,
+            max_tokens=ANSWER_TOKENS,
+            temperature=0.0,  # so that a figure can be had again
+        )
+        return msgspec.structs.replace(settings, external_models=(model,))
+
+
+def _asked(_context: click.Context, _parameter: click.Parameter, url: str | None) -> str:
+    if not url:
+        return ""
+    parts = urlsplit(url)
+    if parts.scheme not in _PORTS or not parts.hostname or parts.path.strip("/") not in ("", "v1"):
+        raise click.BadParameter("expected http://HOST:PORT, with or without /v1")
+    return url
+
+
+def _learns(function: Callable[..., None]) -> Callable[..., None]:
+    """What the evaluations of learning take besides."""
+
+    @wraps(function)
+    def with_model(llm: str, model: str, reader: str | None, **given: object) -> None:
+        function(asked=Asked(llm, model, reader or ""), **given)
+
+    readers = click.Choice(["model", "trained"])
+    decorated: Callable[..., None] = with_model
+    for option in (
+        click.option("--reader", type=readers, default=None, help="Who reads; the model where --llm names one."),
+        click.option("--model", default="", help="What the server calls it; otherwise the first that it lists."),
+        click.option("--llm", default=None, callback=_asked, metavar="URL", help="OpenAI-compatible server to ask."),
+        _output("picture", "Draw the figures to this SVG file."),
+    ):
+        decorated = option(decorated)
+    return _scores(decorated)
+
+
+def _scores(function: _Function) -> _Function:
+    """What every evaluation takes."""
+    for option in (
+        config_option,
+        _output("markdown", "Write the tables to this file."),
+        _output("json", "Write every figure to this file."),
+        click.argument("file", type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)),
+    ):
+        function = option(function)
+    return function
+
+
+@click.group("eval")
+def evaluate() -> None:
+    """Score memory on a file of records: JSON Lines or a data set's own JSON, plain or gzipped.
+
+    Figures are shares, 1 is all.
+    """
+
+
+@evaluate.command()
+@_scores
+@_output("picture", "Draw recall against tokens to this SVG file; for LoCoMo's JSON.")
+def recall(file: Path, picture_path: Path | None, **given: Path | None) -> None:
+    """Which memories are picked for a message: a file of facts, or LoCoMo's own JSON of long talks."""
+    from memory.evaluation.dataset import holds_talks  # here, as below: numpy and all adapters cost a second
+    from memory.evaluation.report import picture
+
+    if picture_path is not None and not holds_talks(file):
+        raise BadInput(f"{file.name} holds facts: --picture is for LoCoMo's JSON, where recall grows with the tokens")
+    result = _evaluated("recall", _recall, file, **given)
+    if picture_path is not None:
+        _write(picture_path, picture(result))
+
+
+@evaluate.command()
+@_scores
+def signals(file: Path, **given: Path | None) -> None:
+    """Whether memory is searched for the messages that want it, and for no others."""
+    _evaluated("signals", _signals, file, **given)
+
+
+@evaluate.command()
+@_learns
+def extraction(file: Path, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
+    """What is stored from a chat, and what is not."""
+    from memory.evaluation.extraction import evaluate_extraction, read_extraction
+
+    _learnt("extraction", partial(_learning, read_extraction, evaluate_extraction, asked), file, picture_path, **given)
+
+
+@evaluate.command()
+@_learns
+def updates(file: Path, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
+    """Whether changed facts replace old ones, look-alikes survive, and a new chat is told what holds now."""
+    from memory.evaluation.updates import evaluate_updates, read_updates
+
+    _learnt("updates", partial(_learning, read_updates, evaluate_updates, asked), file, picture_path, **given)
+
+
+@evaluate.command()
+@_learns
+def adversarial(file: Path, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
+    """Planted instructions and secrets, which must not be stored, and harmless look-alikes, which must."""
+    from memory.evaluation.adversarial import evaluate_adversarial, read_adversarial
+
+    learning = partial(_learning, read_adversarial, evaluate_adversarial, asked)
+    _learnt("adversarial", learning, file, picture_path, **given)
+
+
+@evaluate.command()
+@_learns
+@click.option(
+    "--labels",
+    type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path),
+    default=None,
+    help="The facts of the messages, where they are not in FILE.",
+)
+def messages(file: Path, labels: Path | None, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
+    """What single messages leave behind: junk where nothing lasting is said, and how much of what is lasting."""
+    from memory.evaluation.messages import evaluate_messages, read_messages
+
+    learning = partial(_learning, partial(read_messages, labels=labels), evaluate_messages, asked)
+    _learnt("messages", learning, file, picture_path, **given)
+
+
+@evaluate.command()
+@_learns
+@click.option("--limit", type=click.IntRange(min=1), default=None, help="So many questions, spread over the file.")
+@click.option("--types", default="", metavar="A,B", help="Only questions of these types.")
+def history(
+    file: Path, limit: int | None, types: str, picture_path: Path | None, asked: Asked, **given: Path | None
+) -> None:
+    """Long histories of chats, learnt, and a question about each: LongMemEval's JSON."""
+    from memory.adapters.models.wordpiece import WordPieceTokens
+    from memory.evaluation.history import evaluate_history, read_history
+
+    named = {name for one in types.split(",") if (name := one.strip())}
+    read = partial(read_history, limit=limit, types=named)
+    learning = partial(_learning, read, partial(evaluate_history, tokens=WordPieceTokens()), asked)
+    _learnt("history", learning, file, picture_path, **given)
+
+
+def _learnt(name: str, evaluation: _Evaluation, file: Path, picture_path: Path | None, **given: Path | None) -> None:
+    from memory.evaluation.bars import bars
+
+    result = _evaluated(name, evaluation, file, **given)
+    if picture_path is not None:
+        _write(picture_path, bars(name, result))
+
+
+async def _learning(
+    read: _Read, evaluate: _LearningEvaluation, asked: Asked, settings: Settings, file: Path, advance: _Advance
+) -> Result:
+    """The figures of learning, and what its model calls cost, where there are any."""
+    from prometheus_client import CollectorRegistry
+
+    from memory.evaluation.costs import costs, now_seconds
+    from memory.processes import composition
+    from memory.processes.reader_parts import open_readers
+    from memory.runtime.metrics import Metrics
+
+    records = read(file)  # before the model takes its seconds to load
+    metrics = Metrics(CollectorRegistry())
+    chosen = await asked.applied(settings)
+    async with (
+        open_readers(chosen, metrics) as readers,
+        composition.open_embedder(chosen) as embedder,
+        composition.open_sandbox(chosen, readers, embedder=embedder, metrics=metrics) as sandbox,
+    ):
+        began = now_seconds()
+        result = await evaluate(records, sandbox, progress=advance)
+        return {**result, **costs(metrics.registry, turns=result["turns"], seconds=now_seconds() - began)}
+
+
+async def _recall(settings: Settings, file: Path, advance: _Advance) -> Result:
+    from memory.evaluation.dataset import holds_talks, read_recall, read_talks
+    from memory.evaluation.recall import evaluate_recall
+    from memory.processes import composition
+
+    _ = read_talks(file) if holds_talks(file) else read_recall(file)  # before the model takes its seconds to load
+    async with composition.open_embedder(settings) as embedder:
+        return await evaluate_recall(file, embedder, ranking=settings.memory.ranking, progress=advance)
+
+
+async def _signals(settings: Settings, file: Path, advance: _Advance) -> Result:
+    from memory.evaluation.signals import evaluate_signals, read_signals
+    from memory.processes import composition
+
+    read_signals(file)  # likewise
+    async with composition.open_embedder(settings) as embedder:
+        training = composition.signal_training(settings, embedder)
+        return await evaluate_signals(file, embedder, training=training, progress=advance)
+
+
+def _evaluated(
+    name: str,
+    evaluation: _Evaluation,
+    file: Path,
+    *,
+    config: Path | None,
+    json_path: Path | None,
+    markdown_path: Path | None,
+) -> Result:
+    """Run with a bar on stderr, print the tables, and write what was asked for."""
+    from memory.evaluation.report import markdown, tables
+
+    settings = from_process(config, {})
+    log_to_stderr(settings.log_format)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with ProgressBar(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(name, total=None)
+
+        def advance(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        result: Result = asyncio.run(evaluation(settings, file, advance))
+    for head, rows in tables(result):
+        print_figures(head, rows)
+        click.echo()
+    if json_path is not None:
+        content: Mapping[str, Any] = {"evaluation": name, "file": file.name, **result}
+        _write(json_path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+    if markdown_path is not None:
+        _write(markdown_path, markdown(result))
+    return result
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"cannot write {str(path)!r}: {error.strerror}") from error

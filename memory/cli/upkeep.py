@@ -1,0 +1,170 @@
+"""`memproxy upkeep`: look after memories now, or show what would be done.
+
+It reads arguments, shows how far it is, and prints every change; what is changed, and why, upkeep itself decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBar
+
+from memory.cli.output import config_option, print_json, print_table
+from memory.errors import BadSetting
+from memory.learn.retention import Step, totals
+from memory.learn.upkeep import EVERY_TASK, Task
+from memory.model import Scope
+from memory.runtime.logs import log_to_stderr
+from memory.settings.loader import Settings, from_process
+
+USERS_PER_LOOK = 500
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+@click.group()
+def upkeep() -> None:
+    """Look after memories: unite duplicates, put away what is of no use, derive what many have in common.
+
+    Nothing is deleted unless memory.life.erase_after_days says so: what is put away can be brought back.
+    """
+
+
+def _takes(function: _Function) -> _Function:
+    """What every kind of upkeep takes."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table."),
+        config_option,
+        click.option(
+            "--milvus-uri", default=None, help="URL of the Milvus server. [default: as configured, or as `up` runs it]"
+        ),
+        click.option("--dry-run", "is_dry", is_flag=True, help="Print exactly what would change, and change nothing."),
+        click.option("--user", default=None, help="Only this user. [default: all users]"),
+    ):
+        function = option(function)
+    return function
+
+
+@upkeep.command()
+@_takes
+def consolidate(**given: Any) -> None:  # noqa: ANN401 - options, by name
+    """Unite memories that say the same: one stays, with all the evidence."""
+    _look_after([Task.CONSOLIDATE], **given)
+
+
+@upkeep.command()
+@_takes
+def prune(**given: Any) -> None:  # noqa: ANN401 - likewise
+    """Put away what is past the quota, or of no use for long; erase what the settings want erased."""
+    _look_after([Task.PRUNE], **given)
+
+
+@upkeep.command()
+@_takes
+def reflect(**given: Any) -> None:  # noqa: ANN401 - likewise
+    """Derive what many memories about one matter have in common; needs a `memory_extraction` model."""
+    _look_after([Task.REFLECT], **given)
+
+
+@upkeep.command("all")
+@_takes
+def everything(**given: Any) -> None:  # noqa: ANN401 - likewise
+    """All of it, in this order, as the worker does it on schedule."""
+    _look_after(EVERY_TASK, **given)
+
+
+def _look_after(
+    tasks: Iterable[Task], *, user: str | None, is_dry: bool, milvus_uri: str | None, config: Path | None, as_json: bool
+) -> None:
+    settings = _with_store(from_process(config, {"milvus_uri": milvus_uri}))
+    log_to_stderr(settings.log_format)
+    if user is not None:
+        Scope(user)  # refuses what no user can be called
+    if list(tasks) == [Task.REFLECT] and not _can_reflect(settings):
+        raise BadSetting(
+            "reflect needs a model and a number: name one for memory_extraction in external_models, and set "
+            "memory.life.reflect_from"
+        )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with ProgressBar(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("users", total=None)
+
+        def advance(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        steps = asyncio.run(_run(settings, list(tasks), user, is_dry=is_dry, advance=advance))
+    _show(steps, is_dry=is_dry, as_json=as_json)
+
+
+async def _run(
+    settings: Settings, tasks: list[Task], user: str | None, *, is_dry: bool, advance: Callable[[int, int], None]
+) -> list[Step]:
+    from memory.processes import (
+        composition,  # here, as in all commands: adapters take seconds to import, and `--help` should not
+    )
+
+    steps: list[Step] = []
+    async with composition.open_parts(settings) as parts, composition.open_upkeep(parts) as looking_after:
+        users = [user] if user is not None else await _everybody(parts)
+        for number, one in enumerate(users, start=1):
+            steps += await looking_after.run(one, tasks, is_dry=is_dry)
+            if not is_dry and tasks == list(EVERY_TASK):
+                await parts.rounds.ended(one, now=composition.SYSTEM_CLOCK())
+            advance(number, len(users))
+    return steps
+
+
+async def _everybody(parts: Any) -> list[str]:  # noqa: ANN401 - `app.Parts`, which is imported late
+    users: list[str] = []
+    while found := await parts.rounds.users(after=users[-1] if users else "", limit=USERS_PER_LOOK):
+        users += found
+    return users
+
+
+def _with_store(settings: Settings) -> Settings:
+    """Where the store answers: as configured, or where a running `up` says that its own does."""
+    if settings.store_uri:
+        return settings
+    try:
+        return msgspec.structs.replace(
+            settings, milvus_uri=settings.milvus_uri_file.read_text(encoding="ascii").strip()
+        )
+    except OSError:
+        raise BadSetting(
+            f"milvus_uri: no `memproxy up` runs on {settings.data_dir}; start it, or name a server with --milvus-uri"
+        ) from None
+
+
+def _can_reflect(settings: Settings) -> bool:
+    return bool(settings.memory.life.reflect_from) and settings.model_for("memory_extraction") is not None
+
+
+def _show(steps: list[Step], *, is_dry: bool, as_json: bool) -> None:
+    if as_json:
+        rows = [
+            {
+                "user_id": step.memory.user_id,
+                "why": step.why.value,
+                "id": step.memory.id,
+                "before": None if step.before is None else step.before.status.value,
+                "after": None if step.after is None else step.after.status.value,
+                "content": step.memory.content,
+            }
+            for step in steps
+        ]
+        print_json({"is_dry_run": is_dry, "totals": totals(steps), "changes": rows})
+        return
+    if steps:
+        print_table(
+            ["user", "why", "id", "content"],
+            [(step.memory.user_id, step.why.value, step.memory.id, step.memory.content) for step in steps],
+        )
+    done = "would change" if is_dry else "changed"
+    click.echo(f"{done}: {len(steps)}" + "".join(f", {why} {count}" for why, count in totals(steps).items()))

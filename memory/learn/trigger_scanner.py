@@ -1,0 +1,118 @@
+"""The watch beside the worker: looks once at each newly finished turn, marks what is urgent, and keeps the queue short.
+
+Never in a request, and never needed: a turn that nobody looked at is due when its session has been quiet for long
+enough. Any number of watches may look at the same turns. Logs no content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import structlog
+
+from memory.errors import Unavailable
+from memory.learn import triggers
+from memory.learn.readers import Readers
+from memory.model import Urgency, Vector
+from memory.ports import Clock, Embedder, FreshTurn, LearnDue, TurnLog
+from memory.runtime.metrics import Metrics
+
+TURNS_PER_LOOK = 32  # some 10 ms each, in a thread
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """`drift_similarity`: a cosine, 0 for none. `queue_turns_max`: finished turns that may wait to be learnt."""
+
+    drift_similarity: float = 0.0
+    queue_turns_max: int = 10_000
+
+
+class Watch:
+    """Its calls raise `Unavailable` when the turn log is down; without the embedder it goes on, blind for topics."""
+
+    def __init__(
+        self,
+        *,
+        turn_log: TurnLog,
+        embedder: Embedder,
+        readers: Readers,
+        due: LearnDue,
+        clock: Clock,
+        metrics: Metrics,
+        settings: WatchSettings,
+    ) -> None:
+        self._turn_log = turn_log
+        self._embedder = embedder
+        self._readers = readers
+        self._due = due
+        self._clock = clock
+        self._metrics = metrics
+        self._settings = settings
+
+    async def look(self) -> None:
+        """Examine and mark every finished turn that waits and has not been looked at."""
+        if self._readers.is_slow and self._due.idle_seconds > 0:  # else all is due already, and a look would only cost
+            await self._examine_all()
+
+    async def relieve(self) -> None:
+        """Shed what promises least, while more is waiting than may."""
+        settings, now = self._settings, self._clock()
+        depth = await self._turn_log.depth(now=now)
+        if depth.due + depth.leased + depth.retrying <= settings.queue_turns_max:
+            return
+        await self._examine_all()
+        shed = await self._turn_log.shed(now=now, keep=settings.queue_turns_max, window_turns=self._due.batch_turns_max)
+        if shed:
+            self._metrics.turns_shed.inc(shed)
+            log.warning("more turns wait than may: the least valuable are shed", turns=shed)
+
+    async def _examine_all(self) -> None:
+        while fresh := await self._turn_log.unexamined(limit=TURNS_PER_LOOK):
+            likeness = await self._likeness(fresh)
+            await self._turn_log.mark({one.turn.id: await self._examined(one, likeness) for one in fresh})
+            if len(fresh) < TURNS_PER_LOOK:
+                break
+
+    async def _examined(self, fresh: FreshTurn, likeness: Mapping[str, float]) -> Urgency:
+        turn = triggers.shortened(fresh.turn)
+        return triggers.examine(
+            turn,
+            await self._readers.ready.read([turn], context=fresh.earlier[-1:]),
+            has_earlier=bool(fresh.earlier),
+            likeness=likeness.get(turn.id),
+            drift_similarity=self._settings.drift_similarity,
+        )
+
+    async def _likeness(self, fresh: Sequence[FreshTurn]) -> dict[str, float]:
+        """By turn: the greatest cosine to a turn of its session that waits. Those without a topic are left out."""
+        if self._settings.drift_similarity <= 0 or self._due.idle_seconds <= 0:
+            return {}
+        topics = {one.turn.id: triggers.topic_text(one.turn) for one in fresh if one.earlier}
+        before = {
+            one.turn.id: [text for turn in one.earlier if (text := triggers.topic_text(turn))]
+            for one in fresh
+            if topics.get(one.turn.id)
+        }
+        comparable = {turn_id: texts for turn_id, texts in before.items() if texts}
+        wanted = list(dict.fromkeys(text for i, texts in comparable.items() for text in (topics[i], *texts)))
+        vectors = await self._embedded(wanted)
+        if not vectors:
+            return {}
+        return {
+            turn_id: max(float(np.dot(vectors[topics[turn_id]], vectors[text])) for text in texts)
+            for turn_id, texts in comparable.items()
+        }
+
+    async def _embedded(self, texts: Sequence[str]) -> dict[str, Vector]:
+        """Empty also while the embedder is down: then nothing is known of topics, and silence decides."""
+        if not texts:
+            return {}
+        try:
+            return dict(zip(texts, await self._embedder.embed(texts, is_urgent=False), strict=True))
+        except Unavailable:
+            return {}

@@ -1,0 +1,399 @@
+"""The one place where adapters are built and put together, and where the real clock and chance live.
+
+Each part (filter, worker, API) asks for what it needs and gets it opened; leaving the `async with` closes everything in
+reverse order, however the part ends. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tempfile
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+import structlog
+from prometheus_client import REGISTRY, CollectorRegistry
+
+from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.reembedding import MilvusReembedding
+from memory.adapters.milvus.store import MilvusStore, MilvusTimeouts
+from memory.adapters.models import classifier_file
+from memory.adapters.models.embedding_model import card_of, prepared
+from memory.adapters.models.onnx_embedder import OnnxEmbedder, OnnxModel
+from memory.adapters.models.openai_chat import OpenAiChatModel
+from memory.adapters.models.openai_embeddings import OpenAiEmbedder
+from memory.adapters.models.template_probe import TemplateProbe
+from memory.adapters.models.wordpiece import WordPieceTokens
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.exams import SqliteExamResults
+from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
+from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.receipts import SqliteReceipts
+from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.adapters.sqlite.upkeep_schedule import SqliteRounds
+from memory.adapters.sqlite.usage_counts import SqliteUses
+from memory.adapters.working_set.snapshot_files import FileSnapshots
+from memory.errors import BadSetting
+from memory.evaluation.sandbox import Sandbox, SettableClock, impatient
+from memory.learn.readers import Readers
+from memory.learn.reflection import Reflecting
+from memory.learn.upkeep import Upkeep
+from memory.learn.worker import Worker, WorkerSettings
+from memory.model import VectorOrigin
+from memory.ports import (
+    ChatTemplates,
+    Clock,
+    Embedder,
+    MemoryStore,
+    ModelTraits,
+    NoteBook,
+    Receipts,
+    Rounds,
+    Tokens,
+    TurnLog,
+    UserLedger,
+    UserMemories,
+    Uses,
+)
+from memory.ports.reading import ExamResults
+from memory.processes.from_settings import (
+    PATIENT_SECONDS,
+    chat_server,
+    embedding_limits,
+    embedding_server,
+    life_rules,
+    note_limits,
+    recall_settings,
+    receipt_limits,
+    recording,
+    vector_origin,
+    worker_settings,
+)
+from memory.processes.working_set_parts import opened_sets, without_snapshots
+from memory.recall.notes.template_compatibility import PlacementLessons
+from memory.recall.pipeline import Recall
+from memory.recall.query_rewriter import Rewriter, RewriteSettings
+from memory.recall.retrieval import Corpora, Retrieval
+from memory.recall.rewrite_prompt import ANSWER_TOKENS, RewriteMode
+from memory.recall.signals.training import ClassifierTraining
+from memory.runtime.metrics import Metrics
+from memory.service.erasure import Erasure
+from memory.service.library import Library
+from memory.service.reembedding import Reembed
+from memory.settings.loader import Settings
+
+SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the one place that knows the real clock
+REQUEST_SEARCH_SECONDS = 0.1  # of one search in Milvus inside a request: below its deadline
+
+log = structlog.get_logger(__name__)
+
+
+def new_id() -> str:
+    """An id that nobody else has."""
+    return str(uuid.uuid4())
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The adapters of one process, opened."""
+
+    store: MemoryStore
+    corpora: Corpora
+    memories: UserMemories
+    embedder: Embedder
+    training: ClassifierTraining
+    turn_log: TurnLog
+    ledger: UserLedger
+    notes: NoteBook
+    receipts: Receipts
+    uses: Uses
+    rounds: Rounds
+    traits: ModelTraits
+    exams: ExamResults
+    templates: ChatTemplates
+    rewriter: Rewriter | None
+    tokens: Tokens
+    metrics: Metrics
+    settings: Settings
+    clock: Clock = SYSTEM_CLOCK
+
+    def recall(self) -> Recall:
+        return Recall(
+            embedder=self.embedder,
+            retrieval=Retrieval(corpora=self.corpora, store=self.store, ranking=self.settings.memory.ranking),
+            notes=self.notes,
+            receipts=self.receipts,
+            traits=self.traits,
+            classifier=self.training.current,
+            tokens=self.tokens,
+            clock=self.clock,
+            new_id=new_id,
+            metrics=self.metrics,
+            settings=recall_settings(self.settings),
+            rewriter=self.rewriter,
+            uses=self.uses,
+        )
+
+    def lessons(self) -> PlacementLessons:
+        return PlacementLessons(traits=self.traits, templates=self.templates, clock=self.clock, metrics=self.metrics)
+
+    def library(self) -> Library:
+        return Library(
+            store=self.store,
+            embedder=self.embedder,
+            ledger=self.ledger,
+            turn_log=self.turn_log,
+            searcher=self.recall(),
+            clock=self.clock,
+            new_id=new_id,
+            redact=recording(self.settings),
+            notes=self.notes,
+            receipts=self.receipts,
+            uses=self.uses,
+        )
+
+    def erasure(self) -> Erasure:
+        return Erasure(
+            store=self.store,
+            ledger=self.ledger,
+            turn_log=self.turn_log,
+            notes=self.notes,
+            receipts=self.receipts,
+            uses=self.uses,
+            clock=self.clock,
+        )
+
+    def worker(self, readers: Readers, settings: WorkerSettings | None = None) -> Worker:
+        """`settings`: others than the configuration's."""
+        return Worker(
+            turn_log=self.turn_log,
+            ledger=self.ledger,
+            store=self.store,
+            at_hand=self.memories,
+            embedder=self.embedder,
+            readers=readers,
+            erasure=self.erasure(),
+            receipts=self.receipts,
+            clock=self.clock,
+            jitter=random.random,
+            metrics=self.metrics,
+            settings=settings or worker_settings(self.settings),
+        )
+
+
+@asynccontextmanager
+async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIterator[Parts]:
+    """Everything that a filter, a worker or the API stands on. Raises `BadSetting`; needs no server to be up.
+
+    `is_hurried`: chats wait for this process, so a search and an embedding get no longer than a request has.
+    """
+    metrics = Metrics(REGISTRY)
+    async with AsyncExitStack() as stack:
+        embedder = await stack.enter_async_context(open_embedder(settings, metrics, is_hurried=is_hurried))
+        origin = await _origin(settings)
+        timeouts = MilvusTimeouts(search=REQUEST_SEARCH_SECONDS if is_hurried else PATIENT_SECONDS)
+        store = MilvusStore(_address(settings, origin), metrics=metrics, timeouts=timeouts)
+        await stack.enter_async_context(store)
+        yield await _open_beside(
+            store, embedder, settings, stack, origin=origin, metrics=metrics, is_hurried=is_hurried
+        )
+
+
+@asynccontextmanager
+async def open_reembedding(settings: Settings) -> AsyncIterator[Reembed]:
+    """What embeds all memories again with the model that the settings name. Raises `BadSetting`."""
+    metrics = Metrics(CollectorRegistry())
+    async with AsyncExitStack() as stack:
+        embedder = await stack.enter_async_context(open_embedder(settings, metrics))
+        origin = await _origin(settings)
+        store = await stack.enter_async_context(
+            MilvusReembedding(_address(settings, origin), wanted=origin, metrics=metrics)
+        )
+        files = FileSnapshots(settings.snapshots_dir, bytes_max=0, clock=SYSTEM_CLOCK)
+        yield Reembed(store, embedder, await stack.enter_async_context(files), wanted=origin)
+
+
+async def _origin(settings: Settings) -> VectorOrigin:
+    """What the embedder of these settings makes vectors with; its model is made ready where it is not."""
+    embedding = settings.memory.embedding
+    if embedding.endpoint:
+        return vector_origin(settings)
+    return vector_origin(settings, card_of(await asyncio.to_thread(prepared, embedding.model, settings.models_path)))
+
+
+def _address(settings: Settings, origin: VectorOrigin) -> MilvusAddress:
+    milvus = settings.memory.milvus
+    return MilvusAddress(settings.store_uri, milvus.collection, milvus.dimension, origin=origin)
+
+
+@asynccontextmanager
+async def open_sandbox(
+    settings: Settings, readers: Readers, *, embedder: Embedder, metrics: Metrics
+) -> AsyncIterator[Sandbox]:
+    """The product as the settings want it, on a store in memory and a turn log in a folder that is gone afterwards."""
+    clock = SettableClock()
+    async with AsyncExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-"))
+        here = msgspec.structs.replace(settings, data_dir=folder, memory=without_snapshots(settings.memory))
+        store = InMemoryStore(dimension=settings.memory.milvus.dimension)
+        origin = vector_origin(settings)  # of no account: nothing outlives this
+        parts = await _open_beside(store, embedder, here, stack, origin=origin, metrics=metrics, clock=clock)
+        learning = impatient(worker_settings(here))
+        await parts.training.run()  # a chat is told from a question to search for by the classifier, as in the filter
+        yield Sandbox(
+            turn_log=parts.turn_log,
+            store=store,
+            worker=parts.worker(readers, learning),
+            searcher=parts.recall(),
+            clock=clock,
+            settings=learning,
+            redact=recording(here),
+        )
+
+
+async def _open_beside(
+    store: MemoryStore,
+    embedder: Embedder,
+    settings: Settings,
+    stack: AsyncExitStack,
+    *,
+    origin: VectorOrigin,
+    metrics: Metrics,
+    clock: Clock = SYSTEM_CLOCK,
+    is_hurried: bool = False,
+) -> Parts:
+    """The parts that go with this store and this embedder; the stack closes them."""
+    database = await stack.enter_async_context(
+        SqliteDatabase(settings.turn_log_path, synchronous=settings.memory.turn_log.synchronous)
+    )
+    tokens = WordPieceTokens()
+    sets, ledger = await opened_sets(
+        settings,
+        stack,
+        store=store,
+        ledger=SqliteUserLedger(database, clock=clock),
+        origin=origin,
+        metrics=metrics,
+        clock=clock,
+        tokens=tokens,
+        is_hurried=is_hurried,
+    )
+    return Parts(
+        store=store,
+        corpora=sets,
+        memories=sets,
+        embedder=embedder,
+        training=signal_training(settings, embedder),
+        turn_log=SqliteTurnLog(database, clock=clock),
+        ledger=ledger,
+        notes=SqliteNoteBook(database, limits=note_limits(settings), waits_for_others=settings.filters > 1),
+        receipts=SqliteReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
+        uses=await stack.enter_async_context(SqliteUses(database)),
+        rounds=SqliteRounds(database),
+        traits=SqliteModelTraits(database, clock=clock),
+        exams=SqliteExamResults(database, clock=clock),
+        templates=await stack.enter_async_context(TemplateProbe(settings.upstream)),
+        rewriter=await _open_rewriter(settings, stack, metrics),
+        tokens=tokens,
+        metrics=metrics,
+        settings=settings,
+        clock=clock,
+    )
+
+
+async def _open_rewriter(settings: Settings, stack: AsyncExitStack, metrics: Metrics) -> Rewriter | None:
+    """None where no model is configured for it, or none is wanted."""
+    model, mode = settings.model_for("memory_rewrite"), RewriteMode(settings.memory.rewrite)
+    if model is None or mode is RewriteMode.OFF:
+        return None
+    opened = await stack.enter_async_context(OpenAiChatModel(chat_server(model), metrics=metrics))
+    rewriting = RewriteSettings(
+        mode,
+        hyde=settings.memory.hyde,
+        max_tokens=min(model.max_tokens, ANSWER_TOKENS),
+        seconds_max=model.llm_timeout_seconds,
+    )
+    return Rewriter(opened, rewriting)
+
+
+@asynccontextmanager
+async def open_library(settings: Settings) -> AsyncIterator[Library]:
+    """The library alone, for the operator's tools."""
+    async with open_parts(settings) as parts:
+        yield parts.library()
+
+
+@asynccontextmanager
+async def open_embedder(
+    settings: Settings, metrics: Metrics | None = None, *, is_hurried: bool = False
+) -> AsyncIterator[Embedder]:
+    """Vectors from the server that the settings name, else from their model in this process. Raises `BadSetting`.
+
+    Loading takes half a second, and up to 30 s where the model was never made ready (`memproxy prepare`).
+    """
+    metrics, embedding = metrics or Metrics(CollectorRegistry()), settings.memory.embedding
+    if embedding.endpoint:
+        async with OpenAiEmbedder(embedding_server(settings, is_hurried=is_hurried), metrics=metrics) as server:
+            yield server
+        return
+    folder = await asyncio.to_thread(prepared, embedding.model, settings.models_path)
+    model = await asyncio.to_thread(OnnxModel, folder)
+    if model.card.dimension != embedding.dimension:
+        raise BadSetting(
+            f"memory.embedding.dimension is {embedding.dimension}; {embedding.model} makes vectors of "
+            f"{model.card.dimension}"
+        )
+    limits = embedding_limits(settings, model.prefixes, is_hurried=is_hurried)
+    async with OnnxEmbedder(model, limits=limits, metrics=metrics) as own:
+        yield own
+
+
+@asynccontextmanager
+async def open_upkeep(parts: Parts, *, embedder: Embedder | None = None) -> AsyncIterator[Upkeep]:
+    """What looks after memories. It derives some only where the settings want that, and name a model for it."""
+    model, at_least = parts.settings.model_for("memory_extraction"), parts.settings.memory.life.reflect_from
+    reflecting = None
+    async with AsyncExitStack() as stack:
+        if model is not None and at_least:
+            opened = await stack.enter_async_context(OpenAiChatModel(chat_server(model), metrics=parts.metrics))
+            reflecting = Reflecting(
+                opened, name=model.llm_model_name, at_least=at_least, seconds=model.llm_timeout_seconds
+            )
+        yield Upkeep(
+            store=parts.store,
+            embedder=embedder or parts.embedder,
+            ledger=parts.ledger,
+            uses=parts.uses,
+            notes=parts.notes,
+            clock=SYSTEM_CLOCK,
+            metrics=parts.metrics,
+            rules=life_rules(parts.settings),
+            reflecting=reflecting,
+        )
+
+
+def signal_training(settings: Settings, embedder: Embedder) -> ClassifierTraining:
+    """What tells questions that want memory from others, here and where it is measured."""
+    return ClassifierTraining(embedder, shipped=partial(classifier_file.shipped, settings.memory.embedding.model))
+
+
+__all__ = [
+    "SYSTEM_CLOCK",
+    "Parts",
+    "new_id",
+    "open_embedder",
+    "open_library",
+    "open_parts",
+    "open_reembedding",
+    "open_sandbox",
+    "open_upkeep",
+    "signal_training",
+]

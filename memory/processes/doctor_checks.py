@@ -1,0 +1,223 @@
+"""What works here and what does not: each part is asked once, and each answer comes with what to do.
+
+It looks as a part would at its start, with the same settings, and like it makes sure of the collection where Milvus
+answers; beyond that it writes nothing. It must never show what a memory, a turn or a secret setting holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.resources import as_file
+
+from prometheus_client import CollectorRegistry
+
+from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.store import MilvusStore
+from memory.adapters.models import embedding_model, reader_weights
+from memory.adapters.models.openai_chat import first_model
+from memory.adapters.models.prepared_models import is_complete
+from memory.adapters.models.statement_encoder import OnnxStatementEncoder
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.exams import SqliteExamResults
+from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.errors import BadInput, Unavailable
+from memory.learn.reading.exam import StoredExam
+from memory.model import VectorOrigin
+from memory.processes import composition
+from memory.processes.from_settings import PATIENT_SECONDS, vector_origin
+from memory.processes.reader_parts import asks_model, examinee, open_model_reader
+from memory.runtime.metrics import Metrics
+from memory.settings import Settings
+
+CHECK_SECONDS_MAX = 30.0
+FREE_BYTES_LOW = 2 << 30
+FREE_BYTES_MIN = 200 << 20
+WAITING_SECONDS_LONG = 3_600.0
+FAILURES_SHOWN_MAX = 5
+PREPARE = "run `memproxy prepare`, or let the next start do it (30 s)"
+
+
+class Level(StrEnum):
+    OK = "ok"
+    WARN = "warn"  # it runs, and not as it might
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check. `advice`: what to do, "" where all is well."""
+
+    check: str
+    level: Level
+    says: str
+    advice: str = ""
+
+
+Findings = list[Finding]
+
+
+async def look(settings: Settings) -> Findings:
+    """All checks, in the order in which a start depends on them. None of them raises."""
+    async with AsyncExitStack() as stack:
+        database: list[SqliteDatabase] = []
+
+        async def turn_log() -> Finding:
+            opened = SqliteDatabase(settings.turn_log_path, synchronous=settings.memory.turn_log.synchronous)
+            database.append(await stack.enter_async_context(opened))
+            return Finding("turn log", Level.OK, str(settings.turn_log_path))
+
+        found = [
+            await _checked("embedding model", lambda: _embedding(settings)),
+            await _checked("trained reader", lambda: _trained_reader(settings)),
+            await _checked("data directory", lambda: asyncio.to_thread(_data_dir, settings)),
+        ]
+        if settings.turn_log_path.parent.is_dir():
+            found.append(await _checked("turn log", turn_log))
+        if database:
+            found.append(await _checked("queue", lambda: _queue(database[0])))
+        found.append(await _checked("milvus", lambda: _milvus(settings)))
+        found.append(await _checked("upstream", lambda: _upstream(settings)))
+        found.append(await _checked("reader", lambda: _reader(settings, database)))
+        return found
+
+
+async def _checked(name: str, check: Callable[[], Awaitable[Finding]]) -> Finding:
+    try:
+        async with asyncio.timeout(CHECK_SECONDS_MAX):
+            return await check()
+    except BadInput as error:
+        return Finding(name, Level.FAIL, str(error), "mend what it names, then start again")
+    except Unavailable as error:
+        return Finding(name, Level.FAIL, str(error), f"see whether {error.part} runs and can be reached from here")
+    except TimeoutError:
+        return Finding(name, Level.FAIL, f"no answer within {CHECK_SECONDS_MAX:.0f} s", "see what it waits for")
+    except OSError as error:
+        return Finding(name, Level.FAIL, str(error), "see who owns the file, and whether the disk is well")
+
+
+async def _embedding(settings: Settings) -> Finding:
+    embedding = settings.memory.embedding
+    where = embedding.endpoint
+    if not where:
+        folder = embedding_model.folder_of(embedding.model, settings.models_path)
+        if not is_complete(folder):
+            return Finding("embedding model", Level.WARN, f"{embedding.model} is not made ready", PREPARE)
+        where = folder.name
+    async with composition.open_embedder(settings) as embedder:
+        vectors = await embedder.embed(["Is everything there?"], is_urgent=False)
+    return Finding("embedding model", Level.OK, f"{embedding.model}, {vectors.shape[1]} dimensions ({where})")
+
+
+async def _trained_reader(settings: Settings) -> Finding:
+    if settings.memory.learn.reader == "off":
+        return Finding("trained reader", Level.OK, "not wanted: memory.learn.reader is off")
+    if not reader_weights.shipped().is_file():
+        return Finding("trained reader", Level.FAIL, "the package holds no weights", reader_weights.EXPECTED)
+    with as_file(reader_weights.shipped()) as weights:
+        version = reader_weights.version_of(weights)
+    folder = reader_weights.folder_of(settings.models_path, version)
+    if not is_complete(folder):
+        return Finding("trained reader", Level.WARN, f"version {version} is not made ready", PREPARE)
+    await asyncio.to_thread(OnnxStatementEncoder, folder)
+    return Finding("trained reader", Level.OK, f"version {version}")
+
+
+def _data_dir(settings: Settings) -> Finding:
+    name, folder = "data directory", settings.turn_log_path.parent
+    if not folder.is_dir():
+        return Finding(name, Level.WARN, f"{folder} is not there", "the first `memproxy up` makes it")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return Finding(name, Level.FAIL, f"{folder}: {error.strerror}", "make it writable for the user who runs us")
+    level = Level.FAIL if free < FREE_BYTES_MIN else Level.WARN if free < FREE_BYTES_LOW else Level.OK
+    advice = "make room: turns are lost when it is full" if level is not Level.OK else ""
+    return Finding(name, level, f"{folder}, {free / (1 << 30):.1f} GiB free", advice)
+
+
+async def _queue(database: SqliteDatabase) -> Finding:
+    depth = await SqliteTurnLog(database, clock=composition.SYSTEM_CLOCK).depth(now=composition.SYSTEM_CLOCK())
+    waiting = depth.due + depth.leased + depth.retrying
+    says = f"{waiting} turns wait to be learnt, the oldest for {depth.oldest_seconds:.0f} s; {depth.dead} are given up"
+    if depth.dead:
+        return Finding("queue", Level.WARN, says, "`memproxy dlq list` says why, `memproxy dlq replay` tries again")
+    if waiting and depth.oldest_seconds > WAITING_SECONDS_LONG:
+        return Finding("queue", Level.WARN, says, "see whether a worker runs, and what its log says")
+    return Finding("queue", Level.OK, says)
+
+
+async def _milvus(settings: Settings) -> Finding:
+    milvus, uri = settings.memory.milvus, settings.store_uri
+    if not uri:
+        try:
+            uri = settings.milvus_uri_file.read_text(encoding="ascii").strip()
+        except OSError:
+            advice = f"start `memproxy up` on {settings.data_dir}, or set milvus_uri"
+            return Finding("milvus", Level.WARN, "no Milvus is named, and no `memproxy up` runs here", advice)
+    origin = _origin(settings)
+    address = MilvusAddress(uri, milvus.collection, milvus.dimension, origin=origin)
+    async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
+        await store.prepare()
+    held = f"{milvus.dimension} dimensions" if origin is None else f"vectors of {origin}"
+    return Finding("milvus", Level.OK, f"{uri}, collection {milvus.collection} of {held}")
+
+
+def _origin(settings: Settings) -> VectorOrigin | None:
+    """What our vectors would be made with; None where that is not known before the model is made ready."""
+    embedding = settings.memory.embedding
+    if embedding.endpoint:
+        return vector_origin(settings)
+    folder = embedding_model.folder_of(embedding.model, settings.models_path)
+    return vector_origin(settings, embedding_model.card_of(folder)) if is_complete(folder) else None
+
+
+async def _upstream(settings: Settings) -> Finding:
+    if not settings.upstream:
+        return Finding("upstream", Level.OK, "none is named: `memproxy up` starts a small local model")
+    try:
+        model = await first_model(settings.upstream, seconds=PATIENT_SECONDS)
+    except Unavailable as error:
+        advice = "start it, or mend `upstream`; chats have no answer until then"
+        return Finding("upstream", Level.WARN, f"{settings.upstream} lists no models ({error})", advice)
+    return Finding("upstream", Level.OK, f"{settings.upstream} serves {model}")
+
+
+async def _reader(settings: Settings, database: Sequence[SqliteDatabase]) -> Finding:
+    """Who reads what users say, and what the exam of the chat model showed."""
+    wanted = settings.memory.learn.reader
+    if not asks_model(settings):
+        says = {"off": "nothing is learnt: memory.learn.reader is off"}.get(wanted, "the trained reader reads")
+        return Finding("reader", Level.OK, says)
+    try:
+        model, endpoint = await examinee(settings)
+    except Unavailable as error:
+        return Finding("reader", Level.WARN, f"the trained reader reads: {error}", "see `upstream`")
+    name = model.llm_model_name
+    if wanted == "model":
+        return Finding("reader", Level.OK, f"{name} reads, without an exam: memory.learn.reader is model")
+    metrics = Metrics(CollectorRegistry())
+    async with open_model_reader(settings, model, metrics, endpoint=endpoint) as reader:
+        version = reader.prompt_version
+    known = None
+    if database:
+        results = SqliteExamResults(database[0], clock=composition.SYSTEM_CLOCK)
+        known = await StoredExam(results, model=name, server=endpoint).known(version)
+    if known is None:
+        says = f"the trained reader reads: {name} has not sat the exam, or not lately"
+        return Finding("reader", Level.WARN, says, "the worker has it sit when it starts; its log says how that went")
+    if known.passed:
+        return Finding("reader", Level.OK, f"{name} reads: it passed the exam with {known.score:.2f}")
+    failed = ", ".join(known.failures[:FAILURES_SHOWN_MAX])
+    advice = "name a more capable model for memory_extraction in external_models, or leave it at that"
+    says = f"the trained reader reads: {name} failed the exam with {known.score:.2f} ({failed})"
+    return Finding("reader", Level.WARN, says, advice)
+
+
+__all__ = ["Finding", "Level", "look"]

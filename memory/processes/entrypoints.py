@@ -1,0 +1,131 @@
+"""The processes that memory runs as: each opens its parts, does its work until told to stop, and closes them.
+
+Nothing here builds an adapter, nor decides anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Coroutine
+from pathlib import Path
+
+import uvicorn
+
+from memory.api.rest import create_app
+from memory.errors import Unavailable
+from memory.learn.readers import Readers
+from memory.learn.schedule import Pace, Schedule
+from memory.model import RequestOptions, Scope
+from memory.ports import MemoryFilter
+from memory.processes.composition import SYSTEM_CLOCK, Parts, open_parts, open_upkeep
+from memory.processes.reader_parts import examining, open_readers
+from memory.recall.notes.template_compatibility import PlacementLessons
+from memory.runtime.gc_freeze import settle
+from memory.runtime.task_groups import unwrapped
+from memory.settings.loader import Settings
+
+API_DRAIN_SECONDS = 5
+WARM_UP_USER = "memproxy warm-up"  # has no memories
+WARM_UP_PAUSE_SECONDS = 0.2
+
+
+async def run_worker(settings: Settings, until: asyncio.Event) -> None:
+    """Learn until told to stop."""
+    async with open_parts(settings) as parts, open_readers(settings, parts.metrics) as readers:
+        await warming_up(parts, _work(parts, readers, until))
+
+
+async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
+    """Learn, and look after what was learnt."""
+    life = parts.settings.memory.life
+    with unwrapped():
+        async with open_upkeep(parts) as upkeep, asyncio.TaskGroup() as group:
+            pace = Pace(every=life.every_hours * 3600)
+            schedule = Schedule(upkeep, rounds=parts.rounds, clock=SYSTEM_CLOCK, metrics=parts.metrics, pace=pace)
+            looking_after = group.create_task(schedule.run(until)) if life.every_hours else None
+            examination = group.create_task(examining(parts.settings, readers, parts.exams, parts.metrics))
+            await parts.worker(readers).run(until)
+            examination.cancel()
+            if looking_after is not None:
+                looking_after.cancel()  # what it was in the middle of is left whole, and taken up again later
+
+
+async def run_api(settings: Settings, until: asyncio.Event) -> None:
+    """Serve REST until told to stop."""
+    async with open_parts(settings) as parts:
+        app = create_app(
+            parts.library(),
+            identity_mode=settings.identity,
+            edge_secret=settings.edge_secret,
+            metrics=parts.metrics,
+        )
+        config = uvicorn.Config(
+            app,
+            host=settings.api_host,
+            port=settings.api_port,
+            loop="none",
+            lifespan="off",
+            access_log=False,  # its lines would hold query strings
+            log_config=None,
+            timeout_graceful_shutdown=API_DRAIN_SECONDS,
+        )
+        await warming_up(parts, _serve_http(uvicorn.Server(config), until))
+
+
+async def warming_up(
+    parts: Parts, work: Coroutine[None, None, None], *, decides: bool = False, lessons: PlacementLessons | None = None
+) -> None:
+    """Do the work, and search once beside it, so that the first chat finds connections and caches ready.
+
+    `decides`: this process tells questions from small talk, so its classifier is trained first. `lessons`: it places
+    notes, so the upstream is asked which models it has, and where their templates take notes.
+
+    When that has succeeded, the file `warm-PID` in `run_dir` says so to whoever waits. The work never waits for it.
+    """
+    with unwrapped():
+        async with asyncio.TaskGroup() as group:
+            warming = group.create_task(_warm(parts, decides=decides, lessons=lessons))
+            await work
+            warming.cancel()
+
+
+async def _warm(parts: Parts, *, decides: bool, lessons: PlacementLessons | None) -> None:
+    with unwrapped():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_search_once(parts, decides=decides))
+            if lessons is not None:
+                group.create_task(lessons.meet_served())
+    settle()
+    (Path(parts.settings.run_dir) / f"warm-{os.getpid()}").touch()
+
+
+async def _search_once(parts: Parts, *, decides: bool) -> None:
+    """Raises `BadSetting`, which ends the part, where the store holds vectors that ours must not join."""
+    recall, options = parts.recall(), RequestOptions()
+    while True:
+        try:
+            await parts.store.prepare()
+            if decides and parts.training.current() is None:
+                await parts.training.run()
+            question = await parts.embedder.embed(["Is everything there?"], is_urgent=True, as_query=True)
+            await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)  # as for a user without a set
+            await parts.store.get(WARM_UP_USER, [WARM_UP_USER])  # as for one whose set must be brought up to date
+            await parts.notes.find(WARM_UP_USER, [WARM_UP_USER])
+            await recall.search(Scope(WARM_UP_USER), query="Is everything there?", history=(), options=options)
+        except Unavailable:
+            await asyncio.sleep(WARM_UP_PAUSE_SECONDS)
+        else:
+            return
+
+
+async def _serve_http(server: uvicorn.Server, until: asyncio.Event) -> None:
+    async with asyncio.TaskGroup() as group:
+        serving = group.create_task(server._serve())  # without uvicorn's own signal handlers: the caller has them
+        stopping = group.create_task(until.wait())
+        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        server.should_exit = True
+
+
+__all__ = ["run_api", "run_worker", "warming_up"]

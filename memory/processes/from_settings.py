@@ -1,0 +1,211 @@
+"""Settings, as people write them, turned into the values that each part takes. Decides nothing, opens nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from memory.adapters.models.embedding_model import Card, usual_name
+from memory.adapters.models.onnx_embedder import EmbeddingLimits
+from memory.adapters.models.openai_chat import ChatServer
+from memory.adapters.models.openai_embeddings import EmbeddingServer
+from memory.adapters.models.recent_vectors import Prefixes
+from memory.adapters.sqlite.notes import NoteLimits
+from memory.adapters.sqlite.receipts import ReceiptLimits
+from memory.adapters.working_set.working_sets import WorkingSetLimits
+from memory.learn.reading.model_reader import Asking
+from memory.learn.reading.prompting import own_examples
+from memory.learn.retention import DAY, FADING, Fading, LifeRules
+from memory.learn.trigger_scanner import WatchSettings
+from memory.learn.worker import WorkerSettings
+from memory.model import Placement, VectorOrigin
+from memory.ports import LearnDue
+from memory.recall.pipeline import RecallSettings
+from memory.secrets.redaction import SecretClass, SecretPolicy, recordable
+from memory.settings import ExternalModel, Settings
+
+IDLE_SECONDS_WITH_A_MODEL = 30.0
+MODEL_NAME_CHARACTERS = 200  # in what a memory says it was made by
+PATIENT_SECONDS = 5.0  # of a search or an embedding that no chat waits for
+
+
+def recall_settings(settings: Settings) -> RecallSettings:
+    memory = settings.memory
+    return RecallSettings(
+        is_enabled=memory.enabled,
+        deadline_seconds=memory.deadline_ms / 1000,
+        in_flight_max=memory.recall_in_flight_max,
+        token_budget=memory.token_budget,
+        retrieval_limit=memory.default_retrieval_limit,
+        similarity_threshold=memory.default_similarity_threshold,
+        placement=Placement(memory.placement),
+        near_tokens=memory.ranking.bar.near_tokens,
+        several_tokens=memory.ranking.bar.several_tokens,
+        rewritten_weight=memory.ranking.rewritten,
+    )
+
+
+def working_set_limits(settings: Settings) -> WorkingSetLimits:
+    working_set = settings.memory.working_set
+    return WorkingSetLimits(
+        memories_max=working_set.user_memories_max,
+        bytes_max=working_set.total_mib << 20,
+        patience=working_set.patience_ms / 1000,
+        search_patience=working_set.search_patience_seconds,
+    )
+
+
+def receipt_limits(settings: Settings) -> ReceiptLimits:
+    receipts = settings.memory.receipts
+    return ReceiptLimits(
+        seconds_max=receipts.keep_days * DAY,
+        user_receipts_max=receipts.user_receipts_max,
+        total_bytes_max=receipts.total_mib << 20,
+    )
+
+
+def note_limits(settings: Settings) -> NoteLimits:
+    notes = settings.memory.notes
+    return NoteLimits(total_bytes_max=notes.total_mib << 20, user_bytes_max=notes.user_mib << 20)
+
+
+def secret_policy(settings: Settings) -> dict[SecretClass, SecretPolicy]:
+    secrets = settings.memory.secrets
+    return {
+        SecretClass.API_KEY: SecretPolicy(secrets.api_key),
+        SecretClass.TOKEN: SecretPolicy(secrets.token),
+        SecretClass.PASSWORD: SecretPolicy(secrets.password),
+        SecretClass.PRIVATE_KEY: SecretPolicy(secrets.private_key),
+        SecretClass.CARD_NUMBER: SecretPolicy(secrets.card_number),
+        SecretClass.BANK_ACCOUNT: SecretPolicy(secrets.bank_account),
+        SecretClass.NATIONAL_ID: SecretPolicy(secrets.national_id),
+    }
+
+
+def recording(settings: Settings) -> Callable[[str], str]:
+    """What every text goes through before a file sees it: the turn log's, the API's imports', the receipts'."""
+    return partial(recordable, policy=secret_policy(settings))
+
+
+def worker_settings(settings: Settings) -> WorkerSettings:
+    learn = settings.memory.learn
+    return WorkerSettings(
+        due=learn_due(settings),
+        watch=WatchSettings(drift_similarity=learn.drift_similarity, queue_turns_max=learn.queue_turns_max),
+        windows_at_once=learn.windows_in_flight_max,
+        facts_per_session_max=learn.facts_per_session_max,
+        secrets=secret_policy(settings),
+        lease_seconds=learn.lease_seconds,
+        attempts_max=learn.retry_attempts,
+        retry_base_seconds=learn.retry_base_seconds,
+        retry_seconds_max=learn.retry_max_seconds,
+        model_outage_seconds_max=learn.model_outage_max_seconds,
+    )
+
+
+def learn_due(settings: Settings) -> LearnDue:
+    """When a session is worth a model's call. What the trained reader reads is due at once."""
+    learn = settings.memory.learn
+    idle = IDLE_SECONDS_WITH_A_MODEL if learn.idle_seconds is None else learn.idle_seconds
+    if idle == 0:
+        return LearnDue()
+    turns = settings.memory.extraction_batch_size
+    return LearnDue(
+        batch_turns_max=turns,
+        idle_seconds=min(idle, learn.session_end_seconds),
+        turns_at_once=turns,
+        tokens_at_once=learn.buffer_tokens,
+    )
+
+
+def life_rules(settings: Settings) -> LifeRules:
+    """Where the settings say 0, a rule is switched off; a category that they do not name ages as it does otherwise."""
+    life = settings.memory.life
+    named: dict[str, Fading] = {
+        one.category: Fading(one.half_life_days * DAY or None, one.expires_after_days * DAY or None)
+        for one in life.categories or ()
+    }
+    return LifeRules(
+        quota=life.quota_memories or None,
+        floor=life.floor,
+        floor_seconds=life.floor_days * DAY,
+        erase_after=life.erase_after_days * DAY or None,
+        fading={**FADING, **named},
+    )
+
+
+def asking(settings: Settings, model: ExternalModel) -> Asking:
+    """Raises `BadSetting` for a file of examples that cannot be used."""
+    extraction = settings.memory.extraction
+    return Asking(
+        name=model.llm_model_name[:MODEL_NAME_CHARACTERS],
+        seconds=model.llm_timeout_seconds,
+        max_tokens=model.max_tokens,
+        examples=own_examples(extraction.examples),
+        topics=extraction.topics,
+    )
+
+
+def chat_server(model: ExternalModel, *, priority: int | None = None, endpoint: str = "") -> ChatServer:
+    """Where that model answers. An address may name its scheme; without one it is plain HTTP.
+
+    `endpoint`: a base URL, which is taken as it is, instead of that address.
+    """
+    address, port = model.llm_endpoint.address, model.llm_endpoint.port
+    base = address if "://" in address else f"http://{f'[{address}]' if ':' in address else address}"
+    return ChatServer(
+        endpoint=endpoint or f"{base.rstrip('/')}:{port}",
+        model=model.llm_model_name,
+        temperature=model.temperature,
+        skips_thinking=model.llm_provider == "vllm",
+        priority=priority,
+        role=model.model_role,
+    )
+
+
+def embedding_server(settings: Settings, *, is_hurried: bool) -> EmbeddingServer:
+    """The server that the settings name."""
+    embedding = settings.memory.embedding
+    return EmbeddingServer(
+        endpoint=embedding.endpoint,
+        model=embedding.model,
+        dimension=embedding.dimension,
+        urgent_seconds=_urgent_seconds(settings, is_hurried=is_hurried),
+        cache_texts=embedding.cache_texts,
+        prefixes=Prefixes(embedding.query_prefix or "", embedding.document_prefix or ""),
+        query_input_type=embedding.query_input_type,
+        document_input_type=embedding.document_input_type,
+    )
+
+
+def embedding_limits(settings: Settings, own: Prefixes, *, is_hurried: bool) -> EmbeddingLimits:
+    """For the model in this process. `own`: the prefixes that it brought along."""
+    embedding = settings.memory.embedding
+    query, document = embedding.query_prefix, embedding.document_prefix
+    return EmbeddingLimits(
+        threads=embedding.threads,
+        urgent_seconds=_urgent_seconds(settings, is_hurried=is_hurried),
+        cache_texts=embedding.cache_texts,
+        prefixes=Prefixes(own.query if query is None else query, own.document if document is None else document),
+    )
+
+
+def vector_origin(settings: Settings, card: Card | None = None) -> VectorOrigin:
+    """What vectors of memories are made with. `card`: of the model in this process; None: a server makes them."""
+    embedding = settings.memory.embedding
+    prefix = embedding.document_prefix
+    if card is None:
+        return VectorOrigin(
+            usual_name(embedding.model),
+            embedding.dimension,
+            document_prefix=prefix or "",
+            document_input_type=embedding.document_input_type,
+        )
+    own = card.prompts.get("document", "")
+    return VectorOrigin(
+        usual_name(embedding.model), card.dimension, card.fingerprint, document_prefix=own if prefix is None else prefix
+    )
+
+
+def _urgent_seconds(settings: Settings, *, is_hurried: bool) -> float:
+    return settings.memory.embedding.timeout_ms / 1000 if is_hurried else PATIENT_SECONDS

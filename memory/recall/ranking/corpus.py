@@ -1,0 +1,178 @@
+"""One user's memories, ready to be ranked: one question is answered by a few passes over numpy.
+
+Adding and removing touch one memory each; what depends on the others is laid out again at the first question after a
+change (about 20 ms for 10,000 memories), or whenever `prepare` is called. A corpus belongs to one user, is not safe for
+threads, and must never read a clock: it knows when things were said, not what time it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from memory.model import Memory, Record, Vector
+from memory.ports import Tokens
+from memory.recall.ranking.layout import Laid, Layout, lay_out
+from memory.recall.ranking.rows import Floats, Names, Places, Read, Rows, read_off
+from memory.recall.ranking.weights import DEFAULT_RANKING, Neighbours
+
+ROWS_MIN = 64  # first size of the vector matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Everything that a corpus is made of. Row `i` has vector `i`; there may be room for more."""
+
+    rows: Rows
+    names: Names
+    vectors: Vector
+    laid: Laid
+
+
+class Corpus:
+    """One user's memories. Cheap to change, quick to ask."""
+
+    def __init__(
+        self,
+        records: Iterable[Record] = (),
+        *,
+        dimension: int = 384,
+        neighbours: Neighbours = DEFAULT_RANKING.neighbours,
+        tokens: Tokens | None = None,
+    ) -> None:
+        """`neighbours`: how much the turns around a memory count in its window; what is laid out depends on it.
+        `tokens`: by which a line of each memory is counted once; without it, whoever words a note counts.
+        """
+        self._vectors: Vector = np.zeros((ROWS_MIN, dimension), dtype=np.float32)
+        self._rows = Rows()
+        self._names = Names()
+        self._layout: Layout | None = None
+        self._places: dict[str, int] = {}  # of what `_rows` holds still
+        self._gone: list[int] = []  # places of what it holds no more
+        self._added: dict[str, Read] = {}
+        self._free: list[int] = []
+        self._used = 0
+        self._neighbours = neighbours
+        self._tokens = tokens
+        for record in records:
+            self.add(record)
+
+    @classmethod
+    def of(cls, contents: Contents, *, neighbours: Neighbours, tokens: Tokens | None = None) -> Corpus:
+        """The corpus that `contents` came from. The neighbours must be the same."""
+        corpus = cls(dimension=contents.vectors.shape[1], neighbours=neighbours, tokens=tokens)
+        corpus._rows, corpus._names, corpus._vectors = contents.rows, contents.names, contents.vectors
+        corpus._used = len(contents.rows)
+        corpus._layout = lay_out(contents.rows, contents.names, contents.vectors, neighbours, laid=contents.laid)
+        corpus._places = dict(corpus._layout.places)
+        return corpus
+
+    def __len__(self) -> int:
+        return len(self._places) + len(self._added)
+
+    def __contains__(self, memory_id: object) -> bool:
+        return memory_id in self._places or memory_id in self._added
+
+    def memory(self, memory_id: str) -> Memory | None:
+        """The memory with that id, whatever its status; None where there is none."""
+        if (added := self._added.get(memory_id)) is not None:
+            return added.memory
+        place = self._places.get(memory_id)
+        return None if place is None else self._rows.memories[place]
+
+    @property
+    def labels(self) -> dict[str, int]:
+        """Speakers' names, folded, by number: of memories that read "NAME: what NAME said"."""
+        return self._names.labels
+
+    @property
+    def size_bytes(self) -> int:
+        """What the corpus holds in memory, estimated: vectors and arrays exactly, objects by their text and a
+        constant.
+        """
+        self.prepare()
+        rows = self._rows
+        text = 2 * int(rows.facts["characters"].sum()) + 5 * rows.tokens.values.nbytes + 1_600 * len(rows)
+        return self._vectors.nbytes + text + 120 * len(self._names.terms)
+
+    def add(self, record: Record) -> None:
+        """Put a memory in, or in place of the one with its id. Raises ValueError for a vector of another dimension."""
+        memory = record.memory
+        if record.vector.shape != (self._vectors.shape[1],):
+            raise ValueError(f"a vector of shape {self._vectors.shape[1:]} was expected, got {record.vector.shape}")
+        self._take_out(memory.id)
+        slot = self._free_slot()
+        self._vectors[slot] = record.vector
+        self._added[memory.id] = read_off(memory, slot, self._names, tokens=self._tokens)
+        self._layout = None
+
+    def remove(self, memory_id: str) -> None:
+        """Take a memory out; an unknown id is ignored."""
+        self._take_out(memory_id)
+
+    def _take_out(self, memory_id: str) -> None:
+        if (place := self._places.pop(memory_id, None)) is not None:
+            slot = int(self._rows.facts["slot"][place])
+            self._gone.append(place)
+        elif (added := self._added.pop(memory_id, None)) is not None:
+            slot = added.slot
+        else:
+            return
+        self._vectors[slot] = 0.0
+        self._free.append(slot)
+        self._layout = None
+
+    def similarities(self, vector: Vector, layout: Layout) -> Floats:
+        """The cosine of every row with the question."""
+        found: Floats = (self._vectors[: self._used] @ vector)[layout.slots]
+        return found
+
+    def vectors(self, rows: Places) -> Vector:
+        """A copy of those rows' vectors, shape `(rows, dimension)`."""
+        found: Vector = self._vectors[self.prepare().slots[rows]]
+        return found
+
+    def term_number(self, term: str) -> int:
+        """The number of a term, -1 if no memory holds it."""
+        return self._names.terms.get(term, -1)
+
+    def prepare(self) -> Layout:
+        """The arrays, laid out again if anything changed."""
+        if self._layout is None:
+            rows = self._rows.changed(self._gone, list(self._added.values()))
+            self._rows, self._names = rows.tidied(self._names)
+            self._gone, self._added = [], {}
+            self._layout = lay_out(self._rows, self._names, self._vectors, self._neighbours)
+            self._places = dict(self._layout.places)
+        return self._layout
+
+    def contents(self) -> Contents:
+        """What it is made of, laid out; later changes of the corpus do not touch it."""
+        layout = self.prepare()
+        facts = self._rows.facts.copy()
+        facts["slot"] = np.arange(len(facts))
+        return Contents(
+            replace(self._rows, facts=facts), self._names.copied(), self._vectors[layout.slots], layout.laid
+        )
+
+    def _free_slot(self) -> int:
+        if self._free:
+            return self._free.pop()
+        if self._used == len(self._vectors):
+            self._vectors = with_room(self._vectors)
+        self._used += 1
+        return self._used - 1
+
+
+def with_room(vectors: npt.NDArray[np.floating]) -> Vector:
+    """The vectors in 32 bits, with some rows to be filled."""
+    used, dimension = vectors.shape
+    wider = np.empty((used + max(ROWS_MIN, used // 8), dimension), dtype=np.float32)
+    wider[:used] = vectors
+    return wider
+
+
+__all__ = ["Contents", "Corpus", "with_room"]

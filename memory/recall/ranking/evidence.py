@@ -1,0 +1,278 @@
+"""What speaks for each memory, kind by kind, before anything is weighed: one array per kind, one value per row.
+
+Cosines are centred on what unrelated texts have and divided by 0.1, so that one unit is one clear step; word evidence
+is BM25 divided by 4; the rest lies between 0 and 1 unless said otherwise. This module must never weigh one kind
+against another.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from memory.model import Query, Scope, Vector
+from memory.recall.ranking.concepts import ASPECTS, concepts
+from memory.recall.ranking.corpus import Corpus
+from memory.recall.ranking.layout import BM25_SATURATION, Layout, windowed
+from memory.recall.ranking.lexical import fold, is_gram, terms, unspaced_share
+from memory.recall.ranking.rows import HALF_LIFE_CLASSES, Floats
+from memory.recall.ranking.temporal import DAY, TimeQuestion, time_question
+from memory.recall.ranking.weights import DEFAULT_RANKING, HalfLives, RankingSettings, Unspaced
+
+COSINE_UNRELATED = 0.15  # MiniLM's usual cosine of two English texts that have nothing in common
+UNRELATED_MEMORIES = 3  # how many memories it takes to trust their own median cosine as much as that constant
+COSINE_STEP = 0.1
+BM25_STEP = 4.0
+BACKGROUND_MEMORIES = (
+    30  # as many unseen memories without the term: with a dozen memories, counts say little about rarity
+)
+QUERY_TERMS_MAX = 64  # the rarest of a longer question
+AFTERWARDS_DAYS = 5.0  # people tell of a day within about this time after it
+INHERITED = ("dense", "lexical", "concept", "window_dense", "window_lexical", "session_dense", "session_lexical")
+# What is to be written or explained; how the user wants that done is of use whatever it is about.
+_WRITES = re.compile(
+    r"\b(?:explain|describe|compare|summari[sz]e|summary|outline|write|draft|compose|edit|rewrite|proofread|critique|review"
+    r"|tell me about|teach me|walk me through|how (?:do|does)\b.*\bworks?"
+    r"|erklar\w*|beschreib\w*|vergleich\w*|schreib\w*|verfass\w*|fass\w*|explica\w*|describe|compara\w*|resum\w*|escrib\w*"
+    r"|redacta\w*)\b|解释|讲讲|讲解|介绍|说明|描述|比较|总结|写(?!过|了|的)|起草|润色|改写|修改"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the question's words, the time and a memory's standing say of each row: all that needs no vector."""
+
+    layout: Layout
+    kinds: Mapping[str, Floats]
+    question: TimeQuestion
+    unspaced_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One array per kind, and what the question is like. `kinds` preserves a fixed order."""
+
+    kinds: dict[str, Floats]
+    cosine: Floats
+    question: TimeQuestion
+    is_unspaced: bool
+
+
+def gather(
+    corpus: Corpus,
+    layout: Layout,
+    query: Query,
+    vector: Vector | None,
+    *,
+    scope: Scope,
+    now: float,
+    ranking: RankingSettings = DEFAULT_RANKING,
+) -> Evidence:
+    """The evidence for every row. Without a `vector` there is no cosine (all zeros).
+
+    Of `ranking`, only what goes into a kind counts here (half-lives, scripts without spaces), never a kind's weight.
+    """
+    reading = read(corpus, layout, query, scope=scope, now=now, ranking=ranking)
+    return complete(corpus, reading, vector, ranking=ranking)
+
+
+def read(
+    corpus: Corpus, layout: Layout, query: Query, *, scope: Scope, now: float, ranking: RankingSettings
+) -> Reading:
+    """The part of the evidence that can be gathered while the question is still being embedded."""
+    folded = fold(query.text)
+    question = time_question(folded, now=now)
+    named, words = _query_terms(corpus, query.text)
+    kinds = _lexical(corpus, layout, words, ranking.unspaced)
+    named_concepts = concepts(query.text)
+    kinds["concept"] = _concept(layout, named_concepts - ASPECTS)
+    kinds["aspect"] = _concept(layout, named_concepts & ASPECTS)
+    kinds["speaker"] = _speaker(layout, named)
+    kinds |= _temporal(layout, question, now)
+    kinds |= {"question": layout.is_question, "first_person": layout.is_first_person}
+    kinds |= _standing(layout, scope, now, ranking.half_lives)
+    kinds["manner"] = layout.is_manner * np.float32(bool(_WRITES.search(folded)))
+    return Reading(layout, kinds, question, unspaced_share(query.text))
+
+
+def complete(corpus: Corpus, reading: Reading, vector: Vector | None, *, ranking: RankingSettings) -> Evidence:
+    """The whole evidence, for the layout that was read."""
+    layout = reading.layout
+    cosine = corpus.similarities(vector, layout) if vector is not None else np.zeros(layout.size, dtype=np.float32)
+    kinds = {**reading.kinds, **_dense(layout, cosine, reading.unspaced_share, ranking.unspaced)}
+    kinds["answer"] = _answer(layout, kinds["dense"])
+    _inherit(kinds, layout)
+    return Evidence(kinds, cosine, reading.question, reading.unspaced_share > 0.5)
+
+
+def _inherit(kinds: dict[str, Floats], layout: Layout) -> None:
+    """What took a memory's place answers what that one would have answered, in whatever words it says so.
+
+    "I live in Leeds" is near a question about plumbers close to home; "we finally moved to Bristol" is not.
+    """
+    if len(layout.overtaken):
+        for name in INHERITED:
+            kinds[name] = kinds[name].copy()
+            np.maximum.at(kinds[name], layout.overtaking, kinds[name][layout.overtaken])
+
+
+def _zeros(layout: Layout) -> Floats:
+    return np.zeros(layout.size, dtype=np.float32)
+
+
+def _query_terms(corpus: Corpus, text: str) -> tuple[list[int], Counter[str]]:
+    """The speakers that the question names, and its other terms with their weight in order of first appearance."""
+    counts: Counter[str] = Counter()
+    for term in terms(text):
+        counts[term] = 1
+    folded = fold(text)
+    named = []
+    for label, number in corpus.labels.items():
+        if label in folded and set(label_terms := terms(label)) <= counts.keys():
+            named.append(number)
+            for term in label_terms:
+                del counts[term]
+    return named, counts
+
+
+def _dense(layout: Layout, cosine: Floats, query_unspaced: float, unspaced: Unspaced) -> dict[str, Floats]:
+    share = np.maximum(layout.unspaced, np.float32(query_unspaced))
+    trust: Floats = np.float32(1.0) - np.float32(1.0 - unspaced.cosine) * share
+    unrelated = _unrelated(cosine)
+    own = (cosine - unrelated) / COSINE_STEP * trust
+    around: Floats = (
+        windowed(cosine[None], layout.link)[0] / layout.laid.window_norms if layout.has_neighbours else cosine
+    )
+    best = np.maximum.reduceat(own, layout.session_starts)[layout.session]
+    return {
+        "dense": own,
+        "window_dense": (around - unrelated) / COSINE_STEP * trust,
+        "session_dense": best,
+    }
+
+
+def _unrelated(cosine: Floats) -> float:
+    """The cosine that says nothing for this question. Most memories answer no given question, so it is their median.
+
+    It varies: texts in languages that the model cannot read resemble each other all.
+    """
+    n = len(cosine)
+    halves = np.partition(cosine, ((n - 1) // 2, n // 2))
+    middle = float((halves[(n - 1) // 2] + halves[n // 2]) * np.float32(0.5))
+    return max(COSINE_UNRELATED, (n * middle + UNRELATED_MEMORIES * COSINE_UNRELATED) / (n + UNRELATED_MEMORIES))
+
+
+def _lexical(corpus: Corpus, layout: Layout, words: Counter[str], unspaced: Unspaced) -> dict[str, Floats]:
+    own, around = _zeros(layout), _zeros(layout)
+    by_session = np.zeros(len(layout.session_starts), dtype=np.float32)
+    held = [(number, weight) for number, weight in _weighed(corpus, layout, words, unspaced) if number >= 0]
+    counted = np.zeros((len(held) if layout.has_neighbours else 0, layout.size), dtype=np.float32)
+    for place, (number, weight) in enumerate(held):
+        start, end = layout.laid.posting_starts[number], layout.laid.posting_starts[number + 1]
+        rows, counts = layout.laid.posting_rows[start:end], layout.laid.posting_counts[start:end]
+        own[rows] += weight * (counts / (counts + layout.saturation[rows]))
+        in_session = np.bincount(layout.session[rows], weights=counts, minlength=len(by_session))
+        by_session += weight * in_session / (in_session + layout.session_saturation)
+        if layout.has_neighbours:
+            counted[place, rows] = counts
+    if len(counted):
+        near = windowed(counted, layout.link)
+        weights = np.array([weight for _, weight in held], dtype=np.float32)[:, None]
+        around = (weights * near / (near + layout.window_saturation)).sum(axis=0)
+    scale = (1.0 + BM25_SATURATION) / BM25_STEP
+    return {
+        "lexical": own * scale,
+        "window_lexical": (around if layout.has_neighbours else own) * scale,
+        "session_lexical": by_session[layout.session] * scale,
+    }
+
+
+def _weighed(corpus: Corpus, layout: Layout, words: Counter[str], unspaced: Unspaced) -> list[tuple[int, float]]:
+    """A term's number (-1: no memory has it) and its weight; the rarest ones of a long question, in their order."""
+    found = []
+    total = layout.size + BACKGROUND_MEMORIES
+    for word in words:
+        number = corpus.term_number(word)
+        held = 0
+        if 0 <= number < len(layout.laid.posting_starts) - 1:
+            held = int(layout.laid.posting_starts[number + 1] - layout.laid.posting_starts[number])
+        weight = float(np.log1p((total - held + 0.5) / (held + 0.5)))
+        if len(word) == 1 and is_gram(word):
+            weight *= unspaced.character
+        found.append((number if held else -1, weight))
+    if len(found) <= QUERY_TERMS_MAX:
+        return found
+    floor = sorted((weight for _, weight in found), reverse=True)[QUERY_TERMS_MAX - 1]
+    return [item for item in found if item[1] >= floor][:QUERY_TERMS_MAX]
+
+
+def _concept(layout: Layout, names: Collection[str]) -> Floats:
+    """Shared concepts, each by its rarity among these memories."""
+    out = _zeros(layout)
+    for name in sorted(names):
+        rows = layout.concept_rows.get(name)
+        if rows is not None:
+            total = layout.size + BACKGROUND_MEMORIES
+            out[rows] += np.log1p((total - len(rows)) / (len(rows) + 0.5)) / BM25_STEP
+    return out
+
+
+def _speaker(layout: Layout, named: Collection[int]) -> Floats:
+    out = _zeros(layout)
+    for number in named:
+        out += layout.label == number
+    return out
+
+
+def _temporal(layout: Layout, question: TimeQuestion, now: float) -> dict[str, Floats]:
+    match = _zeros(layout)
+    for span in question.spans:
+        late = np.maximum(layout.said_at - span.end, 0.0) / (AFTERWARDS_DAYS * DAY)
+        inside = (layout.said_at >= span.start) * np.exp(-late)
+        match = np.maximum(match, inside.astype(np.float32))
+    return {
+        "time": match,
+        "when": layout.is_dated * np.float32(question.asks_when),
+        "dated": layout.is_dated,
+    }
+
+
+def _answer(layout: Layout, dense: Floats) -> Floats:
+    """A question holds no answer; what follows one often does."""
+    answer = _zeros(layout)
+    if layout.has_neighbours:
+        answer[1:] = dense[:-1] * layout.is_question[:-1] * layout.is_linked[1:]
+    return answer
+
+
+def _standing(layout: Layout, scope: Scope, now: float, half_lives: HalfLives) -> dict[str, Floats]:
+    """What the memory is worth whatever is asked."""
+    days = {
+        "episodic": half_lives.episodic_days,
+        "semantic": half_lives.semantic_days,
+        "procedural": half_lives.procedural_days,
+        "reflective": half_lives.reflective_days,
+    }
+    seconds = np.array([days[name] for name in HALF_LIFE_CLASSES]) * DAY
+    age = np.maximum(now - layout.said_at, 0.0)
+    own = _zeros(layout)
+    if scope.session_id:  # rows stand in the order of their sessions
+        first = bisect_left(layout.sessions, scope.session_id)
+        own[first : bisect_right(layout.sessions, scope.session_id, lo=first)] += 0.5
+    if scope.project_id:
+        own += 0.5 * (layout.projects == layout.project_numbers.get(scope.project_id, -1))
+    if scope.agent_id:
+        own += 0.5 * (layout.agents == layout.agent_numbers.get(scope.agent_id, -1))
+    return {
+        "recency": np.exp2(-age / seconds[layout.half_life_class]).astype(np.float32),
+        "importance": layout.importance - np.float32(0.5),
+        "confidence": layout.confidence - np.float32(1.0),
+        "scope": own,
+        "correction": layout.is_correction,
+        "expiry": -(layout.ends_at <= now).astype(np.float32),
+    }

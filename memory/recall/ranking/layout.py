@@ -1,0 +1,248 @@
+"""The rows of a corpus as arrays, ordered by session and time, so that "the turn before" is a shift by one.
+
+What takes long to lay out, the index of terms and the lengths of windows, is a value of its own (`Laid`): a snapshot
+keeps it. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from memory.model import MemoryStatus, Vector
+from memory.recall.ranking.encoded_memories import Memories
+from memory.recall.ranking.rows import STATUSES, Floats, Ints, Names, Places, Ragged, Rows
+from memory.recall.ranking.weights import Neighbours
+
+LINK_SECONDS = 1_800.0  # memories of one session further apart than this are no neighbours: the talk moved on
+LINK_SECONDS_WITHOUT_SESSION = 120.0  # without a session id only memories said in one breath count as one talk
+SESSION_GAP_SECONDS = 43_200.0  # a session id that is used again after half a day starts a new session
+SUCCESSIONS_MAX = 32  # from a superseded memory to what holds now; a fact that changed more often has lost its thread
+BM25_SATURATION = 1.0  # k1: short memories rarely repeat a word, so repetition counts for little
+BM25_LENGTH = 0.5  # b: a longer memory is rather richer than vaguer
+WINDOW_REACH = 2  # neighbours to either side
+ROWS_IN_A_BLOCK = 128  # whose vectors stay in a core's cache while they are added up
+ACTIVE, SUPERSEDED = STATUSES.index(MemoryStatus.ACTIVE), STATUSES.index(MemoryStatus.SUPERSEDED)
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """What takes long to lay out. `posting_rows`: rows that hold a term, ascending, grouped by term."""
+
+    posting_rows: Ints
+    posting_counts: Floats  # how often they hold it
+    posting_starts: Places  # term -> start of its group; one more at the end
+    window_norms: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The arrays of one state of a corpus, all in row order, `n` rows. Read only."""
+
+    ids: list[str]
+    slots: Ints  # where each row's vector stands
+    memories: Memories
+    places: dict[str, int]  # the row of each memory, by its id
+    sessions: list[str]  # ascending
+    said_at: npt.NDArray[np.float64]
+    saturation: Floats  # of a term's count in a memory; likewise in its window, and in a session
+    window_saturation: Floats
+    is_linked: npt.NDArray[np.bool_]  # the row before is this one's predecessor in the same talk
+    link: tuple[Floats, Floats]  # the weight of the row one (two) before, 0 where it belongs to another talk
+    has_neighbours: bool
+    session: Ints  # row -> session number, ascending
+    session_starts: Places
+    session_saturation: Floats
+    laid: Laid
+    concept_rows: dict[str, Ints]
+    is_question: Floats
+    is_first_person: Floats
+    is_dated: Floats
+    is_manner: Floats  # says how answers or texts should be
+    unspaced: Floats
+    importance: Floats
+    confidence: Floats
+    is_correction: Floats
+    is_superseded: npt.NDArray[np.bool_]
+    ends_at: npt.NDArray[np.float64]
+    half_life_class: npt.NDArray[np.int8]
+    line_tokens: Ints  # what its content costs on a line of a note, -1 where it was not counted
+    wording: npt.NDArray[np.uint64]
+    statement: npt.NDArray[np.uint64]
+    label: Ints  # number of the speaker's name, -1 without
+    projects: Ints  # number of each row's project in `project_numbers`; likewise agents
+    project_numbers: dict[str, int]
+    agents: Ints
+    agent_numbers: dict[str, int]
+    overtaken: Ints  # superseded rows whose successor is here, and in `overtaking` that successor's row
+    overtaking: Ints
+
+    @property
+    def size(self) -> int:
+        return len(self.memories)
+
+
+def lay_out(rows: Rows, names: Names, vectors: Vector, neighbours: Neighbours, *, laid: Laid | None = None) -> Layout:
+    """`vectors` by slot. `laid`: as it was laid out of the same rows and neighbours before."""
+    facts = rows.facts
+    said_at, slots = _column(facts, "said_at", np.float64), _column(facts, "slot", np.int32)
+    projects, project_numbers = numbered(rows.projects)
+    agents, agent_numbers = numbered(rows.agents)
+    is_linked, starts_session = _talks(numbered(rows.sessions)[0], projects, said_at)
+    link = _links(is_linked, neighbours)
+    session = np.cumsum(starts_session, dtype=np.int32) - 1
+    lengths = rows.tokens.sizes.astype(np.float32)
+    places = dict(zip(rows.ids, range(len(rows)), strict=True))
+    overtaken, overtaking = _successions(rows, places)
+    return Layout(
+        ids=rows.ids,
+        slots=slots,
+        memories=rows.memories,
+        places=places,
+        sessions=rows.sessions,
+        said_at=said_at,
+        saturation=_saturation(lengths),
+        window_saturation=_saturation(windowed(lengths[None], link)[0]),
+        is_linked=is_linked,
+        link=link,
+        has_neighbours=bool(is_linked.any()),
+        session=session,
+        session_starts=np.flatnonzero(starts_session),
+        session_saturation=_saturation(np.bincount(session, weights=lengths).astype(np.float32)),
+        laid=laid or Laid(*_postings(rows.tokens, len(names.terms)), _window_norms(vectors, slots, link)),
+        concept_rows=_concept_rows(rows.concepts, names),
+        is_question=_column(facts, "is_question"),
+        is_first_person=_column(facts, "is_first_person"),
+        is_dated=_column(facts, "is_dated"),
+        is_manner=_column(facts, "is_manner"),
+        unspaced=_column(facts, "unspaced"),
+        importance=_column(facts, "importance"),
+        confidence=_column(facts, "confidence"),
+        is_correction=_column(facts, "is_correction"),
+        is_superseded=facts["status"] == SUPERSEDED,
+        ends_at=_column(facts, "ends_at", np.float64),
+        half_life_class=_column(facts, "half_life_class", np.int8),
+        line_tokens=_column(facts, "line_tokens", np.int32),
+        wording=_column(facts, "wording", np.uint64),
+        statement=_column(facts, "statement", np.uint64),
+        label=_column(facts, "label", np.int32),
+        projects=projects,
+        project_numbers=project_numbers,
+        agents=agents,
+        agent_numbers=agent_numbers,
+        overtaken=overtaken,
+        overtaking=overtaking,
+    )
+
+
+def windowed(values: Floats, link: tuple[Floats, Floats]) -> Floats:
+    """Each row's value plus its weighted neighbours', two to either side, within one talk. Shape `(k, n)`.
+
+    `link`: per distance the weight of a neighbour, 0 where it belongs to another talk; see `_links`.
+    """
+    out = values.copy(order="K")
+    for distance, weights in enumerate(link, start=1):
+        if values.shape[1] <= distance:
+            break
+        joined = weights[distance:]
+        out[:, distance:] += joined * values[:, :-distance]
+        out[:, :-distance] += joined * values[:, distance:]
+    return out
+
+
+def _column(facts: npt.NDArray[Any], name: str, kind: type[np.generic] = np.float32) -> npt.NDArray[Any]:
+    return np.ascontiguousarray(facts[name], dtype=kind)
+
+
+def _talks(
+    sessions: Ints, projects: Ints, said_at: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Which rows follow their predecessor in one talk, and which start a session. A lone memory is a session of its
+    own.
+    """
+    is_linked = np.zeros(len(said_at), dtype=np.bool_)
+    starts = np.ones(len(said_at), dtype=np.bool_)
+    is_together = (sessions[1:] == sessions[:-1]) & (projects[1:] == projects[:-1])
+    has_session, gap = sessions[1:] > 0, np.diff(said_at)
+    # Stored together without a session, as a list of facts is, tells nothing about an order.
+    follows = np.where(has_session, gap <= LINK_SECONDS, (gap > 0) & (gap <= LINK_SECONDS_WITHOUT_SESSION))
+    is_linked[1:] = is_together & follows
+    starts[1:] = ~is_together | np.where(has_session, gap > SESSION_GAP_SECONDS, ~follows)
+    return is_linked, starts
+
+
+def _successions(rows: Rows, places: dict[str, int]) -> tuple[Ints, Ints]:
+    """Rows of superseded memories, and of what holds in their place now."""
+    is_active = (rows.facts["status"] == ACTIVE).tolist()
+    found: list[tuple[int, int]] = []
+    for row in np.flatnonzero(rows.facts["status"] != ACTIVE).tolist():
+        here: int | None = row
+        for _ in range(SUCCESSIONS_MAX):
+            if here is None or is_active[here]:
+                break
+            here = places.get(rows.successors[here])
+        if here is not None and is_active[here]:
+            found.append((row, here))
+    pairs = np.array(found, dtype=np.int32).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _links(is_linked: npt.NDArray[np.bool_], neighbours: Neighbours) -> tuple[Floats, Floats]:
+    two = is_linked.copy()
+    two[1:] &= is_linked[:-1]
+    two[:1] = False
+    near, far = np.float32(neighbours.next), np.float32(neighbours.next_but_one)
+    return is_linked.astype(np.float32) * near, two.astype(np.float32) * far
+
+
+def _window_norms(vectors: Vector, slots: Ints, link: tuple[Floats, Floats]) -> Floats:
+    """The lengths of the sums of neighbouring vectors, by which their dot products become cosines."""
+    norms = np.ones(len(slots), dtype=np.float32)
+    if vectors.shape[1] == 1:  # cosines instead of vectors: what turns of one talk usually come to
+        alone: Floats = windowed(norms[None], link)[0]
+        return np.power(alone, np.float32(0.75))
+    for start in range(0, len(slots), ROWS_IN_A_BLOCK):
+        first, last = max(0, start - WINDOW_REACH), min(len(slots), start + ROWS_IN_A_BLOCK + WINDOW_REACH)
+        here = (link[0][first:last], link[1][first:last])
+        if not (here[0].any() or here[1].any()):
+            continue
+        sums = windowed(vectors[slots[first:last]].T, here)
+        lengths = np.sqrt(np.einsum("ij,ij->j", sums, sums))[start - first :][:ROWS_IN_A_BLOCK]
+        norms[start : start + ROWS_IN_A_BLOCK] = np.maximum(lengths, 1e-6)
+    return norms
+
+
+def _saturation(lengths: Floats) -> Floats:
+    """BM25's: how often a term must occur to be worth half of what it can be worth."""
+    mean = float(lengths.mean()) if len(lengths) else 1.0
+    out: Floats = BM25_SATURATION * (1.0 - BM25_LENGTH + BM25_LENGTH * lengths / (mean or 1.0))
+    return np.maximum(out, 1e-3)
+
+
+def numbered(names: Sequence[str]) -> tuple[Ints, dict[str, int]]:
+    """Each name as a number, so that comparing a column is one step. The empty name is always 0."""
+    numbers = {"": 0}
+    for name in dict.fromkeys(names):
+        numbers.setdefault(name, len(numbers))
+    return np.fromiter(map(numbers.__getitem__, names), dtype=np.int32, count=len(names)), numbers
+
+
+def _postings(tokens: Ragged, terms: int) -> tuple[Ints, Floats, Places]:
+    """Each pair of a term and a row that holds it, once: rows by term, ascending, how often, where each term starts."""
+    size = max(len(tokens.sizes), 1)
+    pairs, counts = np.unique(tokens.values.astype(np.int64) * size + tokens.rows, return_counts=True)
+    held = np.bincount(pairs // size, minlength=terms)
+    starts = np.concatenate(([0], np.cumsum(held))).astype(np.intp)
+    return (pairs % size).astype(np.int32), counts.astype(np.float32), starts
+
+
+def _concept_rows(concepts: Ragged, names: Names) -> dict[str, Ints]:
+    order = np.argsort(concepts.values, kind="stable")
+    rows = concepts.rows[order]
+    ends = np.cumsum(np.bincount(concepts.values, minlength=len(names.concepts)))
+    groups = zip(names.concepts, [0, *ends.tolist()], ends.tolist(), strict=False)
+    return {name: rows[start:end] for name, start, end in groups if end > start}

@@ -1,0 +1,351 @@
+"""Stage 9: which memories go along, best first, within the budget. Pure: `now` is an argument, nothing is random.
+
+`rank` weighs the evidence for every memory of a corpus; `rank_found` does it for what a bare vector search returned;
+`select` cuts what is not relevant, drops repetitions and fills the budget. Superseded memories stay out unless the
+question is about the past. It must never return a memory of another project, whatever the corpus holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+from memory.language import wants_several
+from memory.model import Candidate, Memory, Query, Record, Scope, Selection, Vector, Verdict
+from memory.recall.notes.injection import LINE_CHARACTERS_MAX
+from memory.recall.ranking.corpus import Corpus
+from memory.recall.ranking.evidence import Reading, complete, read
+from memory.recall.ranking.layout import Layout
+from memory.recall.ranking.lexical import terms
+from memory.recall.ranking.relevance import bar_for
+from memory.recall.ranking.rows import HALF_LIFE_CLASSES, NOT_COUNTED, Floats, Places
+from memory.recall.ranking.superseded_in_notes import look_back
+from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS, TOPICAL, Bar, RankingSettings, Weights
+from memory.recall.ranking.wording import wording
+
+CANDIDATES_MAX = 200  # scored memories that become candidates with all their parts; REST may ask for as many
+COST_EXPONENT = 0.5  # to fill a budget, a memory of four times the length must be twice as likely to be worth its place
+SAME_SUBJECT_SHARE = 0.5  # of the terms of the shorter of two memories
+PASSED_OVER_MAX = 12  # memories in all that did not fit: counting tokens costs more than the last gap is worth
+
+_PLACES_OF_TOPICAL = np.array([NAMES.index(name) for name in TOPICAL])
+_PLACES_BY_PART = np.array([NAMES.index(name) for kinds in PARTS.values() for name in kinds])
+_STARTS_OF_PARTS = np.cumsum([0, *map(len, PARTS.values())])[:-1]
+
+
+class Scored(Sequence[Candidate]):
+    """The best rows of a corpus, best first; each becomes a candidate when somebody looks at it, which few do."""
+
+    __slots__ = ("_layout", "_made", "_parts", "_rows", "_scores", "ids")
+
+    def __init__(self, layout: Layout, rows: Places, scores: Floats, parts: Floats) -> None:
+        """`scores`: one for each row. `parts`: shape `(rows, len(PARTS))`."""
+        self.ids = tuple(map(layout.ids.__getitem__, rows.tolist()))
+        self._layout, self._rows, self._scores, self._parts = layout, rows, scores, parts
+        self._made: dict[int, Candidate] = {}
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @overload
+    def __getitem__(self, place: int) -> Candidate: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Candidate]: ...
+    def __getitem__(self, place: int | slice) -> Candidate | Sequence[Candidate]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        place = range(len(self))[place]
+        made = self._made.get(place)
+        if made is None:
+            made = self._made[place] = self._candidate(place)
+        return made
+
+    def _candidate(self, place: int) -> Candidate:
+        layout, row = self._layout, int(self._rows[place])
+        tokens = int(layout.line_tokens[row])
+        return Candidate(
+            memory=layout.memories[row],
+            score=float(self._scores[place]),
+            parts=dict(zip(PARTS, self._parts[place].tolist(), strict=True)),
+            tokens=None if tokens == NOT_COUNTED else tokens,
+            wording=int(layout.wording[row]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Candidates, best first; then, in the same order, their odds to be relevant (0..1), whether that passes, cosines.
+
+    `is_near`: whether it may fill a short note, though it does not pass; () where none may. `asks_several`: whether the
+    question counts, compares, orders or lists, and so wants a fuller note.
+    `corrections`: ids of candidates that took the place of what earlier notes still tell; `told`: what those notes tell
+    that still holds. Both only as far as the corpus knows them.
+    """
+
+    candidates: Sequence[Candidate] = ()
+    relevance: tuple[float, ...] = ()
+    is_relevant: tuple[bool, ...] = ()
+    cosines: tuple[float, ...] = ()
+    is_near: tuple[bool, ...] = ()
+    asks_several: bool = False
+    corrections: tuple[str, ...] = ()
+    told: tuple[Memory, ...] = ()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Of the candidates' memories."""
+        made = self.candidates
+        return made.ids if isinstance(made, Scored) else tuple(candidate.memory.id for candidate in made)
+
+
+def rank(
+    corpus: Corpus,
+    query: Query,
+    query_vector: Vector | None,
+    *,
+    scope: Scope,
+    now: float,
+    ranking: RankingSettings = DEFAULT_RANKING,
+    memory_types: Collection[str] = (),
+    limit: int = CANDIDATES_MAX,
+    told: Sequence[str] = (),
+    reading: Reading | None = None,
+) -> Ranked:
+    """Score every memory that the scope may see; the best `limit` come back. Without a vector, words alone decide.
+
+    `told`: ids in earlier notes of this conversation. What took their place since is among the candidates in any case.
+    `reading`: what `read_ahead` said of the same question; it counts for nothing if the corpus changed since.
+    """
+    layout = corpus.prepare()
+    if not layout.size or not query.text.strip():
+        return Ranked()
+    if reading is None or reading.layout is not layout:
+        reading = read(corpus, layout, query, scope=scope, now=now, ranking=ranking)
+    evidence = complete(corpus, reading, query_vector, ranking=ranking)
+    is_open = _is_open(layout, scope, memory_types, asks_about_past=evidence.question.asks_about_past)
+    weighed = np.stack([evidence.kinds[name] for name in NAMES])
+    weighed *= _column(ranking.weights)
+    score = np.where(is_open, weighed.sum(axis=0), -np.inf)
+    rows = _corrections_first(_best(score, limit), layout)
+    if not len(rows):
+        return Ranked()
+    before = look_back(corpus, told)
+    corrections = _rows_of(before.corrections, layout, is_open)
+    best_count = len(rows)
+    if len(corrections):
+        rows = np.concatenate([rows, corrections[~np.isin(corrections, rows)]])
+    weighed = weighed[:, rows]
+    topic = weighed[_PLACES_OF_TOPICAL].sum(axis=0)
+    best_topic = topic[:best_count].max()
+    bar = ranking.bar
+    even = bar_for(query.text, bar, is_unspaced=evidence.is_unspaced)
+    passes = (topic >= bar.each) & (topic >= best_topic - bar.margin) & (best_topic >= even)
+    passes |= evidence.kinds["manner"][rows] > 0
+    asks_several = wants_several(query.text)
+    near_each = bar.several_each if asks_several else bar.near_each
+    near_margin = bar.several_margin if asks_several else bar.near_margin
+    near = (topic >= near_each) & (topic >= best_topic - near_margin) & (best_topic >= even)
+    relevance = 0.5 * (1.0 + np.tanh(0.5 * bar.slope * (topic - even)))  # the logistic curve, without its overflow
+    parts = np.add.reduceat(weighed[_PLACES_BY_PART], _STARTS_OF_PARTS, axis=0).T
+    return Ranked(
+        candidates=Scored(layout, rows, score[rows], parts),
+        relevance=tuple(relevance.tolist()),
+        is_relevant=tuple(passes.tolist()),
+        cosines=tuple(evidence.cosine[rows].tolist()),
+        is_near=tuple((near & ~passes).tolist()),
+        asks_several=asks_several,
+        corrections=tuple(layout.ids[row] for row in corrections),
+        told=before.holding,
+    )
+
+
+def read_ahead(
+    corpus: Corpus, query: Query, *, scope: Scope, now: float, ranking: RankingSettings = DEFAULT_RANKING
+) -> Reading | None:
+    """What `rank` needs of the question's words, before there is a vector. None without memories."""
+    layout = corpus.prepare()
+    return read(corpus, layout, query, scope=scope, now=now, ranking=ranking) if layout.size else None
+
+
+def rank_found(
+    found: Sequence[Candidate],
+    query: Query,
+    *,
+    scope: Scope,
+    now: float,
+    ranking: RankingSettings = DEFAULT_RANKING,
+) -> Ranked:
+    """Score what a vector search returned, by the cosine in `parts["dense"]`: for users whose corpus is not loaded.
+
+    Neighbours count as far as the search returned them too.
+    """
+    cosines = (np.array([candidate.parts.get("dense", candidate.score)], dtype=np.float32) for candidate in found)
+    records = (Record(candidate.memory, cosine) for candidate, cosine in zip(found, cosines, strict=True))
+    # One number per memory: its cosine with the question, taken times one.
+    corpus = Corpus(records, dimension=1, neighbours=ranking.neighbours)
+    return rank(corpus, query, np.ones(1, dtype=np.float32), scope=scope, now=now, ranking=ranking)
+
+
+def select(
+    ranked: Ranked,
+    *,
+    tokens: Callable[[Candidate], int],
+    token_budget: int,
+    limit: int | None = None,
+    similarity_threshold: float | None = None,
+    fill: bool = False,
+    near_tokens: int = 0,
+    told: Collection[str] = (),
+) -> Selection:
+    """The candidates that go along, best first, and why the others do not. `tokens`: what one costs.
+
+    `fill`: no relevance cut, the budget (in tokens) is used up. A `similarity_threshold` (cosine) cuts where a caller
+    names one. `near_tokens`: up to so many tokens, what is near goes along behind what is relevant. What does not fit
+    is passed over, never cut short. `told`: ids that need no second telling; what says the
+    same as they do in the same words needs none either. Corrections of what was told go first, relevant or not.
+    """
+    kept, near, cuts = _admitted(ranked, similarity_threshold, told, fill=fill)
+    if fill and limit is None:
+        kept.sort(key=lambda i: _cost_of_place(ranked.candidates[i]))
+    ids = ranked.ids
+    corrections = [i for i, memory_id in enumerate(ids) if memory_id in ranked.corrections]
+    kept = [*corrections, *(i for i in (*kept, *near) if i not in corrections)]
+    is_filling = frozenset(near) - frozenset(corrections)
+    chosen: list[int] = []
+    said = {wording(memory.content) for memory in ranked.told}
+    left, passed_over = token_budget, 0
+    for i in kept:
+        if len(chosen) == limit:
+            cuts[ids[i]] = Verdict.OVER_LIMIT
+        elif passed_over == PASSED_OVER_MAX:
+            cuts[ids[i]] = Verdict.OVER_BUDGET
+        elif (said_here := _wording(ranked.candidates[i])) in said:
+            cuts[ids[i]] = Verdict.DUPLICATE
+        elif (cost := tokens(ranked.candidates[i])) > left:
+            cuts[ids[i]] = Verdict.OVER_BUDGET
+            passed_over += 1
+        elif i in is_filling and token_budget - left + cost > near_tokens:
+            cuts[ids[i]] = Verdict.IRRELEVANT
+        else:
+            said.add(said_here)
+            cuts.pop(ids[i], None)
+            chosen.append(i)
+            left -= cost
+    order = sorted(chosen, key=lambda i: (i not in corrections, i))
+    return Selection(tuple(ranked.candidates[i] for i in order), token_budget - left, cuts)
+
+
+def _admitted(
+    ranked: Ranked, similarity_threshold: float | None, told: Collection[str], *, fill: bool
+) -> tuple[list[int], list[int], dict[str, Verdict]]:
+    """Places of what passes, of what may fill a short note, and why the others may not go along."""
+    kept: list[int] = []
+    near: list[int] = []
+    cuts: dict[str, Verdict] = {}
+    for i, memory_id in enumerate(ranked.ids):
+        is_close = similarity_threshold is None or ranked.cosines[i] >= similarity_threshold
+        if memory_id in told:
+            cuts[memory_id] = Verdict.ALREADY_TOLD
+        elif is_close and (fill or ranked.is_relevant[i]):
+            kept.append(i)
+        elif is_close and ranked.is_near and ranked.is_near[i]:
+            near.append(i)
+        else:
+            cuts[memory_id] = Verdict.IRRELEVANT
+    return kept, near, cuts
+
+
+def _wording(candidate: Candidate) -> int:
+    return wording(candidate.memory.content) if candidate.wording is None else candidate.wording
+
+
+def _cost_of_place(candidate: Candidate) -> float:
+    """Smaller is better: a long memory has to be more likely to be the one that is wanted."""
+    length = min(len(candidate.memory.content), LINE_CHARACTERS_MAX)
+    return COST_EXPONENT * math.log(length) - candidate.score
+
+
+def _is_open(
+    layout: Layout, scope: Scope, memory_types: Collection[str], *, asks_about_past: bool
+) -> npt.NDArray[np.bool_]:
+    """Which rows may be returned at all."""
+    is_open = np.ones(layout.size, dtype=np.bool_) if asks_about_past else ~layout.is_superseded
+    if scope.project_id:
+        is_open &= (layout.projects == 0) | (layout.projects == layout.project_numbers.get(scope.project_id, -1))
+    if scope.agent_id:
+        is_open &= (layout.agents == 0) | (layout.agents == layout.agent_numbers.get(scope.agent_id, -1))
+    if memory_types:
+        wanted = [number for number, kind in enumerate(HALF_LIFE_CLASSES) if kind in memory_types]
+        is_open &= np.isin(layout.half_life_class, wanted)
+    return is_open
+
+
+def _rows_of(memories: Sequence[Memory], layout: Layout, is_open: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+    """Where those of them stand that may be returned at all, in their order."""
+    found = (layout.places.get(memory.id) for memory in memories)
+    return np.array([row for row in found if row is not None and is_open[row]], dtype=np.intp)
+
+
+@lru_cache(maxsize=16)
+def _column(weights: Weights) -> Floats:
+    """One weight per kind, shape `(kinds, 1)`."""
+    return np.array([getattr(weights, name) for name in NAMES], dtype=np.float32)[:, None]
+
+
+def _corrections_first(rows: npt.NDArray[np.intp], layout: Layout) -> npt.NDArray[np.intp]:
+    """What the user set right stands before what it sets right; of different subjects, evidence alone decides."""
+    if not layout.is_correction[rows].any():
+        return rows
+    order = rows.tolist()
+    for correction in [row for row in order if layout.is_correction[row] and not layout.is_superseded[row]]:
+        about = set(terms(layout.memories[correction].content))
+        here = order.index(correction)
+        corrected = (
+            place
+            for place, row in enumerate(order[:here])
+            if layout.said_at[row] < layout.said_at[correction]
+            and not layout.is_correction[row]
+            and _is_same_subject(about, layout.memories[row].content)
+        )
+        first = next(corrected, here)
+        order.insert(first, order.pop(here))
+    return np.array(order, dtype=np.intp)
+
+
+def _is_same_subject(about: set[str], content: str) -> bool:
+    """Whether most of what the shorter of the two is about is in the other, too."""
+    other = set(terms(content))
+    return len(about & other) > SAME_SUBJECT_SHARE * min(len(about), len(other))
+
+
+def _best(score: npt.NDArray[np.floating], limit: int) -> npt.NDArray[np.intp]:
+    """The rows of the best scores, best first, among equals in row order; rows that are not open are left out."""
+    if limit < len(score):
+        floor = np.partition(score, len(score) - limit)[len(score) - limit]
+        rows = np.flatnonzero(score >= floor)
+    else:
+        rows = np.arange(len(score))
+    rows = rows[np.isfinite(score[rows])]
+    best: npt.NDArray[np.intp] = rows[np.argsort(-score[rows], kind="stable")][:limit]
+    return best
+
+
+__all__ = [
+    "CANDIDATES_MAX",
+    "Bar",
+    "Corpus",
+    "Ranked",
+    "Reading",
+    "Scored",
+    "Weights",
+    "rank",
+    "rank_found",
+    "read_ahead",
+    "select",
+]

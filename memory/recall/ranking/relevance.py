@@ -1,0 +1,60 @@
+"""Is anything relevant at all? A calibrated yes or no from all topical evidence, where a cosine threshold would guess.
+
+What the question is like moves the bar: a request to write something welcomes preferences, a question about the world
+rarely wants memory. It must never see who asks, and never decide for a search that names a token budget, which is
+filled.
+"""
+
+from __future__ import annotations
+
+import re
+
+from memory.recall.ranking.lexical import fold
+from memory.recall.ranking.weights import Bar
+
+_PERSONAL = re.compile(
+    r"\b(?:i|i'[dm]|i've|my|me|mine|we|our|ours|us|ich|mein\w*|mir|mich|wir|uns|unser\w*|yo|mi|mis|nos|nuestr\w*"
+    r"|tengo|puedo|quiero|debo|hago|podemos|tenemos|queremos|debemos)\b|我|咱"
+    r"|爸|妈|父亲|母亲|老公|老婆|丈夫|妻子|孩子|儿子|女儿"  # Chinese drops "my" before one's own family
+)
+_TASK = re.compile(
+    r"^\W*(?:please |could you |can you |help me |kannst du |bitte |puedes )?"
+    r"(?:write|draft|plan|suggest|design|compose|cook|recommend|review|critique|format|continue|give me|make|create"
+    r"|find|book|edit|rewrite|refactor|implement|prepare|organi[sz]e|translate|summari[sz]e"
+    r"|schreib\w*|plane|empfiehl|schlag|entwirf|erstell\w*|verfass\w*|such\w*|finde|buche?"
+    r"|escribe\w*|redacta|planea|recomienda|sugiere|disena|prepara|busca\w*|encuentra\w*|reserva\w*)\b"
+    r"|^(?:请|麻烦)?(?:帮|给|替|为|写|找|订|推荐|设计|安排|计划|规划|起草|改|润色|翻译|讲讲)"
+)
+_GENERAL = re.compile(
+    r"^\W*(?:what(?:'s| is| are| was) (?:the|an?|\d)\b|who (?:is|was|won|wrote|invented|painted|discovered|composed)\b"
+    r"|how (?:do|does|far|tall|high|deep|fast|many)\b|why (?:do|does|is|are)\b|explain\b|define\b|what year\b"
+    r"|wie (?:hoch|weit|viele|funktioniert|spat)\b|wer (?:war|ist|hat)\b|warum\b|was ist\b"
+    r"|cual es (?:el|la)\b|por que\b|quien (?:es|fue)\b|que (?:es|hora)\b)"
+    r"|什么是|为什么|哪一年|有多[远长高深大]|是怎么回事|的原理|几点了|天气"
+)
+_COURTESY = re.compile(
+    r"\b(?:thanks?|thank you|thx|ok|okay|cool|great|nice|bye|goodbye|hello|hi|hey"
+    r"|good (?:morning|evening|night|afternoon)|got it|sure|so|very|much|all|that's|that is|everything|a lot"
+    r"|danke|das|reicht|mir|hallo|guten (?:tag|morgen|abend)|gute nacht|tschuss|alles klar"
+    r"|gracias|hola|adios|hasta luego|buen[oa]s (?:dias|tardes|noches)|vale|muchas)\b"
+    r"|你好|您好|谢谢|多谢|感谢|辛苦|好的|明白|知道了|收到|再见|晚安|早安|早上好|晚上好|[好行嗯你您啦了呀吧哦]"
+)
+_ANYTHING = re.compile(r"\w")
+
+
+def bar_for(text: str, bar: Bar, *, is_unspaced: bool) -> float:
+    """The topical evidence at which relevance is even odds for this question."""
+    folded = fold(text)
+    is_task = bool(_TASK.search(folded))
+    is_personal = bool(_PERSONAL.search(folded))
+    is_general = bool(_GENERAL.search(folded)) and not is_personal and not is_task
+    is_personal = is_personal or (is_unspaced and not is_general)  # Chinese and Japanese leave "I" and "my" out
+    is_courtesy = not _ANYTHING.search(_COURTESY.sub("", folded))
+    return (
+        bar.even
+        + bar.task * is_task
+        + bar.personal * is_personal
+        + bar.general * is_general
+        + bar.unspaced * is_unspaced
+        + bar.courtesy * is_courtesy
+    )

@@ -1,0 +1,264 @@
+"""What ranking reads off each memory, once, and keeps by columns: terms, concepts, marks, names and numbers.
+
+Reading a memory takes 50 µs, so that a thousand of them would cost a chat its deadline: what was read goes into the
+user's snapshot with the memories (`snapshot`). Whatever changes what is read off a text changes this module or one that
+it imports, by which snapshots know that they are outdated. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from memory.model import Memory, MemoryStatus, statement_key
+from memory.ports import Tokens
+from memory.recall.notes.injection import on_one_line
+from memory.recall.ranking.concepts import concepts
+from memory.recall.ranking.encoded_memories import Memories
+from memory.recall.ranking.lexical import fold, terms, unspaced_share
+from memory.recall.ranking.wording import wording
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+Ints: TypeAlias = npt.NDArray[np.int32]
+Places: TypeAlias = npt.NDArray[np.intp]
+
+HALF_LIFE_CLASSES = ("episodic", "semantic", "procedural", "reflective")
+STATUSES = (MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED, MemoryStatus.ARCHIVED)
+NO_LABEL = -1
+STATEMENT_DIGITS = 16  # of a statement key, in 64 bits
+NOT_COUNTED = -1  # `line_tokens` of a corpus that was given no tokenizer
+# One record per memory. `slot`: where its vector stands. `label`: number of the speaker's name. `ends_at`: when it
+# stops being true, or of use, whichever comes first. `line_tokens`: what its content costs on a line of a note.
+# `statement`: the beginning of its `statement_key`. `is_manner`: it says how answers or texts should be.
+FACTS = np.dtype(
+    [
+        ("said_at", "f8"),
+        ("created_at", "f8"),
+        ("ends_at", "f8"),
+        ("importance", "f4"),
+        ("confidence", "f4"),
+        ("unspaced", "f4"),
+        ("characters", "i4"),
+        ("slot", "i4"),
+        ("line_tokens", "i4"),
+        ("wording", "u8"),
+        ("statement", "u8"),
+        ("label", "i4"),
+        ("half_life_class", "i1"),
+        ("status", "i1"),
+        ("is_correction", "?"),
+        ("is_question", "?"),
+        ("is_first_person", "?"),
+        ("is_dated", "?"),
+        ("is_manner", "?"),
+    ]
+)
+_LABEL = re.compile(r"^([^\W\d_][\w.'’ -]{0,39}): ")
+_QUESTION = re.compile(r"[?？]\W*(?:\[[^\]]*\])?\s*$")
+_FIRST_PERSON = re.compile(
+    r"\b(?:i|my|me|mine|we|our|us|i'm|i've|ich|mein\w*|wir|unser\w*|yo|mi|mis|nosotros|nuestr\w*)\b|我"
+)
+_DATED = re.compile(
+    r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|weeks?|weekend|months?|years?|recently|since|summer|winter|spring|autumn"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|september|october|november"
+    r"|december|gestern|heute|morgen|letzte\w*|nachste\w*|woche|monat|jahr|montag|dienstag|mittwoch|donnerstag|freitag|samstag"
+    r"|sonntag|ayer|hoy|manana|pasad[oa]|proxim[oa]|semana|mes|ano|lunes|martes|miercoles|jueves|viernes|sabado|domingo"
+    r"|(?:19|20)\d\d|\d{1,2}(?:st|nd|rd|th))\b|昨天|今天|明天|上周|下周|上个?月|下个?月|去年|今年|明年|星期|周[一二三四五六日末]|\d月|年"
+)
+# How answers and texts should be: "keep it to three bullet points", "British spelling", "回答要简短".
+_MANNER = re.compile(
+    r"\b(?:bullet(?: point)?s?"
+    r"|(?:your|my|the|all|in|short|long|brief|concise|detailed|give) (?:answers?|replies|explanations?)"
+    r"|(?:answer|reply|respond|explain|write)(?:s|ing)? (?:to )?(?:me )?(?:in|with|briefly|concisely|step by step)"
+    r"|concise(?:ly)?|verbose|jargon|step by step|emojis?|spelling|adverbs|passive voice|formal(?:ity)?|informal|tone"
+    r"|wants? (?:feedback|answers?|explanations?|replies|summaries|code)|sources"
+    r"|antworte?\w*|stichpunkt\w*|erklarung\w*|knapp\w*|ausfuhrlich\w*|rechtschreibung"
+    r"|respuestas?|respond\w*|vinetas|explicaciones|breves?|ortografia)\b"
+    r"|回答|答复|回复|解释|讲解|要点|列点|分点|简短|简洁|简明|详细|推导|语气|措辞|表情|格式|繁体|简体"
+)
+_SHORT = 200  # characters: an instruction is short, and a long text speaks of anything
+
+
+class Numbering(dict[str, int]):
+    """Names by number, in the order in which they were first seen."""
+
+    @classmethod
+    def listed(cls, names: Sequence[str]) -> Numbering:
+        return cls(zip(names, range(len(names)), strict=True))
+
+    def of(self, name: str) -> int:
+        return self.setdefault(name, len(self))
+
+    def kept(self, is_used: npt.NDArray[np.bool_]) -> tuple[Numbering, Ints]:
+        """Only the names that are used, and the new number of each old one."""
+        numbers = np.cumsum(is_used, dtype=np.int32) - 1
+        return Numbering.listed([name for name, number in self.items() if is_used[number]]), numbers
+
+
+@dataclass(slots=True)
+class Names:
+    """What the numbers in rows stand for. `labels`: speakers' names, folded, of memories that read "NAME: what they
+    said".
+    """
+
+    terms: Numbering = field(default_factory=Numbering)
+    concepts: Numbering = field(default_factory=Numbering)
+    labels: Numbering = field(default_factory=Numbering)
+
+    def copied(self) -> Names:
+        return Names(Numbering(self.terms), Numbering(self.concepts), Numbering(self.labels))
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """Lists of numbers of different lengths, one after another."""
+
+    values: Ints
+    sizes: Ints
+
+    @classmethod
+    def of(cls, lists: Sequence[Sequence[int]]) -> Ragged:
+        sizes = np.fromiter(map(len, lists), dtype=np.int32, count=len(lists))
+        return cls(np.fromiter(chain.from_iterable(lists), dtype=np.int32, count=int(sizes.sum())), sizes)
+
+    def joined(self, other: Ragged, order: Places) -> Ragged:
+        """These and the others, in that order of places."""
+        values, sizes = np.concatenate((self.values, other.values)), np.concatenate((self.sizes, other.sizes))
+        starts, taken = (np.cumsum(sizes) - sizes)[order], sizes[order]
+        ends = np.cumsum(taken)
+        return Ragged(
+            values[np.repeat(starts - (ends - taken), taken) + np.arange(ends[-1] if len(ends) else 0)], taken
+        )
+
+    @property
+    def rows(self) -> Ints:
+        """The row of each value."""
+        return np.repeat(np.arange(len(self.sizes), dtype=np.int32), self.sizes)
+
+
+class Read(NamedTuple):
+    """One memory with all that was read off it; `facts` as `FACTS` has them."""
+
+    memory: Memory
+    slot: int
+    facts: tuple[Any, ...]
+    tokens: list[int]
+    concepts: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Memories by columns, `n` rows in all of them. Read only."""
+
+    ids: list[str] = field(default_factory=list)
+    sessions: list[str] = field(default_factory=list)
+    projects: list[str] = field(default_factory=list)
+    agents: list[str] = field(default_factory=list)
+    successors: list[str] = field(default_factory=list)  # what took the memory's place, "" without
+    memories: Memories = field(default_factory=Memories)
+    facts: npt.NDArray[Any] = field(default_factory=lambda: np.zeros(0, dtype=FACTS))
+    tokens: Ragged = field(default_factory=lambda: Ragged.of([]))
+    concepts: Ragged = field(default_factory=lambda: Ragged.of([]))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def changed(self, gone: Iterable[int], added: Sequence[Read]) -> Rows:
+        """Without the rows at those places, with what was added, ordered by session and time."""
+        memories = [one.memory for one in added]
+        ids = [*self.ids, *(memory.id for memory in memories)]
+        sessions = [*self.sessions, *(memory.session_id for memory in memories)]
+        projects = [*self.projects, *(memory.project_id for memory in memories)]
+        agents = [*self.agents, *(memory.agent_id for memory in memories)]
+        successors = [*self.successors, *(memory.superseded_by for memory in memories)]
+        facts = np.concatenate((self.facts, np.array([one.facts for one in added], dtype=FACTS)))
+        keys = list(zip(sessions, facts["said_at"].tolist(), facts["created_at"].tolist(), ids, strict=True))
+        left = np.ones(len(ids), dtype=np.bool_)
+        left[list(gone)] = False
+        order = sorted(np.flatnonzero(left).tolist(), key=keys.__getitem__)
+        places = np.array(order, dtype=np.intp)
+        return Rows(
+            ids=[ids[place] for place in order],
+            sessions=[sessions[place] for place in order],
+            projects=[projects[place] for place in order],
+            agents=[agents[place] for place in order],
+            successors=[successors[place] for place in order],
+            memories=self.memories.joined(memories, places),
+            facts=facts[places],
+            tokens=self.tokens.joined(Ragged.of([one.tokens for one in added]), places),
+            concepts=self.concepts.joined(Ragged.of([one.concepts for one in added]), places),
+        )
+
+    def tidied(self, names: Names) -> tuple[Rows, Names]:
+        """The same without the terms and labels that no row holds any more: a name is a piece of somebody's text."""
+        holds = np.bincount(self.tokens.values, minlength=len(names.terms)) > 0
+        speaks = np.zeros(len(names.labels) + 1, dtype=np.bool_)
+        speaks[self.facts["label"]] = True  # the last place is that of rows without a label
+        if holds.all() and speaks[:-1].all():
+            return self, names
+        terms, term_numbers = names.terms.kept(holds)
+        labels, label_numbers = names.labels.kept(speaks[:-1])
+        facts = self.facts.copy()
+        facts["label"] = np.append(label_numbers, NO_LABEL)[facts["label"]]
+        tokens = Ragged(term_numbers[self.tokens.values], self.tokens.sizes)
+        return replace(self, facts=facts, tokens=tokens), Names(terms, names.concepts, labels)
+
+
+def read_off(memory: Memory, slot: int, names: Names, *, tokens: Tokens | None = None) -> Read:
+    """All that ranking wants to know of a memory; new names get new numbers. Without `tokens`, none are counted."""
+    content = memory.content
+    label, said = NO_LABEL, content
+    found = _LABEL.match(content)
+    if found:
+        label = names.labels.of(fold(found[1]))
+        said = content[found.end() :]
+    folded = fold(said)
+    facts = (
+        memory.said_at,
+        memory.created_at,
+        min(at for at in (math.inf, memory.invalid_at, memory.expires_at) if at is not None),
+        memory.importance,
+        memory.confidence,
+        unspaced_share(said),
+        len(content),
+        slot,
+        NOT_COUNTED if tokens is None else tokens(on_one_line(content)),
+        wording(content),
+        int(statement_key(content)[:STATEMENT_DIGITS], 16),
+        label,
+        HALF_LIFE_CLASSES.index(memory.memory_type),
+        STATUSES.index(memory.status),
+        memory.category == "correction",
+        bool(_QUESTION.search(said)),
+        bool(_FIRST_PERSON.search(folded)),
+        bool(_DATED.search(folded)),
+        len(said) <= _SHORT and bool(_MANNER.search(folded)),
+    )
+    words, named = [*map(names.terms.of, terms(content))], [*map(names.concepts.of, concepts(said))]
+    return Read(memory, slot, facts, words, named)
+
+
+__all__ = [
+    "FACTS",
+    "HALF_LIFE_CLASSES",
+    "NOT_COUNTED",
+    "NO_LABEL",
+    "STATEMENT_DIGITS",
+    "STATUSES",
+    "Floats",
+    "Ints",
+    "Names",
+    "Numbering",
+    "Places",
+    "Ragged",
+    "Read",
+    "Rows",
+    "read_off",
+]

@@ -1,0 +1,53 @@
+"""What became of the memories that a conversation was told already: which still hold, and what took the others' place.
+
+A note that was placed is never reworded, so a memory that was superseded since goes on standing in the prompt. The
+newest note must tell the model better, whether or not the question would find that. Only ids that earlier notes of this
+very conversation hold are looked up here; what the scope may see is the ranking's business. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memory.model import Memory, MemoryStatus
+from memory.recall.ranking.corpus import Corpus
+from memory.recall.ranking.layout import SUCCESSIONS_MAX
+from memory.recall.ranking.wording import wording
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Of what was told: `holding` still holds, `corrections` are what holds instead of the rest, in the order told."""
+
+    holding: tuple[Memory, ...] = ()
+    corrections: tuple[Memory, ...] = ()
+
+
+def look_back(corpus: Corpus, told: Sequence[str]) -> Told:
+    """`told`: ids in earlier notes, oldest note first. What was deleted, or is told already, needs no correction."""
+    known = [memory for memory in map(corpus.memory, told) if memory is not None]
+    holding = [memory for memory in known if memory.status is MemoryStatus.ACTIVE]
+    heard = set(told)
+    corrections: dict[str, Memory] = {}
+    for memory in known:
+        if memory.status is not MemoryStatus.SUPERSEDED:
+            continue
+        successor = _successor(corpus, memory)
+        is_news = successor is not None and wording(successor.content) != wording(memory.content)
+        if successor is not None and is_news and successor.id not in heard:
+            corrections[successor.id] = successor
+    return Told(tuple(holding), tuple(corrections.values()))
+
+
+def _successor(corpus: Corpus, memory: Memory) -> Memory | None:
+    """What holds now in its place; None where that was deleted, put away, or never was."""
+    for _ in range(SUCCESSIONS_MAX):
+        following = corpus.memory(memory.superseded_by)
+        if following is None or following.status is MemoryStatus.ACTIVE:
+            return following
+        memory = following
+    return None
+
+
+__all__ = ["Told", "look_back"]

@@ -1,0 +1,156 @@
+"""Part of stage 7: what to ask a model so that a vague question can be searched for, and what to believe of its answer.
+
+Pure. The model's answer is a proposal from outside: it becomes one short line of plain text that shares words with the
+conversation, or it is ignored. It must never reach the prompt, a log, or anything but a search.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from memory.model import Conversation, Message, Role
+from memory.recall.query import is_vague
+from memory.recall.ranking.lexical import terms
+
+SHOWN_MESSAGES = 6  # three exchanges: what "it" is was said in them, and a model reads them in milliseconds
+SHOWN_CHARACTERS = 400  # of each, half from either end: an answer of a page would push the question out of sight
+TOPIC_WORDS_MAX = 12  # of what was said before those
+TOPIC_MESSAGES_MAX = 20  # that they are taken from
+LINE_CHARACTERS_MAX = 300  # of a query or a memory that a model wrote: longer ones ramble
+ANSWER_TOKENS = 160  # both lines, with their braces
+
+_THOUGHTS = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+_QUOTES = "\"'`“”„‘’«»「」"
+_WORD = re.compile(r"[^\W_]+")
+
+
+class RewriteMode(StrEnum):
+    """Which questions a model is asked to rewrite."""
+
+    OFF = "off"
+    VAGUE = "vague"  # those that lean on what was said before
+    ALWAYS = "always"
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A query that stands on its own; `hypothesis` is a memory that would answer it, "" where none was asked for."""
+
+    query: str
+    hypothesis: str = ""
+
+    @property
+    def text(self) -> str:
+        """Both, to be embedded and matched by words."""
+        return f"{self.query} {self.hypothesis}".rstrip()
+
+
+class _Answer(msgspec.Struct):
+    query: str
+    memory: str = ""
+
+
+def wants_rewrite(conversation: Conversation, mode: RewriteMode) -> bool:
+    """Whether there is something to ask: a vague question needs a chat before it, or no model could know better."""
+    text = conversation.last_user_text().strip()
+    if mode is RewriteMode.OFF or not text:
+        return False
+    return mode is RewriteMode.ALWAYS or (is_vague(text) and len(_spoken(conversation)) > 1)
+
+
+def rewrite_messages(conversation: Conversation, *, hyde: bool) -> tuple[Message, Message]:
+    """The instruction, and the end of the chat as one message: a chat of another's must not be gone on with."""
+    spoken = _spoken(conversation)
+    shown = spoken[-SHOWN_MESSAGES:]
+    topics = _topic_words(spoken[:-SHOWN_MESSAGES])
+    lines = [f"Spoken of before: {', '.join(topics)}"] if topics else []
+    lines += [f"{'User' if m.role == Role.USER else 'Assistant'}: {_shortened(m.content)}" for m in shown[:-1]]
+    chat = "\n".join(lines) or "(nothing)"
+    asked = f"The chat so far:\n{chat}\n\nThe last message:\n{_shortened(shown[-1].content)}"
+    return Message(Role.SYSTEM, _instruction("rewrite_hyde" if hyde else "rewrite")), Message(Role.USER, asked)
+
+
+def rewrite_schema(*, hyde: bool) -> Mapping[str, Any]:
+    """What the answer must look like, as a JSON schema."""
+    names = ("query", "memory") if hyde else ("query",)
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string", "maxLength": LINE_CHARACTERS_MAX} for name in names},
+        "required": list(names),
+        "additionalProperties": False,
+    }
+
+
+def read_rewrite(answer: str, conversation: Conversation, *, hyde: bool) -> Rewritten | None:
+    """What the model proposes; None for junk, and for a query that has no word in common with the chat."""
+    found = _OBJECT.search(_THOUGHTS.sub("", answer))
+    if found is None:
+        return None
+    try:
+        proposed = msgspec.json.decode(found[0], type=_Answer)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None
+    query, hypothesis = _line(proposed.query), _line(proposed.memory) if hyde else ""
+    said = {term for m in _spoken(conversation)[-SHOWN_MESSAGES - TOPIC_MESSAGES_MAX :] for term in terms(m.content)}
+    if not said.intersection(terms(query)):
+        return None  # "I cannot help with that", or something out of the model's own dreams
+    return Rewritten(query, hypothesis)
+
+
+def _spoken(conversation: Conversation) -> Sequence[Message]:
+    """What user and assistant said up to the user's last message."""
+    spoken = [
+        m
+        for m in conversation.messages
+        if m.role in (Role.USER, Role.ASSISTANT) and not m.is_tool_traffic and m.content.strip()
+    ]
+    last = next((i for i in reversed(range(len(spoken))) if spoken[i].role == Role.USER), -1)
+    return spoken[: last + 1]
+
+
+def _topic_words(earlier: Sequence[Message]) -> list[str]:
+    """The latest words of substance that the user said, each once, in the order in which they were said."""
+    said = [m.content for m in earlier[-TOPIC_MESSAGES_MAX:] if m.role == Role.USER]
+    words = [word for text in said for word in _WORD.findall(_shortened(text)) if len(word) > 1 and terms(word)]
+    latest = list(dict.fromkeys(reversed(words)))[:TOPIC_WORDS_MAX]
+    return latest[::-1]
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    if len(line) <= SHOWN_CHARACTERS:
+        return line
+    half = SHOWN_CHARACTERS // 2
+    return f"{line[:half]} … {line[-half:]}"
+
+
+def _line(text: str) -> str:
+    """One line of printable text without quotes around it; "" for one that rambles."""
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    line = " ".join(printable.split()).strip(_QUOTES).strip()
+    return line if len(line) <= LINE_CHARACTERS_MAX else ""
+
+
+@cache
+def _instruction(name: str) -> str:
+    return (files("memory.recall") / "prompts" / f"{name}.txt").read_text(encoding="utf-8").strip()
+
+
+__all__ = [
+    "ANSWER_TOKENS",
+    "RewriteMode",
+    "Rewritten",
+    "read_rewrite",
+    "rewrite_messages",
+    "rewrite_schema",
+    "wants_rewrite",
+]

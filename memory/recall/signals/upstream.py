@@ -1,0 +1,76 @@
+"""Part of stage 6: what filters ahead of us already found out about a request, from headers and Envoy metadata.
+
+Values come in as plain strings by name (a header's name in lower case, or `NAMESPACE:KEY` of dynamic metadata).
+Whoever calls this must pass only what the edge vouches for: a header that a client can set would let it steer its own
+search. This module must never read a name that it was not told to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memory.recall.signals.classifier import Label
+
+SEARCH = "search"
+SKIP = "skip"
+MEANINGS = (*tuple(Label), SEARCH, SKIP)
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamRule:
+    """If the value called `name` holds one of `values` (an empty tuple: any), the request is what `means` says.
+
+    A value may be a list with commas; case and white space do not count. `means` is a `Label`, which what the user says
+    may overrule; or an order, `search` or `skip`, which goes before our own judgement of any message. An order says
+    nothing where there is nothing to judge: right after a tool's result, and without a word of the user's.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    means: str
+
+    def __post_init__(self) -> None:
+        assert self.means in MEANINGS, f"means must be one of {', '.join(MEANINGS)}"
+
+
+# What vLLM Semantic Router publishes about a request, and names of our own for any other filter. Its chosen category
+# and reasoning mode say nothing about memory ("math" may still be "my maths homework"), so they are left alone, and so
+# is "no fact check needed": a poem needs none, nor does a greeting.
+DEFAULT_RULES = (
+    UpstreamRule("x-disable-router-memory", ("true",), SKIP),
+    UpstreamRule("x-vsr-matched-fact-check", ("needs_fact_check",), Label.GENERAL_FACT),
+    UpstreamRule("x-vsr-fact-check-needed", ("true",), Label.GENERAL_FACT),
+    UpstreamRule("x-vsr-session-phase", ("tool_loop",), Label.TOOL),
+    *(UpstreamRule("x-memory-intent", (meaning,), meaning) for meaning in MEANINGS),
+    *(UpstreamRule("memory.signals:intent", (meaning,), meaning) for meaning in MEANINGS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamSignals:
+    """What was said upstream: one of `MEANINGS`, or "" where nothing was. `source` is the name it came from."""
+
+    means: str = ""
+    source: str = ""
+
+
+NO_SIGNALS = UpstreamSignals()
+
+
+def read_upstream(values: Mapping[str, str], rules: Sequence[UpstreamRule] = DEFAULT_RULES) -> UpstreamSignals:
+    """The first rule that matches wins, but `search` and `skip` go before labels."""
+    matching = [rule for rule in rules if rule.name in values and _holds(rule, values[rule.name])]
+    orders = [rule for rule in matching if rule.means in (SEARCH, SKIP)]
+    chosen = next(iter((*orders, *matching)), None)
+    return UpstreamSignals(chosen.means, chosen.name) if chosen else NO_SIGNALS
+
+
+def names_of(rules: Sequence[UpstreamRule] = DEFAULT_RULES) -> frozenset[str]:
+    """The headers (lower case) and metadata keys (`NAMESPACE:KEY`) that these rules read."""
+    return frozenset(rule.name for rule in rules)
+
+
+def _holds(rule: UpstreamRule, value: str) -> bool:
+    found = {part.strip().casefold() for part in value.split(",")}
+    return not rule.values or not found.isdisjoint(rule.values)

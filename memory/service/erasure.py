@@ -1,0 +1,214 @@
+"""The one way in which memories go for good, whoever asks: a person, a program, or the words of a chat.
+
+What is forgotten is first remembered as forgotten, so that no stored plan brings it back; then leaves every note that
+holds it, so that no later request of any conversation carries it; then leaves the store. A superseded memory is never
+brought back to life by it. The conversation record is kept, but nothing is learnt from it again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from memory.errors import NotFound
+from memory.model import (
+    Change,
+    ChangeKind,
+    Evidence,
+    Memory,
+    MemoryStatus,
+    Record,
+    Role,
+    Scope,
+    is_valid_id,
+    statement_key,
+)
+from memory.model.derived import hanging_on
+from memory.ports import Clock, LedgerWrite, MemoryFilter, MemoryStore, NoteBook, Receipts, TurnLog, UserLedger, Uses
+from memory.service.locked_writes import write_rows
+
+DELETE_BATCH = 200  # what one hold of the user's lock deletes: well inside the lock's expiry
+SOURCE_PAGE = 100
+HANGING_PAGE = 1_000
+CONFIDENCE_STEP = 0.3  # what a repetition added of what was missing to certainty is taken back
+
+
+@dataclass(frozen=True, slots=True)
+class SourceForgotten:
+    """`forgotten`: memories that stood on that turn alone. `kept`: those that others of the user's words hold up."""
+
+    forgotten: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+class Erasure:
+    """Built from ports. Methods raise `NotFound`, `Unavailable` or `Conflict`; each may be repeated without harm."""
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        ledger: UserLedger,
+        turn_log: TurnLog,
+        notes: NoteBook,
+        receipts: Receipts,
+        uses: Uses,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._turn_log = turn_log
+        self._notes = notes
+        self._receipts = receipts
+        self._uses = uses
+        self._clock = clock
+
+    async def forget_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> list[str]:
+        """Under the user's lock, which the caller holds. All that went with them, duplicates put away and reflections.
+
+        The caller calls `drop_notes` with those again when it has left the lock.
+        """
+        gone = [*memory_ids, *await self._hanging_on(user_id, memory_ids)]
+        await self._erase_held(user_id, held, gone)
+        return gone
+
+    async def _erase_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> None:
+        await held.forget(memory_ids)  # first: should we die in between, no stored plan brings it back
+        await self.drop_notes(user_id, memory_ids)
+        await self._uses.drop(user_id, memory_ids)
+        await held.renew()  # the steps before may have taken their time
+        await self._store.delete(user_id, memory_ids)
+
+    async def _hanging_on(self, user_id: str, memory_ids: Collection[str]) -> list[str]:
+        """What says the same though it is put away, and what was derived from it."""
+        if not memory_ids:
+            return []
+        wheres = (
+            MemoryFilter(user_id, status=MemoryStatus.ARCHIVED),
+            MemoryFilter(user_id, status=None, memory_types=("reflective",)),
+        )
+        possible: dict[str, Memory] = {}
+        for where in wheres:
+            cursor, seen = "", False
+            while not seen or cursor:
+                page = await self._store.page(where, limit=HANGING_PAGE, cursor=cursor)
+                cursor, seen = page.next_cursor, True
+                possible |= {memory.id: memory for memory in page.memories}
+        return hanging_on(possible.values(), memory_ids)
+
+    async def drop_notes(self, user_id: str, memory_ids: Collection[str]) -> None:
+        """No later request repeats what these memories said.
+
+        Called before the write, for should we die then nobody asks again; and after the lock, for until then a request
+        under way may read the old words and keep a note of them.
+        """
+        if memory_ids:
+            await self._notes.drop(user_id, memory_ids, now=self._clock())
+
+    async def memory(self, user_id: str, memory_id: str) -> None:
+        async with self._ledger.write(user_id) as held:
+            if not is_valid_id(memory_id) or not await self._store.get(user_id, [memory_id]):
+                raise NotFound("there is no such memory")
+            gone = await self.forget_held(user_id, held, [memory_id])
+        await self.drop_notes(user_id, gone)
+
+    async def scope(self, user_id: str, project_id: str) -> tuple[int, int]:
+        """All memories of the user, or of exactly that project, and what was not learnt yet before this call.
+
+        How many memories and turns.
+        """
+        Scope(user_id, project_id)  # refuses ids that cannot be
+        called_at = self._clock()
+        where = MemoryFilter(user_id, project_id, status=None, exact_project=bool(project_id))
+        memories = turns = 0
+        while True:
+            async with self._ledger.write(user_id) as held:
+                turns += await self._turn_log.withdraw(user_id, project_id=project_id, opened_before=called_at)
+                page = await self._store.page(where, limit=DELETE_BATCH, cursor="")
+                ids = [memory.id for memory in page.memories]
+                if not ids:
+                    break
+                await self._erase_held(user_id, held, ids)  # what hangs on them is of the same scope
+                memories += len(ids)
+            await self.drop_notes(user_id, ids)
+        if not project_id:
+            await self._receipts.erase(user_id)  # they hold what the user asked
+        return memories, turns
+
+    async def source(self, user_id: str, turn_id: str) -> SourceForgotten:
+        """Forget what stands on that turn alone; take its words out of the evidence of everything else.
+
+        Superseded and archived memories, too; if it is not learnt yet, it never is. Raises `NotFound` where there is
+        no such turn to learn from, and no memory stands on it.
+        """
+        async with self._ledger.write(user_id):
+            is_withdrawn = await self._turn_log.withdraw(user_id, opened_before=math.inf, only=[turn_id]) > 0
+        forgotten: list[str] = []
+        kept: list[str] = []
+        cursor, seen = "", False
+        while not seen or cursor:
+            page = await self._store.page(MemoryFilter(user_id, status=None), limit=SOURCE_PAGE, cursor=cursor)
+            cursor, seen = page.next_cursor, True
+            ids = [memory.id for memory in page.memories if _stands_on(memory, turn_id)]
+            if ids:
+                gone, left = await self._take_out(user_id, ids, turn_id)
+                forgotten += gone
+                kept += left
+        if not (forgotten or kept or is_withdrawn):
+            raise NotFound("no memory stands on such a turn")
+        return SourceForgotten(tuple(forgotten), tuple(kept))
+
+    async def _take_out(self, user_id: str, memory_ids: Sequence[str], turn_id: str) -> tuple[list[str], list[str]]:
+        async with self._ledger.write(user_id) as held:
+            records = [r for r in await self._store.get(user_id, memory_ids) if _stands_on(r.memory, turn_id)]
+            now = self._clock()
+            rows = {record.memory.id: without_source(record.memory, turn_id, now=now) for record in records}
+            gone = [memory_id for memory_id, row in rows.items() if row is None]
+            left = [row for row in rows.values() if row is not None]
+            if left:
+                changes = [Change(ChangeKind.UPDATE, row) for row in left]
+                await write_rows(self._store, held, user_id, changes, _vectors(records, left))
+            if gone:
+                gone = await self.forget_held(user_id, held, gone)
+        await self.drop_notes(user_id, gone)
+        return gone, [row.id for row in left]
+
+
+def without_source(memory: Memory, turn_id: str, *, now: float) -> Memory | None:
+    """The memory as it stands without that turn's words; None where nothing else that the user said holds it up."""
+    left = tuple(quoted for quoted in memory.evidence if quoted.turn_id != turn_id)
+    if not any(_holds_up(quoted, memory) for quoted in left):
+        return None
+    confidence = max(0.0, 1.0 - (1.0 - memory.confidence) / (1.0 - CONFIDENCE_STEP))
+    return replace(memory, evidence=left, confidence=confidence, updated_at=now)
+
+
+def _stands_on(memory: Memory, turn_id: str) -> bool:
+    return any(quoted.turn_id == turn_id for quoted in memory.evidence)
+
+
+def _holds_up(quoted: Evidence, memory: Memory) -> bool:
+    """Whether these words alone say what the memory says: then they were added because they repeat it.
+
+    A memory that was put into words by a model, or that has a date beside it, counts its first evidence as its source.
+    """
+    if quoted.role == Role.TOOL:
+        return False
+    says_it = statement_key(quoted.quote) == statement_key(memory.content) or quoted.quote in memory.content
+    return says_it or quoted == memory.evidence[0] or _is_repetition(quoted, memory)
+
+
+def _is_repetition(quoted: Evidence, memory: Memory) -> bool:
+    """Of the words that the memory was first made of."""
+    return statement_key(quoted.quote) == statement_key(memory.evidence[0].quote)
+
+
+def _vectors(records: Sequence[Record], rows: Sequence[Memory]) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    by_id = {record.memory.id: record.vector for record in records}
+    return np.stack([by_id[row.id] for row in rows])
+
+
+__all__ = ["Erasure", "SourceForgotten", "without_source"]

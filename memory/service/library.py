@@ -1,0 +1,376 @@
+"""Everything that people and programs may do with memories, in one place: REST, command line, MCP and pages call this.
+
+It never shows, changes or counts anything of another user: somebody else's memory is as absent as one that never was.
+What it is told to store is stored as given; what it is told to forget is gone, and no work under way brings it back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from memory.chat.exchanges import exchanges_of
+from memory.errors import BadInput, NotFound, Unavailable
+from memory.model import (
+    MEMORY_TYPES,
+    Candidate,
+    Change,
+    ChangeKind,
+    Memory,
+    MemoryStatus,
+    Message,
+    Record,
+    RequestOptions,
+    Scope,
+    Trust,
+    Turn,
+    TurnStatus,
+    is_valid_id,
+)
+from memory.ports import (
+    Backlog,
+    Clock,
+    DeadLetter,
+    Embedder,
+    MemoryFilter,
+    MemoryStore,
+    NoteBook,
+    Page,
+    QueueDepth,
+    Receipts,
+    TurnLog,
+    UserLedger,
+    Uses,
+)
+from memory.runtime.offload import run_offloaded
+from memory.service.erasure import Erasure, SourceForgotten
+from memory.service.locked_writes import write_rows
+from memory.service.requests import (
+    Deleted,
+    Edit,
+    ExplainedReceipt,
+    NewMemory,
+    Stats,
+    checked_metadata,
+    known_category,
+    refuse_unknown_types,
+    time_said,
+)
+
+MEMORIES_PER_ADD_MAX = 200  # which are embedded in a second
+MESSAGES_PER_APPEND_MAX = 1_000  # each exchange is one durable append
+PAGE_MEMORIES_MAX = 100
+PAGES_PER_LOOK_MAX = 50  # store pages read for one page, or one history, of ours: bounds what a rare match may cost
+
+
+PLAIN = RequestOptions()
+
+
+class Searcher(Protocol):
+    """The ranking that a chat would get: `memory.recall.pipeline.Recall`."""
+
+    async def search(
+        self,
+        scope: Scope,
+        *,
+        query: str,
+        history: Sequence[Message],
+        options: RequestOptions,
+        as_of: float | None = None,
+    ) -> list[Candidate]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FlushPace:
+    """How `flush` waits, in seconds."""
+
+    settle: float = 0.3  # a reply's end may still be on its way to the log when the client asks
+    poll: float = 0.05
+    longest: float = 120.0
+    retry: float = 3.0  # also waited for: a store that has just come up costs a retry of half a second
+
+
+class Library:
+    """Built from ports, once per process. Methods raise `BadInput` (`NotFound`), `Unavailable` or `Conflict`."""
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        embedder: Embedder,
+        ledger: UserLedger,
+        turn_log: TurnLog,
+        searcher: Searcher,
+        clock: Clock,
+        new_id: Callable[[], str],
+        redact: Callable[[str], str],
+        notes: NoteBook,
+        receipts: Receipts,
+        uses: Uses,
+        flush_pace: FlushPace = FlushPace(),
+    ) -> None:
+        """`redact` takes secrets out of a message before the turn log sees it; `new_id` draws ids nobody else has."""
+        self._store = store
+        self._embedder = embedder
+        self._ledger = ledger
+        self._turn_log = turn_log
+        self._receipts = receipts
+        self._erasure = Erasure(
+            store=store, ledger=ledger, turn_log=turn_log, notes=notes, receipts=receipts, uses=uses, clock=clock
+        )
+        self._searcher = searcher
+        self._clock = clock
+        self._new_id = new_id
+        self._redact = redact
+        self._flush_pace = flush_pace
+
+    async def add(self, scope: Scope, items: Sequence[NewMemory]) -> list[str]:
+        """Store each as given, one id per item, in order; found by search when this returns."""
+        if not 1 <= len(items) <= MEMORIES_PER_ADD_MAX:
+            raise BadInput(f"expected 1 to {MEMORIES_PER_ADD_MAX} memories, got {len(items)}; send several calls")
+        now = self._clock()
+        memories = [self._memory(scope, item, index, now) for index, item in enumerate(items)]
+        vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
+        changes = [Change(ChangeKind.CREATE, memory) for memory in memories]
+        async with self._ledger.write(scope.user_id) as held:
+            await write_rows(self._store, held, scope.user_id, changes, vectors)
+        return [memory.id for memory in memories]
+
+    def _memory(self, scope: Scope, item: NewMemory, index: int, now: float) -> Memory:
+        try:
+            at = time_said(item.created_at, now, "created_at")
+            where = Scope(
+                scope.user_id,
+                item.project_id or scope.project_id,
+                item.session_id or scope.session_id,
+                item.agent_id or scope.agent_id,
+            )
+            return Memory(
+                id=self._new_id(),
+                user_id=where.user_id,
+                project_id=where.project_id,
+                session_id=where.session_id,
+                agent_id=where.agent_id,
+                content=item.content,
+                memory_type=item.memory_type,
+                category=known_category(item.category),
+                importance=item.importance,
+                source="api",
+                trust=Trust.BOOTSTRAPPED,
+                metadata=checked_metadata(item.metadata or {}),
+                created_at=at,
+                updated_at=at,
+                said_at=at,
+            )
+        except BadInput as error:
+            raise BadInput(f"memories[{index}]: {error}", code=error.code) from error
+
+    async def search(
+        self,
+        scope: Scope,
+        *,
+        query: str,
+        history: Sequence[Message] = (),
+        options: RequestOptions = PLAIN,
+        as_of: float | None = None,
+    ) -> list[Candidate]:
+        """Best first, as a chat with this history and question would get them."""
+        if not query.strip():
+            raise BadInput("query must not be empty")
+        refuse_unknown_types(options.memory_types)
+        return await self._searcher.search(scope, query=query, history=history, options=options, as_of=as_of)
+
+    async def page(
+        self,
+        scope: Scope,
+        *,
+        status: MemoryStatus | None = MemoryStatus.ACTIVE,
+        memory_type: str = "",
+        as_of: float | None = None,
+        limit: int = PAGE_MEMORIES_MAX,
+        cursor: str = "",
+    ) -> Page:
+        """Newest first. `as_of` gives what stood in that status then, by when things were said."""
+        types = (memory_type,) if memory_type else ()
+        refuse_unknown_types(types)
+        asked = None if as_of is not None else status
+        where = MemoryFilter(scope.user_id, scope.project_id, scope.agent_id, memory_types=types, status=asked)
+        found: list[Memory] = []
+        for _ in range(PAGES_PER_LOOK_MAX):
+            page = await self._store.page(where, limit=limit - len(found), cursor=cursor)
+            found += [memory for memory in page.memories if as_of is None or _stood(memory, status, as_of)]
+            cursor = page.next_cursor
+            if not cursor or len(found) >= limit:
+                break
+        return Page(tuple(found), cursor)
+
+    async def get(self, user_id: str, memory_id: str) -> Memory:
+        return (await self._record(user_id, memory_id)).memory
+
+    async def history(self, user_id: str, memory_id: str) -> list[Memory]:
+        """The memory and those that it superseded, directly or through others, latest said first."""
+        newest = await self.get(user_id, memory_id)
+        by_successor: dict[str, list[Memory]] = {}
+        where, cursor = MemoryFilter(user_id, status=MemoryStatus.SUPERSEDED), ""
+        for _ in range(PAGES_PER_LOOK_MAX):
+            page = await self._store.page(where, limit=PAGE_MEMORIES_MAX, cursor=cursor)
+            for memory in page.memories:
+                by_successor.setdefault(memory.superseded_by, []).append(memory)
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        chain = {newest.id: newest}
+        waiting = [newest.id]
+        while waiting:
+            older = [m for m in by_successor.get(waiting.pop(), ()) if m.id not in chain]
+            chain |= {memory.id: memory for memory in older}
+            waiting += [memory.id for memory in older]
+        return sorted(chain.values(), key=lambda memory: (memory.id == newest.id, memory.said_at), reverse=True)
+
+    async def patch(self, user_id: str, memory_id: str, edit: Edit) -> Memory:
+        """Change it in place, or bring it back from the archive: same id, same times of saying.
+
+        Changed content is found by its new words.
+        """
+        edit.on((await self._record(user_id, memory_id)).memory, now=self._clock())  # refuses before embedding
+        vectors = await self._embedder.embed([edit.content], is_urgent=False) if edit.content is not None else None
+        async with self._ledger.write(user_id) as held:
+            record = await self._record(user_id, memory_id)
+            if edit.content is not None:
+                await self._erasure.drop_notes(user_id, [memory_id])
+            memory = edit.on(record.memory, now=self._clock())
+            vectors = record.vector[np.newaxis] if vectors is None else vectors
+            await write_rows(self._store, held, user_id, [Change(ChangeKind.UPDATE, memory)], vectors)
+        if edit.content is not None:
+            await self._erasure.drop_notes(user_id, [memory_id])
+        return memory
+
+    async def delete(self, user_id: str, memory_id: str) -> None:
+        await self._erasure.memory(user_id, memory_id)
+
+    async def delete_scope(self, user_id: str, project_id: str = "") -> Deleted:
+        """All memories of the user, or of exactly that project, and what was not learnt yet before this call."""
+        return Deleted(*await self._erasure.scope(user_id, project_id))
+
+    async def forget_source(self, user_id: str, turn_id: str) -> SourceForgotten:
+        """Forget what stands on that turn's words alone, and take them out of the evidence of everything else."""
+        return await self._erasure.source(user_id, turn_id)
+
+    async def receipt(self, user_id: str, receipt_id: str) -> ExplainedReceipt:
+        """Why a request got what it got, with what the memories in it say now."""
+        found = await self._receipts.get(user_id, receipt_id) if is_valid_id(receipt_id) else None
+        if found is None:
+            raise NotFound("there is no such receipt")
+        memory_ids = found.memory_ids()
+        try:
+            records = await self._store.get(user_id, memory_ids) if memory_ids else []
+        except Unavailable:  # the receipt may well be about that
+            records = []
+        return ExplainedReceipt(found, {record.memory.id: record.memory.content for record in records})
+
+    async def append_turn(
+        self, scope: Scope, messages: Sequence[Message], *, at: float | None = None, trace_id: str = ""
+    ) -> str:
+        """Record exchanges from elsewhere, to be learnt as if they had come through the proxy; the last turn's id.
+
+        `at` (None: now) is when the first was said; later exchanges of the same call follow a millisecond apart, so
+        that their order stays known. System messages and tool traffic are left out.
+        """
+        if len(messages) > MESSAGES_PER_APPEND_MAX:
+            raise BadInput(
+                f"expected at most {MESSAGES_PER_APPEND_MAX} messages, got {len(messages)}; send several calls"
+            )
+        exchanges = exchanges_of(messages)
+        if not exchanges:
+            raise BadInput("messages must hold at least one user message with text")
+        started = time_said(at, self._clock(), "at")
+        turn_id = ""
+        for ordinal, exchange in enumerate(exchanges):
+            turn_id, said_at = self._new_id(), started + ordinal / 1000
+            await self._turn_log.append(
+                Turn(
+                    id=turn_id,
+                    scope=scope,
+                    at=said_at,
+                    messages=tuple(
+                        [
+                            replace(said, content=await run_offloaded(self._redact, said.content))
+                            for said in exchange.said
+                        ]
+                    ),
+                    status=TurnStatus.CLOSED,
+                    answer=await run_offloaded(self._redact, exchange.answer),
+                    answered_at=said_at,
+                    trace_id=trace_id,
+                )
+            )
+        return turn_id
+
+    async def flush(self, user_id: str, session_id: str = "") -> Backlog:
+        """Have all learnt that was said before this call.
+
+        What is left then awaits a retry, or took longer than `FlushPace.longest`: also a reply that is still being
+        streamed, for a turn is learnt when its reply has ended.
+        """
+        Scope(user_id, session_id=session_id)  # refuses ids that cannot be
+        pace = self._flush_pace
+        await asyncio.sleep(pace.settle)
+        opened_before = self._clock()  # after the pause: a turn counts from when the log got it
+        polls, polls_of_retries = (max(1, int(seconds / pace.poll)) for seconds in (pace.longest, pace.retry))
+        for _ in range(polls):
+            # again each time: a reply may end while we wait
+            await self._turn_log.hurry(user_id, session_id=session_id)
+            backlog = await self._turn_log.backlog(user_id, session_id=session_id, opened_before=opened_before)
+            if not backlog.pending:
+                break
+            if backlog.pending <= backlog.waiting:
+                polls_of_retries -= 1
+                if polls_of_retries <= 0:
+                    break
+            await asyncio.sleep(pace.poll)
+        return backlog
+
+    async def stats(self, user_id: str) -> Stats:
+        by_type = {kind: await self._store.count(MemoryFilter(user_id, memory_types=(kind,))) for kind in MEMORY_TYPES}
+        superseded = await self._store.count(MemoryFilter(user_id, status=MemoryStatus.SUPERSEDED))
+        archived = await self._store.count(MemoryFilter(user_id, status=MemoryStatus.ARCHIVED))
+        backlog = await self._turn_log.backlog(user_id, opened_before=self._clock())
+        return Stats(sum(by_type.values()), superseded, archived, by_type, backlog.pending, backlog.failed)
+
+    def turns(self, user_id: str, session_id: str = "") -> AsyncIterator[Turn]:
+        """The conversation record, oldest first."""
+        return self._turn_log.turns(user_id, session_id=session_id)
+
+    async def dead_letters(self, *, limit: int) -> list[DeadLetter]:
+        """For operators: of all users."""
+        return await self._turn_log.dead_letters(limit=limit)
+
+    async def replay(self, window_ids: Collection[str]) -> int:
+        """Learn dead letters again; how many. Empty means all."""
+        return await self._turn_log.replay(window_ids)
+
+    async def drop(self, window_ids: Collection[str]) -> int:
+        """Give these dead letters up for good; how many. Empty means none."""
+        return await self._turn_log.drop(window_ids)
+
+    async def queue_depth(self) -> QueueDepth:
+        return await self._turn_log.depth(now=self._clock())
+
+    async def is_ready(self) -> bool:
+        """Whether memories can be read now."""
+        return await self._store.is_ready()
+
+    async def _record(self, user_id: str, memory_id: str) -> Record:
+        found = await self._store.get(user_id, [memory_id]) if is_valid_id(memory_id) else []
+        if not found:
+            raise NotFound("there is no such memory")
+        return found[0]
+
+
+def _stood(memory: Memory, status: MemoryStatus | None, as_of: float) -> bool:
+    was = memory.status_at(as_of)
+    return was is not None and (status is None or was == status)

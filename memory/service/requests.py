@@ -1,0 +1,128 @@
+"""What the library may be asked to do, and what it gives back: plain values, and the checks that all of them share.
+
+Pure. Nothing here knows a store, and no check ever repairs what it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from memory.errors import BadInput
+from memory.learn.retention import kept_keys, restored
+from memory.model import CATEGORIES, MEMORY_TYPES, Memory, MemoryStatus, Receipt
+
+METADATA_BYTES_MAX = 16_384  # of JSON; a Milvus field of this kind takes 65,536
+AHEAD_SECONDS_MAX = 86_400.0  # clocks and time zones of callers differ; later than that, nothing can have been said
+METADATA_DEPTH_MAX = 16  # no recursion, here or in a store's own encoder, comes near its limit
+
+
+@dataclass(frozen=True, slots=True)
+class NewMemory:
+    """What to store. `created_at` (None: now) is also when it was said. Empty ids fall back to the caller's scope."""
+
+    content: str
+    memory_type: str = "semantic"
+    category: str = "fact"
+    project_id: str = ""
+    session_id: str = ""
+    agent_id: str = ""
+    created_at: float | None = None
+    importance: float = 0.5
+    metadata: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What to change about a memory; None leaves it. `metadata` replaces all but our own marks.
+
+    `status` can only become active, which brings back what was put away.
+    """
+
+    content: str | None = None
+    importance: float | None = None
+    category: str | None = None
+    memory_type: str | None = None
+    metadata: dict[str, Any] | None = None
+    status: str | None = None
+
+    def on(self, memory: Memory, *, now: float) -> Memory:
+        """The memory as this leaves it. Raises `BadInput`."""
+        given = {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
+        if not given:
+            raise BadInput(f"nothing to change: give one of {', '.join(self.__slots__)}")
+        if self.category is not None:
+            known_category(self.category)
+        if self.metadata is not None:
+            checked_metadata(self.metadata)
+            given["metadata"] = {**self.metadata, **{key: memory.metadata[key] for key in kept_keys(memory)}}
+        if given.pop("status", MemoryStatus.ACTIVE.value) != MemoryStatus.ACTIVE.value:
+            raise BadInput("status can only be set to active, which brings back what was put away")
+        changed = replace(memory, **given, updated_at=now)
+        return restored(changed, now=now) if self.status is not None else changed
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """How much a deletion by scope took: memories of any status, and turns that were not learnt yet."""
+
+    memories: int
+    turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Of one user. `by_type` counts active memories; turns as in `Backlog`."""
+
+    active: int
+    superseded: int
+    archived: int
+    by_type: dict[str, int]
+    pending_turns: int
+    failed_turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedReceipt:
+    """A receipt, and what its memories say now, by id; those that are forgotten, or cannot be read now, are missing."""
+
+    receipt: Receipt
+    contents: Mapping[str, str]
+
+
+def checked_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Refuses what a store could not keep or would be slow to: it is a JSON object, small, flat enough, exact."""
+    waiting: list[tuple[Any, int]] = [(metadata, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        if depth > METADATA_DEPTH_MAX:
+            raise BadInput(f"metadata may nest {METADATA_DEPTH_MAX} deep; store a flatter object")
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            raise BadInput("metadata holds a whole number beyond 64 bits; give it as text")
+        below = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+        waiting += [(one, depth + 1) for one in below]
+    if len(msgspec.json.encode(metadata)) > METADATA_BYTES_MAX:
+        raise BadInput(f"metadata may have {METADATA_BYTES_MAX} bytes as JSON; store less")
+    return metadata
+
+
+def known_category(category: str) -> str:
+    if category not in CATEGORIES:
+        raise BadInput(f"category must be one of {', '.join(CATEGORIES)}; got {category!r:.40}")
+    return category
+
+
+def refuse_unknown_types(memory_types: Sequence[str]) -> None:
+    for memory_type in memory_types:
+        if memory_type not in MEMORY_TYPES:
+            raise BadInput(f"memory_type must be one of {', '.join(MEMORY_TYPES)}; got {memory_type!r:.40}")
+
+
+def time_said(given: float | None, now: float, name: str) -> float:
+    """`given`, or `now` without it. Refuses a time to come, which milliseconds in the place of seconds would be."""
+    if given is not None and given > now + AHEAD_SECONDS_MAX:
+        raise BadInput(f"{name} is in the future: give when it was said, in ISO 8601 or Unix seconds (UTC)")
+    return now if given is None else given

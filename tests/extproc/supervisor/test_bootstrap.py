@@ -1,0 +1,189 @@
+"""What a run is told becomes a configuration that the real Envoy accepts, or a refusal that says what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from extproc.health import CHECK_INTERVAL_SECONDS
+from extproc.identity import IdentityMode
+from extproc.supervisor.bootstrap import EnvoyPlan, render, render_bare, template
+from extproc.upstream_signals import SignalReader
+from memory.errors import BadSetting
+from memory.recall.signals.upstream import UpstreamRule
+
+PLAN = EnvoyPlan(upstream="http://127.0.0.1:8000", filter_sockets=(Path("/run/f-0.sock"), Path("/run/f-1.sock")))
+
+
+def plan(**changes: Any) -> EnvoyPlan:
+    return dataclasses.replace(PLAN, **changes)
+
+
+def clusters(rendered: bytes) -> dict[str, Any]:
+    return {cluster["name"]: cluster for cluster in json.loads(rendered)["staticResources"]["clusters"]}
+
+
+def accepted(rendered: bytes, folder: Path) -> str:
+    """ "" if Envoy takes it, else what it says."""
+    config = folder / "envoy.json"
+    config.write_bytes(rendered)
+    command = [Path(sys.executable).with_name("envoy"), "--mode", "validate", "-c", config]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return "" if done.returncode == 0 else done.stderr
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"upstream": "https://models.example/base"},
+        {"upstream": "https://10.0.0.7:8443"},
+        {"upstream": "http://[::1]:8000", "host": "::1"},
+        {"upstream": "http://vllm:8000", "api_host": "memproxy-api"},
+        {"signals": SignalReader(())},
+        {"identity": IdentityMode.HEADER, "host": "0.0.0.0", "trusted_peers": ("10.0.0.0/8", "::/0", "0.0.0.0/0")},
+    ],
+    ids=str,
+)
+def test_envoy_accepts_what_we_render_with_memory_and_without(changes: dict[str, Any], tmp_path: Path) -> None:
+    assert accepted(render(plan(**changes)), tmp_path) == ""
+    assert accepted(render_bare(plan(**changes)), tmp_path) == ""
+
+
+def test_envoy_refuses_what_is_broken(tmp_path: Path) -> None:
+    assert accepted(render(PLAN).replace(b'"cluster": "upstream"', b'"cluster": "nowhere"'), tmp_path) != ""
+
+
+def managers(rendered: bytes) -> list[dict[str, Any]]:
+    """The connection managers: that of trusted peers, and everybody else's."""
+    [listener] = json.loads(rendered)["staticResources"]["listeners"]
+    return [chain["filters"][0]["typedConfig"] for chain in listener["filterChains"]]
+
+
+def filter_of(manager: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(one["typedConfig"] for one in manager["httpFilters"] if one["name"] == name)
+
+
+def visible(filter_: dict[str, Any]) -> set[str]:
+    return {one["exact"] for one in filter_["forwardRules"]["allowedHeaders"]["patterns"]}
+
+
+def removed(manager: dict[str, Any]) -> set[str]:
+    mutations = [one["typedConfig"]["mutations"] for one in manager["earlyHeaderMutationExtensions"]]
+    return {mutation["remove"] for listed in mutations for mutation in listed}
+
+
+def test_signals_are_seen_by_the_injecting_filter_alone_and_kept_by_trusted_peers_alone() -> None:
+    rules = (UpstreamRule("x-a", (), "skip"), UpstreamRule("x-b", (), "skip"), UpstreamRule("space:key", (), "skip"))
+    trusted, others = managers(render(plan(signals=SignalReader(rules))))
+    for manager in (trusted, others):
+        inject, observe = filter_of(manager, "memory.inject"), filter_of(manager, "memory.observe")
+        assert visible(inject) - visible(observe) == {"x-a", "x-b"}
+        assert inject["metadataOptions"]["forwardingNamespaces"] == {"untyped": ["space"]}
+        assert observe["metadataOptions"]["forwardingNamespaces"] == {"untyped": ["memory"]}
+    assert removed(others) - removed(trusted) == {"x-authz-user-id", "x-a", "x-b"}
+
+
+def test_bare_envoy_has_no_trace_of_us() -> None:
+    bare = render_bare(PLAN)
+    assert set(clusters(bare)) == {"upstream"}
+    assert b"ext_proc" not in bare
+    assert b"x-memory-status" not in bare
+    assert b'"/v1/chat/completions"' in bare
+
+
+def test_every_filter_process_is_an_endpoint_of_both_roles() -> None:
+    for role in ("memory_inject", "memory_observe"):
+        [locality] = clusters(render(PLAN))[role]["loadAssignment"]["endpoints"]
+        paths = [one["endpoint"]["address"]["pipe"]["path"] for one in locality["lbEndpoints"]]
+        assert paths == ["/run/f-0.sock", "/run/f-1.sock"]
+
+
+def test_a_draining_filter_waits_for_the_interval_that_envoy_was_given() -> None:
+    [check] = clusters(render(PLAN))["memory_inject"]["healthChecks"]
+    assert check["interval"] == check["noTrafficInterval"] == f"{CHECK_INTERVAL_SECONDS}s".replace(".5s", ".500s")
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "address", "port", "path"),
+    [
+        ("http://127.0.0.1:8000", "STATIC", "127.0.0.1", 8000, ""),
+        ("http://vllm", "STRICT_DNS", "vllm", 80, ""),
+        ("http://localhost:8000/v1", "STRICT_DNS", "localhost", 8000, ""),
+        ("https://models.example/base/v1/", "STRICT_DNS", "models.example", 443, "/base"),
+        ("http://[2001:db8::1]:9/a/b", "STATIC", "2001:db8::1", 9, "/a/b"),
+    ],
+)
+def test_the_upstream_url_decides_discovery_port_and_path(
+    url: str, kind: str, address: str, port: int, path: str
+) -> None:
+    rendered = render(plan(upstream=url))
+    upstream = clusters(rendered)["upstream"]
+    assert upstream.get("type", "STATIC") == kind
+    [locality] = upstream["loadAssignment"]["endpoints"]
+    socket_address = locality["lbEndpoints"][0]["endpoint"]["address"]["socketAddress"]
+    assert (socket_address["address"], socket_address["portValue"]) == (address, port)
+    assert f'"{path}/v1/chat/completions"'.encode() in rendered
+    assert ("transportSocket" in upstream) == url.startswith("https")
+
+
+def test_an_https_upstream_must_prove_its_name() -> None:
+    context = clusters(render(plan(upstream="https://models.example")))["upstream"]["transportSocket"]["typedConfig"]
+    assert context["sni"] == "models.example"
+    validation = context["commonTlsContext"]["validationContext"]
+    assert validation["matchTypedSubjectAltNames"] == [{"sanType": "DNS", "matcher": {"exact": "models.example"}}]
+    assert Path(validation["trustedCa"]["filename"]).is_file()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"host": "0.0.0.0"}, "development believes every client"),
+        ({"host": "192.168.1.5"}, "loopback only"),
+        ({"host": "::"}, "loopback only"),
+        ({"host": "myhost"}, "must be an IP address"),
+        ({"port": 0}, "port must be between"),
+        ({"admin_port": 70000}, "admin_port must be between"),
+        ({"filter_sockets": ()}, "at least one filter socket"),
+        ({"identity": IdentityMode.HEADER, "trusted_peers": ()}, "needs trusted_peers"),
+    ],
+    ids=str,
+)
+def test_a_plan_that_cannot_be_is_refused_at_birth(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadSetting, match=says):
+        plan(**changes)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "vllm:8000",
+        "ftp://x",
+        "http://",
+        "http://x:99999",
+        "http://x:0",
+        "http://x/?a=b",
+        "http://u:p@x",
+        "http://x/ y",
+    ],
+)
+def test_an_upstream_that_is_no_url_is_refused(url: str) -> None:
+    with pytest.raises(BadSetting, match="upstream must be a URL"):
+        render(plan(upstream=url))
+
+
+def test_trusted_peers_that_are_no_ranges_are_refused() -> None:
+    with pytest.raises(BadSetting, match="CIDR"):
+        render(plan(identity=IdentityMode.HEADER, trusted_peers=("10.0.0.1/8",)))
+
+
+def test_the_template_gives_no_placeholder_away() -> None:
+    assert b"${" not in render(PLAN)
+    assert "${" in template().read_text()

@@ -1,0 +1,135 @@
+"""What one run claims: a data directory, a short folder, ports; each held by the kernel, none by a number in a file."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from extproc.supervisor import locks_and_ports
+from extproc.supervisor.locks_and_ports import CannotStart, data_directory, reserve_port, run_folder, wait_for_lock
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from extproc.supervisor.locks_and_ports import data_directory, run_folder
+with data_directory(Path(sys.argv[1])), run_folder() as folder:
+    print(folder, flush=True)
+    time.sleep(600)
+"""
+
+
+def hold(folder: Path) -> tuple[subprocess.Popen[str], Path]:
+    """Another process that has claimed `folder`, and the run folder that it made."""
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(folder)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    return holder, Path(holder.stdout.readline().strip())
+
+
+def end(holder: subprocess.Popen[str]) -> None:
+    holder.kill()
+    holder.wait(10)
+    assert holder.stdout is not None
+    holder.stdout.close()
+
+
+def test_a_data_directory_is_made_private_and_belongs_to_one_run_at_a_time(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "data"
+    holder, _ = hold(folder)
+    try:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        with pytest.raises(CannotStart, match=f"pid {holder.pid}"), data_directory(folder):
+            pass
+    finally:
+        end(holder)
+    with data_directory(folder):  # the claim of a killed process is nobody's
+        pass
+
+
+def test_a_data_directory_that_cannot_be_one_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", Path("/proc/nope"), Path("/proc/nope/deeper")):
+        with pytest.raises(CannotStart, match=f"data_dir {folder} cannot be used.*--data-dir"), data_directory(folder):
+            pass
+
+
+def test_the_run_folder_is_short_private_and_gone_at_the_end() -> None:
+    with run_folder() as folder:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert len(os.fsencode(folder / "filter-99.sock")) <= locks_and_ports.SOCKET_PATH_BYTES_MAX
+    assert not folder.exists()
+
+
+def test_a_long_temporary_folder_is_not_used_for_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = tmp_path / ("x" * 90)
+    long.mkdir()
+    monkeypatch.setattr(locks_and_ports.tempfile, "tempdir", str(long))
+    with run_folder() as folder:
+        assert folder.parent == Path("/tmp")
+
+
+def test_the_folder_of_a_dead_run_is_cleaned_up_and_that_of_a_living_one_is_not(tmp_path: Path) -> None:
+    living, living_folder = hold(tmp_path / "one")
+    dead, dead_folder = hold(tmp_path / "two")
+    try:
+        end(dead)
+        assert dead_folder.is_dir()
+        with run_folder():
+            assert not dead_folder.exists()
+            assert living_folder.is_dir()
+    finally:
+        end(living)
+
+
+def test_a_lock_that_is_still_held_is_waited_for_and_then_complained_about(tmp_path: Path) -> None:
+    lock = tmp_path / "LOCK"
+    wait_for_lock(lock, seconds=0)  # nothing there: nobody to wait for
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with pytest.raises(CannotStart, match="held by another process"):
+        wait_for_lock(lock, seconds=0.1)
+    signal.signal(signal.SIGALRM, lambda *_: os.close(descriptor))
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    wait_for_lock(lock, seconds=5)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+def test_a_reserved_port_is_free_for_our_part_only() -> None:
+    with reserve_port("127.0.0.1", 0, setting="port") as reserved:
+        port = reserved.getsockname()[1]
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port))
+        with socket.socket() as part:
+            part.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            part.bind(("127.0.0.1", port))
+            part.listen()
+            socket.create_connection(("127.0.0.1", port)).close()
+            with pytest.raises(CannotStart, match=f"metrics_port: cannot bind 127.0.0.1:{port}"):
+                reserve_port("127.0.0.1", port, setting="metrics_port")
+
+
+def test_nobody_draws_a_reserved_port() -> None:
+    with reserve_port("127.0.0.1", 0, setting="port") as reserved:
+        drawn = []
+        for _ in range(200):
+            other = socket.socket()
+            other.bind(("127.0.0.1", 0))
+            drawn.append(other)
+        numbers = {other.getsockname()[1] for other in drawn}
+        for other in drawn:
+            other.close()
+        assert reserved.getsockname()[1] not in numbers
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    for host in ("192.0.2.1", "no-such-host.invalid"):
+        with pytest.raises(CannotStart, match=f"host: {host} is not an address of this machine") as refused:
+            reserve_port(host, 0, setting="host")
+        assert "port" not in str(refused.value)

@@ -1,0 +1,245 @@
+"""A part as a child process, with real processes: it comes back, it stops, and it never outlives its supervisor."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from extproc.supervisor import processes
+from extproc.supervisor.log_lines import LogLines, supervisor_logger
+from extproc.supervisor.processes import Command, Part
+
+SLEEPER = "import time; print('up', flush=True); time.sleep(600)"
+STUBBORN = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+)
+
+
+class Stage:
+    """A log that can be read back, and a list of deaths."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "stderr"
+        self._descriptor = os.open(self.file, os.O_WRONLY | os.O_CREAT)
+        self.log = LogLines(self._descriptor, as_json=False)
+        self.deaths: list[tuple[str, int]] = []
+
+    def part(self, code: str, **more: object) -> Part:
+        command = Command(name="thing", argv=(sys.executable, "-c", code), environment={}, **more)  # type: ignore[arg-type]
+        return Part(
+            command,
+            log=self.log,
+            logger=supervisor_logger(self.log, as_json=False),
+            on_death=lambda part, pid: self.deaths.append((part.name, pid)),
+        )
+
+    def said(self) -> str:
+        self.log.close()
+        return self.file.read_text()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path)
+    yield stage
+    stage.log.close()
+
+
+async def until(condition: object, seconds: float = 10.0) -> None:
+    assert callable(condition)
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+async def test_a_part_that_dies_is_started_again_after_a_growing_pause(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "BACKOFF_FIRST_SECONDS", 0.02)
+    part = stage.part("raise SystemExit(7)")
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(part.keep_running())
+        await until(lambda: part.deaths >= 4)
+        await part.stop()
+    assert part.exit_code == 7
+    said = stage.said()
+    pauses = [float(word.partition("=")[2]) for word in said.split() if word.startswith("restart_in_seconds=")]
+    assert pauses[:4] == [0.02, 0.04, 0.08, 0.16]
+    assert "code 7" in said
+
+
+async def test_the_pause_never_grows_past_its_bound(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "BACKOFF_FIRST_SECONDS", 0.02)
+    monkeypatch.setattr(processes, "BACKOFF_MAX_SECONDS", 0.03)
+    part = stage.part("raise SystemExit(1)")
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(part.keep_running())
+        await until(lambda: part.deaths >= 4)
+        await part.stop()
+    assert "restart_in_seconds=0.03" in stage.said()
+    assert "restart_in_seconds=0.04" not in stage.said()
+
+
+async def test_a_part_that_lived_long_comes_back_at_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "BACKOFF_FIRST_SECONDS", 0.02)
+    monkeypatch.setattr(processes, "STEADY_SECONDS", 0.0)
+    part = stage.part("raise SystemExit(1)")
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(part.keep_running())
+        await until(lambda: part.deaths >= 3)
+        await part.stop()
+    assert "restart_in_seconds=0.04" not in stage.said()
+
+
+async def test_a_part_killed_from_outside_comes_back_under_a_new_pid(stage: Stage) -> None:
+    part = stage.part(SLEEPER)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(part.keep_running())
+        await until(lambda: part.tail)
+        first = part.pid
+        assert first is not None
+        os.kill(first, signal.SIGKILL)
+        await until(lambda: part.pid not in (None, first))
+        await part.stop()
+    assert stage.deaths == [("thing", first)]
+    assert "signal SIGKILL" in stage.said()
+
+
+async def test_a_program_that_is_gone_is_tried_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "BACKOFF_FIRST_SECONDS", 0.02)
+    part = stage.part(SLEEPER)
+    part.command = Command(name="thing", argv=("/nowhere/at/all",), environment={})
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(part.keep_running())
+        await until(lambda: part.deaths >= 2)
+        await part.stop()
+    assert "/nowhere/at/all" in stage.said() or "No such file" in stage.said()
+
+
+async def test_a_part_that_does_not_stop_is_killed_after_its_grace(stage: Stage) -> None:
+    part = stage.part(STUBBORN, stop_seconds=0.2)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(part.keep_running())
+        await until(lambda: part.tail)
+        pid = part.pid
+        assert pid is not None
+        await part.stop()
+        assert not is_alive(pid)
+    assert "killed" in stage.said()
+    assert stage.deaths == []
+
+
+async def test_a_frozen_part_is_left_alone_and_still_stops_in_the_end(stage: Stage) -> None:
+    part = stage.part(SLEEPER, stop_seconds=0.2)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(part.keep_running())
+        await until(lambda: part.tail)
+        pid = part.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        await asyncio.sleep(0.3)
+        assert part.pid == pid
+        await part.stop()
+        assert not is_alive(pid)
+
+
+async def test_a_stop_while_the_part_is_being_started_leaves_nothing_behind(stage: Stage) -> None:
+    part = stage.part(SLEEPER)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        tasks.create_task(part.keep_running())
+        await asyncio.sleep(0)  # it is on its way, and has no process to show yet
+        await part.stop()
+    assert not part.is_running
+
+
+async def test_every_line_goes_to_the_log_under_the_name_of_the_part_and_none_to_standard_output(
+    stage: Stage, capfd: pytest.CaptureFixture[str]
+) -> None:
+    part = stage.part(
+        "import sys; print('to stdout'); print('to stderr', file=sys.stderr); sys.stdout.write('no line end')"
+    )
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(part.keep_running())
+        await until(lambda: part.deaths)
+        await part.stop()
+    said = stage.said()
+    for line in ("to stdout", "to stderr", "no line end"):
+        assert f"thing     | {line}\n" in said
+    assert capfd.readouterr().out == ""
+
+
+async def test_a_reader_who_does_not_read_stops_nobody(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    log = LogLines(writing, as_json=False)
+    started = time.monotonic()
+    for number in range(50_000):
+        log.write("thing", f"line {number}")
+    log.close()
+    assert time.monotonic() - started < 10
+    os.close(reading)
+    os.close(writing)
+
+
+SUPERVISOR = """
+import asyncio, os, sys
+from extproc.supervisor.log_lines import LogLines, supervisor_logger
+from extproc.supervisor.processes import Command, Part
+
+log = LogLines(2, as_json=False)
+code = "import os, time; print('pid', os.getpid(), flush=True); time.sleep(600)"
+parts = [
+    Part(
+        Command(name=f"thing-{n}", argv=(sys.executable, "-c", code), environment=dict(os.environ)),
+        log=log, logger=supervisor_logger(log, as_json=False), on_death=lambda part, pid: None,
+    )
+    for n in range(3)
+]
+
+async def main():
+    async with asyncio.TaskGroup() as tasks:
+        for part in parts:
+            tasks.create_task(part.keep_running())
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_no_part_outlives_a_supervisor_that_was_killed(number: signal.Signals) -> None:
+    with subprocess.Popen([sys.executable, "-c", SUPERVISOR], stderr=subprocess.PIPE, text=True) as supervisor:
+        assert supervisor.stderr is not None
+        pids = [int(supervisor.stderr.readline().rpartition(" ")[2]) for _ in range(3)]
+        assert all(is_alive(pid) for pid in pids)
+        supervisor.send_signal(number)
+        supervisor.wait(10)
+    deadline = time.monotonic() + 5
+    while any(is_alive(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not [pid for pid in pids if is_alive(pid)]
+
+
+async def test_a_part_hears_no_ctrl_c_of_the_terminal_and_may_step_back(stage: Stage) -> None:
+    part = stage.part(
+        "import os, time; print(os.getsid(0) == os.getpid(), os.nice(0), flush=True); time.sleep(600)", niceness=7
+    )
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(part.keep_running())
+        await until(lambda: part.tail)
+        await part.stop()
+    assert part.tail == (f"True {os.nice(0) + 7}",)

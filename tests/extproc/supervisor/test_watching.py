@@ -1,0 +1,205 @@
+"""What the supervisor sees of its parts, and what it shows: probes, the metrics page, the plan of a run."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry
+
+from extproc.supervisor import probes, process_specs
+from extproc.supervisor.metrics_endpoint import AddedUp, MetricsEndpoint, forget_process
+from extproc.supervisor.process_specs import Place, Ports
+from memory.runtime.metrics import Metrics
+from memory.settings import Settings
+
+PORTS = Ports(proxy=8080, api=8081, envoy_admin=9901, metrics=9464, milvus=19530, model=8000)
+COUNTING = """
+import sys
+from prometheus_client import REGISTRY
+from memory.runtime.metrics import Metrics
+
+metrics = Metrics(REGISTRY)
+metrics.turns.labels("closed").inc(float(sys.argv[1]))
+metrics.recall_in_flight.inc(2)
+"""
+
+
+def clusters(*hosts: dict[str, object], name: str = "memory_api") -> bytes:
+    statuses = [{"health_status": host} for host in hosts]
+    return json.dumps({"cluster_statuses": [{"name": name, "host_statuses": statuses}]}).encode()
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (clusters({"eds_health_status": "HEALTHY"}), True),
+        (clusters({"eds_health_status": "HEALTHY"}, {"eds_health_status": "HEALTHY", "failed_active_hc": True}), False),
+        (clusters({"eds_health_status": "HEALTHY", "pending_active_hc": True}), False),
+        (clusters({"eds_health_status": "HEALTHY", "failed_outlier_check": True}), False),
+        (clusters(), False),
+        (clusters({"eds_health_status": "HEALTHY"}, name="other"), False),
+    ],
+)
+def test_a_cluster_is_healthy_when_each_of_its_endpoints_is(answer: bytes, *, expected: bool) -> None:
+    assert probes.all_are_healthy(answer, endpoints_of=frozenset({"memory_api"})) is expected
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://10.0.0.7:19531", ("10.0.0.7", 19531)),
+        ("https://milvus.example", ("milvus.example", 443)),
+        ("http://milvus.example", ("milvus.example", 80)),
+        ("10.0.0.7:19531", ("10.0.0.7", 19531)),
+        ("http://[::1]:19530", ("::1", 19530)),
+    ],
+)
+def test_an_address_is_read_from_whatever_names_it(url: str, expected: tuple[str, int]) -> None:
+    assert probes.address_of(url) == expected
+
+
+async def test_a_part_that_is_not_there_or_says_nothing_does_not_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probes, "PROBE_SECONDS", 0.2)
+    assert not await probes.filter_serves(tmp_path / "nobody.sock")
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
+        host, port = silent.getsockname()
+        assert await probes.accepts_connections(host, port)
+        assert not await probes.answers_http((host, port), "/health")
+        assert not await probes.milvus_answers(f"http://{host}:{port}")
+        assert not await probes.envoy_sees_all((host, port), endpoints_of=frozenset())
+        assert await probes.active_requests((host, port)) == 0
+    assert not await probes.accepts_connections(host, port)
+    assert not await probes.milvus_answers(f"http://{host}:{port}")
+
+
+class _Unwell(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(503)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
+        return
+
+
+@contextmanager
+def unwell() -> Iterator[tuple[str, int]]:
+    with HTTPServer(("127.0.0.1", 0), _Unwell) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield ("127.0.0.1", server.server_port)
+        server.shutdown()
+        thread.join()
+
+
+async def test_a_part_that_says_it_is_unwell_does_not_work() -> None:
+    with unwell() as where:
+        assert not await probes.answers_http(where, "/health")
+
+
+def counted(folder: Path, turns: int) -> int:
+    """A process that counts and ends; its pid."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", COUNTING, str(turns)], env={"PROMETHEUS_MULTIPROC_DIR": str(folder)}
+    )
+    assert child.wait(30) == 0
+    return child.pid
+
+
+def test_the_page_adds_up_all_processes_and_adds_what_the_supervisor_and_envoy_know(tmp_path: Path) -> None:
+    first = counted(tmp_path, 3)
+    counted(tmp_path, 4)
+    own = Metrics(CollectorRegistry())
+    own.part_up.labels("api").set(1)
+    own.turns.labels("closed").inc(100)  # beside what the processes counted under the same name
+    page = AddedUp(tmp_path, (own.part_up, own.turns))
+    with MetricsEndpoint(0, page, envoy_page=lambda: b"envoy_says 1\n") as endpoint:
+        url = f"http://127.0.0.1:{endpoint.port}"
+        assert httpx.get(f"{url}/other").status_code == 404
+        lines = httpx.get(f"{url}/metrics").text.splitlines()
+        assert 'memproxy_part_up{part="api"} 1.0' in lines
+        assert 'memproxy_turns_total{status="closed"} 7.0' in lines
+        assert [line for line in lines if line.startswith("# TYPE memproxy_turns ")].__len__() <= 1
+        assert "memproxy_recall_in_flight 4.0" in lines
+        assert "envoy_says 1" in lines
+
+        forget_process(tmp_path, first)
+        lines = httpx.get(f"{url}/metrics").text.splitlines()
+        assert "memproxy_recall_in_flight 2.0" in lines  # what a dead process had under way is over
+        assert 'memproxy_turns_total{status="closed"} 7.0' in lines  # what it counted happened
+
+
+def planned(settings: Settings, tmp_path: Path, **owns: bool) -> dict[str, process_specs.PartPlan]:
+    place = Place(folder=tmp_path, data=tmp_path)
+    told = process_specs.settings_of_run(settings, place, PORTS)
+    owned = {"owns_store": True, "owns_model": False} | owns
+    return {one.command.name: one for one in process_specs.plan(told, place, PORTS, **owned)}
+
+
+def test_there_are_as_many_filters_and_workers_as_asked_for_each_filter_on_its_own_socket(tmp_path: Path) -> None:
+    plan = planned(Settings(upstream="http://127.0.0.1:8000", filters=3, workers=2), tmp_path)
+    assert {name for name in plan if name.startswith(("filter", "worker"))} == {
+        "filter-0",
+        "filter-1",
+        "filter-2",
+        "worker-0",
+        "worker-1",
+    }
+    assert len({plan[f"filter-{number}"].command.argv for number in range(3)}) == 3
+
+
+def test_what_somebody_else_serves_is_not_started(tmp_path: Path) -> None:
+    settings = Settings(upstream="http://127.0.0.1:8000", milvus_uri="http://127.0.0.1:19530")
+    embedding = msgspec.structs.replace(settings.memory.embedding, endpoint="http://127.0.0.1:8001/v1")
+    memory = msgspec.structs.replace(settings.memory, embedding=embedding)
+    plan = planned(msgspec.structs.replace(settings, memory=memory), tmp_path, owns_store=False)
+    assert set(plan) == {"envoy", "filter-0", "api", "worker-0"}
+    assert "model" in planned(Settings(), tmp_path, owns_model=True)
+
+
+def test_the_secret_between_envoy_and_the_api_is_new_each_time_and_for_those_alone_who_need_it(tmp_path: Path) -> None:
+    place = Place(folder=tmp_path, data=tmp_path)
+    secrets = {process_specs.settings_of_run(Settings(), place, PORTS).edge_secret for _ in range(3)}
+    assert len(secrets) == 3
+    plan = planned(Settings(), tmp_path)
+    assert plan["envoy"].command.environment["MEMPROXY_EDGE_SECRET"]
+    assert "MEMPROXY_EDGE_SECRET" not in plan["milvus"].command.environment
+    assert plan["envoy"].command.environment["MEMPROXY_EDGE_SECRET"] not in repr(plan)
+
+
+def test_what_a_request_needs_is_stopped_before_what_it_stands_on(tmp_path: Path) -> None:
+    plan = planned(Settings(), tmp_path, owns_model=True)
+    stages = {name: plan[name].stage for name in plan}
+    assert stages["envoy"] < stages["filter-0"] <= stages["api"] < stages["worker-0"]
+    assert stages["worker-0"] < stages["milvus"]
+    assert stages["envoy"] < stages["model"]
+
+
+@pytest.mark.parametrize(
+    ("host", "line"),
+    [
+        ("127.0.0.1", "ready http://127.0.0.1:8080"),
+        ("::1", "ready http://[::1]:8080"),
+        ("[::1]", "ready http://[::1]:8080"),
+    ],
+)
+def test_the_ready_line_is_a_url(tmp_path: Path, host: str, line: str) -> None:
+    told = process_specs.settings_of_run(Settings(host=host), Place(tmp_path, tmp_path), PORTS)
+    assert process_specs.ready_line(told) == line
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 1), (8, 4)])
+def test_envoy_takes_half_of_the_cores(cores: int, threads: int) -> None:
+    assert process_specs.envoy_threads(cores) == threads

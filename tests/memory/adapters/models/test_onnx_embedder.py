@@ -1,0 +1,187 @@
+"""The embedder in this process: who goes first, what gives up, what is refused; and that it takes no torch."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import numpy as np
+import pytest
+from own_embedder import embedding_model, own_embedder
+from prometheus_client import CollectorRegistry
+
+from memory.adapters.models.embedding_model import Card
+from memory.adapters.models.onnx_embedder import QUEUED_TEXTS_MAX, EmbeddingLimits, OnnxEmbedder
+from memory.adapters.models.recent_vectors import Prefixes
+from memory.errors import Busy, Unavailable
+from memory.model import Vector
+from memory.runtime.metrics import Metrics
+
+DIMENSION = 4
+
+
+class SlowModel:
+    """A vector follows from the length of its text; each waits for `may_go`, and is remembered."""
+
+    card = Card("small", DIMENSION, 256, ("input_ids",))
+
+    def __init__(self) -> None:
+        self.may_go = threading.Event()
+        self.may_go.set()
+        self.texts: list[str] = []
+
+    def vector(self, text: str) -> Vector:
+        self.texts.append(text)
+        assert self.may_go.wait(10)
+        if text == "spoilt":
+            raise RuntimeError("the runtime has had enough")
+        vector = np.array([1.0, len(text), 0.5, 0.0], dtype=np.float32)
+        return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
+
+
+@asynccontextmanager
+async def opened(model: SlowModel, metrics: Metrics | None = None, **limits: object) -> AsyncIterator[OnnxEmbedder]:
+    wanted = EmbeddingLimits(**({"threads": 1, "urgent_seconds": 5.0} | limits))  # type: ignore[arg-type]
+    used = metrics or Metrics(CollectorRegistry())
+    async with OnnxEmbedder(model, limits=wanted, metrics=used) as embedder:
+        model.texts.clear()
+        yield embedder
+        model.may_go.set()
+
+
+async def until_busy(model: SlowModel) -> None:
+    async with asyncio.timeout(5):
+        while not model.texts:
+            await asyncio.sleep(0.002)
+
+
+async def test_a_question_goes_before_whatever_learning_still_wants() -> None:
+    model = SlowModel()
+    async with opened(model) as embedder, asyncio.TaskGroup() as group:
+        model.may_go.clear()
+        group.create_task(embedder.embed(["first", "second", "third"], is_urgent=False))
+        await until_busy(model)
+        group.create_task(embedder.embed(["question"], is_urgent=True))
+        await asyncio.sleep(0.01)
+        model.may_go.set()
+    assert model.texts == ["first", "question", "second", "third"]
+
+
+async def test_a_question_that_nobody_waits_for_any_more_is_not_worked_on() -> None:
+    model = SlowModel()
+    async with opened(model, urgent_seconds=0.05) as embedder:
+        model.may_go.clear()
+        with pytest.raises(Unavailable, match=r"0\.05 s"):
+            await embedder.embed(["late", "never"], is_urgent=True)
+        model.may_go.set()
+        await embedder.embed(["next"], is_urgent=True)
+    assert model.texts == ["late", "next"]
+
+
+async def test_a_full_line_refuses_counts_it_and_leaves_the_other_open() -> None:
+    model, metrics = SlowModel(), Metrics(CollectorRegistry())
+    async with opened(model, metrics) as embedder, asyncio.TaskGroup() as group:
+        model.may_go.clear()
+        group.create_task(embedder.embed(["under way"], is_urgent=True))
+        await until_busy(model)
+        waiting = [f"w{i}" for i in range(QUEUED_TEXTS_MAX["request"])]
+        group.create_task(embedder.embed(waiting, is_urgent=True))
+        await asyncio.sleep(0)
+        with pytest.raises(Busy, match="too many"):
+            await embedder.embed(["one more"], is_urgent=True)
+        learning = group.create_task(embedder.embed(["learnt"], is_urgent=False))
+        await asyncio.sleep(0)
+        model.may_go.set()
+        assert (await learning).shape == (1, DIMENSION)
+    assert metrics.registry.get_sample_value("memproxy_embed_shed_total") == 1
+
+
+async def test_several_threads_take_several_texts_at_a_time() -> None:
+    model = SlowModel()
+    async with opened(model, threads=3) as embedder, asyncio.TaskGroup() as group:
+        model.may_go.clear()
+        group.create_task(embedder.embed(["a", "b", "c", "d"], is_urgent=False))
+        async with asyncio.timeout(5):
+            while len(model.texts) < 3:
+                await asyncio.sleep(0.002)
+        await asyncio.sleep(0.01)
+        assert sorted(model.texts) == ["a", "b", "c"]
+        model.may_go.set()
+
+
+async def test_an_error_of_the_runtime_is_the_embedder_being_unavailable_for_this_text() -> None:
+    async with opened(SlowModel()) as embedder:
+        with pytest.raises(Unavailable, match="RuntimeError"):
+            await embedder.embed(["spoilt"], is_urgent=True)
+        assert (await embedder.embed(["sound"], is_urgent=True)).shape == (1, DIMENSION)
+
+
+async def test_whoever_waits_when_it_is_closed_is_told() -> None:
+    model, told = SlowModel(), asyncio.Event()
+
+    async def wait(embedder: OnnxEmbedder) -> None:
+        with pytest.raises(Unavailable, match="closed"):
+            await embedder.embed(["under way", "behind"], is_urgent=False)
+        told.set()
+
+    async with asyncio.TaskGroup() as group, opened(model) as embedder:
+        model.may_go.clear()
+        group.create_task(wait(embedder))
+        await until_busy(model)
+    assert told.is_set()
+
+
+async def test_recent_texts_are_not_embedded_again_and_old_ones_make_room() -> None:
+    model = SlowModel()
+    async with opened(model, cache_texts=2) as embedder:
+        for text in ("a", "b", "a", "c", "a", "b"):
+            await embedder.embed([text], is_urgent=False)
+    assert model.texts == ["a", "b", "c", "b"]
+
+
+async def test_questions_and_texts_get_the_words_that_the_model_wants() -> None:
+    model = SlowModel()
+    async with opened(model, prefixes=Prefixes("query: ", "passage: ")) as embedder:
+        await embedder.embed(["cat"], is_urgent=True, as_query=True)
+        await embedder.embed(["cat"], is_urgent=False)
+    assert model.texts == ["query: cat", "passage: cat"]
+
+
+async def test_it_knows_what_belongs_together() -> None:
+    async with own_embedder() as embedder:
+        question, answer, other = await embedder.embed(
+            ["What is my cat called?", "My cat is called Miso", "The invoice is due on Friday"], is_urgent=True
+        )
+    assert float(question @ answer) > 0.6 > 0.3 > float(question @ other)
+
+
+def test_a_vector_does_not_depend_on_the_texts_embedded_before() -> None:
+    model = embedding_model()
+    alone = model.vector("I moved to Leeds.")
+    model.vector("Something else, and much longer: " + "word " * 200)
+    np.testing.assert_array_equal(model.vector("I moved to Leeds."), alone)
+
+
+def test_no_running_part_imports_what_only_preparing_needs() -> None:
+    """In a process of its own, since this one may have prepared models."""
+    program = (
+        "import asyncio, sys\n"
+        "import extproc.server, memory.processes.entrypoints\n"
+        "from memory.processes.composition import open_embedder\n"
+        "from memory.processes.reader_parts import open_readers\n"
+        "from memory.settings.loader import from_process\n"
+        "from memory.runtime.metrics import Metrics\n"
+        "from prometheus_client import CollectorRegistry\n"
+        "async def main():\n"
+        "    settings = from_process(None, {})\n"
+        "    async with open_embedder(settings) as embedder, open_readers(settings, Metrics(CollectorRegistry())):\n"
+        "        await embedder.embed(['a'], is_urgent=True)\n"
+        "asyncio.run(main())\n"
+        "print(sorted({'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.split("\n")[-2] == "[]"

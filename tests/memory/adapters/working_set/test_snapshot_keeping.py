@@ -1,0 +1,317 @@
+"""Snapshots of working sets: written by who writes memories, read by who has none, gone with what is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
+
+from memory.adapters.in_memory import InMemorySnapshots, InMemoryStore
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.working_set.snapshot_files import FileSnapshots
+from memory.adapters.working_set.snapshot_keeping import KeepingPace, KeptLedger, SnapshotKeeper
+from memory.adapters.working_set.snapshot_shelf import SnapshotShelf, stamp_of
+from memory.adapters.working_set.working_sets import WorkingSetLimits, WorkingSets
+from memory.errors import Unavailable
+from memory.model import Change, ChangeKind, Memory, VectorOrigin
+from memory.ports import Snapshots, UserLedger
+from memory.recall.ranking.weights import DEFAULT_RANKING
+from memory.runtime.metrics import Metrics
+
+DIMENSION = 8
+NEIGHBOURS = DEFAULT_RANKING.neighbours
+QUICK = KeepingPace(soon=0.02, late=0.05, flush=2.0)
+NEVER = KeepingPace(soon=1000.0, late=1000.0, flush=2.0)
+
+
+class Counted(InMemoryStore):
+    """Counts what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__(dimension=DIMENSION)
+        self.loads = 0
+
+    async def load_few(self, *given: object, **named: object) -> object:  # type: ignore[override]
+        self.loads += 1
+        return await super().load_few(*given, **named)  # type: ignore[arg-type]
+
+
+@dataclass
+class Process:
+    """One of ours: its working sets, and the ledger that its writes go through."""
+
+    sets: WorkingSets
+    ledger: UserLedger
+    store: Counted
+    metrics: Metrics
+
+    async def write(self, *memory_ids: str, text: str = "content of", forget: tuple[str, ...] = ()) -> None:
+        async with self.ledger.write("ann") as held:
+            if forget:
+                await held.forget(forget)
+                await self.store.delete("ann", forget)
+            if memory_ids:
+                held.touch(memory_ids)
+                changes = [Change(ChangeKind.CREATE, memory(one, f"{text} {one}")) for one in memory_ids]
+                await self.store.apply("ann", changes, np.full((len(changes), DIMENSION), 0.25, dtype=np.float32))
+
+    async def seen(self, *, waits: bool = False) -> dict[str, str] | None:
+        corpus = await self.sets.corpus("ann", waits=waits)
+        return None if corpus is None else {one.id: one.content for one in corpus.prepare().memories}
+
+    def count(self, outcome: str) -> float:
+        return self.metrics.registry.get_sample_value("memproxy_snapshots_total", {"outcome": outcome}) or 0.0
+
+
+def memory(memory_id: str, content: str) -> Memory:
+    return Memory(memory_id, "ann", content, 1.0, 1.0, 1.0)
+
+
+@asynccontextmanager
+async def process(
+    folder: Path,
+    store: Counted,
+    snapshots: Snapshots,
+    *,
+    pace: KeepingPace = NEVER,
+    model: str = "MiniLM",
+    limits: WorkingSetLimits | None = None,
+) -> AsyncIterator[Process]:
+    metrics = Metrics(CollectorRegistry())
+    stamp = stamp_of(origin=VectorOrigin(model, DIMENSION), neighbours=NEIGHBOURS)
+    shelf = SnapshotShelf(snapshots, stamp=stamp, neighbours=NEIGHBOURS, metrics=metrics)
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(SqliteDatabase(folder / "turns.sqlite"))
+        ledger = SqliteUserLedger(database, clock=lambda: 0.0)
+        sets = WorkingSets(store=store, ledger=ledger, dimension=DIMENSION, shelf=shelf, limits=limits)
+        await stack.enter_async_context(sets)
+        keeper = await stack.enter_async_context(SnapshotKeeper(sets, shelf, pace=pace))
+        yield Process(sets, KeptLedger(ledger, keeper), store, metrics)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
+async def test_a_user_who_was_only_written_to_is_found_at_once_by_a_process_that_never_saw_them(tmp_path: Path) -> None:
+    store, kept = Counted(), InMemorySnapshots()
+    async with process(tmp_path, store, kept, pace=QUICK) as api:
+        await api.write("a", "b")
+        await until(lambda: "ann" in kept.kept)
+        store.loads = 0
+        async with process(tmp_path, store, kept) as chats:
+            assert await chats.seen() == {"a": "content of a", "b": "content of b"}
+    assert store.loads == 0
+
+
+async def test_what_was_written_after_the_snapshot_is_fetched(tmp_path: Path) -> None:
+    store, kept = Counted(), InMemorySnapshots()
+    async with process(tmp_path, store, kept) as api:
+        await api.write("a", "b", "c")
+        await api.sets.save("ann")
+        old = kept.kept["ann"]
+        await api.write("b", "d", text="changed:", forget=("c",))
+    kept.kept["ann"] = old  # as if the process had been killed, and the file of before had come back
+    store.loads = 0
+    async with process(tmp_path, store, kept) as chats:
+        assert await chats.seen() == {"a": "content of a", "b": "changed: b", "d": "changed: d"}
+    assert store.loads == 0
+
+
+async def test_leaving_writes_what_is_due(tmp_path: Path) -> None:
+    store, kept = Counted(), InMemorySnapshots()
+    async with process(tmp_path, store, kept) as api:
+        await api.write("a")
+        assert "ann" not in kept.kept
+    async with process(tmp_path, store, kept) as chats:
+        assert await chats.seen() == {"a": "content of a"}
+
+
+async def test_a_few_changes_wait_and_many_do_not(tmp_path: Path) -> None:
+    store, kept = Counted(), InMemorySnapshots()
+    async with process(tmp_path, store, kept, pace=KeepingPace(soon=0.02, late=1000.0, flush=0.0)) as api:
+        await api.write("a")
+        await until(lambda: api.count("written") == 1)
+        for number in range(20):
+            await api.write(f"m{number}")
+        await asyncio.sleep(0.1)
+        assert api.count("written") == 1
+        await api.write(*(f"n{number}" for number in range(40)))
+        await until(lambda: api.count("written") == 2)
+
+
+async def test_what_is_forgotten_is_in_no_snapshot_before_it_is_deleted_and_the_others_come_back(
+    tmp_path: Path,
+) -> None:
+    store, kept = Counted(), InMemorySnapshots()
+    async with process(tmp_path, store, kept) as api:
+        await api.write("a", "secret")
+        await api.sets.save("ann")
+        assert b"content of secret" in kept.kept["ann"]
+        async with api.ledger.write("ann") as held:
+            await held.forget(["secret"])
+            assert "ann" not in kept.kept
+            await store.delete("ann", ["secret"])
+        assert "ann" not in kept.kept
+        store.loads = 0
+    assert b"content of a" in kept.kept["ann"]
+    assert b"secret" not in kept.kept["ann"]
+    assert store.loads == 0
+
+
+async def test_a_snapshot_that_another_process_writes_while_something_is_forgotten_does_not_stay(
+    tmp_path: Path,
+) -> None:
+    class Slow(InMemorySnapshots):
+        may_write = asyncio.Event()
+
+        async def write(self, user_id: str, snapshot: bytes) -> None:
+            await self.may_write.wait()
+            await super().write(user_id, snapshot)
+
+    store, kept = Counted(), Slow()
+    async with process(tmp_path, store, kept, pace=KeepingPace(1000.0, 1000.0, flush=0.0)) as api:
+        await api.write("a", "secret")
+        async with process(tmp_path, store, kept, pace=NEVER) as chats, asyncio.TaskGroup() as group:
+            saving = group.create_task(chats.sets.save("ann"))
+            await until(lambda: store.loads > 0)
+            await asyncio.sleep(0.05)  # it is about to write what it read
+            await api.write(forget=("secret",))
+            kept.may_write.set()
+            await saving
+            assert b"secret" not in kept.kept.get("ann", b"")
+
+
+async def test_a_user_without_memories_leaves_no_snapshot(tmp_path: Path) -> None:
+    store, kept = Counted(), InMemorySnapshots()
+    async with process(tmp_path, store, kept) as api:
+        await api.write("a", "b")
+        await api.sets.save("ann")
+        await api.write(forget=("a", "b"))
+    assert kept.kept == {}
+
+
+async def test_what_cannot_be_erased_is_not_said_to_be_forgotten(tmp_path: Path) -> None:
+    class Stuck(InMemorySnapshots):
+        async def erase(self, user_id: str) -> None:
+            raise Unavailable("snapshots", "read-only file system")
+
+    store = Counted()
+    async with process(tmp_path, store, Stuck()) as api:
+        await api.write("a")
+        with pytest.raises(Unavailable):
+            await api.write(forget=("a",))
+        assert await store.get("ann", ["a"])
+
+
+@pytest.mark.parametrize("damage", ["cut in half", "deleted", "another model", "not ours", "somebody else's"])
+async def test_whatever_becomes_of_a_snapshot_the_user_is_served_and_gets_a_new_one(
+    tmp_path: Path, damage: str
+) -> None:
+    store, folder = Counted(), tmp_path / "snapshots"
+    async with FileSnapshots(folder, bytes_max=1 << 30, clock=lambda: 0.0) as files:
+        async with process(tmp_path, store, files, model="other" if damage == "another model" else "MiniLM") as api:
+            await api.write("a")
+        [file] = folder.iterdir()
+        if damage == "cut in half":
+            os.truncate(file, file.stat().st_size // 2)
+        elif damage == "deleted":
+            file.unlink()
+        elif damage == "not ours":
+            file.write_bytes(b"PK\x03\x04" + bytes(1000))
+        elif damage == "somebody else's":
+            await files.write("ann", file.read_bytes().replace(b"\xa3ann", b"\xa3bob"))
+        async with process(tmp_path, store, files) as chats:
+            assert await chats.seen() is None  # its chat searches the store
+            assert await chats.seen(waits=True) == {"a": "content of a"}
+            await until(lambda: chats.count("written") == 1)
+        async with process(tmp_path, store, files) as chats:
+            assert await chats.seen() == {"a": "content of a"}
+
+
+async def test_a_disk_that_cannot_be_written_to_is_told_once_and_chats_go_on(tmp_path: Path) -> None:
+    (tmp_path / "snapshots").write_text("a file where the folder should be")
+    store = Counted()
+    with capture_logs() as logs:
+        async with (
+            FileSnapshots(tmp_path / "snapshots", bytes_max=1 << 30, clock=lambda: 0.0) as files,
+            process(tmp_path, store, files, pace=QUICK) as api,
+        ):
+            for number in range(3):
+                await api.write(f"m{number}")
+                await until(lambda number=number: api.count("write_failed") > number)  # type: ignore[misc]
+            assert len(await api.seen() or ()) == 3
+            (tmp_path / "snapshots").unlink()
+            await api.write("m3")
+            await until(lambda: api.count("written") == 1)
+    assert [line["event"] for line in logs if line["log_level"] == "warning"] == [
+        "snapshots of working sets cannot be kept: first questions are slower"
+    ]
+    assert [line["event"] for line in logs if line["log_level"] == "info"] == ["snapshots can be written again"]
+
+
+async def test_a_user_who_outgrew_the_limit_has_no_snapshot_any_more(tmp_path: Path) -> None:
+    store, kept = Counted(), InMemorySnapshots()
+    async with process(tmp_path, store, kept, limits=WorkingSetLimits(memories_max=3)) as api:
+        await api.write("a", "b", "c")
+        await api.sets.save("ann")
+        assert "ann" in kept.kept
+        await api.write("d")
+        await api.sets.save("ann")
+    assert kept.kept == {}
+
+
+async def test_files_are_private_and_their_names_do_not_tell_whose_they_are(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "snapshots"
+    async with FileSnapshots(folder, bytes_max=1 << 20, clock=lambda: 0.0) as files:
+        await files.write("ann", b"text")
+    [file] = folder.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "ann" not in file.name
+
+
+async def test_past_the_bound_those_go_that_were_not_used_for_longest(tmp_path: Path) -> None:
+    folder = tmp_path / "snapshots"
+    clock = iter(range(1_000_000, 10_000_000, 10_000))
+    async with FileSnapshots(folder, bytes_max=100_000, clock=lambda: float(next(clock))) as files:
+        for number in range(8):
+            await files.write(f"u{number}", bytes(10_000))
+            for file in folder.iterdir():  # as if each was written long after the one before
+                os.utime(file, (file.stat().st_mtime - 7_200,) * 2)
+        await files.read("u0")
+        for number in range(8, 14):
+            await files.write(f"u{number}", bytes(10_000))
+        assert sum(file.stat().st_size for file in folder.iterdir()) <= 100_000
+        assert await files.read("u1") is None
+        assert await files.read("u13") is not None
+        await files.write("u13", bytes(200_000))  # too large for any room: what was there is outdated
+        assert await files.read("u13") is None
+
+
+async def test_what_a_process_left_when_it_died_is_taken_away(tmp_path: Path) -> None:
+    folder = tmp_path / "snapshots"
+    folder.mkdir()
+    (folder / "abc.123.part").write_bytes(b"half")
+    os.utime(folder / "abc.123.part", (0, 0))
+    async with FileSnapshots(folder, bytes_max=1 << 20, clock=lambda: 1_000.0) as files:
+        await files.write("ann", b"text")
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_another_model_or_ranking_has_another_stamp() -> None:
+    one = stamp_of(origin=VectorOrigin("a", 8), neighbours=NEIGHBOURS)
+    assert one == stamp_of(origin=VectorOrigin("a", 8), neighbours=NEIGHBOURS)
+    assert one != stamp_of(origin=VectorOrigin("b", 8), neighbours=NEIGHBOURS)
+    assert one != stamp_of(origin=VectorOrigin("a", 9), neighbours=NEIGHBOURS)

@@ -1,0 +1,171 @@
+"""What the doctor sees of parts that are well, missing or broken, with real parts, and what it tells to do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from chat_server import running_chat_server
+from click.testing import CliRunner
+from prometheus_client import CollectorRegistry
+from turn_logs import a_turn
+
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.exams import SqliteExamResults
+from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.cli.main import commands
+from memory.learn.reading.exam import StoredExam, exam_version
+from memory.model import TurnStatus
+from memory.ports import LearnDue
+from memory.ports.reading import ExamKey, ExamResult
+from memory.processes import doctor_checks, reader_parts
+from memory.processes.composition import SYSTEM_CLOCK
+from memory.processes.doctor_checks import Finding, Level
+from memory.runtime.metrics import Metrics
+from memory.settings import Settings
+from memory.settings.loader import from_process, load
+
+
+def settings_of(folder: Path, **written: Any) -> Settings:
+    file = folder / "settings.yaml"
+    data_dir = folder / "data"
+    data_dir.mkdir(exist_ok=True)
+    file.write_text(json.dumps({"data_dir": str(data_dir), "models_dir": from_process(None, {}).models_dir} | written))
+    return load(file, {}, {})
+
+
+async def looked(settings: Settings) -> dict[str, Finding]:
+    return {one.check: one for one in await doctor_checks.look(settings)}
+
+
+async def test_on_a_machine_that_is_prepared_nothing_fails(tmp_path: Path) -> None:
+    found = await looked(settings_of(tmp_path))
+    assert {name: one.level for name, one in found.items()} == {
+        "embedding model": Level.OK,
+        "trained reader": Level.OK,
+        "data directory": found["data directory"].level,  # as full as it may be
+        "turn log": Level.OK,
+        "queue": Level.OK,
+        "milvus": Level.WARN,
+        "upstream": Level.OK,
+        "reader": Level.OK,
+    }
+    assert "memproxy up" in found["milvus"].advice
+    assert "384" in found["embedding model"].says
+
+
+async def test_models_that_are_not_ready_or_damaged_are_told_and_not_made(tmp_path: Path) -> None:
+    found = await looked(settings_of(tmp_path, models_dir=str(tmp_path / "models")))
+    for name in ("embedding model", "trained reader"):
+        assert found[name].level is Level.WARN
+        assert "memproxy prepare" in found[name].advice
+    assert not (tmp_path / "models").exists()
+
+
+async def test_an_embedding_of_another_size_fails(tmp_path: Path) -> None:
+    memory = {"embedding": {"dimension": 512}, "milvus": {"dimension": 512}}
+    found = await looked(settings_of(tmp_path, memory=memory))
+    assert found["embedding model"].level is Level.FAIL
+    assert "512" in found["embedding model"].says
+
+
+async def test_a_turn_log_that_is_no_database_fails_and_stops_no_other_check(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    settings.turn_log_path.write_bytes(b"something else" * 400)
+    found = await looked(settings)
+    assert found["turn log"].level is Level.FAIL
+    assert "queue" not in found
+    assert found["reader"].level is Level.OK
+
+
+async def test_a_server_that_is_away_and_one_that_is_no_milvus_fail(tmp_path: Path) -> None:
+    found = await looked(settings_of(tmp_path, milvus_uri="http://127.0.0.1:1"))
+    assert found["milvus"].level is Level.FAIL
+    assert "milvus" in found["milvus"].advice
+
+
+async def test_dead_letters_and_an_upstream_that_is_away_are_warnings(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, upstream="http://127.0.0.1:1")
+    async with SqliteDatabase(settings.turn_log_path) as database:
+        log = SqliteTurnLog(database, clock=SYSTEM_CLOCK)
+        await log.append(replace(a_turn("t"), status=TurnStatus.CLOSED))
+        lease = await log.lease(now=SYSTEM_CLOCK(), seconds=60.0, due=LearnDue())
+        assert lease is not None
+        await log.bury(lease, now=SYSTEM_CLOCK(), reason="junk")
+    found = await looked(settings)
+    assert "dlq" in found["queue"].advice
+    assert {found[name].level for name in ("queue", "upstream", "reader")} == {Level.WARN}
+
+
+@pytest.mark.parametrize(
+    ("result", "level", "words"),
+    [
+        (None, Level.WARN, ["trained reader reads", "scripted", "not sat"]),
+        (ExamResult(passed=True, score=0.93), Level.OK, ["scripted reads", "0.93"]),
+        (ExamResult(passed=False, score=0.41, failures=("a diet",)), Level.WARN, ["trained", "0.41", "a diet"]),
+    ],
+)
+async def test_it_says_who_reads_and_what_the_exam_showed(
+    tmp_path: Path, result: ExamResult | None, level: Level, words: list[str]
+) -> None:
+    async with running_chat_server() as server:
+        settings = settings_of(tmp_path, upstream=server.url)
+        if result is not None:
+            model, endpoint = await reader_parts.examinee(settings)
+            unwatched = Metrics(CollectorRegistry())
+            async with reader_parts.open_model_reader(settings, model, unwatched, endpoint=endpoint) as reader:
+                version = f"{reader.prompt_version}-{exam_version()}"
+                async with SqliteDatabase(settings.turn_log_path) as database:
+                    results = SqliteExamResults(database, clock=SYSTEM_CLOCK)
+                    await results.put(ExamKey(model.llm_model_name, endpoint, version), result)
+                    exam = StoredExam(results, model=model.llm_model_name, server=endpoint)
+                    assert await exam.known(reader.prompt_version) == result
+        found = await looked(settings)
+        assert server.asked == []  # it asks the model nothing
+    assert found["upstream"].level is Level.OK
+    assert found["reader"].level is level
+    assert all(word in found["reader"].says for word in words)
+
+
+async def test_a_check_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang(_: Settings) -> Finding:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    monkeypatch.setattr(doctor_checks, "CHECK_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(doctor_checks, "_upstream", hang)
+    assert (await looked(settings_of(tmp_path)))["upstream"].level is Level.FAIL
+
+
+def run(*words: str) -> tuple[int, str]:
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(commands, ["doctor", *words])
+    return result.exit_code, result.stdout
+
+
+def test_the_command_prints_a_line_for_each_check_and_its_exit_code_says_whether_one_fails(tmp_path: Path) -> None:
+    settings_of(tmp_path)
+    code, lines = run("--config", str(tmp_path / "settings.yaml"))
+    assert code == 0
+    assert [line.split(":")[0].split(maxsplit=1)[1] for line in lines.splitlines()][:2] == [
+        "settings",
+        "embedding model",
+    ]
+    settings_of(tmp_path, milvus_uri="http://127.0.0.1:1")
+    code, shown = run("--config", str(tmp_path / "settings.yaml"), "--json")
+    answer = msgspec.json.decode(shown)
+    assert (code, answer["is_well"]) == (1, False)
+    assert {one["check"] for one in answer["checks"] if one["level"] == "fail"} == {"milvus"}
+
+
+def test_settings_that_cannot_be_are_the_only_line(tmp_path: Path) -> None:
+    (tmp_path / "settings.yaml").write_text("memry: {}")
+    code, lines = run("--config", str(tmp_path / "settings.yaml"))
+    assert code == 1
+    assert len(lines.splitlines()) == 1
+    assert "FAIL  settings" in lines
+    assert "memory" in lines

@@ -1,0 +1,208 @@
+"""The operator's tools, against a real API over HTTP and a real turn log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import click
+import pytest
+import uvicorn
+from click.testing import CliRunner, Result
+from library_parts import library_parts
+from prometheus_client import CollectorRegistry
+
+from memory.api.rest import create_app
+from memory.cli import main
+from memory.errors import BadInput, BadSetting, NotFound, Unavailable
+from memory.model import Message, Scope
+from memory.ports import LearnDue
+from memory.runtime.metrics import Metrics
+from memory.service.library import Library
+from memory.service.requests import NewMemory
+from memory.settings.loader import Settings
+
+SEEDED = [
+    NewMemory("I like green tea", project_id="red", created_at=1_000.0),
+    NewMemory("[bold]markup[/bold] and \x1b[31mescape", created_at=2_000.0),
+    NewMemory("The car is blue", memory_type="episodic", created_at=3_000.0),
+]
+
+
+@contextmanager
+def serving(folder: Path, *, identity_mode: str = "development") -> Iterator[str]:
+    """The API on a free port of the loopback, in a thread with a loop of its own; ann has three memories."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    started: list[uvicorn.Server] = []
+    is_up = threading.Event()
+
+    async def serve() -> None:
+        async with library_parts(folder) as parts:
+            await parts.library.add(Scope("ann"), SEEDED)
+            metrics = Metrics(CollectorRegistry())
+            app = create_app(parts.library, identity_mode=identity_mode, edge_secret="s3cret", metrics=metrics)
+            server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="off"))
+            started.append(server)
+            is_up.set()
+            await server.serve(sockets=[listener])
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    assert is_up.wait(10)
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        started[0].should_exit = True
+        thread.join(10)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    with serving(tmp_path) as address:
+        yield address
+
+
+def run(*words: str, code: int = 0, answer: str | None = None) -> Result:
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(main.commands, words, input=answer, catch_exceptions=False)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def ids_of(url: str, *words: str) -> list[str]:
+    return [
+        m["id"] for m in json.loads(run("list", "--user", "ann", "--api", url, "--json", *words).stdout)["memories"]
+    ]
+
+
+def test_search_shows_the_best_first(url: str) -> None:
+    lines = run("search", "green tea", "--user", "ann", "--api", url).stdout.splitlines()
+    assert lines[0].split() == ["id", "score", "said", "at", "type", "content"]
+    assert "I like green tea" in lines[1]
+    found = json.loads(run("search", "green tea", "--user", "ann", "--api", url, "--json", "--limit", "1").stdout)
+    assert [m["content"] for m in found["memories"]] == ["I like green tea"]
+
+
+def test_list_filters_and_stops_at_its_limit(url: str) -> None:
+    newest_first = ["id-000002", "id-000001", "id-000000"]
+    assert ids_of(url) == newest_first
+    assert ids_of(url, "--limit", "2") == newest_first[:2]
+    assert ids_of(url, "--type", "episodic") == ["id-000002"]
+    assert ids_of(url, "--as-of", "2000") == newest_first[1:]
+    assert run("list", "--user", "bob", "--api", url, "--json").stdout.split() == ["{", '"memories":', "[]", "}"]
+
+
+def test_what_a_memory_holds_is_text_and_nothing_else(url: str) -> None:
+    shown = run("list", "--user", "ann", "--api", url).stdout
+    assert "[bold]markup[/bold] and \ufffd[31mescape" in shown
+    assert "\x1b" not in shown
+
+
+def test_forget_takes_ids_a_project_or_all(url: str) -> None:
+    run("forget", "id-000001", "--user", "ann", "--api", url, "--yes")
+    assert ids_of(url) == ["id-000002", "id-000000"]
+    assert "deleted: 1" in run("forget", "--project", "red", "--user", "ann", "--api", url, "--yes").stdout
+    assert ids_of(url) == ["id-000002"]
+    run("forget", "--all", "--user", "ann", "--api", url, "--yes")
+    assert ids_of(url) == []
+
+
+def test_forget_asks_first_and_needs_to_know_what(url: str) -> None:
+    run("forget", "--all", "--user", "ann", "--api", url, code=1, answer="n\n")
+    run("forget", "--user", "ann", "--api", url, "--yes", code=2)
+    run("forget", "id-000001", "--all", "--user", "ann", "--api", url, "--yes", code=2)
+    assert len(ids_of(url)) == 3
+
+
+def test_the_apis_own_words_reach_the_operator(url: str) -> None:
+    with pytest.raises(NotFound, match="no such memory"):
+        run("forget", "id-9?x=y#z", "--user", "ann", "--api", url, "--yes")
+    with pytest.raises(BadInput, match="user_id"):
+        run("list", "--user", " ann", "--api", url)
+    with pytest.raises(BadInput, match="200"):
+        run("search", "x", "--user", "ann", "--api", url, "--limit", "500")
+
+
+def test_nobody_answering_is_said_with_what_to_do() -> None:
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1; is it running\? Name another with --api"):
+        run("list", "--user", "ann", "--api", "http://127.0.0.1:1")
+
+
+def test_outside_development_the_tools_prove_themselves_by_the_edges_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(tmp_path, identity_mode="header") as url:
+        with pytest.raises(BadInput, match="through the proxy"):
+            ids_of(url)
+        monkeypatch.setenv("MEMPROXY_EDGE_SECRET", "s3cret")
+        assert len(ids_of(url)) == 3
+
+
+@pytest.fixture
+def log_with_a_dead_letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command opens its library anew on the same turn log, as separate processes do."""
+
+    @asynccontextmanager
+    async def opened(_: Settings) -> AsyncIterator[Library]:
+        async with library_parts(tmp_path) as parts:
+            yield parts.library
+
+    async def bury_one() -> None:
+        async with library_parts(tmp_path) as parts:
+            said = [Message("user", "my cat is Tom"), Message("assistant", "nice")]
+            await parts.library.append_turn(Scope("ann", session_id="s"), said, at=0.0)
+            lease = await parts.turn_log.lease(now=parts.now + 1, seconds=30, due=LearnDue())
+            assert lease is not None
+            await parts.turn_log.bury(lease, now=parts.now, reason="the model said nonsense")
+
+    asyncio.run(bury_one())
+    monkeypatch.setattr(main, "_open_library", opened)
+
+
+@pytest.mark.usefixtures("log_with_a_dead_letter")
+def test_turns_shows_the_record() -> None:
+    (turn,) = json.loads(run("turns", "--user", "ann", "--json").stdout)["turns"]
+    assert (turn["messages"][0]["content"], turn["answer"], turn["status"]) == ("my cat is Tom", "nice", "closed")
+    assert "my cat is Tom" in run("turns", "--user", "ann").stdout
+    assert json.loads(run("turns", "--user", "ann", "--session", "t", "--json").stdout) == {"turns": []}
+
+
+@pytest.mark.usefixtures("log_with_a_dead_letter")
+def test_a_dead_letter_is_listed_and_replayed() -> None:
+    assert "the model said nonsense" in run("dlq", "list").stdout
+    (letter,) = json.loads(run("dlq", "list", "--json").stdout)["dead_letters"]
+    assert "due again: 0" in run("dlq", "replay", "another").stdout
+    assert "due again: 1" in run("dlq", "replay", letter["window_id"]).stdout
+    assert json.loads(run("dlq", "list", "--json").stdout) == {"dead_letters": []}
+
+
+@pytest.mark.usefixtures("log_with_a_dead_letter")
+def test_a_dead_letter_is_dropped_only_on_purpose() -> None:
+    run("dlq", "drop", code=2)
+    run("dlq", "drop", "--all", code=1, answer="n\n")
+    assert len(json.loads(run("dlq", "list", "--json").stdout)["dead_letters"]) == 1
+    assert "dropped: 1" in run("dlq", "drop", "--all", "--yes").stdout
+
+
+def test_a_bad_setting_stops_every_command(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text("prot: 1")
+    for words in (["worker"], ["api"], ["dlq", "list"], ["list", "--user", "ann"]):
+        with pytest.raises(BadSetting, match="did you mean port"):
+            run(*words, "--config", str(file))
+
+
+def test_every_command_and_option_has_its_help() -> None:
+    def complain(command: click.Command, path: str) -> list[str]:
+        missing = [] if command.help else [path]
+        missing += [
+            f"{path} {p.name}" for p in command.params if isinstance(p, click.Option) and not (p.help or p.show_default)
+        ]
+        below = command.commands.items() if isinstance(command, click.Group) else ()
+        return missing + [one for name, sub in below for one in complain(sub, f"{path} {name}")]
+
+    assert complain(main.commands, "memproxy") == []

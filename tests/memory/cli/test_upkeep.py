@@ -1,0 +1,134 @@
+"""`memproxy upkeep` against a real Milvus Lite and a real turn log: all users or one, dry or not, as table or JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hashing_embedder import HashingEmbedder
+from milvus_lite_server import MilvusLiteServer
+from prometheus_client import CollectorRegistry
+
+from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.store import MilvusStore
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.cli import main
+from memory.errors import BadSetting
+from memory.model import Change, ChangeKind, Evidence, Memory
+from memory.ports import MemoryFilter
+from memory.runtime.metrics import Metrics
+
+NOW = 1_700_000_000.0
+STORED = {
+    "ann": {"a1": "I like tea", "a2": "I like tea!", "a3": "[bold]I[/bold] like \x1b[31mcoffee"},
+    "bob": {"b1": "I like tea", "b2": "I like tea"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A data directory, the configuration that names it, and the server that holds its memories."""
+
+    data: Path
+    config: Path
+    uri: str
+
+    def upkeep(self, *words: str, code: int = 0) -> Result:
+        given = ["upkeep", *words, "--config", str(self.config)]
+        result = CliRunner(env={"COLUMNS": "200"}).invoke(main.commands, given, catch_exceptions=False)
+        assert result.exit_code == code, result.output
+        return result
+
+    def changes(self, *words: str) -> list[tuple[str, str]]:
+        shown = json.loads(self.upkeep(*words, "--json", "--milvus-uri", self.uri).stdout)
+        return sorted((row["user_id"], row["why"]) for row in shown["changes"])
+
+    def statuses(self) -> dict[str, str]:
+        return asyncio.run(self._statuses())
+
+    async def _statuses(self) -> dict[str, str]:
+        async with self.store() as store:
+            pages = [await store.page(MemoryFilter(user, status=None), limit=50, cursor="") for user in STORED]
+        return {one.id: one.status.value for page in pages for one in page.memories}
+
+    def store(self) -> MilvusStore:
+        address = MilvusAddress(self.uri, "agentic_memory", 384)
+        return MilvusStore(address, metrics=Metrics(CollectorRegistry()))
+
+    async def fill(self) -> None:
+        async with SqliteDatabase(self.data / "turns.sqlite") as database, self.store() as store:
+            ledger = SqliteUserLedger(database, clock=lambda: NOW)
+            for user, memories in STORED.items():
+                vectors = await HashingEmbedder(dimension=384).embed(list(memories.values()), is_urgent=False)
+                rows = [
+                    Memory(i, user, content, NOW, NOW, NOW, evidence=(Evidence(content, f"turn-{i}"),))
+                    for i, content in memories.items()
+                ]
+                async with ledger.write(user) as held:
+                    held.touch(list(memories))
+                    await store.apply(user, [Change(ChangeKind.CREATE, row) for row in rows], vectors)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    (tmp_path / "data").mkdir()
+    config = tmp_path / "memproxy.yaml"
+    config.write_text(json.dumps({"data_dir": str(tmp_path / "data"), "run_dir": str(tmp_path)}))
+    server = MilvusLiteServer(tmp_path / "milvus")
+    server.start()
+    try:
+        filled = Place(tmp_path / "data", config, server.uri)
+        asyncio.run(filled.fill())
+        yield filled
+    finally:
+        server.kill()
+
+
+@pytest.fixture(autouse=True)
+def registry_per_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run of a command is a process of its own elsewhere."""
+    from memory.processes import composition
+
+    class Fresh(Metrics):
+        def __init__(self, _: Any) -> None:
+            super().__init__(CollectorRegistry())
+
+    monkeypatch.setattr(composition, "Metrics", Fresh)
+
+
+def test_a_dry_run_shows_all_users_and_changes_nothing_then_the_run_does_it(place: Place) -> None:
+    before = place.statuses()
+    expected = [("ann", "duplicate"), ("ann", "united"), ("bob", "duplicate"), ("bob", "united")]
+    assert place.changes("all", "--dry-run") == expected
+    assert place.statuses() == before
+    assert place.changes("all") == expected
+    assert sorted(i for i, status in place.statuses().items() if status == "archived") in (["a1", "b1"], ["a2", "b2"])
+    assert place.changes("all") == []
+
+
+def test_one_user_and_one_task_leave_the_rest_alone(place: Place) -> None:
+    assert place.changes("prune") == []
+    assert place.changes("consolidate", "--user", "bob") == [("bob", "duplicate"), ("bob", "united")]
+    assert {i for i, status in place.statuses().items() if status == "archived"} <= {"b1", "b2"}
+
+
+def test_the_table_tells_what_and_how_many(place: Place) -> None:
+    place.data.joinpath("milvus.uri").write_text(place.uri)  # as a running `up` leaves it
+    shown = place.upkeep("consolidate", "--dry-run").stdout
+    assert shown.splitlines()[0].split() == ["user", "why", "id", "content"]
+    assert shown.splitlines()[-1].startswith("would change: 4, ")
+    assert "\x1b" not in shown
+
+
+def test_without_a_store_or_a_model_the_operator_is_told_what_to_do(place: Place) -> None:
+    with pytest.raises(BadSetting, match="--milvus-uri"):
+        place.upkeep("all")
+    with pytest.raises(BadSetting, match=r"memory\.life\.reflect_from"):
+        place.upkeep("reflect", "--milvus-uri", place.uri)

@@ -1,0 +1,199 @@
+"""How useful a memory is, what is put away and in which order, and how it comes back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.errors import BadInput
+from memory.learn.retention import (
+    DAY,
+    FADING,
+    Fading,
+    LifeRules,
+    Why,
+    dated,
+    erasable,
+    pruned,
+    put_away,
+    restored,
+    usefulness,
+)
+from memory.model import CATEGORIES, Memory, MemoryStatus, Trust
+
+NOW = 1_750_000_000.0
+SHARES = st.floats(0, 1)
+TIMES = st.floats(NOW - 3_000 * DAY, NOW)
+BY_TRUST = (Trust.TOOL, Trust.INFERRED, Trust.EXPLICIT)  # from the least
+
+
+def memory(memory_id: str = "m", *, days_ago: float = 0.0, **fields: Any) -> Memory:
+    at = NOW - days_ago * DAY
+    values: dict[str, Any] = {
+        "content": f"content of {memory_id}",
+        "created_at": at,
+        "updated_at": at,
+        "said_at": at,
+    } | fields
+    return Memory(id=memory_id, user_id="ann", **values)
+
+
+MEMORIES = st.builds(
+    Memory,
+    id=st.just("m"),
+    user_id=st.just("ann"),
+    content=st.just("I like tea"),
+    created_at=TIMES,
+    updated_at=TIMES,
+    said_at=TIMES,
+    category=st.sampled_from(CATEGORIES),
+    importance=SHARES,
+    confidence=SHARES,
+    access_count=st.integers(0, 10_000),
+    used_at=st.none() | TIMES,
+    expires_at=st.none() | TIMES,
+    trust=st.sampled_from(list(Trust)),
+)
+
+
+@given(MEMORIES, st.floats(0, 3_000 * DAY))
+def test_usefulness_is_a_share_that_time_never_raises(one: Memory, later: float) -> None:
+    assert 0.0 <= usefulness(one, NOW + later) <= usefulness(one, NOW) <= 1.0
+
+
+@given(MEMORIES, SHARES, SHARES, st.integers(0, 100), st.floats(0, 1_000 * DAY))
+def test_more_of_what_speaks_for_a_memory_never_makes_it_less_useful(
+    one: Memory, importance: float, confidence: float, uses: int, age: float
+) -> None:
+    value = usefulness(one, NOW)
+    seen = NOW - age
+    better = [
+        replace(one, importance=max(one.importance, importance)),
+        replace(one, confidence=max(one.confidence, confidence)),
+        replace(one, access_count=one.access_count + uses),
+        replace(one, used_at=max(seen, one.used_at or seen)),
+        replace(one, said_at=max(one.said_at, seen)),
+        replace(one, expires_at=None),
+        replace(one, trust=Trust.BOOTSTRAPPED),
+    ]
+    assert all(usefulness(other, NOW) >= value for other in better)
+
+
+def test_use_lengthens_the_half_life_and_an_expiry_takes_three_quarters() -> None:
+    fresh, old = memory(category="context"), memory(category="context", days_ago=14)
+    assert usefulness(old, NOW) == pytest.approx(usefulness(fresh, NOW) / 2)
+    assert usefulness(replace(old, access_count=1), NOW) == pytest.approx(usefulness(fresh, NOW) / 2**0.5)
+    assert usefulness(memory(expires_at=NOW - 1), NOW) == pytest.approx(usefulness(memory(), NOW) / 4)
+    assert usefulness(memory(expires_at=NOW + 1), NOW) == usefulness(memory(), NOW)
+
+
+def test_an_allergy_of_ten_years_ago_is_as_useful_as_one_of_today() -> None:
+    assert usefulness(memory(category="constraint", days_ago=3_650), NOW) == usefulness(memory(), NOW)
+
+
+# What is put away
+
+
+def gone(memories: list[Memory], rules: LifeRules) -> list[tuple[str, Why]]:
+    return [(step.memory.id, step.why) for step in pruned(memories, rules, now=NOW)]
+
+
+def test_the_quota_puts_the_least_useful_away_first_and_nobody_elses_wish_before_a_guess() -> None:
+    memories = [
+        memory("asked, useless", trust=Trust.EXPLICIT, importance=0.0),
+        memory("stored, useless", trust=Trust.BOOTSTRAPPED, importance=0.0),
+        memory("guessed, useful", importance=1.0),
+        memory("guessed, less", importance=0.6),
+        memory("guessed, least", importance=0.1),
+        memory("brought back", importance=0.0, metadata={"restored": {"at": NOW}}),
+    ]
+    order = ["guessed, least", "guessed, less", "guessed, useful"]
+    for surplus in range(4):
+        rules = LifeRules(quota=len(memories) - surplus)
+        assert gone(memories, rules) == [(memory_id, Why.QUOTA) for memory_id in order[:surplus]]
+    assert gone(memories, LifeRules(quota=None)) == []
+    assert len(gone(memories, LifeRules(quota=0))) == len(memories)
+
+
+def test_what_is_out_already_does_not_count_against_the_quota() -> None:
+    out = [memory("old", status=MemoryStatus.SUPERSEDED), memory("away", status=MemoryStatus.ARCHIVED)]
+    assert gone([memory("a"), memory("b"), *out], LifeRules(quota=2)) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_put_away"),
+    [
+        ({}, True),
+        ({"category": "fact"}, False),
+        ({"days_ago": 149}, False),
+        ({"used_at": NOW - 60 * DAY}, False),
+        ({"access_count": 3}, False),
+        ({"created_at": NOW - DAY}, False),
+        ({"trust": Trust.EXPLICIT}, False),
+        ({"trust": Trust.BOOTSTRAPPED}, False),
+        ({"metadata": {"restored": {"at": NOW}}}, False),
+        ({"status": MemoryStatus.SUPERSEDED}, False),
+    ],
+    ids=["context of months ago", "does not fade", "not for long enough", "used", "often used", "came in yesterday",
+         "asked for", "stored by an application", "brought back", "superseded"],
+)  # fmt: skip
+def test_only_what_was_of_no_use_for_long_is_put_away(fields: dict[str, Any], is_put_away: bool) -> None:
+    given: dict[str, Any] = {"category": "context", "days_ago": 170} | fields
+    one = memory("m", **given)
+    assert gone([one], LifeRules()) == ([("m", Why.UNUSED)] if is_put_away else [])
+    assert gone([one], LifeRules(floor=0.0)) == []
+
+
+def test_a_category_with_a_lifetime_dates_what_has_no_date() -> None:
+    rules = LifeRules(fading={**FADING, "event": Fading(expires_after=10 * DAY)})
+    memories = [
+        memory("trip", category="event"),
+        memory("dated", category="event", expires_at=NOW),
+        memory("old", category="event", status=MemoryStatus.SUPERSEDED),
+        memory("fact"),
+    ]
+    [step] = dated(memories, rules, now=NOW)
+    assert step.after == replace(memories[0], expires_at=NOW + 10 * DAY)
+    assert dated(memories, LifeRules(), now=NOW) == []
+
+
+def test_nothing_is_erased_unless_the_settings_say_so_and_nothing_active_ever() -> None:
+    memories = [
+        memory("active", days_ago=900),
+        memory("away", days_ago=31, status=MemoryStatus.ARCHIVED),
+        memory("away lately", days_ago=29, status=MemoryStatus.ARCHIVED),
+        memory("old", days_ago=900, status=MemoryStatus.SUPERSEDED, superseded_at=NOW - 31 * DAY),
+        memory("old lately", days_ago=900, status=MemoryStatus.SUPERSEDED, superseded_at=NOW - 29 * DAY),
+    ]
+    steps = erasable(memories, LifeRules(erase_after=30 * DAY), now=NOW)
+    assert [(step.memory.id, step.why, step.after) for step in steps] == [
+        ("away", Why.ERASED, None),
+        ("old", Why.ERASED, None),
+    ]
+    assert erasable(memories, LifeRules(), now=NOW) == []
+
+
+# And back
+
+
+@given(MEMORIES, st.dictionaries(st.sampled_from(["archived", "color"]), st.integers(), max_size=2))
+def test_what_is_put_away_comes_back_as_it_was_and_says_so(one: Memory, metadata: dict[str, Any]) -> None:
+    one = replace(one, metadata=metadata)
+    away = put_away(one, Why.QUOTA, now=NOW).after
+    assert away is not None
+    assert away.status is MemoryStatus.ARCHIVED
+    assert away.metadata["archived"]["why"] == "quota"
+    back = restored(away, now=NOW + 1)
+    expected = replace(one, updated_at=NOW + 1, metadata={**metadata, "restored": {"at": NOW + 1}})
+    assert back == expected
+    assert gone([back], LifeRules(floor=1.0)) == []
+
+
+def test_what_is_superseded_cannot_be_brought_back_and_what_is_active_stays_as_it_is() -> None:
+    with pytest.raises(BadInput, match="only an archived memory"):
+        restored(memory(status=MemoryStatus.SUPERSEDED), now=NOW)
+    assert restored(memory(), now=NOW + 1) == memory()

@@ -1,0 +1,268 @@
+"""What the settings of reading lead to: who reads, and what goes over the wire. On a scripted server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from chat_server import FakeModelServer, running_chat_server
+from prometheus_client import CollectorRegistry
+from reading_parts import InMemoryExamResults
+from scripted_model import scripted
+from structlog.testing import capture_logs
+from turn_logs import a_turn
+
+from memory.errors import BadSetting, Unavailable
+from memory.learn.readers import OffReader, Readers
+from memory.learn.reading.exam import exam_version
+from memory.learn.reading.fallback import FallbackReader
+from memory.learn.reading.trained import TrainedReader
+from memory.ports.reading import ExamKey, ExamResult
+from memory.processes import reader_parts
+from memory.processes.from_settings import chat_server
+from memory.runtime.metrics import Metrics
+from memory.settings import ExternalModel, ModelEndpoint, Settings
+from memory.settings.loader import from_process, load
+
+SCHOOL = "I teach chemistry at a night school."
+MODEL = {"model_role": "memory_extraction", "llm_model_name": "m"}
+
+
+def settings_with(
+    folder: Path,
+    *,
+    url: str = "http://127.0.0.1:1",
+    model: Mapping[str, Any] | None = None,
+    reader: str = "auto",
+    upstream: str = "",
+    **extraction: Any,
+) -> Settings:
+    """As an operator writes them. `model`: None where none is named."""
+    address, _, port = url.rpartition(":")
+    endpoint = {"address": address, "port": int(port)}
+    written: dict[str, Any] = {
+        "memory": {"extraction": extraction, "learn": {"reader": reader}},
+        "models_dir": from_process(None, {}).models_dir,
+        "external_models": [] if model is None else [{**MODEL, "llm_endpoint": endpoint, **model}],
+    }
+    file = folder / "settings.yaml"
+    file.write_text(json.dumps(written | ({"upstream": upstream} if upstream else {})))
+    return load(file, {}, {})
+
+
+def unwatched() -> Metrics:
+    return Metrics(CollectorRegistry())
+
+
+@pytest.mark.parametrize(
+    ("reader", "model", "kind"),
+    [
+        ("off", {}, OffReader),
+        ("trained", {}, TrainedReader),
+        ("trained", None, TrainedReader),
+        ("auto", None, TrainedReader),
+        ("auto", {}, TrainedReader),  # until the model has passed the exam
+        ("model", {}, FallbackReader),
+        ("model", None, TrainedReader),  # until the upstream has said which models it has
+    ],
+)
+async def test_each_setting_has_its_reader_and_needs_no_server_to_start(
+    tmp_path: Path, reader: str, model: Mapping[str, Any] | None, kind: type
+) -> None:
+    async with reader_parts.open_readers(settings_with(tmp_path, model=model, reader=reader), unwatched()) as readers:
+        assert isinstance(readers.first, kind)
+        assert readers.is_slow == (kind is FallbackReader)
+        assert isinstance(readers.ready, OffReader if reader == "off" else TrainedReader)
+
+
+def test_an_unknown_reader_stops_the_start_and_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match=r"memory\.learn\.reader"):
+        settings_with(tmp_path, reader="verbatim")
+
+
+async def sent(server: FakeModelServer, settings: Settings, *, metrics: Metrics | None = None) -> dict[str, Any]:
+    """What the model is asked about a statement."""
+    server.says = server.says or scripted()
+    model = settings.model_for("memory_extraction")
+    assert model is not None
+    async with reader_parts.open_model_reader(settings, model, metrics or unwatched()) as reader:
+        await reader.read([a_turn("t", text=SCHOOL)], context=[])
+    return server.asked[-1]
+
+
+async def test_a_priority_is_sent_only_where_it_is_set(tmp_path: Path) -> None:
+    async with running_chat_server() as server:
+        plain = await sent(server, settings_with(tmp_path, url=server.url, model={}))
+        low = await sent(server, settings_with(tmp_path, url=server.url, model={}, priority=10))
+    assert "priority" not in plain
+    assert low["priority"] == 10
+
+
+async def test_model_temperature_tokens_topics_and_examples_reach_the_server(tmp_path: Path) -> None:
+    examples = tmp_path / "examples.json"
+    examples.write_text('[{"said": "the boiler is a Vaillant", "keep": true}, {"said": "it is cold", "keep": false}]')
+    model = {"llm_model_name": "qwen3", "temperature": 0.4, "max_tokens": 99}
+    async with running_chat_server() as server:
+        told: dict[str, Any] = {"topics": ["boilers"], "examples": str(examples)}
+        body = await sent(server, settings_with(tmp_path, url=server.url, model=model, **told))
+    assert (body["model"], body["temperature"], body["max_tokens"]) == ("qwen3", 0.4, 99)
+    assert "boilers" in body["messages"][0]["content"]
+    kept, kept_answer, left, left_answer, question = [message["content"] for message in body["messages"][-5:]]
+    assert "the boiler is a Vaillant" in kept
+    assert len(json.loads(kept_answer)["claims"]) == 1
+    assert "it is cold" in left
+    assert json.loads(left_answer)["claims"] == []
+    assert SCHOOL in question
+
+
+async def test_a_call_takes_no_longer_than_the_model_is_given(tmp_path: Path) -> None:
+    async with running_chat_server() as server:
+        server.seconds = 5.0
+        settings = settings_with(tmp_path, url=server.url, model={"llm_timeout_seconds": 0.2})
+        with pytest.raises(Unavailable, match=r"within 0\.2 s"):
+            await sent(server, settings)
+
+
+async def test_calls_and_tokens_are_counted_by_role(tmp_path: Path) -> None:
+    metrics = unwatched()
+    async with running_chat_server() as server:
+        await sent(server, settings_with(tmp_path, url=server.url, model={}), metrics=metrics)
+
+    def count(name: str, **labels: str) -> float | None:
+        return metrics.registry.get_sample_value(name, {"role": "memory_extraction", **labels})
+
+    assert count("memproxy_model_calls_total", outcome="answered") == 1
+    tokens = {kind: count("memproxy_model_tokens_total", kind=kind) for kind in ("prompt", "cached", "answer")}
+    assert tokens == {"prompt": 100, "cached": 90, "answer": 5}
+
+
+@pytest.mark.parametrize("content", ["{", '[{"said": "x"}]', '[{"said": "x", "keep": true, "why": "y"}]', None])
+async def test_a_file_of_examples_that_cannot_be_used_stops_the_start_and_is_named(
+    tmp_path: Path, content: str | None
+) -> None:
+    examples = tmp_path / "examples.json"
+    if content is not None:
+        examples.write_text(content)
+    settings = settings_with(tmp_path, model={}, reader="model", examples=str(examples))
+    with pytest.raises(BadSetting, match=r"memory\.extraction\.examples"):
+        async with reader_parts.open_readers(settings, unwatched()):
+            pass
+
+
+# The exam
+
+
+def no_results() -> InMemoryExamResults:
+    return InMemoryExamResults(lambda: 0.0, {})
+
+
+async def examined(settings: Settings, results: InMemoryExamResults, metrics: Metrics | None = None) -> Readers:
+    """The readers once it is clear who reads."""
+    seen = metrics or unwatched()
+    async with reader_parts.open_readers(settings, seen) as readers, asyncio.timeout(30), asyncio.TaskGroup() as group:
+        examining = group.create_task(reader_parts.examining(settings, readers, results, seen))
+        while not (examining.done() or readers.is_slow):
+            await asyncio.sleep(0.01)
+        examining.cancel()
+    return readers
+
+
+async def test_a_model_that_fails_the_exam_never_reads_and_the_metric_says_so(tmp_path: Path) -> None:
+    results, metrics = no_results(), unwatched()
+    async with running_chat_server() as server:
+        server.says = scripted(without=lambda unit: True)
+        settings = settings_with(tmp_path, url=server.url, model={})
+        readers = await examined(settings, results, metrics)
+        sat = len(server.asked)
+        again = await examined(settings, results)
+        assert (sat > 0, len(server.asked)) == (True, sat)  # it sits it once
+    assert (readers.is_slow, again.is_slow) == (False, False)
+    assert [one.passed for one, _ in results.kept.values()] == [False]
+    assert (metrics.registry.get_sample_value("memproxy_reader_exam_score") or 1.0) < 0.9
+
+
+async def test_a_model_that_has_passed_the_exam_reads_without_being_asked_again(tmp_path: Path) -> None:
+    results = no_results()
+    async with running_chat_server() as server:
+        settings = settings_with(tmp_path, url=server.url, model={})
+        model = settings.model_for("memory_extraction")
+        assert model is not None
+        async with reader_parts.open_model_reader(settings, model, unwatched()) as reader:
+            version = f"{reader.prompt_version}-{exam_version()}"
+        await results.put(ExamKey("m", server.url, version), ExamResult(passed=True, score=0.95))
+        readers = await examined(settings, results)
+        assert server.asked == []
+    assert isinstance(readers.first, FallbackReader)
+    assert readers.first.name.startswith("m read-")
+
+
+@pytest.mark.parametrize("reader", ["trained", "off"])
+async def test_where_no_model_is_to_read_none_is_examined(tmp_path: Path, reader: str) -> None:
+    async with running_chat_server() as server:
+        settings = settings_with(tmp_path, url=server.url, model={}, reader=reader, upstream=server.url)
+        readers = await examined(settings, no_results())
+        assert server.asked == []
+    assert not readers.is_slow
+
+
+async def test_where_a_model_is_to_read_and_none_is_named_the_upstreams_first_one_reads_unexamined(
+    tmp_path: Path,
+) -> None:
+    async with running_chat_server() as server:
+        settings = settings_with(tmp_path, reader="model", upstream=server.url)
+        readers = await examined(settings, no_results())
+        assert server.asked == []
+    assert readers.first.name.startswith("scripted read-")
+
+
+@pytest.mark.parametrize(
+    "upstream", ["http://gw:8000/llm", "http://[::1]:8000", "https://gw/llm/v1", "http://gw:8000/", "http://user.gw"]
+)
+def test_the_upstreams_own_model_is_asked_under_the_very_url_that_is_set(upstream: str) -> None:
+    model = ExternalModel(
+        model_role="memory_extraction", llm_endpoint=ModelEndpoint(address=upstream), llm_model_name="m"
+    )
+    assert (
+        chat_server(model, endpoint=upstream).url == upstream.rstrip("/").removesuffix("/v1") + "/v1/chat/completions"
+    )
+
+
+async def test_an_upstream_behind_a_path_is_read_with(tmp_path: Path) -> None:
+    async with running_chat_server(prefix="/llm") as server:
+        settings = settings_with(tmp_path, reader="model", upstream=server.url)
+        assert settings.upstream.endswith("/llm")
+        assert await reader_parts.examinee(settings) == (
+            ExternalModel(
+                model_role="memory_extraction",
+                llm_endpoint=ModelEndpoint(address=server.url),
+                llm_model_name="scripted",
+                max_tokens=1_000,
+            ),
+            server.url,
+        )
+        assert (await examined(settings, no_results())).is_slow
+
+
+async def test_nothing_that_goes_wrong_in_the_exam_ends_the_worker(tmp_path: Path) -> None:
+    class Broken(InMemoryExamResults):
+        async def get(self, key: ExamKey) -> ExamResult | None:
+            raise ZeroDivisionError("what ann said")
+
+    async with running_chat_server() as server:
+        settings = settings_with(tmp_path, url=server.url, model={})
+        with capture_logs() as logs:
+            readers = await examined(settings, Broken(lambda: 0.0, {}))
+    assert not readers.is_slow
+    assert [(one["log_level"], one["error"]) for one in logs if "exam" in one["event"]] == [
+        ("error", "ZeroDivisionError")
+    ]
+
+
+async def test_a_port_that_cannot_be_leaves_the_trained_reader_at_work(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(settings_with(tmp_path), upstream="http://127.0.0.1:99999")
+    assert not (await examined(settings, no_results())).is_slow

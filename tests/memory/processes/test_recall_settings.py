@@ -1,0 +1,291 @@
+"""From a configuration file to what recall does: weights order a search, bounds bound, a bad value stops the start."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from hashing_embedder import HashingEmbedder
+from prometheus_client import CollectorRegistry
+
+from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.working_set.working_sets import WorkingSetLimits
+from memory.errors import BadSetting
+from memory.model import (
+    Candidate,
+    Change,
+    ChangeKind,
+    Memory,
+    PastNote,
+    RecallStatus,
+    Receipt,
+    RequestOptions,
+    Scope,
+)
+from memory.processes import composition, from_settings
+from memory.processes.working_set_parts import opened_sets
+from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS
+from memory.settings import Settings, every_setting, loader
+
+DAY = 86_400.0
+KAYAK = "Where is my kayak stored?"
+NOWHERE = "http://127.0.0.1:9"  # nothing answers there, and nothing has to
+TURNS = ("How is the old kiln doing?", "It cracked on Monday", "We bought another one")
+
+
+def settings_of(text: str, folder: Path) -> Settings:
+    """The settings of that file, with servers that are not there."""
+    file = folder / "memproxy.yaml"
+    file.write_text(text, encoding="utf-8")
+    told = {
+        "memory.embedding.endpoint": NOWHERE,
+        "milvus_uri": NOWHERE,
+        "data_dir": str(folder),
+        "run_dir": str(folder),
+    }
+    return loader.load(file, told, {})
+
+
+@asynccontextmanager
+async def parts_of(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[composition.Parts]:
+    """The parts of a process that was given this file."""
+    monkeypatch.setattr(composition, "REGISTRY", CollectorRegistry())  # the process's own takes one set of metrics only
+    async with composition.open_parts(settings_of(text, folder)) as parts:
+        yield parts
+
+
+def remembered(content: str, *, days_ago: float = 1.0, minute: int = 0, **fields: object) -> Memory:
+    said_at = composition.SYSTEM_CLOCK() - days_ago * DAY + minute * 60.0
+    memory = Memory(content, "u", content, said_at, said_at, said_at)
+    return replace(memory, **fields)  # type: ignore[arg-type]
+
+
+class Desk:
+    """A search as REST makes it, through everything that a file can change, over these memories."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.monkeypatch = folder, monkeypatch
+
+    async def found(self, text: str, question: str, *memories: Memory, is_loaded: bool = True) -> list[Candidate]:
+        """`is_loaded`: from the user's working set, else from the store alone."""
+        embedder, store = HashingEmbedder(dimension=384), InMemoryStore()
+        vectors = np.asarray(await embedder.embed([memory.content for memory in memories], is_urgent=False))
+        await store.apply("u", [Change(ChangeKind.CREATE, memory) for memory in memories], vectors)
+        limits = "" if is_loaded else "\n  working_set: {user_memories_max: 1}"
+        async with (
+            parts_of(f"memory:\n  ranking: {text}{limits}", self.folder, self.monkeypatch) as parts,
+            AsyncExitStack() as stack,
+        ):
+            corpora, _ = await opened_sets(
+                parts.settings,
+                stack,
+                store=store,
+                ledger=parts.ledger,
+                metrics=parts.metrics,
+                clock=composition.SYSTEM_CLOCK,
+            )
+            assert (await corpora.corpus("u", waits=True) is not None) is is_loaded
+            recall = replace(parts, store=store, embedder=embedder, corpora=corpora).recall()
+            return await recall.search(Scope("u"), query=question, history=(), options=RequestOptions())
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    return Desk(tmp_path, monkeypatch)
+
+
+def contents(found: list[Candidate]) -> list[str]:
+    return [candidate.memory.content for candidate in found]
+
+
+@pytest.mark.parametrize("is_loaded", [True, False])
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("{}", "Devon"),  # importance decides between equals that are two months apart
+        ("{weights: {recency: 5}}", "Kent"),
+        ("{weights: {importance: 0}}", "Kent"),
+        ("{half_lives: {semantic_days: 1}}", "Kent"),
+        ("{half_lives: {episodic_days: 1}}", "Devon"),  # of another type than theirs
+    ],
+)
+async def test_a_changed_weight_or_half_life_changes_the_order_of_a_search(
+    desk: Desk, text: str, first: str, is_loaded: bool
+) -> None:
+    old = remembered("My kayak is stored in Devon", days_ago=60, importance=0.9)
+    new = remembered("My kayak is stored in Kent", days_ago=0, importance=0.4)
+    found = await desk.found(text, KAYAK, old, new, is_loaded=is_loaded)
+    assert len(found) == 2
+    assert found[0].memory.content.endswith(first)
+
+
+async def test_a_higher_bar_lets_less_pass(desk: Desk) -> None:
+    kayak = remembered("My kayak is stored in Devon")
+    assert contents(await desk.found("{}", KAYAK, kayak)) == [kayak.content]
+    assert contents(await desk.found("{bar: {even: 20}}", KAYAK, kayak)) == []
+
+
+async def test_turns_around_a_memory_count_as_the_settings_say(desk: Desk) -> None:
+    talk = [
+        remembered(content, minute=minute, session_id="s", memory_type="episodic")
+        for minute, content in enumerate(TURNS)
+    ]
+    question = "how is the old kiln doing?"
+    assert TURNS[1] in contents(await desk.found("{}", question, *talk))  # which has no word of the question
+    alone = await desk.found("{neighbours: {next: 0, next_but_one: 0}, bar: {near_tokens: 0}}", question, *talk)
+    assert contents(alone) == [TURNS[0]]
+    far = await desk.found("{neighbours: {next: 0, next_but_one: 5}, bar: {near_tokens: 0}}", question, *talk)
+    assert set(contents(far)) == {TURNS[0], TURNS[2]}
+
+
+async def test_scripts_without_spaces_count_as_the_settings_say(desk: Desk) -> None:
+    tea = remembered("我喜欢喝绿茶")
+    [usual] = await desk.found("{}", "我喝什么茶?", tea)
+    [words] = await desk.found("{unspaced: {character: 1}}", "我喝什么茶?", tea)
+    [trusted] = await desk.found("{unspaced: {cosine: 1}}", "我喝什么茶?", tea)
+    assert words.parts["lexical"] > usual.parts["lexical"]
+    assert words.parts["dense"] == pytest.approx(usual.parts["dense"])
+    assert trusted.parts["dense"] == pytest.approx(10 * usual.parts["dense"], rel=1e-3) != 0  # a tenth counts else
+    assert trusted.parts["lexical"] == pytest.approx(usual.parts["lexical"])
+
+
+def test_what_a_rewritten_question_weighs_is_handed_to_recall(tmp_path: Path) -> None:
+    settings = settings_of("memory: {ranking: {rewritten: 0.5}}", tmp_path)
+    assert from_settings.recall_settings(settings).rewritten_weight == 0.5
+
+
+async def test_receipts_keep_to_the_number_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = composition.SYSTEM_CLOCK()
+    text = "memory: {receipts: {user_receipts_max: 2}}"
+    async with parts_of(text, tmp_path, monkeypatch) as parts:
+        for number in range(4):
+            parts.receipts.keep(Receipt(f"r{number}", "u", now, RecallStatus.EMPTY, "nothing_relevant"))
+        await until_kept(parts, "r3")
+        assert [await is_kept(parts, f"r{number}") for number in range(4)] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(("text", "is_there"), [("{}", True), ("{keep_days: 1}", False), ("{keep_days: 3}", True)])
+async def test_receipts_keep_to_the_age_of_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, is_there: bool
+) -> None:
+    now = composition.SYSTEM_CLOCK()
+    async with parts_of(f"memory: {{receipts: {text}}}", tmp_path, monkeypatch) as parts:
+        for name, at in (("old", now - 2 * DAY), ("new", now)):
+            parts.receipts.keep(Receipt(name, "u", at, RecallStatus.EMPTY, "nothing_relevant"))
+        await until_kept(parts, "new")
+        assert await is_kept(parts, "old") is is_there
+
+
+async def test_receipts_keep_to_the_bytes_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = composition.SYSTEM_CLOCK()
+    async with parts_of("memory: {receipts: {total_mib: 1}}", tmp_path, monkeypatch) as parts:
+        for number in range(4):
+            parts.receipts.keep(Receipt(f"r{number}", "u", now, RecallStatus.EMPTY, reason="x" * 600_000))
+        await until_kept(parts, "r3")
+        assert [await is_kept(parts, f"r{number}") for number in range(4)] == [False, False, True, True]
+
+
+async def is_kept(parts: composition.Parts, receipt_id: str) -> bool:
+    return await parts.receipts.get("u", receipt_id) is not None
+
+
+async def until_kept(parts: composition.Parts, receipt_id: str) -> None:
+    async with asyncio.timeout(10):
+        while not await is_kept(parts, receipt_id):  # written behind the request
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [("{}", 40), ("{user_mib: 1}", 21), ("{total_mib: 1, user_mib: 4}", 21)],  # of 40 notes with 50 KiB each
+)
+async def test_past_notes_keep_to_the_bytes_of_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, kept: int
+) -> None:
+    note = PastNote("n" * (50 << 10), (), 1)
+    async with parts_of(f"filters: 2\nmemory: {{notes: {text}}}", tmp_path, monkeypatch) as parts:
+        keys = [f"k{number}" for number in range(40)]
+        for key in keys:
+            await parts.notes.keep("u", key, note, made_at=composition.SYSTEM_CLOCK())
+        assert sorted(await parts.notes.find("u", keys), key=keys.index) == keys[-kept:]
+
+
+def test_the_bounds_of_working_sets_come_from_the_settings(tmp_path: Path) -> None:
+    text = "{user_memories_max: 7, total_mib: 3, patience_ms: 40, search_patience_seconds: 2}"
+    settings = settings_of(f"memory: {{working_set: {text}}}", tmp_path)
+    assert from_settings.working_set_limits(settings) == WorkingSetLimits(7, 3 << 20, 0.04, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("section", "text", "named"),
+    [
+        ("ranking", "{weights: {dense: 1.0e+9}}", "memory.ranking.weights.dense"),
+        ("ranking", "{weights: {dense: .nan}}", "memory.ranking.weights.dense"),
+        ("ranking", "{weights: {question: -.inf}}", "memory.ranking.weights.question"),
+        ("ranking", "{weights: {recency: often}}", "memory.ranking.weights.recency"),
+        ("ranking", "{bar: {slope: 0}}", "memory.ranking.bar.slope"),
+        ("ranking", "{half_lives: {semantic_days: 0}}", "memory.ranking.half_lives.semantic_days"),
+        ("ranking", "{neighbours: {next: -1}}", "memory.ranking.neighbours.next"),
+        ("ranking", "{unspaced: {cosine: 1.5}}", "memory.ranking.unspaced.cosine"),
+        ("ranking", "{weights: {densee: 1}}", "did you mean memory.ranking.weights.dense"),
+        ("receipts", "{keep_days: 0}", "memory.receipts.keep_days"),
+        ("receipts", "{user_receipts_max: 0}", "memory.receipts.user_receipts_max"),
+        ("notes", "{user_mib: 0.5}", "memory.notes.user_mib"),
+        ("working_set", "{patience_ms: 10000}", "memory.working_set.patience_ms"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_by_its_name(tmp_path: Path, section: str, text: str, named: str) -> None:
+    with pytest.raises(BadSetting, match=re.escape(named)):
+        settings_of(f"memory: {{{section}: {text}}}", tmp_path)
+
+
+def test_a_part_does_not_start_with_one(tmp_path: Path) -> None:
+    file = tmp_path / "memproxy.yaml"
+    file.write_text("memory: {ranking: {weights: {lexical: much}}}")
+    command = [sys.executable, "-m", "extproc", "filter", "--socket", str(tmp_path / "f.sock"), "--config", str(file)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "memory.ranking.weights.lexical" in done.stderr
+    assert "a number from -20 to 20, got 'much'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_weight_may_come_from_the_environment() -> None:
+    settings = loader.load(None, {}, {"MEMPROXY_MEMORY_RANKING_WEIGHTS_DENSE": "0.7"})
+    assert settings.memory.ranking.weights.dense == 0.7
+    assert msgspec.structs.replace(settings.memory.ranking.weights, dense=0.3) == DEFAULT_RANKING.weights
+
+
+def test_without_a_word_the_ranking_is_what_its_fit_left() -> None:
+    assert loader.load(None, {}, {}).memory.ranking == DEFAULT_RANKING
+
+
+def meanings() -> Mapping[str, tuple[float, str]]:
+    """Default and description of each weight."""
+    prefix = "memory.ranking.weights."
+    found = {doc.path.removeprefix(prefix): doc for doc in every_setting() if doc.path.startswith(prefix)}
+    return {name: (float(str(doc.default)), doc.meaning) for name, doc in found.items()}
+
+
+def test_each_default_is_the_rounded_result_of_the_fits_that_its_reason_names() -> None:
+    fitted = {}
+    for name, (default, meaning) in meanings().items():
+        range_found = re.search(r"fitted (-?[\d.]+) to (-?[\d.]+\d)", meaning)
+        if range_found:
+            low, high = sorted(map(float, range_found.groups()))
+            fitted[name] = low - 0.1 <= default <= high + 0.1
+    assert len(fitted) == 15
+    assert [name for name, is_near in fitted.items() if not is_near] == ["concept"]  # its reason says why
+
+
+def test_every_weight_is_shown_in_one_part_of_a_receipt() -> None:
+    assert sorted(name for kinds in PARTS.values() for name in kinds) == sorted(NAMES) == sorted(meanings())

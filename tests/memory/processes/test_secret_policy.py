@@ -1,0 +1,95 @@
+"""What operators say of secrets holds for turns, imports and receipts, and the gate keeps to it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plain_reader import PlainReader
+
+from memory.learn import gate
+from memory.model import Message, RecallStatus, Receipt, Scope, Turn, TurnStatus
+from memory.processes import composition
+from memory.processes.from_settings import recording, secret_policy, worker_settings
+from memory.secrets.redaction import SecretClass
+from memory.settings import SecretSettings, Settings
+from memory.settings.loader import load
+
+SAID = {
+    SecretClass.API_KEY: "My key is sk-proj-aB3dE5fG7hJ9kL1mN2pQ4rS6 and my cat is called Tom.",
+    SecretClass.TOKEN: "I got token=4f9aQ2LmZ81xTtR0wBvKc7Ue, and my cat is called Tom.",
+    SecretClass.PASSWORD: "My PIN is 8812, and my cat is called Tom.",
+    SecretClass.PRIVATE_KEY: "-----BEGIN PRIVATE KEY-----\nMIIEa1\n-----END PRIVATE KEY-----\nMy cat is called Tom.",
+    SecretClass.CARD_NUMBER: "My card is 4111 1111 1111 1111, and my cat is called Tom.",
+    SecretClass.BANK_ACCOUNT: "My account number is 50093321, and my cat is called Tom.",
+    SecretClass.NATIONAL_ID: "My SSN is 536-90-4399, and my cat is called Tom.",
+}
+KEYS = {SecretClass.API_KEY, SecretClass.TOKEN}  # one may well look like the other, and then the stricter policy holds
+
+
+def settings_with(folder: Path, **secrets: str) -> Settings:
+    """As an operator writes them."""
+    file = folder / "settings.yaml"
+    file.write_text(json.dumps({"data_dir": str(folder), "run_dir": str(folder), "memory": {"secrets": secrets}}))
+    return load(file, {}, {})
+
+
+async def learnt(settings: Settings, recorded: str) -> list[str]:
+    turn = Turn(
+        id="t1",
+        scope=Scope("ann", session_id="s"),
+        at=1_741_600_000.0,
+        messages=(Message("user", recorded),),
+        status=TurnStatus.CLOSED,
+    )
+    limits = gate.Limits(secrets=worker_settings(settings).secrets)
+    claims = await PlainReader().read([turn], context=())
+    return [claim.text for claim in gate.judge(claims, [turn], limits=limits).kept]
+
+
+def test_each_class_of_secrets_has_its_setting() -> None:
+    assert set(SecretSettings.__struct_fields__) == {kind.value for kind in SecretClass}
+    assert set(secret_policy(Settings())) == set(SecretClass)
+
+
+@pytest.mark.parametrize("kind", SecretClass)
+async def test_what_is_redacted_leaves_the_rest_of_the_message_to_be_learnt(kind: SecretClass, tmp_path: Path) -> None:
+    settings = settings_with(tmp_path)
+    recorded = recording(settings)(SAID[kind])
+    assert f"[redacted {kind.value.replace('_', ' ')}]" in recorded
+    assert any("called Tom" in fact for fact in await learnt(settings, recorded))
+
+
+@pytest.mark.parametrize("kind", SecretClass)
+async def test_of_a_message_that_is_dropped_not_a_word_is_recorded_or_learnt(kind: SecretClass, tmp_path: Path) -> None:
+    settings = settings_with(tmp_path, **{kind.value: "drop"})
+    recorded = recording(settings)(SAID[kind])
+    assert recorded == f"[withheld {kind.value.replace('_', ' ')}]"
+    assert await learnt(settings, recorded) == []
+    assert recording(settings)("My cat is called Tom.") == "My cat is called Tom."
+
+
+@pytest.mark.parametrize("kind", SecretClass)
+async def test_what_is_allowed_is_recorded_word_for_word_and_learnt(kind: SecretClass, tmp_path: Path) -> None:
+    kinds = KEYS if kind in KEYS else {kind}
+    settings = settings_with(tmp_path, **{kind.value: "allow" for kind in kinds})
+    assert recording(settings)(SAID[kind]) == SAID[kind]
+    assert any("called Tom" in fact for fact in await learnt(settings, SAID[kind]))
+
+
+async def test_imports_and_receipts_are_written_by_the_same_policy(tmp_path: Path) -> None:
+    settings = settings_with(tmp_path, password="drop", card_number="allow")
+    said = "I live in Porto and my PIN is 8812", "My card is 4111 1111 1111 1111", "My SSN is 536-90-4399"
+    expected = ["[withheld password]", said[1], "My SSN is [redacted national id]"]
+    async with composition.open_parts(settings) as parts:
+        now = composition.SYSTEM_CLOCK()
+        for number, one in enumerate(said):
+            parts.receipts.keep(Receipt(f"r{number}", "ann", now, RecallStatus.EMPTY, "test", query=one))
+        library = parts.library()
+        # written by the same thread as the receipts, after them
+        await library.append_turn(Scope("ann", session_id="s"), [Message("user", one) for one in said])
+        assert [message.content async for turn in library.turns("ann") for message in turn.messages] == expected
+        kept: list[Any] = [await parts.receipts.get("ann", f"r{number}") for number in range(3)]
+        assert [receipt.query for receipt in kept] == expected

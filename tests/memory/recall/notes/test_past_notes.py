@@ -1,0 +1,246 @@
+"""Where past notes stand, what a new one may say, and what it may cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.adapters.models.wordpiece import WordPieceTokens
+from memory.chat.completions import ChatRequest, read
+from memory.model import Candidate, Memory, Note, PastNote, Placement, Scope
+from memory.recall.notes.injection import on_one_line, render_note
+from memory.recall.notes.past_notes import (
+    ALL_NOTES_TOKENS_MAX,
+    BODY_BYTES_MAX,
+    Carried,
+    carried_notes,
+    note_keys,
+    placement_after_refusal,
+    plan,
+)
+
+ANN = Scope("ann")
+NOW = 1_765_800_000.0
+SYSTEM = {"role": "system", "content": "Be brief."}
+U1, A1 = {"role": "user", "content": "What is my cat called?"}, {"role": "assistant", "content": "Mia."}
+U2, A2 = {"role": "user", "content": "And the dog?"}, {"role": "assistant", "content": "Rex."}
+U3 = {"role": "user", "content": "Thanks. How old is she?"}
+CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]}
+RESULT = {"role": "tool", "tool_call_id": "c", "content": "7"}
+
+count = WordPieceTokens()
+
+
+def chat(*messages: dict[str, Any], **fields: Any) -> ChatRequest:
+    return read(json.dumps({"messages": messages, **fields}).encode())
+
+
+def keys_of(*messages: dict[str, Any], scope: Scope = ANN) -> dict[int, str]:
+    return note_keys(scope, chat(*messages))
+
+
+def memory(memory_id: str, content: str = "") -> Memory:
+    return Memory(memory_id, "ann", content or f"I once said {memory_id}.", NOW, NOW, NOW)
+
+
+def past(*memory_ids: str, tokens: int = 50) -> PastNote:
+    return PastNote(f"note about {' '.join(memory_ids)}", memory_ids, tokens)
+
+
+def carried_by(messages: Sequence[dict[str, Any]], notes: Mapping[int, PastNote]) -> Carried:
+    """The conversation with past notes at these places."""
+    request = chat(*messages)
+    assert request.conversation is not None
+    keys = note_keys(ANN, request)
+    return carried_notes(request.conversation, keys, {keys[index]: note for index, note in notes.items()})
+
+
+def planned(carried: Carried, *memories: Memory, budget: int = 800) -> Any:
+    return plan(carried, [Candidate(one, 1.0) for one in memories], budget=budget, tokens=count, now=NOW)
+
+
+# Keys
+
+
+def test_each_user_message_has_a_key_that_later_turns_keep() -> None:
+    first, second = keys_of(SYSTEM, U1), keys_of(SYSTEM, U1, A1, U2)
+    assert list(first) == [1]
+    assert list(second) == [1, 3]
+    assert second[1] == first[1]
+    assert len({*second.values()}) == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [{**SYSTEM, "content": "Be long."}, U1, A1, U2],
+        [U1, A1, U2],
+        [SYSTEM, U2, A1, U2],
+        [SYSTEM, U1, A2, U2],
+        [SYSTEM, U1, A1, {**U2, "name": "x"}],
+        [SYSTEM, U1, A1, {"role": "user", "content": [{"type": "text", "text": U2["content"]}]}],
+    ],
+)
+def test_any_other_history_has_other_keys(other: list[dict[str, Any]]) -> None:
+    key = keys_of(SYSTEM, U1, A1, U2)[3]
+    assert key not in keys_of(*other).values()
+
+
+@pytest.mark.parametrize("scope", [Scope("bob"), Scope("ann", "red"), Scope("ann", agent_id="red")])
+def test_another_scope_has_other_keys(scope: Scope) -> None:
+    assert keys_of(U1, scope=scope) != keys_of(U1)
+
+
+def test_what_stands_around_the_messages_is_not_part_of_the_key() -> None:
+    with_more = chat(U1, temperature=0.5, memory_context={"user_id": "ann", "session_id": "s"})
+    assert note_keys(ANN, with_more) == keys_of(U1)
+
+
+def test_no_conversation_and_one_too_large_to_hash_have_no_keys() -> None:
+    assert note_keys(ANN, read(b'{"messages":"none"}')) == {}
+    assert note_keys(ANN, chat({"role": "user", "content": "x" * BODY_BYTES_MAX})) == {}
+
+
+# What is carried
+
+
+def test_notes_stand_where_they_stood_and_the_newest_place_is_before_the_last_user_message() -> None:
+    carried = carried_by([SYSTEM, U1, A1, U2, A2, U3], {1: past("a"), 3: past("b")})
+    assert (carried.notes, carried.newest) == ({1: past("a"), 3: past("b")}, 5)
+    assert carried.held_earlier() == ("a", "b")
+    assert not carried.is_settled
+
+
+@pytest.mark.parametrize(
+    ("messages", "notes", "is_settled"),
+    [
+        ([U1], {}, False),
+        ([U1], {0: past("a")}, False),  # regenerated, or another chat that begins like it
+        ([U1, CALL, RESULT], {0: past("a")}, True),
+        ([U1, CALL, RESULT], {}, True),
+        ([U1, CALL, RESULT, A1, U2], {0: past("a")}, False),
+        ([U1, A1], {0: past("a")}, True),  # an answer to be continued
+        ([U1, A1], {}, False),
+        ([SYSTEM], {}, True),
+    ],
+)
+def test_a_question_is_settled_once_its_answer_has_begun(
+    messages: list[dict[str, Any]], notes: dict[int, PastNote], is_settled: bool
+) -> None:
+    assert carried_by(messages, notes).is_settled is is_settled
+
+
+# A plan
+
+
+def test_a_new_note_holds_only_what_no_earlier_note_holds() -> None:
+    carried = carried_by([U1, A1, U2], {0: past("a", "b")})
+    made = planned(carried, memory("b"), memory("c"))
+    assert made.notes[0] == past("a", "b")
+    assert made.fresh == made.notes[2]
+    assert made.fresh.memory_ids == ("c",)
+    assert made.fresh.text == render_note([memory("c")], now=NOW)
+    assert made.memory_ids() == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("found", [[], ["a"], ["b", "a"]])
+def test_with_nothing_new_the_past_notes_go_along_as_they_were(found: list[str]) -> None:
+    carried = carried_by([U1, A1, U2], {0: past("a", "b")})
+    made = planned(carried, *map(memory, found))
+    assert (made.notes, made.fresh) == ({0: past("a", "b")}, None)
+
+
+@pytest.mark.parametrize("found", [[], ["a"], ["b", "a"]])
+def test_a_question_asked_again_gets_its_note_back_while_that_says_it_all(found: list[str]) -> None:
+    made = planned(carried_by([U1], {0: past("a", "b")}), *map(memory, found))
+    assert (made.notes, made.fresh) == ({0: past("a", "b")}, None)
+
+
+def test_a_question_asked_again_gets_a_new_note_when_there_is_more_to_say() -> None:
+    made = planned(carried_by([U1], {0: past("a", "b")}), memory("corrected"), memory("b"))
+    assert made.notes == {0: made.fresh}
+    assert made.fresh.memory_ids == ("corrected", "b")
+
+
+def test_nothing_found_and_nothing_carried_is_no_note() -> None:
+    assert planned(carried_by([U1], {})).notes == {}
+    assert planned(carried_by([SYSTEM], {}), memory("a")).notes == {}
+
+
+def test_a_large_body_still_gets_a_note_of_its_own() -> None:
+    request = chat({"role": "user", "content": "x" * BODY_BYTES_MAX})
+    assert request.conversation is not None
+    carried = carried_notes(request.conversation, note_keys(ANN, request), {})
+    assert (carried.newest, carried.key, carried.is_settled) == (0, "", False)
+    assert planned(carried, memory("a")).fresh.memory_ids == ("a",)
+
+
+def test_each_placement_places_all_notes_in_order() -> None:
+    made = planned(carried_by([U1, A1, U2], {0: past("a")}), memory("b"))
+    first, second = past("a").text, made.fresh.text
+    assert made.placed(Placement.BEFORE_LAST_USER) == (Note(first, 0), Note(second, 2))
+    assert made.placed(Placement.SYSTEM) == (Note(first), Note(second))
+    assert made.placed(Placement.OFF) == ()
+
+
+# What it may cost
+
+
+def test_a_note_keeps_to_its_budget_frame_and_labels_included() -> None:
+    many = [memory(f"m{n}", f"Number {n} of the things that I like is long.") for n in range(100)]
+    made = planned(carried_by([U1], {}), *many, budget=300)
+    assert made.fresh.tokens == count(made.fresh.text) <= 300
+    assert made.fresh.tokens > 260
+    assert made.fresh.memory_ids == tuple(m.id for m in many[: len(made.fresh.memory_ids)])
+
+
+def test_what_is_too_long_makes_way_for_the_next() -> None:
+    made = planned(carried_by([U1], {}), memory("long", "word " * 400), memory("short"), budget=200)
+    assert made.fresh.memory_ids == ("short",)
+
+
+def test_a_budget_that_holds_no_line_gives_no_note() -> None:
+    assert planned(carried_by([U1], {}), memory("a"), budget=20).notes == {}
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=40), st.integers(50, 2_000))
+def test_all_notes_of_a_conversation_together_stay_within_their_bound(found: list[int], budget: int) -> None:
+    messages: list[dict[str, Any]] = []
+    notes: dict[int, PastNote] = {}
+    for turn, how_many in enumerate(found):
+        messages.append({"role": "user", "content": str(turn)})
+        memories = [memory(f"{turn}-{n}", f"On day {n} of turn {turn} I saw {n} birds.") for n in range(how_many)]
+        notes = dict(planned(carried_by(messages, notes), *memories, budget=budget).notes)
+        messages.append(A1)
+        assert sum(note.tokens for note in notes.values()) <= ALL_NOTES_TOKENS_MAX
+        assert all(note.tokens == count(note.text) <= budget for note in notes.values())
+
+
+def test_the_first_note_may_take_all_and_a_later_one_half_of_what_is_left() -> None:
+    frame = 800 - carried_by([U1], {}).room(budget=800, tokens=count)
+    assert 0 < frame < 100
+    later = carried_by([U1, A1, U2], {0: past("a", tokens=800)})
+    assert later.room(budget=800, tokens=count) == (ALL_NOTES_TOKENS_MAX - 800) // 2 - frame
+    full = carried_by([U1, A1, U2], {0: past("a", tokens=ALL_NOTES_TOKENS_MAX)})
+    assert full.room(budget=800, tokens=count) == 0
+
+
+def test_a_model_that_refuses_notes_in_the_middle_gets_them_in_front_and_then_none() -> None:
+    assert placement_after_refusal(Placement.BEFORE_LAST_USER) is Placement.SYSTEM
+    assert placement_after_refusal(Placement.SYSTEM) is Placement.OFF
+    assert placement_after_refusal(Placement.OFF) is Placement.OFF
+
+
+def test_lines_that_were_counted_before_cost_a_note_the_same() -> None:
+    ends = replace(memory("b", "I rent a boat until spring."), invalid_at=NOW + 9e6)
+    found = [Candidate(one, 1.0, tokens=count(on_one_line(one.content))) for one in (memory("a", "I <3 tea"), ends)]
+    made = plan(carried_by([U1], {}), found, budget=800, tokens=count, now=NOW)
+    assert made.fresh is not None
+    assert made.fresh.tokens == count(made.fresh.text)
+    assert made == planned(carried_by([U1], {}), *(candidate.memory for candidate in found))

@@ -1,0 +1,212 @@
+"""A corpus out of its snapshot ranks as the one that it came from, and what is not exactly ours is refused."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from memory.model import CATEGORIES, MEMORY_TYPES, Evidence, Memory, MemoryStatus, Query, Record, Scope, Trust
+from memory.recall.ranking.corpus import Corpus
+from memory.recall.ranking.encoded_memories import decoded, encoded
+from memory.recall.ranking.ranking import Ranked, rank
+from memory.recall.ranking.snapshot import FORMAT, MAGIC, Refused, decode, encode
+from memory.recall.ranking.weights import DEFAULT_RANKING
+
+NOW = 1_765_800_000.0
+DIMENSION = 16
+STAMP = b"this code, this model"
+NEIGHBOURS = DEFAULT_RANKING.neighbours
+TEXTS = (
+    "Alice: I adopted a cat on Monday",
+    "Bob: what is it called?",
+    "Alice: Misty",
+    "用户喜欢喝茶，住在上海",
+    "Anna: 我昨天去了北京",
+    "The rent is 900 euros since March 2024",
+    "Keep answers to three bullet points",
+    "Ich wohne seit letztem Jahr in Graz",
+    "Vivo en Sevilla con mi hermana",
+    "cat",
+)
+QUICK = (Phase.explicit, Phase.reuse, Phase.generate)  # memories have too many fields to be made smaller in time
+QUESTIONS = (
+    "What is Alice's cat called?",
+    "Where do I live?",
+    "我住在哪里？",
+    "How much was the rent in 2024?",
+    "¿Y Sevilla?",
+)
+
+
+@st.composite
+def memories(draw: st.DrawFn) -> list[Memory]:
+    count = draw(st.integers(1, 24))
+    return [draw(one_memory(number, count)) for number in range(count)]
+
+
+def one_memory(number: int, count: int) -> st.SearchStrategy[Memory]:
+    status = st.sampled_from([MemoryStatus.ACTIVE, MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED])
+    at = st.floats(NOW - 4e7, NOW).map(lambda value: round(value, 3))
+    return st.builds(
+        Memory,
+        id=st.just(f"m{number}"),
+        user_id=st.just("u"),
+        content=st.sampled_from(TEXTS),
+        created_at=at,
+        updated_at=at,
+        said_at=st.one_of(at, st.just(NOW - 60.0 * number)),
+        project_id=st.sampled_from(["", "p", "q"]),
+        session_id=st.sampled_from(["", "s1", "s2"]),
+        agent_id=st.sampled_from(["", "a"]),
+        memory_type=st.sampled_from(MEMORY_TYPES),
+        category=st.sampled_from(CATEGORIES),
+        status=status,
+        importance=st.floats(0, 1),
+        confidence=st.floats(0, 1),
+        superseded_by=st.sampled_from(["", *(f"m{n}" for n in range(count))]),
+        invalid_at=st.one_of(st.none(), at),
+        expires_at=st.one_of(st.none(), at),
+        trust=st.sampled_from(Trust),
+        values=st.lists(st.text(max_size=5), max_size=2).map(tuple),
+        evidence=st.lists(st.builds(Evidence, st.sampled_from(TEXTS), st.text(max_size=5)), max_size=2).map(tuple),
+        metadata=st.dictionaries(st.text(max_size=3), st.one_of(st.integers(), st.text(max_size=5)), max_size=3),
+    )
+
+
+def vectors(count: int) -> Any:
+    drawn = np.random.default_rng(count).normal(size=(count, DIMENSION)).astype(np.float16).astype(np.float32)
+    return drawn / np.float32(4)  # what 16 bits hold exactly
+
+
+def corpus_of(found: list[Memory]) -> Corpus:
+    records = (Record(memory, vector) for memory, vector in zip(found, vectors(len(found)), strict=True))
+    return Corpus(records, dimension=DIMENSION)
+
+
+def through_a_snapshot(corpus: Corpus, *, revision: int = 4) -> Corpus:
+    return decode(blob_of(corpus, revision=revision), user_id="u", stamp=STAMP, neighbours=NEIGHBOURS).corpus
+
+
+def blob_of(corpus: Corpus, *, revision: int = 4) -> bytes:
+    return encode(corpus.contents(), revision=revision, user_id="u", stamp=STAMP)
+
+
+def ranked(corpus: Corpus, question: str, scope: Scope, told: tuple[str, ...] = ()) -> Ranked:
+    return rank(corpus, Query(question), vectors(1)[0], scope=scope, now=NOW, told=told)
+
+
+def agree(one: Ranked, other: Ranked) -> bool:
+    """Up to the last bits of a sum, which depend on where vectors stand in memory."""
+    scores, others = ({c.memory.id: c.score for c in each.candidates} for each in (one, other))
+    order, other_order = (sorted(each, key=lambda i: (-round(each[i], 3), i)) for each in (scores, others))
+    return (
+        order == other_order
+        and np.allclose([scores[i] for i in order], [others[i] for i in order], atol=1e-4)
+        and {c.memory.id: c.memory for c in one.candidates} == {c.memory.id: c.memory for c in other.candidates}
+        and (one.corrections, one.told) == (other.corrections, other.told)
+    )
+
+
+@settings(max_examples=60, phases=QUICK, suppress_health_check=[HealthCheck.too_slow])
+@given(memories(), st.sampled_from(QUESTIONS), st.sampled_from(["", "p"]), st.sampled_from(["", "a"]))
+def test_it_ranks_as_the_corpus_that_it_came_from(found: list[Memory], question: str, project: str, agent: str) -> None:
+    corpus, scope = corpus_of(found), Scope("u", project, "s1", agent)
+    again = through_a_snapshot(corpus)
+    told = ("m0", "m1")
+    assert agree(ranked(again, question, scope, told), ranked(corpus, question, scope, told))
+    assert blob_of(again) == blob_of(corpus)
+
+
+@settings(max_examples=60, phases=QUICK, suppress_health_check=[HealthCheck.too_slow])
+@given(memories(), st.data())
+def test_it_can_be_changed_like_the_corpus_that_it_came_from(found: list[Memory], data: st.DataObject) -> None:
+    gone = data.draw(st.sets(st.sampled_from([memory.id for memory in found])))
+    corpus = corpus_of(found)
+    again = through_a_snapshot(corpus)
+    new = Record(replace(found[0], id="new", content="Alice: my cat Misty moved to Turin"), vectors(2)[1])
+    for one in (corpus, again):
+        for memory_id in gone:
+            one.remove(memory_id)
+        one.add(new)
+    for question in QUESTIONS:
+        assert agree(ranked(again, question, Scope("u")), ranked(corpus, question, Scope("u")))
+    assert len(again) == len(corpus)
+
+
+def test_nothing_of_a_memory_that_went_stays_in_the_blob() -> None:
+    found = [memory_of("m0", "Zebediah: my locker opens with quixotically"), memory_of("m1", "I like tea")]
+    corpus = corpus_of(found)
+    corpus.prepare()
+    corpus.remove("m0")
+    blob = blob_of(corpus)
+    again = through_a_snapshot(corpus)
+    again.remove("m1")
+    again.add(Record(memory_of("m2", "I like coffee"), vectors(1)[0]))
+    for text in (b"ebediah", b"quixotic", b"locker"):
+        assert text not in blob
+    assert b"tea" in blob
+    assert b"I like tea" not in blob_of(again)
+
+
+def memory_of(memory_id: str, content: str, **given: Any) -> Memory:
+    return Memory(memory_id, "u", content, NOW, NOW, NOW, **given)
+
+
+@pytest.mark.parametrize(
+    "metadata", [{}, {"a": [1, {"b": None}]}, {"n": 1 << 70}, {"s": "\ud800"}, {"deep": {"list": [1.5, True, "é"]}}]
+)
+def test_a_memory_comes_back_equal_whatever_its_metadata(metadata: dict[str, Any]) -> None:
+    memory = memory_of("m", "text", metadata=metadata, evidence=(Evidence("q", "t"),), values=("a",), is_affirmed=False)
+    assert decoded(encoded(memory)) == memory
+
+
+def test_an_empty_corpus_has_a_snapshot_too() -> None:
+    again = through_a_snapshot(Corpus(dimension=DIMENSION))
+    assert len(again) == 0
+    again.add(Record(memory_of("m", "I like tea"), vectors(1)[0]))
+    assert len(ranked(again, "What do I like?", Scope("u")).candidates) == 1
+
+
+def test_it_knows_its_revision() -> None:
+    blob = blob_of(corpus_of([memory_of("m", "I like tea")]), revision=18)
+    assert decode(blob, user_id="u", stamp=STAMP, neighbours=NEIGHBOURS).revision == 18
+
+
+BLOB = blob_of(corpus_of([memory_of(f"m{number}", text) for number, text in enumerate(TEXTS)]))
+NEWER = MAGIC + bytes([FORMAT + 1]) + BLOB[len(MAGIC) + 1 :]
+OTHER = MAGIC + bytes([FORMAT]) + zlib.crc32(b"\x93\x01\x02\x03").to_bytes(4, "little") + b"\x93\x01\x02\x03"
+
+
+@pytest.mark.parametrize(
+    ("blob", "user_id", "stamp", "why"),
+    [
+        (b"", "u", STAMP, "torn"),
+        (BLOB[: len(BLOB) // 2], "u", STAMP, "torn"),
+        (BLOB[:-1], "u", STAMP, "torn"),
+        (BLOB + b"\0", "u", STAMP, "torn"),
+        (BLOB[:200] + b"\0" + BLOB[201:], "u", STAMP, "torn"),
+        (b"SQLite format 3\0" + bytes(100), "u", STAMP, "foreign"),
+        (BLOB, "somebody else", STAMP, "foreign"),
+        (BLOB, "u", b"another model", "outdated"),
+        (NEWER, "u", STAMP, "outdated"),
+        (OTHER, "u", STAMP, "outdated"),
+    ],
+)
+def test_what_is_not_exactly_ours_is_refused(blob: bytes, user_id: str, stamp: bytes, why: str) -> None:
+    with pytest.raises(Refused) as refused:
+        decode(blob, user_id=user_id, stamp=stamp, neighbours=NEIGHBOURS)
+    assert refused.value.why == why
+
+
+@given(st.integers(0, len(BLOB)), st.binary(max_size=40))
+def test_no_damage_gets_through(place: int, damage: bytes) -> None:
+    damaged = BLOB[:place] + damage + BLOB[place + len(damage) :]
+    if damaged != BLOB:
+        with pytest.raises(Refused):
+            decode(damaged, user_id="u", stamp=STAMP, neighbours=NEIGHBOURS)

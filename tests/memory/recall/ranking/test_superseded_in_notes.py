@@ -1,0 +1,225 @@
+"""A note that stands is never reworded, so the newest one corrects what it told; and nothing is told twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from recall_rig import KAYAK, NOW, Rig, request_with, rigged
+
+from memory.model import Memory, MemoryStatus, Query, RecallStatus, Record, Scope, Selection, Verdict
+from memory.recall.pipeline import RecallOutcome, RecallSettings
+from memory.recall.ranking.corpus import Corpus
+from memory.recall.ranking.fusion import fused
+from memory.recall.ranking.ranking import Ranked, rank, select
+from memory.recall.ranking.superseded_in_notes import look_back
+from memory.recall.ranking.wording import wording
+
+DIMENSION = 8
+NOW_IN_WINTER = 1_765_800_000.0
+Remember = Callable[..., Record]
+SUPERSEDED = MemoryStatus.SUPERSEDED
+OFF_THE_TOPIC = "why do volcanoes erupt"
+
+
+def leaning(cosine: float, axis: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+    vector = np.zeros(DIMENSION, dtype=np.float32)
+    vector[0], vector[axis] = cosine, np.sqrt(1 - cosine**2)
+    return vector
+
+
+def asked(records: Sequence[Record], question: str, *, told: Sequence[str], scope: Scope | None = None) -> Ranked:
+    corpus, vector = Corpus(records, dimension=DIMENSION), leaning(1.0, 1)
+    return rank(corpus, Query(question), vector, scope=scope or Scope("u"), now=NOW_IN_WINTER, told=told)
+
+
+def chosen(ranked: Ranked, *, told: Sequence[str], budget: int = 10_000, **options: Any) -> Selection:
+    return select(
+        ranked,
+        tokens=lambda candidate: len(candidate.memory.content),
+        token_budget=budget,
+        told=frozenset(told),
+        **options,
+    )
+
+
+def ids(selection: Selection) -> list[str]:
+    return [candidate.memory.id for candidate in selection.candidates]
+
+
+@pytest.fixture
+def moved(remember: Remember) -> list[Record]:
+    """Leeds, then Bristol, then Bath; and something else."""
+    return [
+        remember("I live in Leeds", id="leeds", status=SUPERSEDED, superseded_by="bristol", vector=leaning(0.0, 2)),
+        remember("I live in Bristol", id="bristol", status=SUPERSEDED, superseded_by="bath", vector=leaning(0.0, 3)),
+        remember("I live in Bath", id="bath", vector=leaning(0.0, 4)),
+        remember("Lava stones hold my sauna's heat", id="sauna", vector=leaning(0.1, 5)),
+    ]
+
+
+def test_what_holds_now_is_told_first_whatever_is_asked(moved: list[Record]) -> None:
+    found = chosen(asked(moved, "which stones hold the heat of my sauna", told=["leeds"]), told=["leeds"])
+    assert ids(found) == ["bath", "sauna"]
+    assert "bath" not in found.cuts
+
+
+def test_without_the_note_the_question_would_not_find_it(moved: list[Record]) -> None:
+    assert ids(chosen(asked(moved, OFF_THE_TOPIC, told=[]), told=[])) == []
+    assert ids(chosen(asked(moved, OFF_THE_TOPIC, told=["leeds"]), told=["leeds"])) == ["bath"]
+
+
+def test_a_correction_passes_a_threshold_and_goes_first_under_a_limit(moved: list[Record]) -> None:
+    found = asked(moved, "which stones hold the heat of my sauna", told=["leeds"])
+    assert ids(chosen(found, told=["leeds"], similarity_threshold=0.95, limit=1)) == ["bath"]
+
+
+def test_it_is_told_once(moved: list[Record]) -> None:
+    told = ["leeds", "bath"]
+    assert ids(chosen(asked(moved, OFF_THE_TOPIC, told=told), told=told)) == []
+
+
+def test_two_told_memories_with_one_successor_are_corrected_once(moved: list[Record]) -> None:
+    assert [
+        memory.id for memory in look_back(Corpus(moved, dimension=DIMENSION), ["leeds", "bristol"]).corrections
+    ] == ["bath"]
+
+
+def test_what_no_longer_fits_is_said_to_be_over_the_budget(moved: list[Record]) -> None:
+    found = chosen(asked(moved, OFF_THE_TOPIC, told=["leeds"]), told=["leeds"], budget=3)
+    assert (ids(found), found.cuts["bath"]) == ([], Verdict.OVER_BUDGET)
+
+
+def test_it_is_found_among_more_memories_than_become_candidates(moved: list[Record], remember: Remember) -> None:
+    crowd = [remember(f"Stone {n} of the sauna", vector=leaning(0.5, 6)) for n in range(300)]
+    found = asked([*moved, *crowd], "the sauna's stones", told=["leeds"])
+    assert ids(chosen(found, told=["leeds"], limit=3))[0] == "bath"
+
+
+@pytest.mark.parametrize("fields", [{"project_id": "other"}, {"agent_id": "other"}])
+def test_a_successor_of_another_project_or_agent_stays_invisible(moved: list[Record], fields: dict[str, str]) -> None:
+    moved[2] = Record(replace(moved[2].memory, **fields), moved[2].vector)  # type: ignore[arg-type]
+    scope = Scope("u", project_id="mine", agent_id="mine")
+    assert ids(chosen(asked(moved, OFF_THE_TOPIC, told=["leeds"], scope=scope), told=["leeds"])) == []
+
+
+def test_a_successor_that_was_deleted_corrects_nothing_and_a_circle_ends(moved: list[Record]) -> None:
+    corpus = Corpus(moved, dimension=DIMENSION)
+    corpus.remove("bath")
+    assert look_back(corpus, ["leeds"]).corrections == ()
+    bristol = replace(moved[1].memory, superseded_by="leeds")
+    corpus.add(Record(bristol, moved[1].vector))
+    assert look_back(corpus, ["leeds"]).corrections == ()
+
+
+def test_a_successor_that_says_the_same_is_no_news_unless_something_else_was_told_since(remember: Remember) -> None:
+    there_and_back = [
+        remember("I live in Leeds", id="1", status=SUPERSEDED, superseded_by="2"),
+        remember("I live in York", id="2", status=SUPERSEDED, superseded_by="3"),
+        remember("I live in Leeds.", id="3"),
+    ]
+    corpus = Corpus(there_and_back, dimension=DIMENSION)
+    assert look_back(corpus, ["1"]).corrections == ()
+    assert [memory.id for memory in look_back(corpus, ["1", "2"]).corrections] == ["3"]
+    assert ids(chosen(asked(there_and_back, OFF_THE_TOPIC, told=["1", "2"]), told=["1", "2"])) == ["3"]
+
+
+def test_a_rewritten_question_keeps_the_correction(moved: list[Record]) -> None:
+    plain = asked(moved, OFF_THE_TOPIC, told=["leeds"])
+    rewritten = asked(moved, "sauna stones", told=["leeds"])
+    assert ids(chosen(fused(plain, rewritten), told=["leeds"])) == ["bath", "sauna"]
+
+
+# Nothing is told twice
+
+
+def test_other_words_for_what_an_earlier_note_told_are_not_told_again(remember: Remember) -> None:
+    records = [
+        remember("I am allergic to the nuts", id="told", vector=leaning(0.6, 2)),
+        remember("User is allergic to nuts.", id="again", vector=leaning(0.6, 2)),
+        remember("I am not allergic to nuts", id="not", vector=leaning(0.6, 2)),
+    ]
+    found = chosen(asked(records, "my nuts allergic", told=["told"]), told=["told"])
+    assert ids(found) == ["not"]
+    assert found.cuts == {"told": Verdict.ALREADY_TOLD, "again": Verdict.DUPLICATE}
+    assert set(ids(chosen(asked(records, "my nuts allergic", told=[]), told=[]))) == {"told", "not"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("I have a cat", "User have the cat", True),
+        ("用户喜欢喝茶", "我喜欢喝茶", True),
+        ("我不喜欢喝茶", "我喜欢喝茶", False),
+        ("My wife is tall", "I am tall", False),
+        ("I was a vegetarian", "I am a vegetarian", False),
+        ("Flight from Rome to Oslo", "Flight from Oslo to Rome", False),
+        ("Locker 118", "Locker 181", False),
+        ("the", "a", False),
+        ("My blood type is O+.", "My blood type is O-.", False),
+        ("我的血型是O+", "我的血型是O-", False),
+        ("I write C++", "I write C#", False),
+        ("It costs $50.", "It costs €50.", False),
+        ("I moved (to Rome)", "I moved to Rome.", True),
+    ],
+)
+def test_statements_are_the_same_only_where_nothing_that_carries_meaning_differs(
+    one: str, other: str, *, is_same: bool
+) -> None:
+    assert (wording(one) == wording(other)) is is_same
+
+
+# In a chat, on real parts
+
+PATIENT = RecallSettings(deadline_seconds=5.0)
+ASKED = {"role": "user", "content": "Where is my kayak stored?"}
+ANSWERED = {"role": "assistant", "content": "At the boathouse."}
+ON = {"role": "user", "content": "And what did my violin lessons cost last year?"}
+MOVED = "My kayak hangs in the garage now"
+OLD = Memory("m1", "u", KAYAK, NOW, NOW, NOW, status=SUPERSEDED, superseded_by="m2", superseded_at=NOW)
+NEW = Memory("m2", "u", MOVED, NOW, NOW, NOW)
+
+
+async def recalled(rig: Rig, *messages: dict[str, Any]) -> RecallOutcome:
+    return await rig.recall.recall(Scope("u"), request_with(messages))
+
+
+async def loaded(rig: Rig) -> None:
+    """Until the user's set is loaded, the store is searched, which knows no successions."""
+    assert await rig.corpora.corpus("u", waits=True) is not None
+
+
+async def test_a_chat_whose_note_was_overtaken_is_corrected_and_its_prefix_stays(tmp_path: Path) -> None:
+    async with rigged(tmp_path, PATIENT) as rig:
+        await loaded(rig)
+        first = await recalled(rig, ASKED)
+        assert KAYAK in first.notes[0].text
+        await rig.write(OLD, NEW)
+        second = await recalled(rig, ASKED, ANSWERED, ON)
+        assert (second.status, second.reason) == (RecallStatus.USED, "found")
+        assert second.notes[0] == first.notes[0]
+        assert MOVED in second.notes[1].text
+        assert KAYAK not in second.notes[1].text
+        third = await recalled(rig, ASKED, ANSWERED, ON, ANSWERED, {**ON, "content": "Did my violin teacher call?"})
+        assert third.notes == second.notes
+
+
+async def test_the_same_question_in_a_chat_without_that_note_finds_nothing(tmp_path: Path) -> None:
+    async with rigged(tmp_path, PATIENT) as rig:
+        await loaded(rig)
+        await rig.write(OLD, NEW)
+        outcome = await recalled(rig, ON)
+        assert (outcome.status, outcome.notes) == (RecallStatus.EMPTY, ())
+
+
+async def test_a_long_memory_costs_what_its_line_costs(tmp_path: Path) -> None:
+    page = "My kayak is stored here. " * 310
+    async with rigged(tmp_path, PATIENT) as rig:
+        await loaded(rig)
+        await rig.write(replace(NEW, content=page))
+        outcome = await recalled(rig, ASKED)
+        assert page[:1_900] in outcome.notes[0].text

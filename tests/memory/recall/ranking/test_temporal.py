@@ -1,0 +1,104 @@
+"""Times in questions, read as spans of UTC days."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+import pytest
+
+from memory.recall.ranking.lexical import fold
+from memory.recall.ranking.temporal import Span, TimeQuestion, time_question
+
+THURSDAY = datetime(2025, 12, 18, 12, tzinfo=UTC).timestamp()
+
+
+def asked(text: str) -> TimeQuestion:
+    return time_question(fold(text), now=THURSDAY)
+
+
+def span(first: str, last: str) -> Span:
+    """From one day to another, the last one left out."""
+    return Span(*(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() for day in (first, last)))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("What did Maria donate in December 2023?", span("2023-12-01", "2024-01-01")),
+        ("what happened on 7 July, 2023?", span("2023-07-07", "2023-07-08")),
+        ("the picture from December 1,2023", span("2023-12-01", "2023-12-02")),
+        ("what was planned for 2025-12-10", span("2025-12-10", "2025-12-11")),
+        ("what did I decide last week?", span("2025-12-08", "2025-12-15")),
+        ("我上周做了什么决定？", span("2025-12-08", "2025-12-15")),
+        ("what did I eat yesterday?", span("2025-12-17", "2025-12-18")),
+        ("¿qué hice ayer?", span("2025-12-17", "2025-12-18")),
+        ("was habe ich letzten Monat gekauft?", span("2025-11-01", "2025-12-01")),
+        ("what did I buy last month", span("2025-11-01", "2025-12-01")),
+        ("2023年5月12日我在哪", span("2023-05-12", "2023-05-13")),
+        ("去年3月的会议", span("2024-03-01", "2024-04-01")),
+        ("when did he join in 2021", span("2021-01-01", "2022-01-01")),
+    ],
+)
+def test_a_time_in_the_question_becomes_a_span(text: str, expected: Span) -> None:
+    assert expected in asked(text).spans
+
+
+@pytest.mark.parametrize(
+    "text", ["may I ask you something", "we march on", "call Mai later", "room 2025", "my mark is 1999", "月饼好吃吗"]
+)
+def test_an_ordinary_word_is_no_time(text: str) -> None:
+    assert asked(text).spans == ()
+
+
+def test_before_a_date_means_everything_until_then_and_asks_about_the_past() -> None:
+    for text in ("what did the shop cost before October?", "十月以前店租多少", "Was kostete der Laden vor Oktober?"):
+        question = asked(text)
+        assert question.spans == (Span(-math.inf, span("2025-10-01", "2025-10-02").start),)
+        assert question.asks_about_past
+
+
+def test_a_relative_time_beside_a_date_counts_from_that_date_and_adds_nothing() -> None:
+    assert asked("what did Tim say last week, as told on November 6, 2023?").spans == (
+        span("2023-11-06", "2023-11-07"),
+    )
+
+
+def test_since_a_date_has_an_open_end() -> None:
+    [found] = asked("what have I read since May 2025?").spans
+    assert found == Span(span("2025-05-01", "2025-05-02").start, math.inf)
+
+
+def test_a_month_without_a_year_may_be_any_of_the_last_years() -> None:
+    spans = asked("What did Nate do in June?").spans
+    assert span("2022-06-01", "2022-07-01") in spans
+    assert span("2025-06-01", "2025-07-01") in spans
+
+
+def test_weeks_ago_is_that_week() -> None:
+    [found] = asked("the film I saw two weeks ago").spans
+    assert found.start < THURSDAY - 14 * 86_400 < found.end
+
+
+@pytest.mark.parametrize(
+    "text", ["where did I use to work, I used to like it", "我以前住在哪", "wo habe ich früher gewohnt"]
+)
+def test_the_past_is_recognised_without_a_date(text: str) -> None:
+    assert asked(text).asks_about_past
+
+
+def test_the_present_is_not_the_past() -> None:
+    assert not asked("what should I pack before my trip?").asks_about_past
+    assert not asked("where do I live now?").asks_about_past
+
+
+@pytest.mark.parametrize(
+    "text", ["When is it?", "how long is the flight", "哪天开会", "¿Cuándo llega?", "Wann fahre ich?"]
+)
+def test_a_question_for_a_time_is_recognised(text: str) -> None:
+    assert asked(text).asks_when
+
+
+def test_dates_that_do_not_exist_break_nothing() -> None:
+    for text in ("on February 31, 2023", "2023-13-45", "13月40日", "on 99 May", "in 2099-00"):
+        asked(text)

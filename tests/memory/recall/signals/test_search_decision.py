@@ -1,0 +1,209 @@
+"""Which requests are searched for: the rules that need no embedding, and the order they come in."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.model import Conversation, Message
+from memory.recall.signals.classifier import Label
+from memory.recall.signals.search_decision import JUDGED_CHARACTERS_MAX, decide, decide_early, decide_late
+from memory.recall.signals.upstream import UpstreamSignals
+
+
+def talk(*said: str, offers_tools: bool = False) -> Conversation:
+    """User and assistant in turns; the last one is the user's."""
+    roles = ["user", "assistant"] * len(said)
+    start = (len(said) + 1) % 2
+    messages = tuple(Message(role, text) for role, text in zip(roles[start:], said, strict=False))
+    return Conversation(messages=messages, offers_tools=offers_tools)
+
+
+def reason(*said: str) -> str:
+    """Why it is decided as it is before any embedding; "" where that is left open."""
+    early = decide_early(talk(*said))
+    return early.reason if early else ""
+
+
+def test_the_request_after_a_tools_result_is_not_searched_again() -> None:
+    said = (Message("user", "what did I tell you about Oslo?"), Message("assistant", ""), Message("tool", "{}"))
+    decision = decide(Conversation(messages=said, offers_tools=True))
+    assert (decision.search, decision.reason) == (False, "tool_result")
+
+
+@pytest.mark.parametrize("text", ["", "  \n ", "\u3000"])
+def test_a_request_without_words_is_not_searched(text: str) -> None:
+    assert decide(talk(text)).reason == "no_question"
+
+
+def test_a_request_that_merely_offers_tools_is_searched() -> None:
+    assert decide(talk("Which window seat did she want", offers_tools=True)).search
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hey there!", "Thank you so much for your help", "ok", "Sounds good, bye", "👍👍", "haha", "you're a lifesaver",
+        "早上好", "谢谢你！", "好的好的", "明白了，谢谢", "辛苦啦", "666", "buenas noches", "muchas gracias",
+        "Vielen Dank!", "Alles klar, bis morgen",
+    ],
+)  # fmt: skip
+def test_greetings_thanks_and_acknowledgements_are_not_searched(text: str) -> None:
+    assert reason(text) == "greeting"
+
+
+@pytest.mark.parametrize(
+    "text", ["thanks, and the address?", "hi, which dentist was it", "谢谢，那家店叫什么", "ok danke, und Bonn?"]
+)
+def test_a_greeting_with_a_question_behind_it_is_no_greeting(text: str) -> None:
+    assert decide(talk(text)).search
+
+
+def test_yes_after_a_question_of_the_assistants_is_the_task_that_it_asked_about() -> None:
+    assert (
+        decide(talk("my cellar is damp", "Shall I draft a letter to the landlord?", "yes please")).reason == "consent"
+    )
+    assert decide(talk("sort these", "Sorted.", "yes please")).reason == "greeting"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what is my blood group", "did we insure the boat", "where should I spend Easter", "who looks after our cat",
+        "what do you know about me", "我的血压是多少", "我们的钥匙在谁那里", "我妈喜欢什么花", "¿cuál es mi talla?",
+        "wie heißt mein Vermieter",
+    ],
+)  # fmt: skip
+def test_a_word_about_the_user_wants_memory(text: str) -> None:
+    assert decide_early(talk(text)).search  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the usual, but decaf", "as we agreed", "like last time", "remind me who the plumber was",
+        "who was the tiler again?",
+        "continue where we left off", "上次那本书叫什么", "照旧", "地址是哪里来着", "como siempre", "Das Übliche bitte",
+    ],
+)  # fmt: skip
+def test_a_reference_to_earlier_talk_wants_memory(text: str) -> None:
+    assert reason(text) == "earlier_talk"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "who wrote 'My Brilliant Friend'", "What is World War I known for?", "is 'we' a pronoun",
+        "Who starred in My Left Foot?",
+        "什么是自我实现", "《我的叔叔于勒》是谁写的", "How many moons orbit our planet?", "what is soy sauce",
+        "Who wrote Mein Kampf",
+        "Why do we yawn?", "how do I reverse a list in Python", "告诉我地球的半径",
+    ],
+)  # fmt: skip
+def test_a_pronoun_that_is_only_mentioned_says_nothing_about_the_user(text: str) -> None:
+    assert reason(text) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what's my IP address", "set my alarm for five", "how much battery do I have left", "turn off the hall lamp",
+        "12 * (3 + 4)",
+        "what is 15% of 90", "roll a die", "what's the weather in Oslo tomorrow", "run the tests",
+        "open setup.cfg and read it",
+        "remind me to water the roses", "search the web for heat pumps", "把空调打开", "现在几点", "设个八点的闹钟",
+        "计算 12 乘以 9", "我的手机还有多少电",
+        "今天成都下雨吗", "¿qué hora es?", "pon una alarma a las ocho", "Wie spät ist es?",
+        "Wie wird das Wetter morgen in Ulm?",
+    ],
+)  # fmt: skip
+def test_what_a_live_tool_answers_is_not_searched_even_where_it_says_my(text: str) -> None:
+    assert reason(text) == "tool"
+
+
+@pytest.mark.parametrize(
+    "text", ["turn on my usual lights", "set the heating how I like it", "set an alarm like last time"]
+)
+def test_earlier_talk_goes_before_a_tools_command(text: str) -> None:
+    assert reason(text) == "earlier_talk"
+
+
+@pytest.mark.parametrize("text", ["will it rain during the regatta", "婚礼那天会下雨吗", "regnet es beim Grillfest?"])
+def test_the_weather_of_an_occasion_wants_the_memory_of_its_date(text: str) -> None:
+    assert reason(text) == "event"
+
+
+@pytest.mark.parametrize(
+    "text", ["write a sonnet", "Please draft a reply", "帮我写一份通知", "redacta una carta", "Entwirf ein Plakat"]
+)
+def test_writing_and_planning_want_memory(text: str) -> None:
+    assert reason(text) == Label.TASK
+
+
+def test_a_follow_up_wants_memory_where_the_talk_before_it_was_about_the_user() -> None:
+    assert reason("I am planning my move", "Lovely. What about it?", "And the costs?") == "follow_up"
+    assert reason("Where is Malta?", "In the Mediterranean.", "And its population?") == ""
+
+
+def test_a_question_that_names_nothing_wants_memory_when_nothing_was_said_before() -> None:
+    assert reason("How much?") == "follow_up"
+    assert reason("几点？") == "follow_up"
+
+
+def test_a_long_message_is_searched_without_being_judged() -> None:
+    assert reason("the report says that " * JUDGED_CHARACTERS_MAX) == "long_message"
+
+
+@pytest.mark.parametrize("means", list(Label))
+def test_a_label_from_upstream_decides_where_our_own_words_do_not(means: Label) -> None:
+    decision = decide_early(
+        talk("Which harbour has the tall crane"), upstream=UpstreamSignals(means, "x-memory-intent")
+    )
+    assert decision is not None
+    assert (decision.search, decision.label) == (means.wants_memory, means)
+
+
+@pytest.mark.parametrize("means", [Label.GENERAL_FACT, Label.GREETING])
+def test_a_word_about_the_user_overrides_a_fact_from_upstream(means: Label) -> None:
+    assert decide(talk("What is the capital of my country?"), upstream=UpstreamSignals(means, "x")).search
+
+
+def test_a_tool_from_upstream_stands_unless_earlier_talk_is_meant() -> None:
+    tool = UpstreamSignals(Label.TOOL, "x")
+    assert decide(talk("how many mails do I have"), upstream=tool).reason == "tool"
+    assert decide(talk("send it to the usual address"), upstream=tool).search
+
+
+def test_an_order_from_upstream_is_followed_whatever_the_words_say() -> None:
+    assert not decide(talk("what is my name"), upstream=UpstreamSignals("skip", "x")).search
+    assert decide(talk("hello"), upstream=UpstreamSignals("search", "x")).search
+
+
+@pytest.mark.parametrize("order", ["search", "skip"])
+def test_an_order_says_nothing_where_no_message_of_the_user_is_to_be_judged(order: str) -> None:
+    upstream = UpstreamSignals(order, "x")
+    loop = Conversation((Message("user", "what is my name"), Message("assistant", ""), Message("tool", "{}")))
+    assert decide(loop, upstream=upstream).reason == "tool_result"
+    assert decide(talk("  "), upstream=upstream).reason == "no_question"
+
+
+def test_doubt_means_search_until_the_classifier_is_trained() -> None:
+    decision = decide_late(talk("how many stars are in Orion"), vector=None, classifier=None)
+    assert (decision.search, decision.reason) == (True, "question")
+
+
+@given(st.lists(st.text(max_size=600), min_size=1, max_size=5))
+def test_whatever_is_said_there_is_a_decision(said: list[str]) -> None:
+    assert decide(talk(*said)).reason
+
+
+@pytest.mark.parametrize(
+    "text", ["a " * 200, "1+" * 200, "turn on the " * 33, "“" * 400, "read " + "-" * 395, "我" * 400, "hi, " * 100]
+)
+def test_no_message_holds_a_request_up(text: str) -> None:
+    started = time.perf_counter()
+    decide(talk(text[:400], text, text[:400]))
+    assert time.perf_counter() - started < 0.1  # a tenth of it is usual; a pattern that backtracks takes seconds

@@ -1,0 +1,370 @@
+"""What the library promises, on a real turn log and ledger."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import pytest_asyncio
+from library_parts import NOW, Parts, library_parts
+
+from memory.errors import BadInput, NotFound, Unavailable
+from memory.model import Memory, MemoryStatus, Message, RequestOptions, Scope
+from memory.ports import MemoryFilter
+from memory.service.erasure import DELETE_BATCH
+from memory.service.requests import Edit, NewMemory
+
+ANN = Scope("ann")
+
+
+@pytest_asyncio.fixture
+async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+    async with library_parts(tmp_path) as built:
+        yield built
+
+
+def memory(memory_id: str, content: str = "text", **fields: Any) -> Memory:
+    times = {"created_at": NOW, "updated_at": NOW, "said_at": NOW}
+    return Memory(id=memory_id, user_id="ann", content=content, **{**times, **fields})
+
+
+def said(*contents: str) -> list[Message]:
+    """User and assistant in turn."""
+    return [Message(("user", "assistant")[i % 2], content) for i, content in enumerate(contents)]
+
+
+async def everything(parts: Parts, user_id: str = "ann") -> list[Memory]:
+    return [record.memory for record in await parts.store.load(MemoryFilter(user_id, status=None), limit=10_000)]
+
+
+# Add and search
+
+
+async def test_what_is_added_is_stored_as_given_one_id_per_item_and_found_at_once(parts: Parts) -> None:
+    items = [NewMemory("  I like Tea. "), NewMemory("  I like Tea. "), NewMemory("The car is blue")]
+    ids = await parts.library.add(ANN, items)
+    assert len(set(ids)) == 3
+    assert [(await parts.library.get("ann", i)).content for i in ids] == [item.content for item in items]
+    found = await parts.library.search(ANN, query="which car is blue")
+    assert found[0].memory.id == ids[2]
+
+
+async def test_a_given_creation_time_is_when_it_was_said(parts: Parts) -> None:
+    (old,) = await parts.library.add(ANN, [NewMemory("in March", created_at=5.0)])
+    (new,) = await parts.library.add(ANN, [NewMemory("now")])
+    assert [((m := await parts.library.get("ann", i)).created_at, m.said_at) for i in (old, new)] == [
+        (5, 5),
+        (NOW, NOW),
+    ]
+
+
+async def test_an_item_in_a_project_of_its_own_goes_there(parts: Parts) -> None:
+    await parts.library.add(Scope("ann", "red"), [NewMemory("a"), NewMemory("b", project_id="blue")])
+    assert {m.content: m.project_id for m in await everything(parts)} == {"a": "red", "b": "blue"}
+
+
+@pytest.mark.parametrize(
+    ("item", "complaint"),
+    [
+        (NewMemory(" \n "), "content"),
+        (NewMemory("x" * 8_001), "content"),
+        (NewMemory("x", memory_type="feeling"), "memory_type"),
+        (NewMemory("x", category="colour"), "category"),
+        (NewMemory("x", importance=1.5), "importance"),
+        (NewMemory("x", project_id=" edge"), "project_id"),
+        (NewMemory("x", metadata={"number": 2**63}), "64 bits"),
+        (NewMemory("x", metadata={"text": "x" * 16_384}), "bytes"),
+    ],
+)
+async def test_one_bad_item_refuses_the_whole_call_and_is_named(parts: Parts, item: NewMemory, complaint: str) -> None:
+    with pytest.raises(BadInput, match=rf"memories\[1\].*{complaint}"):
+        await parts.library.add(ANN, [NewMemory("fine"), item])
+    assert await everything(parts) == []
+
+
+async def test_metadata_that_nests_without_end_is_refused(parts: Parts) -> None:
+    nested: dict[str, Any] = {}
+    for _ in range(5_000):
+        nested = {"deeper": nested}
+    with pytest.raises(BadInput, match="deep"):
+        await parts.library.add(ANN, [NewMemory("x", metadata=nested)])
+
+
+@pytest.mark.parametrize("count", [0, 201])
+async def test_a_call_takes_1_to_200_memories(parts: Parts, count: int) -> None:
+    with pytest.raises(BadInput, match="1 to 200"):
+        await parts.library.add(ANN, [NewMemory("x")] * count)
+
+
+async def test_nothing_is_stored_while_the_embedder_is_down(parts: Parts) -> None:
+    parts.embedder.is_down = True
+    with pytest.raises(Unavailable):
+        await parts.library.add(ANN, [NewMemory("x")])
+    assert await everything(parts) == []
+
+
+async def test_search_asks_the_ranking_of_a_chat_with_all_that_was_given(parts: Parts) -> None:
+    options = RequestOptions(memory_types=("episodic",), retrieval_limit=3, token_budget=100)
+    history = (Message("user", "hello"),)
+    await parts.library.search(ANN, query="why?", history=history, options=options, as_of=7.0)
+    assert parts.searcher.asked == [("why?", history, options, 7.0)]
+
+
+async def test_an_empty_query_and_an_unknown_type_are_refused(parts: Parts) -> None:
+    with pytest.raises(BadInput, match="query"):
+        await parts.library.search(ANN, query=" ")
+    with pytest.raises(BadInput, match="memory_type"):
+        await parts.library.search(ANN, query="x", options=RequestOptions(memory_types=("feeling",)))
+
+
+# One memory
+
+
+@pytest.mark.parametrize("memory_id", ["theirs", "never", "", " ", 'x" or user_id != "', "x" * 300, "a\x00b"])
+async def test_a_memory_of_somebody_else_is_as_absent_as_one_that_never_was(parts: Parts, memory_id: str) -> None:
+    await parts.put(Memory(id="theirs", user_id="bob", content="x", created_at=1, updated_at=1, said_at=1))
+    for call in (
+        parts.library.get("ann", memory_id),
+        parts.library.history("ann", memory_id),
+        parts.library.patch("ann", memory_id, Edit(content="mine now")),
+        parts.library.delete("ann", memory_id),
+    ):
+        with pytest.raises(NotFound, match="no such memory"):
+            await call
+    assert (await parts.library.get("bob", "theirs")).content == "x"
+
+
+async def test_changed_content_is_found_by_its_new_words_under_the_same_id(parts: Parts) -> None:
+    (kept,) = await parts.library.add(ANN, [NewMemory("green tea", created_at=5.0)])
+    await parts.library.add(ANN, [NewMemory("a bicycle with two bells")])
+    edited = await parts.library.patch("ann", kept, Edit(content="black coffee"))
+    assert (edited.id, edited.content, edited.said_at, edited.updated_at) == (kept, "black coffee", 5.0, NOW)
+    best = (await parts.library.search(ANN, query="black coffee"))[0]
+    assert best.memory.id == kept
+    assert best.score == pytest.approx(1.0)
+
+
+async def test_an_edit_of_anything_else_embeds_nothing_and_keeps_the_vector(parts: Parts) -> None:
+    (one,) = await parts.library.add(ANN, [NewMemory("green tea", metadata={"a": 1})])
+    before = (await parts.store.get("ann", [one]))[0].vector
+    parts.embedder.texts.clear()
+    edit = Edit(importance=0.0, category="habit", memory_type="episodic", metadata={"b": 2})
+    edited = await parts.library.patch("ann", one, edit)
+    assert (edited.importance, edited.category, edited.memory_type) == (0.0, "habit", "episodic")
+    assert edited.metadata == {"b": 2}
+    after = (await parts.store.get("ann", [one]))[0]
+    assert after.memory == edited
+    assert np.array_equal(before, after.vector)
+    assert parts.embedder.texts == []
+
+
+@pytest.mark.parametrize(
+    "edit", [Edit(), Edit(content=" "), Edit(importance=2.0), Edit(category="x"), Edit(metadata={"n": 2**64})]
+)
+async def test_an_edit_that_cannot_be_is_refused_before_anything_is_embedded(parts: Parts, edit: Edit) -> None:
+    (one,) = await parts.library.add(ANN, [NewMemory("green tea")])
+    parts.embedder.texts.clear()
+    with pytest.raises(BadInput):
+        await parts.library.patch("ann", one, edit)
+    assert parts.embedder.texts == []
+
+
+async def test_every_write_moves_the_revision_and_names_what_changed(parts: Parts) -> None:
+    before = await parts.ledger.revision("ann")
+    (one, two) = await parts.library.add(ANN, [NewMemory("a"), NewMemory("b")])
+    added = await parts.ledger.revision("ann")
+    assert await parts.ledger.changed_since("ann", before.number) == {one, two}
+    await parts.library.patch("ann", one, Edit(importance=1.0))
+    patched = await parts.ledger.revision("ann")
+    assert await parts.ledger.changed_since("ann", added.number) == {one}
+    await parts.library.delete("ann", two)
+    deleted = await parts.ledger.revision("ann")
+    assert await parts.ledger.changed_since("ann", patched.number) == {two}
+    assert all(revision.is_settled for revision in (before, added, patched, deleted))
+
+
+async def test_what_is_deleted_is_remembered_as_forgotten(parts: Parts) -> None:
+    (one,) = await parts.library.add(ANN, [NewMemory("a")])
+    await parts.library.delete("ann", one)
+    async with parts.ledger.write("ann") as write:
+        assert await write.forgotten([one, "other"]) == {one}
+    with pytest.raises(NotFound):
+        await parts.library.get("ann", one)
+
+
+async def test_history_is_the_memory_and_all_that_it_replaced(parts: Parts) -> None:
+    old: dict[str, Any] = {"status": MemoryStatus.SUPERSEDED}
+    await parts.put(
+        memory("berlin", said_at=30),
+        memory("munich", said_at=20, superseded_by="berlin", **old),
+        memory("hamburg", said_at=10, superseded_by="munich", **old),
+        memory("unrelated", superseded_by="other", **old),
+    )
+    assert [m.id for m in await parts.library.history("ann", "berlin")] == ["berlin", "munich", "hamburg"]
+    assert [m.id for m in await parts.library.history("ann", "hamburg")] == ["hamburg"]
+
+
+async def test_history_ends_where_rows_name_each_other(parts: Parts) -> None:
+    old: dict[str, Any] = {"status": MemoryStatus.SUPERSEDED}
+    await parts.put(memory("a", superseded_by="b", **old), memory("b", superseded_by="a", **old))
+    assert {m.id for m in await parts.library.history("ann", "a")} == {"a", "b"}
+
+
+# Pages and counts
+
+
+async def test_pages_go_from_newest_to_oldest_without_gap_or_repeat(parts: Parts) -> None:
+    await parts.put(*(memory(f"m{i}", created_at=i) for i in range(7)))
+    seen, cursor = [], ""
+    while True:
+        page = await parts.library.page(ANN, limit=3, cursor=cursor)
+        seen += [m.id for m in page.memories]
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    assert seen == [f"m{i}" for i in reversed(range(7))]
+
+
+async def test_a_page_as_of_a_time_shows_what_stood_then(parts: Parts) -> None:
+    await parts.put(
+        memory("munich", said_at=10, status=MemoryStatus.SUPERSEDED, invalid_at=20.0, superseded_by="berlin"),
+        memory("berlin", said_at=20),
+        memory("cat", said_at=30),
+    )
+
+    async def ids(status: MemoryStatus | None, as_of: float | None) -> set[str]:
+        return {m.id for m in (await parts.library.page(ANN, status=status, as_of=as_of)).memories}
+
+    active, superseded = MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED
+    assert await ids(active, 15.0) == {"munich"}
+    assert await ids(active, 25.0) == {"berlin"}
+    assert await ids(superseded, 25.0) == {"munich"}
+    assert await ids(None, 25.0) == {"munich", "berlin"}
+    assert await ids(active, None) == {"berlin", "cat"}
+
+
+async def test_a_page_as_of_a_time_is_filled_from_many_pages_of_the_store(parts: Parts) -> None:
+    await parts.put(*(memory(f"m{i:02}", created_at=i, said_at=i % 10) for i in range(40)))
+    first = await parts.library.page(ANN, as_of=0.0, limit=3)
+    rest = await parts.library.page(ANN, as_of=0.0, limit=3, cursor=first.next_cursor)
+    assert [m.id for m in first.memories + rest.memories] == ["m30", "m20", "m10", "m00"]
+    assert rest.next_cursor == ""
+
+
+async def test_stats_count_one_users_memories_and_turns(parts: Parts) -> None:
+    await parts.put(memory("a"), memory("b", memory_type="episodic"), memory("c", status=MemoryStatus.SUPERSEDED))
+    await parts.library.append_turn(Scope("ann", session_id="s"), said("hello", "hi"))
+    parts.now += 1
+    stats = await parts.library.stats("ann")
+    assert (stats.active, stats.superseded, stats.pending_turns, stats.failed_turns) == (2, 1, 1, 0)
+    assert stats.by_type == {"semantic": 1, "episodic": 1, "procedural": 0, "reflective": 0}
+    assert (await parts.library.stats("bob")).active == 0
+
+
+# Forgetting by scope
+
+
+async def test_deleting_a_project_leaves_the_rest_and_other_users(parts: Parts) -> None:
+    await parts.put(
+        memory("red", project_id="red"),
+        memory("red old", project_id="red", status=MemoryStatus.SUPERSEDED),
+        memory("blue", project_id="blue"),
+        memory("general"),
+    )
+    await parts.library.add(Scope("bob", "red"), [NewMemory("bob's")])
+    deleted = await parts.library.delete_scope("ann", "red")
+    assert deleted.memories == 2
+    assert {m.id for m in await everything(parts)} == {"blue", "general"}
+    assert len(await everything(parts, "bob")) == 1
+
+
+async def test_deleting_a_user_takes_every_batch(parts: Parts) -> None:
+    for _ in range(3):
+        await parts.library.add(ANN, [NewMemory("x")] * (DELETE_BATCH * 2 // 3))
+    deleted = await parts.library.delete_scope("ann")
+    assert deleted.memories == 3 * (DELETE_BATCH * 2 // 3)
+    assert await everything(parts) == []
+
+
+async def test_what_was_said_before_a_deletion_is_not_learnt_after_it(parts: Parts) -> None:
+    await parts.library.append_turn(Scope("ann", session_id="s"), said("my cat is Tom", "nice"))
+    parts.now += 1
+    assert (await parts.library.delete_scope("ann")).turns == 1
+    assert await parts.lease() is None
+
+
+@pytest.mark.parametrize("user_id", ["", " ann", "a\nb"])
+async def test_a_user_id_that_cannot_be_deletes_nothing(parts: Parts, user_id: str) -> None:
+    await parts.library.add(ANN, [NewMemory("x")])
+    with pytest.raises(BadInput):
+        await parts.library.delete_scope(user_id)
+    assert len(await everything(parts)) == 1
+
+
+# Turns from elsewhere, and flush
+
+
+async def test_a_history_becomes_one_turn_per_exchange_in_order_without_secrets(parts: Parts) -> None:
+    scope = Scope("ann", "red", "s")
+    messages = [Message("system", "be nice"), *said("one, hunter2", "first", "two", "second hunter2", "three")]
+    last = await parts.library.append_turn(scope, messages, at=100.0, trace_id="t")
+    turns = [turn async for turn in parts.library.turns("ann", "s")]
+    assert [(t.at, t.messages[0].content, t.answer) for t in turns] == [
+        (100.0, "one, [secret]", "first"),
+        (100.001, "two", "second [secret]"),
+        (100.002, "three", ""),
+    ]
+    assert turns[-1].id == last
+    assert {(t.scope, t.trace_id, t.status.value) for t in turns} == {(scope, "t", "closed")}
+
+
+async def test_a_history_in_which_the_user_says_nothing_is_refused(parts: Parts) -> None:
+    with pytest.raises(BadInput, match="user message"):
+        await parts.library.append_turn(Scope("ann", session_id="s"), [Message("assistant", "hello?")])
+
+
+async def test_flush_returns_when_all_that_was_said_is_learnt(parts: Parts) -> None:
+    await parts.library.append_turn(Scope("ann", session_id="s"), said("my cat is Tom", "nice"), at=5.0)
+    parts.now += 1
+
+    async def work() -> None:
+        await asyncio.sleep(0.1)
+        lease = await parts.lease()
+        assert lease is not None
+        await parts.learn(lease)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work())
+        left = await parts.library.flush("ann")
+    assert (left.pending, left.failed) == (0, 0)
+    assert [m.content for m in await everything(parts)] == ["my cat is Tom"]
+
+
+async def test_flush_does_not_wait_for_what_awaits_a_retry(parts: Parts) -> None:
+    await parts.library.append_turn(Scope("ann", session_id="s"), said("my cat is Tom", "nice"))
+    parts.now += 1
+    lease = await parts.lease()
+    assert lease is not None
+    await parts.turn_log.retry_at(lease, due_at=parts.now + 60, reason="the model is down")
+    async with asyncio.timeout(0.4):
+        left = await parts.library.flush("ann")
+    assert (left.pending, left.waiting) == (1, 1)
+
+
+async def test_flush_gives_up_in_the_end_and_says_what_is_left(parts: Parts) -> None:
+    await parts.library.append_turn(Scope("ann", session_id="s"), said("my cat is Tom", "nice"))
+    parts.now += 1
+    left = await parts.library.flush("ann")
+    assert left.pending == 1
+
+
+async def test_flush_of_one_session_does_not_wait_for_another_nor_for_other_users(parts: Parts) -> None:
+    await parts.library.append_turn(Scope("ann", session_id="s"), said("a", "b"))
+    await parts.library.append_turn(Scope("bob", session_id="t"), said("a", "b"))
+    parts.now += 1
+    async with asyncio.timeout(0.4):
+        assert (await parts.library.flush("ann", "t")).pending == 0

@@ -1,0 +1,168 @@
+"""One run over memories that are embedded again: what it counts, when it switches, and when it refuses to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hashing_embedder import HashingEmbedder
+from memory_rows import DIMENSION, memory, put
+
+from memory.adapters.in_memory import InMemoryReembedding, InMemorySnapshots, InMemoryStore
+from memory.errors import MemproxyError, Unavailable
+from memory.model import Vector, VectorOrigin
+from memory.ports import MemoryFilter
+from memory.service import reembedding
+from memory.service.reembedding import Reembed
+
+OLD = VectorOrigin("old", DIMENSION)
+NEW = VectorOrigin("new", 64)
+COUNT = 30
+
+
+async def filled(count: int = COUNT) -> InMemoryStore:
+    store = InMemoryStore(dimension=DIMENSION, origin=OLD)
+    if count:
+        await put(store, *(memory(f"m{i}") for i in range(count)))
+    return store
+
+
+class Watch:
+    """The ends of a run that its caller holds; `refusal` is what it finds when it looks for company."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, int]] = []
+        self.refusal: MemproxyError | None = None
+
+    def advance(self, done: int, total: int) -> None:
+        self.seen.append((done, total))
+
+    def check_alone(self) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+
+
+def run_of(store: InMemoryStore, embedder: HashingEmbedder, snapshots: InMemorySnapshots | None = None) -> Reembed:
+    return Reembed(InMemoryReembedding(store, NEW), embedder, snapshots or InMemorySnapshots(), wanted=NEW)
+
+
+async def test_all_are_embedded_as_what_is_to_be_found_and_snapshots_are_gone() -> None:
+    store, embedder, snapshots, watch = await filled(), HashingEmbedder(), InMemorySnapshots(), Watch()
+    await snapshots.write("ann", b"of old vectors")
+    outcome = await run_of(store, embedder, snapshots).run(advance=watch.advance, check_alone=watch.check_alone)
+    assert (outcome.is_needed, outcome.embedded, outcome.standing.memories) == (True, COUNT, COUNT)
+    assert sorted(embedder.texts) == sorted(f"content of m{i}" for i in range(COUNT))
+    assert watch.seen[0] == (0, COUNT)
+    assert watch.seen[-1] == (COUNT, COUNT)
+    assert snapshots.kept == {}
+    assert {r.vector.shape for r in await store.load(MemoryFilter("ann"), limit=COUNT)} == {(64,)}
+
+
+async def test_where_the_vectors_are_those_wanted_nothing_is_embedded_and_what_was_left_is_cleared() -> None:
+    store, embedder, watch = await filled(), HashingEmbedder(), Watch()
+    await run_of(store, embedder).run(advance=watch.advance, check_alone=watch.check_alone)
+    embedder.texts, snapshots = [], InMemorySnapshots()
+    store._others[OLD] = {}  # as when the run had been killed after the switch
+    await snapshots.write("ann", b"of old vectors")
+    outcome = await run_of(store, embedder, snapshots).run(advance=watch.advance, check_alone=watch.check_alone)
+    assert (outcome.is_needed, outcome.embedded, embedder.texts) == (False, 0, [])
+    assert store._others == {}
+    assert snapshots.kept == {}
+
+
+async def test_an_embedder_that_stays_away_ends_the_run_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reembedding, "RETRY_PAUSES_SECONDS", (0.0,))
+    store, embedder, watch = await filled(), HashingEmbedder(), Watch()
+
+    def cut(done: int, total: int) -> None:
+        embedder.is_down = done >= COUNT // 2
+
+    with pytest.raises(Unavailable, match="embedder"):
+        await run_of(store, embedder).run(advance=cut, check_alone=watch.check_alone)
+    assert (await InMemoryReembedding(store, NEW).standing()).origin == OLD
+    embedder.is_down = False
+    outcome = await run_of(store, embedder).run(advance=watch.advance, check_alone=watch.check_alone)
+    assert outcome.embedded == COUNT - COUNT // 2
+    assert watch.seen[0] == (COUNT // 2, COUNT)
+
+
+async def test_a_moment_without_the_embedder_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reembedding, "RETRY_PAUSES_SECONDS", (0.0, 0.0))
+
+    class Shaky(HashingEmbedder):
+        async def embed(self, texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
+            assert (is_urgent, as_query) == (False, False)
+            self.is_down = not self.is_down
+            return await super().embed(texts, is_urgent=is_urgent)
+
+    store, watch = await filled(), Watch()
+    outcome = await run_of(store, Shaky()).run(advance=watch.advance, check_alone=watch.check_alone)
+    assert outcome.embedded == COUNT
+
+
+async def test_it_does_not_switch_where_somebody_else_has_come() -> None:
+    store, watch = await filled(), Watch()
+    watch.refusal = Unavailable("milvus", "a worker runs")
+    with pytest.raises(Unavailable, match="a worker runs"):
+        await run_of(store, HashingEmbedder()).run(advance=watch.advance, check_alone=watch.check_alone)
+    assert (await InMemoryReembedding(store, NEW).standing()).origin == OLD
+
+
+async def test_it_does_not_switch_while_memories_keep_changing() -> None:
+    class Busy(InMemoryReembedding):
+        writes = 0
+
+        async def settle(self) -> bool:
+            self.writes += 1
+            await put(self._store, memory(f"late-{self.writes}"))
+            return await super().settle()
+
+    store, watch = await filled(), Watch()
+    run = Reembed(Busy(store, NEW), HashingEmbedder(), InMemorySnapshots(), wanted=NEW)
+    with pytest.raises(Unavailable, match="stop whatever writes"):
+        await run.run(advance=watch.advance, check_alone=watch.check_alone)
+    assert (await InMemoryReembedding(store, NEW).standing()).origin == OLD
+
+
+async def test_what_was_written_while_it_ran_comes_along() -> None:
+    store, watch = await filled(), Watch()
+
+    class Once(InMemoryReembedding):
+        async def settle(self) -> bool:
+            if "late" not in store._records:
+                await put(store, memory("late"))
+            return await super().settle()
+
+    run = Reembed(Once(store, NEW), HashingEmbedder(), InMemorySnapshots(), wanted=NEW)
+    outcome = await run.run(advance=watch.advance, check_alone=watch.check_alone)
+    assert outcome.embedded == COUNT + 1
+    assert len(await store.load(MemoryFilter("ann"), limit=100)) == COUNT + 1
+
+
+async def test_what_was_changed_while_it_ran_comes_as_it_is_now() -> None:
+    store, watch, changed = await filled(), Watch(), memory("m0", content="something else")
+
+    class Once(InMemoryReembedding):
+        async def settle(self) -> bool:
+            await put(store, changed)
+            return await super().settle()
+
+    run = Reembed(Once(store, NEW), HashingEmbedder(), InMemorySnapshots(), wanted=NEW)
+    await run.run(advance=watch.advance, check_alone=watch.check_alone)
+    assert [record.memory for record in await store.get("ann", ["m0"])] == [changed]
+
+
+async def test_an_estimate_embeds_a_sample_and_changes_nothing() -> None:
+    store, embedder, snapshots = await filled(200), HashingEmbedder(), InMemorySnapshots()
+    await snapshots.write("ann", b"kept")
+    estimate = await run_of(store, embedder, snapshots).estimate()
+    assert (estimate.is_needed, estimate.standing.memories) == (True, 200)
+    assert estimate.seconds > 0
+    assert len(embedder.texts) == reembedding.SAMPLE_TEXTS
+    assert (store._others, snapshots.kept) == ({}, {"ann": b"kept"})
+
+
+async def test_an_empty_store_switches_at_once() -> None:
+    store, watch = await filled(0), Watch()
+    outcome = await run_of(store, HashingEmbedder()).run(advance=watch.advance, check_alone=watch.check_alone)
+    assert (outcome.is_needed, outcome.embedded) == (True, 0)
