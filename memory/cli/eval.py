@@ -234,6 +234,7 @@ async def _learning(
     from memory.evaluation.costs import costs, now_seconds
     from memory.processes import composition
     from memory.processes.reader_parts import open_readers
+    from memory.processes.sandbox import open_sandbox
     from memory.runtime.metrics import Metrics
 
     records = read(file)  # before the model takes its seconds to load
@@ -242,7 +243,7 @@ async def _learning(
     async with (
         open_readers(chosen, metrics) as readers,
         composition.open_embedder(chosen) as embedder,
-        composition.open_sandbox(chosen, readers, embedder=embedder, metrics=metrics) as sandbox,
+        open_sandbox(chosen, readers, embedder=embedder, metrics=metrics) as sandbox,
     ):
         began = now_seconds()
         result = await evaluate(records, sandbox, progress=advance)

@@ -1,4 +1,4 @@
-"""What becomes of memories as time goes by: how useful each is, which are put away, and how one is brought back.
+"""What becomes of memories as time goes by: how useful each is, and which are put away.
 
 It plans and never writes: every function gives rows as they should stand, with the reason in `metadata["archived"]`.
 Nothing here destroys: a row that is put away keeps its words, its evidence and its history. What an application stored,
@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from memory.errors import BadInput
 from memory.model import Memory, MemoryStatus, Trust
-from memory.model.derived import ARCHIVED, REFLECTS, RESTORED
+from memory.model.derived import ARCHIVED, RESTORED
 
 DAY = 86_400.0
 EXPIRED = 0.25  # of its usefulness is left to a memory whose time is over: "when was that trip?" is still asked
@@ -163,33 +162,6 @@ def put_away(memory: Memory, why: Why, *, now: float, **details: str) -> Step:
         reason["before"] = memory.metadata[ARCHIVED]
     metadata = {**memory.metadata, ARCHIVED: reason}
     return Step(why, memory, replace(memory, status=MemoryStatus.ARCHIVED, metadata=metadata, updated_at=now))
-
-
-def restored(memory: Memory, *, now: float) -> Memory:
-    """The row as it was before it was put away, marked so that no upkeep puts it away for its age or its likeness.
-
-    Raises `BadInput` for a superseded one: what took its place has to go, or be corrected, first.
-    """
-    if memory.status is MemoryStatus.SUPERSEDED:
-        raise BadInput("only an archived memory can be brought back; what superseded this one still holds")
-    if memory.status is MemoryStatus.ACTIVE:
-        return memory
-    metadata = dict(memory.metadata)
-    reason = metadata.pop(ARCHIVED, None)
-    if isinstance(reason, Mapping) and "before" in reason:
-        metadata[ARCHIVED] = reason["before"]
-    metadata[RESTORED] = {"at": now}
-    return replace(memory, status=MemoryStatus.ACTIVE, metadata=metadata, updated_at=now)
-
-
-def kept_keys(memory: Memory) -> list[str]:
-    """Our own marks in its metadata, which an edit of the metadata leaves alone."""
-    ours = {
-        ARCHIVED: memory.status is MemoryStatus.ARCHIVED,
-        RESTORED: True,
-        REFLECTS: memory.trust is Trust.TOOL,
-    }
-    return [key for key, is_ours in ours.items() if is_ours and key in memory.metadata]
 
 
 def totals(steps: Sequence[Step]) -> dict[str, int]:

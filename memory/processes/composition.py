@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator
@@ -16,11 +15,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-import msgspec
 import structlog
 from prometheus_client import REGISTRY, CollectorRegistry
 
-from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.reembedding import MilvusReembedding
 from memory.adapters.milvus.store import MilvusStore, MilvusTimeouts
@@ -42,7 +39,6 @@ from memory.adapters.sqlite.upkeep_schedule import SqliteRounds
 from memory.adapters.sqlite.usage_counts import SqliteUses
 from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.errors import BadSetting
-from memory.evaluation.sandbox import Sandbox, SettableClock, impatient
 from memory.learn.readers import Readers
 from memory.learn.reflection import Reflecting
 from memory.learn.upkeep import Upkeep
@@ -77,7 +73,7 @@ from memory.processes.from_settings import (
     vector_origin,
     worker_settings,
 )
-from memory.processes.working_set_parts import opened_sets, without_snapshots
+from memory.processes.working_set_parts import opened_sets
 from memory.recall.notes.template_compatibility import PlacementLessons
 from memory.recall.pipeline import Recall
 from memory.recall.query_rewriter import Rewriter, RewriteSettings
@@ -202,7 +198,7 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
         timeouts = MilvusTimeouts(search=REQUEST_SEARCH_SECONDS if is_hurried else PATIENT_SECONDS)
         store = MilvusStore(_address(settings, origin), metrics=metrics, timeouts=timeouts)
         await stack.enter_async_context(store)
-        yield await _open_beside(
+        yield await open_parts_on(
             store, embedder, settings, stack, origin=origin, metrics=metrics, is_hurried=is_hurried
         )
 
@@ -234,32 +230,7 @@ def _address(settings: Settings, origin: VectorOrigin) -> MilvusAddress:
     return MilvusAddress(settings.store_uri, milvus.collection, milvus.dimension, origin=origin)
 
 
-@asynccontextmanager
-async def open_sandbox(
-    settings: Settings, readers: Readers, *, embedder: Embedder, metrics: Metrics
-) -> AsyncIterator[Sandbox]:
-    """The product as the settings want it, on a store in memory and a turn log in a folder that is gone afterwards."""
-    clock = SettableClock()
-    async with AsyncExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-"))
-        here = msgspec.structs.replace(settings, data_dir=folder, memory=without_snapshots(settings.memory))
-        store = InMemoryStore(dimension=settings.memory.milvus.dimension)
-        origin = vector_origin(settings)  # of no account: nothing outlives this
-        parts = await _open_beside(store, embedder, here, stack, origin=origin, metrics=metrics, clock=clock)
-        learning = impatient(worker_settings(here))
-        await parts.training.run()  # a chat is told from a question to search for by the classifier, as in the filter
-        yield Sandbox(
-            turn_log=parts.turn_log,
-            store=store,
-            worker=parts.worker(readers, learning),
-            searcher=parts.recall(),
-            clock=clock,
-            settings=learning,
-            redact=recording(here),
-        )
-
-
-async def _open_beside(
+async def open_parts_on(
     store: MemoryStore,
     embedder: Embedder,
     settings: Settings,
@@ -392,8 +363,8 @@ __all__ = [
     "open_embedder",
     "open_library",
     "open_parts",
+    "open_parts_on",
     "open_reembedding",
-    "open_sandbox",
     "open_upkeep",
     "signal_training",
 ]

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from memory.errors import BadInput
-from memory.learn.retention import kept_keys, restored
 from memory.model import CATEGORIES, MEMORY_TYPES, Memory, MemoryStatus, Receipt
+from memory.model.archived import kept_keys, restored
 
 METADATA_BYTES_MAX = 16_384  # of JSON; a Milvus field of this kind takes 65,536
 AHEAD_SECONDS_MAX = 86_400.0  # clocks and time zones of callers differ; later than that, nothing can have been said

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from memory.evaluation.sandbox import Sandbox
 from memory.learn.readers import Readers
 from memory.ports import Embedder, StatementReader
-from memory.processes import composition
+from memory.processes.sandbox import open_sandbox
 from memory.runtime.metrics import Metrics
 from memory.settings import Settings
 
@@ -32,5 +32,5 @@ async def running_sandbox(
     readers = Readers(reader or PlainReader(), model)
     vectors = embedder or HashingEmbedder(dimension=settings.memory.milvus.dimension)
     seen = metrics or Metrics(CollectorRegistry())
-    async with composition.open_sandbox(settings, readers, embedder=vectors, metrics=seen) as sandbox:
+    async with open_sandbox(settings, readers, embedder=vectors, metrics=seen) as sandbox:
         yield sandbox

@@ -10,20 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.errors import BadInput
-from memory.learn.retention import (
-    DAY,
-    FADING,
-    Fading,
-    LifeRules,
-    Why,
-    dated,
-    erasable,
-    pruned,
-    put_away,
-    restored,
-    usefulness,
-)
+from memory.learn.retention import DAY, FADING, Fading, LifeRules, Why, dated, erasable, pruned, put_away, usefulness
 from memory.model import CATEGORIES, Memory, MemoryStatus, Trust
+from memory.model.archived import restored
 
 NOW = 1_750_000_000.0
 SHARES = st.floats(0, 1)

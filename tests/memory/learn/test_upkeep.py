@@ -26,10 +26,11 @@ from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.upkeep_schedule import SqliteRounds
 from memory.adapters.sqlite.usage_counts import SqliteUses
 from memory.errors import Unavailable
-from memory.learn.retention import DAY, LifeRules, restored
+from memory.learn.retention import DAY, LifeRules
 from memory.learn.schedule import Pace, Schedule
 from memory.learn.upkeep import ROWS_PER_WRITE, Task, Upkeep
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, PastNote, Trust
+from memory.model.archived import restored
 from memory.ports import MemoryFilter, MemoryStore
 from memory.runtime.metrics import Metrics
 

@@ -1,0 +1,47 @@
+"""The product put together for an evaluation: the same parts, on a store in memory and a clock that records set.
+
+Nothing that serves a chat imports this, for it imports `memory.evaluation`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import msgspec
+
+from memory.adapters.in_memory import InMemoryStore
+from memory.evaluation.sandbox import Sandbox, SettableClock, impatient
+from memory.learn.readers import Readers
+from memory.ports import Embedder
+from memory.processes.composition import open_parts_on
+from memory.processes.from_settings import recording, vector_origin, worker_settings
+from memory.processes.working_set_parts import without_snapshots
+from memory.runtime.metrics import Metrics
+from memory.settings.loader import Settings
+
+
+@asynccontextmanager
+async def open_sandbox(
+    settings: Settings, readers: Readers, *, embedder: Embedder, metrics: Metrics
+) -> AsyncIterator[Sandbox]:
+    """The product as the settings want it, on a store in memory and a turn log in a folder that is gone afterwards."""
+    clock = SettableClock()
+    async with AsyncExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-"))
+        here = msgspec.structs.replace(settings, data_dir=folder, memory=without_snapshots(settings.memory))
+        store = InMemoryStore(dimension=settings.memory.milvus.dimension)
+        origin = vector_origin(settings)  # of no account: nothing outlives this
+        parts = await open_parts_on(store, embedder, here, stack, origin=origin, metrics=metrics, clock=clock)
+        learning = impatient(worker_settings(here))
+        await parts.training.run()  # a chat is told from a question to search for by the classifier, as in the filter
+        yield Sandbox(
+            turn_log=parts.turn_log,
+            store=store,
+            worker=parts.worker(readers, learning),
+            searcher=parts.recall(),
+            clock=clock,
+            settings=learning,
+            redact=recording(here),
+        )
