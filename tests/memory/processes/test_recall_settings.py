@@ -30,6 +30,7 @@ from memory.model import (
     Receipt,
     RequestOptions,
     Scope,
+    VectorOrigin,
 )
 from memory.processes import composition, from_settings
 from memory.processes.working_set_parts import opened_sets
@@ -90,8 +91,10 @@ class Desk:
                 stack,
                 store=store,
                 ledger=parts.ledger,
+                origin=VectorOrigin("m", embedder.dimension),
                 metrics=parts.metrics,
                 clock=composition.SYSTEM_CLOCK,
+                tokens=parts.tokens,
             )
             assert (await corpora.corpus("u", waits=True) is not None) is is_loaded
             recall = replace(parts, store=store, embedder=embedder, corpora=corpora).recall()
