@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from claims import NOW, turn
 
-from memory.learn.reading.assembly import CONFIDENCE_AT_LEAST, KEPT_SHARE_MIN, Reading, claims_of
+from memory.learn.reading.assembly import CONFIDENCE_AT_LEAST, KEPT_SHARE_MIN, QUESTION_SHARE_MIN, Reading, claims_of
 from memory.learn.reading.judgements import Judgement, Stretch
 from memory.learn.reading.labels import ACTS
 from memory.learn.reading.units import units_of
@@ -99,6 +99,14 @@ def test_the_longer_a_message_the_surer_has_each_sentence_to_be() -> None:
     (alone,) = read("I live in Leeds.", likely)
     among_others = read("I live in Leeds. " + "What is new? " * 3, likely, *[judgement(NOTHING)] * 3)
     assert alone.confidence >= CONFIDENCE_AT_LEAST > among_others[0].confidence
+
+
+def test_a_sentence_that_asks_has_to_state_something_very_surely() -> None:
+    likely = judgement({"state": QUESTION_SHARE_MIN - 0.05, "none": 0.1})
+    asked, said = (read(text, likely)[0] for text in ("What did I say about my guitar?", "I play the guitar."))
+    assert asked.confidence < CONFIDENCE_AT_LEAST < said.confidence
+    sure = read("Is my 12-year-old beagle too fat?", judgement({"state": QUESTION_SHARE_MIN + 0.05, "none": 0.0}))[0]
+    assert sure.confidence > CONFIDENCE_AT_LEAST
 
 
 def test_a_sentence_that_leans_on_a_kept_one_joins_it() -> None:
