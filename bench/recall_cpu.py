@@ -29,7 +29,6 @@ from recall_rig import RecallSettings, Rig, request_of, rigged
 
 from memory.model import Change, ChangeKind, Scope
 
-WARM_ROUNDS = 2
 FUNCTIONS = 25  # of a profile that are shown
 BARS = (Bar("the loop's thread, a searched chat", "ms", at_most=3.0),)
 SETTINGS = RecallSettings(deadline_seconds=2.0, in_flight_max=4)
@@ -55,8 +54,7 @@ async def measured(folder: Path, options: Namespace) -> dict[str, float]:
         users = [f"user-{number}" for number in range(options.users)]
         for user in users:
             await fill(rig, user, options.memories)
-            for question in sentences()[:WARM_ROUNDS]:
-                await rig.recall.recall(Scope(user), request_of(question))
+            assert await rig.corpora.corpus(user, waits=True) is not None
         chance = random.Random(1)
         asked = [
             (Scope(chance.choice(users)), request_of(question)) for question in islice(new_questions(), options.chats)
