@@ -1,8 +1,9 @@
 """What one searched chat costs the processor inside recall: without Envoy, the embedding model, and a store.
 
 `python bench/recall_cpu.py [--users 20] [--memories 1000] [--chats 300] [--profile]`: questions of users taking turns,
-so that no cache of the last one helps. Milliseconds of the loop's thread, and of all threads; with `--profile` also the
-functions that they are spent in. What is left out here is in `load.py`, as a share of the filter.
+each with sentences of their own, so that no cache of the last one helps. Milliseconds of the loop's thread, and of all
+threads; with `--profile` also the functions that they are spent in. What is left out here is in `load.py`, as a share
+of the filter.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ async def measured(folder: Path, options: Namespace) -> dict[str, float]:
 
 async def fill(rig: Rig, user: str, count: int) -> None:
     known = sentences()
-    told = [a_memory(user, number, known[number % len(known)]) for number in range(count)]
+    own = (f"{known[number % len(known)]} It stands on page {number} of {user}." for number in range(count))
+    told = [a_memory(user, number, content) for number, content in enumerate(own)]
     vectors = await rig.embedder.embed([memory.content for memory in told], is_urgent=False)
     async with rig.ledger.write(user) as change:
         change.touch([memory.id for memory in told])
