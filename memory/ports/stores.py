@@ -174,8 +174,8 @@ class UserMemories(Protocol):
     async def as_of(self, user_id: str, revision: int | None = None) -> Nearby | None:
         """All that may ever be recalled of the user's memories: as of that settled revision, of now without one.
 
-        None where they are not at hand so: then the store has to be asked. To be used before the next await that
-        waits for anything else; its own calls never wait. Never raises.
+        Their vectors may have been rounded to 16 bits. None where they are not at hand so: then the store is to be
+        asked. To be used before the next await that waits for anything else; its own calls never wait. Never raises.
         """
         ...
 

@@ -10,7 +10,13 @@ from msgspec import Meta
 
 class MilvusSettings(msgspec.Struct, frozen=True, kw_only=True):
     address: Annotated[str, Meta(description="host:port of a Milvus server; `milvus_uri` wins over it.")] = ""
-    collection: Annotated[str, Meta(description="Collection that holds the memories.")] = "agentic_memory"
+    collection: Annotated[
+        Annotated[str, Meta(pattern=r"^(?!.*__(?:\d+|live)$)")],
+        Meta(
+            description="Collection that holds the memories. Names that end in __NUMBER or __live belong to "
+            "`memproxy reembed`."
+        ),
+    ] = "agentic_memory"
     dimension: Annotated[
         Annotated[int, Meta(ge=1, le=32768)],
         Meta(description="Length of a vector in the collection; the same as `memory.embedding.dimension`."),

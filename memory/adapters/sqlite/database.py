@@ -16,7 +16,7 @@ import asyncio
 import os
 import sqlite3
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -134,11 +134,10 @@ class SqliteDatabase:
 
     def _post(self, writer: ThreadPoolExecutor) -> None:
         self._posting = None
-        for _ in range(0, len(self._waiting), BATCH_JOBS_MAX):
-            writer.submit(self._drain)
+        writer.submit(self._drain)
 
     async def glance(self, job: Job[Result]) -> Result:
-        """Run `job`, one statement by a key, here and now. Raises `Unavailable`.
+        """Run `job`, some statements by a key, here and now. Raises `Unavailable`.
 
         Where the file is not to be had at once, which is seldom, it waits like any other read.
         """
@@ -165,9 +164,11 @@ class SqliteDatabase:
         return self._writer.submit(self._drain)
 
     def _drain(self) -> None:
-        batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), BATCH_JOBS_MAX))]
-        if not batch:
-            return
+        """Everything that waits, also what came meanwhile, in as many transactions as it takes."""
+        while batch := [self._waiting.popleft() for _ in range(min(len(self._waiting), BATCH_JOBS_MAX))]:
+            self._commit(batch)
+
+    def _commit(self, batch: Sequence[_Entry[object]]) -> None:
         connection = self._write_connection
         try:
             connection.execute("BEGIN IMMEDIATE")

@@ -1,7 +1,7 @@
 """The note book on SQLite: past notes by conversation key, in the turn log's database, so that all filters share them.
 
 A request that leaves with a new note does not wait until that is written: this process finds it from that moment on,
-the others once it is committed, a millisecond later or, where everything is busy, some. Where chats are spread over
+the others once it is committed, some milliseconds later. Where chats are spread over
 several filters, `waits_for_others` makes each request wait for that.
 
 Bounded in bytes without counting: `position` and `user_position` grow by each note's bytes, of all users and of its

@@ -143,10 +143,14 @@ class WorkingSets:
         return one.corpus if one is not None and is_current else None
 
     async def as_of(self, user_id: str, revision: int | None = None) -> HeldMemories | None:
-        """As `memory.ports.UserMemories` says. Loads what is not here, and waits for that."""
-        corpus = await self.corpus(user_id, waits=True)
+        """As `memory.ports.UserMemories` says. Waits no longer than a chat; a set that is not here is loaded beside."""
+        if self._shelf is None and user_id not in self._sets:
+            return None  # reading all that a user has costs more than what is asked for
+        corpus = await self.corpus(user_id)
         one = self._sets.get(user_id)
-        if corpus is None or one is None or (revision is not None and one.revision != revision):
+        if corpus is None or one is None or one.revision != one.heard_of:  # else what changed is not in it yet
+            return None
+        if revision is not None and one.revision != revision:
             return None
         return HeldMemories(user_id, corpus)
 

@@ -31,7 +31,7 @@ from memory.model import (
 KEPT_SHARE_MIN = 0.55  # of all acts that leave a memory, in a message of one sentence
 KEPT_SHARE_STEP = 0.1  # more, each time that a message is twice as long: each sentence is one more chance to misread
 KEPT_SHARE_MAX = 0.9  # these three are where junk and coverage were balanced on development data
-QUESTION_SHARE_MIN = 0.9  # of a sentence that asks: "what did I say about my guitar?" names what it asks about
+QUESTION_SHARE_MIN = 0.75  # of a statement that asks: "what did I say about my guitar?" names what it asks about
 ASKED_SHARE_MIN = 0.5  # of one act that does something to memories
 FORGET_SHARE_MIN = 0.95  # deleting cannot be undone: alone, the encoder has to be all but certain
 INSTRUCT_SHARE_MIN = 0.12  # closed when in doubt: so little of a planted order taints its message
@@ -91,7 +91,9 @@ def _act_of(judgement: Judgement, text: str, kept_bar: float) -> tuple[Act, floa
         return Act.INSTRUCT, acts[Act.INSTRUCT.value], INSTRUCT_SHARE_MIN
     act = max(Act, key=lambda one: acts[one.value])
     if act in STORED_ACTS:
-        bar = max(kept_bar, QUESTION_SHARE_MIN) if text.rstrip().endswith(QUESTION_MARKS) else kept_bar
+        # "Can you remember that …?" asks for something, and asks nothing.
+        is_asked = act is Act.STATE and text.rstrip().endswith(QUESTION_MARKS)
+        bar = max(kept_bar, QUESTION_SHARE_MIN) if is_asked else kept_bar
         return act, sum(acts[one.value] for one in STORED_ACTS), bar
     return act, acts[act.value], _forget_bar(text) if act is Act.FORGET else ASKED_SHARE_MIN
 

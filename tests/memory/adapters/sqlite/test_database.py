@@ -91,6 +91,13 @@ async def test_more_than_a_batch_is_all_written(database: SqliteDatabase) -> Non
             await asyncio.sleep(0.01)
 
 
+async def test_a_write_behind_more_than_a_batch_is_committed_when_it_returns(database: SqliteDatabase) -> None:
+    for number in range(BATCH_JOBS_MAX + 40):
+        database.post(lambda connection, number=number: tell(str(number), connection))  # type: ignore[misc]
+    await database.write(lambda connection: tell("written", connection))
+    assert (await database.read(told))[-1] == "written"
+
+
 async def test_closing_writes_what_was_posted(tmp_path: Path) -> None:
     path = tmp_path / "turns.sqlite"
     async with SqliteDatabase(path) as database:

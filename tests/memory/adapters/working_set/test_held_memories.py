@@ -107,6 +107,7 @@ async def test_vectors_are_copies() -> None:
 
 async def test_it_is_there_as_of_a_revision_or_not_at_all(tmp_path: Path) -> None:
     async with rigged(tmp_path) as rig:
+        assert await rig.corpora.corpus("u", waits=True) is not None
         before = (await rig.ledger.revision("u")).number
         assert await rig.corpora.as_of("u", before) is not None
         await rig.write(replace(Memory("m2", "u", "We moved to Graz", NOW, NOW, NOW)))
@@ -121,6 +122,8 @@ async def test_it_is_there_as_of_a_revision_or_not_at_all(tmp_path: Path) -> Non
 
 async def test_without_a_revision_it_is_what_stands_now(tmp_path: Path) -> None:
     async with rigged(tmp_path) as rig:
+        assert await rig.corpora.as_of("nobody") is None
+        assert await rig.corpora.corpus("u", waits=True) is not None
         await rig.write(Memory("m2", "u", "We moved to Graz", NOW, NOW, NOW))
         held = await rig.corpora.as_of("u")
         assert held is not None

@@ -102,9 +102,11 @@ def test_the_longer_a_message_the_surer_has_each_sentence_to_be() -> None:
 
 
 def test_a_sentence_that_asks_has_to_state_something_very_surely() -> None:
-    likely = judgement({"state": QUESTION_SHARE_MIN - 0.05, "none": 0.1})
+    likely = judgement({"state": QUESTION_SHARE_MIN - 0.05, "none": 1.05 - QUESTION_SHARE_MIN})
     asked, said = (read(text, likely)[0] for text in ("What did I say about my guitar?", "I play the guitar."))
     assert asked.confidence < CONFIDENCE_AT_LEAST < said.confidence
+    (kept,) = read("Can you remember that I play the guitar?", judgement({"remember": 0.7, "none": 0.2}))
+    assert kept.confidence > CONFIDENCE_AT_LEAST
     sure = read("Is my 12-year-old beagle too fat?", judgement({"state": QUESTION_SHARE_MIN + 0.05, "none": 0.0}))[0]
     assert sure.confidence > CONFIDENCE_AT_LEAST
 
