@@ -42,6 +42,7 @@ UNSAVED_MAX = 50  # changes that a snapshot lacks: to fetch more of them, a chat
 SAVES_MAX = 3  # tries of one snapshot, where each time a memory in it changed meanwhile
 SPARE_AFTER_SECONDS = 0.03  # when the answer to the chat that took some has left
 THREADS = 3  # of which a large user's set takes one
+AT_HAND_SECONDS = 1.0  # learning waits so long for a set to be read; it will want it again at its next window
 
 _DEFAULTS = WorkingSetSettings()
 
@@ -143,10 +144,10 @@ class WorkingSets:
         return one.corpus if one is not None and is_current else None
 
     async def as_of(self, user_id: str, revision: int | None = None) -> HeldMemories | None:
-        """As `memory.ports.UserMemories` says. Waits no longer than a chat; a set that is not here is loaded beside."""
+        """As `memory.ports.UserMemories` says. A set that is not here is loaded, and waited for a little."""
         if self._shelf is None and user_id not in self._sets:
             return None  # reading all that a user has costs more than what is asked for
-        corpus = await self.corpus(user_id)
+        corpus = await self.corpus(user_id, waits=True, seconds=AT_HAND_SECONDS)
         one = self._sets.get(user_id)
         if corpus is None or one is None or one.revision != one.heard_of:  # else what changed is not in it yet
             return None
