@@ -72,7 +72,7 @@ async def _opened_shelf(
     files = FileSnapshots(settings.snapshots_dir, bytes_max=bytes_max, clock=clock)
     return SnapshotShelf(
         await stack.enter_async_context(files),
-        stamp=stamp_of(origin=origin, neighbours=settings.memory.ranking.neighbours),
+        stamp=stamp_of(origin=origin, neighbours=settings.memory.ranking.neighbours, tokens=tokens),
         neighbours=settings.memory.ranking.neighbours,
         metrics=metrics,
         tokens=tokens,

@@ -43,13 +43,18 @@ READING: tuple[ModuleType, ...] = (
     wording,
 )
 
+COUNTED = "kayak antidisestablishmentarianism $10,000 2026-01-31 Straßenbahnhaltestelle 北京烤鸭 años Zürich 🛶"
+
 log = structlog.get_logger(__name__)
 
 
-def stamp_of(*, origin: VectorOrigin, neighbours: Neighbours) -> bytes:
-    """What a snapshot depends on beside its memories: the code, the embedding model, the ranking's neighbours."""
+def stamp_of(*, origin: VectorOrigin, neighbours: Neighbours, tokens: Tokens | None = None) -> bytes:
+    """What a snapshot depends on beside its memories: the code, the embedding model, the ranking's neighbours, and how
+    `tokens` counts, as the count of a few words shows.
+    """
     digest = hashlib.sha256(_code())
-    digest.update(repr((origin, neighbours.next, neighbours.next_but_one)).encode())
+    counted = None if tokens is None else [tokens(word) for word in COUNTED.split()]
+    digest.update(repr((origin, neighbours.next, neighbours.next_but_one, counted)).encode())
     return digest.digest()
 
 

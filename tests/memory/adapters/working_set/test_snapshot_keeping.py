@@ -314,4 +314,5 @@ def test_another_model_or_ranking_has_another_stamp() -> None:
     one = stamp_of(origin=VectorOrigin("a", 8), neighbours=NEIGHBOURS)
     assert one == stamp_of(origin=VectorOrigin("a", 8), neighbours=NEIGHBOURS)
     assert one != stamp_of(origin=VectorOrigin("b", 8), neighbours=NEIGHBOURS)
+    assert one != stamp_of(origin=VectorOrigin("a", 8), neighbours=NEIGHBOURS, tokens=len)
     assert one != stamp_of(origin=VectorOrigin("a", 9), neighbours=NEIGHBOURS)
