@@ -66,10 +66,15 @@ def stands_alone(text: str) -> bool:
     return has_clause and not is_leaning(text)
 
 
+def is_asked(text: str) -> bool:
+    """Whether it closes with a question mark."""
+    return text.rstrip().endswith(("?", "？"))
+
+
 def is_denied(text: str) -> bool:
     """Whether a negator stands in it, apart from the "no" that opens a correction or closes a question."""
     clauses = _clauses(read(text).tokens)
-    is_question = text.rstrip().endswith(("?", "？"))
+    is_question = is_asked(text)
     for language in candidates(text):
         kept = clauses
         while len(kept) > 1 and _reply(language, kept[0]):
@@ -237,7 +242,7 @@ def _labels(text: str, table: Callable[[Language], PhraseTable[str]]) -> set[str
 
 @cache
 def _listed(
-    language: Language, section: Literal["negators", "leaning", "everything", "limits", "clauses"]
+    language: Language, section: Literal["negators", "leaning", "several", "everything", "limits", "clauses"]
 ) -> PhraseTable[str]:
     listed: Listed = getattr(words(language), section)
     return _table({section: listed.words}, listed.unmeant)
@@ -315,6 +320,7 @@ __all__ = [
     "calendar",
     "content_words",
     "function_words",
+    "is_asked",
     "is_denied",
     "is_leaning",
     "is_limited",

@@ -67,7 +67,7 @@ class Reembedding(Protocol):
         ...
 
     async def clear(self) -> None:
-        """Drop whatever parts do not find. Raises `BadSetting`, with nothing dropped, where it holds more."""
+        """Drop whatever parts do not find. Raises `Unavailable`, and keeps it, where it holds more."""
         ...
 
 

@@ -115,7 +115,7 @@ class Searching:
         trace.query = query.text
         now = trace.began_at
         async with beside(self._embedded_for_chat(query, trace, place)) as embedding:
-            await asyncio.sleep(0)  # it has left for its thread: what follows costs the chat no time
+            await asyncio.sleep(0)  # a thread has it now, or a server's client writes it: what follows is done beside
             expected = self._retrieval.expect(scope)
             await look_back()
             async with beside(self._retrieval.read_ahead(scope, query, expected, now=now)) as reading:

@@ -17,7 +17,7 @@ from memory.adapters import row_codec
 from memory.adapters.milvus import filters, schema
 from memory.adapters.milvus.collections import LIBRARY_SECONDS, LIVE, Collections
 from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection
-from memory.errors import BadSetting, Unavailable
+from memory.errors import Unavailable
 from memory.model import Vector, VectorOrigin
 from memory.ports import Standing, StoredText
 from memory.runtime.metrics import Metrics
@@ -130,9 +130,10 @@ class MilvusReembedding:
             for name in await collections.others():
                 await collections.load(name)
                 if await _count(link, name) > found:  # its alias was lost, or what parts find was made anew beside it
-                    raise BadSetting(
-                        f"collection {name!r} holds more memories than {live!r}, which parts find: nothing is dropped. "
-                        f"If it is the one that counts, its alias {LIVE!r} was lost: point it there; else drop it"
+                    raise Unavailable(
+                        PART,
+                        f"collection {name!r} holds more memories than {live!r}, which parts find: it is kept. "
+                        f"If it is the one that counts, its alias {LIVE!r} was lost: point it there; else drop it",
                     )
                 await collections.drop(name)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, log2
 
-from memory.language import asks_to_erase, is_denied, is_leaning, mentions_erasing
+from memory.language import asks_to_erase, is_asked, is_denied, is_leaning, mentions_erasing
 from memory.language.dates import period
 from memory.learn.reading.judgements import Judgement
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
@@ -38,7 +38,6 @@ INSTRUCT_SHARE_MIN = 0.12  # closed when in doubt: so little of a planted order 
 CONFIDENCE_AT_LEAST = 0.7  # of a claim at its bar; what the gate asks for
 PROPOSED_SHARE_MIN = 0.25  # below it a unit is not even proposed, so that refusals stay countable
 SINGLE_VALUED_SHARE_MIN = 0.8  # of an attribute that one has once at a time
-QUESTION_MARKS = ("?", "？")
 LETTERS_MIN = 2  # letters, digits or characters of a unit that can say anything
 TEXT_CHARACTERS_MAX = 600  # of a claim with what it leans on
 UNDATED = frozenset({"birthday", "age"})  # whose dates do not say when a claim holds
@@ -92,8 +91,7 @@ def _act_of(judgement: Judgement, text: str, kept_bar: float) -> tuple[Act, floa
     act = max(Act, key=lambda one: acts[one.value])
     if act in STORED_ACTS:
         # "Can you remember that …?" asks for something, and asks nothing.
-        is_asked = act is Act.STATE and text.rstrip().endswith(QUESTION_MARKS)
-        bar = max(kept_bar, QUESTION_SHARE_MIN) if is_asked else kept_bar
+        bar = max(kept_bar, QUESTION_SHARE_MIN) if act is Act.STATE and is_asked(text) else kept_bar
         return act, sum(acts[one.value] for one in STORED_ACTS), bar
     return act, acts[act.value], _forget_bar(text) if act is Act.FORGET else ASKED_SHARE_MIN
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from memory.model import Candidate, Conversation, Memory, Note, Placement, Role
+from memory.model import Candidate, Memory
 from memory.ports import Tokens
 
 LINE_CHARACTERS_MAX = 2_000  # of one memory; one statement is never that long, and a page must not fill the note
@@ -62,21 +62,6 @@ def line_tokens(candidate: Candidate, *, tokens: Tokens, label: str) -> int:
     """What its line costs with that label: no token reaches over the space between the two."""
     counted = candidate.tokens
     return tokens(label) + (tokens(on_one_line(candidate.memory.content)) if counted is None else counted)
-
-
-def placed(text: str, placement: Placement, conversation: Conversation) -> Note | None:
-    """The note with its place; None where there is nothing to say, no place for it, or none is wanted."""
-    if not text or placement is Placement.OFF:
-        return None
-    if placement is Placement.SYSTEM:
-        return Note(text)
-    last_user = (index for index in reversed(range(len(conversation.messages))) if _is_user(conversation, index))
-    before = next(last_user, None)
-    return None if before is None else Note(text, before)
-
-
-def _is_user(conversation: Conversation, index: int) -> bool:
-    return conversation.messages[index].role == Role.USER
 
 
 @lru_cache(LINES_REMEMBERED)  # a memory that is told is counted, chosen and worded, and soon told again

@@ -7,8 +7,8 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.model import Conversation, Memory, Message, Note, Placement
-from memory.recall.notes.injection import LINE_CHARACTERS_MAX, NOTE_FRAME, note_line, placed, render_note
+from memory.model import Memory
+from memory.recall.notes.injection import LINE_CHARACTERS_MAX, NOTE_FRAME, note_line, render_note
 
 NOW = 1_780_000_000.0  # 2026-05-28
 DAY = 86_400.0
@@ -86,25 +86,3 @@ def test_whatever_is_stored_the_note_keeps_its_lines_and_its_frame(content: str)
     assert note.count("<") == note.count(">") == 2
     assert note.encode()
     assert not {unicodedata.category(character) for character in note.replace("\n", "")} & {"Cc", "Cf", "Cs"}
-
-
-TALK = Conversation(
-    (
-        Message("system", "S"),
-        Message("user", "1"),
-        Message("assistant", "2"),
-        Message("user", "3"),
-        Message("tool", "4"),
-    )
-)
-
-
-def test_a_note_is_placed_where_it_is_wanted() -> None:
-    assert placed("N", Placement.SYSTEM, TALK) == Note("N", None)
-    assert placed("N", Placement.BEFORE_LAST_USER, TALK) == Note("N", 3)
-    assert placed("N", Placement.OFF, TALK) is None
-
-
-def test_a_note_with_nothing_to_say_or_no_place_is_none() -> None:
-    assert placed("", Placement.SYSTEM, TALK) is None
-    assert placed("N", Placement.BEFORE_LAST_USER, Conversation((Message("system", "S"),))) is None

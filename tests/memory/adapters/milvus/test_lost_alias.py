@@ -1,0 +1,59 @@
+"""What parts do not find is dropped only where it cannot be the one that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from memory_rows import memory
+from milvus_lite_server import MilvusLiteServer
+from prometheus_client import CollectorRegistry
+
+from memory.adapters.milvus.collections import LIVE
+from memory.adapters.milvus.connection import Link, MilvusAddress
+from memory.adapters.milvus.reembedding import MilvusReembedding
+from memory.adapters.milvus.store import MilvusStore
+from memory.errors import Unavailable
+from memory.model import Change, ChangeKind, VectorOrigin
+from memory.ports import MemoryFilter
+from memory.runtime.metrics import Metrics
+
+OLD, NEW = VectorOrigin("old", 8), VectorOrigin("new", 16)
+NAME = "lost"
+
+
+@pytest.fixture
+def milvus_lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLiteServer]:
+    server = MilvusLiteServer(tmp_path_factory.mktemp("alias") / "milvus")
+    server.start()
+    yield server
+    server.kill()
+
+
+async def test_a_generation_whose_alias_was_lost_is_not_dropped(milvus_lite: MilvusLiteServer) -> None:
+    metrics = Metrics(CollectorRegistry())
+    async with MilvusStore(MilvusAddress(milvus_lite.uri, NAME, 8, origin=OLD), metrics=metrics) as store:
+        await store.apply("ann", [Change(ChangeKind.CREATE, memory("m"))], np.eye(1, 8, dtype=np.float32))
+    address = MilvusAddress(milvus_lite.uri, NAME, 16, origin=NEW)
+    async with MilvusReembedding(address, wanted=NEW, metrics=Metrics(CollectorRegistry())) as again:
+        await again.begin()
+        async for texts in again.remaining():
+            await again.put(texts, np.eye(len(texts), 16, dtype=np.float32))
+        assert await again.settle()
+        await again.switch()
+        await again.clear()
+
+        async def lose(link: Link) -> None:
+            await link.client.drop_alias(NAME + LIVE, timeout=10)
+
+        await again._call("lose", lose)
+        with pytest.raises(Unavailable, match="it is kept"):
+            await again.clear()
+
+        async def find(link: Link) -> None:
+            await link.collections.make_live(f"{NAME}__2")
+
+        await again._call("find", find)
+    async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
+        assert len(await store.load(MemoryFilter("ann"), limit=9)) == 1
