@@ -35,16 +35,12 @@ def fused(plain: Ranked, rewritten: Ranked, *, weight: float = DEFAULT_RANKING.r
     def best(memory_id: str, of: Sequence[Sequence[float]]) -> float:
         return max(values[found[memory_id]] for values, found in zip(of, places, strict=True) if memory_id in found)
 
-    flags = [zip(ranked.ids, ranked.is_near, strict=False) for ranked in (plain, rewritten)]
-    near = {one for each in flags for one, is_near in each if is_near}
     order = sorted(candidates, key=worth, reverse=True)[:CANDIDATES_MAX]
     return Ranked(
         candidates=tuple(_told(candidates[one], worth(one)) for one in order),
         relevance=tuple(best(one, [ranked.relevance for ranked in rankings]) for one in order),
         is_relevant=tuple(bool(best(one, [ranked.is_relevant for ranked in rankings])) for one in order),
         cosines=tuple(best(one, [ranked.cosines for ranked in rankings]) for one in order),
-        is_near=tuple(one in near for one in order),
-        asks_several=plain.asks_several or rewritten.asks_several,
         corrections=rewritten.corrections,
         told=rewritten.told,
     )

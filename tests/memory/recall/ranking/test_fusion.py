@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,12 +83,3 @@ async def both_rankings(case: RecallCase, rewritten: str, embedder: OpenAiEmbedd
 def passes(found: Ranked, memory_id: str) -> bool:
     at = [candidate.memory.id for candidate in found.candidates].index(memory_id)
     return found.is_relevant[at]
-
-
-def test_what_is_near_in_either_wording_may_still_fill_the_note() -> None:
-    plain = replace(ranked("ab", "c"), asks_several=True)
-    rewritten = ranked("cd", "b")
-    rewritten = replace(rewritten, is_near=tuple(one == "d" for one in rewritten.ids))
-    both = fused(plain, rewritten)
-    assert both.asks_several
-    assert [one for one, is_near in zip(both.ids, both.is_near, strict=True) if is_near] == ["d"]
