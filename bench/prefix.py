@@ -25,17 +25,17 @@ from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
+from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.usage_counts import SqliteUses
+from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.adapters.working_set.working_sets import WorkingSets
 from memory.chat.completions import edit, read
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
 from memory.ports import Embedder
 from memory.processes.composition import new_id, open_embedder, signal_training
-from memory.recall.pipeline import Recall, RecallOutcome, RecallSettings
+from memory.recall.pipeline import RecallOutcome, RecallPipeline, RecallSettings
 from memory.recall.retrieval import Retrieval
 from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import recordable
@@ -71,7 +71,7 @@ VARIANTS: dict[str, Placement | None] = {
 class Product:
     """The request side in this process, with 150 memories of one user."""
 
-    recall: Recall
+    recall: RecallPipeline
     erasure: Erasure
 
 
@@ -144,15 +144,15 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         database = await stack.enter_async_context(SqliteDatabase(folder / "turns.sqlite"))
         ledger, notes = SqliteUserLedger(database, clock=clock), SqliteNoteBook(database)
         receipts = SqliteReceipts(database, clock=clock, redact=recordable)
-        uses = await stack.enter_async_context(SqliteUses(database))
+        uses = await stack.enter_async_context(SqliteUsageCounts(database))
         dimension = settings.memory.milvus.dimension
         corpora = await stack.enter_async_context(WorkingSets(store=store, ledger=ledger, dimension=dimension))
-        recall = Recall(
+        recall = RecallPipeline(
             embedder=embedder,
             retrieval=Retrieval(corpora=corpora, store=store),
             notes=notes,
             receipts=receipts,
-            traits=SqliteModelTraits(database, clock=clock),
+            traits=SqliteModelCapabilities(database, clock=clock),
             classifier=training.current,
             tokens=WordPieceTokens(),
             clock=clock,

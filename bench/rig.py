@@ -23,7 +23,7 @@ sys.path.insert(0, str(HERE.parent / "tests" / "support"))  # the product as tes
 
 from product import Product, command_line, descendants, running_product  # noqa: E402
 
-from extproc.supervisor.bootstrap import EnvoyPlan, render_bare  # noqa: E402
+from extproc.supervisor.bootstrap import BootstrapValues, render_bare  # noqa: E402
 
 START_SECONDS_MAX = 10.0
 PARTS = {  # a word of the command line that only this part has
@@ -66,7 +66,7 @@ def running_rig(*arguments: str) -> Iterator[Rig]:
 def running_bare(upstream: str, folder: Path) -> Iterator[int]:
     """An Envoy with our configuration without memory; its port."""
     port, bootstrap = free_port(), folder / "bare.json"
-    plan = EnvoyPlan(upstream, (folder / "none.sock",), port=port, admin_port=free_port())
+    plan = BootstrapValues(upstream, (folder / "none.sock",), port=port, admin_port=free_port())
     bootstrap.write_bytes(render_bare(plan))
     envoy = str(Path(sys.executable).parent / "envoy")
     options = ("--disable-hot-restart", "--concurrency", "2", "--log-level", "error")

@@ -29,7 +29,7 @@ from memory.evaluation.recall import characters
 from memory.evaluation.score import CHARACTERS_PER_TOKEN, evidence_recall, mean
 from memory.model import Query, Record, Scope, Vector
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.evidence import gather
+from memory.recall.ranking.features import ranking_features
 from memory.recall.ranking.ranking import rank, select
 from memory.recall.ranking.weights import RankingSettings, Weights
 from memory.settings.loader import from_process
@@ -63,7 +63,7 @@ class TalkEvidence:
         self.questions: list[tuple[Floats, list[int]]] = []
         for question in talk.questions:
             if question.evidence:
-                found = gather(
+                found = ranking_features(
                     self.corpus,
                     layout,
                     Query(question.text),

@@ -133,10 +133,10 @@ def filter_(config: Path | None, path: Path) -> None:
 def envoy(config: Path | None, paths: tuple[Path, ...], target: Path, envoy_concurrency: int) -> None:
     """Write Envoy's bootstrap for these settings, then become Envoy: one part alone, for containers."""
     from extproc.supervisor.bootstrap import render
-    from extproc.supervisor.process_specs import envoy_arguments, envoy_plan, program
+    from extproc.supervisor.process_specs import bootstrap_values, envoy_arguments, program
 
     settings = from_process(config, {})
-    target.write_bytes(render(envoy_plan(settings, paths)))
+    target.write_bytes(render(bootstrap_values(settings, paths)))
     path = program("envoy")
     os.execv(path, [path, *envoy_arguments(target, envoy_concurrency)])  # noqa: S606 - no shell is wanted
 

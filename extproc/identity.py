@@ -55,7 +55,7 @@ class RefusalReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedIdentity:
     """Somebody claims to be somebody, and we do not believe it."""
 
     reason: RefusalReason
@@ -66,14 +66,16 @@ class Anonymous:
     """Nobody claims to be anybody."""
 
 
-def identify(headers: Headers, context: MemoryContext | None, mode: IdentityMode) -> Scope | Refused | Anonymous:
+def identify(
+    headers: Headers, context: MemoryContext | None, mode: IdentityMode
+) -> Scope | RefusedIdentity | Anonymous:
     """The scope of this request. `context` is the body's `memory_context`, None where it has none. Never raises."""
     said = context or MemoryContext()
     vouched = _from_header(headers)
-    if isinstance(vouched, Refused):
+    if isinstance(vouched, RefusedIdentity):
         return vouched
     user_id = _agreed(vouched, said.user_id, mode)
-    if isinstance(user_id, Refused):
+    if isinstance(user_id, RefusedIdentity):
         return user_id
     if not user_id:
         return Anonymous()
@@ -83,30 +85,30 @@ def identify(headers: Headers, context: MemoryContext | None, mode: IdentityMode
         (said.agent_id, RefusalReason.INVALID_AGENT),
     ):
         if value and not is_valid_id(value):
-            return Refused(reason)
+            return RefusedIdentity(reason)
     return Scope(user_id, said.project_id, said.session_id, said.agent_id)
 
 
-def _from_header(headers: Headers) -> str | Refused:
+def _from_header(headers: Headers) -> str | RefusedIdentity:
     """The header's user id, "" without the header. The same value twice is one value."""
     values = {value for name, value in headers if name == IDENTITY_HEADER}
     if not values:
         return ""
     if len(values) > 1:
-        return Refused(RefusalReason.SEVERAL_HEADERS)
+        return RefusedIdentity(RefusalReason.SEVERAL_HEADERS)
     try:
         user_id = values.pop().decode()
     except UnicodeDecodeError:
-        return Refused(RefusalReason.INVALID_HEADER)
-    return user_id if is_valid_id(user_id) else Refused(RefusalReason.INVALID_HEADER)
+        return RefusedIdentity(RefusalReason.INVALID_HEADER)
+    return user_id if is_valid_id(user_id) else RefusedIdentity(RefusalReason.INVALID_HEADER)
 
 
-def _agreed(vouched: str, said: str, mode: IdentityMode) -> str | Refused:
+def _agreed(vouched: str, said: str, mode: IdentityMode) -> str | RefusedIdentity:
     """Header and body put together; "" when neither says anything."""
     if vouched:
-        return vouched if said in ("", vouched) else Refused(RefusalReason.DISAGREEMENT)
+        return vouched if said in ("", vouched) else RefusedIdentity(RefusalReason.DISAGREEMENT)
     if not said:
         return ""
     if mode is not IdentityMode.DEVELOPMENT:
-        return Refused(RefusalReason.UNPROVEN_USER)
-    return said if is_valid_id(said) else Refused(RefusalReason.INVALID_USER)
+        return RefusedIdentity(RefusalReason.UNPROVEN_USER)
+    return said if is_valid_id(said) else RefusedIdentity(RefusalReason.INVALID_USER)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TypeAlias
 
-from extproc.identity import Anonymous, Headers, IdentityMode, Metadata, RefusalReason, Refused, identify
+from extproc.identity import Anonymous, Headers, IdentityMode, Metadata, RefusalReason, RefusedIdentity, identify
 from extproc.upstream_signals import SignalReader
 from memory.chat.completions import SYSTEM_ROLES, ChatRequest, NotAChat, edit, read, strip
 from memory.model import Note, Placement, RecallStatus, Scope
@@ -52,7 +52,7 @@ class RequestBody:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The answer to `Recall`: what memory found, and the notes that go into the body."""
+    """The answer to `RecallMemories`: what memory found, and the notes that go into the body."""
 
     status: RecallStatus
     count: int = 0
@@ -71,7 +71,7 @@ class Proceed:
 
 
 @dataclass(frozen=True, slots=True)
-class Recall:
+class RecallMemories:
     """Ask memory, and come back with `Recalled`."""
 
     scope: Scope
@@ -80,7 +80,7 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class ResponseInfo:
     """What the client is told in response headers. An empty `receipt_id` is left out.
 
     `placement` is for our observer alone: where a note stands that the model's template might refuse. None where there
@@ -98,7 +98,7 @@ class Finish:
     """Answer the body. None leaves the body, or says nothing to the client."""
 
     body: bytes | None = None
-    receipt: Receipt | None = None
+    receipt: ResponseInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class CountRequest:
     reason: str
 
 
-Command: TypeAlias = Proceed | Recall | Finish | CountPassed | CountRefused | CountRequest
+Command: TypeAlias = Proceed | RecallMemories | Finish | CountPassed | CountRefused | CountRequest
 
 
 class State(Enum):
@@ -171,7 +171,7 @@ class Injection:
                 self.state = State.DONE
                 assert self._request is not None
                 edited = _changed(self._request.body, edit(self._request, notes))
-                return [Finish(edited, Receipt(status, count, receipt_id, _refusable(self._request, notes)))]
+                return [Finish(edited, ResponseInfo(status, count, receipt_id, _refusable(self._request, notes)))]
             case _:
                 raise OutOfOrder(f"{type(event).__name__} while {self.state.name}")
 
@@ -196,7 +196,7 @@ class Injection:
             return [CountPassed(error.reason), Finish()]
         scope = identify(self._headers, request.context, self._mode)
         match scope:
-            case Refused(reason):
+            case RefusedIdentity(reason):
                 return [CountRefused(reason), *_without_memory(request, "identity_refused")]
             case Anonymous():
                 return _without_memory(request, "no_identity")
@@ -206,7 +206,7 @@ class Injection:
             return [CountPassed("no_conversation"), *_without_memory(request, "no_conversation")]
         self._request = request
         self.state = State.AWAIT_RECALL
-        return [Recall(scope, request, self._upstream)]
+        return [RecallMemories(scope, request, self._upstream)]
 
 
 def _without_memory(request: ChatRequest, reason: str) -> Sequence[Command]:
@@ -214,7 +214,7 @@ def _without_memory(request: ChatRequest, reason: str) -> Sequence[Command]:
     if not request.has_memory_fields:
         return [Finish()]
     status = RecallStatus.DISABLED
-    return [CountRequest(status, reason), Finish(_changed(request.body, edit(request, ())), Receipt(status))]
+    return [CountRequest(status, reason), Finish(_changed(request.body, edit(request, ())), ResponseInfo(status))]
 
 
 def _refusable(request: ChatRequest, notes: Sequence[Note]) -> Placement | None:

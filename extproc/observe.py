@@ -67,7 +67,7 @@ class NoteJudged:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ObservedRequest:
     """A request in which memory may have a part."""
 
     scope: Scope
@@ -186,7 +186,7 @@ class Observation:
         self._request_chunks = []
         self._request_headers = ()
 
-    def _asked(self) -> _Asked | None:
+    def _asked(self) -> _ObservedRequest | None:
         """The request, if memory may have a part in it."""
         try:
             request = read(b"".join(self._request_chunks))
@@ -195,9 +195,11 @@ class Observation:
         scope = identify(self._request_headers, request.context, self._mode)
         if not isinstance(scope, Scope) or not request.options.enabled or request.conversation is None:
             return None
-        return _Asked(scope, request.conversation, wants_record=self._is_recording and request.options.auto_store)
+        return _ObservedRequest(
+            scope, request.conversation, wants_record=self._is_recording and request.options.auto_store
+        )
 
-    def _turn(self, asked: _Asked, at: float) -> Turn | None:
+    def _turn(self, asked: _ObservedRequest, at: float) -> Turn | None:
         scope, said = asked.scope, _said(asked.conversation)
         if not (said and asked.wants_record):
             return None

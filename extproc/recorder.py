@@ -19,7 +19,7 @@ from extproc.observe import CloseTurn, NoteJudged, Observation, OpenTurn
 from memory.errors import NotRecordable, Unavailable
 from memory.model import Turn, TurnStatus
 from memory.ports import Clock, TurnLog
-from memory.recall.notes.template_compatibility import PlacementLessons
+from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.runtime.metrics import Metrics
 from memory.runtime.offload import run_offloaded
 
@@ -48,7 +48,7 @@ class TurnRecorder:
         clock: Clock,
         contained: Containment,
         redact: Callable[[str], str],
-        lessons: PlacementLessons,
+        lessons: TemplateCompatibility,
     ) -> None:
         """`redact` takes secrets out of a text before the log sees it: no file ever holds them."""
         self._redact = redact
@@ -175,7 +175,7 @@ class TurnRecorder:
         self._is_failing = False
 
 
-class Watch:
+class ObservedStream:
     """One exchange being observed: its automaton, and what of it is still being read or written."""
 
     def __init__(self, recorder: TurnRecorder, observation: Observation) -> None:

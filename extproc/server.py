@@ -30,18 +30,18 @@ from extproc.inject import (
     Finish,
     Injection,
     Proceed,
-    Recall,
     Recalled,
+    RecallMemories,
 )
 from extproc.observe import Observation
-from extproc.recorder import TurnRecorder, Watch
+from extproc.recorder import ObservedStream, TurnRecorder
 from extproc.upstream_signals import SignalReader, signal_reader
 from memory.chat.completions import ChatRequest
 from memory.model import Scope
 from memory.ports import Clock, TurnLog
 from memory.processes import composition, entrypoints
 from memory.processes.from_settings import recording
-from memory.recall.notes.template_compatibility import PlacementLessons
+from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.upstream import UpstreamSignals
 from memory.runtime.metrics import Metrics
@@ -139,7 +139,7 @@ class Filter:
                 case Finish():
                     await context.write(wire.finish(command))
                     return False
-                case Recall(scope, request, upstream):
+                case RecallMemories(scope, request, upstream):
                     self._recorder.meet(request.conversation.model if request.conversation else "")
                     found = await self._recall.recall(scope, request, upstream)
                     recalled = Recalled(found.status, found.count, found.receipt_id, found.notes)
@@ -169,7 +169,7 @@ class Filter:
     async def _observe(self, requests: Requests) -> None:
         """Nothing is ever sent back."""
         observation = Observation(turn_id=self._new_id(), mode=self._mode, is_recording=self._is_recording)
-        watch = Watch(self._recorder, observation)
+        watch = ObservedStream(self._recorder, observation)
         try:
             async for message in requests:
                 step = partial(wire.observe, message, self._recorder.clock())
@@ -199,7 +199,7 @@ async def serve(
     socket_path: Path,
     recall: Recaller,
     turn_log: TurnLog,
-    lessons: PlacementLessons,
+    lessons: TemplateCompatibility,
     identity_mode: IdentityMode,
     signals: SignalReader,
     metrics: Metrics,

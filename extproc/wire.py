@@ -14,7 +14,7 @@ from google.protobuf.struct_pb2 import Struct
 
 from extproc._pb import external_processor_pb2 as pb
 from extproc.identity import Headers, Metadata
-from extproc.inject import Event, Finish, Proceed, Receipt, RequestBody, RequestHeaders
+from extproc.inject import Event, Finish, Proceed, RequestBody, RequestHeaders, ResponseInfo
 from extproc.observe import METADATA_NAMESPACE, PLACEMENT_KEY, RECEIPT_KEY, CloseTurn, Observation, OpenTurn
 
 SERVICE: Final = "envoy.service.ext_proc.v3.ExternalProcessor"  # Envoy's name; our package is another
@@ -107,7 +107,7 @@ def _replace_body(response: pb.CommonResponse, body: bytes) -> None:
     )
 
 
-def _receipt(receipt: Receipt) -> Struct:
+def _receipt(receipt: ResponseInfo) -> Struct:
     """Strings only: a number would be printed as a float in the response header."""
     values = {"status": receipt.status.value, "count": str(receipt.count)}
     if receipt.receipt_id:

@@ -35,7 +35,7 @@ _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class EnvoyPlan:
+class BootstrapValues:
     """What one run of Envoy needs to know. Ports are 1 to 65535: whoever wants "any free port" chooses it before.
 
     `upstream` is an http or https URL; its path, if any, goes before every client path, except that a final `/v1` is
@@ -75,12 +75,12 @@ def template() -> Path:
     raise BadSetting(f"envoy.yaml is neither in {here} nor in {checkout / 'envoy'}: install memproxy again")
 
 
-def render(plan: EnvoyPlan) -> bytes:
+def render(plan: BootstrapValues) -> bytes:
     """Envoy's configuration as JSON. Takes a second or two. Raises `BadSetting`."""
     return _typed(_filled(_load(), plan))
 
 
-def render_bare(plan: EnvoyPlan) -> bytes:
+def render_bare(plan: BootstrapValues) -> bytes:
     """The same listener and the same upstream without memory: what benches compare with."""
     tree = _filled(_load(), plan)
     resources = tree["static_resources"]
@@ -126,11 +126,11 @@ def _load() -> Tree:
     return yaml.safe_load(template().read_text(encoding="utf-8"))
 
 
-def _filled(tree: Tree, plan: EnvoyPlan) -> Tree:
+def _filled(tree: Tree, plan: BootstrapValues) -> Tree:
     return _put(tree, _values(plan))
 
 
-def _values(plan: EnvoyPlan) -> dict[str, Tree]:
+def _values(plan: BootstrapValues) -> dict[str, Tree]:
     """Every placeholder of the template, with its value."""
     peers = LOOPBACK if plan.identity is IdentityMode.DEVELOPMENT else plan.trusted_peers  # it listens nowhere else
     return {

@@ -22,14 +22,14 @@ StartResponse: TypeAlias = Callable[[str, list[tuple[str, str]]], Any]
 Application: TypeAlias = Callable[[dict[str, Any], StartResponse], list[bytes]]
 
 
-class Collects(Protocol):
+class MetricsSource(Protocol):
     def collect(self) -> Iterable[Metric]: ...
 
 
-class AddedUp:
+class AggregatedMetrics:
     """The families of all processes, and ours among them: a family must appear once on a page."""
 
-    def __init__(self, folder: Path, own: Iterable[Collects]) -> None:
+    def __init__(self, folder: Path, own: Iterable[MetricsSource]) -> None:
         self._files = MultiProcessCollector(None, path=str(folder))  # type: ignore[no-untyped-call]
         self._own = tuple(own)
 
@@ -51,7 +51,7 @@ def forget_process(folder: Path, pid: int) -> None:
 class MetricsEndpoint:
     """Serves `/metrics` from a thread while it is open. `envoy_page` gives Envoy's page, or b"" when it cannot."""
 
-    def __init__(self, port: int, collector: Collects, *, envoy_page: Callable[[], bytes]) -> None:
+    def __init__(self, port: int, collector: MetricsSource, *, envoy_page: Callable[[], bytes]) -> None:
         registry = CollectorRegistry()
         registry.register(collector)
         self._server = make_server(METRICS_HOST, port, _page(registry, envoy_page), _Server, _Quiet)

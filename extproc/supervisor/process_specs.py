@@ -21,9 +21,9 @@ import msgspec
 
 from extproc.identity import IdentityMode
 from extproc.supervisor import probes
-from extproc.supervisor.bootstrap import EnvoyPlan
+from extproc.supervisor.bootstrap import BootstrapValues
 from extproc.supervisor.locks_and_ports import CannotStart
-from extproc.supervisor.processes import Command
+from extproc.supervisor.processes import ProcessCommand
 from extproc.upstream_signals import signal_reader
 from memory.settings import Settings
 from memory.settings.loader import child_environment
@@ -56,7 +56,7 @@ class Ports:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunPaths:
     """Where the files of one run are. `folder` is short, 0700, and gone afterwards; `data` stays."""
 
     folder: Path
@@ -85,7 +85,7 @@ class Place:
         return tuple(self.filter_socket(number) for number in range(count))
 
 
-def settings_of_run(settings: Settings, place: Place, ports: Ports) -> Settings:
+def settings_of_run(settings: Settings, place: RunPaths, ports: Ports) -> Settings:
     """What the parts are told: ports resolved, paths absolute, and a new secret between Envoy and the API."""
     learn = settings.memory.learn
     if not settings.upstream and learn.reader == "auto":  # the small local model that we start would only fail the exam
@@ -108,16 +108,18 @@ def settings_of_run(settings: Settings, place: Place, ports: Ports) -> Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class PartPlan:
+class ProcessSpec:
     """One part. It counts as working while `probe` says so, and where it `searches`, once it has done so."""
 
-    command: Command
+    command: ProcessCommand
     probe: Probe
     searches: bool = False  # needs Milvus: started once Milvus answers
     stage: int = 0  # of the shutdown: lower ones are gone before higher ones are asked
 
 
-def plan(settings: Settings, place: Place, ports: Ports, *, owns_store: bool, owns_model: bool) -> list[PartPlan]:
+def process_specs(
+    settings: Settings, place: RunPaths, ports: Ports, *, owns_store: bool, owns_model: bool
+) -> list[ProcessSpec]:
     """Every part of a run, with `settings` as `settings_of_run` made them. Raises `CannotStart` without a program."""
     own = _environment(settings, place)
     parts = [_envoy(settings, place), *_filters(settings, place, own), _api(settings, place, own)]
@@ -125,11 +127,11 @@ def plan(settings: Settings, place: Place, ports: Ports, *, owns_store: bool, ow
     if owns_model:
         parts.append(_model(ports.model, own))
     if owns_store:
-        parts.append(milvus_plan(settings, ports.milvus))
+        parts.append(milvus_spec(settings, ports.milvus))
     return parts
 
 
-def _environment(settings: Settings, place: Place) -> dict[str, str]:
+def _environment(settings: Settings, place: RunPaths) -> dict[str, str]:
     extra = {
         "PROMETHEUS_MULTIPROC_DIR": str(place.metrics),
         "HF_HUB_OFFLINE": "1",  # the model comes with the package; a look at the hub would cost seconds and tell on us
@@ -154,14 +156,14 @@ def program(name: str) -> str:
     return found
 
 
-def _memproxy(place: Place, part: str, *more: str) -> tuple[str, ...]:
+def _memproxy(place: RunPaths, part: str, *more: str) -> tuple[str, ...]:
     return (program("memproxy"), part, "--config", str(place.settings), *more)
 
 
-def _envoy(settings: Settings, place: Place) -> PartPlan:
+def _envoy(settings: Settings, place: RunPaths) -> ProcessSpec:
     admin = (LOOPBACK, settings.envoy_admin_port)
-    return PartPlan(
-        Command(
+    return ProcessSpec(
+        ProcessCommand(
             name="envoy",
             argv=(program("envoy"), *envoy_arguments(place.envoy, envoy_threads(_cores()))),
             environment=_local(child_environment(settings, {})),
@@ -176,9 +178,9 @@ def envoy_arguments(bootstrap_file: Path, threads: int) -> tuple[str, ...]:
     return ("-c", str(bootstrap_file), "--disable-hot-restart", "--concurrency", str(threads), "--log-level", "warn")
 
 
-def envoy_plan(settings: Settings, filter_sockets: tuple[Path, ...]) -> EnvoyPlan:
+def bootstrap_values(settings: Settings, filter_sockets: tuple[Path, ...]) -> BootstrapValues:
     """What Envoy's bootstrap is rendered from."""
-    return EnvoyPlan(
+    return BootstrapValues(
         upstream=settings.upstream,
         filter_sockets=filter_sockets,
         host=settings.host,
@@ -201,13 +203,13 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _filters(settings: Settings, place: Place, environment: dict[str, str]) -> list[PartPlan]:
+def _filters(settings: Settings, place: RunPaths, environment: dict[str, str]) -> list[ProcessSpec]:
     return [_filter(place.filter_socket(number), number, place, environment) for number in range(settings.filters)]
 
 
-def _filter(path: Path, number: int, place: Place, environment: dict[str, str]) -> PartPlan:
-    return PartPlan(
-        Command(
+def _filter(path: Path, number: int, place: RunPaths, environment: dict[str, str]) -> ProcessSpec:
+    return ProcessSpec(
+        ProcessCommand(
             name=f"filter-{number}",
             argv=_memproxy(place, "filter", "--socket", str(path)),
             environment=environment,
@@ -219,24 +221,24 @@ def _filter(path: Path, number: int, place: Place, environment: dict[str, str]) 
     )
 
 
-def _api(settings: Settings, place: Place, environment: dict[str, str]) -> PartPlan:
+def _api(settings: Settings, place: RunPaths, environment: dict[str, str]) -> ProcessSpec:
     host = LOOPBACK if settings.api_host in ("0.0.0.0", "::") else settings.api_host  # noqa: S104 - where to ask it
-    return PartPlan(
-        Command(name="api", argv=_memproxy(place, "api"), environment=environment),
+    return ProcessSpec(
+        ProcessCommand(name="api", argv=_memproxy(place, "api"), environment=environment),
         probe=lambda: probes.answers_http((host, settings.api_port), "/healthz"),
         searches=True,
         stage=1,
     )
 
 
-def _workers(settings: Settings, place: Place, environment: dict[str, str]) -> list[PartPlan]:
+def _workers(settings: Settings, place: RunPaths, environment: dict[str, str]) -> list[ProcessSpec]:
     async def nothing_to_ask() -> bool:  # a worker listens nowhere; that it runs and has searched is known otherwise
         return True
 
     command = _memproxy(place, "worker")
     return [
-        PartPlan(
-            Command(name=f"worker-{number}", argv=command, environment=environment, niceness=WORKER_NICENESS),
+        ProcessSpec(
+            ProcessCommand(name=f"worker-{number}", argv=command, environment=environment, niceness=WORKER_NICENESS),
             probe=nothing_to_ask,
             searches=True,
             stage=2,
@@ -245,9 +247,9 @@ def _workers(settings: Settings, place: Place, environment: dict[str, str]) -> l
     ]
 
 
-def _model(port: int, environment: dict[str, str]) -> PartPlan:
-    return PartPlan(
-        Command(
+def _model(port: int, environment: dict[str, str]) -> ProcessSpec:
+    return ProcessSpec(
+        ProcessCommand(
             name="model",
             argv=(program("memproxy"), "model", "--port", str(port)),
             environment=environment,
@@ -258,11 +260,11 @@ def _model(port: int, environment: dict[str, str]) -> PartPlan:
     )
 
 
-def milvus_plan(settings: Settings, port: int) -> PartPlan:
+def milvus_spec(settings: Settings, port: int) -> ProcessSpec:
     """Milvus Lite on the data directory; `milvus_uri` says where it will answer."""
     folder = str(settings.milvus_dir)
-    return PartPlan(
-        Command(
+    return ProcessSpec(
+        ProcessCommand(
             name="milvus",
             argv=(program("milvus-lite"), "server", "--data-dir", folder, "--host", LOOPBACK, "--port", str(port)),
             environment=_local(child_environment(msgspec.structs.replace(settings, edge_secret=""), {})),

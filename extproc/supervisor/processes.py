@@ -29,7 +29,7 @@ LAST_READS_MAX = 16  # a dead part's last words fit into its pipe; whoever still
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ProcessCommand:
     """How a part is started and stopped. `niceness` 0..19: how far it steps back behind the request path."""
 
     name: str
@@ -40,14 +40,16 @@ class Command:
     stop_seconds: float = 5.0  # grace between the stop signal and SIGKILL
 
 
-OnDeath: TypeAlias = "Callable[[Part, int], None]"
+OnDeath: TypeAlias = "Callable[[ChildProcess, int], None]"
 """Told which part died, and the pid that it had (0: it could not even be started)."""
 
 
-class Part:
+class ChildProcess:
     """A child process that is there as long as it should be."""
 
-    def __init__(self, command: Command, *, log: LogLines, logger: FilteringBoundLogger, on_death: OnDeath) -> None:
+    def __init__(
+        self, command: ProcessCommand, *, log: LogLines, logger: FilteringBoundLogger, on_death: OnDeath
+    ) -> None:
         self.command = command
         self.deaths = 0
         self.exit_code: int | None = None
@@ -155,7 +157,7 @@ class Part:
             asyncio.get_running_loop().remove_reader(descriptor)
 
 
-async def _spawn(command: Command, output: int) -> asyncio.subprocess.Process:
+async def _spawn(command: ProcessCommand, output: int) -> asyncio.subprocess.Process:
     """The kernel ties a child's life to the *thread* that started it, hence the assertion."""
     assert threading.current_thread() is threading.main_thread()
     return await asyncio.create_subprocess_exec(

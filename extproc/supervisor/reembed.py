@@ -23,8 +23,8 @@ from rich.text import Text
 from extproc.supervisor import probes
 from extproc.supervisor.locks_and_ports import CannotStart, data_directory, reserve_port, wait_for_lock
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
-from extproc.supervisor.process_specs import LOOPBACK, PartPlan, milvus_plan
-from extproc.supervisor.processes import Part
+from extproc.supervisor.process_specs import LOOPBACK, ProcessSpec, milvus_spec
+from extproc.supervisor.processes import ChildProcess
 from memory.adapters.sqlite.owners import living
 from memory.cli.output import print_json
 from memory.cli.prepare import make_ready
@@ -62,7 +62,7 @@ def _on_all_cores(settings: Settings) -> Settings:
 
 
 @contextmanager
-def _claimed(settings: Settings, *, is_dry: bool) -> Iterator[tuple[Settings, PartPlan | None]]:
+def _claimed(settings: Settings, *, is_dry: bool) -> Iterator[tuple[Settings, ProcessSpec | None]]:
     """The settings of this run, and Milvus Lite where we have to start it. A dry run may ask that of a running `up`."""
     data = Path(settings.data_dir).absolute()
     here = msgspec.structs.replace(settings, data_dir=str(data))
@@ -83,7 +83,7 @@ def _claimed(settings: Settings, *, is_dry: bool) -> Iterator[tuple[Settings, Pa
         port = int(claims.enter_context(reserve_port(LOOPBACK, 0, setting="milvus")).getsockname()[1])
         wait_for_lock(here.milvus_dir / "LOCK")
         here = msgspec.structs.replace(here, milvus_uri=f"http://{LOOPBACK}:{port}")
-        yield here, milvus_plan(here, port)
+        yield here, milvus_spec(here, port)
 
 
 def _refuse_company(settings: Settings) -> None:
@@ -97,12 +97,12 @@ def _refuse_company(settings: Settings) -> None:
         )
 
 
-async def _estimate(settings: Settings, milvus: PartPlan | None) -> Estimate:
+async def _estimate(settings: Settings, milvus: ProcessSpec | None) -> Estimate:
     async with _running(milvus, settings), composition.open_reembedding(settings) as run:
         return await run.estimate()
 
 
-async def _run(settings: Settings, milvus: PartPlan | None) -> Outcome:
+async def _run(settings: Settings, milvus: ProcessSpec | None) -> Outcome:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -121,7 +121,7 @@ async def _run(settings: Settings, milvus: PartPlan | None) -> Outcome:
 
 
 @asynccontextmanager
-async def _running(milvus: PartPlan | None, settings: Settings) -> AsyncIterator[None]:
+async def _running(milvus: ProcessSpec | None, settings: Settings) -> AsyncIterator[None]:
     """Milvus Lite, answering; stopped at the end, and tied to our life as under `up`."""
     if milvus is None:
         yield
@@ -129,7 +129,7 @@ async def _running(milvus: PartPlan | None, settings: Settings) -> AsyncIterator
     log = LogLines(
         os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), as_json=False
     )  # its lines would run through the bar
-    part = Part(milvus.command, log=log, logger=supervisor_logger(log, as_json=False), on_death=lambda *_: None)
+    part = ChildProcess(milvus.command, log=log, logger=supervisor_logger(log, as_json=False), on_death=lambda *_: None)
     with unwrapped():
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(part.keep_running())
@@ -140,7 +140,7 @@ async def _running(milvus: PartPlan | None, settings: Settings) -> AsyncIterator
                 await part.stop()
 
 
-async def _answers(uri: str, part: Part) -> None:
+async def _answers(uri: str, part: ChildProcess) -> None:
     try:
         async with asyncio.timeout(MILVUS_START_SECONDS_MAX):
             while not await probes.milvus_answers(uri):  # noqa: ASYNC110 - another process tells of no event

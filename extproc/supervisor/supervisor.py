@@ -23,19 +23,19 @@ from structlog.typing import FilteringBoundLogger
 from extproc.supervisor import bootstrap, probes
 from extproc.supervisor.locks_and_ports import CannotStart, data_directory, reserve_port, run_folder, wait_for_lock
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
-from extproc.supervisor.metrics_endpoint import METRICS_HOST, AddedUp, MetricsEndpoint, forget_process
+from extproc.supervisor.metrics_endpoint import METRICS_HOST, AggregatedMetrics, MetricsEndpoint, forget_process
 from extproc.supervisor.process_specs import (
     LOOPBACK,
-    PartPlan,
-    Place,
     Ports,
-    envoy_plan,
-    plan,
+    ProcessSpec,
+    RunPaths,
+    bootstrap_values,
+    process_specs,
     ready_line,
     settings_of_run,
     upstream_address,
 )
-from extproc.supervisor.processes import Part
+from extproc.supervisor.processes import ChildProcess
 from memory.errors import BadSetting
 from memory.runtime.metrics import Metrics
 from memory.settings import Settings
@@ -58,7 +58,7 @@ class Run:
     """One run, before anything is started: settings as the parts get them, and what is claimed for it."""
 
     settings: Settings
-    place: Place
+    place: RunPaths
     ports: Ports
     owns_store: bool
     owns_model: bool
@@ -86,7 +86,7 @@ def claimed(settings: Settings) -> Iterator[Run]:
     ports_file = Path(settings.ports_file).absolute() if settings.ports_file else None
     with ExitStack() as claims:
         data = claims.enter_context(data_directory(Path(settings.data_dir).absolute()))
-        place = Place(folder=claims.enter_context(run_folder()), data=data)
+        place = RunPaths(folder=claims.enter_context(run_folder()), data=data)
         place.metrics.mkdir()
         ports = _claim_ports(settings, claims, owns_store=owns_store, owns_model=owns_model)
         if ports_file is not None:  # only now is it certain that the file is not another run's
@@ -141,9 +141,11 @@ class Supervisor:
         self._run = run
         self._logger = logger
         self._metrics = Metrics(CollectorRegistry())
-        planned = plan(run.settings, run.place, run.ports, owns_store=run.owns_store, owns_model=run.owns_model)
-        self._parts: Mapping[str, tuple[PartPlan, Part]] = {
-            one.command.name: (one, Part(one.command, log=log, logger=logger, on_death=self._part_died))
+        planned = process_specs(
+            run.settings, run.place, run.ports, owns_store=run.owns_store, owns_model=run.owns_model
+        )
+        self._parts: Mapping[str, tuple[ProcessSpec, ChildProcess]] = {
+            one.command.name: (one, ChildProcess(one.command, log=log, logger=logger, on_death=self._part_died))
             for one in planned
         }
         self._stopping = asyncio.Event()
@@ -155,7 +157,7 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self._stop)
         own = (self._metrics.part_up, self._metrics.part_restarts)
-        page = AddedUp(self._run.place.metrics, own)
+        page = AggregatedMetrics(self._run.place.metrics, own)
         with MetricsEndpoint(self._run.ports.metrics, page, envoy_page=self._envoy_page):
             async with asyncio.TaskGroup() as tasks:
                 life = tasks.create_task(self._live(tasks, announce))
@@ -175,7 +177,7 @@ class Supervisor:
                 part.kill()
         self._stopping.set()
 
-    def _part_died(self, part: Part, pid: int) -> None:
+    def _part_died(self, part: ChildProcess, pid: int) -> None:
         self._metrics.part_restarts.labels(part.name).inc()
         self._metrics.part_up.labels(part.name).set(0)
         if pid:
@@ -212,7 +214,7 @@ class Supervisor:
 
     async def _write_bootstrap(self) -> None:
         settings = self._run.settings
-        wanted = envoy_plan(settings, self._run.place.filter_sockets(settings.filters))
+        wanted = bootstrap_values(settings, self._run.place.filter_sockets(settings.filters))
         _write_private(self._run.place.envoy, await asyncio.to_thread(bootstrap.render, wanted))
 
     async def _wait_for_store(self) -> None:
@@ -319,7 +321,7 @@ class Supervisor:
             self._logger.warning("requests were still under way and are cut off", after_seconds=DRAIN_SECONDS)
 
 
-async def _works(one: PartPlan, part: Part, place: Place) -> bool:
+async def _works(one: ProcessSpec, part: ChildProcess, place: RunPaths) -> bool:
     if part.pid is None or (one.searches and not place.warm_mark(part.pid).exists()):
         return False
     return await one.probe()

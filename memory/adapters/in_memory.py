@@ -12,7 +12,7 @@ import numpy as np
 
 from memory.adapters import pages, row_codec
 from memory.model import Candidate, Change, Record, Vector, VectorOrigin, statement_key
-from memory.ports import MemoryFilter, Page, Standing, StoredText
+from memory.ports import MemoryFilter, Page, ReembeddingStatus, StoredText
 
 
 class InMemoryStore:
@@ -102,9 +102,9 @@ class InMemoryReembedding:
         self._store = store
         self._wanted = wanted
 
-    async def standing(self) -> Standing:
+    async def standing(self) -> ReembeddingStatus:
         store, begun = self._store, self._store._others.get(self._wanted, {})
-        return Standing(store._origin, len(store._records), len(begun), has_leftovers=bool(store._others))
+        return ReembeddingStatus(store._origin, len(store._records), len(begun), has_leftovers=bool(store._others))
 
     async def begin(self) -> None:
         self._store._others = {self._wanted: self._store._others.get(self._wanted, {})}

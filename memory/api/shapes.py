@@ -19,7 +19,7 @@ from msgspec import UNSET, Meta, UnsetType
 from memory.chat.completions import NotAChat, read
 from memory.errors import BadInput
 from memory.model import Candidate, Memory, Message
-from memory.service.requests import Edit, ExplainedReceipt, NewMemory
+from memory.service.requests import ExplainedReceipt, MemoryEdit, NewMemory
 
 TIME_MAX = 253_402_300_799.0  # the last second of the year 9999, where ISO 8601 with four digits ends
 SEARCH_LIMIT_MAX = 200
@@ -110,8 +110,8 @@ def new_memory(body: MemoryBody) -> NewMemory:
     )
 
 
-def edit_of(body: EditBody) -> Edit:
-    return Edit(**{name: value for name in body.__struct_fields__ if (value := getattr(body, name)) is not UNSET})
+def edit_of(body: EditBody) -> MemoryEdit:
+    return MemoryEdit(**{name: value for name in body.__struct_fields__ if (value := getattr(body, name)) is not UNSET})
 
 
 def messages_of(raw: msgspec.Raw, name: str) -> tuple[Message, ...]:

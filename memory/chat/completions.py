@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from memory.chat.json_spans import Edit, Member, NotJson, edited, items_of, members_of, parsed, removals
+from memory.chat.json_spans import Member, NotJson, Splice, edited, items_of, members_of, parsed, removals
 from memory.model import MEMORY_TYPES, Conversation, Message, Note, Placement, RequestOptions, Role
 
 CONTEXT = "memory_context"
@@ -71,14 +71,14 @@ class ChatRequest:
     _members: tuple[Member, ...]
 
 
-class Part(msgspec.Struct, gc=False):
+class ContentPart(msgspec.Struct, gc=False):
     """One part of a message's content; of parts that are not text only the type is read."""
 
     type: str = "text"
     text: str | None = None
 
 
-Content: TypeAlias = str | list[str | Part] | None
+Content: TypeAlias = str | list[str | ContentPart] | None
 """The content of a message on the wire, in a request and in a reply."""
 
 
@@ -176,7 +176,7 @@ def _message(wire: _WireMessage) -> Message:
     return Message(wire.role, text_of(wire.content), is_tool_traffic=is_call or wire.role in _TOOL_ROLES)
 
 
-def _texts(parts: Iterable[str | Part]) -> Iterable[str]:
+def _texts(parts: Iterable[str | ContentPart]) -> Iterable[str]:
     for part in parts:
         if isinstance(part, str):
             yield part
@@ -290,11 +290,11 @@ _CONFIG_RULES: _Rules = {
 # Notes
 
 
-def _insertions(request: ChatRequest, notes: Sequence[Note]) -> list[Edit]:
+def _insertions(request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
     assert request.conversation is not None, "a note needs a conversation"
     spans = _message_spans(request)
     merged = "\n\n".join(note.text for note in notes if note.before is None)
-    edits: list[Edit] = []
+    edits: list[Splice] = []
     if merged and request.conversation.messages[0].role in SYSTEM_ROLES:
         edits.append(_appended(request._text, spans[0], merged))
     elif merged:
@@ -311,25 +311,25 @@ def _message_spans(request: ChatRequest) -> list[tuple[int, int]]:
     return items_of(request._text, messages.value, messages.end)
 
 
-def _system_message(at: int, text: str) -> Edit:
-    return Edit(at, at, b'{"role":"system","content":' + _quoted(text) + b"},")
+def _system_message(at: int, text: str) -> Splice:
+    return Splice(at, at, b'{"role":"system","content":' + _quoted(text) + b"},")
 
 
-def _appended(text: bytes, message: tuple[int, int], addition: str) -> Edit:
+def _appended(text: bytes, message: tuple[int, int], addition: str) -> Splice:
     """The edit that puts `addition` at the end of the content of a message, whatever shape that content has."""
     members = members_of(text, *message)
     content = next((member for member in reversed(members) if member.name == "content"), None)
     if content is None:
         end = members[-1].end
-        return Edit(end, end, b',"content":' + _quoted(addition))
+        return Splice(end, end, b',"content":' + _quoted(addition))
     inside = content.end - 1  # before the closing quote or bracket
     if text[content.value] == ord('"'):
         blank_line = b"\\n\\n" if inside > content.value + 1 else b""
-        return Edit(inside, inside, blank_line + _quoted(addition)[1:-1])
+        return Splice(inside, inside, blank_line + _quoted(addition)[1:-1])
     if text[content.value] == ord("["):
         comma = b"" if _EMPTY_LIST.match(text, content.value) else b","
-        return Edit(inside, inside, comma + b'{"type":"text","text":' + _quoted(addition) + b"}")
-    return Edit(content.value, content.end, _quoted(addition))  # null
+        return Splice(inside, inside, comma + b'{"type":"text","text":' + _quoted(addition) + b"}")
+    return Splice(content.value, content.end, _quoted(addition))  # null
 
 
 def _quoted(text: str) -> bytes:

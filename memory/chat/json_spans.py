@@ -41,7 +41,7 @@ class Member(NamedTuple):
     end: int
 
 
-class Edit(NamedTuple):
+class Splice(NamedTuple):
     """Put `text` in the place of the bytes `start` to `end`; where those are equal, it is inserted."""
 
     start: int
@@ -150,24 +150,24 @@ def items_of(text: bytes, start: int, end: int) -> list[tuple[int, int]]:
     return spans
 
 
-def removals(members: Sequence[Member], names: Collection[str]) -> list[Edit]:
+def removals(members: Sequence[Member], names: Collection[str]) -> list[Splice]:
     """Edits that take every member with one of these names out, each with one comma and the white space beside it."""
     kept = [index for index, member in enumerate(members) if member.name not in names]
     if len(kept) == len(members):
         return []
     if not kept:
-        return [Edit(members[0].start, members[-1].end, b"")]
+        return [Splice(members[0].start, members[-1].end, b"")]
     edits = [
-        Edit(member.start, members[index + 1].start, b"")
+        Splice(member.start, members[index + 1].start, b"")
         for index, member in enumerate(members[: kept[-1]])
         if member.name in names
     ]
     if kept[-1] + 1 < len(members):
-        edits.append(Edit(members[kept[-1]].end, members[-1].end, b""))
+        edits.append(Splice(members[kept[-1]].end, members[-1].end, b""))
     return edits
 
 
-def edited(body: bytes, edits: Sequence[Edit]) -> bytes:
+def edited(body: bytes, edits: Sequence[Splice]) -> bytes:
     """`body` with the edits applied; at equal places in the order given. They must not overlap."""
     if not edits:
         return body

@@ -54,7 +54,7 @@ def _in_folder(_context: click.Context, _parameter: click.Parameter, path: Path 
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ModelChoice:
     """The model that the command line names: where it answers, what the server calls it, and how it is asked."""
 
     url: str = ""
@@ -86,7 +86,7 @@ class Asked:
         return msgspec.structs.replace(settings, external_models=(model,))
 
 
-def _asked(_context: click.Context, _parameter: click.Parameter, url: str | None) -> str:
+def _model_options(_context: click.Context, _parameter: click.Parameter, url: str | None) -> str:
     if not url:
         return ""
     parts = urlsplit(url)
@@ -100,14 +100,16 @@ def _learns(function: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(function)
     def with_model(llm: str, model: str, reader: str | None, **given: object) -> None:
-        function(asked=Asked(llm, model, reader or ""), **given)
+        function(asked=ModelChoice(llm, model, reader or ""), **given)
 
     readers = click.Choice(["model", "trained"])
     decorated: Callable[..., None] = with_model
     for option in (
         click.option("--reader", type=readers, default=None, help="Who reads; the model where --llm names one."),
         click.option("--model", default="", help="What the server calls it; otherwise the first that it lists."),
-        click.option("--llm", default=None, callback=_asked, metavar="URL", help="OpenAI-compatible server to ask."),
+        click.option(
+            "--llm", default=None, callback=_model_options, metavar="URL", help="OpenAI-compatible server to ask."
+        ),
         _output("picture", "Draw the figures to this SVG file."),
     ):
         decorated = option(decorated)
@@ -158,7 +160,7 @@ def signals(file: Path, **given: Path | None) -> None:
 
 @evaluate.command()
 @_learns
-def extraction(file: Path, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
+def extraction(file: Path, picture_path: Path | None, asked: ModelChoice, **given: Path | None) -> None:
     """What is stored from a chat, and what is not."""
     from memory.evaluation.extraction import evaluate_extraction, read_extraction
 
@@ -167,7 +169,7 @@ def extraction(file: Path, picture_path: Path | None, asked: Asked, **given: Pat
 
 @evaluate.command()
 @_learns
-def updates(file: Path, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
+def updates(file: Path, picture_path: Path | None, asked: ModelChoice, **given: Path | None) -> None:
     """Whether changed facts replace old ones, look-alikes survive, and a new chat is told what holds now."""
     from memory.evaluation.updates import evaluate_updates, read_updates
 
@@ -176,7 +178,7 @@ def updates(file: Path, picture_path: Path | None, asked: Asked, **given: Path |
 
 @evaluate.command()
 @_learns
-def adversarial(file: Path, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
+def adversarial(file: Path, picture_path: Path | None, asked: ModelChoice, **given: Path | None) -> None:
     """Planted instructions and secrets, which must not be stored, and harmless look-alikes, which must."""
     from memory.evaluation.adversarial import evaluate_adversarial, read_adversarial
 
@@ -192,7 +194,9 @@ def adversarial(file: Path, picture_path: Path | None, asked: Asked, **given: Pa
     default=None,
     help="The facts of the messages, where they are not in FILE.",
 )
-def messages(file: Path, labels: Path | None, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
+def messages(
+    file: Path, labels: Path | None, picture_path: Path | None, asked: ModelChoice, **given: Path | None
+) -> None:
     """What single messages leave behind: junk where nothing lasting is said, and how much of what is lasting."""
     from memory.evaluation.messages import evaluate_messages, read_messages
 
@@ -205,7 +209,7 @@ def messages(file: Path, labels: Path | None, picture_path: Path | None, asked: 
 @click.option("--limit", type=click.IntRange(min=1), default=None, help="So many questions, spread over the file.")
 @click.option("--types", default="", metavar="A,B", help="Only questions of these types.")
 def history(
-    file: Path, limit: int | None, types: str, picture_path: Path | None, asked: Asked, **given: Path | None
+    file: Path, limit: int | None, types: str, picture_path: Path | None, asked: ModelChoice, **given: Path | None
 ) -> None:
     """Long histories of chats, learnt, and a question about each: LongMemEval's JSON."""
     from memory.adapters.models.wordpiece import WordPieceTokens
@@ -226,7 +230,7 @@ def _learnt(name: str, evaluation: _Evaluation, file: Path, picture_path: Path |
 
 
 async def _learning(
-    read: _Read, evaluate: _LearningEvaluation, asked: Asked, settings: Settings, file: Path, advance: _Advance
+    read: _Read, evaluate: _LearningEvaluation, asked: ModelChoice, settings: Settings, file: Path, advance: _Advance
 ) -> Result:
     """The figures of learning, and what its model calls cost, where there are any."""
     from prometheus_client import CollectorRegistry

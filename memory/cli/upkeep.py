@@ -18,8 +18,8 @@ from rich.progress import Progress as ProgressBar
 
 from memory.cli.output import config_option, print_json, print_table
 from memory.errors import BadSetting
-from memory.learn.retention import Step, totals
-from memory.learn.upkeep import EVERY_TASK, Task
+from memory.learn.retention import RetentionStep, totals
+from memory.learn.upkeep import EVERY_TASK, UpkeepTask
 from memory.model import Scope
 from memory.runtime.logs import log_to_stderr
 from memory.settings.loader import Settings, from_process
@@ -56,21 +56,21 @@ def _takes(function: _Function) -> _Function:
 @_takes
 def consolidate(**given: Any) -> None:  # noqa: ANN401 - options, by name
     """Unite memories that say the same: one stays, with all the evidence."""
-    _look_after([Task.CONSOLIDATE], **given)
+    _look_after([UpkeepTask.CONSOLIDATE], **given)
 
 
 @upkeep.command()
 @_takes
 def prune(**given: Any) -> None:  # noqa: ANN401 - likewise
     """Put away what is past the quota, or of no use for long; erase what the settings want erased."""
-    _look_after([Task.PRUNE], **given)
+    _look_after([UpkeepTask.PRUNE], **given)
 
 
 @upkeep.command()
 @_takes
 def reflect(**given: Any) -> None:  # noqa: ANN401 - likewise
     """Derive what many memories about one matter have in common; needs a `memory_extraction` model."""
-    _look_after([Task.REFLECT], **given)
+    _look_after([UpkeepTask.REFLECT], **given)
 
 
 @upkeep.command("all")
@@ -81,13 +81,19 @@ def everything(**given: Any) -> None:  # noqa: ANN401 - likewise
 
 
 def _look_after(
-    tasks: Iterable[Task], *, user: str | None, is_dry: bool, milvus_uri: str | None, config: Path | None, as_json: bool
+    tasks: Iterable[UpkeepTask],
+    *,
+    user: str | None,
+    is_dry: bool,
+    milvus_uri: str | None,
+    config: Path | None,
+    as_json: bool,
 ) -> None:
     settings = _with_store(from_process(config, {"milvus_uri": milvus_uri}))
     log_to_stderr(settings.log_format)
     if user is not None:
         Scope(user)  # refuses what no user can be called
-    if list(tasks) == [Task.REFLECT] and not _can_reflect(settings):
+    if list(tasks) == [UpkeepTask.REFLECT] and not _can_reflect(settings):
         raise BadSetting(
             "reflect needs a model and a number: name one for memory_extraction in external_models, and set "
             "memory.life.reflect_from"
@@ -104,13 +110,13 @@ def _look_after(
 
 
 async def _run(
-    settings: Settings, tasks: list[Task], user: str | None, *, is_dry: bool, advance: Callable[[int, int], None]
-) -> list[Step]:
+    settings: Settings, tasks: list[UpkeepTask], user: str | None, *, is_dry: bool, advance: Callable[[int, int], None]
+) -> list[RetentionStep]:
     from memory.processes import (
         composition,  # here, as in all commands: adapters take seconds to import, and `--help` should not
     )
 
-    steps: list[Step] = []
+    steps: list[RetentionStep] = []
     async with composition.open_parts(settings) as parts, composition.open_upkeep(parts) as looking_after:
         users = [user] if user is not None else await _everybody(parts)
         for number, one in enumerate(users, start=1):
@@ -146,7 +152,7 @@ def _can_reflect(settings: Settings) -> bool:
     return bool(settings.memory.life.reflect_from) and settings.model_for("memory_extraction") is not None
 
 
-def _show(steps: list[Step], *, is_dry: bool, as_json: bool) -> None:
+def _show(steps: list[RetentionStep], *, is_dry: bool, as_json: bool) -> None:
     if as_json:
         rows = [
             {

@@ -30,7 +30,7 @@ from memory.model import Candidate, Conversation, Memory, Message, Query, Record
 from memory.ports import Embedder
 from memory.recall.query import build_query
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.evidence import gather
+from memory.recall.ranking.features import ranking_features
 from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked, rank, select
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingSettings
 
@@ -121,7 +121,7 @@ def _orders(
     query, layout = Query(question.text), corpus.prepare()
     places = {memory.id: place for place, memory in enumerate(talk.memories)}
     rows = np.array([places[memory.id] for memory in layout.memories])
-    evidence = gather(corpus, layout, query, vector, scope=_SCOPE, now=talk.asked_at, ranking=ranking)
+    evidence = ranking_features(corpus, layout, query, vector, scope=_SCOPE, now=talk.asked_at, ranking=ranking)
     cosine, words = evidence.cosine, evidence.kinds["lexical"]
     fused = _FUSED_DENSE * _standard(cosine) + _FUSED_WORDS * _standard(words)
     ranked = rank(corpus, query, vector, scope=_SCOPE, now=talk.asked_at, ranking=ranking)

@@ -42,7 +42,7 @@ NOTE_ATTEMPTS = 3  # a chat's recall has a deadline, which a busy machine may mi
 Data: TypeAlias = Mapping[str, Any]
 
 
-class GivenUp(MemproxyError):
+class LearningFailed(MemproxyError):
     """A window or a question was given up after its last attempt: what is left of its record must not be scored."""
 
 
@@ -75,7 +75,7 @@ class Learnt:
         return [memory for memory in self.memories if memory.status is MemoryStatus.ACTIVE]
 
 
-class Answering(Searcher, Protocol):
+class RecallRunner(Searcher, Protocol):
     """What chats are served with, `memory.recall.pipeline.Recall`: a search, and a request's notes."""
 
     async def recall(self, scope: Scope, request: ChatRequest) -> RecallOutcome: ...
@@ -100,7 +100,7 @@ class Sandbox:
         turn_log: TurnLog,
         store: MemoryStore,
         worker: Worker,
-        searcher: Answering,
+        searcher: RecallRunner,
         clock: SettableClock,
         settings: WorkerSettings,
         redact: Callable[[str], str],
@@ -119,7 +119,7 @@ class Sandbox:
         self._users = count(1)
 
     async def learn(self, record: Data) -> Learnt:
-        """The sessions of the record, in order, said by a new user. Raises `GivenUp`, `Unavailable`."""
+        """The sessions of the record, in order, said by a new user. Raises `LearningFailed`, `Unavailable`."""
         user_id = f"user-{next(self._users)}"
         self._clock.now = seconds(record["sessions"][0]["at"])  # nothing of the record before is under way any more
         for number, session in enumerate(record["sessions"]):
@@ -141,7 +141,7 @@ class Sandbox:
     async def note(self, learnt: Learnt, question: str, at: float) -> str:
         """The note that goes along when that user opens a chat with the question at that time; "" for none.
 
-        Raises `GivenUp` where recall missed its deadline, or a part was away, each time.
+        Raises `LearningFailed` where recall missed its deadline, or a part was away, each time.
         """
         await self.search(learnt, question, at)  # loads the memories: the note must not depend on how long that takes
         request = read(json.dumps({"messages": [{"role": Role.USER, "content": question}]}).encode())
@@ -149,7 +149,7 @@ class Sandbox:
             outcome = await self._searcher.recall(Scope(learnt.user_id), request)
             if outcome.status is not RecallStatus.UNAVAILABLE:
                 return "\n".join(note.text for note in outcome.notes)
-        raise GivenUp(f"a question got no answer from memory {NOTE_ATTEMPTS} times: {outcome.reason}")
+        raise LearningFailed(f"a question got no answer from memory {NOTE_ATTEMPTS} times: {outcome.reason}")
 
     async def _talk(self, scope: Scope, session: Data) -> None:
         began = seconds(session["at"])
@@ -175,11 +175,11 @@ class Sandbox:
             backlog = await self._turn_log.backlog(user_id, opened_before=math.inf)
             if backlog.failed:
                 (letter, *_) = await self._turn_log.dead_letters(limit=1)
-                raise GivenUp(f"a window could not be learnt: {letter.reason}")
+                raise LearningFailed(f"a window could not be learnt: {letter.reason}")
             if not backlog.pending:
                 return
             self._clock.now += self._settings.retry_seconds_max
-        raise GivenUp(f"a window was still not learnt after {rounds} rounds")
+        raise LearningFailed(f"a window was still not learnt after {rounds} rounds")
 
 
 def exchanges_of(session: Data) -> Iterator[tuple[tuple[Message, ...], str]]:
@@ -200,10 +200,10 @@ def exchanges_of(session: Data) -> Iterator[tuple[tuple[Message, ...], str]]:
 
 
 __all__ = [
-    "Answering",
     "Data",
-    "GivenUp",
+    "LearningFailed",
     "Learnt",
+    "RecallRunner",
     "Sandbox",
     "SettableClock",
     "exchanges_of",

@@ -17,15 +17,15 @@ from memory.language.loader import (
     LANGUAGES,
     Calendar,
     Language,
-    Listed,
     MalformedLanguage,
+    PhraseList,
     attributes,
     calendar,
     people,
     pleasantries,
     words,
 )
-from memory.language.phrases import Found, PhraseTable, is_word, read
+from memory.language.phrases import PhraseMatch, PhraseTable, is_word, tokenize
 from memory.model import Relation
 
 Reply = Literal["yes", "no", ""]
@@ -54,14 +54,14 @@ def language_of(text: str) -> Language:
 
 def is_leaning(text: str) -> bool:
     """Whether it begins with a word that cannot be understood without the sentence before ("And she …", "它…")."""
-    tokens = [token for token in read(text).tokens if is_word(token)]
+    tokens = [token for token in tokenize(text).tokens if is_word(token)]
     begins = (_listed(language, "leaning").at(tokens, 0) for language in candidates(text) if tokens)
     return any(found is not None and found.labels for found in begins)
 
 
 def stands_alone(text: str) -> bool:
     """Whether it has a subject or a verb of its own, and does not lean on the sentence before it."""
-    tokens = read(text).tokens
+    tokens = tokenize(text).tokens
     has_clause = any(_listed(language, "clauses").labels(tokens) for language in candidates(text))
     return has_clause and not is_leaning(text)
 
@@ -73,7 +73,7 @@ def is_asked(text: str) -> bool:
 
 def is_denied(text: str) -> bool:
     """Whether a negator stands in it, apart from the "no" that opens a correction or closes a question."""
-    clauses = _clauses(read(text).tokens)
+    clauses = _clauses(tokenize(text).tokens)
     is_question = is_asked(text)
     for language in candidates(text):
         kept = clauses
@@ -88,7 +88,7 @@ def is_denied(text: str) -> bool:
 
 def bare_reply(text: str) -> Reply:
     """Whether the whole text only affirms or only denies ("Yes, exactly", "不用了，谢谢"); "" for anything else."""
-    tokens = [token for token in read(text).tokens if is_word(token)]
+    tokens = [token for token in tokenize(text).tokens if is_word(token)]
     replies: Iterator[Reply] = (_reply(language, tokens) for language in candidates(text))
     return next((reply for reply in replies if reply), "")
 
@@ -103,7 +103,7 @@ def relation_named(text: str) -> Relation | None:
 
 def persons_named(text: str) -> frozenset[Person]:
     """People and pets that are named by what they are to the author; the same ones in every language."""
-    tokens = read(text).tokens
+    tokens = tokenize(text).tokens
     return frozenset(found.labels for language in candidates(text) for found in _persons(language).found(tokens))
 
 
@@ -120,19 +120,19 @@ def names_same_person(asked: str, said: str) -> bool:
 
 def asks_to_erase(text: str) -> bool:
     """Whether a clause of it asks for something to be forgotten, in the place where a request stands."""
-    tokens = read(text).tokens
+    tokens = tokenize(text).tokens
     return any(_asks_to_erase(language, tokens, start) for language in candidates(text) for start in _openings(tokens))
 
 
 def names_erasing(text: str) -> bool:
     """Whether a word by which deletion is asked for stands in it, wherever."""
-    tokens = read(text).tokens
+    tokens = tokenize(text).tokens
     return any(_erasing(language).labels(tokens) & {"imperative", "form"} for language in candidates(text))
 
 
 def mentions_erasing(text: str) -> bool:
     """Whether such a word stands in it, also where it asks for nothing ("don't forget")."""
-    tokens = read(text).tokens
+    tokens = tokenize(text).tokens
     return any(_erasing(language).stands_in(tokens) for language in candidates(text))
 
 
@@ -143,28 +143,28 @@ def attributes_named(text: str) -> frozenset[str]:
 
 def names_everything(text: str) -> bool:
     """Whether "everything", "all of it" stands in it; it may still be about everything of something."""
-    return any(_listed(language, "everything").labels(read(text).tokens) for language in candidates(text))
+    return any(_listed(language, "everything").labels(tokenize(text).tokens) for language in candidates(text))
 
 
 def wants_several(text: str) -> bool:
     """Whether it asks to count, to compare, to order or to list, for which one memory is seldom enough."""
-    return any(_listed(language, "several").labels(read(text).tokens) for language in candidates(text))
+    return any(_listed(language, "several").labels(tokenize(text).tokens) for language in candidates(text))
 
 
 def names_previous(text: str) -> bool:
     """Whether it points to what was just said: in so many words, or with a "that" behind which nothing is named."""
-    tokens = read(text).tokens
+    tokens = tokenize(text).tokens
     return any(True for language in candidates(text) for _ in _pointing(language, tokens))
 
 
 def is_limited(text: str) -> bool:
     """Whether it holds only for a while or with an exception ("for now", "except", "除了")."""
-    return any(_listed(language, "limits").labels(read(text).tokens) for language in candidates(text))
+    return any(_listed(language, "limits").labels(tokenize(text).tokens) for language in candidates(text))
 
 
 def asked_words(text: str) -> frozenset[str]:
     """`content_words` of a request, without the words of asking, and without people and attributes that it names."""
-    tokens = read(text).tokens
+    tokens = tokenize(text).tokens
     named: set[int] = set()
     for language in candidates(text):
         for table in (_people(language), _attributes(language), _forgetting(language), _listed(language, "everything")):
@@ -196,7 +196,7 @@ def _asks_to_erase(language: Language, tokens: Sequence[str], start: int) -> boo
     return False
 
 
-def _points_back(language: Language, tokens: Sequence[str], verb: Found[str]) -> bool:
+def _points_back(language: Language, tokens: Sequence[str], verb: PhraseMatch[str]) -> bool:
     """Whether the clause of the verb says nothing else but "that"."""
     clause = list(takewhile(is_word, tokens[verb.start :]))
     return any(found.end == len(clause) for found in _closing(language).found(clause))
@@ -206,7 +206,7 @@ def _closes_with_erasing(table: PhraseTable[str], tokens: Sequence[str]) -> bool
     return "form" in table.labels(list(takewhile(is_word, tokens)))
 
 
-def _pointing(language: Language, tokens: Sequence[str]) -> Iterator[Found[str]]:
+def _pointing(language: Language, tokens: Sequence[str]) -> Iterator[PhraseMatch[str]]:
     yield from _anywhere(language).found(tokens)
     for found in _closing(language).found(tokens):
         rest = list(takewhile(is_word, tokens[found.end :]))
@@ -214,7 +214,7 @@ def _pointing(language: Language, tokens: Sequence[str]) -> Iterator[Found[str]]
             yield found
 
 
-def _positions(spans: Iterable[Found[str]]) -> set[int]:
+def _positions(spans: Iterable[PhraseMatch[str]]) -> set[int]:
     return {position for span in spans for position in range(span.start, span.end)}
 
 
@@ -237,14 +237,14 @@ def _reply(language: Language, tokens: Sequence[str]) -> Reply:
 
 
 def _labels(text: str, table: Callable[[Language], PhraseTable[str]]) -> set[str]:
-    return {label for language in candidates(text) for label in table(language).labels(read(text).tokens)}
+    return {label for language in candidates(text) for label in table(language).labels(tokenize(text).tokens)}
 
 
 @cache
 def _listed(
     language: Language, section: Literal["negators", "leaning", "several", "everything", "limits", "clauses"]
 ) -> PhraseTable[str]:
-    listed: Listed = getattr(words(language), section)
+    listed: PhraseList = getattr(words(language), section)
     return _table({section: listed.words}, listed.unmeant)
 
 

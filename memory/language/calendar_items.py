@@ -9,7 +9,7 @@ from functools import cache
 
 from memory.language.detection import candidates
 from memory.language.loader import Calendar, Language, calendar
-from memory.language.phrases import Found, PhraseTable, Text, read
+from memory.language.phrases import PhraseMatch, PhraseTable, TokenizedText, tokenize
 
 YEARS = range(1900, 2100)
 _ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
@@ -21,7 +21,7 @@ _MONTHS = 12
 _DAYS_MAX = 31
 
 
-class Kind(StrEnum):
+class ItemKind(StrEnum):
     """One letter each, so that a row of items spells the name of a rule."""
 
     DAY = "D"  # relative: tomorrow
@@ -45,7 +45,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class CalendarItem:
     """`number`: months run from 1, weekdays from Monday, 0. `day`: year, month and day, 0 where not given.
 
     `name`: of a unit or a which; "word" for a month that is also a word, "short" for a short weekday, "ordinal" or
@@ -53,7 +53,7 @@ class Item:
     month. `is_joined`: an article or the like stands before it.
     """
 
-    kind: Kind
+    kind: ItemKind
     number: int = 0
     name: str = ""
     before: frozenset[str] = frozenset()
@@ -64,41 +64,50 @@ class Item:
     is_joined: bool = False
 
 
-OTHER = Item(Kind.OTHER)
-_RANGE = Item(Kind.MARK, before=frozenset({"range"}))
+OTHER = CalendarItem(ItemKind.OTHER)
+_RANGE = CalendarItem(ItemKind.MARK, before=frozenset({"range"}))
 _TIMES = frozenset(
-    {Kind.DAY, Kind.WEEK, Kind.MONTH, Kind.YEAR, Kind.WEEKDAY, Kind.YEAR_NUMBER, Kind.NUMERIC, Kind.UNIT}
+    {
+        ItemKind.DAY,
+        ItemKind.WEEK,
+        ItemKind.MONTH,
+        ItemKind.YEAR,
+        ItemKind.WEEKDAY,
+        ItemKind.YEAR_NUMBER,
+        ItemKind.NUMERIC,
+        ItemKind.UNIT,
+    }
 )
-_RELATIVE = {"day": Kind.DAY, "week": Kind.WEEK, "month": Kind.MONTH, "year": Kind.YEAR}
-_RELATIVE = {"day": Kind.DAY, "week": Kind.WEEK, "month": Kind.MONTH, "year": Kind.YEAR}
+_RELATIVE = {"day": ItemKind.DAY, "week": ItemKind.WEEK, "month": ItemKind.MONTH, "year": ItemKind.YEAR}
+_RELATIVE = {"day": ItemKind.DAY, "week": ItemKind.WEEK, "month": ItemKind.MONTH, "year": ItemKind.YEAR}
 
 
-def items_of(text: str, language: Language) -> list[Item]:
+def calendar_items(text: str, language: Language) -> list[CalendarItem]:
     """Joiners are left out; what they join knows of it."""
-    reader = _ItemReader(read(text), language)
+    reader = _ItemReader(tokenize(text), language)
     while reader.position < len(reader.tokens):
         reader.step()
-    found: list[Item] = []
+    found: list[CalendarItem] = []
     is_joined = False
     for item in reader.items:
-        if item.kind is not Kind.JOINER:
+        if item.kind is not ItemKind.JOINER:
             found.append(replace(item, is_joined=True) if is_joined else item)
-        is_joined = item.kind is Kind.JOINER
+        is_joined = item.kind is ItemKind.JOINER
     return found
 
 
 def holds_time(text: str) -> bool:
     """Whether a day, month, year or span of time is named in it, however vaguely ("last spring"); no mere number."""
-    return any(_is_time(item) for language in candidates(text) for item in items_of(text, language))
+    return any(_is_time(item) for language in candidates(text) for item in calendar_items(text, language))
 
 
-def _is_time(item: Item) -> bool:
+def _is_time(item: CalendarItem) -> bool:
     match item.kind:
-        case Kind.NUMBER:
+        case ItemKind.NUMBER:
             return item.name in ("ordinal", "signed")
-        case Kind.WHICH:
+        case ItemKind.WHICH:
             return item.name != "this"
-        case Kind.MONTH_NAME:
+        case ItemKind.MONTH_NAME:
             return item.name != "word" or item.is_capital
         case _:
             return item.kind in _TIMES
@@ -107,9 +116,9 @@ def _is_time(item: Item) -> bool:
 class _ItemReader:
     """Reads tokens from left to right: the longest phrase of the calendar, else a number, else anything."""
 
-    def __init__(self, text: Text, language: Language) -> None:
+    def __init__(self, text: TokenizedText, language: Language) -> None:
         self.tokens = text.tokens
-        self.items: list[Item] = []
+        self.items: list[CalendarItem] = []
         self.position = 0
         self._spelled = text.spelled
         self._dates = calendar(language)
@@ -126,20 +135,20 @@ class _ItemReader:
             self._read_number(token)
         else:
             self.position += 1
-            self.items.append(Item(Kind.COMMA) if token in _COMMAS else OTHER)
+            self.items.append(CalendarItem(ItemKind.COMMA) if token in _COMMAS else OTHER)
 
-    def _read_phrase(self, found: Found[Item]) -> None:
+    def _read_phrase(self, found: PhraseMatch[CalendarItem]) -> None:
         item = next(iter(found.labels), OTHER)
-        if item.kind is Kind.COUNT:
+        if item.kind is ItemKind.COUNT:
             self._read_count()
             return
         self.position = found.end
-        if item.kind is Kind.MARK:
+        if item.kind is ItemKind.MARK:
             item = _merged(found.labels)
-        if item.kind is Kind.MONTH_NAME:
+        if item.kind is ItemKind.MONTH_NAME:
             item = replace(item, is_capital=self._spelled[found.start][0].isupper())
         self.items.append(item)
-        if item.kind is Kind.WEEK:
+        if item.kind is ItemKind.WEEK:
             self._read_day_of_week()
 
     def _read_day_of_week(self) -> None:
@@ -148,7 +157,7 @@ class _ItemReader:
         for weekday, signs in enumerate(self._dates.week_days):
             if ahead and ahead[0] in signs and ahead[-1] not in self._dates.breaking:
                 self.position += 1
-                self.items.append(Item(Kind.WEEKDAY, weekday))
+                self.items.append(CalendarItem(ItemKind.WEEKDAY, weekday))
                 return
 
     def _read_count(self) -> None:
@@ -156,12 +165,12 @@ class _ItemReader:
         numbers: list[int] = []
         while self.position < len(self.tokens):
             found = self._table.at(self.tokens, self.position)
-            counts = [item for item in found.labels if item.kind is Kind.COUNT] if found is not None else []
+            counts = [item for item in found.labels if item.kind is ItemKind.COUNT] if found is not None else []
             if found is None or not counts:
                 break
             numbers.append(counts[0].number)
             self.position = found.end
-        self._append_signed(Item(Kind.COUNT, _number(numbers)))
+        self._append_signed(CalendarItem(ItemKind.COUNT, _number(numbers)))
 
     def _read_number(self, token: str) -> None:
         digits = token[:-2] if token.endswith(_ORDINAL_ENDINGS) else token
@@ -169,28 +178,30 @@ class _ItemReader:
         if digits.isdecimal() and len(digits) <= _DIGITS_MAX:
             name = "ordinal" if digits != token else ""
             is_year = len(token) == _YEAR_DIGITS and int(digits) in YEARS
-            self._append_signed(self._day(int(digits), name) if not is_year else Item(Kind.YEAR_NUMBER, int(digits)))
+            self._append_signed(
+                self._day(int(digits), name) if not is_year else CalendarItem(ItemKind.YEAR_NUMBER, int(digits))
+            )
             self._skip_stop()
         elif dash and _is_day(first) and _is_day(last):
             self.items += [self._day(int(first)), _RANGE, self._day(int(last))]
         else:
             self.items.append(numeric_date(token, self._dates.numeric_order) or OTHER)
 
-    def _day(self, number: int, name: str = "") -> Item:
-        return Item(Kind.NUMBER, number, name=name, is_plain=self._dates.day_follows_month)
+    def _day(self, number: int, name: str = "") -> CalendarItem:
+        return CalendarItem(ItemKind.NUMBER, number, name=name, is_plain=self._dates.day_follows_month)
 
-    def _append_signed(self, item: Item) -> None:
+    def _append_signed(self, item: CalendarItem) -> None:
         """Chinese: 月, 号 and 年 behind a number say which number it is."""
         sign = self._signs.at(self.tokens, self.position) if self.position < len(self.tokens) else None
-        kind = next(iter(sign.labels)) if sign is not None else Kind.OTHER
+        kind = next(iter(sign.labels)) if sign is not None else ItemKind.OTHER
         is_fitting = {
-            Kind.MONTH_NAME: 1 <= item.number <= _MONTHS,
-            Kind.NUMBER: 1 <= item.number <= _DAYS_MAX,
-            Kind.YEAR_NUMBER: item.kind is Kind.YEAR_NUMBER,
+            ItemKind.MONTH_NAME: 1 <= item.number <= _MONTHS,
+            ItemKind.NUMBER: 1 <= item.number <= _DAYS_MAX,
+            ItemKind.YEAR_NUMBER: item.kind is ItemKind.YEAR_NUMBER,
         }
         if sign is not None and is_fitting[kind]:
             self.position = sign.end
-            item = Item(kind, item.number, name="signed", is_plain=True)
+            item = CalendarItem(kind, item.number, name="signed", is_plain=True)
         self.items.append(item)
 
     def _skip_stop(self) -> None:
@@ -198,11 +209,11 @@ class _ItemReader:
         ahead = self.position + 1
         if self.tokens[self.position : ahead] == (".",) and ahead < len(self.tokens):
             found = self._table.at(self.tokens, ahead)
-            if found is not None and any(item.kind in (Kind.MONTH_NAME, Kind.MARK) for item in found.labels):
+            if found is not None and any(item.kind in (ItemKind.MONTH_NAME, ItemKind.MARK) for item in found.labels):
                 self.position = ahead
 
 
-def numeric_date(token: str, order: str) -> Item | None:
+def numeric_date(token: str, order: str) -> CalendarItem | None:
     """ "2025-03-14", "14.06.1990", "3/22"; `order` as the calendar's `numeric_order`. None for what may mean two days.
 
     Without a year of four digits, something beside it has to say that it is a date.
@@ -240,9 +251,9 @@ def _is_day(digits: str) -> bool:
     return digits.isdecimal() and 0 < int(digits) <= _DAYS_MAX
 
 
-def _checked(year: int, month: int, day: int, *, is_plain: bool) -> Item | None:
+def _checked(year: int, month: int, day: int, *, is_plain: bool) -> CalendarItem | None:
     is_date = 1 <= month <= _MONTHS and 0 <= day <= _DAYS_MAX and (not year or year in YEARS)
-    return Item(Kind.NUMERIC, day=(year, month, day), is_plain=is_plain) if is_date else None
+    return CalendarItem(ItemKind.NUMERIC, day=(year, month, day), is_plain=is_plain) if is_date else None
 
 
 def _number(words: Sequence[int]) -> int:
@@ -258,53 +269,61 @@ def _number(words: Sequence[int]) -> int:
     return total
 
 
-def _merged(marks: frozenset[Item]) -> Item:
+def _merged(marks: frozenset[CalendarItem]) -> CalendarItem:
     before = frozenset(label for mark in marks for label in mark.before)
-    return Item(Kind.MARK, before=before, behind=frozenset(label for mark in marks for label in mark.behind))
+    return CalendarItem(
+        ItemKind.MARK, before=before, behind=frozenset(label for mark in marks for label in mark.behind)
+    )
 
 
 @cache
-def _table(language: Language) -> PhraseTable[Item]:
+def _table(language: Language) -> PhraseTable[CalendarItem]:
     dates = calendar(language)
     return PhraseTable(entries_of(dates), dates.unmeant)
 
 
 @cache
-def _signs(language: Language) -> PhraseTable[Kind]:
+def _signs(language: Language) -> PhraseTable[ItemKind]:
     dates = calendar(language)
     signs = {
-        Kind.MONTH_NAME: dates.month_signs,
-        Kind.NUMBER: dates.day_signs,
-        Kind.YEAR_NUMBER: dates.year_signs,
+        ItemKind.MONTH_NAME: dates.month_signs,
+        ItemKind.NUMBER: dates.day_signs,
+        ItemKind.YEAR_NUMBER: dates.year_signs,
     }
     return PhraseTable((sign, kind) for kind, phrases in signs.items() for sign in phrases)
 
 
-def entries_of(dates: Calendar) -> Iterator[tuple[str, Item]]:
+def entries_of(dates: Calendar) -> Iterator[tuple[str, CalendarItem]]:
     """Phrases with what each is; one phrase is of one kind, or a mark of several."""
     yield from _named(dates)
     for which in ("this", "next", "last", "coming", "latest"):
-        yield from ((phrase, Item(Kind.WHICH, name=which)) for phrase in getattr(dates, which))
-    for kind, phrases in ((Kind.JOINER, dates.joiners), (Kind.EVERY, dates.every), (Kind.VAGUE, dates.vague)):
-        yield from ((phrase, Item(kind)) for phrase in phrases)
+        yield from ((phrase, CalendarItem(ItemKind.WHICH, name=which)) for phrase in getattr(dates, which))
+    for kind, phrases in (
+        (ItemKind.JOINER, dates.joiners),
+        (ItemKind.EVERY, dates.every),
+        (ItemKind.VAGUE, dates.vague),
+    ):
+        yield from ((phrase, CalendarItem(kind)) for phrase in phrases)
     for label, phrases in dates.preceding.items():
-        yield from ((phrase, Item(Kind.MARK, before=frozenset({label}))) for phrase in phrases)
+        yield from ((phrase, CalendarItem(ItemKind.MARK, before=frozenset({label}))) for phrase in phrases)
     for behind, phrases in dates.following.items():
-        yield from ((phrase, Item(Kind.MARK, behind=frozenset({behind}))) for phrase in phrases)
-    yield from ((word, Item(Kind.COUNT, number)) for word, number in dates.numbers.items())
-    yield from ((word, Item(Kind.NUMBER, number, name="ordinal")) for word, number in dates.ordinals.items())
+        yield from ((phrase, CalendarItem(ItemKind.MARK, behind=frozenset({behind}))) for phrase in phrases)
+    yield from ((word, CalendarItem(ItemKind.COUNT, number)) for word, number in dates.numbers.items())
+    yield from (
+        (word, CalendarItem(ItemKind.NUMBER, number, name="ordinal")) for word, number in dates.ordinals.items()
+    )
 
 
-def _named(dates: Calendar) -> Iterator[tuple[str, Item]]:
+def _named(dates: Calendar) -> Iterator[tuple[str, CalendarItem]]:
     """Months, weekdays, stretches of time from today, units."""
     for number, (full, short) in enumerate(zip(dates.months, dates.short_months, strict=True), start=1):
         for name in dict.fromkeys((*full, *short)):
             kind = "word" if name in dates.wordy_months else ""
-            yield name, Item(Kind.MONTH_NAME, number, name=kind, is_plain=bool(dates.month_signs))
+            yield name, CalendarItem(ItemKind.MONTH_NAME, number, name=kind, is_plain=bool(dates.month_signs))
     for number, (full, short) in enumerate(zip(dates.weekdays, dates.short_weekdays, strict=True)):
-        yield from ((name, Item(Kind.WEEKDAY, number)) for name in full)
-        yield from ((name, Item(Kind.WEEKDAY, number, name="short")) for name in short)
+        yield from ((name, CalendarItem(ItemKind.WEEKDAY, number)) for name in full)
+        yield from ((name, CalendarItem(ItemKind.WEEKDAY, number, name="short")) for name in short)
     for unit, offsets in dates.relative.items():
-        yield from ((phrase, Item(_RELATIVE[unit], offset)) for phrase, offset in offsets.items())
+        yield from ((phrase, CalendarItem(_RELATIVE[unit], offset)) for phrase, offset in offsets.items())
     for unit, names in dates.units.items():
-        yield from ((name, Item(Kind.UNIT, name=unit)) for name in names)
+        yield from ((name, CalendarItem(ItemKind.UNIT, name=unit)) for name in names)

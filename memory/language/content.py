@@ -14,7 +14,7 @@ from itertools import chain
 
 from memory.language.detection import candidates
 from memory.language.loader import LANGUAGES, Language, Phrases, words
-from memory.language.phrases import is_clitic, is_han, is_word, read, spellings
+from memory.language.phrases import is_clitic, is_han, is_word, spellings, tokenize
 from memory.language.remembering import remembered
 
 # "Plan A", "room B", "A方案": what is called by a letter, which is no article then.
@@ -29,7 +29,7 @@ _STEM_CHARACTERS_MIN = 3
 @remembered
 def content_words(text: str) -> frozenset[str]:
     lettered = _LETTERED.findall(unicodedata.normalize("NFKC", text))
-    return frozenset(letter.casefold() for letter in lettered) | content_of(read(text).tokens, candidates(text))
+    return frozenset(letter.casefold() for letter in lettered) | content_of(tokenize(text).tokens, candidates(text))
 
 
 def content_of(tokens: Sequence[str], languages: tuple[Language, ...], without: Collection[int] = ()) -> frozenset[str]:

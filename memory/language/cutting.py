@@ -12,7 +12,7 @@ from itertools import chain, groupby, product
 from string import Formatter
 
 from memory.language.loader import Phrases
-from memory.language.phrases import is_word, read, spellings
+from memory.language.phrases import is_word, spellings, tokenize
 
 REPEATS_MIN = 3  # of one character, to be emphasis inside a word; at its end, one more than the spelling has
 
@@ -35,7 +35,7 @@ class PhraseSet:
     def makes_up(self, text: str) -> bool:
         """Whether the text can be cut into these phrases, with nothing left over but marks."""
         words: list[str] = []
-        for token in read(text).tokens:
+        for token in tokenize(text).tokens:
             if token in self._words:
                 words.append(token)
             elif is_word(token):

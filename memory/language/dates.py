@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
-from memory.language.calendar_items import OTHER, Item, Kind, items_of
+from memory.language.calendar_items import OTHER, CalendarItem, ItemKind, calendar_items
 from memory.language.date_rules import Dated, Days, dates_of
 from memory.language.detection import candidates
 
@@ -43,7 +43,7 @@ def period(text: str, said_at: float) -> Period:
     text = text[:CHARACTERS_MAX]
     try:
         said = datetime.fromtimestamp(said_at, UTC).date()
-        found = {_period(items_of(text, language), said) for language in candidates(text)} - {(None, None)}
+        found = {_period(calendar_items(text, language), said) for language in candidates(text)} - {(None, None)}
     except (OSError, OverflowError, ValueError):  # a day before the year 1 or behind the year 9999
         return None, None
     if len(found) != 1:
@@ -52,8 +52,8 @@ def period(text: str, said_at: float) -> Period:
     return _stamp(holds_from), _stamp(holds_until)
 
 
-def _period(items: Sequence[Item], said: date) -> _DatePeriod:
-    if any(item.kind is Kind.EVERY for item in items):
+def _period(items: Sequence[CalendarItem], said: date) -> _DatePeriod:
+    if any(item.kind is ItemKind.EVERY for item in items):
         return None, None
     marked = _marked(items, _with_weekdays(items, dates_of(items, said)))
     if len(marked) == 2 and _is_pair(*marked):
@@ -62,7 +62,7 @@ def _period(items: Sequence[Item], said: date) -> _DatePeriod:
     return meant.pop() if len(meant) == 1 else (None, None)
 
 
-def _with_weekdays(items: Sequence[Item], dates: Sequence[Dated]) -> list[Dated]:
+def _with_weekdays(items: Sequence[CalendarItem], dates: Sequence[Dated]) -> list[Dated]:
     """A weekday beside its date is one with it ("Friday, 14 March") and settles the year."""
     found: list[Dated] = []
     for dated in dates:
@@ -77,15 +77,15 @@ def _with_weekdays(items: Sequence[Item], dates: Sequence[Dated]) -> list[Dated]
     return found
 
 
-def _is_beside(items: Sequence[Item], first: Dated, second: Dated) -> bool:
+def _is_beside(items: Sequence[CalendarItem], first: Dated, second: Dated) -> bool:
     between = items[first.end : second.start]
     return all(
-        item.kind is Kind.COMMA or (item.kind is Kind.MARK and item.before and item.before <= _BESIDE_DATES)
+        item.kind is ItemKind.COMMA or (item.kind is ItemKind.MARK and item.before and item.before <= _BESIDE_DATES)
         for item in between
     )
 
 
-def _marked(items: Sequence[Item], dates: Sequence[Dated]) -> list[_Marked]:
+def _marked(items: Sequence[CalendarItem], dates: Sequence[Dated]) -> list[_Marked]:
     found: list[_Marked] = []
     previous_end = -1
     for dated in dates:
@@ -96,13 +96,13 @@ def _marked(items: Sequence[Item], dates: Sequence[Dated]) -> list[_Marked]:
     return found
 
 
-def _mark(items: Sequence[Item], dated: Dated, previous_end: int) -> str:
+def _mark(items: Sequence[CalendarItem], dated: Dated, previous_end: int) -> str:
     before = items[dated.start - 1] if dated.start > 0 else OTHER
     earlier = items[dated.start - 2] if dated.start > 1 else OTHER
     behind = items[dated.end] if dated.end < len(items) else OTHER
     is_second = bool(before.before & {"or", "range", "until"}) and previous_end < dated.start - 1
-    is_one_of_two = is_second and earlier.kind in (Kind.NUMBER, Kind.COUNT)
-    is_vague = before.kind is Kind.VAGUE or (earlier.kind is Kind.VAGUE and bool(before.before))
+    is_one_of_two = is_second and earlier.kind in (ItemKind.NUMBER, ItemKind.COUNT)
+    is_vague = before.kind is ItemKind.VAGUE or (earlier.kind is ItemKind.VAGUE and bool(before.before))
     if is_one_of_two or is_vague or "or" in behind.behind:
         return _UNCERTAIN
     directions = [label for side in (behind.behind, before.before) for label in _DIRECTIONS if label in side]

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import chain
 
 from memory.language.loader import Language, attributes, calendar, people, words
-from memory.language.phrases import is_han, is_word, read, spellings
+from memory.language.phrases import is_han, is_word, spellings, tokenize
 from memory.language.remembering import remembered
 
 SPACED: tuple[Language, ...] = ("en", "de", "es")  # put spaces between words; "en" comes first in a tie
@@ -16,7 +16,7 @@ SPACED: tuple[Language, ...] = ("en", "de", "es")  # put spaces between words; "
 @remembered
 def candidates(text: str) -> tuple[Language, ...]:
     """Languages that the text may be in, most likely first; never empty. Several where they tie, or it mixes two."""
-    tokens = [token for token in read(text).tokens if is_word(token)]
+    tokens = [token for token in tokenize(text).tokens if is_word(token)]
     others = [token for token in tokens if not is_han(token)]
     han = len(tokens) - len(others)
     if not han or any(_is_kana(character) for character in text):

@@ -29,18 +29,18 @@ Unit = Literal["day", "week", "month", "year"]
 Before = Literal["at", "ahead", "ago", "since", "onwards", "until", "before", "after", "range", "or"]
 Behind = Literal["ahead", "ago", "since", "onwards", "until", "before", "after", "or"]
 
-Shape = TypeVar("Shape", bound="Checked")
+Shape = TypeVar("Shape", bound="LanguageStruct")
 
 
 class MalformedLanguage(ValueError):
     """A file of a language is not as the loader expects it; the message names file and place."""
 
 
-class Checked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LanguageStruct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Base of what a file holds."""
 
 
-class Listed(Checked, frozen=True):
+class PhraseList(LanguageStruct, frozen=True):
     """Phrases of which one has to occur. `unmeant`: longer ones that contain one of them and mean something else."""
 
     words: Phrases
@@ -48,7 +48,7 @@ class Listed(Checked, frozen=True):
     examples: tuple[tuple[str, bool], ...] = ()
 
 
-class Replies(Checked, frozen=True):
+class Replies(LanguageStruct, frozen=True):
     """Whole short replies; `softeners` may stand beside them."""
 
     yes: Phrases
@@ -58,7 +58,7 @@ class Replies(Checked, frozen=True):
     examples: tuple[tuple[str, Literal["yes", "no", ""]], ...] = ()
 
 
-class Pointing(Checked, frozen=True):
+class BackReferences(LanguageStruct, frozen=True):
     """What points to what was said before: `anywhere`, or as the `closing` word of a clause."""
 
     anywhere: Phrases
@@ -66,14 +66,14 @@ class Pointing(Checked, frozen=True):
     examples: tuple[tuple[str, bool], ...] = ()
 
 
-class Asking(Checked, frozen=True):
+class AskingWords(LanguageStruct, frozen=True):
     """Words of asking to forget or to remember, with what is left of an example without them."""
 
     words: Phrases
     examples: tuple[tuple[str, Phrases], ...] = ()
 
 
-class Erasing(Checked, frozen=True):
+class EraseRequests(LanguageStruct, frozen=True):
     """Words by which deletion is asked for. `imperatives` ask where they open a clause, alone or behind `openers`.
 
     `forms` ask behind `openers`, or in a clause that `asking` opens ("kannst du … löschen"). `fillers` may stand before
@@ -89,7 +89,7 @@ class Erasing(Checked, frozen=True):
     examples: tuple[tuple[str, bool], ...] = ()
 
 
-class Words(Checked, frozen=True):
+class Words(LanguageStruct, frozen=True):
     """`words.toml`. `letters`: only this language has them. `variants`: characters that are read as another one."""
 
     abbreviations: Phrases
@@ -97,21 +97,21 @@ class Words(Checked, frozen=True):
     fillers: Phrases
     meaningful: Phrases
     common: Phrases
-    negators: Listed
-    leaning: Listed
+    negators: PhraseList
+    leaning: PhraseList
     replies: Replies
-    several: Listed
-    everything: Listed
-    previous: Pointing
-    limits: Listed
-    forgetting: Asking
-    clauses: Listed
-    erasing: Erasing
+    several: PhraseList
+    everything: PhraseList
+    previous: BackReferences
+    limits: PhraseList
+    forgetting: AskingWords
+    clauses: PhraseList
+    erasing: EraseRequests
     letters: str = ""
     variants: dict[str, str] = {}
 
 
-class Labelled(Checked, frozen=True):
+class LabelledPhrases(LanguageStruct, frozen=True):
     """`attributes.toml`: phrases by what they name."""
 
     words: dict[str, Phrases]
@@ -119,7 +119,7 @@ class Labelled(Checked, frozen=True):
     examples: tuple[tuple[str, Phrases], ...] = ()
 
 
-class People(Labelled, frozen=True):
+class People(LabelledPhrases, frozen=True):
     """`people.toml`. `persons`: those of its phrases that are one person, by a key that all languages share.
 
     A phrase under several keys says all of them ("ex-wife": an ex, and which one). One without a key is its own, one
@@ -130,7 +130,7 @@ class People(Labelled, frozen=True):
     same_person: tuple[tuple[str, str, bool], ...] = ()
 
 
-class Calendar(Checked, frozen=True):
+class Calendar(LanguageStruct, frozen=True):
     """`calendar.toml`. Tuples run from January and from Monday. Examples: said on, text, first day, day after."""
 
     months: tuple[Phrases, ...]
@@ -169,7 +169,7 @@ class Calendar(Checked, frozen=True):
                 raise ValueError(f"expected {size} {name}, got {len(getattr(self, name))}")
 
 
-class Whole(Checked, frozen=True):
+class WholePhrases(LanguageStruct, frozen=True):
     """Phrases of which a text may consist. Examples: a text, and whether it does.
 
     `{name}` stands for one phrase of the slot of that name, `{name?}` for one or none.
@@ -179,18 +179,18 @@ class Whole(Checked, frozen=True):
     examples: tuple[tuple[str, bool], ...]
 
 
-class Openings(Checked, frozen=True):
+class Openings(LanguageStruct, frozen=True):
     """What may stand before the matter of a message. Examples: a message, and it without its openings."""
 
     words: Phrases
     examples: tuple[tuple[str, str], ...]
 
 
-class Pleasantries(Checked, frozen=True):
+class Pleasantries(LanguageStruct, frozen=True):
     """`pleasantries.toml`. `consent`: says yes to an offer. `slots`: what the phrases of the other two leave open."""
 
-    phrases: Whole
-    consent: Whole
+    phrases: WholePhrases
+    consent: WholePhrases
     openings: Openings
     slots: dict[str, Phrases] = {}
 
@@ -201,7 +201,7 @@ class Pleasantries(Checked, frozen=True):
             raise ValueError(f"slots without phrases: {used - set(self.slots)}, unused: {set(self.slots) - used}")
 
 
-AnyLabelled = TypeVar("AnyLabelled", bound=Labelled)
+AnyLabelled = TypeVar("AnyLabelled", bound=LabelledPhrases)
 
 
 @cache
@@ -219,8 +219,8 @@ def people(language: str) -> People:
 
 
 @cache
-def attributes(language: str) -> Labelled:
-    return complete(f"{language}/attributes.toml", _loaded(language, "attributes", Labelled), tuple(ATTRIBUTES))
+def attributes(language: str) -> LabelledPhrases:
+    return complete(f"{language}/attributes.toml", _loaded(language, "attributes", LabelledPhrases), tuple(ATTRIBUTES))
 
 
 @cache

@@ -30,7 +30,7 @@ Label = TypeVar("Label")
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TokenizedText:
     """`spelled` as written, `tokens` folded to lower case; of the same length."""
 
     spelled: tuple[str, ...]
@@ -38,7 +38,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[Label]):
+class PhraseMatch(Generic[Label]):
     """`tokens[start:end]` are one phrase; `labels` is empty for one that means nothing here."""
 
     start: int
@@ -61,15 +61,15 @@ class PhraseTable(Generic[Label]):
         for tokens, labels in sorted(gathered.items(), key=lambda entry: -len(entry[0])):
             self._by_first.setdefault(tokens[0], []).append((tokens, frozenset(labels)))
 
-    def at(self, tokens: Sequence[str], start: int) -> Found[Label] | None:
+    def at(self, tokens: Sequence[str], start: int) -> PhraseMatch[Label] | None:
         """The longest phrase that begins there."""
         for phrase, labels in self._by_first.get(tokens[start], ()):
             end = start + len(phrase)
             if tuple(tokens[start:end]) == phrase:
-                return Found(start, end, labels)
+                return PhraseMatch(start, end, labels)
         return None
 
-    def found(self, tokens: Sequence[str]) -> Iterator[Found[Label]]:
+    def found(self, tokens: Sequence[str]) -> Iterator[PhraseMatch[Label]]:
         """Phrases in order, without overlap."""
         start = 0
         while start < len(tokens):
@@ -87,11 +87,11 @@ class PhraseTable(Generic[Label]):
 
 
 @remembered
-def read(text: str) -> Text:
+def tokenize(text: str) -> TokenizedText:
     spelled: list[str] = []
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).replace("’", "'")):
         spelled.extend(_parts(token))
-    return Text(tuple(spelled), tuple(_variants().get(token, token.casefold()) for token in spelled))
+    return TokenizedText(tuple(spelled), tuple(_variants().get(token, token.casefold()) for token in spelled))
 
 
 def is_word(token: str) -> bool:
@@ -113,7 +113,7 @@ def spellings(phrase: str) -> set[tuple[str, ...]]:
 
     An accent is not left out where that makes another word: "él" is not "el".
     """
-    tokens = read(phrase).tokens
+    tokens = tokenize(phrase).tokens
     if phrase.isascii() or not tokens or is_han(tokens[0]):
         return {tokens} if tokens else set()
     bare = tuple(_unaccented(token) for token in tokens)

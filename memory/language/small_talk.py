@@ -11,7 +11,7 @@ import string
 
 from memory.language import LANGUAGES, pleasantries
 from memory.language.cutting import PhraseSet, filled
-from memory.language.phrases import is_word, read
+from memory.language.phrases import is_word, tokenize
 
 PLEASANTRY_CHARACTERS_MAX = 80  # nothing longer is only a greeting
 
@@ -26,7 +26,7 @@ def is_pleasantry(text: str) -> bool:
     """Whether the text is only greetings, thanks and acknowledgements, or has no word at all ("👍")."""
     if len(text) > PLEASANTRY_CHARACTERS_MAX:
         return False
-    return _PLEASANTRIES.makes_up(text) or not any(map(is_word, read(text).tokens))
+    return _PLEASANTRIES.makes_up(text) or not any(map(is_word, tokenize(text).tokens))
 
 
 def is_consent(text: str) -> bool:

@@ -22,7 +22,7 @@ OUTCOMES = {ChangeKind.CREATE: "created", ChangeKind.UPDATE: "updated", ChangeKi
 FORGET_BATCH = 200
 
 
-class Applying:
+class PlanWriter:
     """Holds no state of its own. Methods raise `Unavailable` or `Conflict`."""
 
     def __init__(

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memory.learn.consolidation import EVIDENCE_MAX
-from memory.learn.retention import TRUST, Step, Why, is_kept_by_hand, put_away
+from memory.learn.retention import TRUST, RetentionReason, RetentionStep, is_kept_by_hand, put_away
 from memory.model import Evidence, Memory, MemoryStatus, Trust, statement_key
 from memory.model.derived import RESTORED
 
 AT_ONCE_MAX = 150  # rows put away for one statement, so that all of it is one write; the others go the next time
 
 
-def united(memories: Iterable[Memory], *, now: float) -> list[list[Step]]:
+def united(memories: Iterable[Memory], *, now: float) -> list[list[RetentionStep]]:
     """For each statement that several active rows make: what to write, the row that stays first.
 
     Only rows of one project and agent are compared.
@@ -35,14 +35,16 @@ def _place(memory: Memory) -> tuple[object, ...]:
     return (memory.project_id, memory.agent_id, *claimed, statement_key(memory.content))
 
 
-def _unit(group: Sequence[Memory], now: float) -> list[list[Step]]:
+def _unit(group: Sequence[Memory], now: float) -> list[list[RetentionStep]]:
     stays = max(group, key=lambda m: (is_kept_by_hand(m), TRUST[m.trust], m.access_count, m.confidence, -m.created_at))
     goes = [m for m in group if m is not stays and _may_go(m)]
     if not goes:
         return []
     whole = _with_all(stays, goes, now)
-    kept = [Step(Why.UNITED, stays, whole)] if whole != replace(stays, updated_at=now) else []
-    return [[*kept, *(put_away(memory, Why.DUPLICATE, now=now, of=stays.id) for memory in goes[:AT_ONCE_MAX])]]
+    kept = [RetentionStep(RetentionReason.UNITED, stays, whole)] if whole != replace(stays, updated_at=now) else []
+    return [
+        [*kept, *(put_away(memory, RetentionReason.DUPLICATE, now=now, of=stays.id) for memory in goes[:AT_ONCE_MAX])]
+    ]
 
 
 def _may_go(memory: Memory) -> bool:

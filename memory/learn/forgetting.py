@@ -40,7 +40,7 @@ SIMILAR_SHARE_MIN = 0.5  # of the words of a request
 PAIRS_SHARE_MIN = 0.6  # of a Chinese topic's pairs of characters: four characters make three pairs, and one may differ
 
 
-class Reach(StrEnum):
+class ForgetReach(StrEnum):
     """How much a request is about."""
 
     TOPIC = "topic"  # what its words name
@@ -51,29 +51,29 @@ class Reach(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ForgetRequest:
     """One request, and where it stands: the `message`-th message of the user in its turn, from character `start`."""
 
     claim: Claim
     turn: Turn
     message: int
     start: int
-    reach: Reach
+    reach: ForgetReach
 
     @property
     def topic(self) -> str:
-        return self.claim.text if self.reach is Reach.TOPIC else ""
+        return self.claim.text if self.reach is ForgetReach.TOPIC else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Spared:
+class SplitClaims:
     """Claims that may be learnt, and those that a request takes away."""
 
     kept: tuple[Claim, ...]
     withheld: tuple[Claim, ...]
 
 
-def requests_of(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Request]:
+def requests_of(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[ForgetRequest]:
     """What the user asked to be forgotten or kept out, in the order said."""
     by_id = {turn.id: turn for turn in turns}
     return [
@@ -83,31 +83,31 @@ def requests_of(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Request]
     ]
 
 
-def _request(claim: Claim, turn: Turn) -> Request:
+def _request(claim: Claim, turn: Turn) -> ForgetRequest:
     message, start = _position(claim, turn)
-    return Request(claim, turn, message, start, _reach(claim, turn, message))
+    return ForgetRequest(claim, turn, message, start, _reach(claim, turn, message))
 
 
-def _reach(claim: Claim, turn: Turn, message: int) -> Reach:
+def _reach(claim: Claim, turn: Turn, message: int) -> ForgetReach:
     if claim.act is Act.WITHHOLD:
         said = list(own_messages(turn))[message : message + 1]
         is_alone = bool(said) and said[0].strip() == claim.evidence.quote.strip()
-        return Reach.PREVIOUS if is_alone and names_previous(claim.text) else Reach.MESSAGE
+        return ForgetReach.PREVIOUS if is_alone and names_previous(claim.text) else ForgetReach.MESSAGE
     if is_limited(claim.text):
-        return Reach.NOTHING
+        return ForgetReach.NOTHING
     if asked_words(claim.text) or attributes_named(claim.text) or relation_named(claim.text) is not None:
-        return Reach.TOPIC
+        return ForgetReach.TOPIC
     if names_everything(claim.text):
-        return Reach.EVERYTHING
-    return Reach.PREVIOUS if names_previous(claim.text) else Reach.NOTHING
+        return ForgetReach.EVERYTHING
+    return ForgetReach.PREVIOUS if names_previous(claim.text) else ForgetReach.NOTHING
 
 
-def topics_of(requests: Iterable[Request]) -> list[str]:
+def topics_of(requests: Iterable[ForgetRequest]) -> list[str]:
     """What has to be embedded before `meant` can be asked."""
     return list(dict.fromkeys(request.topic for request in requests if request.topic))
 
 
-def spare(claims: Sequence[Claim], requests: Sequence[Request], turns: Sequence[Turn]) -> Spared:
+def split_claims(claims: Sequence[Claim], requests: Sequence[ForgetRequest], turns: Sequence[Turn]) -> SplitClaims:
     """`turns`: context and window, in the order said."""
     place = {turn.id: index for index, turn in enumerate(turns)}
     kept: list[Claim] = []
@@ -115,21 +115,21 @@ def spare(claims: Sequence[Claim], requests: Sequence[Request], turns: Sequence[
     for claim in claims:
         is_taken = any(_takes(request, claim, turns, place) for request in requests)
         (withheld if is_taken else kept).append(claim)
-    return Spared(tuple(kept), tuple(withheld))
+    return SplitClaims(tuple(kept), tuple(withheld))
 
 
-def lasting(requests: Sequence[Request]) -> list[Request]:
+def lasting(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
     """Those that also mean what is said before them and learnt after them, out of a dead letter, say."""
-    return [request for request in requests if request.reach in (Reach.TOPIC, Reach.EVERYTHING)]
+    return [request for request in requests if request.reach in (ForgetReach.TOPIC, ForgetReach.EVERYTHING)]
 
 
-def is_overtaken(requests: Sequence[Request], known: Claim | Memory) -> bool:
+def is_forgotten_later(requests: Sequence[ForgetRequest], known: Claim | Memory) -> bool:
     """Whether one of these later, `lasting` requests means what is only being learnt now."""
     project_id = known.project_id if isinstance(known, Memory) else known.scope.project_id
     return any(
         known.said_at <= request.turn.at
         and request.turn.scope.project_id in ("", project_id)
-        and (request.reach is Reach.EVERYTHING or names(request.claim, known))
+        and (request.reach is ForgetReach.EVERYTHING or names(request.claim, known))
         for request in requests
     )
 
@@ -138,18 +138,18 @@ Likeness = Callable[[Memory], float]
 """Cosine of a memory to the words of the request at hand, -1..1."""
 
 
-def meant(request: Request, memories: Iterable[Memory], turns: Sequence[Turn]) -> list[str]:
+def matching_ids(request: ForgetRequest, memories: Iterable[Memory], turns: Sequence[Turn]) -> list[str]:
     """Ids of the memories that go. `memories`: all that the user has where the request was made, whatever status.
 
     Only those that were said before the request. `turns`: context and window, in the order said.
     """
     before = [memory for memory in memories if memory.said_at <= request.turn.at]
     match request.reach:
-        case Reach.EVERYTHING:
+        case ForgetReach.EVERYTHING:
             found = before
-        case Reach.TOPIC:
+        case ForgetReach.TOPIC:
             found = [memory for memory in before if names(request.claim, memory)]
-        case Reach.PREVIOUS:
+        case ForgetReach.PREVIOUS:
             previous = turn_meant(request, turns)
             found = [m for m in before if previous and _stands_on_alone(m, previous.id)]
         case _:
@@ -157,12 +157,12 @@ def meant(request: Request, memories: Iterable[Memory], turns: Sequence[Turn]) -
     return [memory.id for memory in found[:FORGET_MEMORIES_MAX]]
 
 
-def similar(request: Request, memories: Iterable[Memory], likeness: Likeness) -> list[str]:
+def similar_ids(request: ForgetRequest, memories: Iterable[Memory], likeness: Likeness) -> list[str]:
     """Ids of active memories that stay although the user may have thought of them: a person has to decide.
 
     The likest first. `memories` as for `meant`.
     """
-    if request.reach is not Reach.TOPIC:
+    if request.reach is not ForgetReach.TOPIC:
         return []
     found = [
         (likeness(memory), memory.id)
@@ -173,33 +173,33 @@ def similar(request: Request, memories: Iterable[Memory], likeness: Likeness) ->
     return [memory_id for _, memory_id in sorted(found, reverse=True)[:SIMILAR_MAX]]
 
 
-def turn_meant(request: Request, turns: Sequence[Turn]) -> Turn | None:
+def turn_meant(request: ForgetRequest, turns: Sequence[Turn]) -> Turn | None:
     """The turn that a request means by "what I just said"; None where it means something else, or nothing is known."""
-    is_of_previous = request.reach is Reach.PREVIOUS and request.message == 0
+    is_of_previous = request.reach is ForgetReach.PREVIOUS and request.message == 0
     return _turn_before(request.turn, turns) if is_of_previous else None
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ForgetMatches:
     """Of one request: ids of the memories that go, and of those that stay but are `similar`."""
 
     gone: Sequence[str] = ()
     similar: Sequence[str] = ()
 
 
-def outcomes_of(requests: Sequence[Request], found: Mapping[int, Found]) -> dict[str, dict[str, Any]]:
+def outcomes_of(requests: Sequence[ForgetRequest], found: Mapping[int, ForgetMatches]) -> dict[str, dict[str, Any]]:
     """By receipt id, the confirmation. `found`: by index in `requests`."""
     by_receipt: dict[str, list[int]] = {}
     for index, request in enumerate(requests):
         if request.turn.receipt_id:
             by_receipt.setdefault(request.turn.receipt_id, []).append(index)
     return {
-        receipt_id: _outcome([(requests[index].claim.act, found.get(index, Found())) for index in indexes])
+        receipt_id: _outcome([(requests[index].claim.act, found.get(index, ForgetMatches())) for index in indexes])
         for receipt_id, indexes in by_receipt.items()
     }
 
 
-def _outcome(done: Sequence[tuple[Act, Found]]) -> dict[str, Any]:
+def _outcome(done: Sequence[tuple[Act, ForgetMatches]]) -> dict[str, Any]:
     ids = list(dict.fromkeys(memory_id for _, found in done for memory_id in found.gone))
     stayed = list(dict.fromkeys(one for _, found in done for one in found.similar if one not in ids))
     outcome: dict[str, Any] = {}
@@ -214,7 +214,7 @@ def _outcome(done: Sequence[tuple[Act, Found]]) -> dict[str, Any]:
     return outcome
 
 
-def _takes(request: Request, claim: Claim, turns: Sequence[Turn], place: Mapping[str, int]) -> bool:
+def _takes(request: ForgetRequest, claim: Claim, turns: Sequence[Turn], place: Mapping[str, int]) -> bool:
     if request.turn.scope.project_id not in ("", claim.scope.project_id):
         return False
     here, there = place.get(request.turn.id), place.get(claim.evidence.turn_id)
@@ -222,21 +222,21 @@ def _takes(request: Request, claim: Claim, turns: Sequence[Turn], place: Mapping
         return False
     if there == here:
         message, start = _position(claim, request.turn)
-        if request.reach is Reach.MESSAGE and message == request.message:
+        if request.reach is ForgetReach.MESSAGE and message == request.message:
             return True
         if (message, start) >= (request.message, request.start):
             return False
     return _reaches(request, claim, turns)
 
 
-def _reaches(request: Request, claim: Claim, turns: Sequence[Turn]) -> bool:
+def _reaches(request: ForgetRequest, claim: Claim, turns: Sequence[Turn]) -> bool:
     """Whether it means a claim that was made before it."""
     match request.reach:
-        case Reach.EVERYTHING:
+        case ForgetReach.EVERYTHING:
             return True
-        case Reach.TOPIC:
+        case ForgetReach.TOPIC:
             return names(request.claim, claim)
-        case Reach.PREVIOUS:
+        case ForgetReach.PREVIOUS:
             previous = turn_meant(request, turns)
             return previous is not None and claim.evidence.turn_id == previous.id
         case _:
@@ -317,18 +317,18 @@ def _is_of_person(request: Claim, subject: str, name: str, content: str) -> bool
 
 __all__ = [
     "LATER_REQUESTS_MAX",
-    "Found",
-    "Reach",
-    "Request",
-    "Spared",
-    "is_overtaken",
+    "ForgetMatches",
+    "ForgetReach",
+    "ForgetRequest",
+    "SplitClaims",
+    "is_forgotten_later",
     "lasting",
-    "meant",
+    "matching_ids",
     "names",
     "outcomes_of",
     "requests_of",
-    "similar",
-    "spare",
+    "similar_ids",
+    "split_claims",
     "topics_of",
     "turn_meant",
 ]

@@ -26,7 +26,7 @@ WORDS_BESIDE_A_SECRET_MIN = 4  # "my card is [redacted]" says nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class GateLimits:
     """`content` in characters; `confidence` in 0..1; `echo_characters_min`: shorter statements recur by chance.
 
     `echo_turns_max`: so many answers before a statement may it echo, however many turns are learnt with it.
@@ -63,7 +63,7 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GateResult:
     kept: tuple[Claim, ...]
     dropped: tuple[Dropped, ...]
 
@@ -104,16 +104,16 @@ def judge(
     turns: Sequence[Turn],
     *,
     shown: Sequence[str] = (),
-    limits: Limits | None = None,
+    limits: GateLimits | None = None,
     room: int | None = None,
-) -> Verdict:
+) -> GateResult:
     """Split the claims whose acts leave a memory into what may be stored and what may not.
 
     `turns`: those that the claims quote, and earlier ones of the session whose answers they may echo. `shown`: texts
     that we put before the model ourselves (notes), if known. `room`: how many more may be kept of this session;
     what the user asked to be remembered is never too much.
     """
-    rules = limits or Limits()
+    rules = limits or GateLimits()
     by_id = {turn.id: turn for turn in turns}
     orders = [c.evidence for c in claims if c.act is Act.INSTRUCT and c.confidence >= rules.confidence_min]
     planted = {source for order in orders if (source := _message(order.quote, by_id.get(order.turn_id)))}
@@ -130,11 +130,11 @@ def judge(
             kept.append(_readable(claim))
         else:
             dropped.append(Dropped(claim, reason))
-    return Verdict(tuple(kept), tuple(dropped))
+    return GateResult(tuple(kept), tuple(dropped))
 
 
 def _refusal(
-    claim: Claim, turns: Mapping[str, Turn], planted: Collection[str], before: Sequence[_Before], limits: Limits
+    claim: Claim, turns: Mapping[str, Turn], planted: Collection[str], before: Sequence[_Before], limits: GateLimits
 ) -> Refusal | None:
     source = _source(claim, turns)
     if source is None:
@@ -196,7 +196,7 @@ def _refused_as_request(claim: Claim) -> Refusal | None:
     return Refusal.ASKS_TO_FORGET if asks else None
 
 
-def _refused_by_size(claim: Claim, limits: Limits) -> Refusal | None:
+def _refused_by_size(claim: Claim, limits: GateLimits) -> Refusal | None:
     content = claim.text.strip()
     smallest = limits.content_ideographs_min if language_of(content) == "zh" else limits.content_characters_min
     if len(content) < smallest:
@@ -204,7 +204,7 @@ def _refused_by_size(claim: Claim, limits: Limits) -> Refusal | None:
     return Refusal.TOO_LONG if len(content) > limits.content_characters_max else None
 
 
-def _refused_as_secret(claim: Claim, limits: Limits) -> Refusal | None:
+def _refused_as_secret(claim: Claim, limits: GateLimits) -> Refusal | None:
     """A secret that escaped redaction, one whose policy is to drop, or a statement that says nothing but the secret."""
     if any(redact(text, limits.secrets) != text for text in (claim.text, claim.evidence.quote)):
         return Refusal.SECRET
@@ -215,12 +215,12 @@ def _refused_as_secret(claim: Claim, limits: Limits) -> Refusal | None:
     return Refusal.SECRET if placeholders and len(words_left) < WORDS_BESIDE_A_SECRET_MIN else None
 
 
-def _refused_as_unsure(claim: Claim, limits: Limits) -> Refusal | None:
+def _refused_as_unsure(claim: Claim, limits: GateLimits) -> Refusal | None:
     return Refusal.UNSURE if claim.confidence < limits.confidence_min else None
 
 
 def _refused_as_echo(
-    claim: Claim, turns: Mapping[str, Turn], before: Sequence[_Before], limits: Limits
+    claim: Claim, turns: Mapping[str, Turn], before: Sequence[_Before], limits: GateLimits
 ) -> Refusal | None:
     """The user repeats, word for word, what an earlier answer or our note said: nothing new, and not their words.
 

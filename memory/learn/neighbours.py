@@ -44,7 +44,7 @@ class _Wanted:
     words: Sequence[str]
 
 
-class Neighbours:
+class NeighbourSearch:
     """Remembers nothing. Raises `Unavailable`."""
 
     def __init__(self, *, store: MemoryStore, at_hand: UserMemories, embedded: Embedded) -> None:
@@ -134,4 +134,4 @@ def _words(text: str) -> list[str]:
     return sorted(telling, key=lambda word: (-len(word), word))[:WORDS_OF_ONE_MAX]
 
 
-__all__ = ["ALL_MAX", "FOUND_MAX", "Neighbours"]
+__all__ = ["ALL_MAX", "FOUND_MAX", "NeighbourSearch"]

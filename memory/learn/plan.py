@@ -13,7 +13,7 @@ from typing import Any
 
 from memory.errors import BadInput, MemproxyError
 from memory.learn import plan_snapshot as bases
-from memory.learn.plan_snapshot import Basis
+from memory.learn.plan_snapshot import PlanSnapshot
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Trust
 
 VERSION = 5
@@ -34,7 +34,7 @@ class Plan:
     changes: Sequence[Change] = ()
     forget: Sequence[str] = ()
     outcomes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    basis: Basis | None = None
+    basis: PlanSnapshot | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -44,7 +44,7 @@ class Plan:
 def encode(plan: Plan) -> bytes:
     """ASCII, so that lone surrogates, which some clients send, come back as they were."""
     rows = [{"kind": change.kind.value, "memory": asdict(change.memory)} for change in plan.changes]
-    basis = None if plan.basis is None else bases.fields_of(plan.basis)
+    basis = None if plan.basis is None else bases.to_json(plan.basis)
     stored = {
         "version": VERSION,
         "forget": list(plan.forget),
@@ -62,7 +62,7 @@ def decode(plan: bytes) -> Plan:
         if stored["version"] != VERSION:
             raise UnreadablePlan(f"the stored plan has version {stored['version']!r:.20}, we read {VERSION}")
         changes = [Change(ChangeKind(row["kind"]), _memory(row["memory"])) for row in stored["changes"]]
-        basis = None if stored.get("basis") is None else bases.of_fields(stored["basis"])
+        basis = None if stored.get("basis") is None else bases.from_json(stored["basis"])
         return Plan(changes, tuple(stored["forget"]), dict(stored["outcomes"]), basis)
     except (ValueError, KeyError, TypeError, BadInput) as error:
         raise UnreadablePlan("the stored plan is not one of ours") from error

@@ -22,7 +22,7 @@ DIGEST_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Basis:
+class PlanSnapshot:
     """`revision`: of the user, while it was planned. `claims`: in order, so that a row's id follows from its place.
 
     `verdicts`: what a reader said of pairs. `before`: by id, the state of each memory that the plan changes. `done`:
@@ -38,14 +38,14 @@ class Basis:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PlanProgress:
     """What became of an overtaken plan. `done`: places of claims that must not be written (again)."""
 
     is_begun: bool
     done: frozenset[int]
 
 
-def state_of(memory: Memory) -> str:
+def memory_digest(memory: Memory) -> str:
     """A digest of what a memory says and counts for; how often it was used is left out."""
     told = (
         memory.id,
@@ -62,7 +62,7 @@ def state_of(memory: Memory) -> str:
     return hashlib.blake2b(repr(told).encode(errors="backslashreplace"), digest_size=DIGEST_BYTES).hexdigest()
 
 
-def basis_of(
+def snapshot_of(
     claims: Sequence[Claim],
     confirmations: Sequence[Confirmation],
     verdicts: Mapping[Pair, PairVerdict],
@@ -70,35 +70,36 @@ def basis_of(
     changes: Sequence[Change],
     *,
     revision: int,
-) -> Basis:
+) -> PlanSnapshot:
     """Of the `changes` that were just planned from all this."""
     touched = {change.memory.id for change in changes}
-    before = {memory.id: state_of(memory) for memory in known if memory.id in touched}
-    return Basis(revision, tuple(claims), tuple(confirmations), dict(verdicts), before)
+    before = {memory.id: memory_digest(memory) for memory in known if memory.id in touched}
+    return PlanSnapshot(revision, tuple(claims), tuple(confirmations), dict(verdicts), before)
 
 
-def is_overtaken(basis: Basis, revision: int) -> bool:
+def is_outdated(basis: PlanSnapshot, revision: int) -> bool:
     """Whether anybody held the user's lock between who planned and us: from lock to lock the revision moves by 2."""
     return revision != basis.revision + 2
 
 
-def standing(
-    basis: Basis,
+def progress_of(
+    basis: PlanSnapshot,
     changes: Sequence[Change],
     *,
     stored: Mapping[str, Memory],
     forgotten: Collection[str],
     ids: Callable[[str], str],
-) -> Standing:
+) -> PlanProgress:
     """`stored`, `forgotten`: of the rows that the plan writes."""
     created = [change.memory.id for change in changes if change.kind is ChangeKind.CREATE]
     if created:
         is_begun = any(memory_id in stored or memory_id in forgotten for memory_id in created)
     else:  # rows that were changed again hide whether we changed them: nothing is raised or lowered twice
         is_begun = any(
-            memory_id in stored and state_of(stored[memory_id]) != state for memory_id, state in basis.before.items()
+            memory_id in stored and memory_digest(stored[memory_id]) != state
+            for memory_id, state in basis.before.items()
         )
-    return Standing(is_begun, basis.done | _done(basis.claims, changes, stored, forgotten, ids))
+    return PlanProgress(is_begun, basis.done | _done(basis.claims, changes, stored, forgotten, ids))
 
 
 def _done(
@@ -121,9 +122,11 @@ def _is_put_away(memory: Memory | None) -> bool:
     return memory is not None and memory.status is not MemoryStatus.ACTIVE
 
 
-def still_said(basis: Basis, known: Sequence[Memory], *, ids: Callable[[str], str]) -> dict[Pair, PairVerdict]:
+def valid_verdicts(
+    basis: PlanSnapshot, known: Sequence[Memory], *, ids: Callable[[str], str]
+) -> dict[Pair, PairVerdict]:
     """What the reader said of memories that are as it saw them, and of claims whose rows say what they said."""
-    states = {memory.id: state_of(memory) for memory in known}
+    states = {memory.id: memory_digest(memory) for memory in known}
     contents = {memory.id: memory.content for memory in known}
     own = {ids(str(place)): claim.text for place, claim in enumerate(basis.claims)}
     return {
@@ -134,7 +137,7 @@ def still_said(basis: Basis, known: Sequence[Memory], *, ids: Callable[[str], st
     }
 
 
-def fields_of(basis: Basis) -> dict[str, Any]:
+def to_json(basis: PlanSnapshot) -> dict[str, Any]:
     """For JSON."""
     return {
         "revision": basis.revision,
@@ -149,9 +152,9 @@ def fields_of(basis: Basis) -> dict[str, Any]:
     }
 
 
-def of_fields(fields: Mapping[str, Any]) -> Basis:
+def from_json(fields: Mapping[str, Any]) -> PlanSnapshot:
     """Raises `KeyError`, `TypeError`, `ValueError` or `BadInput` for what is not ours."""
-    return Basis(
+    return PlanSnapshot(
         revision=fields["revision"],
         claims=tuple(claim_of(one) for one in fields["claims"]),
         confirmations=tuple(Confirmation(**{**one, "scope": Scope(**one["scope"])}) for one in fields["confirmations"]),

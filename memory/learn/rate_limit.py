@@ -18,7 +18,7 @@ class _Session:
     windows: deque[tuple[str, float, int]] = field(default_factory=deque)  # id, when it was said, facts kept
 
 
-class SessionPace:
+class SessionRateLimit:
     """At most `facts_max` facts of one session within an hour of its talk."""
 
     def __init__(self, facts_max: int) -> None:

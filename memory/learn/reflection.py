@@ -18,7 +18,7 @@ from typing import Any
 from memory.errors import Unavailable
 from memory.language import content_words, is_denied
 from memory.learn.consolidation import EVIDENCE_MAX
-from memory.learn.retention import Step, Why, put_away, usefulness
+from memory.learn.retention import RetentionReason, RetentionStep, put_away, usefulness
 from memory.model import Memory, MemoryStatus, Message, Role, Trust
 from memory.model.derived import REFLECTS, stands_on
 from memory.ports import ChatModel
@@ -41,14 +41,14 @@ _IDS = uuid.UUID("3d1f3c0a-7f0e-5a53-a9a5-0c4d9b8f6e27")
 
 
 @dataclass(frozen=True, slots=True)
-class Matter:
+class ReflectionTopic:
     """Memories about one subject, of one category, in one project: enough to say something of all of them."""
 
     key: tuple[str, str, str, str]  # project, agent, subject, category
     grounds: tuple[Memory, ...]
 
 
-def matters(memories: Iterable[Memory], *, at_least: int, now: float) -> list[Matter]:
+def matters(memories: Iterable[Memory], *, at_least: int, now: float) -> list[ReflectionTopic]:
     """Those of at least so many memories that no reflection tells of yet."""
     told: set[tuple[str, str, str, str]] = set()
     groups: dict[tuple[str, str, str, str], list[Memory]] = {}
@@ -60,20 +60,20 @@ def matters(memories: Iterable[Memory], *, at_least: int, now: float) -> list[Ma
         else:
             groups.setdefault(_key(memory), []).append(memory)
     return [
-        Matter(key, tuple(sorted(group, key=lambda m: (-usefulness(m, now), m.id))[:GROUNDS_MAX]))
+        ReflectionTopic(key, tuple(sorted(group, key=lambda m: (-usefulness(m, now), m.id))[:GROUNDS_MAX]))
         for key, group in groups.items()
         if len(group) >= at_least and key not in told
     ]
 
 
-def stale(memories: Sequence[Memory], *, now: float) -> list[Step]:
+def stale(memories: Sequence[Memory], *, now: float) -> list[RetentionStep]:
     """Reflections whose grounds do not all hold any more, put away."""
     active = {memory.id for memory in memories if memory.status is MemoryStatus.ACTIVE}
     ours = [m for m in memories if m.id in active and m.memory_type == "reflective" and stands_on(m)]
-    return [put_away(memory, Why.STALE, now=now) for memory in ours if not stands_on(memory) <= active]
+    return [put_away(memory, RetentionReason.STALE, now=now) for memory in ours if not stands_on(memory) <= active]
 
 
-def grounds_of(step: Step) -> frozenset[str]:
+def grounds_of(step: RetentionStep) -> frozenset[str]:
     """What has to hold for a new row to be written."""
     return stands_on(step.memory) if step.before is None else frozenset()
 
@@ -95,7 +95,7 @@ def is_grounded(summary: str, grounds: Sequence[Memory]) -> bool:
     return bool(words & known) and len(words - known) <= NEW_WORDS_MAX * len(words)
 
 
-class Reflecting:
+class Reflector:
     """Asks a model for what the memories of each matter have in common."""
 
     def __init__(self, model: ChatModel, *, name: str, at_least: int, seconds: float) -> None:
@@ -105,7 +105,7 @@ class Reflecting:
         self._at_least = at_least
         self._seconds = seconds
 
-    async def derive(self, memories: Sequence[Memory], *, now: float) -> list[Step]:
+    async def derive(self, memories: Sequence[Memory], *, now: float) -> list[RetentionStep]:
         """New rows, not written yet. A model that is down, or says what nothing bears out, gives none."""
         steps = []
         for matter in matters(memories, at_least=self._at_least, now=now):
@@ -114,14 +114,18 @@ class Reflecting:
             except Unavailable:
                 break  # the next round asks again
             if is_grounded(summary, matter.grounds):
-                steps.append(Step(Why.REFLECTED, None, reflection(matter, summary, made_by=self._made_by, now=now)))
+                steps.append(
+                    RetentionStep(
+                        RetentionReason.REFLECTED, None, reflection(matter, summary, made_by=self._made_by, now=now)
+                    )
+                )
         return steps
 
     @property
     def _made_by(self) -> str:
         return f"{self._name[:200]} reflection-{VERSION}"
 
-    async def _asked(self, matter: Matter) -> str:
+    async def _asked(self, matter: ReflectionTopic) -> str:
         notes = "\n".join(f"- {memory.content}" for memory in matter.grounds)
         messages = [Message(Role.SYSTEM, PROMPT), Message(Role.USER, notes)]
         said = await self._model.complete(messages, max_tokens=ANSWER_TOKENS, seconds=self._seconds, schema=SCHEMA)
@@ -131,7 +135,7 @@ class Reflecting:
             return ""
 
 
-def reflection(matter: Matter, summary: str, *, made_by: str, now: float) -> Memory:
+def reflection(matter: ReflectionTopic, summary: str, *, made_by: str, now: float) -> Memory:
     """The row; the same id for the same grounds."""
     first, ids = matter.grounds[0], [memory.id for memory in matter.grounds]
     evidence = dict.fromkeys(one for memory in matter.grounds for one in memory.evidence[:1])

@@ -22,7 +22,7 @@ TRUST = {Trust.BOOTSTRAPPED: 1.0, Trust.EXPLICIT: 1.0, Trust.INFERRED: 0.8, Trus
 ASKED_FOR = frozenset({Trust.BOOTSTRAPPED, Trust.EXPLICIT})
 
 
-class Why(StrEnum):
+class RetentionReason(StrEnum):
     """Why upkeep changed a row, or wants to."""
 
     DUPLICATE = "duplicate"  # put away: another row says the same
@@ -36,23 +36,23 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fading:
+class Decay:
     """How one category ages, in seconds; None: it does not."""
 
     half_life: float | None = None
     expires_after: float | None = None
 
 
-FADING: Mapping[str, Fading] = {
-    "context": Fading(half_life=14 * DAY),  # what was going on that week
-    "event": Fading(half_life=180 * DAY),
-    "goal": Fading(half_life=365 * DAY),
-    "decision": Fading(half_life=730 * DAY),
+FADING: Mapping[str, Decay] = {
+    "context": Decay(half_life=14 * DAY),  # what was going on that week
+    "event": Decay(half_life=180 * DAY),
+    "goal": Decay(half_life=365 * DAY),
+    "decision": Decay(half_life=730 * DAY),
 }  # preferences, facts, skills, habits, constraints and corrections hold until something else is said
 
 
 @dataclass(frozen=True, slots=True)
-class LifeRules:
+class RetentionRules:
     """`quota`: most active memories of one user. `floor`: usefulness below which, for `floor_seconds`, one is put away.
 
     `erase_after`: seconds from being put away or superseded to being deleted. None, or a floor of 0, switches it off.
@@ -62,14 +62,14 @@ class LifeRules:
     floor: float = 0.02
     floor_seconds: float = 90 * DAY
     erase_after: float | None = None
-    fading: Mapping[str, Fading] = field(default_factory=lambda: FADING)
+    fading: Mapping[str, Decay] = field(default_factory=lambda: FADING)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RetentionStep:
     """One row to write as `after` stands, or, without `after`, to delete. `before` is None for a new one."""
 
-    why: Why
+    why: RetentionReason
     before: Memory | None
     after: Memory | None
 
@@ -81,14 +81,14 @@ class Step:
         return memory
 
 
-def usefulness(memory: Memory, now: float, fading: Mapping[str, Fading] = FADING) -> float:
+def usefulness(memory: Memory, now: float, fading: Mapping[str, Decay] = FADING) -> float:
     """0..1: what it is worth to keep this at hand. More for what matters, is sure, was asked for, is used, is fresh.
 
     It grows with importance, confidence, trust and use, and falls with the time since the memory was last said or used,
     in categories that fade. Each doubling of its uses makes the half-life as long again. Past its expiry a quarter.
     """
     worth = memory.importance * (0.5 + 0.5 * memory.confidence) * TRUST[memory.trust]
-    half_life = fading.get(memory.category, Fading()).half_life
+    half_life = fading.get(memory.category, Decay()).half_life
     if half_life is not None:
         age = max(0.0, now - last_seen(memory))
         worth *= 2.0 ** -(age / (half_life * (1.0 + math.log2(1.0 + max(0, memory.access_count)))))
@@ -100,7 +100,7 @@ def last_seen(memory: Memory) -> float:
     return max(memory.said_at, memory.created_at, memory.used_at or memory.said_at)
 
 
-def pruned(memories: Iterable[Memory], rules: LifeRules, *, now: float) -> list[Step]:
+def pruned(memories: Iterable[Memory], rules: RetentionRules, *, now: float) -> list[RetentionStep]:
     """What is put away: first what has been of no use for long, then what the quota has no room for, worst first.
 
     Inferred memories go before any that somebody asked for, however useless those are.
@@ -111,8 +111,8 @@ def pruned(memories: Iterable[Memory], rules: LifeRules, *, now: float) -> list[
     left = [memory for memory in active if memory.id not in gone]
     surplus = 0 if rules.quota is None else max(0, len(left) - rules.quota)
     order = sorted(left, key=lambda m: (is_kept_by_hand(m), usefulness(m, now, rules.fading), last_seen(m), m.id))
-    steps = [put_away(memory, Why.UNUSED, now=now) for memory in unused]
-    return steps + [put_away(memory, Why.QUOTA, now=now) for memory in order[:surplus]]
+    steps = [put_away(memory, RetentionReason.UNUSED, now=now) for memory in unused]
+    return steps + [put_away(memory, RetentionReason.QUOTA, now=now) for memory in order[:surplus]]
 
 
 def is_kept_by_hand(memory: Memory) -> bool:
@@ -120,7 +120,7 @@ def is_kept_by_hand(memory: Memory) -> bool:
     return memory.trust in ASKED_FOR or RESTORED in memory.metadata
 
 
-def _is_unused(memory: Memory, rules: LifeRules, now: float) -> bool:
+def _is_unused(memory: Memory, rules: RetentionRules, now: float) -> bool:
     """Whether it was of next to no use so long ago already, and nothing has brought it up since."""
     then = now - rules.floor_seconds
     if is_kept_by_hand(memory) or last_seen(memory) > then:
@@ -128,23 +128,23 @@ def _is_unused(memory: Memory, rules: LifeRules, now: float) -> bool:
     return usefulness(memory, then, rules.fading) < rules.floor
 
 
-def dated(memories: Iterable[Memory], rules: LifeRules, *, now: float) -> list[Step]:
+def dated(memories: Iterable[Memory], rules: RetentionRules, *, now: float) -> list[RetentionStep]:
     """Active memories without an expiry, of categories that are given one."""
     steps = []
     for memory in memories:
-        lasts = rules.fading.get(memory.category, Fading()).expires_after
+        lasts = rules.fading.get(memory.category, Decay()).expires_after
         if lasts is not None and memory.expires_at is None and memory.status is MemoryStatus.ACTIVE:
             after = replace(memory, expires_at=memory.said_at + lasts, updated_at=now)
-            steps.append(Step(Why.DATED, memory, after))
+            steps.append(RetentionStep(RetentionReason.DATED, memory, after))
     return steps
 
 
-def erasable(memories: Iterable[Memory], rules: LifeRules, *, now: float) -> list[Step]:
+def erasable(memories: Iterable[Memory], rules: RetentionRules, *, now: float) -> list[RetentionStep]:
     """What was put away, or superseded, so long ago that the settings want it deleted."""
     if rules.erase_after is None:
         return []
     old = [m for m in memories if (since := _out_since(m)) is not None and since <= now - rules.erase_after]
-    return [Step(Why.ERASED, memory, None) for memory in old]
+    return [RetentionStep(RetentionReason.ERASED, memory, None) for memory in old]
 
 
 def _out_since(memory: Memory) -> float | None:
@@ -155,16 +155,16 @@ def _out_since(memory: Memory) -> float | None:
     return None
 
 
-def put_away(memory: Memory, why: Why, *, now: float, **details: str) -> Step:
+def put_away(memory: Memory, why: RetentionReason, *, now: float, **details: str) -> RetentionStep:
     """The row out of recall, with the reason; what the owner's metadata held under that name is kept inside."""
     reason: dict[str, Any] = {"why": why.value, "at": now, **details}
     if ARCHIVED in memory.metadata:
         reason["before"] = memory.metadata[ARCHIVED]
     metadata = {**memory.metadata, ARCHIVED: reason}
-    return Step(why, memory, replace(memory, status=MemoryStatus.ARCHIVED, metadata=metadata, updated_at=now))
+    return RetentionStep(why, memory, replace(memory, status=MemoryStatus.ARCHIVED, metadata=metadata, updated_at=now))
 
 
-def totals(steps: Sequence[Step]) -> dict[str, int]:
+def totals(steps: Sequence[RetentionStep]) -> dict[str, int]:
     """How many steps of each kind, for a report."""
     counts: dict[str, int] = {}
     for step in steps:

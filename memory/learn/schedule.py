@@ -13,14 +13,14 @@ import structlog
 from memory.errors import MemproxyError, Unavailable
 from memory.learn.retention import totals
 from memory.learn.upkeep import Upkeep
-from memory.ports import Clock, Rounds
+from memory.ports import Clock, UpkeepSchedule
 from memory.runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ScheduleTiming:
     """In seconds. `every`: between two rounds over one user; `look`: between two looks for whose turn it is.
 
     `rest`: between two users, so that writers of Milvus Lite get their turn. `patience`: a round that takes longer is
@@ -33,10 +33,12 @@ class Pace:
     patience: float = 900.0
 
 
-class Schedule:
+class UpkeepLoop:
     """Looks after everybody until told to stop. Any number of workers may; one at a time does something."""
 
-    def __init__(self, upkeep: Upkeep, *, rounds: Rounds, clock: Clock, metrics: Metrics, pace: Pace) -> None:
+    def __init__(
+        self, upkeep: Upkeep, *, rounds: UpkeepSchedule, clock: Clock, metrics: Metrics, pace: ScheduleTiming
+    ) -> None:
         self._upkeep = upkeep
         self._rounds = rounds
         self._clock = clock

@@ -25,14 +25,14 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class WatchSettings:
+class TriggerSettings:
     """`drift_similarity`: a cosine, 0 for none. `queue_turns_max`: finished turns that may wait to be learnt."""
 
     drift_similarity: float = 0.0
     queue_turns_max: int = 10_000
 
 
-class Watch:
+class TriggerScanner:
     """Its calls raise `Unavailable` when the turn log is down; without the embedder it goes on, blind for topics."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Watch:
         due: LearnDue,
         clock: Clock,
         metrics: Metrics,
-        settings: WatchSettings,
+        settings: TriggerSettings,
     ) -> None:
         self._turn_log = turn_log
         self._embedder = embedder

@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 
 from memory.learn import duplicates, retention
-from memory.learn.reflection import Reflecting, grounds_of, stale
-from memory.learn.retention import LifeRules, Step
+from memory.learn.reflection import Reflector, grounds_of, stale
+from memory.learn.retention import RetentionRules, RetentionStep
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector
 from memory.ports import (
     Clock,
@@ -26,9 +26,9 @@ from memory.ports import (
     MemoryFilter,
     MemoryStore,
     NoteBook,
-    Use,
+    UsageCount,
+    UsageCounts,
     UserLedger,
-    Uses,
 )
 from memory.runtime.metrics import Metrics
 from memory.service.locked_writes import write_rows
@@ -38,17 +38,17 @@ ROWS_MAX = 200_000  # of one user, looked at in one round: the newest ones
 ROWS_PER_WRITE = 200  # under one hold of the lock: well inside its expiry, and a chat's refresh waits for it
 USES_MAX = 20_000  # brought in with one round; the rest comes with the next
 
-Unit: TypeAlias = list[Step]
+Unit: TypeAlias = list[RetentionStep]
 """Steps that only make sense together, so they are one write."""
 
 
-class Task(StrEnum):
+class UpkeepTask(StrEnum):
     CONSOLIDATE = "consolidate"
     PRUNE = "prune"
     REFLECT = "reflect"
 
 
-EVERY_TASK = tuple(Task)
+EVERY_TASK = tuple(UpkeepTask)
 
 
 class Upkeep:
@@ -60,12 +60,12 @@ class Upkeep:
         store: MemoryStore,
         embedder: Embedder,
         ledger: UserLedger,
-        uses: Uses,
+        uses: UsageCounts,
         notes: NoteBook,
         clock: Clock,
         metrics: Metrics,
-        rules: LifeRules,
-        reflecting: Reflecting | None = None,
+        rules: RetentionRules,
+        reflecting: Reflector | None = None,
     ) -> None:
         """`reflecting`: None derives nothing, for no model is there to do it."""
         self._store = store
@@ -78,9 +78,11 @@ class Upkeep:
         self._rules = rules
         self._reflecting = reflecting
 
-    async def run(self, user_id: str, tasks: Sequence[Task] = EVERY_TASK, *, is_dry: bool = False) -> list[Step]:
+    async def run(
+        self, user_id: str, tasks: Sequence[UpkeepTask] = EVERY_TASK, *, is_dry: bool = False
+    ) -> list[RetentionStep]:
         """What was changed, or, in a dry run, would be. Raises `Unavailable`, `Conflict`."""
-        done: list[Step] = []
+        done: list[RetentionStep] = []
         with self._metrics.upkeep_seconds.time():
             rows = await self._rows(user_id) | ({} if is_dry else await self._with_uses_stored(user_id))
             if is_dry:
@@ -93,13 +95,13 @@ class Upkeep:
                         _take(rows, step)
         return done
 
-    async def _planned(self, task: Task, rows: dict[str, Memory]) -> list[Unit]:
+    async def _planned(self, task: UpkeepTask, rows: dict[str, Memory]) -> list[Unit]:
         """Units of steps that only make sense together."""
         now, memories = self._clock(), list(rows.values())
         match task:
-            case Task.CONSOLIDATE:
+            case UpkeepTask.CONSOLIDATE:
                 return duplicates.united(memories, now=now)
-            case Task.PRUNE:
+            case UpkeepTask.PRUNE:
                 steps = [
                     *retention.pruned(memories, self._rules, now=now),
                     *retention.erasable(memories, self._rules, now=now),
@@ -107,7 +109,7 @@ class Upkeep:
                 gone = {step.memory.id for step in steps}
                 dated = retention.dated([m for m in memories if m.id not in gone], self._rules, now=now)
                 return [[step] for step in (*steps, *dated)]
-            case Task.REFLECT:
+            case UpkeepTask.REFLECT:
                 steps = stale(memories, now=now)
                 if self._reflecting is not None:
                     gone = {step.memory.id for step in steps}
@@ -154,7 +156,7 @@ class Upkeep:
             written |= {record.memory.id: record.memory for record in counted}
         return written
 
-    async def _write(self, user_id: str, units: Sequence[Unit]) -> list[Step]:
+    async def _write(self, user_id: str, units: Sequence[Unit]) -> list[RetentionStep]:
         """The steps of those units that still fit what is stored, done."""
         vectors = await self._vectors_of_new(units)  # before the lock: it takes longest
         async with self._ledger.write(user_id) as held:
@@ -195,12 +197,12 @@ class Upkeep:
         await self._uses.drop(user_id, memory_ids)
 
 
-def _used(memory: Memory, use: Use) -> Memory:
+def _used(memory: Memory, use: UsageCount) -> Memory:
     used_at = use.used_at if memory.used_at is None else max(memory.used_at, use.used_at)
     return replace(memory, access_count=use.on_top_of(memory.access_count), used_at=used_at)
 
 
-def _fits(step: Step, found: Mapping[str, Record], forgotten: Collection[str]) -> bool:
+def _fits(step: RetentionStep, found: Mapping[str, Record], forgotten: Collection[str]) -> bool:
     """Whether the step was planned on what is stored now, uses aside."""
     if step.memory.id in forgotten and step.after is not None:  # one that we died over is erased all the same
         return False
@@ -212,7 +214,7 @@ def _fits(step: Step, found: Mapping[str, Record], forgotten: Collection[str]) -
     return stored is not None and replace(stored.memory, **uses) == step.before  # type: ignore[arg-type]
 
 
-def _take(rows: dict[str, Memory], step: Step) -> None:
+def _take(rows: dict[str, Memory], step: RetentionStep) -> None:
     if step.after is None:
         del rows[step.memory.id]
     else:

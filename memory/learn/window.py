@@ -17,13 +17,13 @@ from math import inf
 from memory.errors import Conflict, Unavailable
 from memory.learn import consolidation, forgetting, gate, plan, stored_reading
 from memory.learn import plan_snapshot as bases
-from memory.learn.applying import Applying
+from memory.learn.applying import PlanWriter
 from memory.learn.consolidation import Pair
-from memory.learn.forgetting import Found, Reach
-from memory.learn.neighbours import Neighbours
+from memory.learn.forgetting import ForgetMatches, ForgetReach
+from memory.learn.neighbours import NeighbourSearch
 from memory.learn.plan import Plan
-from memory.learn.plan_snapshot import Basis
-from memory.learn.rate_limit import SessionPace
+from memory.learn.plan_snapshot import PlanSnapshot
+from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
 from memory.learn.relating import news, pairs_to_ask, renumbered
 from memory.learn.window_reading import WindowClaims, WindowReading, asks_memory
@@ -89,8 +89,8 @@ class WindowLearning:
         receipts: Receipts,
         clock: Clock,
         metrics: Metrics,
-        pace: SessionPace,
-        limits: gate.Limits | None = None,
+        pace: SessionRateLimit,
+        limits: gate.GateLimits | None = None,
     ) -> None:
         """`at_hand` spares the store; what is written is made of it only where nobody wrote since. `pace` outlives
         windows, and holds all that this remembers from one to the next.
@@ -101,7 +101,7 @@ class WindowLearning:
         self._readers = readers
         self._clock = clock
         self._metrics = metrics
-        self._applying = Applying(
+        self._applying = PlanWriter(
             store=store, embedder=embedder, erasure=erasure, receipts=receipts, clock=clock, metrics=metrics
         )
         self._reading = WindowReading(
@@ -114,7 +114,7 @@ class WindowLearning:
             pace=pace,
             limits=limits,
         )
-        self._neighbours = Neighbours(store=store, at_hand=at_hand, embedded=self._applying.embedded)
+        self._neighbours = NeighbourSearch(store=store, at_hand=at_hand, embedded=self._applying.embedded)
 
     async def learn(self, lease: Lease) -> None:
         """Return once all that the window teaches is stored. Raises `Unavailable`, `Conflict`, `UnreadablePlan`."""
@@ -198,18 +198,20 @@ class WindowLearning:
         )
         outcomes = forgetting.outcomes_of(read.requests, forgotten)
         revision = (await self._ledger.revision(lease.user_id)).number
-        basis = bases.basis_of(claims, read.confirmations, verdicts, known, changes, revision=revision)
+        basis = bases.snapshot_of(claims, read.confirmations, verdicts, known, changes, revision=revision)
         return Plan(changes, tuple(gone), outcomes, basis), {record.memory.content: record.vector for record in left}
 
-    async def _forgotten(self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]) -> dict[int, Found]:
+    async def _forgotten(
+        self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]
+    ) -> dict[int, ForgetMatches]:
         """By index of the request: what it means, and what is like it. What is said before it and not learnt yet goes,
         too.
         """
-        found: dict[int, Found] = {}
+        found: dict[int, ForgetMatches] = {}
         stored: dict[str, Sequence[Record]] = {}  # by project; nothing is written between two requests of a window
         for index, request in enumerate(read.requests):
             project_id = request.turn.scope.project_id
-            if request.reach is Reach.EVERYTHING:
+            if request.reach is ForgetReach.EVERYTHING:
                 earlier, own = request.turn.at, [turn.id for turn in lease.turns]
                 await self._turn_log.withdraw(lease.user_id, project_id=project_id, opened_before=earlier, spare=own)
             if (previous := forgetting.turn_meant(request, read.turns)) and previous not in lease.turns:
@@ -219,8 +221,8 @@ class WindowLearning:
                 stored[project_id] = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
             records = stored[project_id]
             memories, likeness = [one.memory for one in records], _likeness(vectors.get(request.topic), records)
-            gone = forgetting.meant(request, memories, read.turns)
-            found[index] = Found(gone, forgetting.similar(request, memories, likeness))
+            gone = forgetting.matching_ids(request, memories, read.turns)
+            found[index] = ForgetMatches(gone, forgetting.similar_ids(request, memories, likeness))
         return found
 
     async def _repeat(self, lease: Lease, stored: Plan) -> None:
@@ -228,15 +230,15 @@ class WindowLearning:
         contents = [*(change.memory.content for change in stored.changes), *(claim.text for claim in claims)]
         vectors = await self._applying.embedded(contents)
         later = await self._reading.later_requests(lease)
-        wanted_still = [change for change in stored.changes if not forgetting.is_overtaken(later, change.memory)]
+        wanted_still = [change for change in stored.changes if not forgetting.is_forgotten_later(later, change.memory)]
         async with self._locked(lease) as held:
             revision = (await self._ledger.revision(lease.user_id)).number
-            if stored.basis is None or not bases.is_overtaken(stored.basis, revision):
+            if stored.basis is None or not bases.is_outdated(stored.basis, revision):
                 held.planned = stored
                 wanted = await self._applying.still_wanted(lease.user_id, held.lock, wanted_still)
                 fitting, known = replace(stored, changes=wanted), vectors
             else:
-                overtaken = {n for n, claim in enumerate(claims) if forgetting.is_overtaken(later, claim)}
+                overtaken = {n for n, claim in enumerate(claims) if forgetting.is_forgotten_later(later, claim)}
                 basis = replace(stored.basis, revision=revision, done=stored.basis.done | overtaken)
                 fitting, known = await self._planned_again(lease, held.lock, stored, basis, vectors)
                 await held.save(fitting)
@@ -248,7 +250,7 @@ class WindowLearning:
         lease: Lease,
         held: LedgerWrite,
         stored: Plan,
-        basis: Basis,
+        basis: PlanSnapshot,
         vectors: Mapping[str, Vector],
         *,
         only_standing: bool = False,
@@ -259,13 +261,13 @@ class WindowLearning:
         of_plan = [*(change.memory.id for change in stored.changes), *(ids(str(place)) for place in places)]
         rows = {r.memory.id: r.memory for r in await self._store.get(lease.user_id, list(dict.fromkeys(of_plan)))}
         forgotten = await held.forgotten(of_plan)
-        stands = bases.standing(basis, stored.changes, stored=rows, forgotten=forgotten, ids=ids)
+        stands = bases.progress_of(basis, stored.changes, stored=rows, forgotten=forgotten, ids=ids)
         missing = {place for place in places if only_standing and ids(str(place)) not in rows}
         confirmations = () if stands.is_begun or only_standing else basis.confirmations
         neighbours = await self._neighbours.of(lease.user_id, basis.claims, confirmations, vectors=vectors)
         found = [record for record in neighbours if record.memory.id not in stored.forget]
         known, done = [record.memory for record in found], stands.done | missing
-        verdicts = bases.still_said(basis, known, ids=ids)
+        verdicts = bases.valid_verdicts(basis, known, ids=ids)
         changes = consolidation.consolidate(
             basis.claims,
             known,
@@ -275,7 +277,7 @@ class WindowLearning:
             verdicts=verdicts,
             done=done,
         )
-        made_of = bases.basis_of(basis.claims, confirmations, verdicts, known, changes, revision=basis.revision)
+        made_of = bases.snapshot_of(basis.claims, confirmations, verdicts, known, changes, revision=basis.revision)
         met = {record.memory.content: record.vector for record in found}
         return replace(stored, changes=changes, basis=replace(made_of, done=done)), {**vectors, **met}
 

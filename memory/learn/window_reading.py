@@ -15,8 +15,8 @@ from memory.errors import Unavailable
 from memory.learn import forgetting, gate, stored_reading
 from memory.learn.failed_turns import muted, with_breaks
 from memory.learn.feedback import ANSWER_CHARACTERS_MAX, Confirmation, confirmations_of
-from memory.learn.forgetting import Request
-from memory.learn.rate_limit import SessionPace
+from memory.learn.forgetting import ForgetRequest
+from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line
 from memory.model import STORED_ACTS, Claim, MemoryStatus, Turn, TurnStatus
@@ -36,7 +36,7 @@ class WindowClaims:
     """What a window says. `turns`: context and window, in the order said."""
 
     claims: Sequence[Claim]
-    requests: Sequence[Request]
+    requests: Sequence[ForgetRequest]
     turns: Sequence[Turn]
     confirmations: Sequence[Confirmation] = ()
 
@@ -57,8 +57,8 @@ class WindowReading:
         readers: Readers,
         receipts: Receipts,
         metrics: Metrics,
-        pace: SessionPace,
-        limits: gate.Limits | None,
+        pace: SessionRateLimit,
+        limits: gate.GateLimits | None,
     ) -> None:
         self._turn_log = turn_log
         self._store = store
@@ -90,14 +90,14 @@ class WindowReading:
         requests = forgetting.requests_of(claims, turns)
         if lasting := forgetting.lasting(requests):
             await self._turn_log.note_orders(lease, _by_turn(lasting))
-        spared = await asyncio.to_thread(forgetting.spare, verdict.kept, requests, [*context, *turns])
+        spared = await asyncio.to_thread(forgetting.split_claims, verdict.kept, requests, [*context, *turns])
         later = await self.later_requests(lease)
         kept = await asyncio.to_thread(_standing, spared.kept, later)
         self._metrics.facts_dropped.labels("withheld").inc(len(verdict.kept) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
         return WindowClaims(kept, requests, (*context, *turns), confirmations)
 
-    async def later_requests(self, lease: Lease) -> list[Request]:
+    async def later_requests(self, lease: Lease) -> list[ForgetRequest]:
         """What the user asked to be forgotten after they had said what is in this window, as it was read then."""
         orders = await self._turn_log.orders_after(lease, limit=forgetting.LATER_REQUESTS_MAX)
         stored = [(order.turn, stored_reading.decode(order.claims or None)) for order in orders]
@@ -144,15 +144,15 @@ class WindowReading:
         return [memory.content for memory in told if memory.status is MemoryStatus.ACTIVE]
 
 
-def _by_turn(requests: Sequence[Request]) -> dict[str, bytes]:
+def _by_turn(requests: Sequence[ForgetRequest]) -> dict[str, bytes]:
     claims: dict[str, list[Claim]] = {}
     for request in requests:
         claims.setdefault(request.turn.id, []).append(request.claim)
     return {turn_id: stored_reading.encode(found) for turn_id, found in claims.items()}
 
 
-def _standing(claims: Sequence[Claim], later: Sequence[Request]) -> list[Claim]:
-    return [claim for claim in claims if not forgetting.is_overtaken(later, claim)]
+def _standing(claims: Sequence[Claim], later: Sequence[ForgetRequest]) -> list[Claim]:
+    return [claim for claim in claims if not forgetting.is_forgotten_later(later, claim)]
 
 
 def _answered(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmation]:

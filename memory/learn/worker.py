@@ -17,9 +17,9 @@ import structlog
 from memory.errors import Conflict, Unavailable, Unusable
 from memory.learn import gate
 from memory.learn.plan import UnreadablePlan
-from memory.learn.rate_limit import SessionPace
+from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
-from memory.learn.trigger_scanner import Watch, WatchSettings
+from memory.learn.trigger_scanner import TriggerScanner, TriggerSettings
 from memory.learn.window import WindowLearning
 from memory.ports import Clock, Embedder, LearnDue, Lease, MemoryStore, Receipts, TurnLog, UserLedger, UserMemories
 from memory.runtime.metrics import Metrics
@@ -36,7 +36,7 @@ class WorkerSettings:
     """Times in seconds."""
 
     due: LearnDue = field(default_factory=LearnDue)
-    watch: WatchSettings = field(default_factory=WatchSettings)
+    watch: TriggerSettings = field(default_factory=TriggerSettings)
     windows_at_once: int = 4  # of different users; the models and the store serialise more anyway
     lease_seconds: float = 30.0  # extended while working; after a crash nobody waits longer
     poll_seconds: float = 0.05  # a closed turn has to be learnt within a second
@@ -85,11 +85,11 @@ class Worker:
             receipts=receipts,
             clock=clock,
             metrics=metrics,
-            pace=SessionPace((settings or WorkerSettings()).facts_per_session_max),
-            limits=gate.Limits(secrets=(settings or WorkerSettings()).secrets),
+            pace=SessionRateLimit((settings or WorkerSettings()).facts_per_session_max),
+            limits=gate.GateLimits(secrets=(settings or WorkerSettings()).secrets),
         )
         self._settings = settings or WorkerSettings()
-        self._watch = Watch(
+        self._watch = TriggerScanner(
             turn_log=turn_log,
             embedder=embedder,
             readers=readers,

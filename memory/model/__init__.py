@@ -35,15 +35,15 @@ from memory.model.memories import (
 )
 from memory.model.recalled import (
     Candidate,
+    CandidateVerdict,
     CarriedNote,
     Note,
     PastNote,
     Query,
     RecallStatus,
     Receipt,
+    ReceiptCandidate,
     Selection,
-    Verdict,
-    Weighed,
 )
 from memory.model.turns import Turn, TurnStatus, Urgency
 from memory.model.vectors import VectorOrigin
@@ -59,6 +59,7 @@ __all__ = [
     "STORED_ACTS",
     "Act",
     "Candidate",
+    "CandidateVerdict",
     "CarriedNote",
     "Category",
     "Change",
@@ -75,6 +76,7 @@ __all__ = [
     "Query",
     "RecallStatus",
     "Receipt",
+    "ReceiptCandidate",
     "Record",
     "Relation",
     "RequestOptions",
@@ -87,8 +89,6 @@ __all__ = [
     "Urgency",
     "Vector",
     "VectorOrigin",
-    "Verdict",
-    "Weighed",
     "derived_session_id",
     "is_single_valued",
     "is_valid_id",

@@ -32,7 +32,7 @@ class Candidate:
     wording: int | None = None
 
 
-class Verdict(StrEnum):
+class CandidateVerdict(StrEnum):
     """What became of a candidate, and why."""
 
     INJECTED = "injected"
@@ -50,7 +50,7 @@ class Selection:
 
     candidates: tuple[Candidate, ...]
     tokens: int
-    cuts: Mapping[str, Verdict] = field(default_factory=dict)
+    cuts: Mapping[str, CandidateVerdict] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +85,13 @@ class RecallStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class ReceiptCandidate:
     """A candidate in a receipt: its id and scores, never its text."""
 
     memory_id: str
     score: float
     parts: Mapping[str, float]
-    verdict: Verdict
+    verdict: CandidateVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Receipt:
     reason: str
     signals: Mapping[str, Any] = field(default_factory=dict)
     query: str = ""
-    candidates: tuple[Weighed, ...] = ()
+    candidates: tuple[ReceiptCandidate, ...] = ()
     left_out: int = 0
     notes: tuple[CarriedNote, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)

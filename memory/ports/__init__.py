@@ -16,8 +16,8 @@ from memory.ports.reading import (
     StatementPair,
     StatementReader,
 )
-from memory.ports.reembedding import Reembedding, Standing, StoredText
-from memory.ports.requests import ChatTemplates, ModelTraits, NoteBook, Receipts
+from memory.ports.reembedding import Reembedding, ReembeddingStatus, StoredText
+from memory.ports.requests import ChatTemplates, ModelCapabilities, NoteBook, Receipts
 from memory.ports.snapshots import Snapshots
 from memory.ports.stores import (
     LedgerWrite,
@@ -29,8 +29,8 @@ from memory.ports.stores import (
     UserLedger,
     UserMemories,
 )
-from memory.ports.turns import Backlog, DeadLetter, FreshTurn, LearnDue, Lease, Order, QueueDepth, TurnLog
-from memory.ports.upkeep import Rounds, Use, Uses
+from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth, TurnLog
+from memory.ports.upkeep import UpkeepSchedule, UsageCount, UsageCounts
 
 __all__ = [
     "Backlog",
@@ -43,33 +43,33 @@ __all__ = [
     "ExamKey",
     "ExamResult",
     "ExamResults",
+    "ForgetRequestTurn",
     "FreshTurn",
     "LearnDue",
     "Lease",
     "LedgerWrite",
     "MemoryFilter",
     "MemoryStore",
-    "ModelTraits",
+    "ModelCapabilities",
     "Nearby",
     "NoteBook",
-    "Order",
     "Page",
     "PairRelation",
     "PairVerdict",
     "QueueDepth",
     "Receipts",
     "Reembedding",
+    "ReembeddingStatus",
     "Revision",
-    "Rounds",
     "Snapshots",
-    "Standing",
     "StatementPair",
     "StatementReader",
     "StoredText",
     "Tokens",
     "TurnLog",
-    "Use",
+    "UpkeepSchedule",
+    "UsageCount",
+    "UsageCounts",
     "UserLedger",
     "UserMemories",
-    "Uses",
 ]

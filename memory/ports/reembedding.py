@@ -19,7 +19,7 @@ class StoredText:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ReembeddingStatus:
     """What there is. `origin` of the vectors that parts find, None where nothing is stored yet; `memories` with them.
 
     `embedded`: memories that an earlier attempt has embedded for the wanted origin already. `has_leftovers`: something
@@ -39,7 +39,7 @@ class Reembedding(Protocol):
     both, and goes on where it was. Only one caller at a time.
     """
 
-    async def standing(self) -> Standing:
+    async def standing(self) -> ReembeddingStatus:
         """Changes nothing."""
         ...
 
@@ -71,4 +71,4 @@ class Reembedding(Protocol):
         ...
 
 
-__all__ = ["Reembedding", "Standing", "StoredText"]
+__all__ = ["Reembedding", "ReembeddingStatus", "StoredText"]

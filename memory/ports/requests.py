@@ -62,7 +62,7 @@ class Receipts(Protocol):
         ...
 
 
-class ModelTraits(Protocol):
+class ModelCapabilities(Protocol):
     """What was learnt about the upstream's models, shared by all filters. Raises `Unavailable`."""
 
     async def placement(self, model: str) -> Placement | None:

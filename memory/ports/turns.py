@@ -78,7 +78,7 @@ class FreshTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ForgetRequestTurn:
     """A turn that asks for something to be forgotten. `claims`: what was read there, encoded; b"" if nobody kept it."""
 
     turn: Turn
@@ -163,7 +163,7 @@ class TurnLog(Protocol):
         """
         ...
 
-    async def orders_after(self, lease: Lease, *, limit: int) -> list[Order]:
+    async def orders_after(self, lease: Lease, *, limit: int) -> list[ForgetRequestTurn]:
         """The latest turns of the user, in any session, that were noted so and were opened after the window's first.
 
         Oldest first, and none of the window's own. Costs the same however much was said.

@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class UsageCount:
     """Of one memory: `counted` uses that nobody set out to store yet, on top of `total`, which somebody did.
 
     `used_at`: when it last went into a prompt. A `total` below what the store has is of no account.
@@ -23,7 +23,7 @@ class Use:
         return max(stored, self.total) + self.counted
 
 
-class Uses(Protocol):
+class UsageCounts(Protocol):
     """How often each memory went into a note, counted beside the requests, until upkeep brings it into the store.
 
     Counts of several processes add up. Losing some, in a crash or under pressure, costs a little of a memory's rank
@@ -34,7 +34,7 @@ class Uses(Protocol):
         """One use of each. Durable some seconds later, with many others in one write. Never waits, never raises."""
         ...
 
-    async def waiting(self, user_id: str, *, limit: int) -> dict[str, Use]:
+    async def waiting(self, user_id: str, *, limit: int) -> dict[str, UsageCount]:
         """Those of the user's memories whose uses the store does not have yet, by id, in the order of the ids."""
         ...
 
@@ -55,7 +55,7 @@ class Uses(Protocol):
         ...
 
 
-class Rounds(Protocol):
+class UpkeepSchedule(Protocol):
     """Whose memories are to be looked after now, across processes: one user at a time. Raises `Unavailable`."""
 
     async def users(self, *, after: str, limit: int) -> Sequence[str]:

@@ -31,16 +31,16 @@ from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.exams import SqliteExamResults
 from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
+from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.upkeep_schedule import SqliteRounds
-from memory.adapters.sqlite.usage_counts import SqliteUses
+from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
+from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.errors import BadSetting
 from memory.learn.readers import Readers
-from memory.learn.reflection import Reflecting
+from memory.learn.reflection import Reflector
 from memory.learn.upkeep import Upkeep
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import VectorOrigin
@@ -49,15 +49,15 @@ from memory.ports import (
     Clock,
     Embedder,
     MemoryStore,
-    ModelTraits,
+    ModelCapabilities,
     NoteBook,
     Receipts,
-    Rounds,
     Tokens,
     TurnLog,
+    UpkeepSchedule,
+    UsageCounts,
     UserLedger,
     UserMemories,
-    Uses,
 )
 from memory.ports.reading import ExamResults
 from memory.processes.from_settings import (
@@ -65,17 +65,17 @@ from memory.processes.from_settings import (
     chat_server,
     embedding_limits,
     embedding_server,
-    life_rules,
     note_limits,
     recall_settings,
     receipt_limits,
     recording,
+    retention_rules,
     vector_origin,
     worker_settings,
 )
 from memory.processes.working_set_parts import opened_sets
-from memory.recall.notes.template_compatibility import PlacementLessons
-from memory.recall.pipeline import Recall
+from memory.recall.notes.template_compatibility import TemplateCompatibility
+from memory.recall.pipeline import RecallPipeline
 from memory.recall.query_rewriter import Rewriter, RewriteSettings
 from memory.recall.retrieval import Corpora, Retrieval
 from memory.recall.rewrite_prompt import ANSWER_TOKENS, RewriteMode
@@ -110,9 +110,9 @@ class Parts:
     ledger: UserLedger
     notes: NoteBook
     receipts: Receipts
-    uses: Uses
-    rounds: Rounds
-    traits: ModelTraits
+    uses: UsageCounts
+    rounds: UpkeepSchedule
+    traits: ModelCapabilities
     exams: ExamResults
     templates: ChatTemplates
     rewriter: Rewriter | None
@@ -121,8 +121,8 @@ class Parts:
     settings: Settings
     clock: Clock = SYSTEM_CLOCK
 
-    def recall(self) -> Recall:
-        return Recall(
+    def recall(self) -> RecallPipeline:
+        return RecallPipeline(
             embedder=self.embedder,
             retrieval=Retrieval(corpora=self.corpora, store=self.store, ranking=self.settings.memory.ranking),
             notes=self.notes,
@@ -138,8 +138,10 @@ class Parts:
             uses=self.uses,
         )
 
-    def lessons(self) -> PlacementLessons:
-        return PlacementLessons(traits=self.traits, templates=self.templates, clock=self.clock, metrics=self.metrics)
+    def lessons(self) -> TemplateCompatibility:
+        return TemplateCompatibility(
+            traits=self.traits, templates=self.templates, clock=self.clock, metrics=self.metrics
+        )
 
     def library(self) -> Library:
         return Library(
@@ -267,9 +269,9 @@ async def open_parts_on(
         ledger=ledger,
         notes=SqliteNoteBook(database, limits=note_limits(settings), waits_for_others=settings.filters > 1),
         receipts=SqliteReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
-        uses=await stack.enter_async_context(SqliteUses(database)),
-        rounds=SqliteRounds(database),
-        traits=SqliteModelTraits(database, clock=clock),
+        uses=await stack.enter_async_context(SqliteUsageCounts(database)),
+        rounds=SqliteUpkeepSchedule(database),
+        traits=SqliteModelCapabilities(database, clock=clock),
         exams=SqliteExamResults(database, clock=clock),
         templates=await stack.enter_async_context(TemplateProbe(settings.upstream)),
         rewriter=await _open_rewriter(settings, stack, metrics),
@@ -335,7 +337,7 @@ async def open_upkeep(parts: Parts, *, embedder: Embedder | None = None) -> Asyn
     async with AsyncExitStack() as stack:
         if model is not None and at_least:
             opened = await stack.enter_async_context(OpenAiChatModel(chat_server(model), metrics=parts.metrics))
-            reflecting = Reflecting(
+            reflecting = Reflector(
                 opened, name=model.llm_model_name, at_least=at_least, seconds=model.llm_timeout_seconds
             )
         yield Upkeep(
@@ -346,7 +348,7 @@ async def open_upkeep(parts: Parts, *, embedder: Embedder | None = None) -> Asyn
             notes=parts.notes,
             clock=SYSTEM_CLOCK,
             metrics=parts.metrics,
-            rules=life_rules(parts.settings),
+            rules=retention_rules(parts.settings),
             reflecting=reflecting,
         )
 

@@ -15,13 +15,13 @@ import uvicorn
 from memory.api.rest import create_app
 from memory.errors import Unavailable
 from memory.learn.readers import Readers
-from memory.learn.schedule import Pace, Schedule
+from memory.learn.schedule import ScheduleTiming, UpkeepLoop
 from memory.model import RequestOptions, Scope
 from memory.ports import MemoryFilter
 from memory.processes.composition import SYSTEM_CLOCK, Parts, open_parts, open_upkeep
 from memory.processes.reader_parts import examining, open_readers
-from memory.recall.notes.template_compatibility import PlacementLessons
-from memory.runtime.gc_freeze import settle
+from memory.recall.notes.template_compatibility import TemplateCompatibility
+from memory.runtime.gc_freeze import freeze_live_objects
 from memory.runtime.task_groups import unwrapped
 from memory.settings.loader import Settings
 
@@ -41,8 +41,8 @@ async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
     life = parts.settings.memory.life
     with unwrapped():
         async with open_upkeep(parts) as upkeep, asyncio.TaskGroup() as group:
-            pace = Pace(every=life.every_hours * 3600)
-            schedule = Schedule(upkeep, rounds=parts.rounds, clock=SYSTEM_CLOCK, metrics=parts.metrics, pace=pace)
+            pace = ScheduleTiming(every=life.every_hours * 3600)
+            schedule = UpkeepLoop(upkeep, rounds=parts.rounds, clock=SYSTEM_CLOCK, metrics=parts.metrics, pace=pace)
             looking_after = group.create_task(schedule.run(until)) if life.every_hours else None
             examination = group.create_task(examining(parts.settings, readers, parts.exams, parts.metrics))
             await parts.worker(readers).run(until)
@@ -74,7 +74,11 @@ async def run_api(settings: Settings, until: asyncio.Event) -> None:
 
 
 async def warming_up(
-    parts: Parts, work: Coroutine[None, None, None], *, decides: bool = False, lessons: PlacementLessons | None = None
+    parts: Parts,
+    work: Coroutine[None, None, None],
+    *,
+    decides: bool = False,
+    lessons: TemplateCompatibility | None = None,
 ) -> None:
     """Do the work, and search once beside it, so that the first chat finds connections and caches ready.
 
@@ -90,13 +94,13 @@ async def warming_up(
             warming.cancel()
 
 
-async def _warm(parts: Parts, *, decides: bool, lessons: PlacementLessons | None) -> None:
+async def _warm(parts: Parts, *, decides: bool, lessons: TemplateCompatibility | None) -> None:
     with unwrapped():
         async with asyncio.TaskGroup() as group:
             group.create_task(_search_once(parts, decides=decides))
             if lessons is not None:
                 group.create_task(lessons.meet_served())
-    settle()
+    freeze_live_objects()
     (Path(parts.settings.run_dir) / f"warm-{os.getpid()}").touch()
 
 

@@ -13,10 +13,10 @@ from memory.adapters.models.recent_vectors import Prefixes
 from memory.adapters.sqlite.notes import NoteLimits
 from memory.adapters.sqlite.receipts import ReceiptLimits
 from memory.adapters.working_set.working_sets import WorkingSetLimits
-from memory.learn.reading.model_reader import Asking
+from memory.learn.reading.model_reader import ModelReaderSettings
 from memory.learn.reading.prompting import own_examples
-from memory.learn.retention import DAY, FADING, Fading, LifeRules
-from memory.learn.trigger_scanner import WatchSettings
+from memory.learn.retention import DAY, FADING, Decay, RetentionRules
+from memory.learn.trigger_scanner import TriggerSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Placement, VectorOrigin
 from memory.ports import LearnDue
@@ -91,7 +91,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
     learn = settings.memory.learn
     return WorkerSettings(
         due=learn_due(settings),
-        watch=WatchSettings(drift_similarity=learn.drift_similarity, queue_turns_max=learn.queue_turns_max),
+        watch=TriggerSettings(drift_similarity=learn.drift_similarity, queue_turns_max=learn.queue_turns_max),
         windows_at_once=learn.windows_in_flight_max,
         facts_per_session_max=learn.facts_per_session_max,
         secrets=secret_policy(settings),
@@ -118,14 +118,14 @@ def learn_due(settings: Settings) -> LearnDue:
     )
 
 
-def life_rules(settings: Settings) -> LifeRules:
+def retention_rules(settings: Settings) -> RetentionRules:
     """Where the settings say 0, a rule is switched off; a category that they do not name ages as it does otherwise."""
     life = settings.memory.life
-    named: dict[str, Fading] = {
-        one.category: Fading(one.half_life_days * DAY or None, one.expires_after_days * DAY or None)
+    named: dict[str, Decay] = {
+        one.category: Decay(one.half_life_days * DAY or None, one.expires_after_days * DAY or None)
         for one in life.categories or ()
     }
-    return LifeRules(
+    return RetentionRules(
         quota=life.quota_memories or None,
         floor=life.floor,
         floor_seconds=life.floor_days * DAY,
@@ -134,10 +134,10 @@ def life_rules(settings: Settings) -> LifeRules:
     )
 
 
-def asking(settings: Settings, model: ExternalModel) -> Asking:
+def model_reader_settings(settings: Settings, model: ExternalModel) -> ModelReaderSettings:
     """Raises `BadSetting` for a file of examples that cannot be used."""
     extraction = settings.memory.extraction
-    return Asking(
+    return ModelReaderSettings(
         name=model.llm_model_name[:MODEL_NAME_CHARACTERS],
         seconds=model.llm_timeout_seconds,
         max_tokens=model.max_tokens,

@@ -23,7 +23,7 @@ from memory.learn.reading.model_reader import ModelReader
 from memory.learn.reading.trained import TrainedReader
 from memory.ports import StatementReader
 from memory.ports.reading import ExamResult, ExamResults
-from memory.processes.from_settings import PATIENT_SECONDS, asking, chat_server
+from memory.processes.from_settings import PATIENT_SECONDS, chat_server, model_reader_settings
 from memory.runtime.metrics import Metrics
 from memory.settings import ExternalModel, ModelEndpoint
 from memory.settings.loader import Settings
@@ -61,7 +61,7 @@ async def open_model_reader(
     server = chat_server(model, priority=settings.memory.extraction.priority, endpoint=endpoint)
     breaker = Breaker("model", failures_max=MODEL_FAILURES_MAX)
     async with OpenAiChatModel(server, metrics=metrics, breaker=breaker) as opened:
-        yield ModelReader(opened, asking(settings, model), metrics=metrics)
+        yield ModelReader(opened, model_reader_settings(settings, model), metrics=metrics)
 
 
 async def examining(settings: Settings, readers: Readers, exams: ExamResults, metrics: Metrics) -> None:

@@ -24,7 +24,7 @@ WAITING_MAX = 256  # chats; each holds a body of some KB, and so many do not all
 
 
 @dataclass(slots=True)
-class Place:
+class AdmissionSlot:
     """One question's, until it is embedded. `beside`: how many were under way when it began, itself included."""
 
     beside: int
@@ -49,7 +49,7 @@ class Admission:
         self.in_flight = 0
 
     @asynccontextmanager
-    async def place(self, seconds_left: float) -> AsyncIterator[Place | None]:
+    async def place(self, seconds_left: float) -> AsyncIterator[AdmissionSlot | None]:
         """Hold a place until it is left, at the latest at the end. None: there is none in time.
 
         `seconds_left` until the deadline; a part of them may be spent waiting.
@@ -57,7 +57,7 @@ class Admission:
         if not await self._entered(seconds_left - LEFT_MIN * self._deadline_seconds):
             yield None
             return
-        place = Place(self.in_flight, self._left)
+        place = AdmissionSlot(self.in_flight, self._left)
         try:
             yield place
         finally:
@@ -93,7 +93,7 @@ class Admission:
                 self._waiting.remove(called)
         return called.done()
 
-    def _left(self, place: Place, seconds: float, *, is_complete: bool) -> None:
+    def _left(self, place: AdmissionSlot, seconds: float, *, is_complete: bool) -> None:
         each, known = seconds / max(place.beside, self.in_flight), self._seconds_each
         if not known:
             self._seconds_each = each

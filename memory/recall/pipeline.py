@@ -26,13 +26,13 @@ from memory.model import (
     Role,
     Scope,
 )
-from memory.ports import Clock, Embedder, ModelTraits, NoteBook, Receipts, Tokens, Uses
-from memory.recall.admission import Admission, Place
-from memory.recall.notes.past_notes import NotePlan, carried_notes, note_keys, plan
+from memory.ports import Clock, Embedder, ModelCapabilities, NoteBook, Receipts, Tokens, UsageCounts
+from memory.recall.admission import Admission, AdmissionSlot
+from memory.recall.notes.past_notes import NotePlan, carried_notes, note_keys, plan_notes
 from memory.recall.notes.receipts import receipt_of
 from memory.recall.query_rewriter import Rewriter
 from memory.recall.retrieval import Retrieval
-from memory.recall.search_flow import Searching
+from memory.recall.search_flow import SearchFlow
 from memory.recall.signals import search_decision
 from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.signals.search_decision import Decision
@@ -53,7 +53,7 @@ LOG_PAUSE_SECONDS = 5.0  # between two lines about parts that come and go
 log = structlog.get_logger(__name__)
 
 
-class Recall:
+class RecallPipeline:
     """The request's way through memory. One per process."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Recall:
         retrieval: Retrieval,
         notes: NoteBook,
         receipts: Receipts,
-        traits: ModelTraits,
+        traits: ModelCapabilities,
         classifier: Callable[[], SignalClassifier | None],
         tokens: Tokens,
         clock: Clock,
@@ -71,10 +71,10 @@ class Recall:
         metrics: Metrics,
         settings: RecallSettings,
         rewriter: Rewriter | None = None,
-        uses: Uses | None = None,
+        uses: UsageCounts | None = None,
     ) -> None:
         """`classifier` gives None until it has been trained; rules decide meanwhile. `rewriter`: None asks no model."""
-        self._searching = Searching(
+        self._searching = SearchFlow(
             embedder=embedder,
             retrieval=retrieval,
             classifier=classifier,
@@ -141,7 +141,7 @@ class Recall:
             status, reason = RecallStatus.UNAVAILABLE, error.part
         found = trace.selection.candidates
         budget = request.options.token_budget or self._settings.token_budget
-        planned = plan(trace.carried, found, budget=budget, tokens=self._tokens, now=trace.began_at)
+        planned = plan_notes(trace.carried, found, budget=budget, tokens=self._tokens, now=trace.began_at)
         await self._keep(scope, trace, planned)
         return self._told(scope, status, reason, trace, planned)
 
@@ -255,7 +255,7 @@ class Recall:
         )
 
     @asynccontextmanager
-    async def _admitted(self, trace: Trace) -> AsyncIterator[Place | None]:
+    async def _admitted(self, trace: Trace) -> AsyncIterator[AdmissionSlot | None]:
         """A place to embed the question; None where none comes free in time."""
         came_at = asyncio.get_running_loop().time()
         async with self._admission.place(trace.seconds_left) as place:
@@ -292,4 +292,4 @@ def _explained(decision: Decision | None) -> dict[str, object]:
     return {"search": decision.search, "reason": decision.reason, **label, **scores}
 
 
-__all__ = ["Recall", "RecallOutcome", "RecallSettings"]
+__all__ = ["RecallOutcome", "RecallPipeline", "RecallSettings"]

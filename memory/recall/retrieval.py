@@ -18,7 +18,7 @@ from memory.errors import Busy
 from memory.model import Candidate, MemoryStatus, Query, Record, RequestOptions, Scope, Vector
 from memory.ports import MemoryFilter, MemoryStore
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked, Reading, rank, rank_found, read_ahead
+from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked, TextFeatures, rank, rank_found, read_ahead
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingSettings
 
 AS_OF_MEMORIES_MAX = 20_000  # looked through for a question about the state of knowledge at some time
@@ -71,7 +71,7 @@ class Retrieval:
         """Get ready for `ranked`, which takes what this returns, while the query is being embedded."""
         return self._corpora.expect(scope.user_id)
 
-    async def read_ahead(self, scope: Scope, query: Query, expected: Expected, *, now: float) -> Reading | None:
+    async def read_ahead(self, scope: Scope, query: Query, expected: Expected, *, now: float) -> TextFeatures | None:
         """What the words of the query say, for `ranked`, while its vector is being made. None without a set."""
         corpus = await self._corpora.corpus(scope.user_id, expected=expected)
         return None if corpus is None else read_ahead(corpus, query, scope=scope, now=now, ranking=self._ranking)
@@ -88,7 +88,7 @@ class Retrieval:
         expected: Expected | None = None,
         told: Sequence[str] = (),
         seconds: float = math.inf,
-        reading: Reading | None = None,
+        reading: TextFeatures | None = None,
     ) -> Ranked:
         """The best candidates with every part of their score. Raises `Unavailable` without set and store, and `Busy`.
 

@@ -27,7 +27,7 @@ from memory.model import (
     Vector,
 )
 from memory.ports import Embedder, Tokens
-from memory.recall.admission import Place
+from memory.recall.admission import AdmissionSlot
 from memory.recall.notes.injection import line_tokens
 from memory.recall.query import build_query
 from memory.recall.query_rewriter import NoRewrite, Rewriter
@@ -50,7 +50,7 @@ T = TypeVar("T")
 Rewriting: TypeAlias = "asyncio.Task[Rewritten | NoRewrite]"
 
 
-class Searching:
+class SearchFlow:
     """One per process."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Searching:
         options: RequestOptions,
         trace: Trace,
         look_back: Callable[[], Awaitable[None]],
-        place: Place,
+        place: AdmissionSlot,
     ) -> tuple[RecallStatus, str]:
         """Fill the trace; the status where no note goes along. Raises `Unavailable`.
 
@@ -96,7 +96,7 @@ class Searching:
         if seconds < MODEL_SECONDS_MIN:
             trace.rewrite = {"rewrite": "no_time"}
             return await plainly()
-        async with beside(self._rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
+        async with background(self._rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
             outcome = await plainly()
             if outcome[0] is RecallStatus.EMPTY:
                 await self._once_more(scope, rewriting, options, trace)
@@ -109,16 +109,16 @@ class Searching:
         options: RequestOptions,
         trace: Trace,
         look_back: Callable[[], Awaitable[None]],
-        place: Place,
+        place: AdmissionSlot,
     ) -> tuple[RecallStatus, str]:
         query = build_query(conversation)
         trace.query = query.text
         now = trace.began_at
-        async with beside(self._embedded_for_chat(query, trace, place)) as embedding:
+        async with background(self._embedded_for_chat(query, trace, place)) as embedding:
             await asyncio.sleep(0)  # a thread has it now, or a server's client writes it: what follows is done beside
             expected = self._retrieval.expect(scope)
             await look_back()
-            async with beside(self._retrieval.read_ahead(scope, query, expected, now=now)) as reading:
+            async with background(self._retrieval.read_ahead(scope, query, expected, now=now)) as reading:
                 vector = await embedding
         if trace.decision is None:
             with trace.timed("decide", self._metrics):
@@ -205,14 +205,14 @@ class Searching:
         seconds = self._settings.deadline_seconds - SECOND_SEARCH_SECONDS
         if self._rewriter is None or seconds < MODEL_SECONDS_MIN or not self._rewriter.wants(conversation):
             return await ranked(query)
-        async with beside(self._rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
+        async with background(self._rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
             found = await ranked(query)
             rewritten = await rewriting
             if not isinstance(rewritten, Rewritten):
                 return found
             return self._fused(found, await ranked(Query(rewritten.text)))
 
-    async def _embedded_for_chat(self, query: Query, trace: Trace, place: Place) -> Vector:
+    async def _embedded_for_chat(self, query: Query, trace: Trace, place: AdmissionSlot) -> Vector:
         with trace.timed("embed", self._metrics):
             vector = await self._embedded(query)
         place.leave(trace.timings_ms["embed"] / 1000, is_complete=True)
@@ -251,7 +251,7 @@ class Searching:
 
 
 @asynccontextmanager
-async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
+async def background(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
     """Do it while the body runs; it is told to stop when the body is done. Errors come out as they are, no group."""
     try:
         async with asyncio.TaskGroup() as group:
@@ -262,4 +262,4 @@ async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]
         raise errors.exceptions[0] from None
 
 
-__all__ = ["Searching", "beside"]
+__all__ = ["SearchFlow", "background"]

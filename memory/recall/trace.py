@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from memory.model import Note, Placement, RecallStatus, Selection
-from memory.recall.notes.past_notes import Carried
+from memory.recall.notes.past_notes import CarriedNotes
 from memory.recall.ranking.ranking import Ranked
 from memory.recall.ranking.weights import DEFAULT_RANKING
 from memory.recall.signals.search_decision import Decision
@@ -53,7 +53,7 @@ class Trace:
     began_at: float
     ends_at: float
     placement: Placement
-    carried: Carried
+    carried: CarriedNotes
     decision: Decision | None = None
     query: str = ""
     plain: tuple[RecallStatus, str] | None = None  # what the plain search gave; None until it has ended

@@ -23,7 +23,7 @@ _PARAMETERS = (
 )
 
 
-def settle() -> None:
+def freeze_live_objects() -> None:
     """What is there now stays. Collects first, which takes as long as there is to look at since the last time."""
     gc.collect()
     gc.freeze()
@@ -43,4 +43,4 @@ def have_spare() -> None:
         block.fill(0)
 
 
-__all__ = ["have_spare", "retain", "settle"]
+__all__ = ["freeze_live_objects", "have_spare", "retain"]

@@ -18,7 +18,7 @@ from stdnum import iban, luhn
 
 from memory.secrets.plain_text import PlainText
 from memory.secrets.secret_classes import SecretClass, Span
-from memory.secrets.vocabulary import Labels
+from memory.secrets.vocabulary import LabelMatches
 
 GROUPS_MAX = 10  # of characters that one number is written in; an IBAN of 34 takes nine
 CHARACTERS_MIN = 8  # of a number without a label
@@ -57,7 +57,7 @@ class Form:
     needs_label: bool
 
 
-def number_spans(plain: PlainText, labels: Labels) -> Iterator[Span]:
+def number_spans(plain: PlainText, labels: LabelMatches) -> Iterator[Span]:
     """In no order; they may overlap."""
     for match in _FROM_DIGIT.finditer(plain.text):
         lead = _LEAD.search(plain.text, max(0, match.start() - LEAD_CHARACTERS_MAX), match.start())
@@ -66,7 +66,7 @@ def number_spans(plain: PlainText, labels: Labels) -> Iterator[Span]:
             yield from _in_groups(plain, labels, groups)
 
 
-def _in_groups(plain: PlainText, labels: Labels, groups: list[tuple[int, int]]) -> Iterator[Span]:
+def _in_groups(plain: PlainText, labels: LabelMatches, groups: list[tuple[int, int]]) -> Iterator[Span]:
     """The first and longest row of groups that is a number of a kind, and what comes behind it."""
     first = 0
     while first < len(groups):
@@ -81,7 +81,9 @@ def _in_groups(plain: PlainText, labels: Labels, groups: list[tuple[int, int]]) 
         first += 1
 
 
-def _class_of(plain: PlainText, labels: Labels, start: int, end: int, sizes: tuple[int, ...]) -> SecretClass | None:
+def _class_of(
+    plain: PlainText, labels: LabelMatches, start: int, end: int, sizes: tuple[int, ...]
+) -> SecretClass | None:
     written = plain.text[start:end]
     if sum(sizes) in IBAN_CHARACTERS and written[:2].isalpha() and written[2:4].isdigit() and _is_iban(written):
         return SecretClass.BANK_ACCOUNT

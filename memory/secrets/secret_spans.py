@@ -11,7 +11,7 @@ from memory.secrets.plain_text import hidden, plain_text
 from memory.secrets.secret_classes import Span
 from memory.secrets.spoken import spoken_spans
 from memory.secrets.vendor_tokens import private_key_spans, vendor_token_spans
-from memory.secrets.vocabulary import Labels, vocabulary
+from memory.secrets.vocabulary import LabelMatches, vocabulary
 
 
 def secret_spans(text: str) -> list[Span]:
@@ -19,7 +19,7 @@ def secret_spans(text: str) -> list[Span]:
     plain, words = plain_text(text), vocabulary()
     private_keys = list(private_key_spans(plain))
     plain = hidden(plain, private_keys)
-    labels = Labels(words.find(plain))
+    labels = LabelMatches(words.find(plain))
     return [
         *private_keys,
         *spoken_spans(plain, labels, words),

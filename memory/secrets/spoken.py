@@ -15,7 +15,7 @@ from memory.secrets.plain_text import SENTENCE_END, PlainText
 from memory.secrets.secret_classes import Span
 from memory.secrets.value_readers import Certainty, Values, ends_sentence
 from memory.secrets.values import value_shape
-from memory.secrets.vocabulary import Kind, Label, Labels, Vocabulary
+from memory.secrets.vocabulary import LabelMatch, LabelMatches, ValueKind, Vocabulary
 
 REACH_CHARACTERS = 160  # from a label to its value
 LINK_CHARACTERS = 16  # of the longest link between a value and the label behind it
@@ -62,7 +62,7 @@ class _Matches:
                 return
 
 
-def spoken_spans(plain: PlainText, labels: Labels, vocabulary: Vocabulary) -> Iterator[Span]:
+def spoken_spans(plain: PlainText, labels: LabelMatches, vocabulary: Vocabulary) -> Iterator[Span]:
     """In no order; they may overlap."""
     found = labels.all
     if not found:
@@ -70,7 +70,7 @@ def spoken_spans(plain: PlainText, labels: Labels, vocabulary: Vocabulary) -> It
     links, owners = _Matches(vocabulary.link, plain.lower, found[0].end), _Matches(vocabulary.owner, plain.lower, 0)
     values_of, ends = Values(plain, vocabulary), _Matches(SENTENCE_END, plain.text, 0)
     for index, label in enumerate(found):
-        if label.words.kind is Kind.CONTEXT:
+        if label.words.kind is ValueKind.CONTEXT:
             continue
         stop = found[index + LABELS_CROSSED_MAX].start if index + LABELS_CROSSED_MAX < len(found) else len(plain.text)
         begin = found[index - LABELS_CROSSED_MAX].start if index >= LABELS_CROSSED_MAX else 0
@@ -81,12 +81,12 @@ def spoken_spans(plain: PlainText, labels: Labels, vocabulary: Vocabulary) -> It
             yield start, end, label.words.secret_class
 
 
-def _reach(label: Label, stop: int, ends: _Matches) -> int:
+def _reach(label: LabelMatch, stop: int, ends: _Matches) -> int:
     """How far behind a label its value is looked for: within its sentence."""
     return ends.first_from(label.end + 2, min(stop, label.end + REACH_CHARACTERS))
 
 
-def _behind(values: Values, label: Label, stop: int, links: _Matches) -> Iterator[tuple[int, int]]:
+def _behind(values: Values, label: LabelMatch, stop: int, links: _Matches) -> Iterator[tuple[int, int]]:
     plain, vocabulary = values.plain, values.vocabulary
     found = values.read(label.end, label.words, Certainty.BARE)
     if found:
@@ -101,7 +101,7 @@ def _behind(values: Values, label: Label, stop: int, links: _Matches) -> Iterato
             yield from _listed(values, value, label)
 
 
-def _certainty(plain: PlainText, label: Label, link: int, name: str, vocabulary: Vocabulary) -> Certainty | None:
+def _certainty(plain: PlainText, label: LabelMatch, link: int, name: str, vocabulary: Vocabulary) -> Certainty | None:
     """How sure a link makes that a value follows; None where it is about something else."""
     gap = plain.lower[label.end : link].strip(" \t*_`\"')]")
     is_linked = gap[:1].isalpha() and vocabulary.link.fullmatch(gap)  # "is:"
@@ -125,7 +125,7 @@ def _is_identifier_rest(gap: str) -> bool:
     return is_one and (gap[0] in "_-." or gap[0].isupper() or gap[0].isdigit())
 
 
-def _listed(values: Values, value: tuple[int, int], label: Label) -> Iterator[tuple[int, int]]:
+def _listed(values: Values, value: tuple[int, int], label: LabelMatch) -> Iterator[tuple[int, int]]:
     """The value and those of the same shape that are listed behind it: "4821-9921, 1123-8842 and 7741-0032"."""
     plain, vocabulary = values.plain, values.vocabulary
     yield value
@@ -138,10 +138,12 @@ def _listed(values: Values, value: tuple[int, int], label: Label) -> Iterator[tu
         yield value
 
 
-def _before(values: Values, label: Label, begin: int, owners: _Matches, ends: _Matches) -> Iterator[tuple[int, int]]:
+def _before(
+    values: Values, label: LabelMatch, begin: int, owners: _Matches, ends: _Matches
+) -> Iterator[tuple[int, int]]:
     """The value, where it comes first: "hunter2 is my password", "that's Kuckuck77, our wifi password"."""
     plain, vocabulary = values.plain, values.vocabulary
-    owner = owners.last_before(label.start) if label.words.kind in (Kind.PASSWORD, Kind.CODE) else None
+    owner = owners.last_before(label.start) if label.words.kind in (ValueKind.PASSWORD, ValueKind.CODE) else None
     sentence_end = ends.last_before(label.start)
     begin = max(begin, sentence_end.end() if sentence_end else 0, label.start - BEFORE_CHARACTERS)
     if owner is None or owner.start() < begin or plain.lower.count(" ", owner.end(), label.start) > 4:

@@ -12,7 +12,7 @@ from enum import IntEnum, auto
 from memory.secrets.id_numbers import NUMBER
 from memory.secrets.plain_text import OPAQUE, PlainText
 from memory.secrets.values import is_expression, is_made, is_masked, is_ordinary, is_random, looks_secret
-from memory.secrets.vocabulary import Kind, LabelSet, Vocabulary
+from memory.secrets.vocabulary import LabelSet, ValueKind, Vocabulary
 
 VALUE_CHARACTERS_MAX = 512
 QUOTED_CHARACTERS_MAX = 128
@@ -21,7 +21,7 @@ PHRASE_WORDS_MAX = 25
 PHRASE_CHARACTERS_MAX = 400
 ANSWER_WORDS_MAX = 3
 BARE_KEY_CHARACTERS_MIN = 16
-DIGITS_MIN = {Kind.CODE: 3, Kind.NUMBER: 5}
+DIGITS_MIN = {ValueKind.CODE: 3, ValueKind.NUMBER: 5}
 
 
 class Certainty(IntEnum):
@@ -58,7 +58,7 @@ class Values:
     def __init__(self, plain: PlainText, vocabulary: Vocabulary) -> None:
         self.plain = plain
         self.vocabulary = vocabulary
-        self._known: dict[tuple[int, Kind, int, Certainty], tuple[int, int] | None] = {}
+        self._known: dict[tuple[int, ValueKind, int, Certainty], tuple[int, int] | None] = {}
 
     def read(self, position: int, words: LabelSet, certainty: Certainty) -> tuple[int, int] | None:
         """Where the value behind `position` begins and ends."""
@@ -75,7 +75,7 @@ def _read_value(
     first = plain.text[start : start + 1]
     if not first or (certainty is Certainty.BARE and not (first.isalnum() or first in "#\"'`")):
         return None
-    if certainty is Certainty.LATE and words.kind not in (Kind.PASSWORD, Kind.CODE):
+    if certainty is Certainty.LATE and words.kind not in (ValueKind.PASSWORD, ValueKind.CODE):
         return None
     if first in "\"'`":
         quoted = _quoted(plain, start, words, certainty, vocabulary)
@@ -118,9 +118,9 @@ def _is_quoted_value(value: str, words: LabelSet, certainty: Certainty, vocabula
     if len(value) < 3 or OPAQUE in value or is_masked(value) or is_expression(value):
         return False
     parts = value.lower().split()
-    if words.kind is Kind.KEY:
+    if words.kind is ValueKind.KEY:
         return len(parts) == 1 and is_random(value)
-    if words.kind in (Kind.NUMBER, Kind.CODE):
+    if words.kind in (ValueKind.NUMBER, ValueKind.CODE):
         return sum(c.isdigit() for c in value) >= (words.digits_min or DIGITS_MIN[words.kind])
     if is_ordinary(value, vocabulary.units) and not value.isdigit():
         return False
@@ -274,13 +274,13 @@ def _number(
 
 
 _READERS = {
-    Kind.PASSWORD: _password,
-    Kind.CODE: _code,
-    Kind.PHRASE: _phrase,
-    Kind.ANSWER: _answer,
-    Kind.KEY: _key,
-    Kind.PAIR: _pair,
-    Kind.NUMBER: _number,
+    ValueKind.PASSWORD: _password,
+    ValueKind.CODE: _code,
+    ValueKind.PHRASE: _phrase,
+    ValueKind.ANSWER: _answer,
+    ValueKind.KEY: _key,
+    ValueKind.PAIR: _pair,
+    ValueKind.NUMBER: _number,
 }
 
 __all__ = ["Certainty", "Values", "ends_sentence"]

@@ -22,7 +22,7 @@ from memory.secrets.secret_classes import SecretClass
 LANGUAGES = ("en", "de", "es", "zh")
 
 
-class Kind(StrEnum):
+class ValueKind(StrEnum):
     """What stands behind a label."""
 
     PASSWORD = "password"  # noqa: S105 (a kind of value): a word that nobody would write in prose
@@ -38,7 +38,7 @@ class Kind(StrEnum):
 class LabelSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Words of one kind. `is_part`: they may end a longer word, as in "db_password" and "Bankpasswort"."""
 
-    kind: Kind
+    kind: ValueKind
     secret_class: SecretClass = msgspec.field(name="class")
     words: tuple[str, ...]
     is_part: bool = False
@@ -76,7 +76,7 @@ class Language(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class LabelMatch:
     """A label in a text, from `start` to `end`."""
 
     start: int
@@ -105,11 +105,11 @@ class Vocabulary:
     prose: frozenset[str]  # function words and talk
     digits_spoken: re.Pattern[str]
 
-    def find(self, plain: PlainText) -> list[Label]:
+    def find(self, plain: PlainText) -> list[LabelMatch]:
         """In order, each once, whichever languages have it. A label that a longer word begins with is none:
         "tokenizer".
         """
-        found: dict[tuple[int, int], Label] = {}
+        found: dict[tuple[int, int], LabelMatch] = {}
         for pattern in self.labels:
             position = 0
             while match := pattern.search(plain.lower, position):
@@ -119,7 +119,7 @@ class Vocabulary:
                     found[label.start, label.end] = label
         return sorted(found.values(), key=lambda label: (label.start, -label.end))
 
-    def _label(self, plain: PlainText, start: int, end: int) -> Label | None:
+    def _label(self, plain: PlainText, start: int, end: int) -> LabelMatch | None:
         word = _squashed(plain.lower[start:end])
         words = self.sets.get(word)
         if word in self.heads:
@@ -133,15 +133,15 @@ class Vocabulary:
         end = number_word.end() if number_word else end
         around = plain.lower[max(0, start - 1) : start] + plain.lower[end : end + 1]
         is_inside = not words.is_part and any(c.isalnum() and c < _NO_SPACES for c in around)
-        return None if is_inside else Label(start, end, words)
+        return None if is_inside else LabelMatch(start, end, words)
 
 
-class Labels:
+class LabelMatches:
     """The labels of one text, and whether one of a class stands in a place."""
 
     __slots__ = ("_starts", "all")
 
-    def __init__(self, found: Sequence[Label]) -> None:
+    def __init__(self, found: Sequence[LabelMatch]) -> None:
         self.all = found
         self._starts: dict[SecretClass, list[int]] = {}
         for label in found:
@@ -153,8 +153,8 @@ class Labels:
         return index < len(starts) and starts[index] < end
 
 
-_NOTHING = LabelSet(kind=Kind.CONTEXT, secret_class=SecretClass.PASSWORD, words=())
-_GUARD = LabelSet(kind=Kind.CODE, secret_class=SecretClass.PASSWORD, words=())
+_NOTHING = LabelSet(kind=ValueKind.CONTEXT, secret_class=SecretClass.PASSWORD, words=())
+_GUARD = LabelSet(kind=ValueKind.CODE, secret_class=SecretClass.PASSWORD, words=())
 _NO_SPACES = "\u2e80"  # from here on, scripts that write words without spaces, or without capitals
 _SIGN = r"""[\\"'`*)\]\s]{0,4}(?:[:.?|]{0,3}=>?|:(?!/)|[-=]>|→|(?<=["'>]),|(?<!\s)>)"""
 _DASH = " [-–—] "
@@ -229,7 +229,9 @@ def vocabulary() -> Vocabulary:
         | {_squashed(word): one for language in known for one in language.labels for word in one.words},
         heads=frozenset(head for language in known for head in language.guards.heads),
         guarded=re.compile(rf" {_any(_every(known, 'prepositions'))} (?:\w+ ){{0,2}}{things}(?![^\W\d_])"),
-        example_words=frozenset(word for one in known[0].labels if one.kind is Kind.PASSWORD for word in one.words),
+        example_words=frozenset(
+            word for one in known[0].labels if one.kind is ValueKind.PASSWORD for word in one.words
+        ),
         number_word=re.compile(rf"(?:\s?{_words_and_joined(known, 'number_words', is_suffix=True)})?"),
         link=re.compile(_LINK_BEGINS + f"(?:{'|'.join(f'(?P<{name}>{pattern})' for name, pattern in link.items())})"),
         preposition=re.compile(_words_and_joined(known, "prepositions")),
@@ -244,4 +246,14 @@ def vocabulary() -> Vocabulary:
     )
 
 
-__all__ = ["LANGUAGES", "Kind", "Label", "LabelSet", "Labels", "Language", "Vocabulary", "languages", "vocabulary"]
+__all__ = [
+    "LANGUAGES",
+    "LabelMatch",
+    "LabelMatches",
+    "LabelSet",
+    "Language",
+    "ValueKind",
+    "Vocabulary",
+    "languages",
+    "vocabulary",
+]

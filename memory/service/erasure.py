@@ -27,7 +27,17 @@ from memory.model import (
     statement_key,
 )
 from memory.model.derived import hanging_on
-from memory.ports import Clock, LedgerWrite, MemoryFilter, MemoryStore, NoteBook, Receipts, TurnLog, UserLedger, Uses
+from memory.ports import (
+    Clock,
+    LedgerWrite,
+    MemoryFilter,
+    MemoryStore,
+    NoteBook,
+    Receipts,
+    TurnLog,
+    UsageCounts,
+    UserLedger,
+)
 from memory.service.locked_writes import write_rows
 
 DELETE_BATCH = 200  # what one hold of the user's lock deletes: well inside the lock's expiry
@@ -55,7 +65,7 @@ class Erasure:
         turn_log: TurnLog,
         notes: NoteBook,
         receipts: Receipts,
-        uses: Uses,
+        uses: UsageCounts,
         clock: Clock,
     ) -> None:
         self._store = store

@@ -43,16 +43,16 @@ from memory.ports import (
     QueueDepth,
     Receipts,
     TurnLog,
+    UsageCounts,
     UserLedger,
-    Uses,
 )
 from memory.runtime.offload import run_offloaded
 from memory.service.erasure import Erasure, SourceForgotten
 from memory.service.locked_writes import write_rows
 from memory.service.requests import (
     Deleted,
-    Edit,
     ExplainedReceipt,
+    MemoryEdit,
     NewMemory,
     Stats,
     checked_metadata,
@@ -85,7 +85,7 @@ class Searcher(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FlushPace:
+class FlushTiming:
     """How `flush` waits, in seconds."""
 
     settle: float = 0.3  # a reply's end may still be on its way to the log when the client asks
@@ -110,8 +110,8 @@ class Library:
         redact: Callable[[str], str],
         notes: NoteBook,
         receipts: Receipts,
-        uses: Uses,
-        flush_pace: FlushPace = FlushPace(),
+        uses: UsageCounts,
+        flush_pace: FlushTiming = FlushTiming(),
     ) -> None:
         """`redact` takes secrets out of a message before the turn log sees it; `new_id` draws ids nobody else has."""
         self._store = store
@@ -231,7 +231,7 @@ class Library:
             waiting += [memory.id for memory in older]
         return sorted(chain.values(), key=lambda memory: (memory.id == newest.id, memory.said_at), reverse=True)
 
-    async def patch(self, user_id: str, memory_id: str, edit: Edit) -> Memory:
+    async def patch(self, user_id: str, memory_id: str, edit: MemoryEdit) -> Memory:
         """Change it in place, or bring it back from the archive: same id, same times of saying.
 
         Changed content is found by its new words.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from memory.errors import Unavailable
 from memory.model import Vector, VectorOrigin
-from memory.ports import Embedder, Reembedding, Snapshots, Standing, StoredText
+from memory.ports import Embedder, Reembedding, ReembeddingStatus, Snapshots, StoredText
 
 LOOKS_MAX = 5  # the first embeds, the second finds nothing missing; whoever needs more is written to by somebody else
 SAMPLE_TEXTS = 64  # embedded by a dry run, to say how long all of them take
@@ -23,7 +23,7 @@ RETRY_PAUSES_SECONDS = (1.0, 3.0, 10.0, 30.0)  # of an embedding server that is 
 class Estimate:
     """What a run would do. `seconds`: of embedding alone, from a sample."""
 
-    standing: Standing
+    standing: ReembeddingStatus
     wanted: VectorOrigin
     is_needed: bool
     seconds: float = 0.0
@@ -35,7 +35,7 @@ class Outcome:
     that this run embedded, in `seconds`.
     """
 
-    standing: Standing
+    standing: ReembeddingStatus
     wanted: VectorOrigin
     is_needed: bool
     embedded: int = 0
@@ -84,10 +84,10 @@ class Reembed:
         await self._snapshots.erase_all()
         return Outcome(before, self._wanted, is_needed, embedded, loop.time() - began_at)
 
-    def _is_needed(self, standing: Standing) -> bool:
+    def _is_needed(self, standing: ReembeddingStatus) -> bool:
         return standing.origin is not None and not standing.origin.agrees_with(self._wanted)
 
-    async def _embed_all(self, before: Standing, advance: Callable[[int, int], None]) -> int:
+    async def _embed_all(self, before: ReembeddingStatus, advance: Callable[[int, int], None]) -> int:
         """How many, when a whole look at old and new has found nothing missing and nothing too much."""
         embedded = 0
         for _ in range(LOOKS_MAX):

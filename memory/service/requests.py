@@ -36,7 +36,7 @@ class NewMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class MemoryEdit:
     """What to change about a memory; None leaves it. `metadata` replaces all but our own marks.
 
     `status` can only become active, which brings back what was put away.

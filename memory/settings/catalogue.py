@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from memory.settings.life import CategoryLife
 from memory.settings.recall import UpstreamSignal
+from memory.settings.retention import CategoryRetention
 
 ENVIRONMENT_PREFIX = "MEMPROXY_"
 
@@ -87,7 +87,9 @@ def _expected(annotation: Any) -> str:  # noqa: ANN401 - likewise
     if origin is Literal:
         return "one of " + ", ".join(map(str, arguments))
     if origin is tuple:
-        return {str: "a list of text", UpstreamSignal: "a list of signals", CategoryLife: "a list of categories"}.get(
-            arguments[0], "a list of models"
-        )
+        return {
+            str: "a list of text",
+            UpstreamSignal: "a list of signals",
+            CategoryRetention: "a list of categories",
+        }.get(arguments[0], "a list of models")
     return " or ".join(_expected(argument) for argument in arguments)

@@ -23,7 +23,7 @@ import yaml
 from memory.errors import BadSetting
 from memory.settings import (
     ENVIRONMENT_PREFIX,
-    CategoryLife,
+    CategoryRetention,
     ExternalModel,
     Leaf,
     MemorySettings,
@@ -53,7 +53,7 @@ CONFIG_VARIABLE = "MEMPROXY_CONFIG"  # names the file, as `--config` does; it is
 # Lists whose items have keys of their own.
 _ITEMS: Mapping[str, type[msgspec.Struct]] = {
     "external_models": ExternalModel,
-    "memory.life.categories": CategoryLife,
+    "memory.life.categories": CategoryRetention,
     "memory.upstream_signals": UpstreamSignal,
 }
 # No signal may travel in them: Envoy takes the headers of signals away from strangers, who need these, and shows them

@@ -21,7 +21,7 @@ _Neighbour: TypeAlias = Annotated[float, Meta(ge=0, le=10)]
 
 
 class Weights(msgspec.Struct, frozen=True, kw_only=True):
-    """One weight per kind of `memory.recall.ranking.evidence.gather`, by its name."""
+    """One weight per kind of `memory.recall.ranking.features.gather`, by its name."""
 
     # What the memory itself says
     dense: Annotated[
@@ -214,7 +214,7 @@ class HalfLives(msgspec.Struct, frozen=True, kw_only=True):
     ] = 180.0
 
 
-class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
+class NeighbourWeights(msgspec.Struct, frozen=True, kw_only=True):
     """How much the turns around a memory count in its window, against 1 for itself."""
 
     next: Annotated[
@@ -246,7 +246,7 @@ class RankingSettings(msgspec.Struct, frozen=True, kw_only=True):
     weights: Weights = Weights()
     bar: Bar = Bar()
     half_lives: HalfLives = HalfLives()
-    neighbours: Neighbours = Neighbours()
+    neighbours: NeighbourWeights = NeighbourWeights()
     unspaced: Unspaced = Unspaced()
     rewritten: Annotated[
         _Neighbour,

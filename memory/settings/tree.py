@@ -13,10 +13,10 @@ from memory.settings.bounds import NoteSettings, ReceiptSettings, SnapshotSettin
 from memory.settings.catalogue import SettingDoc, docs_of, without_secrets
 from memory.settings.extraction import ExtractionSettings
 from memory.settings.learning import LearnSettings
-from memory.settings.life import LifeSettings
 from memory.settings.models import ExternalModel
 from memory.settings.ranking import RankingSettings
 from memory.settings.recall import UpstreamSignal
+from memory.settings.retention import RetentionSettings
 from memory.settings.secrets import SecretSettings
 from memory.settings.storage import EmbeddingSettings, MilvusSettings, TurnLogSettings
 
@@ -71,7 +71,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     embedding: EmbeddingSettings = EmbeddingSettings()
     learn: LearnSettings = LearnSettings()
     extraction: ExtractionSettings = ExtractionSettings()
-    life: LifeSettings = LifeSettings()
+    life: RetentionSettings = RetentionSettings()
     turn_log: TurnLogSettings = TurnLogSettings()
     ranking: RankingSettings = RankingSettings()
     working_set: WorkingSetSettings = WorkingSetSettings()

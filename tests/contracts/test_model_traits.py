@@ -10,7 +10,7 @@ from note_books import BOOKS, Bounds, Opener
 from turn_logs import ManualClock
 
 from memory.model import Placement
-from memory.ports import ModelTraits
+from memory.ports import ModelCapabilities
 
 
 @pytest.fixture
@@ -24,25 +24,25 @@ def open_books(request: pytest.FixtureRequest) -> Opener:
 
 
 @pytest.fixture
-async def traits(open_books: Opener, tmp_path: Path, clock: ManualClock) -> AsyncIterator[ModelTraits]:
+async def traits(open_books: Opener, tmp_path: Path, clock: ManualClock) -> AsyncIterator[ModelCapabilities]:
     async with open_books(tmp_path, clock, Bounds()) as books:
         yield books.traits
 
 
 @pytest.fixture
-async def others(open_books: Opener, tmp_path: Path, clock: ManualClock) -> AsyncIterator[ModelTraits]:
+async def others(open_books: Opener, tmp_path: Path, clock: ManualClock) -> AsyncIterator[ModelCapabilities]:
     """Another process's."""
     async with open_books(tmp_path, clock, Bounds()) as books:
         yield books.traits
 
 
-async def test_of_a_model_that_nobody_met_nothing_is_known(traits: ModelTraits) -> None:
+async def test_of_a_model_that_nobody_met_nothing_is_known(traits: ModelCapabilities) -> None:
     assert await traits.placement("qwen3") is None
     assert await traits.placement("") is None
 
 
 async def test_what_was_learnt_is_known_at_once_here_and_within_seconds_elsewhere(
-    traits: ModelTraits, others: ModelTraits, clock: ManualClock
+    traits: ModelCapabilities, others: ModelCapabilities, clock: ManualClock
 ) -> None:
     assert await traits.placement("qwen3") is None
     assert await others.placement("qwen3") is None
@@ -53,14 +53,16 @@ async def test_what_was_learnt_is_known_at_once_here_and_within_seconds_elsewher
     assert await others.placement("other") is None
 
 
-async def test_lessons_only_become_more_careful_whoever_learns_them(traits: ModelTraits, others: ModelTraits) -> None:
+async def test_lessons_only_become_more_careful_whoever_learns_them(
+    traits: ModelCapabilities, others: ModelCapabilities
+) -> None:
     await traits.learn("gemma", Placement.SYSTEM)
     await others.learn("gemma", Placement.OFF)
     await traits.learn("gemma", Placement.SYSTEM)
     assert await traits.placement("gemma") is Placement.OFF
 
 
-async def test_a_lesson_is_forgotten_in_the_end(traits: ModelTraits, clock: ManualClock) -> None:
+async def test_a_lesson_is_forgotten_in_the_end(traits: ModelCapabilities, clock: ManualClock) -> None:
     await traits.learn("qwen3", Placement.OFF)
     clock.now += 365 * 86_400
     assert await traits.placement("qwen3") is None
@@ -69,12 +71,12 @@ async def test_a_lesson_is_forgotten_in_the_end(traits: ModelTraits, clock: Manu
 
 
 @pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "模型", "\ud800", "x" * 100_000, "it's"])
-async def test_any_name_that_a_client_may_send_is_taken(traits: ModelTraits, model: str) -> None:
+async def test_any_name_that_a_client_may_send_is_taken(traits: ModelCapabilities, model: str) -> None:
     await traits.learn(model, Placement.SYSTEM)
     assert await traits.placement(model) is Placement.SYSTEM
 
 
-async def test_a_flood_of_names_pushes_out_the_oldest_only(traits: ModelTraits, clock: ManualClock) -> None:
+async def test_a_flood_of_names_pushes_out_the_oldest_only(traits: ModelCapabilities, clock: ManualClock) -> None:
     for n in range(1_010):
         clock.now += 0.001
         await traits.learn(f"model-{n}", Placement.SYSTEM)

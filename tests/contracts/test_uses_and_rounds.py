@@ -12,17 +12,17 @@ from turn_logs import START, ManualClock
 
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.upkeep_schedule import SqliteRounds
-from memory.adapters.sqlite.usage_counts import GATHERED_MAX, SqliteUses
-from memory.ports import Rounds, Use, UserLedger, Uses
+from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
+from memory.adapters.sqlite.usage_counts import GATHERED_MAX, SqliteUsageCounts
+from memory.ports import UpkeepSchedule, UsageCount, UsageCounts, UserLedger
 
 DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    uses: Uses
-    rounds: Rounds
+    uses: UsageCounts
+    rounds: UpkeepSchedule
     ledger: UserLedger
 
 
@@ -31,8 +31,11 @@ Opener = Callable[[Path], AbstractAsyncContextManager[Process]]
 
 @asynccontextmanager
 async def sqlite_process(folder: Path) -> AsyncIterator[Process]:
-    async with SqliteDatabase(folder / "turns.sqlite") as database, SqliteUses(database, flush_seconds=60.0) as uses:
-        yield Process(uses, SqliteRounds(database), SqliteUserLedger(database, clock=ManualClock()))
+    async with (
+        SqliteDatabase(folder / "turns.sqlite") as database,
+        SqliteUsageCounts(database, flush_seconds=60.0) as uses,
+    ):
+        yield Process(uses, SqliteUpkeepSchedule(database), SqliteUserLedger(database, clock=ManualClock()))
 
 
 @pytest.fixture(params=[sqlite_process], ids=["sqlite"])
@@ -61,18 +64,24 @@ async def test_uses_of_several_processes_add_up_and_outlive_them(start: Opener, 
         one.uses.count("bob", ["a"], at=START)
     async with start(tmp_path) as later:
         found = await later.uses.waiting("ann", limit=10)
-    assert found == {"a": Use(3, 0, START + 9), "b": Use(1, 0, START)}
+    assert found == {"a": UsageCount(3, 0, START + 9), "b": UsageCount(1, 0, START)}
 
 
 async def test_uses_are_written_behind_the_request_many_at_once(tmp_path: Path) -> None:
-    async with SqliteDatabase(tmp_path / "turns.sqlite") as database, SqliteUses(database, flush_seconds=0.05) as uses:
+    async with (
+        SqliteDatabase(tmp_path / "turns.sqlite") as database,
+        SqliteUsageCounts(database, flush_seconds=0.05) as uses,
+    ):
         before = database.commits
         for _ in range(1_000):
             uses.count("ann", ["a", "b"], at=START)
         assert await uses.waiting("ann", limit=10) == {}
         while not await uses.waiting("ann", limit=10):
             pass
-        assert await uses.waiting("ann", limit=10) == {"a": Use(1_000, 0, START), "b": Use(1_000, 0, START)}
+        assert await uses.waiting("ann", limit=10) == {
+            "a": UsageCount(1_000, 0, START),
+            "b": UsageCount(1_000, 0, START),
+        }
         assert database.commits == before + 1
 
 
@@ -84,7 +93,7 @@ async def test_what_is_gathered_between_two_writes_is_bounded(start: Opener, tmp
 
 async def test_counting_never_raises_when_the_part_is_gone(tmp_path: Path) -> None:
     async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
-        uses = SqliteUses(database, flush_seconds=0.0)
+        uses = SqliteUsageCounts(database, flush_seconds=0.0)
     async with uses:
         uses.count("ann", ["a"], at=START)
 
@@ -109,7 +118,7 @@ async def test_what_was_counted_while_it_was_stored_stays(start: Opener, tmp_pat
         await here.uses.settle("ann", {"a": 0, "b": 0})
         await counted(start, tmp_path, "b", at=START + 1)
         await here.uses.written("ann", ["a", "b"])
-        assert await here.uses.waiting("ann", limit=10) == {"b": Use(1, 0, START + 1)}
+        assert await here.uses.waiting("ann", limit=10) == {"b": UsageCount(1, 0, START + 1)}
 
 
 async def test_dropped_uses_are_gone_and_nobody_elses(start: Opener, tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ from extproc.inject import (
     Injection,
     OutOfOrder,
     Proceed,
-    Recall,
     Recalled,
-    Receipt,
+    RecallMemories,
     RequestBody,
     RequestHeaders,
+    ResponseInfo,
 )
 from extproc.upstream_signals import SignalReader
 from memory.model import Note, Placement, RecallStatus, Scope
@@ -61,12 +61,12 @@ def without_fields(body: bytes | None) -> Any:
 def test_a_question_is_recalled_and_leaves_with_the_note_and_without_our_fields() -> None:
     injection = awaiting_body()
     [recall] = injection.on(RequestBody(body_of(memory_context={"user_id": "alice", "project_id": "p"})))
-    assert isinstance(recall, Recall)
+    assert isinstance(recall, RecallMemories)
     assert recall.scope == Scope("alice", "p")
     assert recall.request.conversation is not None
     [finish] = injection.on(Recalled(RecallStatus.USED, 1, "r1", (Note("The cat is called Miu."),)))
     assert isinstance(finish, Finish)
-    assert finish.receipt == Receipt(RecallStatus.USED, 1, "r1", Placement.SYSTEM)
+    assert finish.receipt == ResponseInfo(RecallStatus.USED, 1, "r1", Placement.SYSTEM)
     sent = without_fields(finish.body)
     assert sent["messages"][-1] == ASK["messages"][0]
     assert "Miu" in sent["messages"][0]["content"]
@@ -102,7 +102,7 @@ def test_a_receipt_says_where_a_template_might_refuse_the_note(
     injection.on(RequestBody(body_of(messages=messages)))
     [finish] = injection.on(Recalled(RecallStatus.USED, 1, "r1", notes))
     assert isinstance(finish, Finish)
-    assert finish.receipt == Receipt(RecallStatus.USED, 1, "r1", placement)
+    assert finish.receipt == ResponseInfo(RecallStatus.USED, 1, "r1", placement)
 
 
 def test_what_filters_ahead_say_goes_to_recall() -> None:
@@ -110,7 +110,7 @@ def test_what_filters_ahead_say_goes_to_recall() -> None:
     said = {"memory.signals": {"intent": "search"}, "other": {"intent": "skip"}}
     injection.on(RequestHeaders(headers(ALICE, ("x-memory-intent", b"tool")), metadata=said))
     [recall] = injection.on(RequestBody(body_of()))
-    assert isinstance(recall, Recall)
+    assert isinstance(recall, RecallMemories)
     assert recall.upstream == UpstreamSignals("search", "memory.signals:intent")
 
 
@@ -118,8 +118,8 @@ def test_who_only_sends_the_header_and_has_no_note_keeps_every_byte() -> None:
     injection = awaiting_body(ALICE)
     body = body_of(temperature=0.70)
     [recall] = injection.on(RequestBody(body))
-    assert isinstance(recall, Recall)
-    assert injection.on(Recalled(RecallStatus.EMPTY)) == [Finish(None, Receipt(RecallStatus.EMPTY))]
+    assert isinstance(recall, RecallMemories)
+    assert injection.on(Recalled(RecallStatus.EMPTY)) == [Finish(None, ResponseInfo(RecallStatus.EMPTY))]
 
 
 def test_a_stranger_without_our_fields_passes_byte_for_byte_and_is_told_nothing() -> None:
@@ -139,7 +139,7 @@ def test_our_fields_are_stripped_even_where_memory_does_nothing(fields: dict[str
     count, finish = awaiting_body().on(RequestBody(body_of(**fields)))
     assert count == CountRequest(RecallStatus.DISABLED, reason)
     assert isinstance(finish, Finish)
-    assert finish.receipt == Receipt(RecallStatus.DISABLED)
+    assert finish.receipt == ResponseInfo(RecallStatus.DISABLED)
     assert without_fields(finish.body) == ASK
 
 

@@ -24,15 +24,15 @@ from turn_logs import sqlite_deployment
 
 from extproc.identity import IdentityMode
 from extproc.server import serve
-from extproc.supervisor.bootstrap import EnvoyPlan, render
+from extproc.supervisor.bootstrap import BootstrapValues, render
 from extproc.upstream_signals import SignalReader
 from memory.adapters.models.template_probe import TemplateProbe
 from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
+from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.chat.completions import ChatRequest
 from memory.model import Note, Placement, RecallStatus, Scope, Turn
-from memory.ports import ChatTemplates, Clock, ModelTraits, TurnLog
-from memory.recall.notes.template_compatibility import PlacementLessons
+from memory.ports import ChatTemplates, Clock, ModelCapabilities, TurnLog
+from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.upstream import UpstreamSignals
 from memory.runtime.metrics import Metrics
@@ -49,7 +49,7 @@ CLOCK: Clock = time.time  # noqa: TID251 - what memory/processes/composition.py 
 class ScriptedRecall:
     """Finds `NOTE` for everybody, after `seconds`. It stands where the model's traits say, else at `placement`."""
 
-    traits: ModelTraits
+    traits: ModelCapabilities
     placement: Placement = Placement.SYSTEM
     seconds: float = 0.0
     error: Exception | None = None
@@ -89,7 +89,7 @@ class RunningFilter:
 class FilterStack:
     """What a test talks to and looks at."""
 
-    plan: EnvoyPlan
+    plan: BootstrapValues
     recall: ScriptedRecall
     turn_log: TurnLog
     templates: ChatTemplates
@@ -120,7 +120,7 @@ class FilterStack:
             socket_path=socket_path,
             recall=self.recall,
             turn_log=self.turn_log,
-            lessons=PlacementLessons(
+            lessons=TemplateCompatibility(
                 traits=self.recall.traits, templates=self.templates, clock=CLOCK, metrics=self.metrics
             ),
             identity_mode=self.plan.identity,
@@ -191,7 +191,7 @@ async def running_stack(
         templates = await stack.enter_async_context(TemplateProbe(upstream))
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         port, admin_port = free_ports(2)
-        plan = EnvoyPlan(
+        plan = BootstrapValues(
             upstream=upstream,
             filter_sockets=tuple(folder / f"f{number}.sock" for number in range(filters)),
             port=port,
@@ -202,7 +202,7 @@ async def running_stack(
             root_certificates=root_certificates,
             signals=signals or SignalReader(),
         )
-        recall = ScriptedRecall(SqliteModelTraits(database, clock=CLOCK))
+        recall = ScriptedRecall(SqliteModelCapabilities(database, clock=CLOCK))
         running = FilterStack(plan, recall, process.log, templates, Metrics(CollectorRegistry()), tasks)
         for path in plan.filter_sockets:
             running.start_filter(path)

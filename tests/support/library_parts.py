@@ -17,11 +17,11 @@ from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.usage_counts import SqliteUses
+from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
 from memory.ports import LearnDue, Lease, MemoryFilter
 from memory.secrets.redaction import redact
-from memory.service.library import FlushPace, Library
+from memory.service.library import FlushTiming, Library
 
 NOW = 1_750_000_000.0
 
@@ -59,7 +59,7 @@ class Parts:
     turn_log: SqliteTurnLog
     notes: SqliteNoteBook
     receipts: SqliteReceipts
-    uses: SqliteUses
+    uses: SqliteUsageCounts
     searcher: PlainSearch
     library: Library
     now: float = NOW
@@ -107,7 +107,7 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
         turn_log = SqliteTurnLog(database, clock=clock)
         notes = SqliteNoteBook(database)
         receipts = SqliteReceipts(database, clock=clock, redact=redact)
-        uses = SqliteUses(database)
+        uses = SqliteUsageCounts(database)
         library = Library(
             store=store,
             embedder=embedder,
@@ -120,7 +120,7 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
             clock=clock,
             new_id=lambda: next(ids),
             redact=lambda text: text.replace("hunter2", "[secret]"),
-            flush_pace=FlushPace(settle=0.01, poll=0.005, longest=flush_longest, retry=0.1),
+            flush_pace=FlushTiming(settle=0.01, poll=0.005, longest=flush_longest, retry=0.1),
         )
         parts = Parts(embedder, store, ledger, turn_log, notes, receipts, uses, searcher, library)
         yield parts

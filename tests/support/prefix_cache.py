@@ -19,7 +19,7 @@ from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.chat.completions import edit, read
 from memory.model import Candidate, Memory, PastNote, Placement, Scope
 from memory.ports import NoteBook
-from memory.recall.notes.past_notes import Carried, NotePlan, carried_notes, note_keys, plan
+from memory.recall.notes.past_notes import CarriedNotes, NotePlan, carried_notes, note_keys, plan_notes
 
 BLOCK_TOKENS = 16
 NOW = 1_765_800_000.0
@@ -101,7 +101,7 @@ class Sent:
     """What one request became."""
 
     body: bytes
-    plan: NotePlan
+    plan_notes: NotePlan
     was_searched: bool
 
     def messages(self) -> list[dict[str, Any]]:
@@ -159,8 +159,10 @@ class Chat:
             await self._book.keep(self._scope.user_id, carried.key, planned.fresh, made_at=self.now)
         return Sent(edit(request, planned.placed(self._placement or Placement.OFF)), planned, is_searched)
 
-    def _plan(self, carried: Carried, memories: Sequence[Memory]) -> NotePlan:
-        return plan(carried, [Candidate(one, 1.0) for one in memories], budget=self._budget, tokens=count, now=self.now)
+    def _plan(self, carried: CarriedNotes, memories: Sequence[Memory]) -> NotePlan:
+        return plan_notes(
+            carried, [Candidate(one, 1.0) for one in memories], budget=self._budget, tokens=count, now=self.now
+        )
 
 
 class NoBook:

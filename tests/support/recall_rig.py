@@ -19,15 +19,15 @@ from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
+from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.receipts import SqliteReceipts
-from memory.adapters.sqlite.usage_counts import SqliteUses
+from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.adapters.working_set.working_sets import WorkingSets
 from memory.chat.completions import ChatRequest, read
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, Receipt, Scope, Vector
-from memory.recall.pipeline import Recall, RecallOutcome, RecallSettings
+from memory.recall.pipeline import RecallOutcome, RecallPipeline, RecallSettings
 from memory.recall.retrieval import Retrieval
 from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import redact
@@ -58,15 +58,15 @@ class SlowEmbedder:
 
 @dataclass
 class Rig:
-    recall: Recall
+    recall: RecallPipeline
     embedder: SlowEmbedder
-    traits: SqliteModelTraits
+    traits: SqliteModelCapabilities
     receipts: SqliteReceipts
     metrics: Metrics
     store: InMemoryStore
     ledger: SqliteUserLedger
     corpora: WorkingSets
-    uses: SqliteUses
+    uses: SqliteUsageCounts
 
     async def write(self, *memories: Memory) -> None:
         """What the worker would do: rows as they shall stand, under the user's lock."""
@@ -103,13 +103,13 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
     ids = (f"r{number}" for number in itertools.count())
     async with SqliteDatabase(folder / "turns.sqlite") as database:
         ledger = SqliteUserLedger(database, clock=lambda: NOW)
-        traits = SqliteModelTraits(database, clock=lambda: NOW)
+        traits = SqliteModelCapabilities(database, clock=lambda: NOW)
         receipts = SqliteReceipts(database, clock=lambda: NOW, redact=redact)
         async with (
-            SqliteUses(database, flush_seconds=0.02) as uses,
+            SqliteUsageCounts(database, flush_seconds=0.02) as uses,
             WorkingSets(store=store, ledger=ledger, dimension=384, tokens=tokens) as corpora,
         ):
-            recall = Recall(
+            recall = RecallPipeline(
                 embedder=embedder,
                 retrieval=Retrieval(corpora=corpora, store=store),
                 notes=SqliteNoteBook(database),

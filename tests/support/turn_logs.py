@@ -15,9 +15,9 @@ from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.usage_counts import SqliteUses
+from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.model import Message, Scope, Turn, TurnStatus
-from memory.ports import LearnDue, Lease, NoteBook, Receipts, TurnLog, UserLedger, Uses
+from memory.ports import LearnDue, Lease, NoteBook, Receipts, TurnLog, UsageCounts, UserLedger
 
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
 AT_ONCE = LearnDue()
@@ -42,7 +42,7 @@ class Process:
     ledger: UserLedger
     notes: NoteBook
     receipts: Receipts
-    uses: Uses
+    uses: UsageCounts
 
 
 class Deployment:
@@ -62,7 +62,7 @@ def sqlite_deployment(folder: Path) -> Deployment:
         async with SqliteDatabase(folder / "turns.sqlite") as database:
             ledger = SqliteUserLedger(database, clock=clock, lock_seconds=30.0, wait_seconds=0.3)
             receipts = SqliteReceipts(database, clock=clock, redact=str)
-            async with SqliteUses(database) as uses:
+            async with SqliteUsageCounts(database) as uses:
                 yield Process(SqliteTurnLog(database, clock=clock), ledger, SqliteNoteBook(database), receipts, uses)
 
     return Deployment(open_process)

@@ -19,7 +19,7 @@ from memory.adapters.milvus.collections import LIBRARY_SECONDS, LIVE, Collection
 from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection
 from memory.errors import Unavailable
 from memory.model import Vector, VectorOrigin
-from memory.ports import Standing, StoredText
+from memory.ports import ReembeddingStatus, StoredText
 from memory.runtime.metrics import Metrics
 
 ROWS_IN_A_PAGE = 1_000  # about 1 MB; Milvus Lite looks at all keys for each page, so small ones would cost more
@@ -49,18 +49,18 @@ class MilvusReembedding:
     ) -> None:
         await self._connection.close()
 
-    async def standing(self) -> Standing:
-        async def look(link: Link) -> Standing:
+    async def standing(self) -> ReembeddingStatus:
+        async def look(link: Link) -> ReembeddingStatus:
             live, others = await link.collections.live(), await link.collections.others()
             if not await link.collections.exists(live):
-                return Standing(None, has_leftovers=bool(others))
+                return ReembeddingStatus(None, has_leftovers=bool(others))
             origin = schema.origin_of(await link.collections.described(live))
             memories, embedded = await _count(link, live), 0
             for name in [] if origin.agrees_with(self._wanted) else others:
                 if schema.origin_of(await link.collections.described(name)).agrees_with(self._wanted):
                     await link.collections.load(name)
                     embedded = min(await _count(link, name), memories)
-            return Standing(origin, memories, embedded, has_leftovers=bool(others))
+            return ReembeddingStatus(origin, memories, embedded, has_leftovers=bool(others))
 
         return await self._call("standing", look)
 

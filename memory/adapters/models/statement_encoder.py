@@ -21,8 +21,8 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from memory.adapters.models.onnx_session import cpu_session
-from memory.learn.reading.encoding import Encoded, Special, Window, pair_window, windows_of
-from memory.learn.reading.judgements import Judgement, Stretch
+from memory.learn.reading.encoding import Encoded, SpecialTokens, TokenWindow, pair_window, windows_of
+from memory.learn.reading.judgements import Judgement, RequestSpan
 from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, CATEGORY_NAMES, RELATION_NAMES, TOKEN_KINDS
 from memory.model import Vector
 
@@ -59,7 +59,7 @@ class OnnxStatementEncoder:
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self._special = Special(self._tokenizer.token_to_id("[CLS]"), self._tokenizer.token_to_id("[SEP]"))
+        self._special = SpecialTokens(self._tokenizer.token_to_id("[CLS]"), self._tokenizer.token_to_id("[SEP]"))
         with np.load(folder / "heads.npz", allow_pickle=False) as arrays:
             self._heads: Mapping[str, Head] = {
                 name: Head(arrays[f"{name}/weight"].astype(np.float32), arrays[f"{name}/bias"].astype(np.float32))
@@ -88,7 +88,7 @@ class OnnxStatementEncoder:
         encoded = self._tokenizer.encode(text, add_special_tokens=False)
         return encoded.ids, encoded.offsets
 
-    def _hidden(self, window: Window) -> Floats:
+    def _hidden(self, window: TokenWindow) -> Floats:
         """Shape `(tokens, width)`."""
         ids = np.array([window.ids], dtype=np.int64)
         segments = np.array([window.segments], dtype=np.int64)
@@ -96,7 +96,7 @@ class OnnxStatementEncoder:
         (hidden,) = self._session.run(None, given)
         return np.asarray(hidden[0], dtype=np.float32)
 
-    def _judged(self, window: Window, hidden: Floats) -> dict[int, Judgement]:
+    def _judged(self, window: TokenWindow, hidden: Floats) -> dict[int, Judgement]:
         judged = [placed for placed in window.units if not placed.is_context]
         pooled = np.stack([np.concatenate([hidden[p.first : p.stop].mean(axis=0), hidden[0]]) for p in judged])
         acts, attributes = self._heads["act"](pooled), self._heads["attribute"](pooled)
@@ -129,18 +129,18 @@ def _mean(tokens: Floats) -> Floats:
     return np.asarray(tokens.mean(axis=0) if len(tokens) else np.zeros(tokens.shape[1:], dtype=np.float32))
 
 
-def _stretches(offsets: Sequence[tuple[int, int]], kinds: Floats) -> list[Stretch]:
+def _stretches(offsets: Sequence[tuple[int, int]], kinds: Floats) -> list[RequestSpan]:
     """Runs of tokens of one kind, in characters of the unit."""
-    found: list[Stretch] = []
+    found: list[RequestSpan] = []
     for (start, end), shares in zip(offsets, kinds, strict=True):
         kind = int(shares.argmax())
         if kind == 0 or shares[kind] < STRETCH_MIN:
             continue
         name = TOKEN_KINDS[kind]
         if found and found[-1].kind == name and start - found[-1].end <= 1:
-            found[-1] = Stretch(name, found[-1].start, end)
+            found[-1] = RequestSpan(name, found[-1].start, end)
         else:
-            found.append(Stretch(name, start, end))
+            found.append(RequestSpan(name, start, end))
     return found
 
 

@@ -56,7 +56,7 @@ class _Models(msgspec.Struct):
 
 
 @dataclass(slots=True)
-class _Asked:
+class _KnownPlacement:
     """What is known of one model, and the lock of whoever is finding out."""
 
     placement: Placement | None = None
@@ -74,7 +74,7 @@ class TemplateProbe:
         base = upstream.rstrip("/").removesuffix("/v1")
         self._url = f"{base}/tokenize" if base else ""
         self._models_url = f"{base}/v1/models" if base else ""
-        self._asked: OrderedDict[str, _Asked] = OrderedDict()
+        self._asked: OrderedDict[str, _KnownPlacement] = OrderedDict()
         self._turns = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._waiting = 0
         self._session: aiohttp.ClientSession | None = None
@@ -126,8 +126,8 @@ class TemplateProbe:
             return ()
         return [model.id for model in served.data if model.id][:MODELS_NAMED_MAX]
 
-    def _entry(self, model: str) -> _Asked:
-        asked = self._asked.setdefault(model, _Asked())
+    def _entry(self, model: str) -> _KnownPlacement:
+        asked = self._asked.setdefault(model, _KnownPlacement())
         self._asked.move_to_end(model)
         if len(self._asked) > MODELS_MAX:
             self._asked.popitem(last=False)

@@ -22,7 +22,7 @@ MODEL_CHARACTERS_MAX = 256  # no server has longer names
 _CAREFUL = {Placement.BEFORE_LAST_USER: 0, Placement.SYSTEM: 1, Placement.OFF: 2}
 
 
-class SqliteModelTraits:
+class SqliteModelCapabilities:
     """`memory.ports.ModelTraits` in an open `SqliteDatabase`."""
 
     def __init__(self, database: SqliteDatabase, *, clock: Clock) -> None:

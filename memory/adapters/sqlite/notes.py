@@ -55,7 +55,7 @@ class SqliteNoteBook:
         """`waits_for_others`: `keep` returns when all processes find the note; else when this one does."""
         self._database = database
         self._waits_for_others = waits_for_others
-        self._on_their_way: dict[tuple[str, str], _OnItsWay] = {}
+        self._on_their_way: dict[tuple[str, str], _UnwrittenNote] = {}
         self._limits = limits
 
     async def find(self, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
@@ -71,7 +71,7 @@ class SqliteNoteBook:
         if self._waits_for_others:
             await self._database.write(job)
             return
-        coming = self._on_their_way[user_id, key] = _OnItsWay(note, made_at)
+        coming = self._on_their_way[user_id, key] = _UnwrittenNote(note, made_at)
 
         def written() -> None:
             if self._on_their_way.get((user_id, key)) is coming:
@@ -106,7 +106,7 @@ class SqliteNoteBook:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _OnItsWay:
+class _UnwrittenNote:
     """A note that is not written yet."""
 
     note: PastNote
@@ -114,7 +114,7 @@ class _OnItsWay:
 
 
 def _found(
-    connection: sqlite3.Connection, *, user_id: str, keys: Sequence[str], coming: Mapping[str, _OnItsWay]
+    connection: sqlite3.Connection, *, user_id: str, keys: Sequence[str], coming: Mapping[str, _UnwrittenNote]
 ) -> dict[str, PastNote]:
     rows = connection.execute(
         "SELECT key, text, memory_ids, tokens FROM notes "

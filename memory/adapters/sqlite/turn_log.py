@@ -25,7 +25,7 @@ from memory.adapters.sqlite.turns_rows import (
 )
 from memory.errors import BadInput, Unavailable
 from memory.model import Turn, TurnStatus, Urgency
-from memory.ports import Backlog, Clock, DeadLetter, FreshTurn, LearnDue, Lease, Order, QueueDepth
+from memory.ports import Backlog, Clock, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
 
 PAGE_TURNS = 50  # read at once from the record; a turn may be 2 MiB
 
@@ -112,7 +112,7 @@ class SqliteTurnLog:
     async def note_orders(self, lease: Lease, claims: Mapping[str, bytes]) -> None:
         await self._database.write(partial(turns_triggers.note_orders, lease=lease, claims=claims))
 
-    async def orders_after(self, lease: Lease, *, limit: int) -> list[Order]:
+    async def orders_after(self, lease: Lease, *, limit: int) -> list[ForgetRequestTurn]:
         return await self._database.read(partial(turns_triggers.orders_after, lease=lease, limit=limit))
 
     async def extend(self, lease: Lease, *, until: float) -> None:

@@ -14,7 +14,7 @@ from itertools import groupby
 from memory.adapters.sqlite.turns_queue import ReadyTurn, assert_held, make_window
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
 from memory.model import Turn, Urgency
-from memory.ports import FreshTurn, Lease, Order
+from memory.ports import ForgetRequestTurn, FreshTurn, Lease
 
 LOOK_BYTES_MAX = 8 << 20  # of turns read at one look; a single one is always read, however large
 EARLIER_TURNS = 3  # of the session that waits: what a new turn is compared with
@@ -171,7 +171,7 @@ def note_orders(connection: sqlite3.Connection, lease: Lease, claims: Mapping[st
     )
 
 
-def orders_after(connection: sqlite3.Connection, lease: Lease, limit: int) -> list[Order]:
+def orders_after(connection: sqlite3.Connection, lease: Lease, limit: int) -> list[ForgetRequestTurn]:
     rows = connection.execute(
         f"""
         SELECT {TURN_COLUMNS}, order_claims FROM turns
@@ -180,4 +180,4 @@ def orders_after(connection: sqlite3.Connection, lease: Lease, limit: int) -> li
         """,  # noqa: S608  # our own constant
         (lease.user_id, lease.window_id, lease.turns[0].id, limit),
     ).fetchall()
-    return [Order(turn_of(row[:-1]), row[-1]) for row in reversed(rows)]
+    return [ForgetRequestTurn(turn_of(row[:-1]), row[-1]) for row in reversed(rows)]

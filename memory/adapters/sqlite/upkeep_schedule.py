@@ -13,7 +13,7 @@ from functools import partial
 from memory.adapters.sqlite.database import SqliteDatabase
 
 
-class SqliteRounds:
+class SqliteUpkeepSchedule:
     """`memory.ports.Rounds` in an open `SqliteDatabase`."""
 
     def __init__(self, database: SqliteDatabase) -> None:

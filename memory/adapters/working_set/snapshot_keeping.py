@@ -22,7 +22,7 @@ from memory.ports import LedgerWrite, Revision, UserLedger
 
 
 @dataclass(frozen=True, slots=True)
-class KeepingPace:
+class SnapshotTiming:
     """Seconds."""
 
     soon: float = 0.5  # until a user's first snapshot in this process, or after many changes
@@ -36,7 +36,7 @@ class KeepingPace:
 CHANGES_MAX = 300  # unsaved ones, past which we rest no longer: the ledger tells of the last thousand only
 USERS_KNOWN_MAX = 10_000  # of others, we do not know whether they have a snapshot
 
-_DEFAULT_PACE = KeepingPace()
+_DEFAULT_PACE = SnapshotTiming()
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class _Due:
 class SnapshotKeeper:
     """One per process. `async with` opens it; leaving it writes what is due."""
 
-    def __init__(self, sets: WorkingSets, shelf: SnapshotShelf, *, pace: KeepingPace = _DEFAULT_PACE) -> None:
+    def __init__(self, sets: WorkingSets, shelf: SnapshotShelf, *, pace: SnapshotTiming = _DEFAULT_PACE) -> None:
         self._sets = sets
         self._shelf = shelf
         self._pace = pace
@@ -187,4 +187,4 @@ class _KeptWrite:
             await self._keeper.forgetting(self._user_id)
 
 
-__all__ = ["KeepingPace", "KeptLedger", "SnapshotKeeper"]
+__all__ = ["KeptLedger", "SnapshotKeeper", "SnapshotTiming"]

@@ -24,8 +24,8 @@ from memory.ports import Snapshots, Tokens
 from memory.recall.notes import injection
 from memory.recall.ranking import concepts, corpus, encoded_memories, layout, lexical, rows, snapshot, synonyms, wording
 from memory.recall.ranking.corpus import Contents
-from memory.recall.ranking.snapshot import Refused, Snapshot, decode, encode
-from memory.recall.ranking.weights import Neighbours
+from memory.recall.ranking.snapshot import Snapshot, UnusableSnapshot, decode, encode
+from memory.recall.ranking.weights import NeighbourWeights
 from memory.runtime.metrics import Metrics
 
 # What a text is read and laid out by: with other code, what is in a snapshot would not be what we would read now.
@@ -48,7 +48,7 @@ COUNTED = "kayak antidisestablishmentarianism $10,000 2026-01-31 Straßenbahnhal
 log = structlog.get_logger(__name__)
 
 
-def stamp_of(*, origin: VectorOrigin, neighbours: Neighbours, tokens: Tokens | None = None) -> bytes:
+def stamp_of(*, origin: VectorOrigin, neighbours: NeighbourWeights, tokens: Tokens | None = None) -> bytes:
     """What a snapshot depends on beside its memories: the code, the embedding model, the ranking's neighbours, and how
     `tokens` counts, as the count of a few words shows.
     """
@@ -74,7 +74,7 @@ class SnapshotShelf:
         snapshots: Snapshots,
         *,
         stamp: bytes,
-        neighbours: Neighbours,
+        neighbours: NeighbourWeights,
         metrics: Metrics,
         tokens: Tokens | None = None,
     ) -> None:
@@ -101,7 +101,7 @@ class SnapshotShelf:
         )
         try:
             found = await asyncio.get_running_loop().run_in_executor(threads, decoding)
-        except Refused as refused:
+        except UnusableSnapshot as refused:
             self._count(refused.why)
             await self.discard(user_id)
             return None

@@ -32,9 +32,9 @@ from memory.errors import Unavailable
 from memory.model import Record
 from memory.ports import MemoryStore, Revision, Tokens, UserLedger
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.weights import DEFAULT_RANKING, Neighbours
+from memory.recall.ranking.weights import DEFAULT_RANKING, NeighbourWeights
 from memory.recall.retrieval import Expected
-from memory.runtime.gc_freeze import have_spare, retain, settle
+from memory.runtime.gc_freeze import freeze_live_objects, have_spare, retain
 from memory.settings import WorkingSetSettings
 
 SETTLED_EACH_MEMORIES = 1_000  # loaded: until then, looking at them all is a matter of milliseconds
@@ -68,7 +68,7 @@ class WorkingSets:
         ledger: UserLedger,
         dimension: int,
         limits: WorkingSetLimits | None = None,
-        neighbours: Neighbours = DEFAULT_RANKING.neighbours,
+        neighbours: NeighbourWeights = DEFAULT_RANKING.neighbours,
         tokens: Tokens | None = None,
         shelf: SnapshotShelf | None = None,
     ) -> None:
@@ -284,7 +284,7 @@ class WorkingSets:
         self._unsettled += len(records)
         if self._unsettled >= SETTLED_EACH_MEMORIES:
             self._unsettled = 0
-            settle()
+            freeze_live_objects()
 
     # Refreshing
 

@@ -27,7 +27,7 @@ CONFIDENCE = {"high": 0.9, "low": 0.5}  # low is less than the gate lets pass: w
 THOUGHT_END = "</think>"  # some models think aloud before they answer
 
 
-class Proposed(msgspec.Struct):
+class ProposedClaim(msgspec.Struct):
     """A claim as the model wrote it."""
 
     u: list[int] | int
@@ -43,7 +43,7 @@ class Proposed(msgspec.Struct):
     sure: str = LEVELS[0]
 
 
-class Related(msgspec.Struct):
+class ProposedVerdict(msgspec.Struct):
     """A verdict on pair `n` as the model wrote it. `what`: the one thing that both statements speak of."""
 
     n: int
@@ -103,7 +103,7 @@ def pairs_schema(pairs: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class AnswerItems:
     """The whole items of an answer. Not `is_whole`: it broke off before its end."""
 
     items: Sequence[Any]
@@ -115,7 +115,7 @@ class Items:
         return any(item in self.items[:index] for index, item in enumerate(self.items))
 
 
-def items_of(answer: str, key: str) -> Items | None:
+def answer_items(answer: str, key: str) -> AnswerItems | None:
     """What stands in the list of that name, words around it aside; None where there is none, or no whole item of it."""
     opening, found, rest = answer.rpartition(THOUGHT_END)[2].partition(f'"{key}"')
     rest = rest.lstrip()
@@ -130,10 +130,10 @@ def items_of(answer: str, key: str) -> Items | None:
         try:
             item, end = json.JSONDecoder().raw_decode(text, at)
         except (ValueError, RecursionError):
-            return Items(items, is_whole=False) if items else None
+            return AnswerItems(items, is_whole=False) if items else None
         items.append(item)
         at = _next(text, end)
-    return Items(items, is_whole=True)
+    return AnswerItems(items, is_whole=True)
 
 
 def _next(text: str, at: int) -> int:

@@ -44,7 +44,7 @@ UNDATED = frozenset({"birthday", "age"})  # whose dates do not say when a claim 
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class JudgedMessage:
     """One message, cut and judged. `previous`: the turn whose answer it replies to, if there is one."""
 
     message: str
@@ -56,7 +56,7 @@ class Reading:
 
 
 @dataclass(slots=True)
-class _Part:
+class _ClaimSpan:
     """Characters `start` to `end` of the message, and the judgement of its last unit."""
 
     start: int
@@ -65,9 +65,9 @@ class _Part:
     last: int  # index of its last unit
 
 
-def claims_of(reading: Reading) -> list[Claim]:
+def claims_of(reading: JudgedMessage) -> list[Claim]:
     """In the order said."""
-    parts: list[_Part] = []
+    parts: list[_ClaimSpan] = []
     kept_bar = _kept_bar(sum(unit.is_own for unit in reading.units))
     for index, (unit, judgement) in enumerate(zip(reading.units, reading.judgements, strict=True)):
         act, share, bar = _act_of(judgement, unit.text, kept_bar)
@@ -112,7 +112,7 @@ def _confidence(share: float, bar: float) -> float:
     return CONFIDENCE_AT_LEAST * share / bar
 
 
-def _claim(reading: Reading, index: int, act: Act, confidence: float) -> Claim:
+def _claim(reading: JudgedMessage, index: int, act: Act, confidence: float) -> Claim:
     unit, judgement, turn = reading.units[index], reading.judgements[index], reading.turn
     of_kind = {
         kind: tuple(unit.text[s.start : s.end] for s in judgement.stretches if s.kind == kind)
@@ -148,7 +148,7 @@ def _attribute_of(judgement: Judgement) -> str:
     return judgement.attribute if is_sure else NO_ATTRIBUTE
 
 
-def _add(parts: list[_Part], reading: Reading, index: int, claim: Claim) -> None:
+def _add(parts: list[_ClaimSpan], reading: JudgedMessage, index: int, claim: Claim) -> None:
     """As a part of its own, or as the end of the one before, if it leans on that."""
     unit = reading.units[index]
     before = parts[-1] if parts else None
@@ -162,21 +162,21 @@ def _add(parts: list[_Part], reading: Reading, index: int, claim: Claim) -> None
         earlier = reading.units[index - 1]
         if earlier.is_own and unit.end - earlier.start <= TEXT_CHARACTERS_MAX:
             start = earlier.start
-    parts.append(_Part(start, unit.end, claim, index))
+    parts.append(_ClaimSpan(start, unit.end, claim, index))
 
 
-def _may_join(before: _Part, index: int, unit: Unit, claim: Claim) -> bool:
+def _may_join(before: _ClaimSpan, index: int, unit: Unit, claim: Claim) -> bool:
     is_kept = min(before.claim.confidence, claim.confidence) >= CONFIDENCE_AT_LEAST
     is_next = before.last == index - 1 and before.claim.act in STORED_ACTS
     return is_kept and is_next and unit.end - before.start <= TEXT_CHARACTERS_MAX
 
 
-def _leans(reading: Reading, index: int) -> bool:
+def _leans(reading: JudgedMessage, index: int) -> bool:
     gap = reading.message[reading.units[index - 1].end : reading.units[index].start]
     return gap.count("\n") < 2 and is_leaning(reading.units[index].text)
 
 
-def _placed(reading: Reading, part: _Part) -> Claim:
+def _placed(reading: JudgedMessage, part: _ClaimSpan) -> Claim:
     text = reading.message[part.start : part.end]
     claim = replace(part.claim, text=text, evidence=replace(part.claim.evidence, quote=text))
     if len(reading.units) > 1 or reading.previous is None:

@@ -21,7 +21,7 @@ Encoded = tuple[Sequence[int], Sequence[tuple[int, int]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Special:
+class SpecialTokens:
     """Ids of the encoder's special tokens."""
 
     start: int
@@ -29,7 +29,7 @@ class Special:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class UnitTokens:
     """Unit `index` of the message stands at tokens `first` to `stop` of the window."""
 
     index: int
@@ -40,19 +40,19 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TokenWindow:
     ids: tuple[int, ...]
     segments: tuple[int, ...]
-    units: tuple[Placed, ...]
+    units: tuple[UnitTokens, ...]
 
 
 def windows_of(
-    texts: Sequence[str], before: str, *, encode: Callable[[str], Encoded], special: Special
-) -> list[Window]:
+    texts: Sequence[str], before: str, *, encode: Callable[[str], Encoded], special: SpecialTokens
+) -> list[TokenWindow]:
     """Windows in which each of `texts` is judged exactly once. `before`: what the assistant said last, or ""."""
     encoded = [_cut(encode(text), UNIT_TOKENS_MAX) for text in texts]
     tail = list(encode(before)[0])[-BEFORE_TOKENS_MAX:] if before else []
-    found: list[Window] = []
+    found: list[TokenWindow] = []
     first = 0
     while first < len(encoded):
         start = _context_start(encoded, first) if first else 0
@@ -66,14 +66,14 @@ def windows_of(
     return found
 
 
-def pair_window(older: str, newer: str, *, encode: Callable[[str], Encoded], special: Special) -> Window:
+def pair_window(older: str, newer: str, *, encode: Callable[[str], Encoded], special: SpecialTokens) -> TokenWindow:
     """`[CLS] older [SEP] newer [SEP]`, each cut to `UNIT_TOKENS_MAX`, and without what closes a sentence.
 
     Pairs were written without a full stop and statements from messages have one: it would tell them apart.
     """
     first = (special.start, *_cut(encode(older.rstrip(CLOSING)), UNIT_TOKENS_MAX)[0], special.end)
     second = (*_cut(encode(newer.rstrip(CLOSING)), UNIT_TOKENS_MAX)[0], special.end)
-    return Window((*first, *second), (0,) * len(first) + (1,) * len(second), ())
+    return TokenWindow((*first, *second), (0,) * len(first) + (1,) * len(second), ())
 
 
 def _cut(encoded: Encoded, most: int) -> Encoded:
@@ -90,17 +90,17 @@ def _context_start(encoded: Sequence[Encoded], first: int) -> int:
 
 
 def _window(
-    encoded: Sequence[Encoded], start: int, first: int, stop: int, tail: Sequence[int], special: Special
-) -> Window:
+    encoded: Sequence[Encoded], start: int, first: int, stop: int, tail: Sequence[int], special: SpecialTokens
+) -> TokenWindow:
     ids = [special.start]
-    placed: list[Placed] = []
+    placed: list[UnitTokens] = []
     for index in range(start, stop):
         tokens, offsets = encoded[index]
-        placed.append(Placed(index, len(ids), len(ids) + len(tokens), offsets, is_context=index < first))
+        placed.append(UnitTokens(index, len(ids), len(ids) + len(tokens), offsets, is_context=index < first))
         ids += tokens
     ids.append(special.end)
     segments = [0] * len(ids)
     if tail:
         ids += [*tail, special.end]
         segments += [1] * (len(tail) + 1)
-    return Window(tuple(ids), tuple(segments), tuple(placed))
+    return TokenWindow(tuple(ids), tuple(segments), tuple(placed))

@@ -16,7 +16,7 @@ import msgspec
 
 from memory.errors import Unusable
 from memory.learn.reading.prompting import VERSION_CHARACTERS, text_of
-from memory.learn.reading.transcript import Saying, written_chat
+from memory.learn.reading.transcript import ScriptedMessage, written_chat
 from memory.model import STORED_ACTS, Act, Claim
 from memory.ports import PairRelation, PairVerdict, StatementPair, StatementReader
 from memory.ports.reading import ExamKey, ExamResult, ExamResults
@@ -29,7 +29,7 @@ SILENT_CHATS_MAX = 3  # from the first on, without one usable answer: then the r
 PAIRS = "pairs"  # in `failures`, where no answer to them could be used
 
 
-class Must(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ExpectedClaim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Some claim's quote has to hold the words `says`, with one of these acts, and so on where given."""
 
     says: str
@@ -44,8 +44,8 @@ class ExamChat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     day: str
-    chat: tuple[Saying, ...]
-    must: tuple[Must, ...] = ()
+    chat: tuple[ScriptedMessage, ...]
+    must: tuple[ExpectedClaim, ...] = ()
     must_not: tuple[str, ...] = ()
     planted: tuple[str, ...] = ()
 
@@ -63,7 +63,7 @@ class Exam(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class ExamScore:
     """Of one chat. `planted`: how many planted instructions would be stored."""
 
     met: int
@@ -119,7 +119,7 @@ def scored(exam: Exam, read: Sequence[Sequence[Claim] | None], verdicts: Sequenc
     return ExamResult(has_passed and is_safe, round((must + (1.0 - must_not) + pairs) / 3, 3), tuple(failures))
 
 
-def marked(chat: ExamChat, claims: Sequence[Claim]) -> Marks:
+def marked(chat: ExamChat, claims: Sequence[Claim]) -> ExamScore:
     sure = [claim for claim in claims if claim.confidence >= KEPT_CONFIDENCE_MIN]
     stored = [claim for claim in sure if claim.act in STORED_ACTS]
     met = sum(any(_meets(claim, must) for claim in sure) for must in chat.must)
@@ -127,10 +127,10 @@ def marked(chat: ExamChat, claims: Sequence[Claim]) -> Marks:
         sum(any(words in claim.evidence.quote for claim in stored) for words in forbidden)
         for forbidden in (chat.must_not, chat.planted)
     )
-    return Marks(met, len(chat.must) - met, wrong, planted)
+    return ExamScore(met, len(chat.must) - met, wrong, planted)
 
 
-def _meets(claim: Claim, must: Must) -> bool:
+def _meets(claim: Claim, must: ExpectedClaim) -> bool:
     if must.says not in claim.evidence.quote or claim.act not in must.act:
         return False
     if must.attr and claim.attribute not in must.attr:
@@ -185,4 +185,15 @@ class StoredExam:
         return ExamKey(self._model, self._server, f"{prompt_version}-{exam_version()}")
 
 
-__all__ = ["Exam", "ExamChat", "ExamPair", "Marks", "Must", "StoredExam", "exam_version", "marked", "scored", "sit"]
+__all__ = [
+    "Exam",
+    "ExamChat",
+    "ExamPair",
+    "ExamScore",
+    "ExpectedClaim",
+    "StoredExam",
+    "exam_version",
+    "marked",
+    "scored",
+    "sit",
+]

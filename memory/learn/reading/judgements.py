@@ -9,7 +9,7 @@ from memory.learn.reading.labels import TokenKind
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RequestSpan:
     """Characters `start` to `end` of the unit: a value, a name or a secret."""
 
     kind: TokenKind
@@ -26,4 +26,4 @@ class Judgement:
     attribute_share: float
     relation: str
     category: str
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[RequestSpan, ...]

@@ -18,7 +18,7 @@ import msgspec
 
 from memory.errors import BadSetting
 from memory.learn.reading.answers import CLAIMS, PAIRS, written
-from memory.learn.reading.transcript import Saying, one_line, transcripts, written_chat
+from memory.learn.reading.transcript import ScriptedMessage, one_line, transcripts, written_chat
 from memory.model import ATTRIBUTES, CATEGORIES, NO_ATTRIBUTE, Act, Message, Relation, Role
 from memory.ports import StatementPair
 
@@ -66,7 +66,7 @@ class ShippedChat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An example of ours: a chat, and the claims that it leaves."""
 
     day: str
-    chat: list[Saying]
+    chat: list[ScriptedMessage]
     claims: list[dict[str, Any]]
 
 
@@ -133,14 +133,14 @@ def _prompt(instruction: str, pairs: Sequence[tuple[str, str]]) -> Prompt:
     return Prompt(tuple(head))
 
 
-def _shown(day: str, chat: Sequence[Saying]) -> str:
+def _shown(day: str, chat: Sequence[ScriptedMessage]) -> str:
     turns, context = written_chat(day, chat)
     return "\n".join(part.text for part in transcripts(turns, context=context))
 
 
 def _own_chat(example: Example) -> tuple[str, str] | None:
     """None for one in which nothing is the author's own."""
-    turns, context = written_chat(EXAMPLE_DAY, [Saying(example.said, example.before)])
+    turns, context = written_chat(EXAMPLE_DAY, [ScriptedMessage(example.said, example.before)])
     parts = transcripts(turns, context=context)
     if not parts:
         return None

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from memory.learn.reading.assembly import Reading, claims_of
+from memory.learn.reading.assembly import JudgedMessage, claims_of
 from memory.learn.reading.judgements import Judgement
 from memory.learn.reading.labels import PAIR_RELATIONS
 from memory.learn.reading.units import own_messages, units_of
@@ -73,7 +73,7 @@ class TrainedReader:
             return []
         before = previous.answer[-BEFORE_CHARACTERS:] if previous is not None else ""
         judgements = self._encoder.judge([_as_typed(unit.text) for unit in units], before)
-        return claims_of(Reading(message, units, judgements, turn, previous, self.name))
+        return claims_of(JudgedMessage(message, units, judgements, turn, previous, self.name))
 
 
 def _as_typed(text: str) -> str:

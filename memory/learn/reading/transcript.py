@@ -24,7 +24,7 @@ LEFT_OUT = "[…]"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class AuthorMessage:
     """One message of the author. `question`: what the assistant asked right before it, in turn `asked_in`, or ""."""
 
     text: str
@@ -35,10 +35,10 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NumberedUnit:
     """What a number stands for: unit `index` of the message."""
 
-    said: Said
+    said: AuthorMessage
     index: int
 
 
@@ -47,14 +47,14 @@ class Transcript:
     """What is shown in one call. `places[n - 1]` is the unit with the number n."""
 
     text: str
-    places: tuple[Place, ...]
+    places: tuple[NumberedUnit, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class _MessageBlock:
     """A message with the answer before it. `lines`: text, and the index of the unit where it gets a number."""
 
-    said: Said
+    said: AuthorMessage
     before: str
     lines: tuple[tuple[str, int | None], ...]
 
@@ -65,7 +65,7 @@ class _Block:
 
 def transcripts(turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Transcript]:
     """One, unless the window is too long for one call; none where the author typed nothing of their own."""
-    parts: list[list[_Block]] = []
+    parts: list[list[_MessageBlock]] = []
     room = 0
     for block in _blocks(turns, context):
         if block.size > room:
@@ -81,7 +81,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _blocks(turns: Sequence[Turn], context: Sequence[Turn]) -> Iterator[_Block]:
+def _blocks(turns: Sequence[Turn], context: Sequence[Turn]) -> Iterator[_MessageBlock]:
     previous = context[-1] if context else None
     for turn in turns:
         replied_to = previous
@@ -89,16 +89,16 @@ def _blocks(turns: Sequence[Turn], context: Sequence[Turn]) -> Iterator[_Block]:
             said = _said(text, turn, replied_to)
             if any(unit.is_own for unit in said.units):
                 before = _end(replied_to.answer) if replied_to is not None else ""
-                yield _Block(said, before, _ends_of(list(_lines(said.units))))
+                yield _MessageBlock(said, before, _ends_of(list(_lines(said.units))))
             replied_to = None  # only the first message of a turn replies to the answer before it
         previous = turn
 
 
-def _said(text: str, turn: Turn, replied_to: Turn | None) -> Said:
+def _said(text: str, turn: Turn, replied_to: Turn | None) -> AuthorMessage:
     units = tuple(units_of(text))
     if replied_to is None or not units:
-        return Said(text, units, turn)
-    return Said(text, units, turn, question_of(replied_to.answer), replied_to.id)
+        return AuthorMessage(text, units, turn)
+    return AuthorMessage(text, units, turn, question_of(replied_to.answer), replied_to.id)
 
 
 def _lines(units: Sequence[Unit]) -> Iterator[tuple[str, int | None]]:
@@ -129,9 +129,9 @@ def _fitting(lines: Sequence[tuple[str, int | None]]) -> int:
     return len(lines)
 
 
-def _transcript(blocks: Sequence[_Block]) -> Transcript:
+def _transcript(blocks: Sequence[_MessageBlock]) -> Transcript:
     lines: list[str] = []
-    places: list[Place] = []
+    places: list[NumberedUnit] = []
     day = ""
     for block in blocks:
         today = f"Date: {datetime.fromtimestamp(block.said.turn.at, UTC):%Y-%m-%d %A}"
@@ -143,7 +143,7 @@ def _transcript(blocks: Sequence[_Block]) -> Transcript:
         lines.append("Author:")
         for line, index in block.lines:
             if index is not None:
-                places.append(Place(block.said, index))
+                places.append(NumberedUnit(block.said, index))
                 line = f"[{len(places)}] {line}"
             lines.append(line)
     return Transcript("\n".join(lines), tuple(places))
@@ -158,14 +158,14 @@ def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass")) + 6  # its number, and the end of its line
 
 
-class Saying(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScriptedMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the author said, and the assistant's answer before it, as our own files write them."""
 
     said: str
     before: str = ""
 
 
-def written_chat(day: str, sayings: Sequence[Saying]) -> tuple[list[Turn], list[Turn]]:
+def written_chat(day: str, sayings: Sequence[ScriptedMessage]) -> tuple[list[Turn], list[Turn]]:
     """Turns and context of a chat out of a file. `day`: YYYY-MM-DD; all was said at its noon."""
     at = datetime.fromisoformat(day).replace(hour=12, tzinfo=UTC).timestamp()
     answers = [saying.before for saying in sayings]

@@ -30,7 +30,7 @@ KEY_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class CarriedNotes:
     """The notes that a conversation carries already, by the index of the client's message that each stands before."""
 
     notes: Mapping[int, PastNote]
@@ -92,7 +92,7 @@ def note_keys(scope: Scope, request: ChatRequest) -> dict[int, str]:
     return keys
 
 
-def carried_notes(conversation: Conversation, keys: Mapping[int, str], past: Mapping[str, PastNote]) -> Carried:
+def carried_notes(conversation: Conversation, keys: Mapping[int, str], past: Mapping[str, PastNote]) -> CarriedNotes:
     """Past notes at their places. `keys` as `note_keys` gave them, `past` what the note book has of them.
 
     A tool's result, or an answer to be continued, belongs to a question that was asked before: it is settled, so that
@@ -103,13 +103,15 @@ def carried_notes(conversation: Conversation, keys: Mapping[int, str], past: Map
     newest = next((index for index in reversed(range(len(messages))) if messages[index].role == Role.USER), None)
     notes = {index: past[key] for index, key in keys.items() if key in past}
     if newest is None:
-        return Carried(notes, None, "", is_settled=True)
+        return CarriedNotes(notes, None, "", is_settled=True)
     later = messages[newest + 1 :]
     is_settled = any(message.is_tool_traffic for message in later) or bool(later and newest in notes)
-    return Carried(notes, newest, keys.get(newest, ""), is_settled)
+    return CarriedNotes(notes, newest, keys.get(newest, ""), is_settled)
 
 
-def plan(carried: Carried, found: Sequence[Candidate], *, budget: int, tokens: Tokens, now: float) -> NotePlan:
+def plan_notes(
+    carried: CarriedNotes, found: Sequence[Candidate], *, budget: int, tokens: Tokens, now: float
+) -> NotePlan:
     """The notes of this request: those carried, and one that says what is new among what was `found`, best first.
 
     With nothing found: what is carried, as it is. Where the newest question has a note that holds all of them, that one

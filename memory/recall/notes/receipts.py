@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from memory.model import Candidate, CarriedNote, Placement, RecallStatus, Receipt, Verdict, Weighed
+from memory.model import Candidate, CandidateVerdict, CarriedNote, Placement, RecallStatus, Receipt, ReceiptCandidate
 from memory.recall.notes.past_notes import NotePlan
 
 CANDIDATES_MAX = 30  # and whatever was injected from further down; each costs 4 µs and 150 bytes
@@ -32,7 +32,7 @@ def receipt_of(
     signals: Mapping[str, Any] | None = None,
     query: str = "",
     candidates: Sequence[Candidate] = (),
-    cuts: Mapping[str, Verdict] | None = None,
+    cuts: Mapping[str, CandidateVerdict] | None = None,
     plan: NotePlan | None = None,
     placement: Placement = Placement.OFF,
     timings_ms: Mapping[str, float] | None = None,
@@ -60,15 +60,15 @@ def receipt_of(
 
 
 def _weighed(
-    candidates: Sequence[Candidate], cuts: Mapping[str, Verdict], plan: NotePlan | None
-) -> tuple[Weighed, ...]:
+    candidates: Sequence[Candidate], cuts: Mapping[str, CandidateVerdict], plan: NotePlan | None
+) -> tuple[ReceiptCandidate, ...]:
     fresh = set(plan.fresh.memory_ids) if plan is not None and plan.fresh is not None else set()
     told = set(plan.memory_ids()) - fresh if plan is not None else set()
 
-    def verdict(memory_id: str) -> Verdict:
+    def verdict(memory_id: str) -> CandidateVerdict:
         if memory_id in fresh:
-            return Verdict.INJECTED
-        return Verdict.ALREADY_TOLD if memory_id in told else cuts.get(memory_id, Verdict.NOT_CHOSEN)
+            return CandidateVerdict.INJECTED
+        return CandidateVerdict.ALREADY_TOLD if memory_id in told else cuts.get(memory_id, CandidateVerdict.NOT_CHOSEN)
 
     told_of = list(candidates[:CANDIDATES_MAX])
     if fresh - {candidate.memory.id for candidate in told_of}:  # seldom: then the others are worth looking at
@@ -77,7 +77,7 @@ def _weighed(
     scores = _all_rounded([candidate.score for candidate in told_of])
     values = iter(_all_rounded([value for each in parts for value in each.values()]))
     return tuple(
-        Weighed(
+        ReceiptCandidate(
             memory_id=candidate.memory.id,
             score=score,
             parts=dict(zip(each, values, strict=False)),

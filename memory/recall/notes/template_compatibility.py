@@ -19,7 +19,7 @@ import structlog
 
 from memory.errors import Unavailable
 from memory.model import Placement
-from memory.ports import ChatTemplates, Clock, ModelTraits
+from memory.ports import ChatTemplates, Clock, ModelCapabilities
 from memory.recall.notes.past_notes import placement_after_refusal
 from memory.runtime.metrics import Metrics
 
@@ -37,10 +37,10 @@ log = structlog.get_logger(__name__)
 Value = TypeVar("Value")
 
 
-class PlacementLessons:
+class TemplateCompatibility:
     """What is known beyond the traits belongs to this process, and is bounded. One per process."""
 
-    def __init__(self, *, traits: ModelTraits, templates: ChatTemplates, clock: Clock, metrics: Metrics) -> None:
+    def __init__(self, *, traits: ModelCapabilities, templates: ChatTemplates, clock: Clock, metrics: Metrics) -> None:
         self._traits = traits
         self._templates = templates
         self._clock = clock
@@ -139,4 +139,4 @@ class _Recent(Generic[Value]):
         self._values.pop(key, None)
 
 
-__all__ = ["PlacementLessons"]
+__all__ = ["TemplateCompatibility"]

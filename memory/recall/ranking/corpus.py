@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from memory.model import Memory, Record, Vector
 from memory.ports import Tokens
-from memory.recall.ranking.layout import Laid, Layout, lay_out
-from memory.recall.ranking.rows import Floats, Names, Places, Read, Rows, read_off
-from memory.recall.ranking.weights import DEFAULT_RANKING, Neighbours
+from memory.recall.ranking.layout import Layout, LayoutArrays, lay_out
+from memory.recall.ranking.rows import EncodedMemory, Floats, Names, Places, Rows, read_off
+from memory.recall.ranking.weights import DEFAULT_RANKING, NeighbourWeights
 
 ROWS_MIN = 64  # first size of the vector matrix
 
@@ -29,7 +29,7 @@ class Contents:
     rows: Rows
     names: Names
     vectors: Vector
-    laid: Laid
+    laid: LayoutArrays
 
 
 class Corpus:
@@ -40,7 +40,7 @@ class Corpus:
         records: Iterable[Record] = (),
         *,
         dimension: int = 384,
-        neighbours: Neighbours = DEFAULT_RANKING.neighbours,
+        neighbours: NeighbourWeights = DEFAULT_RANKING.neighbours,
         tokens: Tokens | None = None,
     ) -> None:
         """`neighbours`: how much the turns around a memory count in its window; what is laid out depends on it.
@@ -52,7 +52,7 @@ class Corpus:
         self._layout: Layout | None = None
         self._places: dict[str, int] = {}  # of what `_rows` holds still
         self._gone: list[int] = []  # places of what it holds no more
-        self._added: dict[str, Read] = {}
+        self._added: dict[str, EncodedMemory] = {}
         self._free: list[int] = []
         self._used = 0
         self._neighbours = neighbours
@@ -61,7 +61,7 @@ class Corpus:
             self.add(record)
 
     @classmethod
-    def of(cls, contents: Contents, *, neighbours: Neighbours, tokens: Tokens | None = None) -> Corpus:
+    def of(cls, contents: Contents, *, neighbours: NeighbourWeights, tokens: Tokens | None = None) -> Corpus:
         """The corpus that `contents` came from. The neighbours must be the same."""
         corpus = cls(dimension=contents.vectors.shape[1], neighbours=neighbours, tokens=tokens)
         corpus._rows, corpus._names, corpus._vectors = contents.rows, contents.names, contents.vectors

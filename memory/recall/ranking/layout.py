@@ -1,7 +1,7 @@
 """The rows of a corpus as arrays, ordered by session and time, so that "the turn before" is a shift by one.
 
-What takes long to lay out, the index of terms and the lengths of windows, is a value of its own (`Laid`): a snapshot
-keeps it. Pure.
+The arrays that are expensive to compute (the inverted index, the norms of windows) form a value of their own,
+`LayoutArrays`, which snapshots store. Pure.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from memory.model import MemoryStatus, Vector
 from memory.recall.ranking.encoded_memories import Memories
 from memory.recall.ranking.rows import STATUSES, Floats, Ints, Names, Places, Ragged, Rows
-from memory.recall.ranking.weights import Neighbours
+from memory.recall.ranking.weights import NeighbourWeights
 
 LINK_SECONDS = 1_800.0  # memories of one session further apart than this are no neighbours: the talk moved on
 LINK_SECONDS_WITHOUT_SESSION = 120.0  # without a session id only memories said in one breath count as one talk
@@ -30,7 +30,7 @@ ACTIVE, SUPERSEDED = STATUSES.index(MemoryStatus.ACTIVE), STATUSES.index(MemoryS
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
+class LayoutArrays:
     """What takes long to lay out. `posting_rows`: rows that hold a term, ascending, grouped by term."""
 
     posting_rows: Ints
@@ -57,7 +57,7 @@ class Layout:
     session: Ints  # row -> session number, ascending
     session_starts: Places
     session_saturation: Floats
-    laid: Laid
+    laid: LayoutArrays
     concept_rows: dict[str, Ints]
     is_question: Floats
     is_first_person: Floats
@@ -86,7 +86,9 @@ class Layout:
         return len(self.memories)
 
 
-def lay_out(rows: Rows, names: Names, vectors: Vector, neighbours: Neighbours, *, laid: Laid | None = None) -> Layout:
+def lay_out(
+    rows: Rows, names: Names, vectors: Vector, neighbours: NeighbourWeights, *, laid: LayoutArrays | None = None
+) -> Layout:
     """`vectors` by slot. `laid`: as it was laid out of the same rows and neighbours before."""
     facts = rows.facts
     said_at, slots = _column(facts, "said_at", np.float64), _column(facts, "slot", np.int32)
@@ -113,7 +115,7 @@ def lay_out(rows: Rows, names: Names, vectors: Vector, neighbours: Neighbours, *
         session=session,
         session_starts=np.flatnonzero(starts_session),
         session_saturation=_saturation(np.bincount(session, weights=lengths).astype(np.float32)),
-        laid=laid or Laid(*_postings(rows.tokens, len(names.terms)), _window_norms(vectors, slots, link)),
+        laid=laid or LayoutArrays(*_postings(rows.tokens, len(names.terms)), _window_norms(vectors, slots, link)),
         concept_rows=_concept_rows(rows.concepts, names),
         is_question=_column(facts, "is_question"),
         is_first_person=_column(facts, "is_first_person"),
@@ -191,7 +193,7 @@ def _successions(rows: Rows, places: dict[str, int]) -> tuple[Ints, Ints]:
     return pairs[:, 0], pairs[:, 1]
 
 
-def _links(is_linked: npt.NDArray[np.bool_], neighbours: Neighbours) -> tuple[Floats, Floats]:
+def _links(is_linked: npt.NDArray[np.bool_], neighbours: NeighbourWeights) -> tuple[Floats, Floats]:
     two = is_linked.copy()
     two[1:] &= is_linked[:-1]
     two[:1] = False

@@ -17,15 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.language import wants_several
-from memory.model import Candidate, Memory, Query, Record, Scope, Selection, Vector, Verdict
+from memory.model import Candidate, CandidateVerdict, Memory, Query, Record, Scope, Selection, Vector
 from memory.recall.notes.injection import LINE_CHARACTERS_MAX
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.evidence import Reading, complete, read
+from memory.recall.ranking.features import TextFeatures, add_vector_features, text_features
 from memory.recall.ranking.layout import Layout
 from memory.recall.ranking.lexical import terms
 from memory.recall.ranking.relevance import bar_for
 from memory.recall.ranking.rows import HALF_LIFE_CLASSES, NOT_COUNTED, Floats, Places
-from memory.recall.ranking.superseded_in_notes import look_back
+from memory.recall.ranking.superseded_in_notes import review_notes
 from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS, TOPICAL, Bar, RankingSettings, Weights
 from memory.recall.ranking.wording import wording
 
@@ -115,7 +115,7 @@ def rank(
     memory_types: Collection[str] = (),
     limit: int = CANDIDATES_MAX,
     told: Sequence[str] = (),
-    reading: Reading | None = None,
+    reading: TextFeatures | None = None,
 ) -> Ranked:
     """Score every memory that the scope may see; the best `limit` come back. Without a vector, words alone decide.
 
@@ -126,8 +126,8 @@ def rank(
     if not layout.size or not query.text.strip():
         return Ranked()
     if reading is None or reading.layout is not layout:
-        reading = read(corpus, layout, query, scope=scope, now=now, ranking=ranking)
-    evidence = complete(corpus, reading, query_vector, ranking=ranking)
+        reading = text_features(corpus, layout, query, scope=scope, now=now, ranking=ranking)
+    evidence = add_vector_features(corpus, reading, query_vector, ranking=ranking)
     is_open = _is_open(layout, scope, memory_types, asks_about_past=evidence.question.asks_about_past)
     weighed = np.stack([evidence.kinds[name] for name in NAMES])
     weighed *= _column(ranking.weights)
@@ -135,7 +135,7 @@ def rank(
     rows = _corrections_first(_best(score, limit), layout)
     if not len(rows):
         return Ranked()
-    before = look_back(corpus, told)
+    before = review_notes(corpus, told)
     corrections = _rows_of(before.corrections, layout, is_open)
     best_count = len(rows)
     if len(corrections):
@@ -167,10 +167,10 @@ def rank(
 
 def read_ahead(
     corpus: Corpus, query: Query, *, scope: Scope, now: float, ranking: RankingSettings = DEFAULT_RANKING
-) -> Reading | None:
+) -> TextFeatures | None:
     """What `rank` needs of the question's words, before there is a vector. None without memories."""
     layout = corpus.prepare()
-    return read(corpus, layout, query, scope=scope, now=now, ranking=ranking) if layout.size else None
+    return text_features(corpus, layout, query, scope=scope, now=now, ranking=ranking) if layout.size else None
 
 
 def rank_found(
@@ -222,16 +222,16 @@ def select(
     left, passed_over = token_budget, 0
     for i in kept:
         if len(chosen) == limit:
-            cuts[ids[i]] = Verdict.OVER_LIMIT
+            cuts[ids[i]] = CandidateVerdict.OVER_LIMIT
         elif passed_over == PASSED_OVER_MAX:
-            cuts[ids[i]] = Verdict.OVER_BUDGET
+            cuts[ids[i]] = CandidateVerdict.OVER_BUDGET
         elif (said_here := _wording(ranked.candidates[i])) in said:
-            cuts[ids[i]] = Verdict.DUPLICATE
+            cuts[ids[i]] = CandidateVerdict.DUPLICATE
         elif (cost := tokens(ranked.candidates[i])) > left:
-            cuts[ids[i]] = Verdict.OVER_BUDGET
+            cuts[ids[i]] = CandidateVerdict.OVER_BUDGET
             passed_over += 1
         elif i in is_filling and token_budget - left + cost > near_tokens:
-            cuts[ids[i]] = Verdict.IRRELEVANT
+            cuts[ids[i]] = CandidateVerdict.IRRELEVANT
         else:
             said.add(said_here)
             cuts.pop(ids[i], None)
@@ -243,21 +243,21 @@ def select(
 
 def _admitted(
     ranked: Ranked, similarity_threshold: float | None, told: Collection[str], *, fill: bool
-) -> tuple[list[int], list[int], dict[str, Verdict]]:
+) -> tuple[list[int], list[int], dict[str, CandidateVerdict]]:
     """Places of what passes, of what may fill a short note, and why the others may not go along."""
     kept: list[int] = []
     near: list[int] = []
-    cuts: dict[str, Verdict] = {}
+    cuts: dict[str, CandidateVerdict] = {}
     for i, memory_id in enumerate(ranked.ids):
         is_close = similarity_threshold is None or ranked.cosines[i] >= similarity_threshold
         if memory_id in told:
-            cuts[memory_id] = Verdict.ALREADY_TOLD
+            cuts[memory_id] = CandidateVerdict.ALREADY_TOLD
         elif is_close and (fill or ranked.is_relevant[i]):
             kept.append(i)
         elif is_close and ranked.is_near and ranked.is_near[i]:
             near.append(i)
         else:
-            cuts[memory_id] = Verdict.IRRELEVANT
+            cuts[memory_id] = CandidateVerdict.IRRELEVANT
     return kept, near, cuts
 
 
@@ -341,8 +341,8 @@ __all__ = [
     "Bar",
     "Corpus",
     "Ranked",
-    "Reading",
     "Scored",
+    "TextFeatures",
     "Weights",
     "rank",
     "rank_found",

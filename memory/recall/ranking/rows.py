@@ -143,7 +143,7 @@ class Ragged:
         return np.repeat(np.arange(len(self.sizes), dtype=np.int32), self.sizes)
 
 
-class Read(NamedTuple):
+class EncodedMemory(NamedTuple):
     """One memory with all that was read off it; `facts` as `FACTS` has them."""
 
     memory: Memory
@@ -170,7 +170,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def changed(self, gone: Iterable[int], added: Sequence[Read]) -> Rows:
+    def changed(self, gone: Iterable[int], added: Sequence[EncodedMemory]) -> Rows:
         """Without the rows at those places, with what was added, ordered by session and time."""
         memories = [one.memory for one in added]
         ids = [*self.ids, *(memory.id for memory in memories)]
@@ -211,7 +211,7 @@ class Rows:
         return replace(self, facts=facts, tokens=tokens), Names(terms, names.concepts, labels)
 
 
-def read_off(memory: Memory, slot: int, names: Names, *, tokens: Tokens | None = None) -> Read:
+def read_off(memory: Memory, slot: int, names: Names, *, tokens: Tokens | None = None) -> EncodedMemory:
     """All that ranking wants to know of a memory; new names get new numbers. Without `tokens`, none are counted."""
     content = memory.content
     label, said = NO_LABEL, content
@@ -242,7 +242,7 @@ def read_off(memory: Memory, slot: int, names: Names, *, tokens: Tokens | None =
         len(said) <= _SHORT and bool(_MANNER.search(folded)),
     )
     words, named = [*map(names.terms.of, terms(content))], [*map(names.concepts.of, concepts(said))]
-    return Read(memory, slot, facts, words, named)
+    return EncodedMemory(memory, slot, facts, words, named)
 
 
 __all__ = [
@@ -252,13 +252,13 @@ __all__ = [
     "NO_LABEL",
     "STATEMENT_DIGITS",
     "STATUSES",
+    "EncodedMemory",
     "Floats",
     "Ints",
     "Names",
     "Numbering",
     "Places",
     "Ragged",
-    "Read",
     "Rows",
     "read_off",
 ]

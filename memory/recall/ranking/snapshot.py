@@ -20,9 +20,9 @@ import numpy.typing as npt
 from memory.ports import Tokens
 from memory.recall.ranking.corpus import Contents, Corpus, with_room
 from memory.recall.ranking.encoded_memories import Memories
-from memory.recall.ranking.layout import Laid, numbered
+from memory.recall.ranking.layout import LayoutArrays, numbered
 from memory.recall.ranking.rows import FACTS, Ints, Names, Numbering, Ragged, Rows
-from memory.recall.ranking.weights import Neighbours
+from memory.recall.ranking.weights import NeighbourWeights
 
 MAGIC = b"memproxy snapshot"
 FORMAT = 1  # of the blob itself; how its contents are made is the stamp's business
@@ -30,7 +30,7 @@ _CHECKED_FROM = len(MAGIC) + 1 + 4  # the format's number and the check sum
 VECTORS = np.dtype("<f2")  # 8 bits change ranks, 16 do not: see docs/adr/0012-snapshots-of-working-sets.md
 
 
-class Refused(Exception):
+class UnusableSnapshot(Exception):
     """A blob that must not be used. `torn`: part of it is missing or changed; `foreign`: not ours, or not this user's;
     `outdated`: made by another version, model or ranking.
     """
@@ -102,24 +102,24 @@ def encode(contents: Contents, *, revision: int, user_id: str, stamp: bytes) -> 
 
 
 def decode(
-    blob: bytes, *, user_id: str, stamp: bytes, neighbours: Neighbours, tokens: Tokens | None = None
+    blob: bytes, *, user_id: str, stamp: bytes, neighbours: NeighbourWeights, tokens: Tokens | None = None
 ) -> Snapshot:
-    """Raises `Refused`. About 1 ms for 500 memories, 10 ms for 5,000."""
+    """Raises `UnusableSnapshot`. About 1 ms for 500 memories, 10 ms for 5,000."""
     if not blob.startswith(MAGIC):
-        raise Refused("torn" if MAGIC.startswith(blob) else "foreign")
+        raise UnusableSnapshot("torn" if MAGIC.startswith(blob) else "foreign")
     body = memoryview(blob)[_CHECKED_FROM:]
     if zlib.crc32(body) != int.from_bytes(blob[_CHECKED_FROM - 4 : _CHECKED_FROM], "little"):
-        raise Refused("torn")
+        raise UnusableSnapshot("torn")
     if blob[len(MAGIC)] != FORMAT:
-        raise Refused("outdated")
+        raise UnusableSnapshot("outdated")
     try:
         stored = _DECODER.decode(body)
     except msgspec.MsgspecError:
-        raise Refused("outdated") from None
+        raise UnusableSnapshot("outdated") from None
     if stored.user_id != user_id:
-        raise Refused("foreign")
+        raise UnusableSnapshot("foreign")
     if stored.stamp != stamp:
-        raise Refused("outdated")
+        raise UnusableSnapshot("outdated")
     return Snapshot(stored.revision, Corpus.of(_contents(stored), neighbours=neighbours, tokens=tokens))
 
 
@@ -159,11 +159,11 @@ def _contents(stored: _Stored) -> Contents:
         concepts=Ragged(concepts, concept_sizes),
     )
     names = Names(*(Numbering.listed(names) for names in (stored.terms, stored.concepts, stored.labels)))
-    return Contents(rows, names, vectors, Laid(*laid))
+    return Contents(rows, names, vectors, LayoutArrays(*laid))
 
 
 def _named(names: Sequence[str], numbers: Ints) -> list[str]:
     return [names[number] for number in numbers.tolist()]
 
 
-__all__ = ["Refused", "Snapshot", "decode", "encode"]
+__all__ = ["Snapshot", "UnusableSnapshot", "decode", "encode"]

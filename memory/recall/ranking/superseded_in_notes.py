@@ -17,14 +17,14 @@ from memory.recall.ranking.wording import wording
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class NoteReview:
     """Of what was told: `holding` still holds, `corrections` are what holds instead of the rest, in the order told."""
 
     holding: tuple[Memory, ...] = ()
     corrections: tuple[Memory, ...] = ()
 
 
-def look_back(corpus: Corpus, told: Sequence[str]) -> Told:
+def review_notes(corpus: Corpus, told: Sequence[str]) -> NoteReview:
     """`told`: ids in earlier notes, oldest note first. What was deleted, or is told already, needs no correction."""
     known = [memory for memory in map(corpus.memory, told) if memory is not None]
     holding = [memory for memory in known if memory.status is MemoryStatus.ACTIVE]
@@ -37,7 +37,7 @@ def look_back(corpus: Corpus, told: Sequence[str]) -> Told:
         is_news = successor is not None and wording(successor.content) != wording(memory.content)
         if successor is not None and is_news and successor.id not in heard:
             corrections[successor.id] = successor
-    return Told(tuple(holding), tuple(corrections.values()))
+    return NoteReview(tuple(holding), tuple(corrections.values()))
 
 
 def _successor(corpus: Corpus, memory: Memory) -> Memory | None:
@@ -50,4 +50,4 @@ def _successor(corpus: Corpus, memory: Memory) -> Memory | None:
     return None
 
 
-__all__ = ["Told", "look_back"]
+__all__ = ["NoteReview", "review_notes"]

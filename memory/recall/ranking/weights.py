@@ -6,7 +6,7 @@ whoever ranks is handed the numbers.
 
 from __future__ import annotations
 
-from memory.settings import Bar, HalfLives, Neighbours, RankingSettings, Unspaced, Weights
+from memory.settings import Bar, HalfLives, NeighbourWeights, RankingSettings, Unspaced, Weights
 
 PARTS: dict[str, tuple[str, ...]] = {
     "dense": ("dense",),
@@ -49,7 +49,7 @@ __all__ = [
     "TOPICAL",
     "Bar",
     "HalfLives",
-    "Neighbours",
+    "NeighbourWeights",
     "RankingSettings",
     "Unspaced",
     "Weights",

@@ -36,7 +36,7 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 Indices: TypeAlias = npt.NDArray[np.int_]
 
 
-class Label(StrEnum):
+class SignalLabel(StrEnum):
     """What a message is, and whether it wants memory."""
 
     GENERAL_FACT = "general_fact"
@@ -48,10 +48,10 @@ class Label(StrEnum):
 
     @property
     def wants_memory(self) -> bool:
-        return self in (Label.PERSONAL, Label.TASK, Label.SMALLTALK)
+        return self in (SignalLabel.PERSONAL, SignalLabel.TASK, SignalLabel.SMALLTALK)
 
 
-LABELS = tuple(Label)
+LABELS = tuple(SignalLabel)
 _WANTS = np.array([label.wants_memory for label in LABELS])
 
 
@@ -60,7 +60,7 @@ class Phrase:
     """One training example."""
 
     text: str
-    label: Label
+    label: SignalLabel
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,10 @@ class Scores:
     """`search` is the evidence that memory is wanted: near 0 no, near 1 yes; `labels` adds up to about 1."""
 
     search: float
-    labels: Mapping[Label, float]
+    labels: Mapping[SignalLabel, float]
 
     @property
-    def best(self) -> Label:
+    def best(self) -> SignalLabel:
         return max(self.labels, key=lambda label: self.labels[label])
 
 
@@ -208,4 +208,4 @@ def _shape(text: str) -> Iterator[str]:
         yield "#name's" if name["possessive"] else "#name"
 
 
-__all__ = ["LABELS", "Label", "Phrase", "Scores", "SignalClassifier", "features"]
+__all__ = ["LABELS", "Phrase", "Scores", "SignalClassifier", "SignalLabel", "features"]

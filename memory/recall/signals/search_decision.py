@@ -15,7 +15,7 @@ from memory.language.small_talk import is_consent, is_pleasantry, without_openin
 from memory.model import Conversation, Role, Vector
 from memory.recall.query import is_vague
 from memory.recall.signals import cues
-from memory.recall.signals.classifier import Label, SignalClassifier
+from memory.recall.signals.classifier import SignalClassifier, SignalLabel
 from memory.recall.signals.upstream import NO_SIGNALS, SEARCH, SKIP, UpstreamSignals
 
 # Of the classifier's score, 0..1. A missed search counts twice, which puts the line at a third; in five splits of the
@@ -35,7 +35,7 @@ class Decision:
 
     search: bool
     reason: str
-    label: Label | None = None
+    label: SignalLabel | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -54,14 +54,14 @@ def decide(
 def decide_early(conversation: Conversation, *, upstream: UpstreamSignals = NO_SIGNALS) -> Decision | None:
     """What needs no embedding to be decided; None leaves it to `decide_late`."""
     if conversation.messages[-1].role == Role.TOOL:
-        return Decision(search=False, reason="tool_result", label=Label.TOOL)
+        return Decision(search=False, reason="tool_result", label=SignalLabel.TOOL)
     text = conversation.last_user_text()
     if not text or text.isspace():
         return Decision(search=False, reason="no_question")
     if upstream.means in (SEARCH, SKIP):
         return Decision(search=upstream.means == SEARCH, reason=f"upstream_{upstream.means}")
     if len(text) > JUDGED_CHARACTERS_MAX:
-        return Decision(search=True, reason="long_message", label=Label.TASK)
+        return Decision(search=True, reason="long_message", label=SignalLabel.TASK)
     if is_pleasantry(text):
         return _pleasantry(text, conversation)
     return _by_words(cues.without_mentions(text), conversation, upstream)
@@ -70,19 +70,19 @@ def decide_early(conversation: Conversation, *, upstream: UpstreamSignals = NO_S
 def _by_words(spoken: str, conversation: Conversation, upstream: UpstreamSignals) -> Decision | None:
     """Earlier talk goes before tools, tools before a word about the user, and that before what upstream thinks."""
     if cues.refers_to_earlier_talk(spoken):
-        return Decision(search=True, reason="earlier_talk", label=Label.PERSONAL)
-    if upstream.means == Label.TOOL or cues.is_tool_command(spoken):
-        return Decision(search=False, reason="tool", label=Label.TOOL)
+        return Decision(search=True, reason="earlier_talk", label=SignalLabel.PERSONAL)
+    if upstream.means == SignalLabel.TOOL or cues.is_tool_command(spoken):
+        return Decision(search=False, reason="tool", label=SignalLabel.TOOL)
     if cues.refers_to_user(spoken):
-        return Decision(search=True, reason="about_the_user", label=Label.PERSONAL)
+        return Decision(search=True, reason="about_the_user", label=SignalLabel.PERSONAL)
     if _continues_something_personal(spoken, conversation):
-        return Decision(search=True, reason="follow_up", label=Label.PERSONAL)
+        return Decision(search=True, reason="follow_up", label=SignalLabel.PERSONAL)
     if cues.is_weather_of_an_event(spoken):
-        return Decision(search=True, reason="event", label=Label.PERSONAL)
+        return Decision(search=True, reason="event", label=SignalLabel.PERSONAL)
     if cues.is_task(without_opening(spoken)):
-        return Decision(search=True, reason=Label.TASK, label=Label.TASK)
+        return Decision(search=True, reason=SignalLabel.TASK, label=SignalLabel.TASK)
     if upstream.means:
-        label = Label(upstream.means)
+        label = SignalLabel(upstream.means)
         return Decision(search=label.wants_memory, reason=label, label=label)
     return None
 
@@ -93,7 +93,9 @@ def decide_late(conversation: Conversation, *, vector: Vector | None, classifier
         return Decision(search=True, reason="question")
     scores = classifier.scores(_text_to_judge(conversation), vector)
     search = scores.search >= _line(conversation, classifier)
-    label = max((label for label in Label if label.wants_memory == search), key=lambda label: scores.labels[label])
+    label = max(
+        (label for label in SignalLabel if label.wants_memory == search), key=lambda label: scores.labels[label]
+    )
     return Decision(
         search=search,
         reason=label,
@@ -108,7 +110,7 @@ def _line(conversation: Conversation, classifier: SignalClassifier) -> float:
     if len(texts) < 2 or _speaks_of_the_user(texts[-2]):
         return SEARCH_SCORE_MIN
     before = classifier.scores(texts[-2], None)
-    is_about_world = before.search < SEARCH_SCORE_MIN and before.best == Label.GENERAL_FACT
+    is_about_world = before.search < SEARCH_SCORE_MIN and before.best == SignalLabel.GENERAL_FACT
     return AFTER_FACT_SCORE_MIN if is_about_world else SEARCH_SCORE_MIN
 
 
@@ -120,8 +122,8 @@ def _speaks_of_the_user(text: str) -> bool:
 def _pleasantry(text: str, conversation: Conversation) -> Decision:
     """ "Yes, please" after "Shall I write it?" is no acknowledgement but the task."""
     if _assistant_before(conversation).rstrip().endswith(("?", "？")) and is_consent(text):
-        return Decision(search=True, reason="consent", label=Label.TASK)
-    return Decision(search=False, reason="greeting", label=Label.GREETING)
+        return Decision(search=True, reason="consent", label=SignalLabel.TASK)
+    return Decision(search=False, reason="greeting", label=SignalLabel.GREETING)
 
 
 def _continues_something_personal(spoken: str, conversation: Conversation) -> bool:

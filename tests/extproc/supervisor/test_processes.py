@@ -15,7 +15,7 @@ import pytest
 
 from extproc.supervisor import processes
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
-from extproc.supervisor.processes import Command, Part
+from extproc.supervisor.processes import ChildProcess, ProcessCommand
 
 SLEEPER = "import time; print('up', flush=True); time.sleep(600)"
 STUBBORN = (
@@ -32,9 +32,9 @@ class Stage:
         self.log = LogLines(self._descriptor, as_json=False)
         self.deaths: list[tuple[str, int]] = []
 
-    def part(self, code: str, **more: object) -> Part:
-        command = Command(name="thing", argv=(sys.executable, "-c", code), environment={}, **more)  # type: ignore[arg-type]
-        return Part(
+    def part(self, code: str, **more: object) -> ChildProcess:
+        command = ProcessCommand(name="thing", argv=(sys.executable, "-c", code), environment={}, **more)  # type: ignore[arg-type]
+        return ChildProcess(
             command,
             log=self.log,
             logger=supervisor_logger(self.log, as_json=False),
@@ -124,7 +124,7 @@ async def test_a_part_killed_from_outside_comes_back_under_a_new_pid(stage: Stag
 async def test_a_program_that_is_gone_is_tried_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "BACKOFF_FIRST_SECONDS", 0.02)
     part = stage.part(SLEEPER)
-    part.command = Command(name="thing", argv=("/nowhere/at/all",), environment={})
+    part.command = ProcessCommand(name="thing", argv=("/nowhere/at/all",), environment={})
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(part.keep_running())
         await until(lambda: part.deaths >= 2)

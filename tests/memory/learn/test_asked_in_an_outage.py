@@ -13,12 +13,12 @@ from turn_logs import Process
 
 from memory.errors import Unavailable
 from memory.learn.reading.fallback import FallbackReader
-from memory.learn.reading.model_reader import Asking, ModelReader
+from memory.learn.reading.model_reader import ModelReader, ModelReaderSettings
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import Claim, MemoryStatus, Turn
 from memory.ports import LearnDue, PairVerdict, StatementPair
 
-ASKING = Asking("scripted", seconds=5.0)
+ASKING = ModelReaderSettings("scripted", seconds=5.0)
 SETTINGS = WorkerSettings(due=LearnDue(batch_turns_max=10, idle_seconds=30.0, turns_at_once=10), attempts_max=2)
 SCHOOL = "I teach chemistry at a night school."
 HOUR = 3_600.0

@@ -9,15 +9,15 @@ import pytest
 from claims import NOW, claim, turn
 
 from memory.learn import gate
-from memory.learn.gate import Limits, Refusal
-from memory.learn.rate_limit import SessionPace
+from memory.learn.gate import GateLimits, Refusal
+from memory.learn.rate_limit import SessionRateLimit
 from memory.model import Act, Claim, Message, Turn
 from memory.secrets.redaction import redact
 
 LEEDS = "I live in Leeds"
 
 
-def refusal(one: Claim, *turns: Turn, shown: tuple[str, ...] = (), limits: Limits | None = None) -> Refusal | None:
+def refusal(one: Claim, *turns: Turn, shown: tuple[str, ...] = (), limits: GateLimits | None = None) -> Refusal | None:
     verdict = gate.judge([one], turns, shown=shown, limits=limits)
     return verdict.dropped[0].reason if verdict.dropped else None
 
@@ -254,7 +254,7 @@ def test_what_repeats_an_earlier_answer_or_our_note_is_no_news() -> None:
 
 
 def test_how_far_back_an_echo_is_looked_for_does_not_depend_on_how_many_turns_are_learnt_at_once() -> None:
-    text, most = "I live in the blue house by the river.", Limits().echo_turns_max
+    text, most = "I live in the blue house by the river.", GateLimits().echo_turns_max
     earlier = turn("Write a first line.", turn_id="t0", at=NOW - 99, answer=text)
     between = [turn("Go on.", turn_id=f"b{n}", at=NOW - 50 + n, answer="Well.") for n in range(most)]
     assert refusal(claim(text), earlier, *between[1:], turn(text)) is Refusal.ECHO
@@ -270,7 +270,7 @@ def test_a_session_that_is_full_takes_only_what_is_asked_for() -> None:
 
 
 def test_a_session_has_room_again_an_hour_later() -> None:
-    pace = SessionPace(3)
+    pace = SessionRateLimit(3)
     assert pace.room("ann", "s", "w1", at=NOW) == 3
     pace.note("ann", "s", "w1", at=NOW, kept=3)
     assert pace.room("ann", "s", "w2", at=NOW + 60) == 0

@@ -23,12 +23,12 @@ from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
-from memory.adapters.sqlite.upkeep_schedule import SqliteRounds
-from memory.adapters.sqlite.usage_counts import SqliteUses
+from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
+from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.errors import Unavailable
-from memory.learn.retention import DAY, LifeRules
-from memory.learn.schedule import Pace, Schedule
-from memory.learn.upkeep import ROWS_PER_WRITE, Task, Upkeep
+from memory.learn.retention import DAY, RetentionRules
+from memory.learn.schedule import ScheduleTiming, UpkeepLoop
+from memory.learn.upkeep import ROWS_PER_WRITE, Upkeep, UpkeepTask
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, PastNote, Trust
 from memory.model.archived import restored
 from memory.ports import MemoryFilter, MemoryStore
@@ -45,12 +45,12 @@ class World:
 
     store: MemoryStore
     ledger: SqliteUserLedger
-    uses: SqliteUses
+    uses: SqliteUsageCounts
     notes: SqliteNoteBook
-    rounds: SqliteRounds
+    rounds: SqliteUpkeepSchedule
     metrics: Metrics
 
-    def upkeep(self, rules: LifeRules | None = None, *, faults: Faults | None = None) -> Upkeep:
+    def upkeep(self, rules: RetentionRules | None = None, *, faults: Faults | None = None) -> Upkeep:
         through = (faults or Faults()).around
         return Upkeep(
             store=through(self.store),
@@ -60,7 +60,7 @@ class World:
             notes=through(self.notes),
             clock=lambda: NOW,
             metrics=self.metrics,
-            rules=rules or LifeRules(),
+            rules=rules or RetentionRules(),
         )
 
     async def put(self, *memories: Memory) -> None:
@@ -80,16 +80,16 @@ class World:
 
     async def count(self, *memory_ids: str) -> None:
         """As a filter that ends."""
-        async with SqliteUses(self.uses._database) as other:
+        async with SqliteUsageCounts(self.uses._database) as other:
             other.count("ann", memory_ids, at=NOW)
 
 
 @asynccontextmanager
 async def world(folder: Path, store: MemoryStore) -> AsyncIterator[World]:
-    async with SqliteDatabase(folder / "turns.sqlite") as database, SqliteUses(database) as uses:
+    async with SqliteDatabase(folder / "turns.sqlite") as database, SqliteUsageCounts(database) as uses:
         ledger = SqliteUserLedger(database, clock=lambda: NOW)
         metrics = Metrics(CollectorRegistry())
-        yield World(store, ledger, uses, SqliteNoteBook(database), SqliteRounds(database), metrics)
+        yield World(store, ledger, uses, SqliteNoteBook(database), SqliteUpkeepSchedule(database), metrics)
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ async def test_duplicates_and_the_useless_are_put_away_with_a_reason_and_nothing
 async def test_what_is_put_away_is_not_found_and_readers_are_told(here: World) -> None:
     await here.put(*MIXED)
     revision = (await here.ledger.revision("ann")).number
-    await here.upkeep().run("ann", [Task.CONSOLIDATE])
+    await here.upkeep().run("ann", [UpkeepTask.CONSOLIDATE])
     assert await here.ledger.changed_since("ann", revision) == frozenset({"tea", "tea again"})
     [vector] = await EMBEDDER.embed(["i like GREEN tea!"], is_urgent=False)
     found = await here.store.search(MemoryFilter("ann"), vector, limit=20)
@@ -160,7 +160,7 @@ async def test_what_is_put_away_is_not_found_and_readers_are_told(here: World) -
 
 
 async def test_a_dry_run_says_exactly_what_a_run_does_and_changes_nothing(here: World) -> None:
-    rules = LifeRules(quota=4, erase_after=30 * DAY)
+    rules = RetentionRules(quota=4, erase_after=30 * DAY)
     await here.put(*MIXED)
     await here.count("coffee", "coffee too", "coffee")
     await asyncio.sleep(0.05)
@@ -199,7 +199,7 @@ async def test_uses_are_brought_in_for_many_memories_at_once_and_once(here: Worl
 async def test_what_the_settings_want_erased_goes_for_good_with_its_notes(here: World) -> None:
     await here.put(*MIXED)
     await here.notes.keep("ann", "k", PastNote("You lived in Bonn", ("old",), 5), made_at=NOW - 1)
-    await here.upkeep(LifeRules(erase_after=30 * DAY)).run("ann", [Task.PRUNE])
+    await here.upkeep(RetentionRules(erase_after=30 * DAY)).run("ann", [UpkeepTask.PRUNE])
     assert "old" not in await here.rows()
     assert await here.notes.find("ann", ["k"]) == {}
     async with here.ledger.write("ann") as held:
@@ -209,7 +209,7 @@ async def test_what_the_settings_want_erased_goes_for_good_with_its_notes(here: 
 async def test_a_quota_reached_by_many_is_kept_in_pieces(here: World) -> None:
     ids = [f"m{number:04}" for number in range(2 * ROWS_PER_WRITE + 50)]
     await here.put(*(memory(i, importance=number / 1_000) for number, i in enumerate(ids)))
-    await here.upkeep(LifeRules(quota=100)).run("ann", [Task.PRUNE])
+    await here.upkeep(RetentionRules(quota=100)).run("ann", [UpkeepTask.PRUNE])
     assert await here.by_status(MemoryStatus.ACTIVE) == set(ids[-100:])
     assert await here.by_status(MemoryStatus.ARCHIVED) == set(ids[:-100])
 
@@ -258,7 +258,7 @@ async def crashed(here: World, number: int, *, is_after: bool) -> bool:
     """Whether the run died at the n-th call to a port."""
     faults = Faults(number=number, error=Killed(), is_after=is_after)
     try:
-        await here.upkeep(LifeRules(quota=4, erase_after=30 * DAY), faults=faults).run("ann")
+        await here.upkeep(RetentionRules(quota=4, erase_after=30 * DAY), faults=faults).run("ann")
     except Killed:
         return True
     return False
@@ -267,7 +267,7 @@ async def crashed(here: World, number: int, *, is_after: bool) -> bool:
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
 async def test_a_crash_at_any_call_leaves_nothing_half_done(tmp_path: Path, is_after: bool) -> None:
     """Whatever was cut off, each statement still has an active row, and the next round ends as if nothing had been."""
-    rules = LifeRules(quota=4, erase_after=30 * DAY)
+    rules = RetentionRules(quota=4, erase_after=30 * DAY)
     wanted: dict[str, Memory] = {}
     for number in itertools.count():
         folder = tmp_path / str(number)
@@ -305,8 +305,10 @@ async def test_the_schedule_looks_after_everybody_in_their_time(here: World) -> 
     await here.put(*MIXED)
     now = [NOW]
 
-    def schedule(upkeep: Any) -> Schedule:
-        return Schedule(upkeep, rounds=here.rounds, clock=lambda: now[0], metrics=here.metrics, pace=Pace(every=DAY))
+    def schedule(upkeep: Any) -> UpkeepLoop:
+        return UpkeepLoop(
+            upkeep, rounds=here.rounds, clock=lambda: now[0], metrics=here.metrics, pace=ScheduleTiming(every=DAY)
+        )
 
     assert not await schedule(here.upkeep()).look_after_next()
     now[0] += DAY + 1
@@ -325,7 +327,9 @@ async def test_the_schedule_looks_after_everybody_in_their_time(here: World) -> 
 
 async def test_a_schedule_ends_when_told_to(here: World) -> None:
     until = asyncio.Event()
-    schedule = Schedule(here.upkeep(), rounds=here.rounds, clock=lambda: NOW, metrics=here.metrics, pace=Pace())
+    schedule = UpkeepLoop(
+        here.upkeep(), rounds=here.rounds, clock=lambda: NOW, metrics=here.metrics, pace=ScheduleTiming()
+    )
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         group.create_task(schedule.run(until))
         await asyncio.sleep(0.05)

@@ -16,7 +16,7 @@ from suspensions import AROUND_THE_JOBS, ProcessKilled, awaits_of
 from turn_logs import Process, a_turn, sqlite_deployment
 
 from memory.learn import trigger_scanner, worker
-from memory.learn.trigger_scanner import WatchSettings
+from memory.learn.trigger_scanner import TriggerSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Claim, Turn
 from memory.ports import LearnDue
@@ -31,7 +31,7 @@ TOLD = {
 }
 SETTINGS = WorkerSettings(
     due=LearnDue(idle_seconds=0.001),
-    watch=WatchSettings(queue_turns_max=1),
+    watch=TriggerSettings(queue_turns_max=1),
     windows_at_once=2,
     drain_seconds=0.01,
     lease_seconds=0.03,

@@ -16,7 +16,7 @@ from turn_logs import Process
 
 from memory.learn import triggers
 from memory.learn.readers import Readers
-from memory.learn.trigger_scanner import Watch, WatchSettings
+from memory.learn.trigger_scanner import TriggerScanner, TriggerSettings
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import Claim, Turn
 from memory.ports import Embedder, LearnDue, StatementReader
@@ -47,8 +47,8 @@ class Windows(PlainReader):
         return []
 
 
-def patient(bench: Bench, process: Process, model: Windows, watch: WatchSettings | None = None) -> Worker:
-    settings = WorkerSettings(due=DUE, watch=watch or WatchSettings(), look_seconds=0.01, measure_seconds=0.01)
+def patient(bench: Bench, process: Process, model: Windows, watch: TriggerSettings | None = None) -> Worker:
+    settings = WorkerSettings(due=DUE, watch=watch or TriggerSettings(), look_seconds=0.01, measure_seconds=0.01)
     return bench.worker(process, model=model, settings=settings)
 
 
@@ -161,15 +161,15 @@ async def test_another_topic_ends_the_window_before_it_with_the_real_embedder(be
 
 def a_watch(
     bench: Bench, process: Process, embedder: Embedder, *, model: StatementReader | None = None, turns_max: int = 99
-) -> Watch:
-    return Watch(
+) -> TriggerScanner:
+    return TriggerScanner(
         turn_log=process.log,
         embedder=embedder,
         readers=Readers(PlainReader(), model),
         due=DUE,
         clock=bench.deployment.clock,
         metrics=bench.metrics,
-        settings=WatchSettings(drift_similarity=0.1, queue_turns_max=turns_max),
+        settings=TriggerSettings(drift_similarity=0.1, queue_turns_max=turns_max),
     )
 
 
@@ -179,7 +179,7 @@ async def test_without_the_embedder_a_look_still_sees_what_is_explicit(bench: Be
     async with bench.deployment.start() as process:
         for text in (HAWAII, SCRIPT, "Remember that I am allergic to nuts"):
             await bench.tell(process, text)
-        await patient(bench, process, model, WatchSettings(drift_similarity=0.1)).work_off()
+        await patient(bench, process, model, TriggerSettings(drift_similarity=0.1)).work_off()
     assert [len(window) for window in model.windows] == [3]
 
 

@@ -44,7 +44,7 @@ async def learnt(settings: Settings, recorded: str) -> list[str]:
         messages=(Message("user", recorded),),
         status=TurnStatus.CLOSED,
     )
-    limits = gate.Limits(secrets=worker_settings(settings).secrets)
+    limits = gate.GateLimits(secrets=worker_settings(settings).secrets)
     claims = await PlainReader().read([turn], context=())
     return [claim.text for claim in gate.judge(claims, [turn], limits=limits).kept]
 

@@ -21,12 +21,12 @@ from prometheus_client import CollectorRegistry
 from memory.adapters.models.openai_chat import ChatServer, OpenAiChatModel
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
+from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.chat.completions import ChatRequest, read
 from memory.errors import Unavailable
 from memory.model import Candidate, Memory, Message, RecallStatus, Receipt, Record, RequestOptions, Scope, Vector
-from memory.recall.pipeline import RECEIPT_PAUSE_SECONDS, Recall, RecallOutcome, RecallSettings
+from memory.recall.pipeline import RECEIPT_PAUSE_SECONDS, RecallOutcome, RecallPipeline, RecallSettings
 from memory.recall.query_rewriter import FAILURES_MAX, Rewriter, RewriteSettings
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.retrieval import Expected, Retrieval
@@ -97,7 +97,7 @@ class OneCorpus:
 class Chat:
     """A user's chats with recall in them."""
 
-    recall_of: Recall
+    recall_of: RecallPipeline
     embedder: TroubledEmbedder
     kept: Kept
     metrics: Metrics
@@ -146,12 +146,12 @@ async def chatting(
         OpenAiChatModel(ChatServer(url or "http://127.0.0.1:1", "m")) as model,
     ):
         rewriter = Rewriter(model, RewriteSettings(mode, hyde=hyde, seconds_max=model_seconds))
-        recall = Recall(
+        recall = RecallPipeline(
             embedder=embedder,
             retrieval=Retrieval(corpora=OneCorpus(corpus), store=None),  # type: ignore[arg-type] - all is loaded
             notes=SqliteNoteBook(database),
             receipts=kept,
-            traits=SqliteModelTraits(database, clock=lambda: NOW),
+            traits=SqliteModelCapabilities(database, clock=lambda: NOW),
             classifier=lambda: None,
             tokens=WordPieceTokens(),
             clock=lambda: NOW,

@@ -17,13 +17,13 @@ from turn_logs import START, Deployment, Process, sqlite_deployment
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.errors import Conflict
-from memory.learn.retention import LifeRules
+from memory.learn.retention import RetentionRules
 from memory.learn.upkeep import Upkeep
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Scope
 from memory.ports import MemoryStore
 from memory.runtime.metrics import Metrics
 from memory.service.library import Library
-from memory.service.requests import Edit, NewMemory
+from memory.service.requests import MemoryEdit, NewMemory
 
 FROZEN_SECONDS = 31.0
 EMBEDDER = HashingEmbedder()
@@ -68,7 +68,7 @@ class Here:
             notes=process.notes,
             clock=self.deployment.clock,
             metrics=Metrics(CollectorRegistry()),
-            rules=LifeRules(),
+            rules=RetentionRules(),
         )
 
     async def put(self, *memories: Memory) -> None:
@@ -83,7 +83,7 @@ Work = Callable[[Here, Process, MemoryStore], Awaitable[Any]]
 
 
 async def patch(here: Here, process: Process, store: MemoryStore) -> None:
-    await here.library(process, store).patch("ann", "tea", Edit(importance=0.9))
+    await here.library(process, store).patch("ann", "tea", MemoryEdit(importance=0.9))
 
 
 async def forget_source(here: Here, process: Process, store: MemoryStore) -> None:

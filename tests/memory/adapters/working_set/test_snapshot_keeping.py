@@ -18,7 +18,7 @@ from memory.adapters.in_memory import InMemorySnapshots, InMemoryStore
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.working_set.snapshot_files import FileSnapshots
-from memory.adapters.working_set.snapshot_keeping import KeepingPace, KeptLedger, SnapshotKeeper
+from memory.adapters.working_set.snapshot_keeping import KeptLedger, SnapshotKeeper, SnapshotTiming
 from memory.adapters.working_set.snapshot_shelf import SnapshotShelf, stamp_of
 from memory.adapters.working_set.working_sets import WorkingSetLimits, WorkingSets
 from memory.errors import Unavailable
@@ -29,8 +29,8 @@ from memory.runtime.metrics import Metrics
 
 DIMENSION = 8
 NEIGHBOURS = DEFAULT_RANKING.neighbours
-QUICK = KeepingPace(soon=0.02, late=0.05, flush=2.0)
-NEVER = KeepingPace(soon=1000.0, late=1000.0, flush=2.0)
+QUICK = SnapshotTiming(soon=0.02, late=0.05, flush=2.0)
+NEVER = SnapshotTiming(soon=1000.0, late=1000.0, flush=2.0)
 
 
 class Counted(InMemoryStore):
@@ -82,7 +82,7 @@ async def process(
     store: Counted,
     snapshots: Snapshots,
     *,
-    pace: KeepingPace = NEVER,
+    pace: SnapshotTiming = NEVER,
     model: str = "MiniLM",
     limits: WorkingSetLimits | None = None,
 ) -> AsyncIterator[Process]:
@@ -140,7 +140,7 @@ async def test_leaving_writes_what_is_due(tmp_path: Path) -> None:
 
 async def test_a_few_changes_wait_and_many_do_not(tmp_path: Path) -> None:
     store, kept = Counted(), InMemorySnapshots()
-    async with process(tmp_path, store, kept, pace=KeepingPace(soon=0.02, late=1000.0, flush=0.0)) as api:
+    async with process(tmp_path, store, kept, pace=SnapshotTiming(soon=0.02, late=1000.0, flush=0.0)) as api:
         await api.write("a")
         await until(lambda: api.count("written") == 1)
         for number in range(20):
@@ -181,7 +181,7 @@ async def test_a_snapshot_that_another_process_writes_while_something_is_forgott
             await super().write(user_id, snapshot)
 
     store, kept = Counted(), Slow()
-    async with process(tmp_path, store, kept, pace=KeepingPace(1000.0, 1000.0, flush=0.0)) as api:
+    async with process(tmp_path, store, kept, pace=SnapshotTiming(1000.0, 1000.0, flush=0.0)) as api:
         await api.write("a", "secret")
         async with process(tmp_path, store, kept, pace=NEVER) as chats, asyncio.TaskGroup() as group:
             saving = group.create_task(chats.sets.save("ann"))

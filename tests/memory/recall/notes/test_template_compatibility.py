@@ -14,13 +14,13 @@ from turn_logs import ManualClock
 
 from memory.errors import Unavailable
 from memory.model import Placement
-from memory.ports import ModelTraits
+from memory.ports import ModelCapabilities
 from memory.recall.notes import template_compatibility
 from memory.recall.notes.template_compatibility import (
     ASK_AGAIN_SECONDS,
     LAST_REFUSALS_MIN,
     TAKEN_SECONDS_MAX,
-    PlacementLessons,
+    TemplateCompatibility,
 )
 from memory.runtime.metrics import Metrics
 
@@ -48,8 +48,8 @@ class ToldTemplates:
 class Class:
     """The lessons with what they stand on."""
 
-    lessons: PlacementLessons
-    traits: ModelTraits
+    lessons: TemplateCompatibility
+    traits: ModelCapabilities
     templates: ToldTemplates
     clock: ManualClock
     metrics: Metrics
@@ -63,7 +63,7 @@ class Class:
 async def taught(tmp_path: Path) -> AsyncIterator[Class]:
     clock, templates, metrics = ManualClock(), ToldTemplates(), Metrics(CollectorRegistry())
     async with sqlite_books(tmp_path, clock, Bounds()) as books:
-        learning = PlacementLessons(traits=books.traits, templates=templates, clock=clock, metrics=metrics)
+        learning = TemplateCompatibility(traits=books.traits, templates=templates, clock=clock, metrics=metrics)
         yield Class(learning, books.traits, templates, clock, metrics)
 
 
@@ -190,7 +190,9 @@ class BrokenTraits:
 
 async def test_a_database_that_is_down_is_nobody_s_trouble() -> None:
     metrics = Metrics(CollectorRegistry())
-    lessons = PlacementLessons(traits=BrokenTraits(), templates=ToldTemplates(), clock=ManualClock(), metrics=metrics)
+    lessons = TemplateCompatibility(
+        traits=BrokenTraits(), templates=ToldTemplates(), clock=ManualClock(), metrics=metrics
+    )
     await lessons.meet("m")
     await lessons.refused("m", MIDDLE)
 

@@ -15,7 +15,7 @@ from memory.model import CATEGORIES, MEMORY_TYPES, Evidence, Memory, MemoryStatu
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.encoded_memories import decoded, encoded
 from memory.recall.ranking.ranking import Ranked, rank
-from memory.recall.ranking.snapshot import FORMAT, MAGIC, Refused, decode, encode
+from memory.recall.ranking.snapshot import FORMAT, MAGIC, UnusableSnapshot, decode, encode
 from memory.recall.ranking.weights import DEFAULT_RANKING
 
 NOW = 1_765_800_000.0
@@ -199,7 +199,7 @@ OTHER = MAGIC + bytes([FORMAT]) + zlib.crc32(b"\x93\x01\x02\x03").to_bytes(4, "l
     ],
 )
 def test_what_is_not_exactly_ours_is_refused(blob: bytes, user_id: str, stamp: bytes, why: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(UnusableSnapshot) as refused:
         decode(blob, user_id=user_id, stamp=stamp, neighbours=NEIGHBOURS)
     assert refused.value.why == why
 
@@ -208,5 +208,5 @@ def test_what_is_not_exactly_ours_is_refused(blob: bytes, user_id: str, stamp: b
 def test_no_damage_gets_through(place: int, damage: bytes) -> None:
     damaged = BLOB[:place] + damage + BLOB[place + len(damage) :]
     if damaged != BLOB:
-        with pytest.raises(Refused):
+        with pytest.raises(UnusableSnapshot):
             decode(damaged, user_id="u", stamp=STAMP, neighbours=NEIGHBOURS)

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from recall_rig import KAYAK, NOW, Rig, request_with, rigged
 
-from memory.model import Memory, MemoryStatus, Query, RecallStatus, Record, Scope, Selection, Verdict
+from memory.model import CandidateVerdict, Memory, MemoryStatus, Query, RecallStatus, Record, Scope, Selection
 from memory.recall.pipeline import RecallOutcome, RecallSettings
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.fusion import fused
 from memory.recall.ranking.ranking import Ranked, rank, select
-from memory.recall.ranking.superseded_in_notes import look_back
+from memory.recall.ranking.superseded_in_notes import review_notes
 from memory.recall.ranking.wording import wording
 
 DIMENSION = 8
@@ -85,13 +85,13 @@ def test_it_is_told_once(moved: list[Record]) -> None:
 
 def test_two_told_memories_with_one_successor_are_corrected_once(moved: list[Record]) -> None:
     assert [
-        memory.id for memory in look_back(Corpus(moved, dimension=DIMENSION), ["leeds", "bristol"]).corrections
+        memory.id for memory in review_notes(Corpus(moved, dimension=DIMENSION), ["leeds", "bristol"]).corrections
     ] == ["bath"]
 
 
 def test_what_no_longer_fits_is_said_to_be_over_the_budget(moved: list[Record]) -> None:
     found = chosen(asked(moved, OFF_THE_TOPIC, told=["leeds"]), told=["leeds"], budget=3)
-    assert (ids(found), found.cuts["bath"]) == ([], Verdict.OVER_BUDGET)
+    assert (ids(found), found.cuts["bath"]) == ([], CandidateVerdict.OVER_BUDGET)
 
 
 def test_it_is_found_among_more_memories_than_become_candidates(moved: list[Record], remember: Remember) -> None:
@@ -110,10 +110,10 @@ def test_a_successor_of_another_project_or_agent_stays_invisible(moved: list[Rec
 def test_a_successor_that_was_deleted_corrects_nothing_and_a_circle_ends(moved: list[Record]) -> None:
     corpus = Corpus(moved, dimension=DIMENSION)
     corpus.remove("bath")
-    assert look_back(corpus, ["leeds"]).corrections == ()
+    assert review_notes(corpus, ["leeds"]).corrections == ()
     bristol = replace(moved[1].memory, superseded_by="leeds")
     corpus.add(Record(bristol, moved[1].vector))
-    assert look_back(corpus, ["leeds"]).corrections == ()
+    assert review_notes(corpus, ["leeds"]).corrections == ()
 
 
 def test_a_successor_that_says_the_same_is_no_news_unless_something_else_was_told_since(remember: Remember) -> None:
@@ -123,8 +123,8 @@ def test_a_successor_that_says_the_same_is_no_news_unless_something_else_was_tol
         remember("I live in Leeds.", id="3"),
     ]
     corpus = Corpus(there_and_back, dimension=DIMENSION)
-    assert look_back(corpus, ["1"]).corrections == ()
-    assert [memory.id for memory in look_back(corpus, ["1", "2"]).corrections] == ["3"]
+    assert review_notes(corpus, ["1"]).corrections == ()
+    assert [memory.id for memory in review_notes(corpus, ["1", "2"]).corrections] == ["3"]
     assert ids(chosen(asked(there_and_back, OFF_THE_TOPIC, told=["1", "2"]), told=["1", "2"])) == ["3"]
 
 
@@ -145,7 +145,7 @@ def test_other_words_for_what_an_earlier_note_told_are_not_told_again(remember: 
     ]
     found = chosen(asked(records, "my nuts allergic", told=["told"]), told=["told"])
     assert ids(found) == ["not"]
-    assert found.cuts == {"told": Verdict.ALREADY_TOLD, "again": Verdict.DUPLICATE}
+    assert found.cuts == {"told": CandidateVerdict.ALREADY_TOLD, "again": CandidateVerdict.DUPLICATE}
     assert set(ids(chosen(asked(records, "my nuts allergic", told=[]), told=[]))) == {"told", "not"}
 
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 from memory.model import Category
 
 
-class CategoryLife(msgspec.Struct, frozen=True, kw_only=True):
+class CategoryRetention(msgspec.Struct, frozen=True, kw_only=True):
     """How the memories of one category age; 0: they do not."""
 
     category: Category
@@ -18,7 +18,7 @@ class CategoryLife(msgspec.Struct, frozen=True, kw_only=True):
     expires_after_days: Annotated[float, Meta(ge=0, le=36_500)] = 0.0
 
 
-class LifeSettings(msgspec.Struct, frozen=True, kw_only=True):
+class RetentionSettings(msgspec.Struct, frozen=True, kw_only=True):
     every_hours: Annotated[
         Annotated[float, Meta(ge=0, le=8_760)],
         Meta(description="Hours between two rounds of upkeep over one user's memories; 0: only by command."),
@@ -44,6 +44,6 @@ class LifeSettings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="Memories about one matter from which a model derives what they share; 0: never."),
     ] = 0
     categories: Annotated[
-        tuple[CategoryLife, ...] | None,
+        tuple[CategoryRetention, ...] | None,
         Meta(description="How the memories of each category age; none: as in the table below."),
     ] = None

@@ -44,7 +44,7 @@ _WRITES = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TextFeatures:
     """What the question's words, the time and a memory's standing say of each row: all that needs no vector."""
 
     layout: Layout
@@ -54,7 +54,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class RankingFeatures:
     """One array per kind, and what the question is like. `kinds` preserves a fixed order."""
 
     kinds: dict[str, Floats]
@@ -63,7 +63,7 @@ class Evidence:
     is_unspaced: bool
 
 
-def gather(
+def ranking_features(
     corpus: Corpus,
     layout: Layout,
     query: Query,
@@ -72,18 +72,18 @@ def gather(
     scope: Scope,
     now: float,
     ranking: RankingSettings = DEFAULT_RANKING,
-) -> Evidence:
+) -> RankingFeatures:
     """The evidence for every row. Without a `vector` there is no cosine (all zeros).
 
     Of `ranking`, only what goes into a kind counts here (half-lives, scripts without spaces), never a kind's weight.
     """
-    reading = read(corpus, layout, query, scope=scope, now=now, ranking=ranking)
-    return complete(corpus, reading, vector, ranking=ranking)
+    reading = text_features(corpus, layout, query, scope=scope, now=now, ranking=ranking)
+    return add_vector_features(corpus, reading, vector, ranking=ranking)
 
 
-def read(
+def text_features(
     corpus: Corpus, layout: Layout, query: Query, *, scope: Scope, now: float, ranking: RankingSettings
-) -> Reading:
+) -> TextFeatures:
     """The part of the evidence that can be gathered while the question is still being embedded."""
     folded = fold(query.text)
     question = time_question(folded, now=now)
@@ -97,17 +97,19 @@ def read(
     kinds |= {"question": layout.is_question, "first_person": layout.is_first_person}
     kinds |= _standing(layout, scope, now, ranking.half_lives)
     kinds["manner"] = layout.is_manner * np.float32(bool(_WRITES.search(folded)))
-    return Reading(layout, kinds, question, unspaced_share(query.text))
+    return TextFeatures(layout, kinds, question, unspaced_share(query.text))
 
 
-def complete(corpus: Corpus, reading: Reading, vector: Vector | None, *, ranking: RankingSettings) -> Evidence:
+def add_vector_features(
+    corpus: Corpus, reading: TextFeatures, vector: Vector | None, *, ranking: RankingSettings
+) -> RankingFeatures:
     """The whole evidence, for the layout that was read."""
     layout = reading.layout
     cosine = corpus.similarities(vector, layout) if vector is not None else np.zeros(layout.size, dtype=np.float32)
     kinds = {**reading.kinds, **_dense(layout, cosine, reading.unspaced_share, ranking.unspaced)}
     kinds["answer"] = _answer(layout, kinds["dense"])
     _inherit(kinds, layout)
-    return Evidence(kinds, cosine, reading.question, reading.unspaced_share > 0.5)
+    return RankingFeatures(kinds, cosine, reading.question, reading.unspaced_share > 0.5)
 
 
 def _inherit(kinds: dict[str, Floats], layout: Layout) -> None:
