@@ -31,7 +31,7 @@ from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.adapters.working_set.working_sets import WorkingSets
-from memory.chat.completions import edit, read
+from memory.chat.completions import insert_notes, read_chat_request
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
 from memory.ports import Embedder
 from memory.processes.composition import new_id, open_embedder, signal_training
@@ -105,11 +105,13 @@ class Conversation:
         config: dict[str, object] = {"enabled": self.placement is not None}
         if self.placement is not None:
             config["placement"] = str(self.placement)
-        request = read(json.dumps({"model": "m", "messages": self.messages, "memory_config": config}).encode())
+        request = read_chat_request(
+            json.dumps({"model": "m", "messages": self.messages, "memory_config": config}).encode()
+        )
         outcome = await self.product.recall.recall(Scope(USER), request)
         if outcome.status is RecallStatus.UNAVAILABLE:
             raise RuntimeError(f"recall did not work: {outcome.reason}")
-        sent = Request(edit(request, outcome.notes), outcome)
+        sent = Request(insert_notes(request, outcome.notes), outcome)
         self.requests.append(sent)
         return sent
 
@@ -144,7 +146,7 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         database = await stack.enter_async_context(SqliteDatabase(folder / "turns.sqlite"))
         ledger, notes = SqliteUserLedger(database, clock=clock), SqliteNoteBook(database)
         receipts = SqliteReceipts(database, clock=clock, redact=recordable)
-        uses = await stack.enter_async_context(SqliteUsageCounts(database))
+        usage_counts = await stack.enter_async_context(SqliteUsageCounts(database))
         dimension = settings.memory.milvus.dimension
         corpora = await stack.enter_async_context(WorkingSets(store=store, ledger=ledger, dimension=dimension))
         recall = RecallPipeline(
@@ -152,7 +154,7 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
             retrieval=Retrieval(corpora=corpora, store=store),
             notes=notes,
             receipts=receipts,
-            traits=SqliteModelCapabilities(database, clock=clock),
+            model_capabilities=SqliteModelCapabilities(database, clock=clock),
             classifier=training.current,
             tokens=WordPieceTokens(),
             clock=clock,
@@ -162,7 +164,13 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         )
         turn_log = SqliteTurnLog(database, clock=clock)
         erasure = Erasure(
-            store=store, ledger=ledger, turn_log=turn_log, notes=notes, receipts=receipts, uses=uses, clock=clock
+            store=store,
+            ledger=ledger,
+            turn_log=turn_log,
+            notes=notes,
+            receipts=receipts,
+            usage_counts=usage_counts,
+            clock=clock,
         )
         yield Product(recall, erasure)
 
@@ -196,10 +204,10 @@ async def forgetting(embedder: Embedder) -> dict[str, object]:
         await product.erasure.memory(USER, known[content])
         await conversation.exchanges(every[half:])
         await without.exchanges(every)
-    told = sum(content in sent.body.decode() for sent in conversation.requests[:half])
+    in_notes = sum(content in sent.body.decode() for sent in conversation.requests[:half])
     later = sum(content in sent.body.decode() for sent in conversation.requests[half:])
     return {
-        "requests_with_it_before": told,
+        "requests_with_it_before": in_notes,
         "requests_with_it_after": later,
         "ratio_right_after": ratio(conversation.hits[half : half + 1], without.hits[half : half + 1]),
         "ratio_later": ratio(conversation.hits[half + 1 :], without.hits[half + 1 :]),

@@ -27,7 +27,7 @@ def main() -> None:
     model = OnnxModel(prepared(name, from_process(None, {}).models_path))
     vectors = np.stack([model.vector(phrase.text) for phrase in track(phrases, description="embedding phrases")])
     classifier = SignalClassifier.fit(phrases, vectors)
-    classifier_file.write(TARGET, classifier, trained_on=classifier_file.fingerprint(name))
+    classifier_file.write_classifier(TARGET, classifier, trained_on=classifier_file.fingerprint(name))
     print(f"{len(phrases)} phrases, {len(classifier.vocabulary)} terms, {TARGET.stat().st_size / 1024:.0f} KiB")
 
 

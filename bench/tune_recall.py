@@ -71,7 +71,7 @@ class TalkEvidence:
                     scope=Scope(USER),
                     now=talk.asked_at,
                 )
-                kinds = np.stack([found.kinds[name] for name in FITTED], axis=1).astype(np.float64)
+                kinds = np.stack([found.arrays[name] for name in FITTED], axis=1).astype(np.float64)
                 self.questions.append((kinds, [rows[place] for place in question.evidence]))
 
     def scores(self, weights: Weights) -> dict[str, float | None]:

@@ -23,7 +23,14 @@ from typing import TypeAlias
 
 from extproc.identity import Anonymous, Headers, IdentityMode, Metadata, RefusalReason, RefusedIdentity, identify
 from extproc.upstream_signals import SignalReader
-from memory.chat.completions import SYSTEM_ROLES, ChatRequest, NotAChat, edit, read, strip
+from memory.chat.completions import (
+    SYSTEM_ROLES,
+    ChatRequest,
+    NotAChat,
+    insert_notes,
+    read_chat_request,
+    strip_memory_fields,
+)
 from memory.model import Note, Placement, RecallStatus, Scope
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 
@@ -170,7 +177,7 @@ class Injection:
             case State.AWAIT_RECALL, Recalled(status, count, receipt_id, notes):
                 self.state = State.DONE
                 assert self._request is not None
-                edited = _changed(self._request.body, edit(self._request, notes))
+                edited = _changed(self._request.body, insert_notes(self._request, notes))
                 return [Finish(edited, ResponseInfo(status, count, receipt_id, _refusable(self._request, notes)))]
             case _:
                 raise OutOfOrder(f"{type(event).__name__} while {self.state.name}")
@@ -185,13 +192,13 @@ class Injection:
             self.state = State.DONE
             return [CountPassed(reason), Proceed(wants_body=False)]
         self._headers, self._path = headers, path
-        self._upstream = self._signals.read(headers, metadata)
+        self._upstream = self._signals.read_signals(headers, metadata)
         self.state = State.AWAIT_BODY
         return [Proceed(wants_body=True)]
 
     def _on_chat(self, body: bytes) -> Sequence[Command]:
         try:
-            request = read(body)
+            request = read_chat_request(body)
         except NotAChat as error:
             return [CountPassed(error.reason), Finish()]
         scope = identify(self._headers, request.context, self._mode)
@@ -214,7 +221,10 @@ def _without_memory(request: ChatRequest, reason: str) -> Sequence[Command]:
     if not request.has_memory_fields:
         return [Finish()]
     status = RecallStatus.DISABLED
-    return [CountRequest(status, reason), Finish(_changed(request.body, edit(request, ())), ResponseInfo(status))]
+    return [
+        CountRequest(status, reason),
+        Finish(_changed(request.body, insert_notes(request, ())), ResponseInfo(status)),
+    ]
 
 
 def _refusable(request: ChatRequest, notes: Sequence[Note]) -> Placement | None:
@@ -229,7 +239,7 @@ def _refusable(request: ChatRequest, notes: Sequence[Note]) -> Placement | None:
 
 def _stripped(body: bytes) -> Sequence[Command]:
     try:
-        return [Finish(_changed(body, strip(body)))]
+        return [Finish(_changed(body, strip_memory_fields(body)))]
     except NotAChat as error:
         return [CountPassed(error.reason), Finish()]
 

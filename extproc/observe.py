@@ -4,7 +4,7 @@
 |--------------|----------------------------------------|-------------------------------------------------------------|
 | (any)        | the reply first: Envoy's own answer    | nothing is recorded                                         |
 | request      | the last piece of the client's body    | `OpenTurn`, if a known user said something new              |
-| reply        | its status, where a note went along    | `NoteJudged`: the model's template takes it there, or not   |
+| reply        | its status, where a note went along    | `NoteOutcome`: the model's template takes it there, or not   |
 | reply        | the last piece of the reply            | `CloseTurn`: closed, or failed where it is an error         |
 | reply        | the stream ends before the reply does  | `CloseTurn`: aborted, unless the text said `[DONE]` already |
 | done         | anything                               | nothing                                                     |
@@ -22,7 +22,7 @@ from enum import Enum, auto
 
 from extproc.identity import Headers, IdentityMode, Metadata, identify
 from extproc.reply import Reply, ReplyBuffer, first_header, read_reply
-from memory.chat.completions import NotAChat, read
+from memory.chat.completions import NotAChat, read_chat_request
 from memory.model import Conversation, Message, Placement, Scope, Turn, TurnStatus, derived_session_id
 
 REQUEST_BYTES_MAX = 32 << 20  # what the other filter handles, too; past it nothing is kept
@@ -58,7 +58,7 @@ class CloseTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class NoteJudged:
+class NoteOutcome:
     """What the upstream said to a request of that model with a note at that place. A refusal may have other causes."""
 
     model: str
@@ -102,7 +102,7 @@ class Observation:
         self._request_size = 0
         self._is_open = False
         self._model = ""
-        self.judged: NoteJudged | None = None
+        self.note_outcome: NoteOutcome | None = None
         self._reply_headers: Headers = ()
         self._reply = ReplyBuffer()
         self._receipt_id = ""
@@ -160,7 +160,7 @@ class Observation:
         left = metadata.get(METADATA_NAMESPACE, {})
         receipt_id = left.get(RECEIPT_KEY)
         self._receipt_id = receipt_id if isinstance(receipt_id, str) else ""
-        self.judged = self._judged(left.get(PLACEMENT_KEY), _status(headers))
+        self.note_outcome = self._note_outcome(left.get(PLACEMENT_KEY), _status(headers))
         if not self._is_open:
             self._let_go()
             return None
@@ -189,7 +189,7 @@ class Observation:
     def _asked(self) -> _ObservedRequest | None:
         """The request, if memory may have a part in it."""
         try:
-            request = read(b"".join(self._request_chunks))
+            request = read_chat_request(b"".join(self._request_chunks))
         except NotAChat:
             return None
         scope = identify(self._request_headers, request.context, self._mode)
@@ -213,12 +213,12 @@ class Observation:
             trace_id=_trace_id(self._request_headers),
         )
 
-    def _judged(self, placement: object, status: int) -> NoteJudged | None:
+    def _note_outcome(self, placement: object, status: int) -> NoteOutcome | None:
         """Other errors than a 400 say nothing about the messages: overload, a wrong key, an unknown model."""
         is_taken = 200 <= status < 300
         if placement not in tuple(Placement) or not (is_taken or status == BAD_REQUEST):
             return None
-        return NoteJudged(self._model, Placement(str(placement)), is_refused=not is_taken)
+        return NoteOutcome(self._model, Placement(str(placement)), is_refused=not is_taken)
 
     def _closed(self, at: float, *, is_whole: bool) -> CloseTurn:
         reply = self._read_reply(is_whole=is_whole)

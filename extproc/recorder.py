@@ -15,7 +15,7 @@ from typing import Protocol, Self, TypeAlias, TypeVar
 
 import structlog
 
-from extproc.observe import CloseTurn, NoteJudged, Observation, OpenTurn
+from extproc.observe import CloseTurn, NoteOutcome, Observation, OpenTurn
 from memory.errors import NotRecordable, Unavailable
 from memory.model import Turn, TurnStatus
 from memory.ports import Clock, TurnLog
@@ -48,17 +48,17 @@ class TurnRecorder:
         clock: Clock,
         contained: Containment,
         redact: Callable[[str], str],
-        lessons: TemplateCompatibility,
+        template_compatibility: TemplateCompatibility,
     ) -> None:
         """`redact` takes secrets out of a text before the log sees it: no file ever holds them."""
         self._redact = redact
-        self._lessons = lessons
+        self._template_compatibility = template_compatibility
         self._turn_log = turn_log
         self._metrics = metrics
         self._contained = contained
         self._group = asyncio.TaskGroup()
         self._pending = 0
-        self._learning: set[asyncio.Task[None]] = set()
+        self._probes: set[asyncio.Task[None]] = set()
         self._is_failing = False
         self.clock = clock
         self.is_leaving = False
@@ -78,7 +78,7 @@ class TurnRecorder:
         What is being found out about models is given up: it waits for the upstream, and can be found out again.
         """
         self.is_leaving = True
-        for task in self._learning:
+        for task in self._probes:
             task.cancel()
 
     def start(self, work: Coroutine[None, None, T]) -> asyncio.Task[T | None]:
@@ -101,22 +101,22 @@ class TurnRecorder:
         """Start writing the end, once `after`, its beginning, is written."""
         self.start(self._close(closing, after)).add_done_callback(self._count_failed)
 
-    def meet(self, model: str) -> None:
+    def probe_template(self, model: str) -> None:
         """A request of that model goes by: find out about a new one, beside it."""
-        if self._pending < PENDING_MAX and self._lessons.is_new(model):
-            self._learn(self._lessons.meet(model))
+        if self._pending < PENDING_MAX and self._template_compatibility.is_new(model):
+            self._start_probe(self._template_compatibility.probe(model))
 
-    def judge(self, judged: NoteJudged) -> None:
+    def record_note_outcome(self, note_outcome: NoteOutcome) -> None:
         """The upstream took or refused a request with a note: learn from it, beside its reply."""
-        if not judged.is_refused:
-            self._lessons.taken(judged.model, judged.placement)
+        if not note_outcome.is_refused:
+            self._template_compatibility.accepted(note_outcome.model, note_outcome.placement)
         elif self._pending < PENDING_MAX:
-            self._learn(self._lessons.refused(judged.model, judged.placement))
+            self._start_probe(self._template_compatibility.refused(note_outcome.model, note_outcome.placement))
 
-    def _learn(self, lesson: Coroutine[None, None, None]) -> None:
-        task = self.start(lesson)
-        self._learning.add(task)
-        task.add_done_callback(self._learning.discard)
+    def _start_probe(self, probe: Coroutine[None, None, None]) -> None:
+        task = self.start(probe)
+        self._probes.add(task)
+        task.add_done_callback(self._probes.discard)
 
     def _done(self, _: asyncio.Task[T | None]) -> None:
         self._pending -= 1
@@ -216,9 +216,9 @@ class ObservedStream:
         return observation.on_end(at=self._recorder.clock())
 
     def _record(self, seen: Seen) -> None:
-        if self._observation.judged is not None:
-            self._recorder.judge(self._observation.judged)
-            self._observation.judged = None
+        if self._observation.note_outcome is not None:
+            self._recorder.record_note_outcome(self._observation.note_outcome)
+            self._observation.note_outcome = None
         match seen:
             case OpenTurn(turn):
                 self._opening = self._recorder.open(turn)

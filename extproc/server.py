@@ -140,7 +140,7 @@ class Filter:
                     await context.write(wire.finish(command))
                     return False
                 case RecallMemories(scope, request, upstream):
-                    self._recorder.meet(request.conversation.model if request.conversation else "")
+                    self._recorder.probe_template(request.conversation.model if request.conversation else "")
                     found = await self._recall.recall(scope, request, upstream)
                     recalled = Recalled(found.status, found.count, found.receipt_id, found.notes)
                     return await self._answered(injection, recalled, context)
@@ -169,15 +169,15 @@ class Filter:
     async def _observe(self, requests: Requests) -> None:
         """Nothing is ever sent back."""
         observation = Observation(turn_id=self._new_id(), mode=self._mode, is_recording=self._is_recording)
-        watch = ObservedStream(self._recorder, observation)
+        observed = ObservedStream(self._recorder, observation)
         try:
             async for message in requests:
                 step = partial(wire.observe, message, self._recorder.clock())
-                await watch.take(step, is_end=wire.ends_body(message))
-                if watch.is_idle:
+                await observed.take(step, is_end=wire.ends_body(message))
+                if observed.is_idle:
                     return  # a stream that we close costs nobody anything more
         finally:
-            watch.end()  # the client may go at any time: what was seen until then counts
+            observed.end()  # the client may go at any time: what was seen until then counts
 
 
 async def contained(work: Coroutine[Any, Any, T]) -> T | None:
@@ -199,7 +199,7 @@ async def serve(
     socket_path: Path,
     recall: Recaller,
     turn_log: TurnLog,
-    lessons: TemplateCompatibility,
+    template_compatibility: TemplateCompatibility,
     identity_mode: IdentityMode,
     signals: SignalReader,
     metrics: Metrics,
@@ -216,7 +216,7 @@ async def serve(
     `new_id` draws the ids of turns; without `is_recording` there are none. Builds none of its parts. Returns when
     everything is in the turn log.
     """
-    async with TurnRecorder(turn_log, metrics, clock, contained, redact, lessons) as recorder:
+    async with TurnRecorder(turn_log, metrics, clock, contained, redact, template_compatibility) as recorder:
         filter_ = Filter(
             recall=recall,
             recorder=recorder,
@@ -245,12 +245,12 @@ async def serve(
 async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) -> None:
     """The filter as its own process: its parts built from the settings, served until told to stop."""
     async with composition.open_parts(settings, is_hurried=True) as parts:
-        lessons = parts.lessons()
+        template_compatibility = parts.template_compatibility()
         serving = serve(
             socket_path=socket_path,
             recall=parts.recall(),
             turn_log=parts.turn_log,
-            lessons=lessons,
+            template_compatibility=template_compatibility,
             identity_mode=IdentityMode(settings.identity),
             signals=signal_reader(settings.memory.upstream_signals),
             metrics=parts.metrics,
@@ -260,7 +260,7 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
             until=until,
             is_recording=settings.memory.enabled and settings.memory.auto_store,
         )
-        await entrypoints.warming_up(parts, serving, decides=True, lessons=lessons)
+        await entrypoints.warming_up(parts, serving, decides=True, template_compatibility=template_compatibility)
 
 
 def _handlers(filter_: Filter) -> grpc.GenericRpcHandler:

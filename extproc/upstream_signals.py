@@ -41,7 +41,7 @@ class SignalReader:
         object.__setattr__(self, "namespaces", tuple(sorted({namespace for namespace, _ in keys})))
         object.__setattr__(self, "_keys", keys)
 
-    def read(self, headers: Headers, metadata: Metadata) -> UpstreamSignals:
+    def read_signals(self, headers: Headers, metadata: Metadata) -> UpstreamSignals:
         """What was said about the request that came with these. Never raises."""
         said = self._said_in_headers(headers) | self._said_in_metadata(metadata)
         return read_upstream(said, self.rules) if said else NO_SIGNALS

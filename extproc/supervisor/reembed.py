@@ -153,14 +153,14 @@ async def _answers(uri: str, part: ChildProcess) -> None:
 
 
 def _show(found: Estimate | Outcome, *, as_json: bool) -> None:
-    standing, wanted = found.standing, found.wanted
+    status, wanted = found.status, found.wanted
     if as_json:
         print_json(
             {
                 "is_dry_run": isinstance(found, Estimate),
-                "memories": standing.memories,
-                "embedded_before": standing.embedded,
-                "had": None if standing.origin is None else asdict(standing.origin),
+                "memories": status.memories,
+                "embedded_before": status.embedded,
+                "had": None if status.origin is None else asdict(status.origin),
                 "wanted": asdict(wanted),
                 "is_needed": found.is_needed,
                 **(
@@ -171,18 +171,18 @@ def _show(found: Estimate | Outcome, *, as_json: bool) -> None:
             }
         )
     elif not found.is_needed:
-        held = f"all {standing.memories} memories have" if standing.origin else "no memory is stored that could have"
+        held = f"all {status.memories} memories have" if status.origin else "no memory is stored that could have"
         click.echo(f"nothing to do: {held} vectors of {wanted}")
     elif isinstance(found, Estimate):
-        left = standing.memories - standing.embedded
+        left = status.memories - status.embedded
         click.echo(
-            f"would embed {left} of {standing.memories} memories again, in about {found.seconds:.0f} s: from "
-            f"{standing.origin} to {wanted}"
+            f"would embed {left} of {status.memories} memories again, in about {found.seconds:.0f} s: from "
+            f"{status.origin} to {wanted}"
         )
     else:
         click.echo(
-            f"embedded {found.embedded} of {standing.memories} memories again in {found.seconds:.0f} s: from "
-            f"{standing.origin} to {wanted}"
+            f"embedded {found.embedded} of {status.memories} memories again in {found.seconds:.0f} s: from "
+            f"{status.origin} to {wanted}"
         )
 
 

@@ -102,7 +102,7 @@ class InMemoryReembedding:
         self._store = store
         self._wanted = wanted
 
-    async def standing(self) -> ReembeddingStatus:
+    async def status(self) -> ReembeddingStatus:
         store, begun = self._store, self._store._others.get(self._wanted, {})
         return ReembeddingStatus(store._origin, len(store._records), len(begun), has_leftovers=bool(store._others))
 
@@ -124,7 +124,7 @@ class InMemoryReembedding:
                 {**text.row, row_codec.VECTOR_FIELD: vector}
             )
 
-    async def settle(self) -> bool:
+    async def remove_deleted(self) -> bool:
         begun = self._store._others[self._wanted]
         for memory_id in begun.keys() - self._store._records.keys():
             del begun[memory_id]

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from memory.chat.completions import NotAChat, read
+from memory.chat.completions import NotAChat, read_chat_request
 from memory.errors import BadInput
 from memory.model import Candidate, Memory, Message
 from memory.service.requests import ExplainedReceipt, MemoryEdit, NewMemory
@@ -119,7 +119,7 @@ def messages_of(raw: msgspec.Raw, name: str) -> tuple[Message, ...]:
     if bytes(raw).strip() in (b"null", b"[]"):
         return ()
     try:
-        conversation = read(b'{"messages":' + bytes(raw) + b"}").conversation
+        conversation = read_chat_request(b'{"messages":' + bytes(raw) + b"}").conversation
     except NotAChat as error:
         raise BadInput(f"{name} cannot be read: {error.reason}") from None
     if conversation is None:

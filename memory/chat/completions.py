@@ -95,7 +95,7 @@ _ANY = msgspec.json.Decoder()
 _UNREADABLE = (msgspec.DecodeError, RecursionError)
 
 
-def read(body: bytes) -> ChatRequest:
+def read_chat_request(body: bytes) -> ChatRequest:
     """Read a request body. Raises `NotAChat`: not_utf8, not_json, not_an_object, too_deep, too_many_members.
 
     Costs some 20 microseconds for 4 KB and some tens of milliseconds for 20 MB: read large bodies off the event loop.
@@ -122,7 +122,7 @@ def read(body: bytes) -> ChatRequest:
     )
 
 
-def edit(request: ChatRequest, notes: Sequence[Note]) -> bytes:
+def insert_notes(request: ChatRequest, notes: Sequence[Note]) -> bytes:
     """The body without our fields and with the notes; the very same object where there is nothing to change.
 
     Notes need a conversation. Notes with `before=None` become one text, separated by blank lines, in the order given.
@@ -141,7 +141,7 @@ def message_bytes(request: ChatRequest) -> list[memoryview]:
     return [body[start:end] for start, end in _message_spans(request)]
 
 
-def strip(body: bytes) -> bytes:
+def strip_memory_fields(body: bytes) -> bytes:
     """Any JSON object without our fields; the very same object where it has none. Raises `NotAChat` as `read` does."""
     try:
         return edited(body, removals(parsed(body)[1], OUR_FIELDS))

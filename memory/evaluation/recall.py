@@ -122,7 +122,7 @@ def _orders(
     places = {memory.id: place for place, memory in enumerate(talk.memories)}
     rows = np.array([places[memory.id] for memory in layout.memories])
     evidence = ranking_features(corpus, layout, query, vector, scope=_SCOPE, now=talk.asked_at, ranking=ranking)
-    cosine, words = evidence.cosine, evidence.kinds["lexical"]
+    cosine, words = evidence.cosine, evidence.arrays["lexical"]
     fused = _FUSED_DENSE * _standard(cosine) + _FUSED_WORDS * _standard(words)
     ranked = rank(corpus, query, vector, scope=_SCOPE, now=talk.asked_at, ranking=ranking)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Protocol, TypeAlias
 
-from memory.chat.completions import ChatRequest, read
+from memory.chat.completions import ChatRequest, read_chat_request
 from memory.errors import MemproxyError
 from memory.evaluation.records import seconds
 from memory.learn.worker import Worker, WorkerSettings
@@ -144,7 +144,7 @@ class Sandbox:
         Raises `LearningFailed` where recall missed its deadline, or a part was away, each time.
         """
         await self.search(learnt, question, at)  # loads the memories: the note must not depend on how long that takes
-        request = read(json.dumps({"messages": [{"role": Role.USER, "content": question}]}).encode())
+        request = read_chat_request(json.dumps({"messages": [{"role": Role.USER, "content": question}]}).encode())
         for _ in range(NOTE_ATTEMPTS):
             outcome = await self._searcher.recall(Scope(learnt.user_id), request)
             if outcome.status is not RecallStatus.UNAVAILABLE:
@@ -192,7 +192,9 @@ def exchanges_of(session: Data) -> Iterator[tuple[tuple[Message, ...], str]]:
     if messages and messages[-1]["role"] != Role.ASSISTANT:
         replies.append(len(messages))  # nobody replied to the last one
     for place in replies:
-        conversation = read(json.dumps({"messages": messages[:place]}).encode()).conversation if place else None
+        conversation = (
+            read_chat_request(json.dumps({"messages": messages[:place]}).encode()).conversation if place else None
+        )
         said = conversation.new_user_messages() if conversation is not None else ()
         said = tuple(message for message in said if message.content.strip())
         if said:

@@ -15,7 +15,7 @@ from itertools import chain
 from memory.language.detection import candidates
 from memory.language.loader import LANGUAGES, Language, Phrases, words
 from memory.language.phrases import is_clitic, is_han, is_word, spellings, tokenize
-from memory.language.remembering import remembered
+from memory.language.text_cache import cached_by_text
 
 # "Plan A", "room B", "A方案": what is called by a letter, which is no article then.
 _LETTERED = re.compile(
@@ -26,7 +26,7 @@ _SUFFIXES = ("ations", "ation", "ingly", "ings", "ing", "edly", "ers", "ies", "i
 _STEM_CHARACTERS_MIN = 3
 
 
-@remembered
+@cached_by_text
 def content_words(text: str) -> frozenset[str]:
     lettered = _LETTERED.findall(unicodedata.normalize("NFKC", text))
     return frozenset(letter.casefold() for letter in lettered) | content_of(tokenize(text).tokens, candidates(text))

@@ -8,12 +8,12 @@ from itertools import chain
 
 from memory.language.loader import Language, attributes, calendar, people, words
 from memory.language.phrases import is_han, is_word, spellings, tokenize
-from memory.language.remembering import remembered
+from memory.language.text_cache import cached_by_text
 
 SPACED: tuple[Language, ...] = ("en", "de", "es")  # put spaces between words; "en" comes first in a tie
 
 
-@remembered
+@cached_by_text
 def candidates(text: str) -> tuple[Language, ...]:
     """Languages that the text may be in, most likely first; never empty. Several where they tie, or it mixes two."""
     tokens = [token for token in tokenize(text).tokens if is_word(token)]

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Generic, TypeVar
 
 from memory.language.loader import LANGUAGES, words
-from memory.language.remembering import remembered
+from memory.language.text_cache import cached_by_text
 
 _HAN = "\u3400-\u9fff"
 _TOKEN = re.compile(
@@ -86,7 +86,7 @@ class PhraseTable(Generic[Label]):
         return {label for found in self.found(tokens) for label in found.labels}
 
 
-@remembered
+@cached_by_text
 def tokenize(text: str) -> TokenizedText:
     spelled: list[str] = []
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).replace("’", "'")):

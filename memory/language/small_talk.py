@@ -10,14 +10,14 @@ from __future__ import annotations
 import string
 
 from memory.language import LANGUAGES, pleasantries
-from memory.language.cutting import PhraseSet, filled
+from memory.language.phrase_sets import PhraseSet, fill_slots
 from memory.language.phrases import is_word, tokenize
 
 PLEASANTRY_CHARACTERS_MAX = 80  # nothing longer is only a greeting
 
 _OWN = tuple(pleasantries(language) for language in LANGUAGES)
-_PLEASANTRIES = PhraseSet(tokens for own in _OWN for tokens in filled(own.phrases.words, own.slots))
-_CONSENT = PhraseSet(tokens for own in _OWN for tokens in filled(own.consent.words, own.slots))
+_PLEASANTRIES = PhraseSet(tokens for own in _OWN for tokens in fill_slots(own.phrases.words, own.slots))
+_CONSENT = PhraseSet(tokens for own in _OWN for tokens in fill_slots(own.consent.words, own.slots))
 _OPENINGS = tuple(sorted((phrase for own in _OWN for phrase in own.openings.words), key=len, reverse=True))
 _SEPARATORS = string.whitespace + "\u00a0\u3000,.!，。！、;；~-"
 
@@ -26,12 +26,12 @@ def is_pleasantry(text: str) -> bool:
     """Whether the text is only greetings, thanks and acknowledgements, or has no word at all ("👍")."""
     if len(text) > PLEASANTRY_CHARACTERS_MAX:
         return False
-    return _PLEASANTRIES.makes_up(text) or not any(map(is_word, tokenize(text).tokens))
+    return _PLEASANTRIES.covers(text) or not any(map(is_word, tokenize(text).tokens))
 
 
 def is_consent(text: str) -> bool:
     """Whether the text only says yes, which after a question of the assistant's means "do it"."""
-    return len(text) <= PLEASANTRY_CHARACTERS_MAX and _CONSENT.makes_up(text)
+    return len(text) <= PLEASANTRY_CHARACTERS_MAX and _CONSENT.covers(text)
 
 
 def without_opening(text: str) -> str:

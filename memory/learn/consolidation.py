@@ -19,7 +19,7 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from memory.language.borders import whole_places
+from memory.language.word_boundaries import whole_word_positions
 from memory.learn.feedback import Confirmation, is_restated, raised
 from memory.model import (
     Act,
@@ -175,7 +175,7 @@ def _completed(claim: Claim, known: Sequence[Memory]) -> Claim:
     if len(fitting) != 1 or len(fitting[0].values) != 1:
         return claim
     row, old, new = fitting[0], fitting[0].values[0], claim.values[0]
-    places = whole_places(old, row.content)
+    places = whole_word_positions(old, row.content)
     if len(places) != 1:
         return claim
     text = row.content[: places[0]] + new + row.content[places[0] + len(old) :]

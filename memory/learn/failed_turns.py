@@ -12,7 +12,7 @@ from memory.learn.feedback import is_broken
 from memory.model import Turn
 
 
-def with_breaks(
+def with_failed_turns(
     context: Sequence[Turn], turns: Sequence[Turn], breaks: Sequence[Turn]
 ) -> tuple[list[Turn], list[Turn]]:
     """Context and window with the turns that broke off in their places, by time: a "yes" is to what stood right before.
@@ -33,4 +33,4 @@ def muted(turn: Turn) -> Turn:
     return replace(turn, messages=(), answer="") if is_broken(turn) else turn
 
 
-__all__ = ["muted", "with_breaks"]
+__all__ = ["muted", "with_failed_turns"]

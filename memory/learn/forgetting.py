@@ -23,8 +23,8 @@ from memory.language import (
     names_same_person,
     relation_named,
 )
-from memory.language.borders import whole_places
 from memory.language.phrases import is_han
+from memory.language.word_boundaries import whole_word_positions
 from memory.learn.reading.units import own_messages
 from memory.model import Act, Claim, Memory, MemoryStatus, Relation, Turn
 from memory.service.erasure import without_source
@@ -305,8 +305,8 @@ def _is_of_attribute(request: Claim, known: Claim | Memory) -> bool:
 
 def _is_of_person(request: Claim, subject: str, name: str, content: str) -> bool:
     """ "My job" does not mean the sister's job, nor "my dog" the cat; a name has to stand in what goes."""
-    is_named = bool(request.name) or bool(whole_places(name.casefold(), request.text.casefold()))
-    if request.name and not whole_places(request.name.casefold(), content.casefold()):
+    is_named = bool(request.name) or bool(whole_word_positions(name.casefold(), request.text.casefold()))
+    if request.name and not whole_word_positions(request.name.casefold(), content.casefold()):
         return False
     named = relation_named(request.text)
     if named is None:

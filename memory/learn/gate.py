@@ -82,7 +82,7 @@ class _Before:
         return len(self.words) >= ECHOED_WORDS_MIN and self.words <= content_words(asked)
 
 
-def few(claims: Sequence[Claim]) -> list[Claim]:
+def without_repetitions(claims: Sequence[Claim]) -> list[Claim]:
     """The claims without repetitions, and of one turn no more than a person says in it; planted orders all stay."""
     unique = {(claim.evidence.turn_id, claim.evidence.quote, claim.act, claim.text): claim for claim in claims[::-1]}
     seen: Counter[tuple[str, int]] = Counter()
@@ -99,18 +99,18 @@ def few(claims: Sequence[Claim]) -> list[Claim]:
     return kept
 
 
-def judge(
+def check_claims(
     claims: Sequence[Claim],
     turns: Sequence[Turn],
     *,
     shown: Sequence[str] = (),
     limits: GateLimits | None = None,
-    room: int | None = None,
+    facts_left: int | None = None,
 ) -> GateResult:
     """Split the claims whose acts leave a memory into what may be stored and what may not.
 
     `turns`: those that the claims quote, and earlier ones of the session whose answers they may echo. `shown`: texts
-    that we put before the model ourselves (notes), if known. `room`: how many more may be kept of this session;
+    that we put before the model ourselves (notes), if known. `facts_left`: how many more may be kept of this session;
     what the user asked to be remembered is never too much.
     """
     rules = limits or GateLimits()
@@ -124,7 +124,7 @@ def judge(
     for claim in claims:
         if claim.act not in STORED_ACTS:
             continue
-        is_full = room is not None and len(kept) >= room and not claim.is_explicit
+        is_full = facts_left is not None and len(kept) >= facts_left and not claim.is_explicit
         reason = Refusal.RATE if is_full else _refusal(claim, by_id, planted, before, rules)
         if reason is None:
             kept.append(_readable(claim))

@@ -18,7 +18,7 @@ from memory.language import content_words
 from memory.learn.consolidation import stood_until
 from memory.learn.feedback import Confirmation
 from memory.model import Claim, MemoryStatus, Record, Vector, statement_key
-from memory.ports import MemoryFilter, MemoryStore, Nearby, UserMemories
+from memory.ports import MemoryFilter, MemoryLookup, MemoryStore, UserMemories
 
 ALL_MAX = 300  # of one project: so few are all looked at
 FOUND_MAX = 600  # rows that one search may bring, for a whole window: 2 MB
@@ -47,12 +47,12 @@ class _Wanted:
 class NeighbourSearch:
     """Remembers nothing. Raises `Unavailable`."""
 
-    def __init__(self, *, store: MemoryStore, at_hand: UserMemories, embedded: Embedded) -> None:
+    def __init__(self, *, store: MemoryStore, local_memories: UserMemories, embedded: Embedded) -> None:
         self._store = store
-        self._at_hand = at_hand
+        self._local_memories = local_memories
         self._embedded = embedded
 
-    async def of(
+    async def find(
         self,
         user_id: str,
         claims: Sequence[Claim],
@@ -76,16 +76,18 @@ class NeighbourSearch:
         }
         texts = dict.fromkeys(text for one in wanted.values() for text in one.texts)
         known = {**vectors, **await self._embedded([text for text in texts if text not in vectors])}
-        at_hand = await self._at_hand.as_of(user_id, revision) if revision is not None else None
+        local_memories = await self._local_memories.as_of(user_id, revision) if revision is not None else None
         found: dict[str, Record] = {}
         for project_id, one in wanted.items():
             where = MemoryFilter(user_id, project_id=project_id, exact_project=True)
-            rows = await _found(at_hand or self._store, where, one, known)
+            rows = await _found(local_memories or self._store, where, one, known)
             found |= {record.memory.id: record for record in rows}
         return list(found.values())
 
 
-async def _found(memories: Nearby, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]) -> list[Record]:
+async def _found(
+    memories: MemoryLookup, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]
+) -> list[Record]:
     if not wanted.texts:
         return []
     active = await _of_status(memories, where, wanted, vectors)
@@ -96,7 +98,7 @@ async def _found(memories: Nearby, where: MemoryFilter, wanted: _Wanted, vectors
 
 
 async def _of_status(
-    memories: Nearby, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]
+    memories: MemoryLookup, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]
 ) -> list[Record]:
     everything = await memories.load_few(where, most=ALL_MAX)
     if everything is not None:
@@ -109,7 +111,9 @@ async def _of_status(
     return found
 
 
-async def _near(memories: Nearby, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]) -> list[Record]:
+async def _near(
+    memories: MemoryLookup, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]
+) -> list[Record]:
     """Among all, and once more among those that share a word: what shares one may be far by its vector."""
     matrix = np.stack([vectors[text] for text in wanted.texts])
     limit = max(FOUND_OF_ONE_MIN, min(FOUND_OF_ONE_MAX, FOUND_MAX // len(wanted.texts)))

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from memory.errors import BadInput, MemproxyError
-from memory.learn import plan_snapshot as bases
-from memory.learn.plan_snapshot import PlanSnapshot
+from memory.learn import plan_inputs
+from memory.learn.plan_inputs import PlanInputs
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Trust
 
 VERSION = 5
@@ -28,13 +28,13 @@ class Plan:
     """What a window does, in this order: `forget` goes for good, `changes` are written, receipts get their `outcomes`.
 
     `outcomes`: by receipt id, what was done about what the user asked of memory; ids and counts, never contents.
-    `basis`: what the changes were made of; None where nothing was claimed.
+    `inputs`: what the changes were made of; None where nothing was claimed.
     """
 
     changes: Sequence[Change] = ()
     forget: Sequence[str] = ()
     outcomes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    basis: PlanSnapshot | None = None
+    inputs: PlanInputs | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -44,13 +44,13 @@ class Plan:
 def encode(plan: Plan) -> bytes:
     """ASCII, so that lone surrogates, which some clients send, come back as they were."""
     rows = [{"kind": change.kind.value, "memory": asdict(change.memory)} for change in plan.changes]
-    basis = None if plan.basis is None else bases.to_json(plan.basis)
+    inputs = None if plan.inputs is None else plan_inputs.to_json(plan.inputs)
     stored = {
         "version": VERSION,
         "forget": list(plan.forget),
         "changes": rows,
         "outcomes": plan.outcomes,
-        "basis": basis,
+        "basis": inputs,
     }
     return json.dumps(stored, allow_nan=False).encode()
 
@@ -62,8 +62,8 @@ def decode(plan: bytes) -> Plan:
         if stored["version"] != VERSION:
             raise UnreadablePlan(f"the stored plan has version {stored['version']!r:.20}, we read {VERSION}")
         changes = [Change(ChangeKind(row["kind"]), _memory(row["memory"])) for row in stored["changes"]]
-        basis = None if stored.get("basis") is None else bases.from_json(stored["basis"])
-        return Plan(changes, tuple(stored["forget"]), dict(stored["outcomes"]), basis)
+        inputs = None if stored.get("basis") is None else plan_inputs.from_json(stored["basis"])
+        return Plan(changes, tuple(stored["forget"]), dict(stored["outcomes"]), inputs)
     except (ValueError, KeyError, TypeError, BadInput) as error:
         raise UnreadablePlan("the stored plan is not one of ours") from error
 

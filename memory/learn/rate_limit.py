@@ -25,13 +25,13 @@ class SessionRateLimit:
         self._facts_max = facts_max
         self._sessions: OrderedDict[tuple[str, str], _Session] = OrderedDict()
 
-    def room(self, user_id: str, session_id: str, window_id: str, *, at: float) -> int:
+    def facts_left(self, user_id: str, session_id: str, window_id: str, *, at: float) -> int:
         """How many facts the window may still bring; an earlier attempt at it does not count."""
         session = self._session(user_id, session_id)
         near = (kept for known, said, kept in session.windows if known != window_id and abs(said - at) < PACE_SECONDS)
         return max(0, self._facts_max - sum(near))
 
-    def note(self, user_id: str, session_id: str, window_id: str, *, at: float, kept: int) -> None:
+    def record_window(self, user_id: str, session_id: str, window_id: str, *, at: float, kept: int) -> None:
         session = self._session(user_id, session_id)
         still = [one for one in session.windows if one[0] != window_id and at - one[1] < PACE_SECONDS]
         session.windows = deque(still)

@@ -160,7 +160,7 @@ def renumbered(
     return found
 
 
-def news(claims: Sequence[Claim], memories: Sequence[Memory], turns: Sequence[Turn]) -> list[int]:
+def new_claim_indexes(claims: Sequence[Claim], memories: Sequence[Memory], turns: Sequence[Turn]) -> list[int]:
     """Indices of the claims without those that take up a question of the assistant which restates what is known.
 
     Known is what `memories` hold, and what the user said in the claims before it; else an assistant that repeats its
@@ -209,4 +209,4 @@ def _as_memory(claim: Claim) -> Memory:
     )
 
 
-__all__ = ["confirmed_line", "news", "pairs_to_ask", "renumbered"]
+__all__ = ["confirmed_line", "new_claim_indexes", "pairs_to_ask", "renumbered"]

@@ -37,32 +37,32 @@ class UpkeepLoop:
     """Looks after everybody until told to stop. Any number of workers may; one at a time does something."""
 
     def __init__(
-        self, upkeep: Upkeep, *, rounds: UpkeepSchedule, clock: Clock, metrics: Metrics, pace: ScheduleTiming
+        self, upkeep: Upkeep, *, upkeep_schedule: UpkeepSchedule, clock: Clock, metrics: Metrics, timing: ScheduleTiming
     ) -> None:
         self._upkeep = upkeep
-        self._rounds = rounds
+        self._schedule = upkeep_schedule
         self._clock = clock
         self._metrics = metrics
-        self._pace = pace
+        self._timing = timing
 
     async def run(self, until: asyncio.Event) -> None:
         while not until.is_set():
             had_work = await self.look_after_next()
             try:
-                async with asyncio.timeout(self._pace.rest if had_work else self._pace.look):
+                async with asyncio.timeout(self._timing.rest if had_work else self._timing.look):
                     await until.wait()
             except TimeoutError:
                 continue
 
     async def look_after_next(self) -> bool:
         """One round over whoever is due; False where nobody is, or where that cannot be found out now."""
-        pace = self._pace
+        timing = self._timing
         try:
-            user_id = await self._rounds.next_due(now=self._clock(), every=pace.every, patience=pace.patience)
+            user_id = await self._schedule.next_due(now=self._clock(), every=timing.every, patience=timing.patience)
             if user_id is None:
                 return False
             self._metrics.upkeep_rounds.labels(await self._looked_after(user_id)).inc()
-            await self._rounds.ended(user_id, now=self._clock())
+            await self._schedule.ended(user_id, now=self._clock())
         except Unavailable:  # the turn log's; whoever is in the middle of a round has it taken over
             return False
         return True

@@ -54,7 +54,7 @@ class TriggerScanner:
         self._metrics = metrics
         self._settings = settings
 
-    async def look(self) -> None:
+    async def scan(self) -> None:
         """Examine and mark every finished turn that waits and has not been looked at."""
         if self._readers.is_slow and self._due.idle_seconds > 0:  # else all is due already, and a look would only cost
             await self._examine_all()

@@ -60,7 +60,7 @@ class Upkeep:
         store: MemoryStore,
         embedder: Embedder,
         ledger: UserLedger,
-        uses: UsageCounts,
+        usage_counts: UsageCounts,
         notes: NoteBook,
         clock: Clock,
         metrics: Metrics,
@@ -71,7 +71,7 @@ class Upkeep:
         self._store = store
         self._embedder = embedder
         self._ledger = ledger
-        self._uses = uses
+        self._usage_counts = usage_counts
         self._notes = notes
         self._clock = clock
         self._metrics = metrics
@@ -130,29 +130,29 @@ class Upkeep:
 
     async def _with_uses_counted(self, user_id: str, rows: Mapping[str, Memory]) -> dict[str, Memory]:
         """For a dry run: as if their uses stood in the rows."""
-        waiting = await self._uses.waiting(user_id, limit=USES_MAX)
+        waiting = await self._usage_counts.unstored(user_id, limit=USES_MAX)
         return {**rows, **{i: _used(rows[i], use) for i, use in waiting.items() if i in rows}}
 
     async def _with_uses_stored(self, user_id: str) -> dict[str, Memory]:
         """Bring what requests counted into the rows; nothing but that changes, not even `updated_at`."""
-        ids = list(await self._uses.waiting(user_id, limit=USES_MAX))
+        ids = list(await self._usage_counts.unstored(user_id, limit=USES_MAX))
         written: dict[str, Memory] = {}
         for start in range(0, len(ids), ROWS_PER_WRITE):
             batch = ids[start : start + ROWS_PER_WRITE]
             async with self._ledger.write(user_id) as held:
                 records = await self._store.get(user_id, batch)
                 stored = {record.memory.id: record.memory.access_count for record in records}
-                await self._uses.settle(user_id, stored)
-                uses = await self._uses.waiting(user_id, limit=USES_MAX)
+                await self._usage_counts.begin_store(user_id, stored)
+                usage_counts = await self._usage_counts.unstored(user_id, limit=USES_MAX)
                 counted = [
-                    Record(_used(one.memory, replace(uses[one.memory.id], counted=0)), one.vector)
+                    Record(_used(one.memory, replace(usage_counts[one.memory.id], counted=0)), one.vector)
                     for one in records
-                    if one.memory.id in uses
+                    if one.memory.id in usage_counts
                 ]
                 await self._apply(user_id, held, counted)
-                await self._uses.written(user_id, list(stored))
+                await self._usage_counts.end_store(user_id, list(stored))
                 if gone := [memory_id for memory_id in batch if memory_id not in stored]:
-                    await self._uses.drop(user_id, gone)
+                    await self._usage_counts.drop(user_id, gone)
             written |= {record.memory.id: record.memory for record in counted}
         return written
 
@@ -194,7 +194,7 @@ class Upkeep:
 
     async def _drop_traces(self, user_id: str, memory_ids: Sequence[str]) -> None:
         await self._notes.drop(user_id, memory_ids, now=self._clock())
-        await self._uses.drop(user_id, memory_ids)
+        await self._usage_counts.drop(user_id, memory_ids)
 
 
 def _used(memory: Memory, use: UsageCount) -> Memory:
@@ -210,8 +210,8 @@ def _fits(step: RetentionStep, found: Mapping[str, Record], forgotten: Collectio
         grounds = [found.get(memory_id) for memory_id in grounds_of(step)]
         return all(one is not None and one.memory.status is MemoryStatus.ACTIVE for one in grounds)
     stored = found.get(step.before.id)
-    uses = {"access_count": step.before.access_count, "used_at": step.before.used_at}
-    return stored is not None and replace(stored.memory, **uses) == step.before  # type: ignore[arg-type]
+    usage_counts = {"access_count": step.before.access_count, "used_at": step.before.used_at}
+    return stored is not None and replace(stored.memory, **usage_counts) == step.before  # type: ignore[arg-type]
 
 
 def _take(rows: dict[str, Memory], step: RetentionStep) -> None:

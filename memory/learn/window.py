@@ -15,17 +15,16 @@ from functools import partial
 from math import inf
 
 from memory.errors import Conflict, Unavailable
-from memory.learn import consolidation, forgetting, gate, plan, stored_reading
-from memory.learn import plan_snapshot as bases
-from memory.learn.applying import PlanWriter
+from memory.learn import consolidation, forgetting, gate, plan, plan_inputs, stored_reading
 from memory.learn.consolidation import Pair
 from memory.learn.forgetting import ForgetMatches, ForgetReach
 from memory.learn.neighbours import NeighbourSearch
 from memory.learn.plan import Plan
-from memory.learn.plan_snapshot import PlanSnapshot
+from memory.learn.plan_inputs import PlanInputs
+from memory.learn.plan_writer import PlanWriter
 from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
-from memory.learn.relating import news, pairs_to_ask, renumbered
+from memory.learn.relating import new_claim_indexes, pairs_to_ask, renumbered
 from memory.learn.window_reading import WindowClaims, WindowReading, asks_memory
 from memory.model import Memory, Record, Vector
 from memory.ports import (
@@ -82,14 +81,14 @@ class WindowLearning:
         turn_log: TurnLog,
         ledger: UserLedger,
         store: MemoryStore,
-        at_hand: UserMemories,
+        local_memories: UserMemories,
         embedder: Embedder,
         readers: Readers,
         erasure: Erasure,
         receipts: Receipts,
         clock: Clock,
         metrics: Metrics,
-        pace: SessionRateLimit,
+        rate_limit: SessionRateLimit,
         limits: gate.GateLimits | None = None,
     ) -> None:
         """`at_hand` spares the store; what is written is made of it only where nobody wrote since. `pace` outlives
@@ -101,20 +100,22 @@ class WindowLearning:
         self._readers = readers
         self._clock = clock
         self._metrics = metrics
-        self._applying = PlanWriter(
+        self._plan_writer = PlanWriter(
             store=store, embedder=embedder, erasure=erasure, receipts=receipts, clock=clock, metrics=metrics
         )
         self._reading = WindowReading(
             turn_log=turn_log,
             store=store,
-            at_hand=at_hand,
+            local_memories=local_memories,
             readers=readers,
             receipts=receipts,
             metrics=metrics,
-            pace=pace,
+            rate_limit=rate_limit,
             limits=limits,
         )
-        self._neighbours = NeighbourSearch(store=store, at_hand=at_hand, embedded=self._applying.embedded)
+        self._neighbours = NeighbourSearch(
+            store=store, local_memories=local_memories, embedded=self._plan_writer.embedded
+        )
 
     async def learn(self, lease: Lease) -> None:
         """Return once all that the window teaches is stored. Raises `Unavailable`, `Conflict`, `UnreadablePlan`."""
@@ -129,23 +130,23 @@ class WindowLearning:
     async def _plan_and_apply(self, lease: Lease, read: WindowClaims) -> None:
         texts = [claim.text for claim in read.claims]
         topics = forgetting.topics_of(read.requests)
-        vectors = await self._applying.embedded([*texts, *topics])  # before the lock: it takes longest
+        vectors = await self._plan_writer.embedded([*texts, *topics])  # before the lock: it takes longest
         for round_ in range(VERDICT_ROUNDS_MAX):
-            seen = await self._seen(lease, read, vectors)
+            seen = await self._neighbours_and_verdicts(lease, read, vectors)
             async with self._locked(lease) as held:
-                standing = await self._standing(lease, read, vectors, seen, is_last=round_ == VERDICT_ROUNDS_MAX - 1)
-                if standing is None:
+                current = await self._current(lease, read, vectors, seen, is_last=round_ == VERDICT_ROUNDS_MAX - 1)
+                if current is None:
                     continue  # somebody wrote while the reader thought: ask again about what stands now
-                planned, known = await self._planned(lease, read, vectors, standing)
+                planned, known = await self._planned(lease, read, vectors, current)
                 await held.save(planned)
-                gone = await self._applying.apply(lease.user_id, held.lock, planned, vectors | known)
-            await self._applying.settle(lease.user_id, planned, gone)
+                gone = await self._plan_writer.apply(lease.user_id, held.lock, planned, vectors | known)
+            await self._plan_writer.finish(lease.user_id, planned, gone)
             return
 
-    async def _seen(self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]) -> _Seen:
+    async def _neighbours_and_verdicts(self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]) -> _Seen:
         """Before the lock, since a reader takes its time."""
         revision = (await self._ledger.revision(lease.user_id)).number
-        near = await self._neighbours.of(
+        near = await self._neighbours.find(
             lease.user_id, read.claims, read.confirmations, vectors=vectors, revision=revision
         )
         known = {record.memory.content: record.vector for record in near}
@@ -163,7 +164,7 @@ class WindowLearning:
             said = await self._readers.ready.relate(list(pairs.values()))
         return _Seen(revision, near, dict(zip(pairs, said, strict=True)))
 
-    async def _standing(
+    async def _current(
         self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector], seen: _Seen, *, is_last: bool
     ) -> _Seen | None:
         """Under the lock: what was seen, if nobody wrote since. Else None, or in the last round what stands now, of
@@ -173,7 +174,7 @@ class WindowLearning:
             return seen
         if not is_last:
             return None
-        near = await self._neighbours.of(lease.user_id, read.claims, read.confirmations, vectors=vectors)
+        near = await self._neighbours.find(lease.user_id, read.claims, read.confirmations, vectors=vectors)
         return replace(seen, near=near, of_pairs={})
 
     async def _planned(
@@ -184,7 +185,7 @@ class WindowLearning:
         gone = {memory_id for found in forgotten.values() for memory_id in found.gone}
         left = [record for record in seen.near if record.memory.id not in gone]
         known = [record.memory for record in left]
-        places = news(read.claims, known, read.turns)
+        places = new_claim_indexes(read.claims, known, read.turns)
         claims = [read.claims[place] for place in places]
         ids = partial(memory_id, lease)
         verdicts = renumbered(seen.of_pairs, places, count=len(read.claims), ids=ids)
@@ -198,8 +199,8 @@ class WindowLearning:
         )
         outcomes = forgetting.outcomes_of(read.requests, forgotten)
         revision = (await self._ledger.revision(lease.user_id)).number
-        basis = bases.snapshot_of(claims, read.confirmations, verdicts, known, changes, revision=revision)
-        return Plan(changes, tuple(gone), outcomes, basis), {record.memory.content: record.vector for record in left}
+        inputs = plan_inputs.inputs_of(claims, read.confirmations, verdicts, known, changes, revision=revision)
+        return Plan(changes, tuple(gone), outcomes, inputs), {record.memory.content: record.vector for record in left}
 
     async def _forgotten(
         self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]
@@ -226,50 +227,50 @@ class WindowLearning:
         return found
 
     async def _repeat(self, lease: Lease, stored: Plan) -> None:
-        claims = stored.basis.claims if stored.basis is not None else ()
+        claims = stored.inputs.claims if stored.inputs is not None else ()
         contents = [*(change.memory.content for change in stored.changes), *(claim.text for claim in claims)]
-        vectors = await self._applying.embedded(contents)
+        vectors = await self._plan_writer.embedded(contents)
         later = await self._reading.later_requests(lease)
-        wanted_still = [change for change in stored.changes if not forgetting.is_forgotten_later(later, change.memory)]
+        not_forgotten = [change for change in stored.changes if not forgetting.is_forgotten_later(later, change.memory)]
         async with self._locked(lease) as held:
             revision = (await self._ledger.revision(lease.user_id)).number
-            if stored.basis is None or not bases.is_outdated(stored.basis, revision):
+            if stored.inputs is None or not plan_inputs.is_outdated(stored.inputs, revision):
                 held.planned = stored
-                wanted = await self._applying.still_wanted(lease.user_id, held.lock, wanted_still)
+                wanted = await self._plan_writer.without_outdated(lease.user_id, held.lock, not_forgotten)
                 fitting, known = replace(stored, changes=wanted), vectors
             else:
                 overtaken = {n for n, claim in enumerate(claims) if forgetting.is_forgotten_later(later, claim)}
-                basis = replace(stored.basis, revision=revision, done=stored.basis.done | overtaken)
-                fitting, known = await self._planned_again(lease, held.lock, stored, basis, vectors)
+                inputs = replace(stored.inputs, revision=revision, done=stored.inputs.done | overtaken)
+                fitting, known = await self._planned_again(lease, held.lock, stored, inputs, vectors)
                 await held.save(fitting)
-            gone = await self._applying.apply(lease.user_id, held.lock, fitting, known)
-        await self._applying.settle(lease.user_id, stored, gone)
+            gone = await self._plan_writer.apply(lease.user_id, held.lock, fitting, known)
+        await self._plan_writer.finish(lease.user_id, stored, gone)
 
     async def _planned_again(
         self,
         lease: Lease,
         held: LedgerWrite,
         stored: Plan,
-        basis: PlanSnapshot,
+        inputs: PlanInputs,
         vectors: Mapping[str, Vector],
         *,
-        only_standing: bool = False,
+        only_stored: bool = False,
     ) -> tuple[Plan, dict[str, Vector]]:
         """The same claims, consolidated with what is stored now; `only_standing`: those whose rows are among it."""
         ids = partial(memory_id, lease)
-        places = range(len(basis.claims))
+        places = range(len(inputs.claims))
         of_plan = [*(change.memory.id for change in stored.changes), *(ids(str(place)) for place in places)]
         rows = {r.memory.id: r.memory for r in await self._store.get(lease.user_id, list(dict.fromkeys(of_plan)))}
         forgotten = await held.forgotten(of_plan)
-        stands = bases.progress_of(basis, stored.changes, stored=rows, forgotten=forgotten, ids=ids)
-        missing = {place for place in places if only_standing and ids(str(place)) not in rows}
-        confirmations = () if stands.is_begun or only_standing else basis.confirmations
-        neighbours = await self._neighbours.of(lease.user_id, basis.claims, confirmations, vectors=vectors)
+        progress = plan_inputs.progress_of(inputs, stored.changes, stored=rows, forgotten=forgotten, ids=ids)
+        missing = {place for place in places if only_stored and ids(str(place)) not in rows}
+        confirmations = () if progress.is_begun or only_stored else inputs.confirmations
+        neighbours = await self._neighbours.find(lease.user_id, inputs.claims, confirmations, vectors=vectors)
         found = [record for record in neighbours if record.memory.id not in stored.forget]
-        known, done = [record.memory for record in found], stands.done | missing
-        verdicts = bases.valid_verdicts(basis, known, ids=ids)
+        known, done = [record.memory for record in found], progress.done | missing
+        verdicts = plan_inputs.valid_verdicts(inputs, known, ids=ids)
         changes = consolidation.consolidate(
-            basis.claims,
+            inputs.claims,
             known,
             now=self._clock(),
             ids=ids,
@@ -277,9 +278,11 @@ class WindowLearning:
             verdicts=verdicts,
             done=done,
         )
-        made_of = bases.snapshot_of(basis.claims, confirmations, verdicts, known, changes, revision=basis.revision)
+        new_inputs = plan_inputs.inputs_of(
+            inputs.claims, confirmations, verdicts, known, changes, revision=inputs.revision
+        )
         met = {record.memory.content: record.vector for record in found}
-        return replace(stored, changes=changes, basis=replace(made_of, done=done)), {**vectors, **met}
+        return replace(stored, changes=changes, inputs=replace(new_inputs, done=done)), {**vectors, **met}
 
     @asynccontextmanager
     async def _locked(self, lease: Lease) -> AsyncIterator[_Held]:
@@ -294,16 +297,16 @@ class WindowLearning:
                 yield held
         except Conflict:
             if held is not None and held.planned is not None:
-                await self._mend(lease, held.planned)
+                await self._repair(lease, held.planned)
             raise
 
-    async def _mend(self, lease: Lease, planned: Plan) -> None:
+    async def _repair(self, lease: Lease, planned: Plan) -> None:
         """Rows of ours that came late are compared with what others wrote; nothing is written that does not stand."""
-        if planned.basis is None:
+        if planned.inputs is None:
             return
         async with self._ledger.write(lease.user_id) as held:
-            mended, vectors = await self._planned_again(lease, held, planned, planned.basis, {}, only_standing=True)
-            await self._applying.apply(lease.user_id, held, replace(mended, forget=()), vectors)
+            repaired, vectors = await self._planned_again(lease, held, planned, planned.inputs, {}, only_stored=True)
+            await self._plan_writer.apply(lease.user_id, held, replace(repaired, forget=()), vectors)
 
 
 def _likeness(topic: Vector | None, records: Sequence[Record]) -> Callable[[Memory], float]:

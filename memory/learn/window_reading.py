@@ -13,7 +13,7 @@ from functools import partial
 
 from memory.errors import Unavailable
 from memory.learn import forgetting, gate, stored_reading
-from memory.learn.failed_turns import muted, with_breaks
+from memory.learn.failed_turns import muted, with_failed_turns
 from memory.learn.feedback import ANSWER_CHARACTERS_MAX, Confirmation, confirmations_of
 from memory.learn.forgetting import ForgetRequest
 from memory.learn.rate_limit import SessionRateLimit
@@ -25,7 +25,7 @@ from memory.runtime.metrics import Metrics
 
 TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # what a failed or aborted turn said is not learnt
 CONTEXT_TURNS_MAX = 8  # of the session, before the window: enough to see what a bare "yes" answers
-BREAKS_MAX = 20  # of the session, up to the window's end
+FAILED_TURNS_MAX = 20  # of the session, up to the window's end
 
 Store = Callable[[bytes], Awaitable[None]]
 """Keeps bytes with the window, in place of a plan. Raises `Unavailable` or `Conflict`."""
@@ -53,20 +53,20 @@ class WindowReading:
         *,
         turn_log: TurnLog,
         store: MemoryStore,
-        at_hand: UserMemories,
+        local_memories: UserMemories,
         readers: Readers,
         receipts: Receipts,
         metrics: Metrics,
-        pace: SessionRateLimit,
+        rate_limit: SessionRateLimit,
         limits: gate.GateLimits | None,
     ) -> None:
         self._turn_log = turn_log
         self._store = store
-        self._at_hand = at_hand
+        self._local_memories = local_memories
         self._readers = readers
         self._receipts = receipts
         self._metrics = metrics
-        self._pace = pace
+        self._rate_limit = rate_limit
         self._limits = limits
 
     async def read(self, lease: Lease, *, save: Store) -> WindowClaims:
@@ -75,21 +75,25 @@ class WindowReading:
         if not turns:
             return WindowClaims((), (), ())
         context = await self._turn_log.context(lease, limit=CONTEXT_TURNS_MAX)
-        breaks = await self._turn_log.breaks(lease, limit=BREAKS_MAX)
-        before, during = with_breaks(context, turns, breaks)
-        claims = gate.few(await self._claims(lease, list(map(muted, during)), list(map(muted, before)), save))
+        failed = await self._turn_log.failed_turns(lease, limit=FAILED_TURNS_MAX)
+        before, during = with_failed_turns(context, turns, failed)
+        claims = gate.without_repetitions(
+            await self._claims(lease, list(map(muted, during)), list(map(muted, before)), save)
+        )
         proposed = [claim for claim in claims if claim.act in STORED_ACTS]
         shown = await self._shown(lease.user_id, turns) if proposed else ()
         at, session = turns[-1].at, (lease.user_id, lease.session_id, lease.window_id)
-        room = self._pace.room(*session, at=at)
-        judging = partial(gate.judge, claims, [*context, *turns], shown=shown, limits=self._limits, room=room)
+        facts_left = self._rate_limit.facts_left(*session, at=at)
+        judging = partial(
+            gate.check_claims, claims, [*context, *turns], shown=shown, limits=self._limits, facts_left=facts_left
+        )
         verdict = await asyncio.to_thread(judging)  # a flood takes longer than a lease may go without its beat
-        self._pace.note(*session, at=at, kept=len(verdict.kept))
+        self._rate_limit.record_window(*session, at=at, kept=len(verdict.kept))
         for dropped in verdict.dropped:
             self._metrics.facts_dropped.labels(dropped.reason.value).inc()
         requests = forgetting.requests_of(claims, turns)
         if lasting := forgetting.lasting(requests):
-            await self._turn_log.note_orders(lease, _by_turn(lasting))
+            await self._turn_log.mark_forget_requests(lease, _by_turn(lasting))
         spared = await asyncio.to_thread(forgetting.split_claims, verdict.kept, requests, [*context, *turns])
         later = await self.later_requests(lease)
         kept = await asyncio.to_thread(_standing, spared.kept, later)
@@ -99,12 +103,14 @@ class WindowReading:
 
     async def later_requests(self, lease: Lease) -> list[ForgetRequest]:
         """What the user asked to be forgotten after they had said what is in this window, as it was read then."""
-        orders = await self._turn_log.orders_after(lease, limit=forgetting.LATER_REQUESTS_MAX)
+        orders = await self._turn_log.forget_requests_after(lease, limit=forgetting.LATER_REQUESTS_MAX)
         stored = [(order.turn, stored_reading.decode(order.claims or None)) for order in orders]
         claims = [claim for _, found in stored for claim in found or ()]
         unread = [turn for turn, found in stored if found is None]  # another release noted them
         claims += await self._readers.ready.read(unread, context=()) if unread else []
-        return forgetting.lasting(forgetting.requests_of(gate.few(claims), [order.turn for order in orders]))
+        return forgetting.lasting(
+            forgetting.requests_of(gate.without_repetitions(claims), [order.turn for order in orders])
+        )
 
     async def _claims(
         self, lease: Lease, turns: Sequence[Turn], context: Sequence[Turn], save: Store
@@ -139,7 +145,7 @@ class WindowReading:
             ids |= {} if receipt is None else {one: None for note in receipt.notes for one in note.memory_ids}
         if not ids:
             return []
-        memories = await self._at_hand.as_of(user_id) or self._store
+        memories = await self._local_memories.as_of(user_id) or self._store
         told = [record.memory for record in await memories.get(user_id, list(ids))]
         return [memory.content for memory in told if memory.status is MemoryStatus.ACTIVE]
 

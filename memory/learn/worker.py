@@ -36,12 +36,12 @@ class WorkerSettings:
     """Times in seconds."""
 
     due: LearnDue = field(default_factory=LearnDue)
-    watch: TriggerSettings = field(default_factory=TriggerSettings)
+    triggers: TriggerSettings = field(default_factory=TriggerSettings)
     windows_at_once: int = 4  # of different users; the models and the store serialise more anyway
     lease_seconds: float = 30.0  # extended while working; after a crash nobody waits longer
     poll_seconds: float = 0.05  # a closed turn has to be learnt within a second
     recover_seconds: float = 0.5  # between two looks for turns that dead processes left open
-    look_seconds: float = 0.1  # between two looks at what has ended: "remember this" is not made to wait
+    scan_seconds: float = 0.1  # between two looks at what has ended: "remember this" is not made to wait
     measure_seconds: float = 5.0  # between two readings of the queue
     attempts_max: int = 8  # then the window is a dead letter; an outage is no attempt
     retry_base_seconds: float = 1.0  # doubled at each attempt, and at each that met an outage of the model
@@ -63,7 +63,7 @@ class Worker:
         turn_log: TurnLog,
         ledger: UserLedger,
         store: MemoryStore,
-        at_hand: UserMemories,
+        local_memories: UserMemories,
         embedder: Embedder,
         readers: Readers,
         erasure: Erasure,
@@ -78,25 +78,25 @@ class Worker:
             turn_log=turn_log,
             ledger=ledger,
             store=store,
-            at_hand=at_hand,
+            local_memories=local_memories,
             embedder=embedder,
             readers=readers,
             erasure=erasure,
             receipts=receipts,
             clock=clock,
             metrics=metrics,
-            pace=SessionRateLimit((settings or WorkerSettings()).facts_per_session_max),
+            rate_limit=SessionRateLimit((settings or WorkerSettings()).facts_per_session_max),
             limits=gate.GateLimits(secrets=(settings or WorkerSettings()).secrets),
         )
         self._settings = settings or WorkerSettings()
-        self._watch = TriggerScanner(
+        self._trigger_scanner = TriggerScanner(
             turn_log=turn_log,
             embedder=embedder,
             readers=readers,
             due=self._settings.due,
             clock=clock,
             metrics=metrics,
-            settings=self._settings.watch,
+            settings=self._settings.triggers,
         )
         self._turn_log = turn_log
         self._readers = readers
@@ -109,22 +109,22 @@ class Worker:
     async def run(self, until: asyncio.Event) -> None:
         """Work until `until` is set, then finish what is under way, at most `drain_seconds`."""
         async with asyncio.TaskGroup() as upkeep:
-            watches = (
+            periodic = (
                 upkeep.create_task(self._every(self._settings.recover_seconds, self._recover)),
-                upkeep.create_task(self._every(self._settings.look_seconds, self._watch.look)),
+                upkeep.create_task(self._every(self._settings.scan_seconds, self._trigger_scanner.scan)),
                 upkeep.create_task(self._every(self._settings.measure_seconds, self._measure)),
-                upkeep.create_task(self._every(self._settings.measure_seconds, self._watch.relieve)),
+                upkeep.create_task(self._every(self._settings.measure_seconds, self._trigger_scanner.relieve)),
             )
             try:
                 await self._serve(until)
             finally:
-                for watch in watches:
-                    watch.cancel()
+                for task in periodic:
+                    task.cancel()
 
     async def work_off(self) -> int:
         """Handle what is due now, one window after the other; how many there were. Raises `Unavailable`."""
         handled = 0
-        await self._watch.look()
+        await self._trigger_scanner.scan()
         while lease := await self._lease():
             await self._handle(lease)
             handled += 1
@@ -195,7 +195,7 @@ class Worker:
             except Unavailable as error:
                 outcome = await self._sit_out(lease, error)
             except UnreadablePlan as error:
-                outcome = await self._bury(lease, str(error))
+                outcome = await self._give_up(lease, str(error))
             except Exception as error:  # noqa: BLE001 (one job: a fault in one window must not stop the others)
                 log.error("a window could not be learnt", error=type(error).__name__, attempt=lease.attempt)
                 outcome = await self._put_off(lease, f"unexpected {type(error).__name__}")
@@ -224,7 +224,7 @@ class Worker:
     async def _put_off(self, lease: Lease, reason: str) -> str:
         """Back into the queue for later, or, after the last attempt, to the dead letters."""
         if lease.attempt >= self._settings.attempts_max:
-            return await self._bury(lease, reason)
+            return await self._give_up(lease, reason)
         due_at = self._clock() + self._back_off(lease.attempt - 1)
         return await self._told(self._turn_log.retry_at(lease, due_at=due_at, reason=reason), "retried")
 
@@ -234,7 +234,7 @@ class Worker:
         is_ours = error.part in OWN_PARTS
         since = now if lease.outage_since is None else lease.outage_since
         if now - since >= (settings.outage_seconds_max if is_ours else settings.model_outage_seconds_max):
-            return await self._bury(lease, str(error))
+            return await self._give_up(lease, str(error))
         self._is_part_down = self._is_part_down or is_ours
         due_at = now + (settings.outage_pause_seconds if is_ours else self._back_off(lease.outages))
         waiting = self._turn_log.retry_at(lease, due_at=due_at, reason=str(error), outage_since=since)
@@ -246,9 +246,9 @@ class Worker:
         longest = min(self._settings.retry_base_seconds * 2.0**exponent, self._settings.retry_seconds_max)
         return longest * (0.5 + self._jitter() / 2)
 
-    async def _bury(self, lease: Lease, reason: str) -> str:
+    async def _give_up(self, lease: Lease, reason: str) -> str:
         log.error("a window is given up", reason=reason, attempts=lease.attempt)
-        return await self._told(self._turn_log.bury(lease, now=self._clock(), reason=reason), "buried")
+        return await self._told(self._turn_log.move_to_dead_letters(lease, now=self._clock(), reason=reason), "buried")
 
     async def _told(self, telling: Awaitable[None], outcome: str) -> str:
         """The outcome, or "lost" where the turn log cannot be told: then the lease runs out, and it is tried again."""
@@ -258,15 +258,15 @@ class Worker:
             return "lost"
         return outcome
 
-    async def _every(self, seconds: float, watch: Callable[[], Awaitable[None]]) -> None:
+    async def _every(self, seconds: float, triggers: Callable[[], Awaitable[None]]) -> None:
         """Again and again. A fault of ours in a watch is said once, and never stops the learning beside it."""
         known_faults: set[str] = set()
         while True:
-            (outcome,) = await asyncio.gather(watch(), return_exceptions=True)
+            (outcome,) = await asyncio.gather(triggers(), return_exceptions=True)
             if isinstance(outcome, Exception) and not isinstance(outcome, Unavailable):  # said by `_lease_or_none`
                 fault = type(outcome).__name__
                 if fault not in known_faults:
-                    log.error("a watch of the worker failed", watch=watch.__name__, error=fault)
+                    log.error("a watch of the worker failed", triggers=triggers.__name__, error=fault)
                 known_faults.add(fault)
             await asyncio.sleep(seconds)
 

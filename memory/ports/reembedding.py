@@ -39,7 +39,7 @@ class Reembedding(Protocol):
     both, and goes on where it was. Only one caller at a time.
     """
 
-    async def standing(self) -> ReembeddingStatus:
+    async def status(self) -> ReembeddingStatus:
         """Changes nothing."""
         ...
 
@@ -58,7 +58,7 @@ class Reembedding(Protocol):
         """Keep them durably with these vectors, all else as it is. `vectors` has shape `(len(texts), dimension)`."""
         ...
 
-    async def settle(self) -> bool:
+    async def remove_deleted(self) -> bool:
         """Take out what was deleted since it was embedded; whether there are now as many as are to be found."""
         ...
 

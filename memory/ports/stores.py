@@ -154,7 +154,7 @@ class LedgerWrite(Protocol):
         ...
 
 
-class Nearby(Protocol):
+class MemoryLookup(Protocol):
     """What is asked of a user's memories before new ones are stored beside them. As `MemoryStore` says, each."""
 
     async def nearest(
@@ -171,7 +171,7 @@ class Nearby(Protocol):
 class UserMemories(Protocol):
     """Memories that are at hand in this process, so that nobody need ask the store for them again and again."""
 
-    async def as_of(self, user_id: str, revision: int | None = None) -> Nearby | None:
+    async def as_of(self, user_id: str, revision: int | None = None) -> MemoryLookup | None:
         """All that may ever be recalled of the user's memories: as of that settled revision, of now without one.
 
         Their vectors may have been rounded to 16 bits. None where they are not at hand so: then the store is to be

@@ -149,21 +149,21 @@ class TurnLog(Protocol):
         """
         ...
 
-    async def breaks(self, lease: Lease, *, limit: int) -> list[Turn]:
+    async def failed_turns(self, lease: Lease, *, limit: int) -> list[Turn]:
         """The session's last turns before the window's end that failed or were aborted, oldest first.
 
         Whoever reads the talk has to know that something stood there. Costs the same however long the session is.
         """
         ...
 
-    async def note_orders(self, lease: Lease, claims: Mapping[str, bytes]) -> None:
+    async def mark_forget_requests(self, lease: Lease, claims: Mapping[str, bytes]) -> None:
         """These turns of the window ask for something to be forgotten, so that `orders_after` finds them from now on.
 
         `claims`: by turn id, what was read there, encoded. It goes with the turn. Raises `Conflict`.
         """
         ...
 
-    async def orders_after(self, lease: Lease, *, limit: int) -> list[ForgetRequestTurn]:
+    async def forget_requests_after(self, lease: Lease, *, limit: int) -> list[ForgetRequestTurn]:
         """The latest turns of the user, in any session, that were noted so and were opened after the window's first.
 
         Oldest first, and none of the window's own. Costs the same however much was said.
@@ -189,7 +189,7 @@ class TurnLog(Protocol):
         """
         ...
 
-    async def bury(self, lease: Lease, *, now: float, reason: str) -> None:
+    async def move_to_dead_letters(self, lease: Lease, *, now: float, reason: str) -> None:
         """To the dead letters, which keep turns and plan. Raises `Conflict`."""
         ...
 
@@ -203,7 +203,7 @@ class TurnLog(Protocol):
         """Give dead letters up for good; how many. Empty means none: who gives up must say what."""
         ...
 
-    async def hurry(self, user_id: str, *, session_id: str = "") -> None:
+    async def make_due_now(self, user_id: str, *, session_id: str = "") -> None:
         """Make all turns of the user (or of one session) that are finished now due, debounce aside; later ones wait.
 
         Retries keep their time. Called for a session, this is how its end is said.

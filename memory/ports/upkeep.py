@@ -34,11 +34,11 @@ class UsageCounts(Protocol):
         """One use of each. Durable some seconds later, with many others in one write. Never waits, never raises."""
         ...
 
-    async def waiting(self, user_id: str, *, limit: int) -> dict[str, UsageCount]:
+    async def unstored(self, user_id: str, *, limit: int) -> dict[str, UsageCount]:
         """Those of the user's memories whose uses the store does not have yet, by id, in the order of the ids."""
         ...
 
-    async def settle(self, user_id: str, stored: Mapping[str, int]) -> None:
+    async def begin_store(self, user_id: str, stored: Mapping[str, int]) -> None:
         """We set out to write the uses of these memories, of which the store has `stored`; `waiting` tells how many.
 
         Remembered, so that whoever dies before the write has it done right by the next one: no use counts twice. Hold
@@ -46,7 +46,7 @@ class UsageCounts(Protocol):
         """
         ...
 
-    async def written(self, user_id: str, memory_ids: Collection[str]) -> None:
+    async def end_store(self, user_id: str, memory_ids: Collection[str]) -> None:
         """The store has what `settle` told; what was counted since then stays."""
         ...
 

@@ -110,9 +110,9 @@ class Parts:
     ledger: UserLedger
     notes: NoteBook
     receipts: Receipts
-    uses: UsageCounts
-    rounds: UpkeepSchedule
-    traits: ModelCapabilities
+    usage_counts: UsageCounts
+    upkeep_schedule: UpkeepSchedule
+    model_capabilities: ModelCapabilities
     exams: ExamResults
     templates: ChatTemplates
     rewriter: Rewriter | None
@@ -127,7 +127,7 @@ class Parts:
             retrieval=Retrieval(corpora=self.corpora, store=self.store, ranking=self.settings.memory.ranking),
             notes=self.notes,
             receipts=self.receipts,
-            traits=self.traits,
+            model_capabilities=self.model_capabilities,
             classifier=self.training.current,
             tokens=self.tokens,
             clock=self.clock,
@@ -135,12 +135,12 @@ class Parts:
             metrics=self.metrics,
             settings=recall_settings(self.settings),
             rewriter=self.rewriter,
-            uses=self.uses,
+            usage_counts=self.usage_counts,
         )
 
-    def lessons(self) -> TemplateCompatibility:
+    def template_compatibility(self) -> TemplateCompatibility:
         return TemplateCompatibility(
-            traits=self.traits, templates=self.templates, clock=self.clock, metrics=self.metrics
+            model_capabilities=self.model_capabilities, templates=self.templates, clock=self.clock, metrics=self.metrics
         )
 
     def library(self) -> Library:
@@ -155,7 +155,7 @@ class Parts:
             redact=recording(self.settings),
             notes=self.notes,
             receipts=self.receipts,
-            uses=self.uses,
+            usage_counts=self.usage_counts,
         )
 
     def erasure(self) -> Erasure:
@@ -165,7 +165,7 @@ class Parts:
             turn_log=self.turn_log,
             notes=self.notes,
             receipts=self.receipts,
-            uses=self.uses,
+            usage_counts=self.usage_counts,
             clock=self.clock,
         )
 
@@ -175,7 +175,7 @@ class Parts:
             turn_log=self.turn_log,
             ledger=self.ledger,
             store=self.store,
-            at_hand=self.memories,
+            local_memories=self.memories,
             embedder=self.embedder,
             readers=readers,
             erasure=self.erasure(),
@@ -269,9 +269,9 @@ async def open_parts_on(
         ledger=ledger,
         notes=SqliteNoteBook(database, limits=note_limits(settings), waits_for_others=settings.filters > 1),
         receipts=SqliteReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
-        uses=await stack.enter_async_context(SqliteUsageCounts(database)),
-        rounds=SqliteUpkeepSchedule(database),
-        traits=SqliteModelCapabilities(database, clock=clock),
+        usage_counts=await stack.enter_async_context(SqliteUsageCounts(database)),
+        upkeep_schedule=SqliteUpkeepSchedule(database),
+        model_capabilities=SqliteModelCapabilities(database, clock=clock),
         exams=SqliteExamResults(database, clock=clock),
         templates=await stack.enter_async_context(TemplateProbe(settings.upstream)),
         rewriter=await _open_rewriter(settings, stack, metrics),
@@ -344,7 +344,7 @@ async def open_upkeep(parts: Parts, *, embedder: Embedder | None = None) -> Asyn
             store=parts.store,
             embedder=embedder or parts.embedder,
             ledger=parts.ledger,
-            uses=parts.uses,
+            usage_counts=parts.usage_counts,
             notes=parts.notes,
             clock=SYSTEM_CLOCK,
             metrics=parts.metrics,

@@ -41,8 +41,10 @@ async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
     life = parts.settings.memory.life
     with unwrapped():
         async with open_upkeep(parts) as upkeep, asyncio.TaskGroup() as group:
-            pace = ScheduleTiming(every=life.every_hours * 3600)
-            schedule = UpkeepLoop(upkeep, rounds=parts.rounds, clock=SYSTEM_CLOCK, metrics=parts.metrics, pace=pace)
+            timing = ScheduleTiming(every=life.every_hours * 3600)
+            schedule = UpkeepLoop(
+                upkeep, upkeep_schedule=parts.upkeep_schedule, clock=SYSTEM_CLOCK, metrics=parts.metrics, timing=timing
+            )
             looking_after = group.create_task(schedule.run(until)) if life.every_hours else None
             examination = group.create_task(examining(parts.settings, readers, parts.exams, parts.metrics))
             await parts.worker(readers).run(until)
@@ -78,7 +80,7 @@ async def warming_up(
     work: Coroutine[None, None, None],
     *,
     decides: bool = False,
-    lessons: TemplateCompatibility | None = None,
+    template_compatibility: TemplateCompatibility | None = None,
 ) -> None:
     """Do the work, and search once beside it, so that the first chat finds connections and caches ready.
 
@@ -89,17 +91,17 @@ async def warming_up(
     """
     with unwrapped():
         async with asyncio.TaskGroup() as group:
-            warming = group.create_task(_warm(parts, decides=decides, lessons=lessons))
+            warming = group.create_task(_warm(parts, decides=decides, template_compatibility=template_compatibility))
             await work
             warming.cancel()
 
 
-async def _warm(parts: Parts, *, decides: bool, lessons: TemplateCompatibility | None) -> None:
+async def _warm(parts: Parts, *, decides: bool, template_compatibility: TemplateCompatibility | None) -> None:
     with unwrapped():
         async with asyncio.TaskGroup() as group:
             group.create_task(_search_once(parts, decides=decides))
-            if lessons is not None:
-                group.create_task(lessons.meet_served())
+            if template_compatibility is not None:
+                group.create_task(template_compatibility.probe_served_models())
     freeze_live_objects()
     (Path(parts.settings.run_dir) / f"warm-{os.getpid()}").touch()
 

@@ -91,7 +91,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
     learn = settings.memory.learn
     return WorkerSettings(
         due=learn_due(settings),
-        watch=TriggerSettings(drift_similarity=learn.drift_similarity, queue_turns_max=learn.queue_turns_max),
+        triggers=TriggerSettings(drift_similarity=learn.drift_similarity, queue_turns_max=learn.queue_turns_max),
         windows_at_once=learn.windows_in_flight_max,
         facts_per_session_max=learn.facts_per_session_max,
         secrets=secret_policy(settings),

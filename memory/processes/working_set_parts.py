@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import msgspec
 
+from memory.adapters.working_set.snapshot_codec import SnapshotCodec, stamp_of
 from memory.adapters.working_set.snapshot_files import FileSnapshots
-from memory.adapters.working_set.snapshot_keeping import KeptLedger, SnapshotKeeper
-from memory.adapters.working_set.snapshot_shelf import SnapshotShelf, stamp_of
+from memory.adapters.working_set.snapshot_writer import SnapshottingLedger, SnapshotWriter
 from memory.adapters.working_set.working_sets import WorkingSets
 from memory.model import VectorOrigin
 from memory.ports import Clock, MemoryStore, Tokens, UserLedger
@@ -34,21 +34,21 @@ async def opened_sets(
 
     `origin`: of the vectors in the store. `is_hurried`: chats wait for this process.
     """
-    shelf = await _opened_shelf(settings, stack, origin=origin, metrics=metrics, clock=clock, tokens=tokens)
+    snapshots = await _opened_shelf(settings, stack, origin=origin, metrics=metrics, clock=clock, tokens=tokens)
     sets = WorkingSets(
         store=store,
         ledger=ledger,
         dimension=settings.memory.milvus.dimension,
-        limits=replace(working_set_limits(settings), keeps_spare=is_hurried),
+        limits=replace(working_set_limits(settings), preallocates=is_hurried),
         neighbours=settings.memory.ranking.neighbours,
         tokens=tokens,
-        shelf=shelf,
+        snapshots=snapshots,
     )
     await stack.enter_async_context(sets)
-    if shelf is None:
+    if snapshots is None:
         return sets, ledger
-    keeper = await stack.enter_async_context(SnapshotKeeper(sets, shelf))
-    return sets, KeptLedger(ledger, keeper)
+    writer = await stack.enter_async_context(SnapshotWriter(sets, snapshots))
+    return sets, SnapshottingLedger(ledger, writer)
 
 
 def without_snapshots(memory: MemorySettings) -> MemorySettings:
@@ -65,12 +65,12 @@ async def _opened_shelf(
     metrics: Metrics,
     clock: Clock,
     tokens: Tokens,
-) -> SnapshotShelf | None:
+) -> SnapshotCodec | None:
     bytes_max = settings.memory.snapshots.total_mib << 20
     if not bytes_max:
         return None
     files = FileSnapshots(settings.snapshots_dir, bytes_max=bytes_max, clock=clock)
-    return SnapshotShelf(
+    return SnapshotCodec(
         await stack.enter_async_context(files),
         stamp=stamp_of(origin=origin, neighbours=settings.memory.ranking.neighbours, tokens=tokens),
         neighbours=settings.memory.ranking.neighbours,

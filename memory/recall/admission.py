@@ -27,15 +27,15 @@ WAITING_MAX = 256  # chats; each holds a body of some KB, and so many do not all
 class AdmissionSlot:
     """One question's, until it is embedded. `beside`: how many were under way when it began, itself included."""
 
-    beside: int
-    left: Callable[..., None]
-    is_left: bool = False
+    in_flight_at_start: int
+    on_release: Callable[..., None]
+    is_released: bool = False
 
-    def leave(self, seconds: float, *, is_complete: bool) -> None:
+    def release(self, seconds: float, *, is_complete: bool) -> None:
         """Give it to the next, and say how long embedding took, and whether it got to its end. Only once."""
-        if not self.is_left:
-            self.is_left = True
-            self.left(self, seconds, is_complete=is_complete)
+        if not self.is_released:
+            self.is_released = True
+            self.on_release(self, seconds, is_complete=is_complete)
 
 
 class Admission:
@@ -49,19 +49,19 @@ class Admission:
         self.in_flight = 0
 
     @asynccontextmanager
-    async def place(self, seconds_left: float) -> AsyncIterator[AdmissionSlot | None]:
+    async def slot(self, seconds_left: float) -> AsyncIterator[AdmissionSlot | None]:
         """Hold a place until it is left, at the latest at the end. None: there is none in time.
 
         `seconds_left` until the deadline; a part of them may be spent waiting.
         """
-        if not await self._entered(seconds_left - LEFT_MIN * self._deadline_seconds):
+        if not await self._acquired(seconds_left - LEFT_MIN * self._deadline_seconds):
             yield None
             return
-        place = AdmissionSlot(self.in_flight, self._left)
+        slot = AdmissionSlot(self.in_flight, self._released)
         try:
-            yield place
+            yield slot
         finally:
-            place.leave(0.0, is_complete=False)
+            slot.release(0.0, is_complete=False)
 
     @property
     def _has_room(self) -> bool:
@@ -71,7 +71,7 @@ class Admission:
         each = self._seconds_each
         return self.in_flight < ALWAYS or (self.in_flight + 1) * each <= RUN_SHARE * self._deadline_seconds
 
-    async def _entered(self, seconds: float) -> bool:
+    async def _acquired(self, seconds: float) -> bool:
         """Whether a place was found within that time; it is counted as taken then."""
         if seconds < 0:
             return False
@@ -86,22 +86,22 @@ class Admission:
             await asyncio.wait((called,), timeout=seconds)
         except asyncio.CancelledError:
             if called.done():
-                self._leave()  # it was given a place in the same moment
+                self._free_slot()  # it was given a place in the same moment
             raise
         finally:
             with suppress(ValueError):
                 self._waiting.remove(called)
         return called.done()
 
-    def _left(self, place: AdmissionSlot, seconds: float, *, is_complete: bool) -> None:
-        each, known = seconds / max(place.beside, self.in_flight), self._seconds_each
+    def _released(self, slot: AdmissionSlot, seconds: float, *, is_complete: bool) -> None:
+        each, known = seconds / max(slot.in_flight_at_start, self.in_flight), self._seconds_each
         if not known:
             self._seconds_each = each
         elif is_complete or each > known:  # one that failed quickly tells nothing
             self._seconds_each += SMOOTHING * (min(each, OUTLIER * known) - known)
-        self._leave()
+        self._free_slot()
 
-    def _leave(self) -> None:
+    def _free_slot(self) -> None:
         """Give the place up, to those who wait longest."""
         self.in_flight -= 1
         while self._waiting and self._has_room:

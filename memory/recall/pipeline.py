@@ -63,7 +63,7 @@ class RecallPipeline:
         retrieval: Retrieval,
         notes: NoteBook,
         receipts: Receipts,
-        traits: ModelCapabilities,
+        model_capabilities: ModelCapabilities,
         classifier: Callable[[], SignalClassifier | None],
         tokens: Tokens,
         clock: Clock,
@@ -71,7 +71,7 @@ class RecallPipeline:
         metrics: Metrics,
         settings: RecallSettings,
         rewriter: Rewriter | None = None,
-        uses: UsageCounts | None = None,
+        usage_counts: UsageCounts | None = None,
     ) -> None:
         """`classifier` gives None until it has been trained; rules decide meanwhile. `rewriter`: None asks no model."""
         self._searching = SearchFlow(
@@ -85,8 +85,8 @@ class RecallPipeline:
         )
         self._notes = notes
         self._receipts = receipts
-        self._uses = uses
-        self._traits = traits
+        self._usage_counts = usage_counts
+        self._model_capabilities = model_capabilities
         self._tokens = tokens
         self._clock = clock
         self._new_id = new_id
@@ -143,7 +143,7 @@ class RecallPipeline:
         budget = request.options.token_budget or self._settings.token_budget
         planned = plan_notes(trace.carried, found, budget=budget, tokens=self._tokens, now=trace.began_at)
         await self._keep(scope, trace, planned)
-        return self._told(scope, status, reason, trace, planned)
+        return self._outcome(scope, status, reason, trace, planned)
 
     async def _found(
         self,
@@ -158,39 +158,41 @@ class RecallPipeline:
         said = [message.role for message in conversation.messages]
         is_asked = said[-1:] == [Role.USER] and (trace.decision is None or trace.decision.search)
         if not is_asked:
-            await self._look_back(scope, request, conversation, trace)
+            await self._review_notes(scope, request, conversation, trace)
             if trace.carried.is_settled:
                 return RecallStatus.SKIPPED, "settled"
             if trace.decision is not None and not trace.decision.search:
                 return RecallStatus.SKIPPED, trace.decision.reason
-        look_back = partial(self._look_back, scope, request, conversation, trace)
-        async with self._admitted(trace) as place:
-            if place is not None:
+        review_notes = partial(self._review_notes, scope, request, conversation, trace)
+        async with self._admitted(trace) as slot:
+            if slot is not None:
                 try:
-                    return await self._searching.for_chat(scope, conversation, request.options, trace, look_back, place)
+                    return await self._searching.for_chat(
+                        scope, conversation, request.options, trace, review_notes, slot
+                    )
                 except MemproxyError:
-                    await look_back()  # whatever becomes of the search, the prompt's prefix stays
+                    await review_notes()  # whatever becomes of the search, the prompt's prefix stays
                     raise
         if said.count(Role.USER) > 1:  # else nothing was told earlier, so that there is nothing to look back for
-            await look_back()
+            await review_notes()
         return self._shed()
 
     def _shed(self) -> tuple[RecallStatus, str]:
         self._metrics.recall_shed.inc()
         return RecallStatus.UNAVAILABLE, "busy"
 
-    async def _look_back(self, scope: Scope, request: ChatRequest, conversation: Conversation, trace: Trace) -> None:
+    async def _review_notes(self, scope: Scope, request: ChatRequest, conversation: Conversation, trace: Trace) -> None:
         """The notes that this conversation carries, and where this model takes notes. Both can do without an answer."""
-        if trace.has_looked_back:
+        if trace.are_notes_reviewed:
             return
         with trace.timed("notes", self._metrics), suppress(Unavailable):
             if request.options.placement is None:
-                learnt = await self._traits.placement(conversation.model) or trace.placement
+                learnt = await self._model_capabilities.placement(conversation.model) or trace.placement
                 trace.placement = max(learnt, trace.placement, key=BY_CAUTION.index)
             keys = await _keys(scope, request)
             past = await self._notes.find(scope.user_id, list(keys.values()))
             trace.carried = carried_notes(conversation, keys, past)
-        trace.has_looked_back = True
+        trace.are_notes_reviewed = True
 
     async def search(
         self,
@@ -216,7 +218,9 @@ class RecallPipeline:
             async with asyncio.timeout_at(ends_at):
                 await self._notes.keep(scope.user_id, trace.carried.key, planned.fresh, made_at=trace.began_at)
 
-    def _told(self, scope: Scope, status: RecallStatus, reason: str, trace: Trace, planned: NotePlan) -> RecallOutcome:
+    def _outcome(
+        self, scope: Scope, status: RecallStatus, reason: str, trace: Trace, planned: NotePlan
+    ) -> RecallOutcome:
         """The outcome, its metrics and its receipt."""
         notes = planned.placed(trace.placement)
         count = len(planned.memory_ids()) if notes else 0
@@ -227,8 +231,8 @@ class RecallPipeline:
         if notes and planned.fresh is not None:
             self._metrics.memories_injected.observe(len(planned.fresh.memory_ids))
             self._metrics.note_tokens.observe(planned.fresh.tokens)
-            if self._uses is not None:  # what is put back was counted when it was new
-                self._uses.count(scope.user_id, planned.fresh.memory_ids, at=trace.began_at)
+            if self._usage_counts is not None:  # what is put back was counted when it was new
+                self._usage_counts.count(scope.user_id, planned.fresh.memory_ids, at=trace.began_at)
         receipt_id = self._new_id()
         leave = partial(self._leave_receipt, scope, status, reason, trace, planned, receipt_id)
         asyncio.get_running_loop().call_later(RECEIPT_PAUSE_SECONDS, leave)
@@ -258,14 +262,14 @@ class RecallPipeline:
     async def _admitted(self, trace: Trace) -> AsyncIterator[AdmissionSlot | None]:
         """A place to embed the question; None where none comes free in time."""
         came_at = asyncio.get_running_loop().time()
-        async with self._admission.place(trace.seconds_left) as place:
+        async with self._admission.slot(trace.seconds_left) as slot:
             trace.timings_ms["wait"] = (asyncio.get_running_loop().time() - came_at) * 1000
             self._metrics.recall_in_flight.set(self._admission.in_flight)
             try:
-                yield place
+                yield slot
             finally:
-                if place is not None:  # an embedding that never ended took this long at least
-                    place.leave(trace.timings_ms.get("embed", 0.0) / 1000, is_complete=False)
+                if slot is not None:  # an embedding that never ended took this long at least
+                    slot.release(trace.timings_ms.get("embed", 0.0) / 1000, is_complete=False)
         self._metrics.recall_in_flight.set(self._admission.in_flight)
 
     def _note_breakage(self, part: str) -> None:

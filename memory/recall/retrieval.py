@@ -86,7 +86,7 @@ class Retrieval:
         now: float,
         waits: bool = False,
         expected: Expected | None = None,
-        told: Sequence[str] = (),
+        in_notes: Sequence[str] = (),
         seconds: float = math.inf,
         reading: TextFeatures | None = None,
     ) -> Ranked:
@@ -110,7 +110,7 @@ class Retrieval:
                 ranking=self._ranking,
                 memory_types=types,
                 limit=limit,
-                told=told,
+                in_notes=in_notes,
                 reading=reading,
             )
         where = filter_of(scope, options)

@@ -81,43 +81,43 @@ class SearchFlow:
         conversation: Conversation,
         options: RequestOptions,
         trace: Trace,
-        look_back: Callable[[], Awaitable[None]],
-        place: AdmissionSlot,
+        review_notes: Callable[[], Awaitable[None]],
+        slot: AdmissionSlot,
     ) -> tuple[RecallStatus, str]:
         """Fill the trace; the status where no note goes along. Raises `Unavailable`.
 
         `look_back`: at what the conversation carries, which goes into the trace while the question is embedded.
         `place`: to embed it; it is left as soon as that is done.
         """
-        plainly = partial(self._plainly, scope, conversation, options, trace, look_back, place)
+        search_plain = partial(self._search_plain, scope, conversation, options, trace, review_notes, slot)
         seconds = trace.seconds_left - SECOND_SEARCH_SECONDS
         if self._rewriter is None or not self._rewriter.wants(conversation):
-            return await plainly()
+            return await search_plain()
         if seconds < MODEL_SECONDS_MIN:
             trace.rewrite = {"rewrite": "no_time"}
-            return await plainly()
+            return await search_plain()
         async with background(self._rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
-            outcome = await plainly()
+            outcome = await search_plain()
             if outcome[0] is RecallStatus.EMPTY:
-                await self._once_more(scope, rewriting, options, trace)
+                await self._search_rewritten(scope, rewriting, options, trace)
         return outcome
 
-    async def _plainly(
+    async def _search_plain(
         self,
         scope: Scope,
         conversation: Conversation,
         options: RequestOptions,
         trace: Trace,
-        look_back: Callable[[], Awaitable[None]],
-        place: AdmissionSlot,
+        review_notes: Callable[[], Awaitable[None]],
+        slot: AdmissionSlot,
     ) -> tuple[RecallStatus, str]:
         query = build_query(conversation)
         trace.query = query.text
         now = trace.began_at
-        async with background(self._embedded_for_chat(query, trace, place)) as embedding:
+        async with background(self._embedded_for_chat(query, trace, slot)) as embedding:
             await asyncio.sleep(0)  # a thread has it now, or a server's client writes it: what follows is done beside
             expected = self._retrieval.expect(scope)
-            await look_back()
+            await review_notes()
             async with background(self._retrieval.read_ahead(scope, query, expected, now=now)) as reading:
                 vector = await embedding
         if trace.decision is None:
@@ -136,13 +136,15 @@ class SearchFlow:
                 expected=expected,
                 reading=None if reading.cancelled() else reading.result(),
                 seconds=trace.seconds_left - RANKING_SECONDS,
-                told=trace.carried.held_earlier(),
+                in_notes=trace.carried.held_earlier(),
             )
         self._take(ranked, options, trace)
         trace.plain = RecallStatus.EMPTY, "nothing_relevant"
         return trace.plain
 
-    async def _once_more(self, scope: Scope, rewriting: Rewriting, options: RequestOptions, trace: Trace) -> None:
+    async def _search_rewritten(
+        self, scope: Scope, rewriting: Rewriting, options: RequestOptions, trace: Trace
+    ) -> None:
         """Search with the model's question too, if it comes in time; what the plain one found stands in any case."""
         trace.rewrite = {"rewrite": NoRewrite.LATE}  # what the deadline leaves
         try:
@@ -154,8 +156,8 @@ class SearchFlow:
             query = Query(rewritten.text)
             with trace.timed("search_again", self._metrics):
                 vector = await self._embedded(query)
-                now, told = trace.began_at, trace.carried.held_earlier()
-                again = await self._retrieval.ranked(scope, query, vector, options, now=now, told=told)
+                now, in_notes = trace.began_at, trace.carried.held_earlier()
+                again = await self._retrieval.ranked(scope, query, vector, options, now=now, in_notes=in_notes)
         except Unavailable:
             trace.rewrite = {"rewrite": "unused"}
             return
@@ -166,7 +168,9 @@ class SearchFlow:
         """What was found, and what of it goes along, both at once: the deadline never parts them."""
         with trace.timed("select", self._metrics):
             room = trace.carried.room(budget=options.token_budget or self._settings.token_budget, tokens=self._tokens)
-            trace.selection = self._selected(ranked, options, room=room, told=frozenset(trace.carried.held_earlier()))
+            trace.selection = self._selected(
+                ranked, options, room=room, in_notes=frozenset(trace.carried.held_earlier())
+            )
             trace.ranked = ranked
 
     # For a caller of the API
@@ -195,12 +199,14 @@ class SearchFlow:
             return await self._retrieval.ranked(scope, asked, vector, options, now=now, waits=True)
 
         async with self._callers:
-            found = await self._with_a_rewrite(conversation, ranked)
+            found = await self._search_with_rewrite(conversation, ranked)
         room = options.token_budget or self._settings.token_budget
         fill = options.token_budget is not None  # a search that names a budget wants it filled; a chat wants what helps
         return list(self._selected(found, options, room=room, fill=fill).candidates)
 
-    async def _with_a_rewrite(self, conversation: Conversation, ranked: Callable[[Query], Awaitable[Ranked]]) -> Ranked:
+    async def _search_with_rewrite(
+        self, conversation: Conversation, ranked: Callable[[Query], Awaitable[Ranked]]
+    ) -> Ranked:
         query = build_query(conversation)
         seconds = self._settings.deadline_seconds - SECOND_SEARCH_SECONDS
         if self._rewriter is None or seconds < MODEL_SECONDS_MIN or not self._rewriter.wants(conversation):
@@ -212,10 +218,10 @@ class SearchFlow:
                 return found
             return self._fused(found, await ranked(Query(rewritten.text)))
 
-    async def _embedded_for_chat(self, query: Query, trace: Trace, place: AdmissionSlot) -> Vector:
+    async def _embedded_for_chat(self, query: Query, trace: Trace, slot: AdmissionSlot) -> Vector:
         with trace.timed("embed", self._metrics):
             vector = await self._embedded(query)
-        place.leave(trace.timings_ms["embed"] / 1000, is_complete=True)
+        slot.release(trace.timings_ms["embed"] / 1000, is_complete=True)
         return vector
 
     # For both
@@ -234,7 +240,7 @@ class SearchFlow:
         options: RequestOptions,
         *,
         room: int,
-        told: frozenset[str] = frozenset(),
+        in_notes: frozenset[str] = frozenset(),
         fill: bool = False,
     ) -> Selection:
         threshold = options.similarity_threshold
@@ -246,7 +252,7 @@ class SearchFlow:
             similarity_threshold=self._settings.similarity_threshold if threshold is None else threshold,
             fill=fill,
             near_tokens=self._settings.several_tokens if ranked.asks_several else self._settings.near_tokens,
-            told=told,
+            in_notes=in_notes,
         )
 
 

@@ -61,7 +61,7 @@ class Trace:
     ranked: Ranked = field(default_factory=Ranked)
     selection: Selection = field(default_factory=lambda: Selection((), 0))
     timings_ms: dict[str, float] = field(default_factory=dict)
-    has_looked_back: bool = False  # `carried` holds what the conversation carries
+    are_notes_reviewed: bool = False  # `carried` holds what the conversation carries
 
     @property
     def seconds_left(self) -> float:

@@ -29,7 +29,7 @@ def freeze_live_objects() -> None:
     gc.freeze()
 
 
-def retain() -> None:
+def keep_freed_memory() -> None:
     """From now on, freed memory is used again rather than given back. Does nothing where the C library is not glibc."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -37,10 +37,10 @@ def retain() -> None:
             mallopt(parameter, value)
 
 
-def have_spare() -> None:
+def preallocate() -> None:
     """Touch so much free memory that the next who wants some finds it quick. For a thread: takes up to 0.2 s."""
     for block in [np.empty(_BLOCK_BYTES, dtype=np.uint8) for _ in range(SPARE_BYTES // _BLOCK_BYTES)]:
         block.fill(0)
 
 
-__all__ = ["freeze_live_objects", "have_spare", "retain"]
+__all__ = ["freeze_live_objects", "keep_freed_memory", "preallocate"]

@@ -88,14 +88,14 @@ def _reach(label: LabelMatch, stop: int, ends: _Matches) -> int:
 
 def _behind(values: Values, label: LabelMatch, stop: int, links: _Matches) -> Iterator[tuple[int, int]]:
     plain, vocabulary = values.plain, values.vocabulary
-    found = values.read(label.end, label.words, Certainty.BARE)
+    found = values.read_value(label.end, label.words, Certainty.BARE)
     if found:
         yield from _listed(values, found, label)
     for link in links.between(label.end, stop):
         certainty = _certainty(plain, label, link.start(), str(link.lastgroup), vocabulary)
         if certainty is None or (found and link.lastgroup != "late_links"):
             continue
-        value = values.read(link.end(), label.words, certainty)
+        value = values.read_value(link.end(), label.words, certainty)
         if value:
             found = value
             yield from _listed(values, value, label)
@@ -131,7 +131,7 @@ def _listed(values: Values, value: tuple[int, int], label: LabelMatch) -> Iterat
     yield value
     for _ in range(LIST_MAX):
         join = vocabulary.join.match(plain.lower, value[1])
-        found = values.read(join.end(), label.words, Certainty.LISTED) if join else None
+        found = values.read_value(join.end(), label.words, Certainty.LISTED) if join else None
         if not found or value_shape(plain.text[slice(*found)]) != value_shape(plain.text[slice(*value)]):
             return
         value = found
@@ -156,7 +156,7 @@ def _before(
     end = begin + (links[-1].start() if links else len(lead) if lead.endswith(",") else 0)
     text = plain.text[begin:end].rstrip(" ,\"'`")
     start = begin + max(text.rfind(blank) for blank in " \n\t\"'`") + 1
-    value = values.read(start, label.words, Certainty.BEFORE) if end > begin else None
+    value = values.read_value(start, label.words, Certainty.BEFORE) if end > begin else None
     if value and value[1] >= begin + len(text):
         yield value
 

@@ -60,7 +60,7 @@ class Values:
         self.vocabulary = vocabulary
         self._known: dict[tuple[int, ValueKind, int, Certainty], tuple[int, int] | None] = {}
 
-    def read(self, position: int, words: LabelSet, certainty: Certainty) -> tuple[int, int] | None:
+    def read_value(self, position: int, words: LabelSet, certainty: Certainty) -> tuple[int, int] | None:
         """Where the value behind `position` begins and ends."""
         key = (position, words.kind, words.digits_min, certainty)
         if key not in self._known:

@@ -65,7 +65,7 @@ class Erasure:
         turn_log: TurnLog,
         notes: NoteBook,
         receipts: Receipts,
-        uses: UsageCounts,
+        usage_counts: UsageCounts,
         clock: Clock,
     ) -> None:
         self._store = store
@@ -73,7 +73,7 @@ class Erasure:
         self._turn_log = turn_log
         self._notes = notes
         self._receipts = receipts
-        self._uses = uses
+        self._usage_counts = usage_counts
         self._clock = clock
 
     async def forget_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> list[str]:
@@ -88,7 +88,7 @@ class Erasure:
     async def _erase_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> None:
         await held.forget(memory_ids)  # first: should we die in between, no stored plan brings it back
         await self.drop_notes(user_id, memory_ids)
-        await self._uses.drop(user_id, memory_ids)
+        await self._usage_counts.drop(user_id, memory_ids)
         await held.renew()  # the steps before may have taken their time
         await self._store.delete(user_id, memory_ids)
 

@@ -88,7 +88,7 @@ class Searcher(Protocol):
 class FlushTiming:
     """How `flush` waits, in seconds."""
 
-    settle: float = 0.3  # a reply's end may still be on its way to the log when the client asks
+    reply_delay: float = 0.3  # a reply's end may still be on its way to the log when the client asks
     poll: float = 0.05
     longest: float = 120.0
     retry: float = 3.0  # also waited for: a store that has just come up costs a retry of half a second
@@ -110,8 +110,8 @@ class Library:
         redact: Callable[[str], str],
         notes: NoteBook,
         receipts: Receipts,
-        uses: UsageCounts,
-        flush_pace: FlushTiming = FlushTiming(),
+        usage_counts: UsageCounts,
+        flush_timing: FlushTiming = FlushTiming(),
     ) -> None:
         """`redact` takes secrets out of a message before the turn log sees it; `new_id` draws ids nobody else has."""
         self._store = store
@@ -120,13 +120,19 @@ class Library:
         self._turn_log = turn_log
         self._receipts = receipts
         self._erasure = Erasure(
-            store=store, ledger=ledger, turn_log=turn_log, notes=notes, receipts=receipts, uses=uses, clock=clock
+            store=store,
+            ledger=ledger,
+            turn_log=turn_log,
+            notes=notes,
+            receipts=receipts,
+            usage_counts=usage_counts,
+            clock=clock,
         )
         self._searcher = searcher
         self._clock = clock
         self._new_id = new_id
         self._redact = redact
-        self._flush_pace = flush_pace
+        self._flush_timing = flush_timing
 
     async def add(self, scope: Scope, items: Sequence[NewMemory]) -> list[str]:
         """Store each as given, one id per item, in order; found by search when this returns."""
@@ -236,13 +242,13 @@ class Library:
 
         Changed content is found by its new words.
         """
-        edit.on((await self._record(user_id, memory_id)).memory, now=self._clock())  # refuses before embedding
+        edit.applied_to((await self._record(user_id, memory_id)).memory, now=self._clock())  # refuses before embedding
         vectors = await self._embedder.embed([edit.content], is_urgent=False) if edit.content is not None else None
         async with self._ledger.write(user_id) as held:
             record = await self._record(user_id, memory_id)
             if edit.content is not None:
                 await self._erasure.drop_notes(user_id, [memory_id])
-            memory = edit.on(record.memory, now=self._clock())
+            memory = edit.applied_to(record.memory, now=self._clock())
             vectors = record.vector[np.newaxis] if vectors is None else vectors
             await write_rows(self._store, held, user_id, [Change(ChangeKind.UPDATE, memory)], vectors)
         if edit.content is not None:
@@ -317,13 +323,13 @@ class Library:
         streamed, for a turn is learnt when its reply has ended.
         """
         Scope(user_id, session_id=session_id)  # refuses ids that cannot be
-        pace = self._flush_pace
-        await asyncio.sleep(pace.settle)
+        timing = self._flush_timing
+        await asyncio.sleep(timing.reply_delay)
         opened_before = self._clock()  # after the pause: a turn counts from when the log got it
-        polls, polls_of_retries = (max(1, int(seconds / pace.poll)) for seconds in (pace.longest, pace.retry))
+        polls, polls_of_retries = (max(1, int(seconds / timing.poll)) for seconds in (timing.longest, timing.retry))
         for _ in range(polls):
             # again each time: a reply may end while we wait
-            await self._turn_log.hurry(user_id, session_id=session_id)
+            await self._turn_log.make_due_now(user_id, session_id=session_id)
             backlog = await self._turn_log.backlog(user_id, session_id=session_id, opened_before=opened_before)
             if not backlog.pending:
                 break
@@ -331,7 +337,7 @@ class Library:
                 polls_of_retries -= 1
                 if polls_of_retries <= 0:
                     break
-            await asyncio.sleep(pace.poll)
+            await asyncio.sleep(timing.poll)
         return backlog
 
     async def stats(self, user_id: str) -> Stats:

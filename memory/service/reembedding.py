@@ -23,7 +23,7 @@ RETRY_PAUSES_SECONDS = (1.0, 3.0, 10.0, 30.0)  # of an embedding server that is 
 class Estimate:
     """What a run would do. `seconds`: of embedding alone, from a sample."""
 
-    standing: ReembeddingStatus
+    status: ReembeddingStatus
     wanted: VectorOrigin
     is_needed: bool
     seconds: float = 0.0
@@ -31,11 +31,11 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`standing`: at the start. `is_needed`: the vectors were others, and are those wanted now. `embedded`: memories
+    """`status`: at the start. `is_needed`: the vectors were others, and are those wanted now. `embedded`: memories
     that this run embedded, in `seconds`.
     """
 
-    standing: ReembeddingStatus
+    status: ReembeddingStatus
     wanted: VectorOrigin
     is_needed: bool
     embedded: int = 0
@@ -53,9 +53,9 @@ class Reembed:
 
     async def estimate(self) -> Estimate:
         """Changes nothing."""
-        standing = await self._store.standing()
-        if not self._is_needed(standing):
-            return Estimate(standing, self._wanted, is_needed=False)
+        status = await self._store.status()
+        if not self._is_needed(status):
+            return Estimate(status, self._wanted, is_needed=False)
         sample: list[StoredText] = []
         async for texts in self._store.remaining():
             sample += texts
@@ -65,14 +65,14 @@ class Reembed:
         began_at = asyncio.get_running_loop().time()
         await self._vectors(sample)
         seconds_each = (asyncio.get_running_loop().time() - began_at) / max(1, len(sample))
-        seconds = seconds_each * (standing.memories - standing.embedded)
-        return Estimate(standing, self._wanted, is_needed=True, seconds=seconds)
+        seconds = seconds_each * (status.memories - status.embedded)
+        return Estimate(status, self._wanted, is_needed=True, seconds=seconds)
 
     async def run(self, *, advance: Callable[[int, int], None], check_alone: Callable[[], None]) -> Outcome:
         """`advance`: memories done, and all of them. `check_alone` raises where somebody else may write memories."""
         loop = asyncio.get_running_loop()
         began_at, embedded = loop.time(), 0
-        before = await self._store.standing()
+        before = await self._store.status()
         is_needed = self._is_needed(before)
         if is_needed:
             advance(before.embedded, before.memories)
@@ -84,8 +84,8 @@ class Reembed:
         await self._snapshots.erase_all()
         return Outcome(before, self._wanted, is_needed, embedded, loop.time() - began_at)
 
-    def _is_needed(self, standing: ReembeddingStatus) -> bool:
-        return standing.origin is not None and not standing.origin.agrees_with(self._wanted)
+    def _is_needed(self, status: ReembeddingStatus) -> bool:
+        return status.origin is not None and not status.origin.agrees_with(self._wanted)
 
     async def _embed_all(self, before: ReembeddingStatus, advance: Callable[[int, int], None]) -> int:
         """How many, when a whole look at old and new has found nothing missing and nothing too much."""
@@ -97,7 +97,7 @@ class Reembed:
                 await self._store.put(texts, await self._vectors(texts))
                 embedded += len(texts)
                 advance(min(before.embedded + embedded, before.memories), before.memories)
-            if await self._store.settle() and not found_missing:
+            if await self._store.remove_deleted() and not found_missing:
                 return embedded
         raise Unavailable("milvus", "memories change while they are embedded again: stop whatever writes them")
 

@@ -49,7 +49,7 @@ class MemoryEdit:
     metadata: dict[str, Any] | None = None
     status: str | None = None
 
-    def on(self, memory: Memory, *, now: float) -> Memory:
+    def applied_to(self, memory: Memory, *, now: float) -> Memory:
         """The memory as this leaves it. Raises `BadInput`."""
         given = {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
         if not given:

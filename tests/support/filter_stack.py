@@ -49,7 +49,7 @@ CLOCK: Clock = time.time  # noqa: TID251 - what memory/processes/composition.py 
 class ScriptedRecall:
     """Finds `NOTE` for everybody, after `seconds`. It stands where the model's traits say, else at `placement`."""
 
-    traits: ModelCapabilities
+    model_capabilities: ModelCapabilities
     placement: Placement = Placement.SYSTEM
     seconds: float = 0.0
     error: Exception | None = None
@@ -63,7 +63,7 @@ class ScriptedRecall:
         if self.error:
             raise self.error
         assert request.conversation is not None
-        placement = await self.traits.placement(request.conversation.model) or self.placement
+        placement = await self.model_capabilities.placement(request.conversation.model) or self.placement
         receipt_id = f"r-{len(self.asked)}"
         if placement is Placement.OFF:
             return RecallOutcome(RecallStatus.DISABLED, "placement_off", 0, receipt_id)
@@ -120,8 +120,11 @@ class FilterStack:
             socket_path=socket_path,
             recall=self.recall,
             turn_log=self.turn_log,
-            lessons=TemplateCompatibility(
-                traits=self.recall.traits, templates=self.templates, clock=CLOCK, metrics=self.metrics
+            template_compatibility=TemplateCompatibility(
+                model_capabilities=self.recall.model_capabilities,
+                templates=self.templates,
+                clock=CLOCK,
+                metrics=self.metrics,
             ),
             identity_mode=self.plan.identity,
             signals=self.plan.signals,

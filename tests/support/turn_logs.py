@@ -42,7 +42,7 @@ class Process:
     ledger: UserLedger
     notes: NoteBook
     receipts: Receipts
-    uses: UsageCounts
+    usage_counts: UsageCounts
 
 
 class Deployment:
@@ -62,8 +62,10 @@ def sqlite_deployment(folder: Path) -> Deployment:
         async with SqliteDatabase(folder / "turns.sqlite") as database:
             ledger = SqliteUserLedger(database, clock=clock, lock_seconds=30.0, wait_seconds=0.3)
             receipts = SqliteReceipts(database, clock=clock, redact=str)
-            async with SqliteUsageCounts(database) as uses:
-                yield Process(SqliteTurnLog(database, clock=clock), ledger, SqliteNoteBook(database), receipts, uses)
+            async with SqliteUsageCounts(database) as usage_counts:
+                yield Process(
+                    SqliteTurnLog(database, clock=clock), ledger, SqliteNoteBook(database), receipts, usage_counts
+                )
 
     return Deployment(open_process)
 

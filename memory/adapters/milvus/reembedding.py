@@ -49,7 +49,7 @@ class MilvusReembedding:
     ) -> None:
         await self._connection.close()
 
-    async def standing(self) -> ReembeddingStatus:
+    async def status(self) -> ReembeddingStatus:
         async def look(link: Link) -> ReembeddingStatus:
             live, others = await link.collections.live(), await link.collections.others()
             if not await link.collections.exists(live):
@@ -94,7 +94,7 @@ class MilvusReembedding:
 
         await self._call("apply", write)
 
-    async def settle(self) -> bool:
+    async def remove_deleted(self) -> bool:
         target = self._target
         assert target, "begin first"
 

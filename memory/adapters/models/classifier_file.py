@@ -34,10 +34,10 @@ def fingerprint(model: str) -> str:
 def shipped(model: str) -> SignalClassifier | None:
     """The classifier that came with the package, or None where it was trained on something else."""
     with as_file(files("memory.recall.signals") / SHIPPED) as path:
-        return read(path, expected=fingerprint(model))
+        return read_classifier(path, expected=fingerprint(model))
 
 
-def read(path: Path, *, expected: str) -> SignalClassifier | None:
+def read_classifier(path: Path, *, expected: str) -> SignalClassifier | None:
     """The classifier in this file, or None where there is none with that fingerprint."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
@@ -55,7 +55,7 @@ def read(path: Path, *, expected: str) -> SignalClassifier | None:
         return None
 
 
-def write(path: Path, classifier: SignalClassifier, *, trained_on: str) -> None:
+def write_classifier(path: Path, classifier: SignalClassifier, *, trained_on: str) -> None:
     """Term weights are kept with half precision, which halves the file; a test holds the decisions to those of full."""
     terms = sorted(classifier.vocabulary, key=lambda term: classifier.vocabulary[term])
     np.savez_compressed(

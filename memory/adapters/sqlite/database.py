@@ -73,7 +73,7 @@ class SqliteDatabase:
         self._reader: ThreadPoolExecutor | None = None
         self._write_connection: sqlite3.Connection
         self._read_connection: sqlite3.Connection
-        self._glance_connection: sqlite3.Connection
+        self._read_now_connection: sqlite3.Connection
         self._posting: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> Self:
@@ -99,7 +99,7 @@ class SqliteDatabase:
         if self._posting is not None:
             self._posting.cancel()
             self._post(writer)
-        self._glance_connection.close()
+        self._read_now_connection.close()
         await loop.run_in_executor(reader, self._read_connection.close)
         await loop.run_in_executor(writer, self._write_connection.close)
         self.owners.leave()
@@ -136,7 +136,7 @@ class SqliteDatabase:
         self._posting = None
         writer.submit(self._drain)
 
-    async def glance(self, job: Job[Result]) -> Result:
+    async def read_now(self, job: Job[Result]) -> Result:
         """Run `job`, some statements by a key, here and now. Raises `Unavailable`.
 
         Where the file is not to be had at once, which is seldom, it waits like any other read.
@@ -144,7 +144,7 @@ class SqliteDatabase:
         if self._reader is None:
             raise Unavailable("turn_log", "it is closed")
         try:
-            return job(self._glance_connection)
+            return job(self._read_now_connection)
         except sqlite3.Error:
             return await self.read(job)
 
@@ -243,7 +243,7 @@ class SqliteDatabase:
         except (sqlite3.Error, MemproxyError):
             writing.close()
             raise
-        self._write_connection, self._read_connection, self._glance_connection = writing, reading, glancing
+        self._write_connection, self._read_connection, self._read_now_connection = writing, reading, glancing
 
 
 def _connect(path: Path, *, seconds_max: float = BUSY_SECONDS_MAX) -> sqlite3.Connection:

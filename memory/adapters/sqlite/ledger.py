@@ -56,7 +56,7 @@ class SqliteUserLedger:
         return self._held(user_id)
 
     async def revision(self, user_id: str) -> Revision:
-        return await self._database.glance(partial(_revision, user_id=user_id))
+        return await self._database.read_now(partial(_revision, user_id=user_id))
 
     async def changed_since(self, user_id: str, number: int) -> frozenset[str] | None:
         return await self._database.read(partial(_changed_since, user_id=user_id, number=number))

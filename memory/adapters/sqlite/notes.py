@@ -64,7 +64,9 @@ class SqliteNoteBook:
         keys = keys[-KEYS_MAX:]
         coming = {key: one for key in keys if (one := self._on_their_way.get((user_id, key))) is not None}
         looking = partial(_found, user_id=user_id, keys=keys, coming=coming)
-        return await (self._database.glance(looking) if len(keys) <= KEYS_AT_A_GLANCE else self._database.read(looking))
+        return await (
+            self._database.read_now(looking) if len(keys) <= KEYS_AT_A_GLANCE else self._database.read(looking)
+        )
 
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
         job = partial(self._kept, user_id=user_id, key=key, note=note, made_at=made_at)

@@ -105,15 +105,17 @@ class SqliteTurnLog:
         statuses = sorted(status.value for status in TAUGHT)
         return await self._database.read(partial(turns_triggers.context, lease=lease, limit=limit, statuses=statuses))
 
-    async def breaks(self, lease: Lease, *, limit: int) -> list[Turn]:
+    async def failed_turns(self, lease: Lease, *, limit: int) -> list[Turn]:
         statuses = sorted(status.value for status in BROKEN)
-        return await self._database.read(partial(turns_triggers.breaks, lease=lease, limit=limit, statuses=statuses))
+        return await self._database.read(
+            partial(turns_triggers.failed_turns, lease=lease, limit=limit, statuses=statuses)
+        )
 
-    async def note_orders(self, lease: Lease, claims: Mapping[str, bytes]) -> None:
-        await self._database.write(partial(turns_triggers.note_orders, lease=lease, claims=claims))
+    async def mark_forget_requests(self, lease: Lease, claims: Mapping[str, bytes]) -> None:
+        await self._database.write(partial(turns_triggers.mark_forget_requests, lease=lease, claims=claims))
 
-    async def orders_after(self, lease: Lease, *, limit: int) -> list[ForgetRequestTurn]:
-        return await self._database.read(partial(turns_triggers.orders_after, lease=lease, limit=limit))
+    async def forget_requests_after(self, lease: Lease, *, limit: int) -> list[ForgetRequestTurn]:
+        return await self._database.read(partial(turns_triggers.forget_requests_after, lease=lease, limit=limit))
 
     async def extend(self, lease: Lease, *, until: float) -> None:
         await self._database.write(partial(turns_queue.extend, lease=lease, until=until))
@@ -128,8 +130,8 @@ class SqliteTurnLog:
         job = partial(turns_queue.give_back, lease=lease, due_at=due_at, reason=reason, outage_since=outage_since)
         await self._database.write(job)
 
-    async def bury(self, lease: Lease, *, now: float, reason: str) -> None:
-        await self._database.write(partial(turns_queue.bury, lease=lease, now=now, reason=reason))
+    async def move_to_dead_letters(self, lease: Lease, *, now: float, reason: str) -> None:
+        await self._database.write(partial(turns_queue.move_to_dead_letters, lease=lease, now=now, reason=reason))
 
     async def dead_letters(self, *, limit: int) -> list[DeadLetter]:
         return await self._database.read(partial(turns_upkeep.dead_letters, limit=limit))
@@ -140,8 +142,8 @@ class SqliteTurnLog:
     async def drop(self, window_ids: Collection[str]) -> int:
         return await self._database.write(partial(turns_upkeep.drop, window_ids=window_ids))
 
-    async def hurry(self, user_id: str, *, session_id: str = "") -> None:
-        await self._database.write(partial(turns_upkeep.hurry, user_id=user_id, session_id=session_id))
+    async def make_due_now(self, user_id: str, *, session_id: str = "") -> None:
+        await self._database.write(partial(turns_upkeep.make_due_now, user_id=user_id, session_id=session_id))
 
     async def backlog(self, user_id: str, *, session_id: str = "", opened_before: float) -> Backlog:
         count = partial(

@@ -283,7 +283,7 @@ def take_back(connection: sqlite3.Connection, token: str) -> None:
     )
 
 
-def bury(connection: sqlite3.Connection, lease: Lease, *, now: float, reason: str) -> None:
+def move_to_dead_letters(connection: sqlite3.Connection, lease: Lease, *, now: float, reason: str) -> None:
     assert_held(connection, lease)
     connection.execute(
         "UPDATE windows SET state = 'dead', buried_at = ?, reason = ?, token = NULL, owner = NULL WHERE id = ?",

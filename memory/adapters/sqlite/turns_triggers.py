@@ -143,7 +143,7 @@ def context(connection: sqlite3.Connection, *, lease: Lease, limit: int, statuse
     return _of_session_before(connection, lease, lease.turns[0].id, limit=limit, statuses=statuses)
 
 
-def breaks(connection: sqlite3.Connection, *, lease: Lease, limit: int, statuses: Sequence[str]) -> list[Turn]:
+def failed_turns(connection: sqlite3.Connection, *, lease: Lease, limit: int, statuses: Sequence[str]) -> list[Turn]:
     """Statuses: of turns that never do."""
     return _of_session_before(connection, lease, lease.turns[-1].id, limit=limit, statuses=statuses)
 
@@ -163,7 +163,7 @@ def _of_session_before(
     return [turn_of(row) for row in reversed(rows)]
 
 
-def note_orders(connection: sqlite3.Connection, lease: Lease, claims: Mapping[str, bytes]) -> None:
+def mark_forget_requests(connection: sqlite3.Connection, lease: Lease, claims: Mapping[str, bytes]) -> None:
     assert_held(connection, lease)
     connection.executemany(
         "UPDATE turns SET is_order = 1, order_claims = ? WHERE id = ?",
@@ -171,7 +171,7 @@ def note_orders(connection: sqlite3.Connection, lease: Lease, claims: Mapping[st
     )
 
 
-def orders_after(connection: sqlite3.Connection, lease: Lease, limit: int) -> list[ForgetRequestTurn]:
+def forget_requests_after(connection: sqlite3.Connection, lease: Lease, limit: int) -> list[ForgetRequestTurn]:
     rows = connection.execute(
         f"""
         SELECT {TURN_COLUMNS}, order_claims FROM turns

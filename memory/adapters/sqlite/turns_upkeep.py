@@ -83,7 +83,7 @@ def drop(connection: sqlite3.Connection, window_ids: Collection[str]) -> int:
     return len(found)
 
 
-def hurry(connection: sqlite3.Connection, user_id: str, session_id: str) -> None:
+def make_due_now(connection: sqlite3.Connection, user_id: str, session_id: str) -> None:
     connection.execute(
         """
         UPDATE ready_sessions SET urgent_seq = max(urgent_seq, (

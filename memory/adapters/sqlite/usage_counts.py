@@ -57,13 +57,13 @@ class SqliteUsageCounts:
         if self._gathered and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._flush_seconds, self._flush)
 
-    async def waiting(self, user_id: str, *, limit: int) -> dict[str, UsageCount]:
+    async def unstored(self, user_id: str, *, limit: int) -> dict[str, UsageCount]:
         return await self._database.read(partial(_waiting, user_id=user_id, limit=limit))
 
-    async def settle(self, user_id: str, stored: Mapping[str, int]) -> None:
+    async def begin_store(self, user_id: str, stored: Mapping[str, int]) -> None:
         await self._database.write(partial(_settled, user_id=user_id, stored=stored))
 
-    async def written(self, user_id: str, memory_ids: Collection[str]) -> None:
+    async def end_store(self, user_id: str, memory_ids: Collection[str]) -> None:
         await self._database.write(partial(_written, user_id=user_id, memory_ids=memory_ids))
 
     async def drop(self, user_id: str, memory_ids: Collection[str]) -> None:

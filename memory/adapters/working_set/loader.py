@@ -55,7 +55,7 @@ class _Rest:
     seconds: float
 
 
-class SetLoads:
+class LoadQueue:
     """The line of one process. Its tasks are begun with `start`, whose owner ends them."""
 
     def __init__(
@@ -191,4 +191,4 @@ def report(event: str, error: Exception) -> None:
         log.warning(event, error=type(error).__name__)
 
 
-__all__ = ["SetLoads", "TooFarBehind", "TooLarge", "outcome_of", "report"]
+__all__ = ["LoadQueue", "TooFarBehind", "TooLarge", "outcome_of", "report"]

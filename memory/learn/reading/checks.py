@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 
 from memory.language import bare_reply, is_denied, names_erasing
-from memory.language.borders import runs_on, whole_places
 from memory.language.calendar_items import holds_time
 from memory.language.dates import period
+from memory.language.word_boundaries import continues_word, whole_word_positions
 from memory.learn.reading.answers import CONFIDENCE, LEVELS, UNITS_OF_CLAIM_MAX, VALUES_MAX, ProposedClaim
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
 from memory.learn.reading.replies import answered
@@ -181,9 +181,9 @@ def _quoted(numbers: Sequence[int], transcript: Transcript) -> tuple[AuthorMessa
     """The message and its stretch from the first unit to the last. Raises `_Refused`."""
     if not numbers:
         raise _InvalidClaim('"u" must name a number')
-    if numbers[0] < 1 or numbers[-1] > len(transcript.places):
-        raise _InvalidClaim(f'"u" must name numbers between 1 and {len(transcript.places)}')
-    places = [transcript.places[number - 1] for number in numbers]
+    if numbers[0] < 1 or numbers[-1] > len(transcript.numbered_units):
+        raise _InvalidClaim(f'"u" must name numbers between 1 and {len(transcript.numbered_units)}')
+    places = [transcript.numbered_units[number - 1] for number in numbers]
     said, first, last = places[0].said, places[0].index, places[-1].index
     are_neighbours = [place.index for place in places] == list(range(first, first + len(places)))
     if any(place.said is not said for place in places) or not are_neighbours or len(places) > UNITS_OF_CLAIM_MAX:
@@ -236,7 +236,9 @@ def _is_affirmed(proposed: ProposedClaim, act: Act, quote: str, values: Sequence
     """
     if act not in _SAYS_SO or bare_reply(quote):
         return not proposed.no
-    parts = [part for part in quote.translate(_CLAUSES).split("\n") if any(whole_places(one, part) for one in values)]
+    parts = [
+        part for part in quote.translate(_CLAUSES).split("\n") if any(whole_word_positions(one, part) for one in values)
+    ]
     denies = is_denied(quote)
     contradicts = not denies if proposed.no else denies and all(map(is_denied, parts))
     if contradicts:
@@ -256,7 +258,7 @@ def as_typed(words: str, quote: str) -> str:
     at = text.find(sought) if sought else -1
     while at >= 0:
         first, last = places[at], places[at + len(sought) - 1]
-        if not (runs_on(quote, first, -1) or runs_on(quote, last, 1)):
+        if not (continues_word(quote, first, -1) or continues_word(quote, last, 1)):
             return quote[first : last + 1]
         at = text.find(sought, at + 1)
     return ""

@@ -92,7 +92,7 @@ class ModelReader:
         return found
 
     async def _claims(self, part: Transcript) -> list[Claim]:
-        messages, schema = self._reading.asked(part.text), claims_schema(len(part.places))
+        messages, schema = self._reading.asked(part.text), claims_schema(len(part.numbered_units))
         said = await self._said(messages, schema)
         answer = answer_items(said.text, CLAIMS)
         if answer is not None and not answer.is_whole:
@@ -130,7 +130,7 @@ class ModelReader:
         is_left = bool(first.sound or first.doubtful)
         echo = written(CLAIMS, answer.items) if answer is not None else said.text
         told = _told(first.objections, "claims") or f"Not so: {FORM.format(key=CLAIMS)}."
-        schema = claims_schema(len(part.places))
+        schema = claims_schema(len(part.numbered_units))
         again = await self._again(messages, echo, told, schema, CLAIMS, has_other=is_left)
         second = self._checked(again, part)
         if second.objections or again is None:

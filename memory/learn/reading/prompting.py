@@ -145,7 +145,7 @@ def _own_chat(example: Example) -> tuple[str, str] | None:
     if not parts:
         return None
     claim = {
-        "u": list(range(1, len(parts[0].places) + 1)),
+        "u": list(range(1, len(parts[0].numbered_units) + 1)),
         "act": example.act,
         "about": example.about,
         "attr": example.attr,

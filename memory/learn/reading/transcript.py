@@ -47,7 +47,7 @@ class Transcript:
     """What is shown in one call. `places[n - 1]` is the unit with the number n."""
 
     text: str
-    places: tuple[NumberedUnit, ...]
+    numbered_units: tuple[NumberedUnit, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _fitting(lines: Sequence[tuple[str, int | None]]) -> int:
 
 def _transcript(blocks: Sequence[_MessageBlock]) -> Transcript:
     lines: list[str] = []
-    places: list[NumberedUnit] = []
+    numbered_units: list[NumberedUnit] = []
     day = ""
     for block in blocks:
         today = f"Date: {datetime.fromtimestamp(block.said.turn.at, UTC):%Y-%m-%d %A}"
@@ -143,10 +143,10 @@ def _transcript(blocks: Sequence[_MessageBlock]) -> Transcript:
         lines.append("Author:")
         for line, index in block.lines:
             if index is not None:
-                places.append(NumberedUnit(block.said, index))
-                line = f"[{len(places)}] {line}"
+                numbered_units.append(NumberedUnit(block.said, index))
+                line = f"[{len(numbered_units)}] {line}"
             lines.append(line)
-    return Transcript("\n".join(lines), tuple(places))
+    return Transcript("\n".join(lines), tuple(numbered_units))
 
 
 def _end(answer: str) -> str:

@@ -119,9 +119,9 @@ def plan_notes(
     """
     if carried.newest is None:
         return NotePlan(carried.notes)
-    told = frozenset(carried.held_earlier())
-    unheard = [candidate for candidate in found if candidate.memory.id not in told]
-    chosen, spent = _fitting(unheard, carried.room(budget=budget, tokens=tokens), tokens=tokens, now=now)
+    in_notes = frozenset(carried.held_earlier())
+    new = [candidate for candidate in found if candidate.memory.id not in in_notes]
+    chosen, spent = _fitting(new, carried.room(budget=budget, tokens=tokens), tokens=tokens, now=now)
     standing = carried.notes.get(carried.newest)
     if all(standing is not None and memory.id in standing.memory_ids for memory in chosen):
         return NotePlan(carried.notes)

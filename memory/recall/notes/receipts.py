@@ -63,18 +63,20 @@ def _weighed(
     candidates: Sequence[Candidate], cuts: Mapping[str, CandidateVerdict], plan: NotePlan | None
 ) -> tuple[ReceiptCandidate, ...]:
     fresh = set(plan.fresh.memory_ids) if plan is not None and plan.fresh is not None else set()
-    told = set(plan.memory_ids()) - fresh if plan is not None else set()
+    in_notes = set(plan.memory_ids()) - fresh if plan is not None else set()
 
     def verdict(memory_id: str) -> CandidateVerdict:
         if memory_id in fresh:
             return CandidateVerdict.INJECTED
-        return CandidateVerdict.ALREADY_TOLD if memory_id in told else cuts.get(memory_id, CandidateVerdict.NOT_CHOSEN)
+        return (
+            CandidateVerdict.ALREADY_TOLD if memory_id in in_notes else cuts.get(memory_id, CandidateVerdict.NOT_CHOSEN)
+        )
 
-    told_of = list(candidates[:CANDIDATES_MAX])
-    if fresh - {candidate.memory.id for candidate in told_of}:  # seldom: then the others are worth looking at
-        told_of += [candidate for candidate in candidates[CANDIDATES_MAX:] if candidate.memory.id in fresh]
-    parts = [dict(islice(candidate.parts.items(), PARTS_MAX)) for candidate in told_of]
-    scores = _all_rounded([candidate.score for candidate in told_of])
+    shown = list(candidates[:CANDIDATES_MAX])
+    if fresh - {candidate.memory.id for candidate in shown}:  # seldom: then the others are worth looking at
+        shown += [candidate for candidate in candidates[CANDIDATES_MAX:] if candidate.memory.id in fresh]
+    parts = [dict(islice(candidate.parts.items(), PARTS_MAX)) for candidate in shown]
+    scores = _all_rounded([candidate.score for candidate in shown])
     values = iter(_all_rounded([value for each in parts for value in each.values()]))
     return tuple(
         ReceiptCandidate(
@@ -83,7 +85,7 @@ def _weighed(
             parts=dict(zip(each, values, strict=False)),
             verdict=verdict(candidate.memory.id),
         )
-        for candidate, score, each in zip(told_of, scores, parts, strict=True)
+        for candidate, score, each in zip(shown, scores, parts, strict=True)
     )
 
 

@@ -24,10 +24,10 @@ from memory.recall.notes.past_notes import placement_after_refusal
 from memory.runtime.metrics import Metrics
 
 MODELS_MAX = 1_000  # clients choose the names
-TAKEN_SECONDS_MAX = 3_600.0  # how long a note that was taken speaks for the template: a model may be replaced
+ACCEPTED_SECONDS_MAX = 3_600.0  # how long a note that was taken speaks for the template: a model may be replaced
 ASK_AGAIN_SECONDS = 60.0  # after a server that could not tell: it may have been starting, or busy
 LAST_REFUSALS_MIN = 3  # in a row, before notes are switched off altogether; the first switch costs only a prefix
-MEET_SECONDS_MAX = 4.0  # for all that a server names: whoever starts waits for it
+PROBE_SECONDS_MAX = 4.0  # for all that a server names: whoever starts waits for it
 SHOWN_CHARACTERS = 80  # of a model's name, in a log line
 
 _CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
@@ -40,68 +40,70 @@ Value = TypeVar("Value")
 class TemplateCompatibility:
     """What is known beyond the traits belongs to this process, and is bounded. One per process."""
 
-    def __init__(self, *, traits: ModelCapabilities, templates: ChatTemplates, clock: Clock, metrics: Metrics) -> None:
-        self._traits = traits
+    def __init__(
+        self, *, model_capabilities: ModelCapabilities, templates: ChatTemplates, clock: Clock, metrics: Metrics
+    ) -> None:
+        self._model_capabilities = model_capabilities
         self._templates = templates
         self._clock = clock
         self._metrics = metrics
         self._switching = asyncio.Lock()  # so that what two learn at once is news only once
-        self._met_until: _Recent[float] = _Recent()
-        self._meeting: set[str] = set()
-        self._taken_at: _Recent[float] = _Recent()
+        self._known_until: _Recent[float] = _Recent()
+        self._probing: set[str] = set()
+        self._accepted_at: _Recent[float] = _Recent()
         self._refusals: _Recent[int] = _Recent()
 
     def is_new(self, model: str) -> bool:
         """Whether nobody has found out about that model yet, nor is about to: then `meet` it."""
-        met_until = self._met_until.get((model, None))
-        return model not in self._meeting and (met_until is None or self._clock() >= met_until)
+        known_until = self._known_until.get((model, None))
+        return model not in self._probing and (known_until is None or self._clock() >= known_until)
 
-    async def meet(self, model: str) -> None:
+    async def probe(self, model: str) -> None:
         """Ask the server about the model's template, unless something is known already.
 
         A model counts as met once that is answered; of a server that could not tell it is asked again after a minute.
         """
-        self._meeting.add(model)
-        met_until = self._clock() + ASK_AGAIN_SECONDS
+        self._probing.add(model)
+        known_until = self._clock() + ASK_AGAIN_SECONDS
         try:
-            if await self._traits.placement(model) is None:
-                told = await self._templates.placement(model)
-                await self._switch(model, told, source="asked")
-                if told is None:
+            if await self._model_capabilities.placement(model) is None:
+                placement = await self._templates.placement(model)
+                await self._switch(model, placement, source="asked")
+                if placement is None:
                     return
-            met_until = math.inf
+            known_until = math.inf
         except Unavailable:
             return
         finally:
-            self._meeting.discard(model)
-            self._met_until.put((model, None), met_until)
+            self._probing.discard(model)
+            self._known_until.put((model, None), known_until)
 
-    async def meet_served(self) -> None:
+    async def probe_served_models(self) -> None:
         """Meet the models that the server names, so that the first chat of each finds its placement known.
 
         Where it names none, or does not answer in time, a model is met at its first chat.
         """
         with suppress(TimeoutError):
-            async with asyncio.timeout(MEET_SECONDS_MAX):
-                await asyncio.gather(*(self.meet(model) for model in await self._templates.models()))
+            async with asyncio.timeout(PROBE_SECONDS_MAX):
+                await asyncio.gather(*(self.probe(model) for model in await self._templates.models()))
 
-    def taken(self, model: str, placement: Placement) -> None:
+    def accepted(self, model: str, placement: Placement) -> None:
         """The upstream took a request of that model with a note there."""
-        self._taken_at.put((model, placement), self._clock())
+        self._accepted_at.put((model, placement), self._clock())
         self._refusals.drop((model, placement))
 
     async def refused(self, model: str, placement: Placement) -> None:
         """The upstream answered 400 to a request of that model with a note there, for whatever reason."""
         with suppress(Unavailable):
-            told = await self._templates.placement(model)
-            if told is not None:
-                await self._switch(model, told, source="asked")
+            supported = await self._templates.placement(model)
+            if supported is not None:
+                await self._switch(model, supported, source="asked")
             elif self._is_convincing(model, placement):
                 await self._switch(model, placement_after_refusal(placement), source="refused")
 
     def _is_convincing(self, model: str, placement: Placement) -> bool:
-        taken_at = self._taken_at.get((model, placement))
-        if taken_at is not None and self._clock() - taken_at < TAKEN_SECONDS_MAX:
+        accepted_at = self._accepted_at.get((model, placement))
+        if accepted_at is not None and self._clock() - accepted_at < ACCEPTED_SECONDS_MAX:
             return False
         refusals = (self._refusals.get((model, placement)) or 0) + 1
         self._refusals.put((model, placement), refusals)
@@ -112,10 +114,10 @@ class TemplateCompatibility:
         if placement is None:
             return
         async with self._switching:
-            known = await self._traits.placement(model) or Placement.BEFORE_LAST_USER
+            known = await self._model_capabilities.placement(model) or Placement.BEFORE_LAST_USER
             if _CAUTION.index(placement) <= _CAUTION.index(known):
                 return
-            await self._traits.learn(model, placement)
+            await self._model_capabilities.learn(model, placement)
         self._metrics.placement_switched.labels(placement, source).inc()
         log.warning("placement_switched", model=model[:SHOWN_CHARACTERS], placement=str(placement), source=source)
 

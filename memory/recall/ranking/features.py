@@ -48,7 +48,7 @@ class TextFeatures:
     """What the question's words, the time and a memory's standing say of each row: all that needs no vector."""
 
     layout: Layout
-    kinds: Mapping[str, Floats]
+    arrays: Mapping[str, Floats]
     question: TimeQuestion
     unspaced_share: float
 
@@ -57,7 +57,7 @@ class TextFeatures:
 class RankingFeatures:
     """One array per kind, and what the question is like. `kinds` preserves a fixed order."""
 
-    kinds: dict[str, Floats]
+    arrays: dict[str, Floats]
     cosine: Floats
     question: TimeQuestion
     is_unspaced: bool
@@ -88,16 +88,16 @@ def text_features(
     folded = fold(query.text)
     question = time_question(folded, now=now)
     named, words = _query_terms(corpus, query.text)
-    kinds = _lexical(corpus, layout, words, ranking.unspaced)
+    arrays = _lexical(corpus, layout, words, ranking.unspaced)
     named_concepts = concepts(query.text)
-    kinds["concept"] = _concept(layout, named_concepts - ASPECTS)
-    kinds["aspect"] = _concept(layout, named_concepts & ASPECTS)
-    kinds["speaker"] = _speaker(layout, named)
-    kinds |= _temporal(layout, question, now)
-    kinds |= {"question": layout.is_question, "first_person": layout.is_first_person}
-    kinds |= _standing(layout, scope, now, ranking.half_lives)
-    kinds["manner"] = layout.is_manner * np.float32(bool(_WRITES.search(folded)))
-    return TextFeatures(layout, kinds, question, unspaced_share(query.text))
+    arrays["concept"] = _concept(layout, named_concepts - ASPECTS)
+    arrays["aspect"] = _concept(layout, named_concepts & ASPECTS)
+    arrays["speaker"] = _speaker(layout, named)
+    arrays |= _temporal(layout, question, now)
+    arrays |= {"question": layout.is_question, "first_person": layout.is_first_person}
+    arrays |= _of_the_memory(layout, scope, now, ranking.half_lives)
+    arrays["manner"] = layout.is_manner * np.float32(bool(_WRITES.search(folded)))
+    return TextFeatures(layout, arrays, question, unspaced_share(query.text))
 
 
 def add_vector_features(
@@ -106,21 +106,21 @@ def add_vector_features(
     """The whole evidence, for the layout that was read."""
     layout = reading.layout
     cosine = corpus.similarities(vector, layout) if vector is not None else np.zeros(layout.size, dtype=np.float32)
-    kinds = {**reading.kinds, **_dense(layout, cosine, reading.unspaced_share, ranking.unspaced)}
-    kinds["answer"] = _answer(layout, kinds["dense"])
-    _inherit(kinds, layout)
-    return RankingFeatures(kinds, cosine, reading.question, reading.unspaced_share > 0.5)
+    arrays = {**reading.arrays, **_dense(layout, cosine, reading.unspaced_share, ranking.unspaced)}
+    arrays["answer"] = _answer(layout, arrays["dense"])
+    _inherit_from_superseded(arrays, layout)
+    return RankingFeatures(arrays, cosine, reading.question, reading.unspaced_share > 0.5)
 
 
-def _inherit(kinds: dict[str, Floats], layout: Layout) -> None:
+def _inherit_from_superseded(arrays: dict[str, Floats], layout: Layout) -> None:
     """What took a memory's place answers what that one would have answered, in whatever words it says so.
 
     "I live in Leeds" is near a question about plumbers close to home; "we finally moved to Bristol" is not.
     """
     if len(layout.overtaken):
         for name in INHERITED:
-            kinds[name] = kinds[name].copy()
-            np.maximum.at(kinds[name], layout.overtaking, kinds[name][layout.overtaken])
+            arrays[name] = arrays[name].copy()
+            np.maximum.at(arrays[name], layout.overtaking, arrays[name][layout.overtaken])
 
 
 def _zeros(layout: Layout) -> Floats:
@@ -252,7 +252,7 @@ def _answer(layout: Layout, dense: Floats) -> Floats:
     return answer
 
 
-def _standing(layout: Layout, scope: Scope, now: float, half_lives: HalfLives) -> dict[str, Floats]:
+def _of_the_memory(layout: Layout, scope: Scope, now: float, half_lives: HalfLives) -> dict[str, Floats]:
     """What the memory is worth whatever is asked."""
     days = {
         "episodic": half_lives.episodic_days,

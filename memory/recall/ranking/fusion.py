@@ -37,12 +37,12 @@ def fused(plain: Ranked, rewritten: Ranked, *, weight: float = DEFAULT_RANKING.r
 
     order = sorted(candidates, key=worth, reverse=True)[:CANDIDATES_MAX]
     return Ranked(
-        candidates=tuple(_told(candidates[one], worth(one)) for one in order),
+        candidates=tuple(_with_fused_score(candidates[one], worth(one)) for one in order),
         relevance=tuple(best(one, [ranked.relevance for ranked in rankings]) for one in order),
         is_relevant=tuple(bool(best(one, [ranked.is_relevant for ranked in rankings])) for one in order),
         cosines=tuple(best(one, [ranked.cosines for ranked in rankings]) for one in order),
         corrections=rewritten.corrections,
-        told=rewritten.told,
+        in_notes=rewritten.in_notes,
     )
 
 
@@ -56,7 +56,7 @@ def _what_passes(ranked: Ranked) -> Ranked:
     )
 
 
-def _told(candidate: Candidate, worth: float) -> Candidate:
+def _with_fused_score(candidate: Candidate, worth: float) -> Candidate:
     return replace(candidate, parts={**candidate.parts, "fused": worth})
 
 

@@ -95,7 +95,7 @@ class Ranked:
     is_near: tuple[bool, ...] = ()
     asks_several: bool = False
     corrections: tuple[str, ...] = ()
-    told: tuple[Memory, ...] = ()
+    in_notes: tuple[Memory, ...] = ()
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def rank(
     ranking: RankingSettings = DEFAULT_RANKING,
     memory_types: Collection[str] = (),
     limit: int = CANDIDATES_MAX,
-    told: Sequence[str] = (),
+    in_notes: Sequence[str] = (),
     reading: TextFeatures | None = None,
 ) -> Ranked:
     """Score every memory that the scope may see; the best `limit` come back. Without a vector, words alone decide.
@@ -129,13 +129,13 @@ def rank(
         reading = text_features(corpus, layout, query, scope=scope, now=now, ranking=ranking)
     evidence = add_vector_features(corpus, reading, query_vector, ranking=ranking)
     is_open = _is_open(layout, scope, memory_types, asks_about_past=evidence.question.asks_about_past)
-    weighed = np.stack([evidence.kinds[name] for name in NAMES])
+    weighed = np.stack([evidence.arrays[name] for name in NAMES])
     weighed *= _column(ranking.weights)
     score = np.where(is_open, weighed.sum(axis=0), -np.inf)
     rows = _corrections_first(_best(score, limit), layout)
     if not len(rows):
         return Ranked()
-    before = review_notes(corpus, told)
+    before = review_notes(corpus, in_notes)
     corrections = _rows_of(before.corrections, layout, is_open)
     best_count = len(rows)
     if len(corrections):
@@ -146,7 +146,7 @@ def rank(
     bar = ranking.bar
     even = bar_for(query.text, bar, is_unspaced=evidence.is_unspaced)
     passes = (topic >= bar.each) & (topic >= best_topic - bar.margin) & (best_topic >= even)
-    passes |= evidence.kinds["manner"][rows] > 0
+    passes |= evidence.arrays["manner"][rows] > 0
     asks_several = wants_several(query.text)
     near_each = bar.several_each if asks_several else bar.near_each
     near_margin = bar.several_margin if asks_several else bar.near_margin
@@ -161,7 +161,7 @@ def rank(
         is_near=tuple((near & ~passes).tolist()),
         asks_several=asks_several,
         corrections=tuple(layout.ids[row] for row in corrections),
-        told=before.holding,
+        in_notes=before.still_valid,
     )
 
 
@@ -201,7 +201,7 @@ def select(
     similarity_threshold: float | None = None,
     fill: bool = False,
     near_tokens: int = 0,
-    told: Collection[str] = (),
+    in_notes: Collection[str] = (),
 ) -> Selection:
     """The candidates that go along, best first, and why the others do not. `tokens`: what one costs.
 
@@ -210,7 +210,7 @@ def select(
     is passed over, never cut short. `told`: ids that need no second telling; what says the
     same as they do in the same words needs none either. Corrections of what was told go first, relevant or not.
     """
-    kept, near, cuts = _admitted(ranked, similarity_threshold, told, fill=fill)
+    kept, near, cuts = _admitted(ranked, similarity_threshold, in_notes, fill=fill)
     if fill and limit is None:
         kept.sort(key=lambda i: _cost_of_place(ranked.candidates[i]))
     ids = ranked.ids
@@ -218,7 +218,7 @@ def select(
     kept = [*corrections, *(i for i in (*kept, *near) if i not in corrections)]
     is_filling = frozenset(near) - frozenset(corrections)
     chosen: list[int] = []
-    said = {wording(memory.content) for memory in ranked.told}
+    said = {wording(memory.content) for memory in ranked.in_notes}
     left, passed_over = token_budget, 0
     for i in kept:
         if len(chosen) == limit:
@@ -242,7 +242,7 @@ def select(
 
 
 def _admitted(
-    ranked: Ranked, similarity_threshold: float | None, told: Collection[str], *, fill: bool
+    ranked: Ranked, similarity_threshold: float | None, in_notes: Collection[str], *, fill: bool
 ) -> tuple[list[int], list[int], dict[str, CandidateVerdict]]:
     """Places of what passes, of what may fill a short note, and why the others may not go along."""
     kept: list[int] = []
@@ -250,7 +250,7 @@ def _admitted(
     cuts: dict[str, CandidateVerdict] = {}
     for i, memory_id in enumerate(ranked.ids):
         is_close = similarity_threshold is None or ranked.cosines[i] >= similarity_threshold
-        if memory_id in told:
+        if memory_id in in_notes:
             cuts[memory_id] = CandidateVerdict.ALREADY_TOLD
         elif is_close and (fill or ranked.is_relevant[i]):
             kept.append(i)

@@ -20,15 +20,15 @@ from memory.recall.ranking.wording import wording
 class NoteReview:
     """Of what was told: `holding` still holds, `corrections` are what holds instead of the rest, in the order told."""
 
-    holding: tuple[Memory, ...] = ()
+    still_valid: tuple[Memory, ...] = ()
     corrections: tuple[Memory, ...] = ()
 
 
-def review_notes(corpus: Corpus, told: Sequence[str]) -> NoteReview:
+def review_notes(corpus: Corpus, in_notes: Sequence[str]) -> NoteReview:
     """`told`: ids in earlier notes, oldest note first. What was deleted, or is told already, needs no correction."""
-    known = [memory for memory in map(corpus.memory, told) if memory is not None]
-    holding = [memory for memory in known if memory.status is MemoryStatus.ACTIVE]
-    heard = set(told)
+    known = [memory for memory in map(corpus.memory, in_notes) if memory is not None]
+    still_valid = [memory for memory in known if memory.status is MemoryStatus.ACTIVE]
+    heard = set(in_notes)
     corrections: dict[str, Memory] = {}
     for memory in known:
         if memory.status is not MemoryStatus.SUPERSEDED:
@@ -37,7 +37,7 @@ def review_notes(corpus: Corpus, told: Sequence[str]) -> NoteReview:
         is_news = successor is not None and wording(successor.content) != wording(memory.content)
         if successor is not None and is_news and successor.id not in heard:
             corrections[successor.id] = successor
-    return NoteReview(tuple(holding), tuple(corrections.values()))
+    return NoteReview(tuple(still_valid), tuple(corrections.values()))
 
 
 def _successor(corpus: Corpus, memory: Memory) -> Memory | None:

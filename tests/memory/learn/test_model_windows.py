@@ -183,7 +183,7 @@ async def test_a_model_that_is_away_is_sat_out(bench: Bench) -> None:
 
 async def test_an_idle_session_is_one_call(bench: Bench) -> None:
     due = LearnDue(batch_turns_max=10, idle_seconds=30.0, turns_at_once=10)
-    settings = WorkerSettings(due=due, watch=TriggerSettings(drift_similarity=0.0))
+    settings = WorkerSettings(due=due, triggers=TriggerSettings(drift_similarity=0.0))
     async with running_model() as model, bench.deployment.start() as process:
         for text in (SCHOOL, "What is new?", BEES):
             await bench.tell(process, text)

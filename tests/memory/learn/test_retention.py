@@ -67,14 +67,14 @@ def test_usefulness_is_a_share_that_time_never_raises(one: Memory, later: float)
 
 @given(MEMORIES, SHARES, SHARES, st.integers(0, 100), st.floats(0, 1_000 * DAY))
 def test_more_of_what_speaks_for_a_memory_never_makes_it_less_useful(
-    one: Memory, importance: float, confidence: float, uses: int, age: float
+    one: Memory, importance: float, confidence: float, usage_counts: int, age: float
 ) -> None:
     value = usefulness(one, NOW)
     seen = NOW - age
     better = [
         replace(one, importance=max(one.importance, importance)),
         replace(one, confidence=max(one.confidence, confidence)),
-        replace(one, access_count=one.access_count + uses),
+        replace(one, access_count=one.access_count + usage_counts),
         replace(one, used_at=max(seen, one.used_at or seen)),
         replace(one, said_at=max(one.said_at, seen)),
         replace(one, expires_at=None),

@@ -45,9 +45,9 @@ class World:
 
     store: MemoryStore
     ledger: SqliteUserLedger
-    uses: SqliteUsageCounts
+    usage_counts: SqliteUsageCounts
     notes: SqliteNoteBook
-    rounds: SqliteUpkeepSchedule
+    upkeep_schedule: SqliteUpkeepSchedule
     metrics: Metrics
 
     def upkeep(self, rules: RetentionRules | None = None, *, faults: Faults | None = None) -> Upkeep:
@@ -56,7 +56,7 @@ class World:
             store=through(self.store),
             embedder=EMBEDDER,
             ledger=through(self.ledger),
-            uses=through(self.uses),
+            usage_counts=through(self.usage_counts),
             notes=through(self.notes),
             clock=lambda: NOW,
             metrics=self.metrics,
@@ -80,16 +80,16 @@ class World:
 
     async def count(self, *memory_ids: str) -> None:
         """As a filter that ends."""
-        async with SqliteUsageCounts(self.uses._database) as other:
+        async with SqliteUsageCounts(self.usage_counts._database) as other:
             other.count("ann", memory_ids, at=NOW)
 
 
 @asynccontextmanager
 async def world(folder: Path, store: MemoryStore) -> AsyncIterator[World]:
-    async with SqliteDatabase(folder / "turns.sqlite") as database, SqliteUsageCounts(database) as uses:
+    async with SqliteDatabase(folder / "turns.sqlite") as database, SqliteUsageCounts(database) as usage_counts:
         ledger = SqliteUserLedger(database, clock=lambda: NOW)
         metrics = Metrics(CollectorRegistry())
-        yield World(store, ledger, uses, SqliteNoteBook(database), SqliteUpkeepSchedule(database), metrics)
+        yield World(store, ledger, usage_counts, SqliteNoteBook(database), SqliteUpkeepSchedule(database), metrics)
 
 
 @pytest.fixture(scope="module")
@@ -165,14 +165,14 @@ async def test_a_dry_run_says_exactly_what_a_run_does_and_changes_nothing(here: 
     await here.count("coffee", "coffee too", "coffee")
     await asyncio.sleep(0.05)
     before, revision = await here.rows(), await here.ledger.revision("ann")
-    waiting = await here.uses.waiting("ann", limit=10)
+    waiting = await here.usage_counts.unstored("ann", limit=10)
     assert len(waiting) == 2
 
     would = await here.upkeep(rules).run("ann", is_dry=True)
 
     assert await here.rows() == before
     assert await here.ledger.revision("ann") == revision
-    assert await here.uses.waiting("ann", limit=10) == waiting
+    assert await here.usage_counts.unstored("ann", limit=10) == waiting
     did = await here.upkeep(rules).run("ann")
     assert [(step.why, step.memory) for step in would] == [(step.why, step.memory) for step in did]
     assert {step.why.value for step in did} == {"united", "duplicate", "unused", "quota", "erased"}
@@ -192,7 +192,7 @@ async def test_uses_are_brought_in_for_many_memories_at_once_and_once(here: Worl
     assert after["m0001"] == replace(before["m0001"], access_count=5, used_at=NOW)
     assert {after[i].access_count for i in ids if i != "m0001"} == {3}
     assert {after[i].updated_at for i in ids} == {NOW}
-    assert await here.uses.waiting("ann", limit=10) == {}
+    assert await here.usage_counts.unstored("ann", limit=10) == {}
     assert (await here.ledger.revision("ann")).number == revision + 4  # two writes for 230 memories
 
 
@@ -307,7 +307,11 @@ async def test_the_schedule_looks_after_everybody_in_their_time(here: World) -> 
 
     def schedule(upkeep: Any) -> UpkeepLoop:
         return UpkeepLoop(
-            upkeep, rounds=here.rounds, clock=lambda: now[0], metrics=here.metrics, pace=ScheduleTiming(every=DAY)
+            upkeep,
+            upkeep_schedule=here.upkeep_schedule,
+            clock=lambda: now[0],
+            metrics=here.metrics,
+            timing=ScheduleTiming(every=DAY),
         )
 
     assert not await schedule(here.upkeep()).look_after_next()
@@ -328,7 +332,11 @@ async def test_the_schedule_looks_after_everybody_in_their_time(here: World) -> 
 async def test_a_schedule_ends_when_told_to(here: World) -> None:
     until = asyncio.Event()
     schedule = UpkeepLoop(
-        here.upkeep(), rounds=here.rounds, clock=lambda: NOW, metrics=here.metrics, pace=ScheduleTiming()
+        here.upkeep(),
+        upkeep_schedule=here.upkeep_schedule,
+        clock=lambda: NOW,
+        metrics=here.metrics,
+        timing=ScheduleTiming(),
     )
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         group.create_task(schedule.run(until))

@@ -23,7 +23,7 @@ from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
-from memory.chat.completions import ChatRequest, read
+from memory.chat.completions import ChatRequest, read_chat_request
 from memory.errors import Unavailable
 from memory.model import Candidate, Memory, Message, RecallStatus, Receipt, Record, RequestOptions, Scope, Vector
 from memory.recall.pipeline import RECEIPT_PAUSE_SECONDS, RecallOutcome, RecallPipeline, RecallSettings
@@ -120,7 +120,7 @@ def request_of(*said: str) -> ChatRequest:
     """User and assistant by turns, the user last."""
     roles = ["user" if (len(said) - 1 - i) % 2 == 0 else "assistant" for i in range(len(said))]
     messages = [{"role": role, "content": text} for role, text in zip(roles, said, strict=True)]
-    return read(json.dumps({"model": "m", "messages": messages}).encode())
+    return read_chat_request(json.dumps({"model": "m", "messages": messages}).encode())
 
 
 @asynccontextmanager
@@ -151,7 +151,7 @@ async def chatting(
             retrieval=Retrieval(corpora=OneCorpus(corpus), store=None),  # type: ignore[arg-type] - all is loaded
             notes=SqliteNoteBook(database),
             receipts=kept,
-            traits=SqliteModelCapabilities(database, clock=lambda: NOW),
+            model_capabilities=SqliteModelCapabilities(database, clock=lambda: NOW),
             classifier=lambda: None,
             tokens=WordPieceTokens(),
             clock=lambda: NOW,

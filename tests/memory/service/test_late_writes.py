@@ -56,7 +56,7 @@ class Here:
             redact=str,
             notes=process.notes,
             receipts=process.receipts,
-            uses=process.uses,
+            usage_counts=process.usage_counts,
         )
 
     def upkeep(self, process: Process, store: MemoryStore) -> Upkeep:
@@ -64,7 +64,7 @@ class Here:
             store=store,
             embedder=EMBEDDER,
             ledger=process.ledger,
-            uses=process.uses,
+            usage_counts=process.usage_counts,
             notes=process.notes,
             clock=self.deployment.clock,
             metrics=Metrics(CollectorRegistry()),

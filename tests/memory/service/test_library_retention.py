@@ -83,16 +83,16 @@ async def test_forgetting_takes_duplicates_reflections_notes_and_uses_along(part
         memory("m"), away("d", RetentionReason.DUPLICATE, of="m"), reflection, away("apart"), memory("other")
     )
     await parts.notes.keep("ann", "k", PastNote("what they share", ("r",), 5), made_at=NOW - 1)
-    parts.uses.count("ann", ["m", "d", "other"], at=NOW)
+    parts.usage_counts.count("ann", ["m", "d", "other"], at=NOW)
 
     await parts.library.delete("ann", "m")
 
     assert await ids(parts, None) == {"apart", "other"}
     assert await parts.notes.find("ann", ["k"]) == {}
-    async with parts.uses:
+    async with parts.usage_counts:
         pass  # what was counted is on its way now
-    await parts.uses.written("bob", [])  # and this comes after it
-    assert set(await parts.uses.waiting("ann", limit=10)) == {"other"}
+    await parts.usage_counts.end_store("bob", [])  # and this comes after it
+    assert set(await parts.usage_counts.unstored("ann", limit=10)) == {"other"}
     for gone in ("m", "d", "r"):
         with pytest.raises(NotFound):
             await parts.library.get("ann", gone)

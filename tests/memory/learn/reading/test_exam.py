@@ -56,7 +56,7 @@ class Candidate:
         words = "\n".join(message.content for turn in turns for message in turn.messages)
         (chat,) = (one for one in shipped_exam().chats if one.chat[0].said in words)
         (part,) = transcripts(turns, context=context)
-        numbers = [(n, place.said.units[place.index].text) for n, place in enumerate(part.places, 1)]
+        numbers = [(n, place.said.units[place.index].text) for n, place in enumerate(part.numbered_units, 1)]
         right = [] if chat.name in self.spoilt else [_answer(must, numbers) for must in chat.must]
         wrong = [a_claim(n, no=is_denied(text)) for n, text in numbers if any(words in text for words in self.stores)]
         found = check_answer([*right, *wrong], part, made_by=self.name)

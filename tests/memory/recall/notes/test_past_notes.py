@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.adapters.models.wordpiece import WordPieceTokens
-from memory.chat.completions import ChatRequest, read
+from memory.chat.completions import ChatRequest, read_chat_request
 from memory.model import Candidate, Memory, Note, PastNote, Placement, Scope
 from memory.recall.notes.injection import on_one_line, render_note
 from memory.recall.notes.past_notes import (
@@ -38,7 +38,7 @@ count = WordPieceTokens()
 
 
 def chat(*messages: dict[str, Any], **fields: Any) -> ChatRequest:
-    return read(json.dumps({"messages": messages, **fields}).encode())
+    return read_chat_request(json.dumps({"messages": messages, **fields}).encode())
 
 
 def keys_of(*messages: dict[str, Any], scope: Scope = ANN) -> dict[int, str]:
@@ -103,7 +103,7 @@ def test_what_stands_around_the_messages_is_not_part_of_the_key() -> None:
 
 
 def test_no_conversation_and_one_too_large_to_hash_have_no_keys() -> None:
-    assert note_keys(ANN, read(b'{"messages":"none"}')) == {}
+    assert note_keys(ANN, read_chat_request(b'{"messages":"none"}')) == {}
     assert note_keys(ANN, chat({"role": "user", "content": "x" * BODY_BYTES_MAX})) == {}
 
 

@@ -44,8 +44,10 @@ def corpus(remember: Remember) -> Corpus:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[TextFeatures]:
     """Each reading that was made."""
     made: list[TextFeatures] = []
-    read = ranking_module.read
-    monkeypatch.setattr(ranking_module, "read", lambda *given, **named: made.append(read(*given, **named)) or made[-1])  # type: ignore[func-returns-value]
+    read = ranking_module.text_features
+    monkeypatch.setattr(
+        ranking_module, "text_features", lambda *given, **named: made.append(read(*given, **named)) or made[-1]
+    )  # type: ignore[func-returns-value]
     return made
 
 

@@ -97,8 +97,8 @@ def blob_of(corpus: Corpus, *, revision: int = 4) -> bytes:
     return encode(corpus.contents(), revision=revision, user_id="u", stamp=STAMP)
 
 
-def ranked(corpus: Corpus, question: str, scope: Scope, told: tuple[str, ...] = ()) -> Ranked:
-    return rank(corpus, Query(question), vectors(1)[0], scope=scope, now=NOW, told=told)
+def ranked(corpus: Corpus, question: str, scope: Scope, in_notes: tuple[str, ...] = ()) -> Ranked:
+    return rank(corpus, Query(question), vectors(1)[0], scope=scope, now=NOW, in_notes=in_notes)
 
 
 def agree(one: Ranked, other: Ranked) -> bool:
@@ -109,7 +109,7 @@ def agree(one: Ranked, other: Ranked) -> bool:
         order == other_order
         and np.allclose([scores[i] for i in order], [others[i] for i in order], atol=1e-4)
         and {c.memory.id: c.memory for c in one.candidates} == {c.memory.id: c.memory for c in other.candidates}
-        and (one.corrections, one.told) == (other.corrections, other.told)
+        and (one.corrections, one.in_notes) == (other.corrections, other.in_notes)
     )
 
 
@@ -118,8 +118,8 @@ def agree(one: Ranked, other: Ranked) -> bool:
 def test_it_ranks_as_the_corpus_that_it_came_from(found: list[Memory], question: str, project: str, agent: str) -> None:
     corpus, scope = corpus_of(found), Scope("u", project, "s1", agent)
     again = through_a_snapshot(corpus)
-    told = ("m0", "m1")
-    assert agree(ranked(again, question, scope, told), ranked(corpus, question, scope, told))
+    in_notes = ("m0", "m1")
+    assert agree(ranked(again, question, scope, in_notes), ranked(corpus, question, scope, in_notes))
     assert blob_of(again) == blob_of(corpus)
 
 

@@ -22,7 +22,7 @@ DIGEST_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class PlanSnapshot:
+class PlanInputs:
     """`revision`: of the user, while it was planned. `claims`: in order, so that a row's id follows from its place.
 
     `verdicts`: what a reader said of pairs. `before`: by id, the state of each memory that the plan changes. `done`:
@@ -62,7 +62,7 @@ def memory_digest(memory: Memory) -> str:
     return hashlib.blake2b(repr(told).encode(errors="backslashreplace"), digest_size=DIGEST_BYTES).hexdigest()
 
 
-def snapshot_of(
+def inputs_of(
     claims: Sequence[Claim],
     confirmations: Sequence[Confirmation],
     verdicts: Mapping[Pair, PairVerdict],
@@ -70,20 +70,20 @@ def snapshot_of(
     changes: Sequence[Change],
     *,
     revision: int,
-) -> PlanSnapshot:
+) -> PlanInputs:
     """Of the `changes` that were just planned from all this."""
     touched = {change.memory.id for change in changes}
     before = {memory.id: memory_digest(memory) for memory in known if memory.id in touched}
-    return PlanSnapshot(revision, tuple(claims), tuple(confirmations), dict(verdicts), before)
+    return PlanInputs(revision, tuple(claims), tuple(confirmations), dict(verdicts), before)
 
 
-def is_outdated(basis: PlanSnapshot, revision: int) -> bool:
+def is_outdated(inputs: PlanInputs, revision: int) -> bool:
     """Whether anybody held the user's lock between who planned and us: from lock to lock the revision moves by 2."""
-    return revision != basis.revision + 2
+    return revision != inputs.revision + 2
 
 
 def progress_of(
-    basis: PlanSnapshot,
+    inputs: PlanInputs,
     changes: Sequence[Change],
     *,
     stored: Mapping[str, Memory],
@@ -97,9 +97,9 @@ def progress_of(
     else:  # rows that were changed again hide whether we changed them: nothing is raised or lowered twice
         is_begun = any(
             memory_id in stored and memory_digest(stored[memory_id]) != state
-            for memory_id, state in basis.before.items()
+            for memory_id, state in inputs.before.items()
         )
-    return PlanProgress(is_begun, basis.done | _done(basis.claims, changes, stored, forgotten, ids))
+    return PlanProgress(is_begun, inputs.done | _done(inputs.claims, changes, stored, forgotten, ids))
 
 
 def _done(
@@ -114,47 +114,47 @@ def _done(
     return frozenset(
         place
         for place, claim in enumerate(claims)
-        if statement_key(claim.text) in gone or _is_put_away(stored.get(ids(str(place))))
+        if statement_key(claim.text) in gone or _is_inactive(stored.get(ids(str(place))))
     )
 
 
-def _is_put_away(memory: Memory | None) -> bool:
+def _is_inactive(memory: Memory | None) -> bool:
     return memory is not None and memory.status is not MemoryStatus.ACTIVE
 
 
 def valid_verdicts(
-    basis: PlanSnapshot, known: Sequence[Memory], *, ids: Callable[[str], str]
+    inputs: PlanInputs, known: Sequence[Memory], *, ids: Callable[[str], str]
 ) -> dict[Pair, PairVerdict]:
     """What the reader said of memories that are as it saw them, and of claims whose rows say what they said."""
     states = {memory.id: memory_digest(memory) for memory in known}
     contents = {memory.id: memory.content for memory in known}
-    own = {ids(str(place)): claim.text for place, claim in enumerate(basis.claims)}
+    own = {ids(str(place)): claim.text for place, claim in enumerate(inputs.claims)}
     return {
         (place, memory_id): verdict
-        for (place, memory_id), verdict in basis.verdicts.items()
+        for (place, memory_id), verdict in inputs.verdicts.items()
         if (memory_id in own and contents.get(memory_id, own[memory_id]) == own[memory_id])
-        or states.get(memory_id, "") == basis.before.get(memory_id)
+        or states.get(memory_id, "") == inputs.before.get(memory_id)
     }
 
 
-def to_json(basis: PlanSnapshot) -> dict[str, Any]:
+def to_json(inputs: PlanInputs) -> dict[str, Any]:
     """For JSON."""
     return {
-        "revision": basis.revision,
-        "claims": [asdict(claim) for claim in basis.claims],
-        "confirmations": [asdict(confirmation) for confirmation in basis.confirmations],
+        "revision": inputs.revision,
+        "claims": [asdict(claim) for claim in inputs.claims],
+        "confirmations": [asdict(confirmation) for confirmation in inputs.confirmations],
         "verdicts": [
             [place, memory_id, verdict.relation.value, verdict.confidence]
-            for (place, memory_id), verdict in basis.verdicts.items()
+            for (place, memory_id), verdict in inputs.verdicts.items()
         ],
-        "before": dict(basis.before),
-        "done": sorted(basis.done),
+        "before": dict(inputs.before),
+        "done": sorted(inputs.done),
     }
 
 
-def from_json(fields: Mapping[str, Any]) -> PlanSnapshot:
+def from_json(fields: Mapping[str, Any]) -> PlanInputs:
     """Raises `KeyError`, `TypeError`, `ValueError` or `BadInput` for what is not ours."""
-    return PlanSnapshot(
+    return PlanInputs(
         revision=fields["revision"],
         claims=tuple(claim_of(one) for one in fields["claims"]),
         confirmations=tuple(Confirmation(**{**one, "scope": Scope(**one["scope"])}) for one in fields["confirmations"]),

@@ -20,7 +20,7 @@ from memory.recall.ranking.rows import STATEMENT_DIGITS, Places
 STATUSES = (MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED)
 
 
-class HeldMemories:
+class CorpusMemories:
     """`memory.ports.Nearby`. Raises ValueError for a filter that a set cannot answer."""
 
     def __init__(self, user_id: str, corpus: Corpus) -> None:
@@ -83,4 +83,4 @@ class HeldMemories:
         return [Record(memories[row], vector) for row, vector in zip(rows.tolist(), vectors, strict=True)]
 
 
-__all__ = ["HeldMemories"]
+__all__ = ["CorpusMemories"]

@@ -55,13 +55,13 @@ class PlanWriter:
             self._metrics.facts.labels("forgotten").inc(len(gone))
         return gone
 
-    async def settle(self, user_id: str, plan: Plan, gone: Sequence[str]) -> None:
+    async def finish(self, user_id: str, plan: Plan, gone: Sequence[str]) -> None:
         """What comes after the lock: no note under way keeps what went, and the receipts say what was done."""
         await self._erasure.drop_notes(user_id, gone)
         for receipt_id, outcome in plan.outcomes.items():
             await self._receipts.amend(user_id, receipt_id, outcome)
 
-    async def still_wanted(self, user_id: str, held: LedgerWrite, changes: Sequence[Change]) -> list[Change]:
+    async def without_outdated(self, user_id: str, held: LedgerWrite, changes: Sequence[Change]) -> list[Change]:
         """A stored plan's rows without what was forgotten, deleted or written again since it was made."""
         ids = [change.memory.id for change in changes]
         forgotten = await held.forgotten(ids)

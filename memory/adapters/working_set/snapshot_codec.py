@@ -66,7 +66,7 @@ def _code() -> bytes:
     return digest.digest()
 
 
-class SnapshotShelf:
+class SnapshotCodec:
     """One per process. Coding and decoding take the `threads` of whoever asks."""
 
     def __init__(
@@ -149,4 +149,4 @@ class SnapshotShelf:
         self._metrics.snapshots.labels(outcome).inc()
 
 
-__all__ = ["READING", "SnapshotShelf", "stamp_of"]
+__all__ = ["READING", "SnapshotCodec", "stamp_of"]

@@ -7,7 +7,7 @@ between other characters. Pure.
 from __future__ import annotations
 
 
-def runs_on(text: str, at: int, step: int) -> bool:
+def continues_word(text: str, at: int, step: int) -> bool:
     """Whether the word or number with the character `at` goes on at its neighbour, `step` (1 or -1) away."""
     beside = at + step
     if not 0 <= beside < len(text):
@@ -16,12 +16,12 @@ def runs_on(text: str, at: int, step: int) -> bool:
     return (one.isdigit() and other.isdigit()) or (_is_cased(one) and _is_cased(other))
 
 
-def whole_places(words: str, text: str) -> list[int]:
+def whole_word_positions(words: str, text: str) -> list[int]:
     """Where `words` stand in the text, as they are written, and neither end of them is inside a word."""
     found: list[int] = []
     at = text.find(words) if words else -1
     while at >= 0:
-        if not (runs_on(text, at, -1) or runs_on(text, at + len(words) - 1, 1)):
+        if not (continues_word(text, at, -1) or continues_word(text, at + len(words) - 1, 1)):
             found.append(at)
         at = text.find(words, at + 1)
     return found
@@ -31,4 +31,4 @@ def _is_cased(character: str) -> bool:
     return character.isalpha() and character.lower() != character.upper()
 
 
-__all__ = ["runs_on", "whole_places"]
+__all__ = ["continues_word", "whole_word_positions"]

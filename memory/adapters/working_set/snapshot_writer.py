@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from memory.adapters.working_set.snapshot_shelf import SnapshotShelf
+from memory.adapters.working_set.snapshot_codec import SnapshotCodec
 from memory.adapters.working_set.working_sets import UNSAVED_MAX, WorkingSets
 from memory.ports import LedgerWrite, Revision, UserLedger
 
@@ -40,19 +40,19 @@ _DEFAULT_PACE = SnapshotTiming()
 
 
 @dataclass(slots=True)
-class _Due:
+class _DueSnapshot:
     at: float  # time of the loop
     changes: int = 0
 
 
-class SnapshotKeeper:
+class SnapshotWriter:
     """One per process. `async with` opens it; leaving it writes what is due."""
 
-    def __init__(self, sets: WorkingSets, shelf: SnapshotShelf, *, pace: SnapshotTiming = _DEFAULT_PACE) -> None:
+    def __init__(self, sets: WorkingSets, snapshots: SnapshotCodec, *, timing: SnapshotTiming = _DEFAULT_PACE) -> None:
         self._sets = sets
-        self._shelf = shelf
-        self._pace = pace
-        self._due: dict[str, _Due] = {}
+        self._snapshots = snapshots
+        self._timing = timing
+        self._due: dict[str, _DueSnapshot] = {}
         self._took: OrderedDict[str, float] = OrderedDict()  # seconds for the last snapshot of a user
         self._news = asyncio.Event()
         self._tasks = asyncio.TaskGroup()
@@ -69,7 +69,7 @@ class SnapshotKeeper:
         assert self._keeping is not None
         self._keeping.cancel()
         await self._tasks.__aexit__(None, None, None)
-        ends_at = asyncio.get_running_loop().time() + self._pace.flush
+        ends_at = asyncio.get_running_loop().time() + self._timing.flush
         for user_id in list(self._due):
             try:
                 async with asyncio.timeout_at(ends_at):
@@ -80,8 +80,8 @@ class SnapshotKeeper:
     def changed(self, user_id: str, count: int) -> None:
         """So many memories of the user were written or deleted."""
         now, took = asyncio.get_running_loop().time(), self._took.get(user_id)
-        soon = now + max(self._pace.soon, self._pace.rest_per_second * (took or 0.0))
-        due = self._due.setdefault(user_id, _Due(soon if took is None else now + self._pace.late))
+        soon = now + max(self._timing.soon, self._timing.rest_per_second * (took or 0.0))
+        due = self._due.setdefault(user_id, _DueSnapshot(soon if took is None else now + self._timing.late))
         due.changes += count
         if due.changes >= UNSAVED_MAX:
             due.at = min(due.at, soon if due.changes < CHANGES_MAX else now)
@@ -93,11 +93,11 @@ class SnapshotKeeper:
         What else was in the snapshot is held here first, so that the next one need not be made from the store.
         """
         await self._sets.hold(user_id)
-        await self._shelf.erase(user_id)
+        await self._snapshots.erase(user_id)
 
     async def forgot(self, user_id: str) -> None:
         """It is deleted. Whoever wrote a snapshot meanwhile did so from what there was before. Never raises."""
-        await self._shelf.discard(user_id)
+        await self._snapshots.discard(user_id)
 
     async def _keep_on(self) -> None:
         loop = asyncio.get_running_loop()
@@ -125,12 +125,12 @@ class SnapshotKeeper:
             self._took.popitem(last=False)
 
 
-class KeptLedger:
+class SnapshottingLedger:
     """`memory.ports.UserLedger` that tells the keeper of every write."""
 
-    def __init__(self, ledger: UserLedger, keeper: SnapshotKeeper) -> None:
+    def __init__(self, ledger: UserLedger, writer: SnapshotWriter) -> None:
         self._ledger = ledger
-        self._keeper = keeper
+        self._writer = writer
 
     def write(self, user_id: str) -> AbstractAsyncContextManager[LedgerWrite]:
         return self._held(user_id)
@@ -143,27 +143,27 @@ class KeptLedger:
 
     @asynccontextmanager
     async def _held(self, user_id: str) -> AsyncIterator[LedgerWrite]:
-        kept: _KeptWrite | None = None
+        kept: _SnapshottingWrite | None = None
         try:
             async with self._ledger.write(user_id) as held:
-                kept = _KeptWrite(held, user_id, self._keeper)
+                kept = _SnapshottingWrite(held, user_id, self._writer)
                 yield kept
         finally:  # after an error, too: part of it may have been written
             if kept is not None and kept.has_forgotten:
-                await self._keeper.forgot(user_id)
+                await self._writer.forgot(user_id)
             if kept is not None and kept.touched:
-                self._keeper.changed(user_id, len(kept.touched))
+                self._writer.changed(user_id, len(kept.touched))
 
 
-class _KeptWrite:
+class _SnapshottingWrite:
     """`memory.ports.LedgerWrite`."""
 
-    def __init__(self, held: LedgerWrite, user_id: str, keeper: SnapshotKeeper) -> None:
+    def __init__(self, held: LedgerWrite, user_id: str, writer: SnapshotWriter) -> None:
         self.touched: set[str] = set()
         self.has_forgotten = False
         self._held = held
         self._user_id = user_id
-        self._keeper = keeper
+        self._writer = writer
 
     def touch(self, memory_ids: Collection[str]) -> None:
         self.touched.update(memory_ids)
@@ -184,7 +184,7 @@ class _KeptWrite:
         if memory_ids:
             self.has_forgotten = True
             self.touched.update(memory_ids)
-            await self._keeper.forgetting(self._user_id)
+            await self._writer.forgetting(self._user_id)
 
 
-__all__ = ["KeptLedger", "SnapshotKeeper", "SnapshotTiming"]
+__all__ = ["SnapshotTiming", "SnapshotWriter", "SnapshottingLedger"]

@@ -21,8 +21,8 @@ from memory.ports import MemoryStore, Revision, UserLedger
 from memory.recall.ranking.corpus import Contents, Corpus
 
 ROWS_ON_LOOP_MAX = 300  # laying out so many takes about 1 ms; more is done in a thread
-ROWS_BETWEEN_NAPS = 16  # under a millisecond of work, which is as long as the thread may keep the interpreter
-NAP_SECONDS = 0.0005  # a real pause: without one the loop gets the interpreter back only every 5 ms
+ROWS_BETWEEN_PAUSES = 16  # under a millisecond of work, which is as long as the thread may keep the interpreter
+YIELD_SECONDS = 0.0005  # a real pause: without one the loop gets the interpreter back only every 5 ms
 CATCH_UP_SECONDS_MAX = 5.0  # with a user who is written to without pause; then a later request tries again
 PAUSE_SECONDS = 0.005  # between two looks at a user who is being written to: a write takes 10 to 100 ms
 
@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class WorkingSetSources:
     """Where a set's memories come from, and who works on it."""
 
     store: MemoryStore
@@ -39,17 +39,17 @@ class Sources:
 
 
 @dataclass(slots=True, eq=False)
-class HeldSet:
+class WorkingSet:
     """Complete up to `revision`, and without what changed from then until `heard_of`."""
 
     user_id: str
     corpus: Corpus
     revision: int
-    sources: Sources
-    resized: Callable[[HeldSet, int], None]  # called with the bytes that it grew by
-    heard_of: int = 0
-    news: asyncio.Event = field(default_factory=asyncio.Event)  # `heard_of` moved, or `refresh` ended
-    hands: asyncio.Lock = field(default_factory=asyncio.Lock)
+    sources: WorkingSetSources
+    resized: Callable[[WorkingSet, int], None]  # called with the bytes that it grew by
+    known_revision: int = 0
+    revision_known: asyncio.Event = field(default_factory=asyncio.Event)  # `heard_of` moved, or `refresh` ended
+    edit_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     is_laid_out: bool = False
     size_bytes: int = 0
     refresh: asyncio.Task[None] | None = None  # under way; likewise `saving`
@@ -58,9 +58,9 @@ class HeldSet:
     unsaved: int = 0  # changes since then
 
     @property
-    def is_steady(self) -> bool:
+    def is_rankable(self) -> bool:
         """Whether it can be ranked right now, on the loop, before the next await."""
-        return self.is_laid_out and not self.hands.locked()
+        return self.is_laid_out and not self.edit_lock.locked()
 
     async def catch_up(self) -> None:
         """Be as the store is, as of some moment during the call. Raises `Unavailable` and `TooFarBehind`."""
@@ -80,8 +80,8 @@ class HeldSet:
             if changed is None:
                 raise TooFarBehind
             await self.change(gone=changed)
-            self.heard_of = settled(target)
-            self.news.set()
+            self.known_revision = last_even(target)
+            self.revision_known.set()
             if not target.is_settled:
                 return False
             records = await store.get(self.user_id, sorted(changed)) if changed else []
@@ -90,25 +90,25 @@ class HeldSet:
             await self.change(records=[r for r in records if r.memory.status is not MemoryStatus.ARCHIVED])
             self.unsaved += len(changed)
         await self.lay_out()
-        self.revision = self.heard_of = target.number
+        self.revision = self.known_revision = target.number
         return True
 
     async def change(self, *, records: Sequence[Record] = (), gone: Collection[str] = ()) -> None:
         gone = [memory_id for memory_id in gone if memory_id in self.corpus]
         if not records and not gone:
             return
-        async with self.hands:
+        async with self.edit_lock:
             self.is_laid_out = False
             for memory_id in gone:
                 self.corpus.remove(memory_id)
-            if len(records) > ROWS_BETWEEN_NAPS:
-                await self._in_thread(lambda: _add_with_naps(self.corpus, records))
+            if len(records) > ROWS_BETWEEN_PAUSES:
+                await self._in_thread(lambda: _add_in_batches(self.corpus, records))
             else:
                 for record in records:
                     self.corpus.add(record)
 
     async def lay_out(self) -> None:
-        async with self.hands:
+        async with self.edit_lock:
             if self.is_laid_out:
                 return
             is_quick = len(self.corpus) <= ROWS_ON_LOOP_MAX
@@ -119,23 +119,23 @@ class HeldSet:
 
     async def contents(self) -> tuple[int, Contents]:
         """For a snapshot: a revision up to which it is complete, and what is in it, which may be a little newer."""
-        async with self.hands:
+        async with self.edit_lock:
             return self.revision, await self._in_thread(self.corpus.contents)
 
     async def _in_thread(self, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self.sources.threads, work)
 
 
-def settled(revision: Revision) -> int:
+def last_even(revision: Revision) -> int:
     """The last number at which nobody wrote."""
     return revision.number - revision.number % 2
 
 
-def _add_with_naps(corpus: Corpus, records: Sequence[Record]) -> None:
+def _add_in_batches(corpus: Corpus, records: Sequence[Record]) -> None:
     for number, record in enumerate(records, start=1):
         corpus.add(record)
-        if number % ROWS_BETWEEN_NAPS == 0:
-            time.sleep(NAP_SECONDS)
+        if number % ROWS_BETWEEN_PAUSES == 0:
+            time.sleep(YIELD_SECONDS)
 
 
 def _prepared(corpus: Corpus) -> int:
@@ -144,4 +144,4 @@ def _prepared(corpus: Corpus) -> int:
     return corpus.size_bytes
 
 
-__all__ = ["HeldSet", "Sources", "settled"]
+__all__ = ["WorkingSet", "WorkingSetSources", "last_even"]

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import TypeVar
 
-TEXTS_REMEMBERED = 4_096  # of a sentence or two each
+CACHED_TEXTS_MAX = 4_096  # of a sentence or two each
 TEXT_CHARACTERS_MAX = 500  # of a text that is remembered: all of them together are some MB
 
 T = TypeVar("T")
 
 
-def remembered(read: Callable[[str], T]) -> Callable[[str], T]:
+def cached_by_text(read: Callable[[str], T]) -> Callable[[str], T]:
     """The same function of a text; its results for the short texts that came last are kept."""
-    cached = lru_cache(maxsize=TEXTS_REMEMBERED)(read)
+    cached = lru_cache(maxsize=CACHED_TEXTS_MAX)(read)
 
     @wraps(read)
     def recalled(text: str) -> T:
@@ -26,4 +26,4 @@ def remembered(read: Callable[[str], T]) -> Callable[[str], T]:
     return recalled
 
 
-__all__ = ["TEXT_CHARACTERS_MAX", "remembered"]
+__all__ = ["TEXT_CHARACTERS_MAX", "cached_by_text"]

@@ -32,7 +32,7 @@ class PhraseSet:
         for word in sorted(self._words):
             self._collapsed[_collapsed(word)].append(word)
 
-    def makes_up(self, text: str) -> bool:
+    def covers(self, text: str) -> bool:
         """Whether the text can be cut into these phrases, with nothing left over but marks."""
         words: list[str] = []
         for token in tokenize(text).tokens:
@@ -63,7 +63,7 @@ class PhraseSet:
         return next((word for word in self._collapsed.get(_collapsed(token), ()) if _emphasises(token, word)), None)
 
 
-def filled(phrases: Phrases, slots: Mapping[str, Phrases]) -> Iterator[Tokens]:
+def fill_slots(phrases: Phrases, slots: Mapping[str, Phrases]) -> Iterator[Tokens]:
     """Every phrase in each of its spellings, with every phrase of a slot in the place of its "{name}".
 
     A slot with a question mark, "{name?}", may stay empty as well.
