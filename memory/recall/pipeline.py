@@ -40,21 +40,23 @@ from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
 from memory.runtime.metrics import Metrics
 
-KEEP_SECONDS_MAX = 0.05  # to write a note into the note book; a note that is not kept costs a prefix, no answer
-KEEP_SECONDS_MIN = 0.01  # also past the deadline: it is a hundred times what the write usually takes
+KEEP_SECONDS_MAX = 0.05  # to write a note into the note book; losing a note costs a prefix-cache hit, never an answer
+KEEP_SECONDS_MIN = 0.01  # granted also past the deadline: a hundred times what the write usually takes
 BY_CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
-HEAVY_BODY_BYTES = 256 << 10  # hashing its messages takes a millisecond, in which no other stream would move
+HEAVY_BODY_BYTES = 256 << 10  # hashing its messages takes a millisecond, during which no other stream runs
 
-TURNS_BEFORE = 3  # of the loop, from a request's arrival until it gets here: its headers, our answer to them, its body
+# Turns of the event loop from a request's arrival until it gets here: headers, our answer to them, body.
+TURNS_BEFORE = 3
 
-RECEIPT_PAUSE_SECONDS = 0.02  # from a request to its receipt: it must not hold up the request, nor a quick reply
-LOG_PAUSE_SECONDS = 5.0  # between two lines about parts that come and go
+# From a request to its receipt, so that the receipt delays neither the request nor a quick reply.
+RECEIPT_PAUSE_SECONDS = 0.02
+LOG_PAUSE_SECONDS = 5.0  # between two log lines about a part that fails and recovers
 
 log = structlog.get_logger(__name__)
 
 
 class RecallPipeline:
-    """The request's way through memory. One per process."""
+    """Stages 6 to 9 of a request. One per process."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Stages 7 to 9 for one question: query, embed, decide what was left open, retrieve, rank, select.
 
-For a chat and for a caller of the API alike, so that a search shows what a chat would get. Where a `memory_rewrite`
-model may ask better, its question is searched for too, beside the plain one and never instead of it. What the plain
-search found must stand whatever becomes of the model: junk, silence, or an answer past the deadline.
+Chats and API searches share this code, so that a search returns what a chat would get. Where a `memory_rewrite` model
+may rephrase the question, its version is searched in addition to the plain one, never instead of it: the result of the
+plain search stands if the model fails, returns junk, or is late.
 """
 
 from __future__ import annotations
@@ -40,18 +40,19 @@ from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.trace import RecallSettings, Trace
 from memory.runtime.metrics import Metrics
 
-LABEL = "- [2025-01-31]"  # what stands before a memory in a note, for counting: all dates cost the same
-SECOND_SEARCH_SECONDS = 0.025  # kept for embedding and ranking a rewritten question: an embedding is 5 ms, its tail 20
-RANKING_SECONDS = 0.01  # kept for ranking and wording what was found: 2 ms, and its tail
-CALLERS_AT_ONCE = 4  # searches through the API; chats wait behind what these have embedded
-MODEL_SECONDS_MIN = 0.005  # no model reads a chat and answers in less, so that none is asked in vain
+LABEL = "- [2025-01-31]"  # the label of a memory's line, for counting: all dates cost the same
+# Reserved for embedding and ranking a rewritten question: an embedding takes 5 ms, at worst 20.
+SECOND_SEARCH_SECONDS = 0.025
+RANKING_SECONDS = 0.01  # reserved for ranking and rendering: usually 2 ms
+CALLERS_AT_ONCE = 4  # API searches; chats wait behind their embeddings
+MODEL_SECONDS_MIN = 0.005  # no model answers in less, so it is not asked
 
 T = TypeVar("T")
 Rewriting: TypeAlias = "asyncio.Task[Rewritten | NoRewrite]"
 
 
 class SearchFlow:
-    """One per process."""
+    """Runs searches. One per process."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class SearchFlow:
         self._rewriter = rewriter
         self._callers = asyncio.Semaphore(CALLERS_AT_ONCE)
 
-    # For a chat
+    # Chats
 
     async def for_chat(
         self,
@@ -84,10 +85,10 @@ class SearchFlow:
         review_notes: Callable[[], Awaitable[None]],
         slot: AdmissionSlot,
     ) -> tuple[RecallStatus, str]:
-        """Fill the trace; the status where no note goes along. Raises `Unavailable`.
+        """Search and fill the trace; returns the status to report if no note is injected. Raises `Unavailable`.
 
-        `look_back`: at what the conversation carries, which goes into the trace while the question is embedded.
-        `place`: to embed it; it is left as soon as that is done.
+        `review_notes`: loads the notes that the conversation carries into the trace; runs while the question is
+        embedded. `slot`: admission for the embedding; released as soon as that is done.
         """
         search_plain = partial(self._search_plain, scope, conversation, options, trace, review_notes, slot)
         seconds = trace.seconds_left - SECOND_SEARCH_SECONDS
@@ -115,7 +116,8 @@ class SearchFlow:
         trace.query = query.text
         now = trace.began_at
         async with background(self._embedded_for_chat(query, trace, slot)) as embedding:
-            await asyncio.sleep(0)  # a thread has it now, or a server's client writes it: what follows is done beside
+            # The embedding is now in a thread, or on its way to a server: what follows runs concurrently.
+            await asyncio.sleep(0)
             expected = self._retrieval.expect(scope)
             await review_notes()
             async with background(self._retrieval.read_ahead(scope, query, expected, now=now)) as reading:
@@ -145,8 +147,8 @@ class SearchFlow:
     async def _search_rewritten(
         self, scope: Scope, rewriting: Rewriting, options: RequestOptions, trace: Trace
     ) -> None:
-        """Search with the model's question too, if it comes in time; what the plain one found stands in any case."""
-        trace.rewrite = {"rewrite": NoRewrite.LATE}  # what the deadline leaves
+        """Search with the rewritten question too, if it comes in time; otherwise the plain result stands."""
+        trace.rewrite = {"rewrite": NoRewrite.LATE}  # stays if the deadline ends this step
         try:
             with trace.timed("rewrite", self._metrics):
                 rewritten = await rewriting
@@ -165,7 +167,7 @@ class SearchFlow:
         trace.rewrite = {"rewrite": "used", "rewritten": rewritten.query, "hypothesis": rewritten.hypothesis}
 
     def _take(self, ranked: Ranked, options: RequestOptions, trace: Trace) -> None:
-        """What was found, and what of it goes along, both at once: the deadline never parts them."""
+        """Store ranking and selection together, without an await, so that the deadline cannot separate them."""
         with trace.timed("select", self._metrics):
             room = trace.carried.room(budget=options.token_budget or self._settings.token_budget, tokens=self._tokens)
             trace.selection = self._selected(
@@ -173,7 +175,7 @@ class SearchFlow:
             )
             trace.ranked = ranked
 
-    # For a caller of the API
+    # API callers
 
     async def for_caller(
         self,
@@ -185,10 +187,10 @@ class SearchFlow:
         now: float,
         as_of: float | None = None,
     ) -> list[Candidate]:
-        """What a chat with this history would get; a named `token_budget` is filled. Raises `Unavailable`.
+        """What a chat with this history would get; a given `token_budget` is filled. Raises `Unavailable`.
 
-        Nobody's answer waits for this one, so a working set that is not there yet is loaded first. A model that
-        rewrites has as long as it would have for a chat.
+        No chat waits for this call, so a missing working set is loaded first. A rewriting model gets as much time as it
+        would for a chat.
         """
         conversation = Conversation(messages=(*history, Message(role=Role.USER, content=query)))
 
@@ -201,7 +203,8 @@ class SearchFlow:
         async with self._callers:
             found = await self._search_with_rewrite(conversation, ranked)
         room = options.token_budget or self._settings.token_budget
-        fill = options.token_budget is not None  # a search that names a budget wants it filled; a chat wants what helps
+        # A search that names a budget wants it filled; a chat wants only what is relevant.
+        fill = options.token_budget is not None
         return list(self._selected(found, options, room=room, fill=fill).candidates)
 
     async def _search_with_rewrite(
@@ -224,7 +227,7 @@ class SearchFlow:
         slot.release(trace.timings_ms["embed"] / 1000, is_complete=True)
         return vector
 
-    # For both
+    # Both
 
     async def _embedded(self, query: Query) -> Vector:
         vectors = await self._embedder.embed([query.text], is_urgent=True, as_query=True)
@@ -258,7 +261,9 @@ class SearchFlow:
 
 @asynccontextmanager
 async def background(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
-    """Do it while the body runs; it is told to stop when the body is done. Errors come out as they are, no group."""
+    """Run `work` while the body runs, and cancel it when the body ends. Errors are raised as they are, without a
+    group.
+    """
     try:
         async with asyncio.TaskGroup() as group:
             task = group.create_task(work)

@@ -1,13 +1,13 @@
-"""Notes of earlier requests, put back where they stood, so that the prompt's prefix stays the same from turn to turn.
+"""Puts the notes of earlier requests back at the same position, so that the prompt's prefix stays identical.
 
-A chat client resends its own messages and knows nothing of our notes. If a note stood before message 4 in one request
-and nowhere in the next, the model server would have to read everything after message 4 again: its prefix cache is
-worth more than most memories. So each note is kept under a key that only that very conversation, up to that very
-message, can have: the hash chain of the client's own messages within the user's scope. A regenerated answer has the
-same key, an edited branch has others.
+A chat client resends its own messages and does not know our notes. If a note stood before message 4 in one request and
+is missing in the next, the model server has to process everything after message 4 again, and its prefix cache is worth
+more than most memories. Each note is therefore stored under a key that identifies the conversation up to that message:
+the hash chain of the client's own messages within the user's scope. A regenerated answer has the same key, an edited
+branch has another one.
 
-The way of one request: `note_keys` → `NoteBook.find` → `carried_notes` → (search, unless `is_settled`) → `plan` →
-`NoteBook.keep`. Pure: keys in, notes out. A note that was placed is never reworded here, only put back or replaced.
+Order of one request: `note_keys` → `NoteBook.find` → `carried_notes` → (search, unless `is_settled`) → `plan_notes` →
+`NoteBook.keep`. Pure. A note that was placed once is never reworded: it is put back or replaced.
 """
 
 from __future__ import annotations
@@ -21,32 +21,33 @@ from memory.model import Candidate, Conversation, Memory, Note, PastNote, Placem
 from memory.ports import Tokens
 from memory.recall.notes.injection import NOTE_FRAME, line_tokens, note_label, render_note
 
-# Of one conversation: a long chat must not become a list of memories. What we promise is 2,000; we count in WordPiece,
-# and a tokenizer that takes dates and numbers digit by digit counts up to a quarter more.
+# Per conversation, so that a long chat does not become a list of memories. The promised limit is 2,000; we count in
+# WordPiece, and a tokenizer that splits dates and numbers into digits counts up to a quarter more.
 ALL_NOTES_TOKENS_MAX = 1_600
-LATE_NOTE_TOKENS_MIN = 160  # the frame and two or three memories: with less than that a note says nothing
-BODY_BYTES_MAX = 32 << 20  # as much as is read at all; hashing it takes 70 ms, so large ones are hashed in a thread
+LATE_NOTE_TOKENS_MIN = 160  # the frame and two or three memories: a smaller note is not worth placing
+# The largest body that is read at all; hashing it takes 70 ms, so large ones are hashed in a thread.
+BODY_BYTES_MAX = 32 << 20
 KEY_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedNotes:
-    """The notes that a conversation carries already, by the index of the client's message that each stands before."""
+    """The notes that a conversation already carries, by the index of the client's message that each stands before."""
 
     notes: Mapping[int, PastNote]
-    newest: int | None  # index of the last user message, where a new note would stand; None where no user speaks
+    newest: int | None  # index of the last user message, where a new note would be placed; None without a user message
     key: str  # of that message; "" where the note book is not used
-    is_settled: bool  # the question was asked and searched for before: what stands there stays, and nothing is added
+    is_settled: bool  # this question was searched for in an earlier request: its note stays and nothing is added
 
     def held_earlier(self) -> tuple[str, ...]:
-        """Memories in notes before earlier messages, oldest first: they were told, and need no second telling."""
+        """Ids of the memories in notes before earlier messages, oldest note first; they need not be injected again."""
         earlier = (self.notes[index] for index in sorted(self.notes) if index != self.newest)
         return tuple(dict.fromkeys(memory_id for note in earlier for memory_id in note.memory_ids))
 
     def room(self, *, budget: int, tokens: Tokens) -> int:
-        """Tokens for the lines of a new note, which has `budget` and its share of what all notes together may cost.
+        """Tokens available for the lines of a new note: at most `budget`, and its share of the limit for all notes.
 
-        After the first note, a new one gets half of what is left: so that also late questions find room.
+        After the first note, each new one gets half of what is left, so that late questions have room as well.
         """
         earlier = [note.tokens for index, note in self.notes.items() if index != self.newest]
         left = ALL_NOTES_TOKENS_MAX - sum(earlier)
@@ -56,27 +57,31 @@ class CarriedNotes:
 
 @dataclass(frozen=True, slots=True)
 class NotePlan:
-    """The notes of this request by the index of the message that each stands before. `fresh` is to be kept."""
+    """The notes of this request by the index of the message that each stands before. `fresh` is the new one, to be
+    kept.
+    """
 
     notes: Mapping[int, PastNote]
     fresh: PastNote | None = None
 
     def placed(self, placement: Placement) -> tuple[Note, ...]:
-        """Each before its message; or, for templates that allow but one system message, merged into it in order."""
+        """Each note before its message, or, for templates that allow only one system message, all merged into that
+        one.
+        """
         if placement is Placement.OFF:
             return ()
         is_merged = placement is Placement.SYSTEM
         return tuple(Note(self.notes[index].text, None if is_merged else index) for index in sorted(self.notes))
 
     def memory_ids(self) -> tuple[str, ...]:
-        """All memories that go along, in the order of the notes."""
+        """Ids of all memories in the notes, in the order of the notes."""
         return tuple(one for index in sorted(self.notes) for one in self.notes[index].memory_ids)
 
 
 def note_keys(scope: Scope, request: ChatRequest) -> dict[int, str]:
-    """The key of each user message by its index: this conversation, up to and with that message.
+    """The key of each user message by its index; a key covers the conversation up to and including that message.
 
-    None without a conversation, and for bodies that are too large. Costs some 4 ms for each MiB.
+    Empty without a conversation and for bodies beyond `BODY_BYTES_MAX`. Takes about 4 ms per MiB.
     """
     if request.conversation is None or len(request.body) > BODY_BYTES_MAX:
         return {}
@@ -93,11 +98,11 @@ def note_keys(scope: Scope, request: ChatRequest) -> dict[int, str]:
 
 
 def carried_notes(conversation: Conversation, keys: Mapping[int, str], past: Mapping[str, PastNote]) -> CarriedNotes:
-    """Past notes at their places. `keys` as `note_keys` gave them, `past` what the note book has of them.
+    """Past notes at their positions. `keys`: from `note_keys`. `past`: what the note book has for them.
 
-    A tool's result, or an answer to be continued, belongs to a question that was asked before: it is settled, so that
-    each call of a tool loop reads what the one before it read. A question sent again on its own (an answer regenerated,
-    or the same opening of another chat) is searched again, for it may be days later.
+    A request that ends with a tool result, or with an answer to be continued, belongs to an earlier question: it is
+    settled, so that every call of a tool loop sees the same note. A question that is sent again on its own (a
+    regenerated answer, or the same opening of another chat) is searched again, since days may have passed.
     """
     messages = conversation.messages
     newest = next((index for index in reversed(range(len(messages))) if messages[index].role == Role.USER), None)
@@ -112,10 +117,11 @@ def carried_notes(conversation: Conversation, keys: Mapping[int, str], past: Map
 def plan_notes(
     carried: CarriedNotes, found: Sequence[Candidate], *, budget: int, tokens: Tokens, now: float
 ) -> NotePlan:
-    """The notes of this request: those carried, and one that says what is new among what was `found`, best first.
+    """The notes of this request: the carried ones, and a new one with the memories in `found` that they do not hold.
 
-    With nothing found: what is carried, as it is. Where the newest question has a note that holds all of them, that one
-    stays byte for byte, else the new one takes its place. Never more tokens than `Carried.room` has.
+    `found`: best first. If it is empty, the carried notes stay as they are. If the newest question already has a note
+    that holds all of `found`, that note stays byte for byte; otherwise the new one replaces it. The new note takes at
+    most `CarriedNotes.room` tokens.
     """
     if carried.newest is None:
         return NotePlan(carried.notes)
@@ -131,12 +137,12 @@ def plan_notes(
 
 
 def placement_after_refusal(placement: Placement) -> Placement:
-    """Where notes go for a model whose template refused them there: into the one system message, or else nowhere."""
+    """Where notes go for a model whose template refused them at `placement`: the first system message, or nowhere."""
     return Placement.SYSTEM if placement is Placement.BEFORE_LAST_USER else Placement.OFF
 
 
 def _fitting(found: Sequence[Candidate], room: int, *, tokens: Tokens, now: float) -> tuple[list[Memory], int]:
-    """As many as fit, best first, and what their lines cost; one that is too long makes way for the next."""
+    """As many memories as fit, best first, and the tokens of their lines; one that is too long is skipped."""
     chosen: list[Memory] = []
     spent = 0
     for candidate in found:

@@ -1,6 +1,6 @@
-"""A receipt: what was decided for one request, put together from what the stages found, and cut to a bounded size.
+"""Builds the receipt of one request from what the stages found, limited in size.
 
-Pure. Ids and scores go in, never a memory's text; the query is the one thing in it that somebody said.
+Pure. It holds ids and scores, never a memory's text; the query is the only text of a user in it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from memory.model import Candidate, CandidateVerdict, CarriedNote, Placement, RecallStatus, Receipt, ReceiptCandidate
 from memory.recall.notes.past_notes import NotePlan
 
-CANDIDATES_MAX = 30  # and whatever was injected from further down; each costs 4 µs and 150 bytes
+CANDIDATES_MAX = 30  # plus memories that were injected from further down; each costs 4 µs and 150 bytes
 PARTS_MAX = 32  # of one score; the ranking has about ten
 SIGNALS_MAX = 32
-QUERY_CHARACTERS_MAX = 2_000  # as long as a query gets
-DIGITS, MILLISECOND_DIGITS = 6, 3  # that are kept of scores and of times
+QUERY_CHARACTERS_MAX = 2_000  # the longest query
+DIGITS, MILLISECOND_DIGITS = 6, 3  # digits kept of scores and of times
 
 
 def receipt_of(
@@ -37,10 +37,10 @@ def receipt_of(
     placement: Placement = Placement.OFF,
     timings_ms: Mapping[str, float] | None = None,
 ) -> Receipt:
-    """What is placed nowhere was not injected, whatever was planned.
+    """The receipt. Memories that were not placed count as not injected, whatever was planned.
 
-    `candidates`: all that were ranked, best first. `cuts`: why the ranking left some of them out, by memory id.
-    `signals`: names to plain values (text, number, truth, or a mapping of names to numbers).
+    `candidates`: all ranked memories, best first. `cuts`: why the ranking left some of them out, by memory id.
+    `signals`: names to plain values (text, numbers, booleans, or a mapping of names to numbers).
     """
     placed = None if placement is Placement.OFF else plan
     weighed = _weighed(candidates, cuts or {}, placed)
@@ -73,7 +73,7 @@ def _weighed(
         )
 
     shown = list(candidates[:CANDIDATES_MAX])
-    if fresh - {candidate.memory.id for candidate in shown}:  # seldom: then the others are worth looking at
+    if fresh - {candidate.memory.id for candidate in shown}:  # rare: only then are the other candidates worth a look
         shown += [candidate for candidate in candidates[CANDIDATES_MAX:] if candidate.memory.id in fresh]
     parts = [dict(islice(candidate.parts.items(), PARTS_MAX)) for candidate in shown]
     scores = _all_rounded([candidate.score for candidate in shown])
@@ -108,12 +108,14 @@ def _rounded(milliseconds: float) -> float:
 
 
 def _all_rounded(values: Sequence[float]) -> list[float]:
-    """Plain floats, all at once, since a receipt has some 300 of them; what no JSON can say becomes 0."""
+    """Plain floats, rounded in one call, since a receipt has about 300 of them; values that JSON cannot hold become
+    0.
+    """
     plain = np.fromiter(values, dtype=np.float64, count=len(values))
     rounded: list[float] = np.round(np.where(np.isfinite(plain), plain, 0.0), DIGITS).tolist()
     return rounded
 
 
 def _readable(text: str) -> str:
-    """Without halves of surrogate pairs, which no UTF-8 can say."""
+    """The text without lone surrogates, which UTF-8 cannot encode."""
     return text.encode(errors="replace").decode()

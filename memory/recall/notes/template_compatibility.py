@@ -1,10 +1,10 @@
-"""Where each of the upstream's models takes notes: asked of the server once, and learnt from what it refuses.
+"""Finds out where the chat template of each upstream model accepts notes: asks the server, or learns from refusals.
 
-A chat template may refuse a system message in the middle of a conversation, or any at all; the server then answers 400
-to a chat that would have gone well without us. But a 400 has many causes, and one client's mistake must not take the
-notes of everybody who uses that model. So the server is asked first; only where it cannot tell does a refusal count,
-not against what the same model took lately, and nothing is switched off before it has refused several times in a row.
-This step must never hold a request: it runs beside them, and never raises.
+A chat template may refuse a system message in the middle of a conversation, or any system message; the server then
+answers 400 to a chat that would have succeeded without our note. But a 400 has many causes, and one client's mistake
+must not change the notes of everybody who uses that model. So the server is asked first. Only if it cannot tell do
+refusals count: not against a placement that the model accepted recently, and notes are switched off only after several
+refusals in a row. This runs concurrently with requests, never delays one, and never raises.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from memory.recall.notes.past_notes import placement_after_refusal
 from memory.runtime.metrics import Metrics
 
 MODELS_MAX = 1_000  # clients choose the names
-ACCEPTED_SECONDS_MAX = 3_600.0  # how long a note that was taken speaks for the template: a model may be replaced
-ASK_AGAIN_SECONDS = 60.0  # after a server that could not tell: it may have been starting, or busy
+# How long an accepted note proves that the template takes it: the model behind a name may be replaced.
+ACCEPTED_SECONDS_MAX = 3_600.0
+ASK_AGAIN_SECONDS = 60.0  # after a server that could not tell: it may have been starting or overloaded
 LAST_REFUSALS_MIN = 3  # in a row, before notes are switched off altogether; the first switch costs only a prefix
-PROBE_SECONDS_MAX = 4.0  # for all that a server names: whoever starts waits for it
+PROBE_SECONDS_MAX = 4.0  # for all models that a server lists: the start of a process waits for it
 SHOWN_CHARACTERS = 80  # of a model's name, in a log line
 
 _CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
@@ -38,7 +39,7 @@ Value = TypeVar("Value")
 
 
 class TemplateCompatibility:
-    """What is known beyond the traits belongs to this process, and is bounded. One per process."""
+    """One per process. Placements are shared through `ModelCapabilities`; all other state is local and bounded."""
 
     def __init__(
         self, *, model_capabilities: ModelCapabilities, templates: ChatTemplates, clock: Clock, metrics: Metrics
@@ -47,21 +48,21 @@ class TemplateCompatibility:
         self._templates = templates
         self._clock = clock
         self._metrics = metrics
-        self._switching = asyncio.Lock()  # so that what two learn at once is news only once
+        self._switching = asyncio.Lock()  # so that two concurrent findings change a placement only once
         self._known_until: _Recent[float] = _Recent()
         self._probing: set[str] = set()
         self._accepted_at: _Recent[float] = _Recent()
         self._refusals: _Recent[int] = _Recent()
 
     def is_new(self, model: str) -> bool:
-        """Whether nobody has found out about that model yet, nor is about to: then `meet` it."""
+        """Whether this model has not been probed, nor is being probed now; the caller then calls `probe`."""
         known_until = self._known_until.get((model, None))
         return model not in self._probing and (known_until is None or self._clock() >= known_until)
 
     async def probe(self, model: str) -> None:
-        """Ask the server about the model's template, unless something is known already.
+        """Ask the server about the model's template, unless its placement is known.
 
-        A model counts as met once that is answered; of a server that could not tell it is asked again after a minute.
+        A server that could not tell is asked again after `ASK_AGAIN_SECONDS`.
         """
         self._probing.add(model)
         known_until = self._clock() + ASK_AGAIN_SECONDS
@@ -79,21 +80,21 @@ class TemplateCompatibility:
             self._known_until.put((model, None), known_until)
 
     async def probe_served_models(self) -> None:
-        """Meet the models that the server names, so that the first chat of each finds its placement known.
+        """Probe the models that the server lists, so that the placement is known at their first chat.
 
-        Where it names none, or does not answer in time, a model is met at its first chat.
+        If it lists none, or does not answer in time, each model is probed at its first chat.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(PROBE_SECONDS_MAX):
                 await asyncio.gather(*(self.probe(model) for model in await self._templates.models()))
 
     def accepted(self, model: str, placement: Placement) -> None:
-        """The upstream took a request of that model with a note there."""
+        """The upstream accepted a request for that model with a note at `placement`."""
         self._accepted_at.put((model, placement), self._clock())
         self._refusals.drop((model, placement))
 
     async def refused(self, model: str, placement: Placement) -> None:
-        """The upstream answered 400 to a request of that model with a note there, for whatever reason."""
+        """The upstream answered 400 to a request for that model with a note at `placement`, for whatever reason."""
         with suppress(Unavailable):
             supported = await self._templates.placement(model)
             if supported is not None:
@@ -110,7 +111,9 @@ class TemplateCompatibility:
         return placement is Placement.BEFORE_LAST_USER or refusals >= LAST_REFUSALS_MIN
 
     async def _switch(self, model: str, placement: Placement | None, *, source: str) -> None:
-        """Make it known to all, if it is news. `source` is a label for the metric."""
+        """Store the placement for all processes if it is more careful than the known one. `source` labels the
+        metric.
+        """
         if placement is None:
             return
         async with self._switching:
@@ -123,7 +126,7 @@ class TemplateCompatibility:
 
 
 class _Recent(Generic[Value]):
-    """A bounded dictionary by model and placement that forgets what was put in longest ago."""
+    """A bounded dictionary by model and placement that drops the entry that was written longest ago."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[tuple[str, Placement | None], Value] = OrderedDict()
