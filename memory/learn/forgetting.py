@@ -1,9 +1,8 @@
-"""What the user asks to be forgotten or kept out of memory, and which memories and claims that means.
+"""Requests to forget, or not to store, something: which memories and claims each of them means.
 
-Deleting cannot be undone, so it stays closed: a request of which the reader is sure, and of the memories only those
-that say what it names: all its words, or the very attribute of the very person. Where nothing does, nothing goes; what
-is only like it is named to the user, and stays. A request reaches back, never forward: what is said after it is learnt
-as ever. Pure.
+Deleting cannot be undone, so the rules are strict: the reader has to be sure of the request, and a memory has to match
+it completely, by all its words or by the same attribute of the same person. Otherwise nothing is deleted; memories that
+are merely similar are reported to the user and kept. A request concerns what was said before it, never after. Pure.
 """
 
 from __future__ import annotations
@@ -29,19 +28,20 @@ from memory.learn.reading.units import own_messages
 from memory.model import Act, Claim, Memory, MemoryStatus, Relation, Turn
 from memory.service.erasure import without_source
 
-FORGET_MEMORIES_MAX = 20_000  # of one request; more than anybody has
-LATER_REQUESTS_MAX = 200  # that a window heeds which was learnt late; more than anybody gives
-SIMILAR_MAX = 20  # named in a receipt
-OUTCOME_IDS_MAX = 100  # named in a receipt; `count` has them all
-ASKING_ACTS = frozenset({Act.REMEMBER, Act.FORGET, Act.WITHHOLD})  # that ask something of memory itself
-SURE_MIN = 0.7  # confidence of a claim at its reader's bar
-SIMILAR_LIKENESS_MIN = 0.55  # cosine of what is named to the user as similar; it never goes for that
-SIMILAR_SHARE_MIN = 0.5  # of the words of a request
-PAIRS_SHARE_MIN = 0.6  # of a Chinese topic's pairs of characters: four characters make three pairs, and one may differ
+FORGET_MEMORIES_MAX = 20_000  # examined for one request; more than anybody has
+LATER_REQUESTS_MAX = 200  # applied to a window that is learnt late; more than anybody makes
+SIMILAR_MAX = 20  # listed in a receipt
+OUTCOME_IDS_MAX = 100  # listed in a receipt; `count` has the total
+ASKING_ACTS = frozenset({Act.REMEMBER, Act.FORGET, Act.WITHHOLD})  # acts that ask something of memory itself
+SURE_MIN = 0.7  # confidence at which a claim counts as certain
+SIMILAR_LIKENESS_MIN = 0.55  # cosine at which a memory is reported as similar; never a reason to delete
+SIMILAR_SHARE_MIN = 0.5  # share of the words of a request
+# Share of a Chinese topic's character pairs: four characters make three pairs, of which one may differ.
+PAIRS_SHARE_MIN = 0.6
 
 
 class ForgetReach(StrEnum):
-    """How much a request is about."""
+    """The extent of a request."""
 
     TOPIC = "topic"  # what its words name
     PREVIOUS = "previous"  # what was said right before

@@ -1,9 +1,9 @@
-"""The memories that new claims may say again or change: which of a user's rows consolidation gets to see.
+"""Finds the memories that new claims may repeat or change: the rows that consolidation compares.
 
-Of a user with few memories all of them. Of one with many: those that say the same, and what is near, by vector and by
-words. Where a memory was said after a claim, which is then learnt late, superseded rows are looked at as well: one of
-them may have taken the claim's place before it was known. However many there are, it costs the same few calls. It must
-never decide anything: nearness proposes, consolidation compares fields.
+For a user with few memories these are all of them; otherwise those with the same statement and those nearby, by vector
+and by words. If a claim is older than a stored memory (it is learnt late), superseded rows are included: one of them
+may already have replaced the claim. The number of store calls is constant. Nothing is decided here: consolidation
+compares fields.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from memory.learn.feedback import Confirmation
 from memory.model import Claim, MemoryStatus, Record, Vector, statement_key
 from memory.ports import MemoryFilter, MemoryLookup, MemoryStore, UserMemories
 
-ALL_MAX = 300  # of one project: so few are all looked at
-FOUND_MAX = 600  # rows that one search may bring, for a whole window: 2 MB
-FOUND_OF_ONE_MIN, FOUND_OF_ONE_MAX = 6, 60  # near one text
-WORDS_OF_ONE_MAX, WORDS_MAX = 12, 60  # each is looked for in all contents: 1 ms for 20,000 of them
-ANSWER_LINES_MAX = 12  # of answers that the user called right
-TEXTS_MAX = 60  # of a window, near which is looked
+ALL_MAX = 300  # of one project: up to so many are all returned
+FOUND_MAX = 600  # rows that one search may return for a whole window: 2 MB
+FOUND_OF_ONE_MIN, FOUND_OF_ONE_MAX = 6, 60  # nearest rows per text
+WORDS_OF_ONE_MAX, WORDS_MAX = 12, 60  # each is searched in all contents: 1 ms for 20,000 rows
+ANSWER_LINES_MAX = 12  # of confirmed answers
+TEXTS_MAX = 60  # texts of a window for which neighbours are searched
 
 Embedded = Callable[[Sequence[str]], Awaitable[dict[str, Vector]]]
-"""Vectors by text. Raises `Unavailable`."""
+"""Returns vectors by text. Raises `Unavailable`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is looked for in one project: near texts, among all and among what holds one of the words.
+    """The search within one project: by statement key, by vector, and by vector among rows with one of the words.
 
     `since`: when the first of the claims was said, in Unix seconds.
     """
@@ -45,7 +45,7 @@ class _Wanted:
 
 
 class NeighbourSearch:
-    """Remembers nothing. Raises `Unavailable`."""
+    """Stateless. Raises `Unavailable`."""
 
     def __init__(self, *, store: MemoryStore, local_memories: UserMemories, embedded: Embedded) -> None:
         self._store = store
@@ -63,8 +63,8 @@ class NeighbourSearch:
     ) -> list[Record]:
         """Active rows, and superseded ones for claims that are learnt late, each once.
 
-        `vectors`: by text, as far as they are known; the rest is embedded if it is needed. `revision`: of the user's
-        memories, where nobody writes; what is at hand is as good as the store then.
+        `vectors`: known vectors by text; missing ones are embedded if needed. `revision`: the user's revision, if
+        nobody is writing; local memories of that revision are then used instead of the store.
         """
         projects = {c.scope.project_id for c in claims} | {c.scope.project_id for c in confirmations}
         wanted = {
@@ -92,7 +92,7 @@ async def _found(
         return []
     active = await _of_status(memories, where, wanted, vectors)
     if all(record.memory.said_at <= wanted.since for record in active):
-        return active  # what was superseded by now was so before the claims were made
+        return active  # what is superseded now was superseded before the claims were made
     superseded = await _of_status(memories, replace(where, status=MemoryStatus.SUPERSEDED), wanted, vectors)
     return [*active, *(record for record in superseded if stood_until(record.memory) >= wanted.since)]
 
@@ -114,7 +114,7 @@ async def _of_status(
 async def _near(
     memories: MemoryLookup, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]
 ) -> list[Record]:
-    """Among all, and once more among those that share a word: what shares one may be far by its vector."""
+    """By vector among all rows, and again among those that share a word, which may be distant by vector."""
     matrix = np.stack([vectors[text] for text in wanted.texts])
     limit = max(FOUND_OF_ONE_MIN, min(FOUND_OF_ONE_MAX, FOUND_MAX // len(wanted.texts)))
     found = await memories.nearest(where, matrix, limit=limit)
@@ -133,7 +133,7 @@ def _wanted(claims: Sequence[Claim], confirmations: Sequence[Confirmation]) -> _
 
 
 def _words(text: str) -> list[str]:
-    """The longest, which are the rarest; a single letter or digit stands everywhere."""
+    """The longest words, which are the rarest; single letters and digits occur everywhere."""
     telling = [word for word in content_words(text) if word.isalnum() and (len(word) > 1 or not word.isascii())]
     return sorted(telling, key=lambda word: (-len(word), word))[:WORDS_OF_ONE_MAX]
 

@@ -1,8 +1,8 @@
-"""What a plan was made of, kept beside it, so that whoever finds it later can tell whether it still fits.
+"""What a plan was computed from, stored with it, so that a later attempt can tell whether the plan is still valid.
 
-A plan that waited may be overtaken: another session changed what it touches, or said what it would have been compared
-with. Then the same facts are consolidated anew, and nobody is asked again. Never holds what other windows said, only
-digests of it. Pure.
+A waiting plan becomes outdated when another session changes a memory that it touches, or stores one that it would have
+been compared with. The same claims are then consolidated again, without asking a model. Other windows' content is kept
+as digests only. Pure.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ DIGEST_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class PlanInputs:
-    """`revision`: of the user, while it was planned. `claims`: in order, so that a row's id follows from its place.
+    """`revision`: the user's revision at planning. `claims`: in order, since row ids are derived from their index.
 
-    `verdicts`: what a reader said of pairs. `before`: by id, the state of each memory that the plan changes. `done`:
-    places of claims that were found forgotten or put away when it was made anew.
+    `verdicts`: a reader's verdicts on pairs. `before`: the digest of each memory that the plan changes, by id. `done`:
+    indexes of claims found forgotten or archived when the plan was made again.
     """
 
     revision: int
@@ -39,14 +39,14 @@ class PlanInputs:
 
 @dataclass(frozen=True, slots=True)
 class PlanProgress:
-    """What became of an overtaken plan. `done`: places of claims that must not be written (again)."""
+    """The state of an outdated plan. `done`: indexes of the claims that must not be written (again)."""
 
     is_begun: bool
     done: frozenset[int]
 
 
 def memory_digest(memory: Memory) -> str:
-    """A digest of what a memory says and counts for; how often it was used is left out."""
+    """A digest of a memory's content and status; usage counts are left out."""
     told = (
         memory.id,
         memory.content,
@@ -71,14 +71,14 @@ def inputs_of(
     *,
     revision: int,
 ) -> PlanInputs:
-    """Of the `changes` that were just planned from all this."""
+    """The inputs of the `changes` that were just planned from these arguments."""
     touched = {change.memory.id for change in changes}
     before = {memory.id: memory_digest(memory) for memory in known if memory.id in touched}
     return PlanInputs(revision, tuple(claims), tuple(confirmations), dict(verdicts), before)
 
 
 def is_outdated(inputs: PlanInputs, revision: int) -> bool:
-    """Whether anybody held the user's lock between who planned and us: from lock to lock the revision moves by 2."""
+    """Whether anyone else held the user's lock since planning: from lock to lock the revision grows by 2."""
     return revision != inputs.revision + 2
 
 
@@ -90,11 +90,11 @@ def progress_of(
     forgotten: Collection[str],
     ids: Callable[[str], str],
 ) -> PlanProgress:
-    """`stored`, `forgotten`: of the rows that the plan writes."""
+    """`stored`, `forgotten`: the current state of the rows that the plan writes."""
     created = [change.memory.id for change in changes if change.kind is ChangeKind.CREATE]
     if created:
         is_begun = any(memory_id in stored or memory_id in forgotten for memory_id in created)
-    else:  # rows that were changed again hide whether we changed them: nothing is raised or lowered twice
+    else:  # if rows were changed again, we cannot tell whether we had changed them: nothing is applied twice
         is_begun = any(
             memory_id in stored and memory_digest(stored[memory_id]) != state
             for memory_id, state in inputs.before.items()
@@ -109,7 +109,7 @@ def _done(
     forgotten: Collection[str],
     ids: Callable[[str], str],
 ) -> frozenset[int]:
-    """What was forgotten since stays forgotten; what was written and then put away by others stays put away."""
+    """Claims that were forgotten since, or whose rows were written and then archived or superseded by others."""
     gone = {statement_key(change.memory.content) for change in changes if change.memory.id in forgotten}
     return frozenset(
         place
@@ -125,7 +125,7 @@ def _is_inactive(memory: Memory | None) -> bool:
 def valid_verdicts(
     inputs: PlanInputs, known: Sequence[Memory], *, ids: Callable[[str], str]
 ) -> dict[Pair, PairVerdict]:
-    """What the reader said of memories that are as it saw them, and of claims whose rows say what they said."""
+    """The verdicts on memories that did not change since, and on claims whose rows still have the same content."""
     states = {memory.id: memory_digest(memory) for memory in known}
     contents = {memory.id: memory.content for memory in known}
     own = {ids(str(place)): claim.text for place, claim in enumerate(inputs.claims)}
@@ -138,7 +138,7 @@ def valid_verdicts(
 
 
 def to_json(inputs: PlanInputs) -> dict[str, Any]:
-    """For JSON."""
+    """JSON-serialisable fields. The key names are a stored format."""
     return {
         "revision": inputs.revision,
         "claims": [asdict(claim) for claim in inputs.claims],
@@ -153,7 +153,7 @@ def to_json(inputs: PlanInputs) -> dict[str, Any]:
 
 
 def from_json(fields: Mapping[str, Any]) -> PlanInputs:
-    """Raises `KeyError`, `TypeError`, `ValueError` or `BadInput` for what is not ours."""
+    """Raises `KeyError`, `TypeError`, `ValueError` or `BadInput` for other input."""
     return PlanInputs(
         revision=fields["revision"],
         claims=tuple(claim_of(one) for one in fields["claims"]),

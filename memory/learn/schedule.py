@@ -1,6 +1,6 @@
-"""Upkeep on schedule, beside learning: one user after the other, each in their time, and one process at a time.
+"""Runs upkeep periodically, in the background of learning: one user after the other, in one process at a time.
 
-It must never disturb learning: what goes wrong with one user is counted and left until that user's next round.
+It must never disturb learning: an error with one user is counted, and that user waits for the next round.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ScheduleTiming:
-    """In seconds. `every`: between two rounds over one user; `look`: between two looks for whose turn it is.
+    """Seconds. `every`: between two rounds for one user. `look`: between two checks for a due user.
 
-    `rest`: between two users, so that writers of Milvus Lite get their turn. `patience`: a round that takes longer is
-    taken for dead by the other processes.
+    `rest`: between two users, so that other writers of Milvus Lite get their turn. `patience`: other processes take
+    over a round that takes longer.
     """
 
     every: float = 86_400.0
@@ -34,7 +34,7 @@ class ScheduleTiming:
 
 
 class UpkeepLoop:
-    """Looks after everybody until told to stop. Any number of workers may; one at a time does something."""
+    """Upkeep of all users until told to stop. Any number of workers may run it; one at a time is active."""
 
     def __init__(
         self, upkeep: Upkeep, *, upkeep_schedule: UpkeepSchedule, clock: Clock, metrics: Metrics, timing: ScheduleTiming
@@ -55,7 +55,7 @@ class UpkeepLoop:
                 continue
 
     async def look_after_next(self) -> bool:
-        """One round over whoever is due; False where nobody is, or where that cannot be found out now."""
+        """One round for the user who is due; False if nobody is, or if that is not known now."""
         timing = self._timing
         try:
             user_id = await self._schedule.next_due(now=self._clock(), every=timing.every, patience=timing.patience)
@@ -63,7 +63,7 @@ class UpkeepLoop:
                 return False
             self._metrics.upkeep_rounds.labels(await self._looked_after(user_id)).inc()
             await self._schedule.ended(user_id, now=self._clock())
-        except Unavailable:  # the turn log's; whoever is in the middle of a round has it taken over
+        except Unavailable:  # of the turn log; a round in progress will be taken over
             return False
         return True
 

@@ -1,9 +1,8 @@
-"""Upkeep of one user's memories: uses brought into the rows, duplicates united, the useless put away, patterns derived.
+"""Upkeep of one user's memories: stores usage counts, unites duplicates, archives useless rows, derives reflections.
 
-`retention`, `duplicates`, `reflection` decide; this reads, and writes under the user's lock. It plans on what it read
-without the lock, and under it looks again: a row that anybody changed meanwhile is left for the next round. What
-belongs together is one write, so whoever dies in between leaves nothing half done. A dry run writes nothing at all.
-Logs no content.
+`retention`, `duplicates` and `reflection` decide; this module reads, and writes under the user's lock. Planning happens
+before the lock; under it each step is checked again, and a row that was changed meanwhile is left for the next round.
+Dependent steps are one write, so that a crash leaves nothing half done. A dry run writes nothing. Logs no content.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ from memory.runtime.metrics import Metrics
 from memory.service.locked_writes import write_rows
 
 ROWS_PER_PAGE = 1_000
-ROWS_MAX = 200_000  # of one user, looked at in one round: the newest ones
-ROWS_PER_WRITE = 200  # under one hold of the lock: well inside its expiry, and a chat's refresh waits for it
-USES_MAX = 20_000  # brought in with one round; the rest comes with the next
+ROWS_MAX = 200_000  # of one user per round: the newest
+ROWS_PER_WRITE = 200  # under one hold of the lock: well within its expiry, since a chat's refresh waits for it
+USES_MAX = 20_000  # usage counts stored in one round; the rest follows in the next
 
 Unit: TypeAlias = list[RetentionStep]
-"""Steps that only make sense together, so they are one write."""
+"""Steps that depend on each other, hence one write."""
 
 
 class UpkeepTask(StrEnum):
@@ -52,7 +51,7 @@ EVERY_TASK = tuple(UpkeepTask)
 
 
 class Upkeep:
-    """Looks after one user at a time. Any number of processes may: they are in each other's way, and nothing worse."""
+    """Upkeep for one user at a time. Several processes may run it: they only delay each other."""
 
     def __init__(
         self,
@@ -67,7 +66,7 @@ class Upkeep:
         rules: RetentionRules,
         reflecting: Reflector | None = None,
     ) -> None:
-        """`reflecting`: None derives nothing, for no model is there to do it."""
+        """`reflecting`: None if there is no model for reflections."""
         self._store = store
         self._embedder = embedder
         self._ledger = ledger
@@ -81,7 +80,7 @@ class Upkeep:
     async def run(
         self, user_id: str, tasks: Sequence[UpkeepTask] = EVERY_TASK, *, is_dry: bool = False
     ) -> list[RetentionStep]:
-        """What was changed, or, in a dry run, would be. Raises `Unavailable`, `Conflict`."""
+        """The steps that were applied, or, in a dry run, would be. Raises `Unavailable`, `Conflict`."""
         done: list[RetentionStep] = []
         with self._metrics.upkeep_seconds.time():
             rows = await self._rows(user_id) | ({} if is_dry else await self._with_uses_stored(user_id))
@@ -96,7 +95,7 @@ class Upkeep:
         return done
 
     async def _planned(self, task: UpkeepTask, rows: dict[str, Memory]) -> list[Unit]:
-        """Units of steps that only make sense together."""
+        """Units of dependent steps."""
         now, memories = self._clock(), list(rows.values())
         match task:
             case UpkeepTask.CONSOLIDATE:
@@ -117,7 +116,7 @@ class Upkeep:
                 return [[step] for step in steps]
 
     async def _rows(self, user_id: str) -> dict[str, Memory]:
-        """All of the user's by id, newest first."""
+        """All rows of the user by id, newest first."""
         rows: dict[str, Memory] = {}
         where, cursor = MemoryFilter(user_id, status=None), ""
         while len(rows) < ROWS_MAX:
@@ -129,12 +128,12 @@ class Upkeep:
         return rows
 
     async def _with_uses_counted(self, user_id: str, rows: Mapping[str, Memory]) -> dict[str, Memory]:
-        """For a dry run: as if their uses stood in the rows."""
+        """For a dry run: the rows with their pending usage counts added."""
         waiting = await self._usage_counts.unstored(user_id, limit=USES_MAX)
         return {**rows, **{i: _used(rows[i], use) for i, use in waiting.items() if i in rows}}
 
     async def _with_uses_stored(self, user_id: str) -> dict[str, Memory]:
-        """Bring what requests counted into the rows; nothing but that changes, not even `updated_at`."""
+        """Store the pending usage counts in the rows; no other field changes, not even `updated_at`."""
         ids = list(await self._usage_counts.unstored(user_id, limit=USES_MAX))
         written: dict[str, Memory] = {}
         for start in range(0, len(ids), ROWS_PER_WRITE):
@@ -157,8 +156,8 @@ class Upkeep:
         return written
 
     async def _write(self, user_id: str, units: Sequence[Unit]) -> list[RetentionStep]:
-        """The steps of those units that still fit what is stored, done."""
-        vectors = await self._vectors_of_new(units)  # before the lock: it takes longest
+        """Apply those units that still match the stored rows, and return their steps."""
+        vectors = await self._vectors_of_new(units)  # before the lock, because it takes longest
         async with self._ledger.write(user_id) as held:
             named = [row.id for unit in units for step in unit for row in (step.before, step.after) if row is not None]
             grounds = [memory_id for unit in units for step in unit for memory_id in grounds_of(step)]
@@ -167,7 +166,7 @@ class Upkeep:
             steps = [step for unit in units if all(_fits(step, found, forgotten) for step in unit) for step in unit]
             erased = [step.memory.id for step in steps if step.after is None]
             if erased:
-                await held.forget(erased)  # first: should we die in between, no stored plan brings them back
+                await held.forget(erased)  # first: if we die in between, no stored plan restores them
                 await self._drop_traces(user_id, erased)
                 await held.renew()
                 await self._store.delete(user_id, erased)
@@ -175,7 +174,7 @@ class Upkeep:
             rows = [step.after for step in steps if step.after is not None]
             await self._apply(user_id, held, [Record(row, vectors[row.id]) for row in rows])
         if erased:
-            await self._drop_traces(user_id, erased)  # a request under way may have kept a note of them meanwhile
+            await self._drop_traces(user_id, erased)  # a request in progress may have stored a note of them meanwhile
         for step in steps:
             self._metrics.upkeep_changes.labels(step.why.value).inc()
         return steps
@@ -203,8 +202,8 @@ def _used(memory: Memory, use: UsageCount) -> Memory:
 
 
 def _fits(step: RetentionStep, found: Mapping[str, Record], forgotten: Collection[str]) -> bool:
-    """Whether the step was planned on what is stored now, uses aside."""
-    if step.memory.id in forgotten and step.after is not None:  # one that we died over is erased all the same
+    """Whether the row is still as it was at planning, apart from usage counts."""
+    if step.memory.id in forgotten and step.after is not None:  # an erasure that was interrupted is completed
         return False
     if step.before is None:
         grounds = [found.get(memory_id) for memory_id in grounds_of(step)]
@@ -222,7 +221,7 @@ def _take(rows: dict[str, Memory], step: RetentionStep) -> None:
 
 
 def _batches(units: Sequence[Unit]) -> Iterator[list[Unit]]:
-    """As many whole units as one write may hold."""
+    """As many whole units as fit into one write."""
     batch: list[Unit] = []
     for unit in units:
         if batch and sum(map(len, batch)) + len(unit) > ROWS_PER_WRITE:

@@ -1,7 +1,7 @@
-"""A window of turns, read: claims that passed the gate, and what the user asked to be forgotten or called right.
+"""Reads a window of turns: the claims that pass the gate, requests to forget, and confirmations.
 
-Looks at no memory but those that our own notes told, and writes none. Safe to break off at any await: what a model
-read is stored before anything is made of it. Logs no content.
+Looks up no memories except those that our own notes contained, and writes none. Safe to interrupt at any await: a
+model's answer is stored before it is used. Logs no content.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from memory.model import STORED_ACTS, Claim, MemoryStatus, Turn, TurnStatus
 from memory.ports import Lease, MemoryStore, Receipts, TurnLog, UserMemories
 from memory.runtime.metrics import Metrics
 
-TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # what a failed or aborted turn said is not learnt
-CONTEXT_TURNS_MAX = 8  # of the session, before the window: enough to see what a bare "yes" answers
+TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # failed and aborted turns are not learnt
+CONTEXT_TURNS_MAX = 8  # of the session before the window: enough to see what a bare "yes" answers
 FAILED_TURNS_MAX = 20  # of the session, up to the window's end
 
 Store = Callable[[bytes], Awaitable[None]]
-"""Keeps bytes with the window, in place of a plan. Raises `Unavailable` or `Conflict`."""
+"""Stores bytes with the window, in place of a plan. Raises `Unavailable` or `Conflict`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowClaims:
-    """What a window says. `turns`: context and window, in the order said."""
+    """The content of a window. `turns`: context and window, in the order said."""
 
     claims: Sequence[Claim]
     requests: Sequence[ForgetRequest]
@@ -70,7 +70,7 @@ class WindowReading:
         self._limits = limits
 
     async def read(self, lease: Lease, *, save: Store) -> WindowClaims:
-        """What came through the gate and heeds what the user asked, before this window or since."""
+        """The claims that pass the gate, minus what the user asked to forget in this window or since."""
         turns = [turn for turn in lease.turns if turn.status in TEACHING]
         if not turns:
             return WindowClaims((), (), ())
@@ -87,7 +87,8 @@ class WindowReading:
         judging = partial(
             gate.check_claims, claims, [*context, *turns], shown=shown, limits=self._limits, facts_left=facts_left
         )
-        verdict = await asyncio.to_thread(judging)  # a flood takes longer than a lease may go without its beat
+        # A flood takes longer than the interval at which a lease must be extended.
+        verdict = await asyncio.to_thread(judging)
         self._rate_limit.record_window(*session, at=at, kept=len(verdict.kept))
         for dropped in verdict.dropped:
             self._metrics.facts_dropped.labels(dropped.reason.value).inc()
@@ -102,11 +103,11 @@ class WindowReading:
         return WindowClaims(kept, requests, (*context, *turns), confirmations)
 
     async def later_requests(self, lease: Lease) -> list[ForgetRequest]:
-        """What the user asked to be forgotten after they had said what is in this window, as it was read then."""
+        """The requests to forget that the user made after this window, as they were read then."""
         orders = await self._turn_log.forget_requests_after(lease, limit=forgetting.LATER_REQUESTS_MAX)
         stored = [(order.turn, stored_reading.decode(order.claims or None)) for order in orders]
         claims = [claim for _, found in stored for claim in found or ()]
-        unread = [turn for turn, found in stored if found is None]  # another release noted them
+        unread = [turn for turn, found in stored if found is None]  # marked by another release
         claims += await self._readers.ready.read(unread, context=()) if unread else []
         return forgetting.lasting(
             forgetting.requests_of(gate.without_repetitions(claims), [order.turn for order in orders])
@@ -115,9 +116,9 @@ class WindowReading:
     async def _claims(
         self, lease: Lease, turns: Sequence[Turn], context: Sequence[Turn], save: Store
     ) -> Sequence[Claim]:
-        """What an earlier attempt read, or what is read now, stored before anything is made of it.
+        """The claims stored by an earlier attempt, or read now and stored before they are used.
 
-        Where the model is away and the user asks something of memory, nobody waits for it.
+        If the model is unavailable and the user asks something of memory, the trained reader is used instead.
         """
         if not self._readers.is_slow:
             return await self._readers.ready.read(turns, context=context)
@@ -135,9 +136,9 @@ class WindowReading:
         return claims
 
     async def _shown(self, user_id: str, turns: Sequence[Turn]) -> list[str]:
-        """What our own notes told the model in these turns and still holds: no news when somebody says it again.
+        """Contents of our own notes in these turns that are still valid: repeating them is not a new statement.
 
-        What does not hold any more is news: whoever says it again says that it is so after all.
+        Invalid ones are left out: who repeats those states that they hold again.
         """
         ids: dict[str, None] = {}
         for receipt_id in {turn.receipt_id: None for turn in turns if turn.receipt_id}:
@@ -168,7 +169,7 @@ def _answered(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmati
 
 
 def asks_memory(claims: Sequence[Claim]) -> bool:
-    """Whether the user asks something of memory: to remember, to forget, or not to store. A reader's guess is none."""
+    """Whether the user asks to remember, forget, or not to store something. A low-confidence claim does not count."""
     return any(c.act in forgetting.ASKING_ACTS and c.confidence >= forgetting.SURE_MIN for c in claims)
 
 

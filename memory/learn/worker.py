@@ -258,15 +258,15 @@ class Worker:
             return "lost"
         return outcome
 
-    async def _every(self, seconds: float, triggers: Callable[[], Awaitable[None]]) -> None:
+    async def _every(self, seconds: float, task: Callable[[], Awaitable[None]]) -> None:
         """Again and again. A fault of ours in a watch is said once, and never stops the learning beside it."""
         known_faults: set[str] = set()
         while True:
-            (outcome,) = await asyncio.gather(triggers(), return_exceptions=True)
+            (outcome,) = await asyncio.gather(task(), return_exceptions=True)
             if isinstance(outcome, Exception) and not isinstance(outcome, Unavailable):  # said by `_lease_or_none`
                 fault = type(outcome).__name__
                 if fault not in known_faults:
-                    log.error("a watch of the worker failed", triggers=triggers.__name__, error=fault)
+                    log.error("a periodic task of the worker failed", task=task.__name__, error=fault)
                 known_faults.add(fault)
             await asyncio.sleep(seconds)
 

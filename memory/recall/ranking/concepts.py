@@ -1,9 +1,9 @@
-"""A small thesaurus: words of four languages that point at the same corner of a person's life.
+"""A small thesaurus: words of four languages that belong to the same topic of a person's life.
 
-The embedding model knows English only, and words match only themselves. Between the two lie questions such as "who
-owes me money?" for "lent 300 euros to Silke", and every pair in two languages. A concept joins them: both texts carry
-`money`. It is evidence of a topic, never of an answer, so it weighs little; it is written from general knowledge of
-what people tell about themselves, not from any test data. This module must never decide anything on its own.
+The embedding model knows English only, and lexical matching needs the same word. Neither covers questions such as "who
+owes me money?" for "lent 300 euros to Silke", nor texts in two languages. A concept joins them: both texts have the
+concept `money`. It shows a common topic, not an answer, so its weight is low. Written from general knowledge of what
+people say about themselves, not from test data. A concept never decides on its own.
 """
 
 from __future__ import annotations
@@ -349,7 +349,8 @@ def _read() -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]], dict[
                 words.setdefault(stem(word), set()).add(name)
         for word in fold(unspaced).split():
             runs.setdefault(word, set()).add(name)
-    return tuple({key: frozenset(names) for key, names in table.items()} for table in (words, phrases, runs))  # type: ignore[return-value]
+    # Type: ignore[return-value].
+    return tuple({key: frozenset(names) for key, names in table.items()} for table in (words, phrases, runs))
 
 
 _BY_WORD, _BY_PHRASE, _BY_RUN = _read()

@@ -1,8 +1,8 @@
-"""Part of stage 6: what filters ahead of us already found out about a request, from headers and Envoy metadata.
+"""Part of stage 6: what filters ahead of us found out about a request, from headers and Envoy metadata.
 
-Values come in as plain strings by name (a header's name in lower case, or `NAMESPACE:KEY` of dynamic metadata).
-Whoever calls this must pass only what the edge vouches for: a header that a client can set would let it steer its own
-search. This module must never read a name that it was not told to.
+Values arrive as strings by name: a header's name in lower case, or `NAMESPACE:KEY` of dynamic metadata. The caller must
+pass only values that the edge vouches for: with a header that clients can set, they could control their own search.
+Only configured names are read.
 """
 
 from __future__ import annotations
