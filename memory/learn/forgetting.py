@@ -45,14 +45,14 @@ class ForgetReach(StrEnum):
 
     TOPIC = "topic"  # what its words name
     PREVIOUS = "previous"  # what was said right before
-    MESSAGE = "message"  # the message that it stands in
-    EVERYTHING = "everything"  # all that is known about the user
-    NOTHING = "nothing"  # it names nothing, or only for a while, or with an exception
+    MESSAGE = "message"  # the message that contains the request
+    EVERYTHING = "everything"  # everything known about the user
+    NOTHING = "nothing"  # nothing named, or only temporarily, or with an exception
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
-    """One request, and where it stands: the `message`-th message of the user in its turn, from character `start`."""
+    """A request and its position: the user's `message`-th message of the turn, from character `start`."""
 
     claim: Claim
     turn: Turn
@@ -67,14 +67,14 @@ class ForgetRequest:
 
 @dataclass(frozen=True, slots=True)
 class SplitClaims:
-    """Claims that may be learnt, and those that a request takes away."""
+    """Claims that may be learnt, and those that a request withholds."""
 
     kept: tuple[Claim, ...]
     withheld: tuple[Claim, ...]
 
 
 def requests_of(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[ForgetRequest]:
-    """What the user asked to be forgotten or kept out, in the order said."""
+    """The user's requests to forget or not to store something, in the order said."""
     by_id = {turn.id: turn for turn in turns}
     return [
         _request(claim, by_id[claim.evidence.turn_id])
@@ -103,7 +103,7 @@ def _reach(claim: Claim, turn: Turn, message: int) -> ForgetReach:
 
 
 def topics_of(requests: Iterable[ForgetRequest]) -> list[str]:
-    """What has to be embedded before `meant` can be asked."""
+    """The texts that have to be embedded before `similar_ids` is called."""
     return list(dict.fromkeys(request.topic for request in requests if request.topic))
 
 
@@ -119,12 +119,12 @@ def split_claims(claims: Sequence[Claim], requests: Sequence[ForgetRequest], tur
 
 
 def lasting(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
-    """Those that also mean what is said before them and learnt after them, out of a dead letter, say."""
+    """The requests that also apply to earlier statements that are learnt later, for example from a dead letter."""
     return [request for request in requests if request.reach in (ForgetReach.TOPIC, ForgetReach.EVERYTHING)]
 
 
 def is_forgotten_later(requests: Sequence[ForgetRequest], known: Claim | Memory) -> bool:
-    """Whether one of these later, `lasting` requests means what is only being learnt now."""
+    """Whether one of these `lasting` requests, made later, means what is being learnt now."""
     project_id = known.project_id if isinstance(known, Memory) else known.scope.project_id
     return any(
         known.said_at <= request.turn.at
@@ -135,13 +135,13 @@ def is_forgotten_later(requests: Sequence[ForgetRequest], known: Claim | Memory)
 
 
 Likeness = Callable[[Memory], float]
-"""Cosine of a memory to the words of the request at hand, -1..1."""
+"""Cosine of a memory to the words of the current request, -1..1."""
 
 
 def matching_ids(request: ForgetRequest, memories: Iterable[Memory], turns: Sequence[Turn]) -> list[str]:
-    """Ids of the memories that go. `memories`: all that the user has where the request was made, whatever status.
+    """Ids of the memories to delete. `memories`: all of the user's in the request's project, of any status.
 
-    Only those that were said before the request. `turns`: context and window, in the order said.
+    Only those said before the request match. `turns`: context and window, in the order said.
     """
     before = [memory for memory in memories if memory.said_at <= request.turn.at]
     match request.reach:
@@ -158,9 +158,9 @@ def matching_ids(request: ForgetRequest, memories: Iterable[Memory], turns: Sequ
 
 
 def similar_ids(request: ForgetRequest, memories: Iterable[Memory], likeness: Likeness) -> list[str]:
-    """Ids of active memories that stay although the user may have thought of them: a person has to decide.
+    """Ids of active memories that are kept although the user may have meant them; the user has to decide.
 
-    The likest first. `memories` as for `meant`.
+    Most similar first. `memories` as for `matching_ids`.
     """
     if request.reach is not ForgetReach.TOPIC:
         return []
@@ -174,21 +174,21 @@ def similar_ids(request: ForgetRequest, memories: Iterable[Memory], likeness: Li
 
 
 def turn_meant(request: ForgetRequest, turns: Sequence[Turn]) -> Turn | None:
-    """The turn that a request means by "what I just said"; None where it means something else, or nothing is known."""
+    """The turn that a request means by "what I just said"; None if it means something else, or there is none."""
     is_of_previous = request.reach is ForgetReach.PREVIOUS and request.message == 0
     return _turn_before(request.turn, turns) if is_of_previous else None
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetMatches:
-    """Of one request: ids of the memories that go, and of those that stay but are `similar`."""
+    """For one request: ids of the memories to delete, and of `similar` ones that are kept."""
 
     gone: Sequence[str] = ()
     similar: Sequence[str] = ()
 
 
 def outcomes_of(requests: Sequence[ForgetRequest], found: Mapping[int, ForgetMatches]) -> dict[str, dict[str, Any]]:
-    """By receipt id, the confirmation. `found`: by index in `requests`."""
+    """The outcome of the requests by receipt id. `found`: by index in `requests`."""
     by_receipt: dict[str, list[int]] = {}
     for index, request in enumerate(requests):
         if request.turn.receipt_id:
@@ -230,7 +230,7 @@ def _takes(request: ForgetRequest, claim: Claim, turns: Sequence[Turn], place: M
 
 
 def _reaches(request: ForgetRequest, claim: Claim, turns: Sequence[Turn]) -> bool:
-    """Whether it means a claim that was made before it."""
+    """Whether the request matches a claim that was made before it."""
     match request.reach:
         case ForgetReach.EVERYTHING:
             return True
@@ -244,7 +244,7 @@ def _reaches(request: ForgetRequest, claim: Claim, turns: Sequence[Turn]) -> boo
 
 
 def _position(claim: Claim, turn: Turn) -> tuple[int, int]:
-    """Which message of the turn holds the quote, and where; the last message where none does."""
+    """The index of the message that contains the quote, and the position in it; the last message if none does."""
     messages = list(own_messages(turn))
     for index, content in enumerate(messages):
         start = content.find(claim.evidence.quote)
@@ -264,7 +264,7 @@ def _stands_on_alone(memory: Memory, turn_id: str) -> bool:
 
 
 def names(request: Claim, known: Claim | Memory) -> bool:
-    """Whether `known` says all that the request names, of the person that the request names."""
+    """Whether `known` contains everything that the request names, about the person that the request names."""
     content, subject = _said_of(known)
     if not (_is_of_person(request, subject, known.name, content) and _is_of_attribute(request, known)):
         return False
@@ -275,14 +275,14 @@ def names(request: Claim, known: Claim | Memory) -> bool:
 
 
 def _says_all(words: frozenset[str], said: frozenset[str]) -> bool:
-    """Every word. Of Chinese every character, and most pairs of them, for where a pair ends is a matter of chance."""
+    """Whether all words occur. In Chinese: every character and most pairs, since word boundaries are ambiguous."""
     pairs = {word for word in words if is_han(word)}
     has_characters = set("".join(pairs)) <= set("".join(said))
     return words - pairs <= said and has_characters and len(pairs & said) >= PAIRS_SHARE_MIN * len(pairs)
 
 
 def _is_similar(request: Claim, memory: Memory, likeness: float) -> bool:
-    """Whether it may be thought to be what a request names: half of the words, or somebody of the same kind."""
+    """Whether the request may refer to it: half of the words match, or it is about a person of the same kind."""
     words = asked_words(request.text)
     if not words:
         named = relation_named(request.text)
@@ -293,18 +293,19 @@ def _is_similar(request: Claim, memory: Memory, likeness: float) -> bool:
 
 
 def _said_of(known: Claim | Memory) -> tuple[str, str]:
-    """Its words, and whom they are about."""
+    """Its text, and whom it is about."""
     return (known.content, known.subject) if isinstance(known, Memory) else (known.text, known.relation.value)
 
 
 def _is_of_attribute(request: Claim, known: Claim | Memory) -> bool:
     named = relation_named(request.text)
-    attributes = attributes_named(request.text) - {named.value if named is not None else ""}  # "my pets" are somebody
+    # "my pets" refers to a subject.
+    attributes = attributes_named(request.text) - {named.value if named is not None else ""}
     return not attributes or known.attribute in attributes
 
 
 def _is_of_person(request: Claim, subject: str, name: str, content: str) -> bool:
-    """ "My job" does not mean the sister's job, nor "my dog" the cat; a name has to stand in what goes."""
+    """ "My job" does not mean the sister's job, nor "my dog" the cat; a given name has to occur in the memory."""
     is_named = bool(request.name) or bool(whole_word_positions(name.casefold(), request.text.casefold()))
     if request.name and not whole_word_positions(request.name.casefold(), content.casefold()):
         return False

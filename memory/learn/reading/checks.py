@@ -1,8 +1,7 @@
-"""A chat model's claims, checked, not second-guessed: what they name exists, and what they add stands in the quote.
+"""Validates a chat model's claims: what they refer to must exist, and what they add must occur in the quote.
 
-The quote is the stretch of the message from the first unit named to the last, so it is verbatim. A claim whose units,
-act or whole values are no good is no claim; any other field that fails is left out. Both are told to the model once.
-Pure.
+The quote is the message text from the first unit to the last, hence verbatim. A claim with invalid units, act or values
+is rejected; any other invalid field is dropped. The model is told about both once. Pure.
 """
 
 from __future__ import annotations
@@ -36,11 +35,12 @@ from memory.model import (
     Relation,
 )
 
-QUOTE_CHARACTERS_MAX = 800  # two units at their longest
-NEAR_DAYS = 400.0  # how far a date may lie from the message if only words such as "next March" give it
+QUOTE_CHARACTERS_MAX = 800  # two units of maximum length
+NEAR_DAYS = 400.0  # maximum distance between message and date if only words such as "next March" give the date
 DAY_SECONDS = 86_400.0
-REPLY_CHARACTERS_MAX = 120  # a longer one can be understood without the question
-_WITH_FIELDS = STORED_ACTS | {Act.FORGET}  # of other acts nobody looks at the fields: not worth another call
+REPLY_CHARACTERS_MAX = 120  # longer replies can be understood without the question
+# For other acts the fields are not used, so that they are not worth another call.
+_WITH_FIELDS = STORED_ACTS | {Act.FORGET}
 
 _SAYS_SO = frozenset({Act.STATE, Act.REMEMBER, Act.CORRECT})  # acts that affirm or deny something
 
@@ -54,7 +54,7 @@ _PLAIN_QUOTES = str.maketrans("’‘“”", "''\"\"")
 
 @dataclass(frozen=True, slots=True)
 class LocatedClaim:
-    """A claim, and the numbers of its first and last unit."""
+    """A claim with the numbers of its first and last unit."""
 
     claim: Claim
     first: int
@@ -63,9 +63,9 @@ class LocatedClaim:
 
 @dataclass(frozen=True, slots=True)
 class CheckedAnswer:
-    """`doubtful`: claims that lost a field. `objections`: what the model could mend, in words for it.
+    """`doubtful`: claims that lost a field. `objections`: what the model could correct, worded for it.
 
-    `refused`: how many were no claims at all.
+    `refused`: number of rejected claims.
     """
 
     sound: tuple[LocatedClaim, ...] = ()
@@ -75,15 +75,15 @@ class CheckedAnswer:
 
 
 class _UnsupportedDate(ValueError):
-    """A date that the quote does not give. The message says so, for the model to mend it."""
+    """A date that the quote does not support. The message tells the model what to correct."""
 
 
 class _InvalidClaim(ValueError):
-    """It is no claim. The message says why, for the model to mend it."""
+    """The claim is rejected. The message tells the model what to correct."""
 
 
 def check_answer(items: Sequence[Any], transcript: Transcript, *, made_by: str) -> CheckedAnswer:
-    """`items`: as they were decoded from the answer, in its order."""
+    """`items`: the decoded items of the answer, in order."""
     sound: list[LocatedClaim] = []
     doubtful: list[LocatedClaim] = []
     objections: list[str] = []
@@ -99,11 +99,11 @@ def check_answer(items: Sequence[Any], transcript: Transcript, *, made_by: str) 
 
 
 def merge_second_answer(first: CheckedAnswer, second: CheckedAnswer) -> list[LocatedClaim]:
-    """The claims of an answer, after some were sent back.
+    """The claims of an answer after some were sent back for correction.
 
-    The second answer may mend what was objected to and nothing else, or a weak model would write claims anew: a claim
-    that lost a field gives way only to one of the same units and act, and for one that was refused another may come,
-    over units that no claim has.
+    The second answer may change only what was objected to, otherwise a weak model would rewrite other claims as well: a
+    claim that lost a field is replaced only by one of the same units and act; in place of rejected claims, new ones are
+    accepted over units that no claim has.
     """
     kept = [*first.sound, *(next((new for new in second.sound if _mends(new, old)), old) for old in first.doubtful)]
     fresh = [
@@ -119,7 +119,7 @@ def _mends(new: LocatedClaim, old: LocatedClaim) -> bool:
 
 
 def distinct_claims(found: Sequence[LocatedClaim]) -> list[Claim]:
-    """In the order said. Of stored claims over the same units the surest, longest stays: one text is one memory."""
+    """In the order said. Of several stored claims over the same units, the most confident, then longest, is kept."""
     kept: list[LocatedClaim] = []
     for one in sorted(found, key=lambda one: (-one.claim.confidence, one.first - one.last)):
         if not any(_holds(other, one) for other in kept):
@@ -140,7 +140,7 @@ def _read(item: Any) -> ProposedClaim:  # noqa: ANN401 - whatever JSON can hold
 
 
 def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tuple[LocatedClaim, list[str]]:
-    """The claim without the fields that fail, and what is wrong with those."""
+    """The claim without invalid fields, and the objections to those."""
     numbers = sorted({proposed.u} if isinstance(proposed.u, int) else set(proposed.u))
     said, quote = _quoted(numbers, transcript)
     act = _act(proposed.act)
@@ -178,7 +178,7 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
 
 
 def _quoted(numbers: Sequence[int], transcript: Transcript) -> tuple[AuthorMessage, str]:
-    """The message and its stretch from the first unit to the last. Raises `_Refused`."""
+    """The message and its text from the first unit to the last. Raises `_InvalidClaim`."""
     if not numbers:
         raise _InvalidClaim('"u" must name a number')
     if numbers[0] < 1 or numbers[-1] > len(transcript.numbered_units):
@@ -230,9 +230,9 @@ def _values(proposed: ProposedClaim, quote: str, wrong: list[str]) -> tuple[str,
 
 
 def _is_affirmed(proposed: ProposedClaim, act: Act, quote: str, values: Sequence[str], wrong: list[str]) -> bool:
-    """As the quote's own words have it. A denial beside the values ("not Leeds any more, York") denies nothing.
+    """Derived from the quote's own words. A denial next to the values ("not Leeds any more, York") does not count.
 
-    What a bare reply says is settled together with its question.
+    Bare replies are handled together with their question.
     """
     if act not in _SAYS_SO or bare_reply(quote):
         return not proposed.no
@@ -247,9 +247,9 @@ def _is_affirmed(proposed: ProposedClaim, act: Act, quote: str, values: Sequence
 
 
 def as_typed(words: str, quote: str) -> str:
-    """The stretch of the quote that says `words`, case, width and white space aside; "" where there is none.
+    """The part of the quote that equals `words`, ignoring case, width and white space; "" if there is none.
 
-    Words and numbers are found whole: "5" does not stand in "15", nor "Al" in "really".
+    Matches whole words and numbers: "5" does not match "15", nor "Al" "really".
     """
     sought = "".join(_folded(character) for character in words)
     letters = [(_folded(character), index) for index, character in enumerate(quote)]
@@ -269,9 +269,9 @@ def _folded(character: str) -> str:
 
 
 def _period(proposed: ProposedClaim, quote: str, said_at: float, wrong: list[str]) -> _Bounds:
-    """When it holds, in Unix seconds: from the beginning of the first day to the end of the last one.
+    """The period in Unix seconds: from the start of the first day to the end of the last one.
 
-    Where the model gives no date that stands, the date words of the quote count if they are certain.
+    If the model gives no valid date, the date words of the quote are used where they are unambiguous.
     """
     certain = period(quote, said_at)
     try:
@@ -289,7 +289,7 @@ def _period(proposed: ProposedClaim, quote: str, said_at: float, wrong: list[str
 
 
 def _span(word: str, quote: str, said_at: float, certain: _Bounds) -> tuple[float, float] | None:
-    """Begin and end of the day, month or year; None where none is given. Raises `_Unfounded`."""
+    """Begin and end of the day, month or year; None if none is given. Raises `_UnsupportedDate`."""
     if not word:
         return None
     try:
@@ -313,7 +313,7 @@ def _end_of(begin: datetime, precision: int) -> datetime:
 
 
 def _follows(numbers: Sequence[int], span: tuple[float, float], quote: str, said_at: float, certain: _Bounds) -> bool:
-    """Whether its numbers stand in the quote, or its words mean it, or at least can: "last spring"."""
+    """Whether its numbers occur in the quote, or its words mean the date, or can mean it: "last spring"."""
     stated = {int(number) for number in _NUMBER.findall(quote)}
     has_year, rest = numbers[0] in stated, set(numbers[1:])
     if rest <= stated and (has_year or (rest and numbers[0] % 100 in stated)):

@@ -1,4 +1,4 @@
-"""What the statement encoder says of one unit of a message: shares of its heads, and stretches of tokens."""
+"""The output of the statement encoder for one unit: probabilities of its heads, and labelled spans."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RequestSpan:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`acts`: by name of the act, "none" among them, shares that add up to 1."""
+    """`acts`: probabilities by act, including "none"; they sum to 1."""
 
     acts: Mapping[str, float]
     attribute: str

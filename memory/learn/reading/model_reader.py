@@ -1,8 +1,8 @@
-"""`StatementReader` that asks a chat model: one call for a window, one for a batch of pairs.
+"""`StatementReader` that asks a chat model: one call per window, one per batch of pairs.
 
-Every answer is a proposal. What fails a check, or cannot be read, is sent back once with what was wrong; of an answer
-that was cut, the rest is asked for once. Then what is sound counts, and a window of which nothing can be read is
-`Unusable`. At most three calls for a part of a window, two for a batch of pairs. Never stores or logs what it reads.
+Every answer is a proposal. Items that fail a check or cannot be parsed are sent back once with the objections; if an
+answer was truncated, the rest is requested once. Then the valid items are used; a window without any raises `Unusable`.
+At most three calls per part of a window, two per batch of pairs. Never stores or logs what it reads.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from memory.ports import ChatModel, Completion, PairRelation, PairVerdict, State
 from memory.runtime.metrics import Metrics
 
 PAIRS_OF_CALL_MAX = 24
-TOKENS_OF_VERDICT = 24  # with some to spare; a batch is as large as its answer may be
-ECHO_CHARACTERS_MAX = 4_000  # of an answer that is sent back: all but of one that ran wild
+TOKENS_OF_VERDICT = 24  # with a margin; the size of a batch follows from the answer's limit
+ECHO_CHARACTERS_MAX = 4_000  # of an answer that is sent back; only runaway answers are longer
 OBJECTIONS_MAX = 6
 CHANGED_CHARACTERS_MAX = 40  # "a word"
 VERDICT_CONFIDENCE = {"high": 0.9, "low": 0.6}
-UNANSWERED = PairVerdict(PairRelation.UNRELATED, 0.5)  # both stand
+UNANSWERED = PairVerdict(PairRelation.UNRELATED, 0.5)  # both statements stand
 
 UNUSABLE = "an answer that cannot be used, and none better when sent back"
 FORM = 'answer with {{"{key}":[...]}} as in the examples, complete, and nothing else'
@@ -49,7 +49,7 @@ _NOTHING = CheckedAnswer()
 
 @dataclass(frozen=True, slots=True)
 class ModelReaderSettings:
-    """How a model is asked. `name` stands in what it makes; `seconds` per call; `max_tokens` of an answer."""
+    """How a model is asked. `name`: for `made_by`; `seconds`: per call; `max_tokens`: of an answer."""
 
     name: str
     seconds: float = 30.0
@@ -75,7 +75,7 @@ class ModelReader:
 
     @property
     def prompt_version(self) -> str:
-        """Of both prompts, with the operator's examples and topics: what an exam was sat with."""
+        """The version of both prompts, including the operator's examples and topics: part of the exam's key."""
         return f"{self._reading.version}-{self._relating.version}"
 
     async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
@@ -105,7 +105,7 @@ class ModelReader:
     async def _with_rest(
         self, messages: Sequence[Message], schema: Mapping[str, Any], answer: AnswerItems
     ) -> AnswerItems:
-        """The whole items so far, and those of one more call; an answer that repeats itself has no rest."""
+        """The complete items so far and those of one more call; none is made if the answer repeats itself."""
         self._count("rest")
         if answer.repeats_itself:
             return answer
@@ -125,7 +125,7 @@ class ModelReader:
         first: CheckedAnswer,
         part: Transcript,
     ) -> list[LocatedClaim]:
-        """What is sound in the first answer, with what the model makes of the rest. Raises `Unavailable`."""
+        """The valid claims of the first answer, with the model's corrections of the others. Raises `Unavailable`."""
         self._count("repair")
         is_left = bool(first.sound or first.doubtful)
         echo = written(CLAIMS, answer.items) if answer is not None else said.text
@@ -167,7 +167,7 @@ class ModelReader:
         *,
         has_other: bool,
     ) -> AnswerItems | None:
-        """The answer to what was sent back; None where it cannot be read. `has_other`: something is left without it."""
+        """The answer after sending back; None if unusable. `has_other`: there is a result even without it."""
         try:
             said = await self._said(_sent_back(messages, echo, told), schema)
         except Unusable:
@@ -184,7 +184,7 @@ class ModelReader:
         return check_answer(answer.items, part, made_by=self._name) if answer is not None else _NOTHING
 
     def _count(self, of: str) -> None:
-        """What the model did not answer as it was asked to, by what was done: asked again, or given up."""
+        """Count a shortfall of the model, by what was done about it: asked again, or given up."""
         if self._metrics is not None:
             self._metrics.model_shortfalls.labels(of).inc()
 
@@ -201,7 +201,7 @@ def _told(objections: Sequence[str], what: str) -> str:
 
 
 def _verdicts_of(answer: AnswerItems | None, pairs: int) -> tuple[dict[int, PairVerdict], list[str]]:
-    """By number of the pair; and what the model could mend."""
+    """Verdicts by pair number, and objections that the model could correct."""
     found: dict[int, PairVerdict] = {}
     objections: list[str] = []
     for item in answer.items if answer is not None else ():
@@ -209,7 +209,7 @@ def _verdicts_of(answer: AnswerItems | None, pairs: int) -> tuple[dict[int, Pair
             one = msgspec.convert(item, ProposedVerdict)
             relation = PairRelation(one.is_.strip().casefold())
         except ValueError:
-            continue  # it counts among those without an answer
+            continue  # counted as missing
         if relation is PairRelation.REPLACES and not 0 < len(one_line(one.what)) <= CHANGED_CHARACTERS_MAX:
             objections.append(f'pair {one.n}: "what" must say in a word what was replaced')
         elif 1 <= one.n <= pairs:

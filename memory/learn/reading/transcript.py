@@ -1,7 +1,7 @@
-"""A window as a chat model is shown it: the author's units with running numbers, everything else without a number.
+"""Renders a window for a chat model: the author's units have consecutive numbers, everything else has none.
 
-The model names numbers instead of copying words, so that every quote is verbatim by construction. Pasted blocks and the
-assistant's answers are shown shortened, as context; nothing can be claimed of them. Pure.
+The model refers to numbers instead of copying words, so that every quote is verbatim by construction. Pasted blocks and
+the assistant's answers are shortened and serve as context; they cannot be claimed. Pure.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from memory.learn.reading.replies import question_of
 from memory.learn.reading.units import Unit, own_messages, units_of
 from memory.model import Message, Role, Scope, Turn
 
-PART_BYTES_MAX = 6_000  # of UTF-8, about 1,800 tokens in any language: with prompt and answer it fits into 4,096
-MESSAGE_BYTES_MAX = 5_500  # of a longer message its two ends are shown
+# UTF-8 bytes, about 1,800 tokens in any language: fits into a context of 4,096 with prompt and answer.
+PART_BYTES_MAX = 6_000
+MESSAGE_BYTES_MAX = 5_500  # of a longer message, the beginning and the end are shown
 BEFORE_CHARACTERS = 300  # of the end of the assistant's answer: enough to see what was replied to
 FOREIGN_CHARACTERS = 60  # of the beginning of a pasted block
 LEFT_OUT = "[…]"
@@ -25,7 +26,7 @@ LEFT_OUT = "[…]"
 
 @dataclass(frozen=True, slots=True)
 class AuthorMessage:
-    """One message of the author. `question`: what the assistant asked right before it, in turn `asked_in`, or ""."""
+    """One message of the author. `question`: the assistant's question right before it, in turn `asked_in`, or ""."""
 
     text: str
     units: tuple[Unit, ...]
@@ -36,7 +37,7 @@ class AuthorMessage:
 
 @dataclass(frozen=True, slots=True)
 class NumberedUnit:
-    """What a number stands for: unit `index` of the message."""
+    """The unit behind a number: unit `index` of the message."""
 
     said: AuthorMessage
     index: int
@@ -44,7 +45,7 @@ class NumberedUnit:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What is shown in one call. `places[n - 1]` is the unit with the number n."""
+    """The input of one call. `numbered_units[n - 1]` is the unit with the number n."""
 
     text: str
     numbered_units: tuple[NumberedUnit, ...]
