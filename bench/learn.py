@@ -28,7 +28,7 @@ from memories import fill
 from report import Bar, Report, Sheet, bench_parser, ratio
 from rich.console import Console
 from rig import cpu_seconds, free_port  # it makes tests/support importable
-from turns import in_notes
+from turns import exchanges
 
 from learning_processes import LearningProcesses, Records, WorkerProcess, records_of, running_learning_processes  # isort: skip
 
@@ -99,7 +99,7 @@ class Learning:
 
 
 async def measure(options: argparse.Namespace, failures: Counter[str]) -> dict[str, Any]:
-    turns = in_notes(options.turns + STEADY_SECONDS * STEADY_TURNS_PER_SECOND, characters=options.characters)
+    turns = exchanges(options.turns + STEADY_SECONDS * STEADY_TURNS_PER_SECOND, characters=options.characters)
     users = [f"user-{number}" for number in range(options.users)]
     with tempfile.TemporaryDirectory() as folder, running_learning_processes(Path(folder)) as parts:
         try:

@@ -31,7 +31,7 @@ from report import Bar, Report, Sheet, bench_parser, percentiles, ratio
 from rich.progress import Progress
 from rig import Rig, running_rig
 from sides import COLUMNS, Compared, Side, Spending, merge
-from turns import in_notes
+from turns import exchanges
 
 from memory.processes.composition import open_embedder
 from memory.settings import Settings
@@ -152,7 +152,7 @@ class Load:
         quiet, busy = Compared("1 client, no learning"), Compared("1 client, learning")
         slice_seconds = seconds / LEARNING_ROUNDS
         at_once = math.ceil(IMPORTED_A_SECOND * slice_seconds)
-        turns = in_notes(at_once * LEARNING_ROUNDS)
+        turns = exchanges(at_once * LEARNING_ROUNDS)
         for number in range(LEARNING_ROUNDS):
             merge(quiet, await self.closed("", 1, slice_seconds, auto_store=False))
             await self._import(turns[number * at_once :][:at_once])

@@ -204,10 +204,10 @@ async def forgetting(embedder: Embedder) -> dict[str, object]:
         await product.erasure.memory(USER, known[content])
         await conversation.exchanges(every[half:])
         await without.exchanges(every)
-    in_notes = sum(content in sent.body.decode() for sent in conversation.requests[:half])
+    in_first_half = sum(content in sent.body.decode() for sent in conversation.requests[:half])
     later = sum(content in sent.body.decode() for sent in conversation.requests[half:])
     return {
-        "requests_with_it_before": in_notes,
+        "requests_with_it_before": in_first_half,
         "requests_with_it_after": later,
         "ratio_right_after": ratio(conversation.hits[half : half + 1], without.hits[half : half + 1]),
         "ratio_later": ratio(conversation.hits[half + 1 :], without.hits[half + 1 :]),

@@ -80,11 +80,11 @@ async def measured(folder: Path, options: Namespace) -> dict[str, float]:
 async def fill(rig: Rig, user: str, count: int) -> None:
     known = sentences()
     own = (f"{known[number % len(known)]} It stands on page {number} of {user}." for number in range(count))
-    in_notes = [a_memory(user, number, content) for number, content in enumerate(own)]
-    vectors = await rig.embedder.embed([memory.content for memory in in_notes], is_urgent=False)
+    memories = [a_memory(user, number, content) for number, content in enumerate(own)]
+    vectors = await rig.embedder.embed([memory.content for memory in memories], is_urgent=False)
     async with rig.ledger.write(user) as change:
-        change.touch([memory.id for memory in in_notes])
-        creating = [Change(ChangeKind.CREATE, memory) for memory in in_notes]
+        change.touch([memory.id for memory in memories])
+        creating = [Change(ChangeKind.CREATE, memory) for memory in memories]
         await rig.store.apply(user, creating, np.asarray(vectors))
 
 

@@ -50,7 +50,7 @@ REMARKS = (
 CLOSING = "Would you like me to turn this into a plan for the coming weeks?"
 
 
-def in_notes(count: int, *, characters: int = 0) -> list[tuple[str, str]]:
+def exchanges(count: int, *, characters: int = 0) -> list[tuple[str, str]]:
     """So many messages with their answers, the same in every run; `characters`: that many in each message instead."""
     chance, saying = random.Random(7), sayings()
     users = [characters] * count if characters else lengths(count, USER_CHARACTERS, chance)

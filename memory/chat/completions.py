@@ -1,9 +1,9 @@
-"""OpenAI chat completions: read a conversation out of a request body, write notes into it, take our own fields out.
+"""OpenAI chat completions: parses the conversation of a request body, inserts notes, and strips our own fields.
 
-Our fields are the top-level `memory_context` and `memory_config`. Everything else of the client's body stays byte for
-byte: white space, key order, the spelling of numbers, escapes, keys that we have never heard of. A body that is not one
-JSON object raises `NotAChat` and is the upstream's to judge. This step must never guess: a field of ours that makes no
-sense switches memory off for the request, in both directions.
+Our fields are the top-level `memory_context` and `memory_config`. All other bytes of the client's body are preserved:
+white space, key order, the spelling of numbers, escapes, unknown keys. A body that is not a JSON object raises
+`NotAChat` and is left to the upstream. Nothing is guessed: an invalid field of ours disables memory for the request,
+both recall and learning.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from memory.model import MEMORY_TYPES, Conversation, Message, Note, Placement, R
 CONTEXT = "memory_context"
 CONFIG = "memory_config"
 OUR_FIELDS = frozenset((CONTEXT, CONFIG))
-UNKNOWN_KEY = f"{CONFIG}.unknown_key"  # the problem of a key that no rule names; the key itself is the client's text
+UNKNOWN_KEY = f"{CONFIG}.unknown_key"  # the problem reported for an unknown key; the key itself is client text
 
 RETRIEVAL_LIMIT_MAX = 200
 TOKEN_BUDGET_MAX = 2_000
-MESSAGES_MAX = 20_000  # beyond it a request is not a conversation that we could help with
+MESSAGES_MAX = 20_000  # a longer request is not a conversation that memory could help with
 
 SYSTEM_ROLES = (Role.SYSTEM, "developer")
 _TEXT_PARTS = ("text", "input_text", "output_text")
@@ -34,7 +34,7 @@ _EMPTY_LIST = re.compile(rb"\[\s*+\]")
 
 
 class NotAChat(Exception):
-    """The body is not what it claims, so it passes untouched. `reason` is a label for a counter, free of content."""
+    """The body is not a chat request and is passed on unchanged. `reason`: a metric label without content."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -43,7 +43,7 @@ class NotAChat(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MemoryContext:
-    """`memory_context` as sent; "" where it is absent or null. Whether the ids are valid is for identity to say."""
+    """`memory_context` as sent; "" for absent or null fields. `extproc.identity` validates the ids."""
 
     user_id: str = ""
     project_id: str = ""
@@ -53,12 +53,11 @@ class MemoryContext:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A request body that is one JSON object, read.
+    """A parsed request body, which is a JSON object.
 
-    `conversation` is None unless `messages` is a non-empty list of messages as the API describes them; our fields can
-    be stripped from such a body all the same. `problems` names what was wrong in our fields ("memory_config.enabled"),
-    never in the client's words; with any problem, `options` switches memory off, and a `context` with a problem is
-    None.
+    `conversation` is None unless `messages` is a non-empty list of messages as the API defines them; our fields can be
+    stripped from such a body all the same. `problems` names our invalid fields ("memory_config.enabled"), never client
+    text; with any problem, `options` disables memory, and a `context` with a problem is None.
     """
 
     body: bytes
@@ -67,19 +66,19 @@ class ChatRequest:
     options: RequestOptions
     has_memory_fields: bool
     problems: tuple[str, ...]
-    _text: bytes  # as `json_spans.parsed` gives it: `body`, or a copy of the same length
+    _text: bytes  # from `json_spans.parsed`: `body`, or a copy of the same length
     _members: tuple[Member, ...]
 
 
 class ContentPart(msgspec.Struct, gc=False):
-    """One part of a message's content; of parts that are not text only the type is read."""
+    """One part of a message's content; for parts other than text only the type is parsed."""
 
     type: str = "text"
     text: str | None = None
 
 
 Content: TypeAlias = str | list[str | ContentPart] | None
-"""The content of a message on the wire, in a request and in a reply."""
+"""The content of a message in JSON, in a request or a reply."""
 
 
 class _WireMessage(msgspec.Struct, gc=False):
@@ -96,20 +95,20 @@ _UNREADABLE = (msgspec.DecodeError, RecursionError)
 
 
 def read_chat_request(body: bytes) -> ChatRequest:
-    """Read a request body. Raises `NotAChat`: not_utf8, not_json, not_an_object, too_deep, too_many_members.
+    """Parse a request body. Raises `NotAChat`: not_utf8, not_json, not_an_object, too_deep, too_many_members.
 
-    Costs some 20 microseconds for 4 KB and some tens of milliseconds for 20 MB: read large bodies off the event loop.
+    Takes about 20 microseconds for 4 KB and tens of milliseconds for 20 MB: parse large bodies off the event loop.
     """
     try:
         text, members = parsed(body)
     except NotJson as error:
         raise NotAChat(error.reason) from None
-    last = {member.name: member for member in members}  # of a repeated name every server takes the last
+    last = {member.name: member for member in members}  # of repeated names every server uses the last
     context, problems = _context(text, last.get(CONTEXT))
     options, more_problems = _options(text, last.get(CONFIG))
     problems += more_problems
     if CONTEXT in last and _value(body, last[CONTEXT]) != _value(text, last[CONTEXT]):
-        context, problems = None, (CONTEXT,)  # halves of surrogate pairs: two such ids would become one
+        context, problems = None, (CONTEXT,)  # lone surrogates: two such ids would become equal
     return ChatRequest(
         body=body,
         conversation=_conversation(text, last),
@@ -123,9 +122,9 @@ def read_chat_request(body: bytes) -> ChatRequest:
 
 
 def insert_notes(request: ChatRequest, notes: Sequence[Note]) -> bytes:
-    """The body without our fields and with the notes; the very same object where there is nothing to change.
+    """The body without our fields and with the notes; the same object if there is nothing to change.
 
-    Notes need a conversation. Notes with `before=None` become one text, separated by blank lines, in the order given.
+    Notes require a conversation. Notes with `before=None` are joined into one text, separated by blank lines, in order.
     """
     edits = removals(request._members, OUR_FIELDS)
     if notes:
@@ -142,7 +141,9 @@ def message_bytes(request: ChatRequest) -> list[memoryview]:
 
 
 def strip_memory_fields(body: bytes) -> bytes:
-    """Any JSON object without our fields; the very same object where it has none. Raises `NotAChat` as `read` does."""
+    """Any JSON object without our fields; the same object if it has none. Raises `NotAChat` as `read_chat_request`
+    does.
+    """
     try:
         return edited(body, removals(parsed(body)[1], OUR_FIELDS))
     except NotJson as error:
@@ -209,7 +210,7 @@ def _context(text: bytes, member: Member | None) -> tuple[MemoryContext | None, 
 
 
 def _options(text: bytes, member: Member | None) -> tuple[RequestOptions, tuple[str, ...]]:
-    """A key that we do not know is a problem here: `{"enable": false}` must not leave memory on."""
+    """An unknown key is a problem here: `{"enable": false}` must not leave memory on."""
     values, problems = _known_fields(text, member, CONFIG, _CONFIG_RULES, unknown=(UNKNOWN_KEY,))
     if values is None or problems:
         return RequestOptions(), problems
@@ -226,9 +227,9 @@ _Rules = Mapping[str, Callable[[object], bool]]
 def _known_fields(
     text: bytes, member: Member | None, name: str, rules: _Rules, *, unknown: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """Values that are given and follow their rules, and the names of those that do not. Null means "not given".
+    """The given values that follow their rules, and the names of those that do not. Null means "not given".
 
-    Keys that no rule names are passed over, or cause the problem `unknown`.
+    Keys without a rule are ignored, or reported as the problem `unknown`.
     """
     if member is None or text.startswith(b"null", member.value):
         return None, ()
@@ -316,7 +317,7 @@ def _system_message(at: int, text: str) -> Splice:
 
 
 def _appended(text: bytes, message: tuple[int, int], addition: str) -> Splice:
-    """The edit that puts `addition` at the end of the content of a message, whatever shape that content has."""
+    """The splice that appends `addition` to the content of a message, whatever its form."""
     members = members_of(text, *message)
     content = next((member for member in reversed(members) if member.name == "content"), None)
     if content is None:

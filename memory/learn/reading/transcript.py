@@ -53,7 +53,7 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class _MessageBlock:
-    """A message with the answer before it. `lines`: text, and the index of the unit where it gets a number."""
+    """A message with the answer before it. `lines`: text, and the index of the unit if the line gets a number."""
 
     said: AuthorMessage
     before: str
@@ -65,7 +65,7 @@ class _MessageBlock:
 
 
 def transcripts(turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Transcript]:
-    """One, unless the window is too long for one call; none where the author typed nothing of their own."""
+    """One transcript, or several if the window is too long for one call; none if the author typed nothing."""
     parts: list[list[_MessageBlock]] = []
     room = 0
     for block in _blocks(turns, context):
@@ -78,7 +78,7 @@ def transcripts(turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Trans
 
 
 def one_line(text: str) -> str:
-    """No text may look like a line of ours."""
+    """Prevents user text from imitating the transcript's own lines."""
     return " ".join(text.split())
 
 
@@ -113,7 +113,7 @@ def _lines(units: Sequence[Unit]) -> Iterator[tuple[str, int | None]]:
 
 
 def _ends_of(lines: Sequence[tuple[str, int | None]]) -> tuple[tuple[str, int | None], ...]:
-    """All of a message, or of a long one about as much of its beginning as of its end."""
+    """The whole message, or of a long one about as much of the beginning as of the end."""
     if sum(_bytes(line) for line, _ in lines) <= MESSAGE_BYTES_MAX:
         return tuple(lines)
     head, tail = _fitting(lines), _fitting(lines[::-1])
@@ -121,7 +121,7 @@ def _ends_of(lines: Sequence[tuple[str, int | None]]) -> tuple[tuple[str, int | 
 
 
 def _fitting(lines: Sequence[tuple[str, int | None]]) -> int:
-    """How many of the first lines fit into half of a message."""
+    """How many of the first lines fit into half of the limit of a message."""
     room = MESSAGE_BYTES_MAX // 2
     for count, (line, _) in enumerate(lines):
         room -= _bytes(line)
@@ -160,14 +160,14 @@ def _bytes(text: str) -> int:
 
 
 class ScriptedMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the author said, and the assistant's answer before it, as our own files write them."""
+    """A message of the author, and the assistant's answer before it, as our own files contain them."""
 
     said: str
     before: str = ""
 
 
 def written_chat(day: str, sayings: Sequence[ScriptedMessage]) -> tuple[list[Turn], list[Turn]]:
-    """Turns and context of a chat out of a file. `day`: YYYY-MM-DD; all was said at its noon."""
+    """Turns and context of a chat from a file. `day`: YYYY-MM-DD; all is said at noon of that day."""
     at = datetime.fromisoformat(day).replace(hour=12, tzinfo=UTC).timestamp()
     answers = [saying.before for saying in sayings]
     scope = Scope("author", session_id="written")

@@ -16,8 +16,8 @@ async def test_a_new_note_counts_and_one_that_is_put_back_does_not(tmp_path: Pat
     async with rigged(tmp_path) as rig:
         await asyncio.sleep(0.2)
         before = (await rig.usage_counts.unstored("u", limit=10))["m1"].counted
-        in_notes = await rig.recall.recall(Scope("u"), request_of(QUESTION))
-        assert in_notes.status is RecallStatus.USED
+        outcome = await rig.recall.recall(Scope("u"), request_of(QUESTION))
+        assert outcome.status is RecallStatus.USED
         later = [
             {"role": "user", "content": QUESTION},
             {"role": "assistant", "content": "In the shed."},
