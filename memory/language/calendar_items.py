@@ -1,4 +1,4 @@
-"""A statement as the calendar sees it: months, weekdays, numbers, marks like "until". It must never resolve a date."""
+"""Parses a text into calendar items: months, weekdays, numbers, marks such as "until". Dates are resolved elsewhere."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
 _COMMAS = (",", "、")
 _DIGITS_MAX = 4
 _YEAR_DIGITS = 4
-_LAST_CENTURY = 69  # from here on, two digits mean 19.. rather than 20.., as in POSIX
+_LAST_CENTURY = 69  # from here on, two digits mean 19.. instead of 20.., as in POSIX
 _MONTHS = 12
 _DAYS_MAX = 31
 
 
 class ItemKind(StrEnum):
-    """One letter each, so that a row of items spells the name of a rule."""
+    """One letter each, so that a sequence of items spells the key of a rule."""
 
     DAY = "D"  # relative: tomorrow
     WEEK = "W"
@@ -36,7 +36,7 @@ class ItemKind(StrEnum):
     NUMERIC = "i"  # a whole date in digits
     UNIT = "u"
     WHICH = "w"  # this, next, last
-    MARK = "p"  # until, ago: `before` a date or `behind` it
+    MARK = "p"  # until, ago: `before` a date or `behind` (after) it
     COMMA = ","
     VAGUE = "v"
     EVERY = "e"
@@ -46,11 +46,11 @@ class ItemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CalendarItem:
-    """`number`: months run from 1, weekdays from Monday, 0. `day`: year, month and day, 0 where not given.
+    """`number`: months from 1, weekdays from Monday = 0. `day`: year, month and day, 0 where not given.
 
-    `name`: of a unit or a which; "word" for a month that is also a word, "short" for a short weekday, "ordinal" or
-    "signed" (8号) for a number. `is_plain`: needs nothing beside it to be a date; a number that may stand behind the
-    month. `is_joined`: an article or the like stands before it.
+    `name`: of a unit, or of a determiner (WHICH); "word" for a month that is also a word, "short" for a short weekday,
+    "ordinal" or "signed" (8号) for a number. `is_plain`: a date even without context; for a number: may follow a month.
+    `is_joined`: preceded by an article or similar.
     """
 
     kind: ItemKind
@@ -83,7 +83,7 @@ _RELATIVE = {"day": ItemKind.DAY, "week": ItemKind.WEEK, "month": ItemKind.MONTH
 
 
 def calendar_items(text: str, language: Language) -> list[CalendarItem]:
-    """Joiners are left out; what they join knows of it."""
+    """The items without joiners, which only set `is_joined`."""
     reader = _ItemReader(tokenize(text), language)
     while reader.position < len(reader.tokens):
         reader.step()
@@ -97,7 +97,7 @@ def calendar_items(text: str, language: Language) -> list[CalendarItem]:
 
 
 def holds_time(text: str) -> bool:
-    """Whether a day, month, year or span of time is named in it, however vaguely ("last spring"); no mere number."""
+    """Whether it mentions a day, month, year or period, however vague ("last spring"), and not only a number."""
     return any(_is_time(item) for language in candidates(text) for item in calendar_items(text, language))
 
 
@@ -114,7 +114,7 @@ def _is_time(item: CalendarItem) -> bool:
 
 
 class _ItemReader:
-    """Reads tokens from left to right: the longest phrase of the calendar, else a number, else anything."""
+    """Parses tokens from left to right: the longest calendar phrase, else a number, else OTHER."""
 
     def __init__(self, text: TokenizedText, language: Language) -> None:
         self.tokens = text.tokens
@@ -152,7 +152,7 @@ class _ItemReader:
             self._read_day_of_week()
 
     def _read_day_of_week(self) -> None:
-        """Chinese: 五 right behind 下周 is its Friday, unless the character behind takes it away."""
+        """Chinese: 五 directly after 下周 is its Friday, unless the next character forms another word with it."""
         ahead = self.tokens[self.position : self.position + 2]
         for weekday, signs in enumerate(self._dates.week_days):
             if ahead and ahead[0] in signs and ahead[-1] not in self._dates.breaking:
@@ -161,7 +161,7 @@ class _ItemReader:
                 return
 
     def _read_count(self) -> None:
-        """Neighbouring number words are one number: "twenty one", 二十三."""
+        """Adjacent number words form one number: "twenty one", 二十三."""
         numbers: list[int] = []
         while self.position < len(self.tokens):
             found = self._table.at(self.tokens, self.position)
@@ -191,7 +191,7 @@ class _ItemReader:
         return CalendarItem(ItemKind.NUMBER, number, name=name, is_plain=self._dates.day_follows_month)
 
     def _append_signed(self, item: CalendarItem) -> None:
-        """Chinese: 月, 号 and 年 behind a number say which number it is."""
+        """Chinese: 月, 号 and 年 after a number say what it counts."""
         sign = self._signs.at(self.tokens, self.position) if self.position < len(self.tokens) else None
         kind = next(iter(sign.labels)) if sign is not None else ItemKind.OTHER
         is_fitting = {
@@ -205,7 +205,7 @@ class _ItemReader:
         self.items.append(item)
 
     def _skip_stop(self) -> None:
-        """That of a German ordinal: "14. Juni", "vom 3. bis"."""
+        """Skip the full stop of a German ordinal: "14. Juni", "vom 3. bis"."""
         ahead = self.position + 1
         if self.tokens[self.position : ahead] == (".",) and ahead < len(self.tokens):
             found = self._table.at(self.tokens, ahead)
@@ -214,9 +214,9 @@ class _ItemReader:
 
 
 def numeric_date(token: str, order: str) -> CalendarItem | None:
-    """ "2025-03-14", "14.06.1990", "3/22"; `order` as the calendar's `numeric_order`. None for what may mean two days.
+    """ "2025-03-14", "14.06.1990", "3/22"; `order` as the calendar's `numeric_order`. None for ambiguous dates.
 
-    Without a year of four digits, something beside it has to say that it is a date.
+    Without a four-digit year, the context has to show that it is a date.
     """
     separator = next((sign for sign in "-/." if sign in token), "-")
     parts = token.removesuffix("t").split(separator)  # the "T" of a timestamp
@@ -257,7 +257,7 @@ def _checked(year: int, month: int, day: int, *, is_plain: bool) -> CalendarItem
 
 
 def _number(words: Sequence[int]) -> int:
-    """20, 1 is 21; 2, 10, 3 is 23; 0 for what is no number."""
+    """The value of number words: 20, 1 is 21; 2, 10, 3 is 23; 0 for anything else."""
     total = 0
     for number in words:
         if number == 10 and 2 <= total <= 9:
@@ -294,7 +294,7 @@ def _signs(language: Language) -> PhraseTable[ItemKind]:
 
 
 def entries_of(dates: Calendar) -> Iterator[tuple[str, CalendarItem]]:
-    """Phrases with what each is; one phrase is of one kind, or a mark of several."""
+    """Phrases with their items; a phrase has one kind, or is a mark of several."""
     yield from _named(dates)
     for which in ("this", "next", "last", "coming", "latest"):
         yield from ((phrase, CalendarItem(ItemKind.WHICH, name=which)) for phrase in getattr(dates, which))
@@ -315,7 +315,7 @@ def entries_of(dates: Calendar) -> Iterator[tuple[str, CalendarItem]]:
 
 
 def _named(dates: Calendar) -> Iterator[tuple[str, CalendarItem]]:
-    """Months, weekdays, stretches of time from today, units."""
+    """Months, weekdays, periods relative to today, units."""
     for number, (full, short) in enumerate(zip(dates.months, dates.short_months, strict=True), start=1):
         for name in dict.fromkeys((*full, *short)):
             kind = "word" if name in dates.wordy_months else ""

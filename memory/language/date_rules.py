@@ -1,6 +1,6 @@
-"""Rows of calendar items that are a date, and the days that each may mean. It must never choose between several.
+"""Recognises dates in sequences of calendar items, with all days that each may mean; the choice is made elsewhere.
 
-The rules are a table: a row of kinds, one letter each, spells its key ("nmy" is 14 March 2025).
+The rules are a table: a sequence of kinds, one letter each, is the key ("nmy" matches 14 March 2025).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from memory.language.calendar_items import CalendarItem, ItemKind
 
 ROW_MAX = 6  # items of the longest rule
-YEARS_AROUND = 1  # a date without a year may lie in the year before, this one or the next
+YEARS_AROUND = 1  # a date without a year may be in the previous, the same or the next year
 AMOUNT_YEARS_MAX = 100
 
 DAY = timedelta(days=1)
@@ -21,7 +21,7 @@ WEEK = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Days:
-    """From the first day to the one behind the last."""
+    """From the first day to the day after the last."""
 
     begin: date
     end: date
@@ -29,9 +29,9 @@ class Days:
 
 @dataclass(frozen=True, slots=True)
 class Dated:
-    """`items[start:end]`, and the days it may mean, in their order: several where year or week are left open.
+    """`items[start:end]`, and the days it may mean, in order: several if year or week are open.
 
-    `is_plain`: a date even without a mark beside it. `is_weekday`: it only names one. `is_range`: it names both ends.
+    `is_plain`: a date even without a mark next to it. `is_weekday`: only a weekday. `is_range`: has both ends.
     """
 
     start: int
@@ -43,7 +43,7 @@ class Dated:
 
 
 Options = tuple[Days, ...]
-"""() where it is a date of which nothing is certain."""
+"""() for a date that is not certain."""
 
 
 def dates_of(items: Sequence[CalendarItem], said: date) -> list[Dated]:
@@ -59,7 +59,7 @@ def dates_of(items: Sequence[CalendarItem], said: date) -> list[Dated]:
 
 
 def _dated_at(items: Sequence[CalendarItem], start: int, said: date) -> Dated | None:
-    """The longest date that begins there."""
+    """The longest date that starts there."""
     for length in range(min(ROW_MAX, len(items) - start), 0, -1):
         row = items[start : start + length]
         name = "".join(item.kind for item in row)
@@ -78,7 +78,7 @@ def _dated_at(items: Sequence[CalendarItem], start: int, said: date) -> Dated | 
 
 
 def _is_plain(name: str, row: Sequence[CalendarItem]) -> bool:
-    """Whether an ordinary word or number can hardly be meant."""
+    """Whether it can hardly be an ordinary word or number."""
     first = row[0]
     match name:
         case "m" | "y":
@@ -124,7 +124,7 @@ def _year_number(row: Sequence[CalendarItem], said: date) -> Options | None:
 
 
 def _month_of_year(row: Sequence[CalendarItem], said: date) -> Options:
-    """With or without a day; the year in digits, relative, or left open."""
+    """With or without a day; the year in digits, relative, or open."""
     numbers = {item.kind: item.number for item in row}
     year = numbers.get(ItemKind.YEAR_NUMBER, 0)
     if ItemKind.YEAR in numbers:
@@ -137,7 +137,7 @@ def _day_behind_month(row: Sequence[CalendarItem], said: date) -> Options | None
 
 
 def _which_month(row: Sequence[CalendarItem], said: date) -> Options | None:
-    """ "Next" and "last" only where both common readings agree."""
+    """ "Next" and "last" only if both common interpretations agree."""
     month, which = _of(ItemKind.MONTH_NAME, row).number, _of(ItemKind.WHICH, row).name
     coming, latest = said.year + (month <= said.month), said.year - (month >= said.month)
     years = {
@@ -152,7 +152,7 @@ def _which_month(row: Sequence[CalendarItem], said: date) -> Options | None:
 
 
 def _which_weekday(row: Sequence[CalendarItem], said: date) -> Options | None:
-    """ "This" is in this calendar week and not past; "next" and "last" only where both common readings agree."""
+    """ "This" means this calendar week and not the past; "next" and "last" only if both interpretations agree."""
     weekday, which = _of(ItemKind.WEEKDAY, row).number, _of(ItemKind.WHICH, row).name
     latest, coming = _around(weekday, said)
     here = _monday(said) + DAY * weekday
@@ -172,7 +172,7 @@ def _weekday_of_week(row: Sequence[CalendarItem], said: date) -> Options | None:
 
 
 def _weekday(row: Sequence[CalendarItem], said: date) -> Options | None:
-    """The last one and the coming one; none on that very weekday."""
+    """The previous and the next one; none if the statement was made on that weekday."""
     weekday = row[0].number
     return () if weekday == said.weekday() else tuple(_one(day) for day in _around(weekday, said))
 
@@ -187,7 +187,7 @@ def _day_of_month(row: Sequence[CalendarItem], said: date) -> Options | None:
 
 
 def _amount(row: Sequence[CalendarItem], said: date) -> Options | None:
-    """ "Two weeks ago", "in 3 months": the day for days and weeks, else the whole month or year."""
+    """ "Two weeks ago", "in 3 months": a day for days and weeks, otherwise the whole month or year."""
     mark, unit = _of(ItemKind.MARK, row), _of(ItemKind.UNIT, row).name
     number = next(item for item in row if item.kind in (ItemKind.NUMBER, ItemKind.COUNT))
     labels = mark.before if row[0] is mark else mark.behind
@@ -212,7 +212,7 @@ def _day_range(row: Sequence[CalendarItem], said: date) -> Options | None:
     is_fitting = all(item.is_plain for item in behind_month if item.kind is ItemKind.NUMBER)
     if not is_fitting or not mark.before & {"range", "until"} or not 0 < first.number < last.number:
         return None
-    ends = _month_of_year(row, said)  # of two numbers, it takes the last
+    ends = _month_of_year(row, said)  # of two numbers, it uses the last
     return tuple(replace(days, begin=days.begin - DAY * (last.number - first.number)) for days in ends)
 
 
@@ -238,7 +238,7 @@ _RULES: dict[str, Callable[[Sequence[CalendarItem], date], Options | None]] = {
 
 
 def _days(said: date, month: int, *, day: int, year: int) -> Options:
-    """The day, or the whole month; where the year is open, that of each year around. () if there is no such day."""
+    """The day, or the whole month; if the year is open, in each of the years around. () if there is no such day."""
     years = (year,) if year else range(said.year - YEARS_AROUND, said.year + YEARS_AROUND + 1)
     found = []
     for one in years:
@@ -255,7 +255,7 @@ def _one(day: date) -> Days:
 
 
 def _month(year: int, month: int) -> Days:
-    """`month` may lie outside of 1..12."""
+    """`month` may be outside 1..12."""
     return Days(_first_of(year * 12 + month - 1), _first_of(year * 12 + month))
 
 

@@ -1,7 +1,7 @@
-"""Text as tokens, and phrases found among them, longest first. It must never know what a phrase means.
+"""Tokenizes text, and finds phrases among the tokens, longest first, without interpreting them.
 
-A token is a word, a number as it is written ("14th", "3/22", "$50"), one Chinese character, or a mark that parts
-clauses. So a Chinese phrase is a run of tokens like any other.
+A token is a word, a number as written ("14th", "3/22", "$50"), one Chinese character, or a punctuation mark that
+separates clauses. A Chinese phrase is therefore a sequence of tokens like any other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Label = TypeVar("Label")
 
 @dataclass(frozen=True, slots=True)
 class TokenizedText:
-    """`spelled` as written, `tokens` folded to lower case; of the same length."""
+    """`spelled`: as written; `tokens`: in lower case; of the same length."""
 
     spelled: tuple[str, ...]
     tokens: tuple[str, ...]
@@ -39,7 +39,7 @@ class TokenizedText:
 
 @dataclass(frozen=True, slots=True)
 class PhraseMatch(Generic[Label]):
-    """`tokens[start:end]` are one phrase; `labels` is empty for one that means nothing here."""
+    """`tokens[start:end]` is a phrase; `labels` is empty for a phrase that has to be ignored here."""
 
     start: int
     end: int
@@ -62,7 +62,7 @@ class PhraseTable(Generic[Label]):
             self._by_first.setdefault(tokens[0], []).append((tokens, frozenset(labels)))
 
     def at(self, tokens: Sequence[str], start: int) -> PhraseMatch[Label] | None:
-        """The longest phrase that begins there."""
+        """The longest phrase that starts there, or None."""
         for phrase, labels in self._by_first.get(tokens[start], ()):
             end = start + len(phrase)
             if tuple(tokens[start:end]) == phrase:
@@ -79,7 +79,7 @@ class PhraseTable(Generic[Label]):
             start = found.end if found is not None else start + 1
 
     def stands_in(self, tokens: Sequence[str]) -> bool:
-        """Whether a phrase stands there, even one that means nothing."""
+        """Whether any phrase occurs, even one without labels."""
         return any(self.at(tokens, start) is not None for start in range(len(tokens)))
 
     def labels(self, tokens: Sequence[str]) -> set[Label]:
@@ -95,12 +95,12 @@ def tokenize(text: str) -> TokenizedText:
 
 
 def is_word(token: str) -> bool:
-    """Whether it is no mark that parts clauses."""
+    """Whether it is not punctuation."""
     return token[-1].isalnum()
 
 
 def is_clitic(token: str) -> bool:
-    """Whether it is what `read` parts from a word: "n't", "'s"."""
+    """Whether it is a part that `tokenize` splits off a word: "n't", "'s"."""
     return token == _NEGATION or token in _CLITICS
 
 
@@ -109,9 +109,9 @@ def is_han(token: str) -> bool:
 
 
 def spellings(phrase: str) -> set[tuple[str, ...]]:
-    """The tokens of a phrase: as written, with the accents left out, and with umlauts written out ("ue").
+    """The tokens of a phrase: as written, without accents, and with umlauts written out ("ue").
 
-    An accent is not left out where that makes another word: "él" is not "el".
+    Accents are kept where another word would result: "él" is not "el".
     """
     tokens = tokenize(phrase).tokens
     if phrase.isascii() or not tokens or is_han(tokens[0]):
@@ -122,7 +122,7 @@ def spellings(phrase: str) -> set[tuple[str, ...]]:
 
 
 def _parts(token: str) -> list[str]:
-    """ "don't" is "do" and "n't", "Anna's" is "Anna" and "'s"."""
+    """ "don't" becomes "do" and "n't", "Anna's" becomes "Anna" and "'s"."""
     lower = token.lower()
     for ending in (_NEGATION, *_CLITICS):
         if lower.endswith(ending) and len(token) > len(ending):

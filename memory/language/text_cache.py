@@ -1,6 +1,6 @@
-"""What was made of a text, remembered for a while: what is known about a user is compared again and again.
+"""Caches functions of a text, since the same memories are compared again and again.
 
-Only short texts: users' words must not fill the memory of a process, nor long outlive in it what was erased.
+Only short texts are cached: users' texts must not fill the memory of a process, nor stay in it long after erasure.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import TypeVar
 
-CACHED_TEXTS_MAX = 4_096  # of a sentence or two each
-TEXT_CHARACTERS_MAX = 500  # of a text that is remembered: all of them together are some MB
+CACHED_TEXTS_MAX = 4_096  # entries, of a sentence or two each
+TEXT_CHARACTERS_MAX = 500  # of a cached text: all together take some MB
 
 T = TypeVar("T")
 
 
 def cached_by_text(read: Callable[[str], T]) -> Callable[[str], T]:
-    """The same function of a text; its results for the short texts that came last are kept."""
+    """The same function with an LRU cache for short texts."""
     cached = lru_cache(maxsize=CACHED_TEXTS_MAX)(read)
 
     @wraps(read)

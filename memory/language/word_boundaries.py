@@ -1,6 +1,6 @@
-"""Where a word ends: a stretch of a text is found as whole words and whole numbers, never inside of one.
+"""Finds text at word boundaries: whole words and whole numbers only.
 
-Only scripts with upper and lower case are held to it, for all of them part words by spaces; a Chinese name stands
+Applies to scripts with upper and lower case, which all separate words by spaces; a Chinese name stands directly
 between other characters. Pure.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 def continues_word(text: str, at: int, step: int) -> bool:
-    """Whether the word or number with the character `at` goes on at its neighbour, `step` (1 or -1) away."""
+    """Whether the word or number at `at` continues at its neighbour, `step` (1 or -1) away."""
     beside = at + step
     if not 0 <= beside < len(text):
         return False
@@ -17,7 +17,7 @@ def continues_word(text: str, at: int, step: int) -> bool:
 
 
 def whole_word_positions(words: str, text: str) -> list[int]:
-    """Where `words` stand in the text, as they are written, and neither end of them is inside a word."""
+    """The positions of `words` in the text, exactly as written, at word boundaries."""
     found: list[int] = []
     at = text.find(words) if words else -1
     while at >= 0:

@@ -1,4 +1,4 @@
-"""What comes out of a group of tasks. It hides no error: several at once stay a group."""
+"""Unwraps errors of task groups: a single error is raised as it is; several stay a group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def unwrapped() -> Iterator[None]:
-    """A single error out of a group of tasks stays what it is: a bad setting, say."""
+    """A single error of a task group, such as a bad setting, is raised without the group."""
     try:
         yield
     except BaseExceptionGroup as group_error:

@@ -61,17 +61,17 @@ from memory.service.requests import (
     time_said,
 )
 
-MEMORIES_PER_ADD_MAX = 200  # which are embedded in a second
+MEMORIES_PER_ADD_MAX = 200  # embedded within a second
 MESSAGES_PER_APPEND_MAX = 1_000  # each exchange is one durable append
 PAGE_MEMORIES_MAX = 100
-PAGES_PER_LOOK_MAX = 50  # store pages read for one page, or one history, of ours: bounds what a rare match may cost
+PAGES_PER_LOOK_MAX = 50  # store pages read for one page, or one history: limits the cost of a rare match
 
 
 PLAIN = RequestOptions()
 
 
 class Searcher(Protocol):
-    """The ranking that a chat would get: `memory.recall.pipeline.Recall`."""
+    """The ranking that a chat would get: `memory.recall.pipeline.RecallPipeline`."""
 
     async def search(
         self,
@@ -88,10 +88,10 @@ class Searcher(Protocol):
 class FlushTiming:
     """How `flush` waits, in seconds."""
 
-    reply_delay: float = 0.3  # a reply's end may still be on its way to the log when the client asks
+    reply_delay: float = 0.3  # the end of a reply may still be on its way to the log when the client calls
     poll: float = 0.05
     longest: float = 120.0
-    retry: float = 3.0  # also waited for: a store that has just come up costs a retry of half a second
+    retry: float = 3.0  # also waited for: a store that has just started costs a retry of half a second
 
 
 class Library:

@@ -349,8 +349,7 @@ def _read() -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]], dict[
                 words.setdefault(stem(word), set()).add(name)
         for word in fold(unspaced).split():
             runs.setdefault(word, set()).add(name)
-    # Type: ignore[return-value].
-    return tuple({key: frozenset(names) for key, names in table.items()} for table in (words, phrases, runs))
+    return tuple({key: frozenset(names) for key, names in table.items()} for table in (words, phrases, runs))  # type: ignore[return-value]
 
 
 _BY_WORD, _BY_PHRASE, _BY_RUN = _read()
