@@ -1,7 +1,7 @@
-"""The values that travel between the stages. Frozen, checked at birth, free of IO.
+"""The values passed between the stages: frozen, validated on construction, without IO.
 
-Times are Unix seconds (UTC, float). Token counts are estimates in WordPiece tokens of the embedding model.
-An empty `project_id`, `session_id` or `agent_id` means "not given"; an empty `user_id` cannot be built.
+Times are Unix seconds (UTC, float). Token counts are estimates in WordPiece tokens of the embedding model. An empty
+`project_id`, `session_id` or `agent_id` means "not given"; an empty `user_id` is refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the domain needs from the world: small protocols, each with its guarantees and its errors.
+"""The ports of the domain: small protocols, each with its guarantees and errors.
 
-Every port has one contract suite in `tests/contracts/` that runs on every adapter. Every call is bounded in time by the
-adapter's own time-out and raises `Unavailable` past it; a cancelled call leaves nothing half done.
+Every port has one contract suite in `tests/contracts/` that runs on every adapter. Every call has a time limit of its
+adapter and raises `Unavailable` beyond it; a cancelled call leaves nothing half done.
 """
 
 from __future__ import annotations

@@ -194,6 +194,6 @@ def test_what_is_put_away_comes_back_as_it_was_and_says_so(one: Memory, metadata
 
 
 def test_what_is_superseded_cannot_be_brought_back_and_what_is_active_stays_as_it_is() -> None:
-    with pytest.raises(BadInput, match="only an archived memory"):
+    with pytest.raises(BadInput, match="only archived memories"):
         restored(memory(status=MemoryStatus.SUPERSEDED), now=NOW)
     assert restored(memory(), now=NOW + 1) == memory()

@@ -64,7 +64,7 @@ async def test_a_status_can_only_become_active(parts: Parts, status: str) -> Non
 async def test_what_is_superseded_stays_so(parts: Parts) -> None:
     old = memory("old", status=MemoryStatus.SUPERSEDED, superseded_by="new")
     await parts.put(old)
-    with pytest.raises(BadInput, match="only an archived memory"):
+    with pytest.raises(BadInput, match="only archived memories"):
         await parts.library.patch("ann", "old", MemoryEdit(status="active"))
     assert await parts.library.get("ann", "old") == old
 
