@@ -1,6 +1,6 @@
-"""`memproxy upkeep`: look after memories now, or show what would be done.
+"""`memproxy upkeep`: runs upkeep now, or shows what it would do.
 
-It reads arguments, shows how far it is, and prints every change; what is changed, and why, upkeep itself decides.
+Parses arguments, shows progress, and prints every change; `memory.learn.upkeep` decides what to change.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @click.group()
 def upkeep() -> None:
-    """Look after memories: unite duplicates, put away what is of no use, derive what many have in common.
+    """Run upkeep: unite duplicates, archive useless memories, derive reflections.
 
-    Nothing is deleted unless memory.life.erase_after_days says so: what is put away can be brought back.
+    Nothing is deleted unless memory.life.erase_after_days says so: archived memories can be restored.
     """
 
 
 def _takes(function: _Function) -> _Function:
-    """What every kind of upkeep takes."""
+    """The options of every kind of upkeep."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table."),
         config_option,
@@ -55,21 +55,21 @@ def _takes(function: _Function) -> _Function:
 @upkeep.command()
 @_takes
 def consolidate(**given: Any) -> None:  # noqa: ANN401 - options, by name
-    """Unite memories that say the same: one stays, with all the evidence."""
+    """Unite memories that say the same: one is kept, with all the evidence."""
     _look_after([UpkeepTask.CONSOLIDATE], **given)
 
 
 @upkeep.command()
 @_takes
 def prune(**given: Any) -> None:  # noqa: ANN401 - likewise
-    """Put away what is past the quota, or of no use for long; erase what the settings want erased."""
+    """Archive what is beyond the quota or unused for long; delete what the settings say."""
     _look_after([UpkeepTask.PRUNE], **given)
 
 
 @upkeep.command()
 @_takes
 def reflect(**given: Any) -> None:  # noqa: ANN401 - likewise
-    """Derive what many memories about one matter have in common; needs a `memory_extraction` model."""
+    """Derive what many memories of one subject have in common; needs a `memory_extraction` model."""
     _look_after([UpkeepTask.REFLECT], **given)
 
 
@@ -92,7 +92,7 @@ def _look_after(
     settings = _with_store(from_process(config, {"milvus_uri": milvus_uri}))
     log_to_stderr(settings.log_format)
     if user is not None:
-        Scope(user)  # refuses what no user can be called
+        Scope(user)  # refuses invalid user ids
     if list(tasks) == [UpkeepTask.REFLECT] and not _can_reflect(settings):
         raise BadSetting(
             "reflect needs a model and a number: name one for memory_extraction in external_models, and set "
@@ -135,7 +135,7 @@ async def _everybody(parts: Any) -> list[str]:  # noqa: ANN401 - `app.Parts`, wh
 
 
 def _with_store(settings: Settings) -> Settings:
-    """Where the store answers: as configured, or where a running `up` says that its own does."""
+    """The store's address: as configured, or where a running `up` says that its own store is."""
     if settings.store_uri:
         return settings
     try:

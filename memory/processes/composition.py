@@ -1,7 +1,7 @@
-"""The one place where adapters are built and put together, and where the real clock and chance live.
+"""The composition root: builds and connects adapters, and owns the system clock and random ids.
 
-Each part (filter, worker, API) asks for what it needs and gets it opened; leaving the `async with` closes everything in
-reverse order, however the part ends. Nothing here decides anything.
+Each part (filter, worker, API) opens what it needs; leaving the `async with` closes everything in reverse order. No
+decisions are made here.
 """
 
 from __future__ import annotations
@@ -86,20 +86,20 @@ from memory.service.library import Library
 from memory.service.reembedding import Reembed
 from memory.settings.loader import Settings
 
-SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the one place that knows the real clock
-REQUEST_SEARCH_SECONDS = 0.1  # of one search in Milvus inside a request: below its deadline
+SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the only use of the system clock
+REQUEST_SEARCH_SECONDS = 0.1  # limit of one Milvus search inside a request: below its deadline
 
 log = structlog.get_logger(__name__)
 
 
 def new_id() -> str:
-    """An id that nobody else has."""
+    """A unique id."""
     return str(uuid.uuid4())
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The adapters of one process, opened."""
+    """The open adapters of one process."""
 
     store: MemoryStore
     corpora: Corpora
@@ -170,7 +170,7 @@ class Parts:
         )
 
     def worker(self, readers: Readers, settings: WorkerSettings | None = None) -> Worker:
-        """`settings`: others than the configuration's."""
+        """`settings`: replaces those of the configuration."""
         return Worker(
             turn_log=self.turn_log,
             ledger=self.ledger,
@@ -189,9 +189,9 @@ class Parts:
 
 @asynccontextmanager
 async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIterator[Parts]:
-    """Everything that a filter, a worker or the API stands on. Raises `BadSetting`; needs no server to be up.
+    """Everything that a filter, a worker or the API needs. Raises `BadSetting`; no server has to be up.
 
-    `is_hurried`: chats wait for this process, so a search and an embedding get no longer than a request has.
+    `is_hurried`: the process serves chats, so searches and embeddings are limited to the time of a request.
     """
     metrics = Metrics(REGISTRY)
     async with AsyncExitStack() as stack:
@@ -207,7 +207,7 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
 
 @asynccontextmanager
 async def open_reembedding(settings: Settings) -> AsyncIterator[Reembed]:
-    """What embeds all memories again with the model that the settings name. Raises `BadSetting`."""
+    """The run that embeds all memories again with the configured model. Raises `BadSetting`."""
     metrics = Metrics(CollectorRegistry())
     async with AsyncExitStack() as stack:
         embedder = await stack.enter_async_context(open_embedder(settings, metrics))
@@ -220,7 +220,7 @@ async def open_reembedding(settings: Settings) -> AsyncIterator[Reembed]:
 
 
 async def _origin(settings: Settings) -> VectorOrigin:
-    """What the embedder of these settings makes vectors with; its model is made ready where it is not."""
+    """The origin of the configured embedder's vectors; its model is converted if necessary."""
     embedding = settings.memory.embedding
     if embedding.endpoint:
         return vector_origin(settings)
@@ -243,7 +243,7 @@ async def open_parts_on(
     clock: Clock = SYSTEM_CLOCK,
     is_hurried: bool = False,
 ) -> Parts:
-    """The parts that go with this store and this embedder; the stack closes them."""
+    """The parts with this store and this embedder; the stack closes them."""
     database = await stack.enter_async_context(
         SqliteDatabase(settings.turn_log_path, synchronous=settings.memory.turn_log.synchronous)
     )
@@ -283,7 +283,7 @@ async def open_parts_on(
 
 
 async def _open_rewriter(settings: Settings, stack: AsyncExitStack, metrics: Metrics) -> Rewriter | None:
-    """None where no model is configured for it, or none is wanted."""
+    """None if no model is configured for it, or rewriting is off."""
     model, mode = settings.model_for("memory_rewrite"), RewriteMode(settings.memory.rewrite)
     if model is None or mode is RewriteMode.OFF:
         return None
@@ -299,7 +299,7 @@ async def _open_rewriter(settings: Settings, stack: AsyncExitStack, metrics: Met
 
 @asynccontextmanager
 async def open_library(settings: Settings) -> AsyncIterator[Library]:
-    """The library alone, for the operator's tools."""
+    """Only the library, for the operator's tools."""
     async with open_parts(settings) as parts:
         yield parts.library()
 
@@ -308,9 +308,9 @@ async def open_library(settings: Settings) -> AsyncIterator[Library]:
 async def open_embedder(
     settings: Settings, metrics: Metrics | None = None, *, is_hurried: bool = False
 ) -> AsyncIterator[Embedder]:
-    """Vectors from the server that the settings name, else from their model in this process. Raises `BadSetting`.
+    """The embedder: the configured server, or the model in this process. Raises `BadSetting`.
 
-    Loading takes half a second, and up to 30 s where the model was never made ready (`memproxy prepare`).
+    Loading takes half a second, and up to 30 s if the model has not been converted (`memproxy prepare`).
     """
     metrics, embedding = metrics or Metrics(CollectorRegistry()), settings.memory.embedding
     if embedding.endpoint:
@@ -331,7 +331,7 @@ async def open_embedder(
 
 @asynccontextmanager
 async def open_upkeep(parts: Parts, *, embedder: Embedder | None = None) -> AsyncIterator[Upkeep]:
-    """What looks after memories. It derives some only where the settings want that, and name a model for it."""
+    """Upkeep. Reflections are derived only if enabled, with a model configured for it."""
     model, at_least = parts.settings.model_for("memory_extraction"), parts.settings.memory.life.reflect_from
     reflecting = None
     async with AsyncExitStack() as stack:
@@ -354,7 +354,7 @@ async def open_upkeep(parts: Parts, *, embedder: Embedder | None = None) -> Asyn
 
 
 def signal_training(settings: Settings, embedder: Embedder) -> ClassifierTraining:
-    """What tells questions that want memory from others, here and where it is measured."""
+    """The signal classifier's training, for the filter and for evaluations."""
     return ClassifierTraining(embedder, shipped=partial(classifier_file.shipped, settings.memory.embedding.model))
 
 

@@ -1,6 +1,6 @@
-"""The processes that memory runs as: each opens its parts, does its work until told to stop, and closes them.
+"""The processes of memory: each opens its parts, works until told to stop, and closes them.
 
-Nothing here builds an adapter, nor decides anything.
+No adapters are built here, and no decisions are made.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def run_worker(settings: Settings, until: asyncio.Event) -> None:
 
 
 async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
-    """Learn, and look after what was learnt."""
+    """Learn, and run upkeep."""
     life = parts.settings.memory.life
     with unwrapped():
         async with open_upkeep(parts) as upkeep, asyncio.TaskGroup() as group:
@@ -50,7 +50,7 @@ async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
             await parts.worker(readers).run(until)
             examination.cancel()
             if looking_after is not None:
-                looking_after.cancel()  # what it was in the middle of is left whole, and taken up again later
+                looking_after.cancel()  # an interrupted round leaves nothing half done, and is continued later
 
 
 async def run_api(settings: Settings, until: asyncio.Event) -> None:
@@ -68,7 +68,7 @@ async def run_api(settings: Settings, until: asyncio.Event) -> None:
             port=settings.api_port,
             loop="none",
             lifespan="off",
-            access_log=False,  # its lines would hold query strings
+            access_log=False,  # its lines contain query strings
             log_config=None,
             timeout_graceful_shutdown=API_DRAIN_SECONDS,
         )
@@ -82,12 +82,12 @@ async def warming_up(
     decides: bool = False,
     template_compatibility: TemplateCompatibility | None = None,
 ) -> None:
-    """Do the work, and search once beside it, so that the first chat finds connections and caches ready.
+    """Run `work`, and search once in the background, so that the first chat finds connections and caches ready.
 
-    `decides`: this process tells questions from small talk, so its classifier is trained first. `lessons`: it places
-    notes, so the upstream is asked which models it has, and where their templates take notes.
+    `decides`: this process decides whether to search, so its classifier is trained first. `template_compatibility`: it
+    places notes, so the upstream's models are probed.
 
-    When that has succeeded, the file `warm-PID` in `run_dir` says so to whoever waits. The work never waits for it.
+    On success the file `warm-PID` in `run_dir` tells others. `work` never waits for it.
     """
     with unwrapped():
         async with asyncio.TaskGroup() as group:
@@ -107,7 +107,7 @@ async def _warm(parts: Parts, *, decides: bool, template_compatibility: Template
 
 
 async def _search_once(parts: Parts, *, decides: bool) -> None:
-    """Raises `BadSetting`, which ends the part, where the store holds vectors that ours must not join."""
+    """Raises `BadSetting`, which ends the part, if the store's vectors are of another origin."""
     recall, options = parts.recall(), RequestOptions()
     while True:
         try:
@@ -115,8 +115,9 @@ async def _search_once(parts: Parts, *, decides: bool) -> None:
             if decides and parts.training.current() is None:
                 await parts.training.run()
             question = await parts.embedder.embed(["Is everything there?"], is_urgent=True, as_query=True)
-            await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)  # as for a user without a set
-            await parts.store.get(WARM_UP_USER, [WARM_UP_USER])  # as for one whose set must be brought up to date
+            # Like a user without a working set.
+            await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)
+            await parts.store.get(WARM_UP_USER, [WARM_UP_USER])  # like a user whose working set is refreshed
             await parts.notes.find(WARM_UP_USER, [WARM_UP_USER])
             await recall.search(Scope(WARM_UP_USER), query="Is everything there?", history=(), options=options)
         except Unavailable:

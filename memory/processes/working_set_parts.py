@@ -1,4 +1,4 @@
-"""Working sets with their snapshots: what a process searches, and the ledger whose writes keep the snapshots."""
+"""Builds working sets with their snapshots, and the ledger whose writes update the snapshots."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ async def opened_sets(
     tokens: Tokens,
     is_hurried: bool = False,
 ) -> tuple[WorkingSets, UserLedger]:
-    """The stack closes them, before store and ledger. All writes must go through the ledger that this returns.
+    """The stack closes them, before store and ledger. All writes must go through the returned ledger.
 
-    `origin`: of the vectors in the store. `is_hurried`: chats wait for this process.
+    `origin`: of the vectors in the store. `is_hurried`: the process serves chats.
     """
-    snapshots = await _opened_shelf(settings, stack, origin=origin, metrics=metrics, clock=clock, tokens=tokens)
+    snapshots = await _opened_snapshots(settings, stack, origin=origin, metrics=metrics, clock=clock, tokens=tokens)
     sets = WorkingSets(
         store=store,
         ledger=ledger,
@@ -52,12 +52,12 @@ async def opened_sets(
 
 
 def without_snapshots(memory: MemorySettings) -> MemorySettings:
-    """For what lives shorter than a user stays away."""
+    """For processes that end before a user returns."""
     snapshots = msgspec.structs.replace(memory.snapshots, total_mib=0)
     return msgspec.structs.replace(memory, snapshots=snapshots)
 
 
-async def _opened_shelf(
+async def _opened_snapshots(
     settings: Settings,
     stack: AsyncExitStack,
     *,

@@ -1,6 +1,6 @@
-"""What the product can be told: every setting with its type, default, limits and meaning.
+"""All settings with their types, defaults, limits and meaning.
 
-Only declarations and their catalogue: nothing here reads anything, from nowhere. `memory/settings/loader.py` does that.
+Declarations and their catalogue only; `memory/settings/loader.py` reads file, environment and flags.
 """
 
 from __future__ import annotations
