@@ -1,7 +1,7 @@
-"""The memory store without a server, a dictionary and a dot product; snapshots and embedding again likewise. For tests.
+"""The memory store without a server: a dictionary and a dot product; reembedding and snapshots likewise. For tests.
 
-It keeps every promise of the port but one: nothing outlives the process. It must never know more than Milvus does, so
-what it hands out has gone through the same rows.
+It keeps all promises of the port except durability. Rows pass through the same codec as in Milvus, so that it returns
+no more than Milvus does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class InMemoryStore:
         self._dimension = dimension
         self._origin = origin or VectorOrigin("", dimension)
         self._records: dict[str, Record] = {}
-        self._others: dict[VectorOrigin, dict[str, Record]] = {}  # embedded again, and not found by anybody yet
+        self._others: dict[VectorOrigin, dict[str, Record]] = {}  # vectors by origin that are not in use yet
 
     async def prepare(self) -> None:
         return

@@ -199,13 +199,13 @@ async def test_a_reader_who_does_not_read_stops_nobody(tmp_path: Path) -> None:
 SUPERVISOR = """
 import asyncio, os, sys
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
-from extproc.supervisor.processes import Command, Part
+from extproc.supervisor.processes import ChildProcess, ProcessCommand
 
 log = LogLines(2, as_json=False)
 code = "import os, time; print('pid', os.getpid(), flush=True); time.sleep(600)"
 parts = [
-    Part(
-        Command(name=f"thing-{n}", argv=(sys.executable, "-c", code), environment=dict(os.environ)),
+    ChildProcess(
+        ProcessCommand(name=f"thing-{n}", argv=(sys.executable, "-c", code), environment=dict(os.environ)),
         log=log, logger=supervisor_logger(log, as_json=False), on_death=lambda part, pid: None,
     )
     for n in range(3)
