@@ -1,7 +1,7 @@
-"""Who is asking: headers as the edge left them, and what the body says of itself, become a scope or a refusal.
+"""Identifies the user of a request: from the headers that the edge set and the body, a scope or a refusal.
 
-Both filters call `identify`, with the same headers and the same body, so that what is recalled for a user and what is
-learnt about a user can never be two users. It must never guess: anything doubtful means no memory, never everybody's.
+Both filters call `identify` with the same headers and body, so that the user who is recalled and the user who is learnt
+are always the same. Nothing is guessed: in doubt there is no memory.
 
 | mode          | header              | body's user_id       | result                     |
 |---------------|---------------------|----------------------|----------------------------|
@@ -12,7 +12,7 @@ learnt about a user can never be two users. It must never guess: anything doubtf
 | `development` | absent              | valid                | the body's user            |
 | `header`      | absent              | given                | refused: nobody vouches    |
 
-Whether the header may be believed at all is Envoy's part: it removes the header where it may not (envoy/envoy.yaml).
+Envoy removes the header of clients that are not trusted (envoy/envoy.yaml).
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from memory.model import Scope, is_valid_id
 IDENTITY_HEADER = "x-authz-user-id"
 
 Headers: TypeAlias = Sequence[tuple[str, bytes]]
-"""As on the wire: names in lower case, pseudo headers (":method", ":path", ":status") included, values as bytes."""
+"""As on the wire: lower-case names including pseudo headers (":method", ":path", ":status"), values as bytes."""
 
 Metadata: TypeAlias = Mapping[str, Mapping[str, object]]
-"""What Envoy's filters wrote down about the exchange: namespace, key, value. A client cannot set it."""
+"""Dynamic metadata of Envoy's filters: namespace, key, value. Clients cannot set it."""
 
 
 class IdentityMode(StrEnum):
-    """Whose word counts."""
+    """Whose statement about the user is trusted."""
 
-    DEVELOPMENT = "development"  # the client's own, header first, then body: only ever on a loopback listener
-    HEADER = "header"  # the header's, set by a proxy in front of us that Envoy trusts by its address
+    DEVELOPMENT = "development"  # the client's, header first, then body: only on a loopback listener
+    HEADER = "header"  # the header's, set by a proxy whose address Envoy trusts
 
 
 class RefusalReason(StrEnum):
-    """Why an identity was refused; each is a value of a metric's label."""
+    """Why an identity was refused; values of a metric label."""
 
     SEVERAL_HEADERS = "several_headers"
     INVALID_HEADER = "invalid_header"
@@ -56,20 +56,20 @@ class RefusalReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RefusedIdentity:
-    """Somebody claims to be somebody, and we do not believe it."""
+    """A claimed identity that is not trusted."""
 
     reason: RefusalReason
 
 
 @dataclass(frozen=True, slots=True)
 class Anonymous:
-    """Nobody claims to be anybody."""
+    """No identity was claimed."""
 
 
 def identify(
     headers: Headers, context: MemoryContext | None, mode: IdentityMode
 ) -> Scope | RefusedIdentity | Anonymous:
-    """The scope of this request. `context` is the body's `memory_context`, None where it has none. Never raises."""
+    """The scope of this request. `context`: the body's `memory_context`, or None. Never raises."""
     said = context or MemoryContext()
     vouched = _from_header(headers)
     if isinstance(vouched, RefusedIdentity):
@@ -90,7 +90,7 @@ def identify(
 
 
 def _from_header(headers: Headers) -> str | RefusedIdentity:
-    """The header's user id, "" without the header. The same value twice is one value."""
+    """The header's user id, "" without the header. Equal duplicates count as one."""
     values = {value for name, value in headers if name == IDENTITY_HEADER}
     if not values:
         return ""
@@ -104,7 +104,7 @@ def _from_header(headers: Headers) -> str | RefusedIdentity:
 
 
 def _agreed(vouched: str, said: str, mode: IdentityMode) -> str | RefusedIdentity:
-    """Header and body put together; "" when neither says anything."""
+    """The user id from header and body; "" if neither names one."""
     if vouched:
         return vouched if said in ("", vouched) else RefusedIdentity(RefusalReason.DISAGREEMENT)
     if not said:

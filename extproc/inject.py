@@ -1,17 +1,17 @@
-"""The request side: what happens to one request, in which order. Events in, commands out; it never waits for anything.
+"""The request side: a state machine for one request. Events in, commands out; no IO and no waiting.
 
-It must never hold a request that it could pass on, and never let our own fields through where it answers.
+A request is never held if it can be passed on, and our own fields never reach the upstream.
 
 | state          | event                              | commands                                   | next           |
 |----------------|------------------------------------|--------------------------------------------|----------------|
 | AWAIT_HEADERS  | not ours, too large, or encoded    | Count, Proceed(wants_body=False)           | DONE           |
-| AWAIT_HEADERS  | a POST that we understand          | Proceed(wants_body=True)                   | AWAIT_BODY     |
+| AWAIT_HEADERS  | a POST on a path that we handle    | Proceed(wants_body=True)                   | AWAIT_BODY     |
 | AWAIT_BODY     | not JSON                           | Count, Finish(untouched)                   | DONE           |
-| AWAIT_BODY     | nobody we know, or nothing to do   | Count, Finish(stripped where need be)      | DONE           |
-| AWAIT_BODY     | a conversation of somebody we know | Recall, with what filters ahead say of it  | AWAIT_RECALL   |
+| AWAIT_BODY     | no known user, or memory disabled  | Count, Finish(stripped if necessary)       | DONE           |
+| AWAIT_BODY     | a conversation of a known user     | RecallMemories, with upstream signals      | AWAIT_RECALL   |
 | AWAIT_RECALL   | recalled                           | Finish(stripped, with the notes)           | DONE           |
 
-Reading and editing happen inside `on`; the shell runs `on` in a thread where `is_heavy` says so.
+Parsing and editing happen inside `on`; the shell runs `on` in a thread if `is_heavy`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from memory.chat.completions import (
 from memory.model import Note, Placement, RecallStatus, Scope
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 
-BODY_BYTES_MAX = 32 << 20  # a known larger body is not sent to us: the copy alone would take longer than it may
-HEAVY_BODY_BYTES = 1 << 20  # reading 1 MiB takes some milliseconds, in which no other stream would move
+BODY_BYTES_MAX = 32 << 20  # a larger body, if its length is known, is not sent to us: copying it would take too long
+HEAVY_BODY_BYTES = 1 << 20  # parsing 1 MiB takes some milliseconds, during which no other stream runs
 
 CHAT_PATH = "/v1/chat/completions"
 RESPONSES_PATH = "/v1/responses"
@@ -43,7 +43,7 @@ RESPONSES_PATH = "/v1/responses"
 
 @dataclass(frozen=True, slots=True)
 class RequestHeaders:
-    """The first event. `is_end`: no body follows. `metadata` is what filters ahead of us wrote down."""
+    """The first event. `is_end`: no body follows. `metadata`: written by filters ahead of us."""
 
     headers: Headers
     is_end: bool = False
@@ -52,14 +52,14 @@ class RequestHeaders:
 
 @dataclass(frozen=True, slots=True)
 class RequestBody:
-    """The whole body: Envoy buffers it."""
+    """The whole body, which Envoy buffers."""
 
     body: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The answer to `RecallMemories`: what memory found, and the notes that go into the body."""
+    """The result of `RecallMemories`, with the notes for the body."""
 
     status: RecallStatus
     count: int = 0
@@ -72,14 +72,14 @@ Event: TypeAlias = RequestHeaders | RequestBody | Recalled
 
 @dataclass(frozen=True, slots=True)
 class Proceed:
-    """Answer the headers. Without a wish for the body the stream ends here."""
+    """Answer the headers. If the body is not wanted, the stream ends here."""
 
     wants_body: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RecallMemories:
-    """Ask memory, and come back with `Recalled`."""
+    """Call recall, and feed back `Recalled`."""
 
     scope: Scope
     request: ChatRequest
@@ -88,10 +88,10 @@ class RecallMemories:
 
 @dataclass(frozen=True, slots=True)
 class ResponseInfo:
-    """What the client is told in response headers. An empty `receipt_id` is left out.
+    """What the client is told in response headers. An empty `receipt_id` is omitted.
 
-    `placement` is for our observer alone: where a note stands that the model's template might refuse. None where there
-    is nothing to refuse: no note, or one inside a system message of the client's own.
+    `placement` is for our observer only: where a note was placed that the model's template might refuse. None if there
+    is nothing to refuse: no note, or one inside the client's own system message.
     """
 
     status: RecallStatus
@@ -102,7 +102,7 @@ class ResponseInfo:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Answer the body. None leaves the body, or says nothing to the client."""
+    """Answer the body. None: the body stays, or the client is told nothing."""
 
     body: bytes | None = None
     receipt: ResponseInfo | None = None
@@ -110,21 +110,21 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class CountPassed:
-    """A body passed on untouched because we could not read it."""
+    """Count a body that was passed on unchanged because it could not be parsed."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class CountRefused:
-    """An identity that was not believed."""
+    """Count an identity that was refused."""
 
     reason: RefusalReason
 
 
 @dataclass(frozen=True, slots=True)
 class CountRequest:
-    """A chat that was answered without asking recall; recall counts its own."""
+    """Count a chat that did not call recall; recall counts its own."""
 
     status: RecallStatus
     reason: str
@@ -141,11 +141,11 @@ class State(Enum):
 
 
 class OutOfOrder(Exception):
-    """Envoy, or our own shell, sent what cannot come now."""
+    """An event that is not possible in the current state."""
 
 
 class Injection:
-    """One request. Feed every event to `on`, in order, and do what it returns, in order."""
+    """One request. Pass every event to `on`, in order, and execute the returned commands, in order."""
 
     def __init__(self, mode: IdentityMode, signals: SignalReader) -> None:
         self.state = State.AWAIT_HEADERS
@@ -157,7 +157,7 @@ class Injection:
         self._request: ChatRequest | None = None
 
     def is_heavy(self, event: Event) -> bool:
-        """Whether `on(event)` would keep other streams waiting."""
+        """Whether `on(event)` would delay other streams."""
         match event:
             case RequestBody(body):
                 return len(body) > HEAVY_BODY_BYTES
@@ -167,7 +167,7 @@ class Injection:
                 return False
 
     def on(self, event: Event) -> Sequence[Command]:
-        """Raises `OutOfOrder`, and then knows no more."""
+        """The commands for this event. Raises `OutOfOrder`; the request must not be continued then."""
         match self.state, event:
             case State.AWAIT_HEADERS, RequestHeaders(headers, is_end, metadata):
                 return self._on_headers(headers, metadata, is_end=is_end)
@@ -217,7 +217,7 @@ class Injection:
 
 
 def _without_memory(request: ChatRequest, reason: str) -> Sequence[Command]:
-    """Our fields out. Who did not ask for memory is not told about it either."""
+    """Strip our fields. Clients that did not ask for memory get no header either."""
     if not request.has_memory_fields:
         return [Finish()]
     status = RecallStatus.DISABLED
@@ -228,7 +228,7 @@ def _without_memory(request: ChatRequest, reason: str) -> Sequence[Command]:
 
 
 def _refusable(request: ChatRequest, notes: Sequence[Note]) -> Placement | None:
-    """Where a system message of ours stands: after other messages, or first, or nowhere."""
+    """Where our own system message stands, which a template might refuse: later, first, or nowhere."""
     if any(note.before for note in notes):
         return Placement.BEFORE_LAST_USER
     if not notes or request.conversation is None:
@@ -245,12 +245,12 @@ def _stripped(body: bytes) -> Sequence[Command]:
 
 
 def _changed(before: bytes, after: bytes) -> bytes | None:
-    """The new body, or None where it is the old one: then nothing need cross the wire again."""
+    """The new body, or None if it did not change, so that it need not be sent."""
     return None if after == before else after
 
 
 def _unreadable(headers: Headers) -> str:
-    """Why we do not want this body, or ""."""
+    """Why this body is not requested, or ""."""
     length = _first(headers, "content-length")
     if length.isascii() and length.isdigit() and int(length[:20]) > BODY_BYTES_MAX:
         return "too_large"
@@ -260,5 +260,5 @@ def _unreadable(headers: Headers) -> str:
 
 
 def _first(headers: Headers, name: str) -> str:
-    """The first value of a header, "" without one. Bytes that are not ASCII only have to compare unequal."""
+    """The first value of a header, or "". Non-ASCII bytes only have to compare unequal."""
     return next((value.decode("latin-1") for key, value in headers if key == name), "")

@@ -1,4 +1,4 @@
-"""One exchange as the observing filter sees it: chunks go by, and a turn is opened and closed. It delays nobody.
+"""The reply side: a state machine for one exchange, which opens and closes a turn. It delays nothing.
 
 | phase        | what comes                             | what happens                                                |
 |--------------|----------------------------------------|-------------------------------------------------------------|
@@ -9,9 +9,9 @@
 | reply        | the stream ends before the reply does  | `CloseTurn`: aborted, unless the text said `[DONE]` already |
 | done         | anything                               | nothing                                                     |
 
-Chunks may be cut anywhere, inside a character or an event; each body is put together once, at its end, within a limit.
-This step never reads a clock: `at` is when the shell got the message, in Unix seconds. It must never record anybody's
-words whom `identify` does not name, nor those of a request that forbids it.
+Chunks may be split anywhere, even inside a character or an event; each body is assembled once, at its end, up to a
+limit. No clock is read: `at` is when the shell received the message, in Unix seconds. Nothing is recorded without an
+identity from `identify`, or if the request forbids it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from extproc.reply import Reply, ReplyBuffer, first_header, read_reply
 from memory.chat.completions import NotAChat, read_chat_request
 from memory.model import Conversation, Message, Placement, Scope, Turn, TurnStatus, derived_session_id
 
-REQUEST_BYTES_MAX = 32 << 20  # what the other filter handles, too; past it nothing is kept
-HEAVY_REQUEST_BYTES = 1 << 20  # reading more takes milliseconds, in which no other stream would move
-HEAVY_REPLY_BYTES = 128 << 10  # likewise; a stream costs more per byte than a request
+REQUEST_BYTES_MAX = 32 << 20  # like the injecting filter; nothing is kept beyond it
+HEAVY_REQUEST_BYTES = 1 << 20  # parsing more takes milliseconds, during which no other stream runs
+HEAVY_REPLY_BYTES = 128 << 10  # likewise; a stream takes longer per byte than a request
 
 CHAT_PATH = "/v1/chat/completions"
-METADATA_NAMESPACE = "memory"  # where the injecting filter leaves a note for us
+METADATA_NAMESPACE = "memory"  # namespace of the injecting filter's metadata for us
 RECEIPT_KEY = "receipt"
 PLACEMENT_KEY = "placement"  # of a note that a template might refuse
-BAD_REQUEST = 400  # what model servers answer when a template refuses the messages
+BAD_REQUEST = 400  # the answer of model servers if a template refuses the messages
 
 _TRACE_PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -47,7 +47,7 @@ class OpenTurn:
 
 @dataclass(frozen=True, slots=True)
 class CloseTurn:
-    """Say in the log how the turn ended. `is_over_cap`: the reply was too large to keep, hence no answer."""
+    """Record how the turn ended. `is_over_cap`: the reply was too large to keep, so there is no answer."""
 
     turn_id: str
     status: TurnStatus
@@ -59,7 +59,7 @@ class CloseTurn:
 
 @dataclass(frozen=True, slots=True)
 class NoteOutcome:
-    """What the upstream said to a request of that model with a note at that place. A refusal may have other causes."""
+    """Whether the upstream accepted a request with a note at `placement`. A refusal may have other causes."""
 
     model: str
     placement: Placement
@@ -68,7 +68,7 @@ class NoteOutcome:
 
 @dataclass(frozen=True, slots=True)
 class _ObservedRequest:
-    """A request in which memory may have a part."""
+    """A request that memory may use."""
 
     scope: Scope
     conversation: Conversation
@@ -84,15 +84,15 @@ class _Phase(Enum):
 
 
 class Observation:
-    """One exchange. Tell it what comes, in order, then `on_end`, whatever happened.
+    """One exchange. Call the methods in the order of events, then `on_end` in any case.
 
-    A call that ends a body reads all of it: run that call in a thread where `is_heavy` says so just before. A turn is
-    opened once and closed once, so such a call must be waited for even when the stream is cancelled meanwhile.
-    `judged` is there once the reply began, also of a request that is not recorded.
+    A call that ends a body parses all of it: run it in a thread if `is_heavy` is true right before. A turn is opened
+    and closed once, so such a call must be awaited even if the stream is cancelled meanwhile. `note_outcome` is set
+    once the reply has begun, also for requests that are not recorded.
     """
 
     def __init__(self, *, turn_id: str, mode: IdentityMode, is_recording: bool = True) -> None:
-        """`is_recording` False: the operator has switched learning off, and no request switches it on."""
+        """`is_recording` False: learning is disabled, and requests cannot enable it."""
         self._is_recording = is_recording
         self._turn_id = turn_id
         self._mode = mode
@@ -109,14 +109,14 @@ class Observation:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether a call that ends the body now under way would keep other streams waiting."""
+        """Whether a call that ends the current body would delay other streams."""
         if self._phase is _Phase.REQUEST_BODY:
             return self._request_size > HEAVY_REQUEST_BYTES
         return self._is_open and self._reply.size > HEAVY_REPLY_BYTES
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing that still may come can matter: the shell may stop listening."""
+        """Whether no further event matters, so that the shell may stop listening."""
         return self._phase is _Phase.DONE
 
     def on_request_headers(self, headers: Headers, *, is_end: bool = False) -> None:
@@ -127,7 +127,7 @@ class Observation:
         self._phase = _Phase.REQUEST_BODY if not is_end and _is_readable_chat(headers) else _Phase.DONE
 
     def on_request_body(self, chunk: bytes, *, is_end: bool, at: float) -> OpenTurn | None:
-        """The turn to open, at the end of a body in which a known user says something new."""
+        """The turn to open, at the end of a body with a new message of a known user."""
         if self._phase is not _Phase.REQUEST_BODY:
             return None
         self._request_size += len(chunk)
@@ -168,14 +168,14 @@ class Observation:
         return self._closed(at, is_whole=True) if is_end else None
 
     def on_response_body(self, chunk: bytes, *, is_end: bool, at: float) -> CloseTurn | None:
-        """How the turn ended, at the end of the reply."""
+        """The end of the turn, at the end of the reply."""
         if self._phase is not _Phase.REPLY_BODY:
             return None
         self._reply.add(chunk)
         return self._closed(at, is_whole=True) if is_end else None
 
     def on_end(self, *, at: float) -> CloseTurn | None:
-        """The stream is over, by its end, by an error or because it was cancelled. Harmless to repeat."""
+        """The stream has ended, failed or was cancelled. Idempotent."""
         if self._is_open and self._phase is not _Phase.DONE:
             return self._closed(at, is_whole=False)
         self._let_go()
@@ -187,7 +187,7 @@ class Observation:
         self._request_headers = ()
 
     def _asked(self) -> _ObservedRequest | None:
-        """The request, if memory may have a part in it."""
+        """The request, if memory may use it."""
         try:
             request = read_chat_request(b"".join(self._request_chunks))
         except NotAChat:
@@ -214,7 +214,7 @@ class Observation:
         )
 
     def _note_outcome(self, placement: object, status: int) -> NoteOutcome | None:
-        """Other errors than a 400 say nothing about the messages: overload, a wrong key, an unknown model."""
+        """Errors other than 400 say nothing about the messages: overload, a wrong key, an unknown model."""
         is_taken = 200 <= status < 300
         if placement not in tuple(Placement) or not (is_taken or status == BAD_REQUEST):
             return None
@@ -235,7 +235,7 @@ class Observation:
             return Reply(TurnStatus.CLOSED if is_whole else TurnStatus.ABORTED, reason="over_cap")
         reply = read_reply(status, self._reply_headers, self._reply.body())
         if is_whole or reply.is_done or reply.status is TurnStatus.FAILED:
-            return reply  # clients hang up as soon as they see `[DONE]`: such an answer is whole
+            return reply  # clients disconnect as soon as they see `[DONE]`: the answer is complete
         return replace(reply, status=TurnStatus.ABORTED, text="")
 
 
@@ -246,13 +246,13 @@ def _is_readable_chat(headers: Headers) -> bool:
 
 
 def _status(headers: Headers) -> int:
-    """The status code; 0, which is no success, where Envoy sent none."""
+    """The status code; 0 if Envoy sent none."""
     digits = first_header(headers, ":status")
     return int(digits) if digits.isascii() and digits.isdigit() else 0
 
 
 def _said(conversation: Conversation) -> tuple[Message, ...]:
-    """What the user says for the first time in this request, as far as it is text."""
+    """The user's new messages in this request that have text."""
     return tuple(message for message in conversation.new_user_messages() if message.content.strip())
 
 

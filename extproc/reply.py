@@ -1,4 +1,4 @@
-"""What the model answered: the bytes of a reply, JSON or server-sent events, become one text.
+"""Parses a complete reply, JSON or server-sent events, into one text.
 
 | the reply                                              | status  | text                      |
 |--------------------------------------------------------|---------|---------------------------|
@@ -8,7 +8,7 @@
 | several choices                                        | closed  | the first that has text   |
 | a coding, a type or a shape that we cannot read        | closed  | none, and a reason        |
 
-Reasoning is no part of the answer. This step must never raise, whatever came: the client has its reply already.
+Reasoning is not part of the answer. This step never raises: the client already has its reply.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from memory.chat.completions import Content, text_of
 from memory.chat.json_spans import NotJson, well_formed
 from memory.model import TurnStatus
 
-REPLY_BYTES_MAX = 1 << 20  # as it came over the wire: past it we forward but do not keep; an answer has a few KB
-INFLATED_BYTES_MAX = 8 << 20  # a megabyte of gzip can hold a gigabyte of zeros
-GZIP_MEMBERS_MAX = 16  # one is usual; each further one copies what is left
+REPLY_BYTES_MAX = 1 << 20  # as received: beyond it the reply is forwarded but not kept; an answer has a few KB
+INFLATED_BYTES_MAX = 8 << 20  # a megabyte of gzip can expand to a gigabyte
+GZIP_MEMBERS_MAX = 16  # one is usual; each further one copies the rest
 
 _REASONING = re.compile(r"\s*<think>.*?(?:</think>\s*|\Z)", re.DOTALL)
 _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":", b"\xef\xbb\xbf")
@@ -35,7 +35,7 @@ _NULL = msgspec.Raw(b"null")
 
 
 class ReplyBuffer:
-    """Collects a reply. Past `REPLY_BYTES_MAX` it lets go of everything and says so."""
+    """Collects a reply. Beyond `REPLY_BYTES_MAX` it drops everything and sets `is_over_cap`."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -53,20 +53,20 @@ class ReplyBuffer:
             self._chunks.append(chunk)
 
     def body(self) -> bytes:
-        """All that came, or nothing if it was too much."""
+        """The whole body, or nothing if it was too large."""
         return b"".join(self._chunks)
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """How the reply ended and what it says. `reason` is a short label where there is no text, else ""."""
+    """How the reply ended, and its text. `reason`: a short label if there is no text, else ""."""
 
     status: TurnStatus
     text: str = ""
     model: str = ""
     finish_reason: str = ""
     has_tool_calls: bool = False
-    is_done: bool = False  # a stream that said `[DONE]`
+    is_done: bool = False  # a stream that ended with `[DONE]`
     reason: str = ""
 
 
@@ -100,8 +100,8 @@ _COMPLETION = msgspec.json.Decoder(_Completion)
 
 
 @dataclass(slots=True)
-class _Spoken:
-    """What one choice has said so far."""
+class _ChoiceText:
+    """The text of one choice so far."""
 
     pieces: list[str] = field(default_factory=list)
     finish_reason: str = ""
@@ -119,16 +119,16 @@ class _Spoken:
 
 
 @dataclass(slots=True)
-class _Heard:
-    """All choices of a reply, by their index, while it is read."""
+class _Choices:
+    """The choices of a reply by index, while it is parsed."""
 
-    choices: dict[int, _Spoken] = field(default_factory=dict)
+    choices: dict[int, _ChoiceText] = field(default_factory=dict)
     model: str = ""
 
     def add(self, completion: _Completion) -> None:
         self.model = self.model or completion.model or ""
         for choice in completion.choices or ():
-            self.choices.setdefault(choice.index, _Spoken()).add(choice)
+            self.choices.setdefault(choice.index, _ChoiceText()).add(choice)
 
     def reply(self, *, is_done: bool) -> Reply:
         in_order = [self.choices[index] for index in sorted(self.choices)]
@@ -148,12 +148,12 @@ class _Heard:
 
 
 def first_header(headers: Headers, name: str) -> str:
-    """The first value of a header, "" without one. Bytes that are not ASCII only have to compare unequal."""
+    """The first value of a header, or "". Non-ASCII bytes only have to compare unequal."""
     return next((value.decode("latin-1") for key, value in headers if key == name), "")
 
 
 def read_reply(status: int, headers: Headers, body: bytes) -> Reply:
-    """Read a reply that has ended. Pure; some 2 microseconds per event of a stream."""
+    """Parse a complete reply. Pure; about 2 microseconds per event of a stream."""
     if not 200 <= status < 300:
         return Reply(TurnStatus.FAILED, reason="status")
     try:
@@ -170,7 +170,7 @@ def read_reply(status: int, headers: Headers, body: bytes) -> Reply:
 
 
 def without_reasoning(text: str) -> str:
-    """The text without a `<think>` block at its beginning; a block that never ends is all there is."""
+    """The text without a leading `<think>` block; if the block never ends, nothing is left."""
     return _REASONING.sub("", text, count=1) if text.lstrip().startswith("<think>") else text
 
 
@@ -186,13 +186,13 @@ def _from_json(body: bytes) -> Reply:
         return Reply(TurnStatus.CLOSED, reason="not_understood")
     if completion.is_error:
         return Reply(TurnStatus.FAILED, reason="error")
-    heard = _Heard()
+    heard = _Choices()
     heard.add(completion)
     return heard.reply(is_done=False)
 
 
 def _from_stream(body: bytes) -> Reply:
-    heard = _Heard()
+    heard = _Choices()
     for payload in events(body):
         if payload.strip() == b"[DONE]":
             return heard.reply(is_done=True)
@@ -214,24 +214,24 @@ def _completion(body: bytes) -> _Completion | None:
         return None
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
-    try:  # the rare reply with broken characters: they are no reason to lose the others
+    try:  # invalid characters in a rare chunk must not affect the others
         return _COMPLETION.decode(well_formed(body.decode(errors="replace").encode()))
     except (msgspec.DecodeError, RecursionError, NotJson):
         return None
 
 
-# Codings
+# Content codings
 
 
 def _inflated(coding: str, body: bytes) -> bytes:
-    """The body without its content coding; as much of it as there is where it was cut off."""
+    """The decompressed body; of a truncated one as much as there is."""
     try:
         match coding:
             case "" | "identity":
                 return body
             case "gzip" | "x-gzip":
                 return _members(body, wbits=31)
-            case "deflate":  # zlib's wrapping by the book; without it by some
+            case "deflate":  # with zlib's header as specified; some servers omit it
                 return _members(body, wbits=15 if body[:1] and body[0] & 0x0F == 8 else -15)
             case _:
                 raise _Unreadable("coding")
@@ -240,7 +240,7 @@ def _inflated(coding: str, body: bytes) -> bytes:
 
 
 def _members(body: bytes, *, wbits: int) -> bytes:
-    """One compressed member after another, up to `INFLATED_BYTES_MAX`."""
+    """The concatenated compressed members, up to `INFLATED_BYTES_MAX`."""
     pieces: list[bytes] = []
     room = INFLATED_BYTES_MAX
     for _ in range(GZIP_MEMBERS_MAX):

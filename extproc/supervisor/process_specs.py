@@ -1,7 +1,7 @@
-"""Which parts one run has, how each is started, and which question shows that it works.
+"""Specifies the parts of a run: how each is started, and which probe shows that it works.
 
-Says it only: starts nothing and asks nothing. No secret may stand in an argument list, which every user of the machine
-can read; they travel in the environment.
+Nothing is started here. Secrets are passed in the environment, never in arguments, which every user of the machine can
+read.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from memory.settings import Settings
 from memory.settings.loader import child_environment
 
 LOOPBACK = "127.0.0.1"
-OUR_CLUSTERS = frozenset({"memory_inject", "memory_observe", "memory_api"})  # as envoy/envoy.yaml names them
+OUR_CLUSTERS = frozenset({"memory_inject", "memory_observe", "memory_api"})  # names as in envoy/envoy.yaml
 
-# Who steps back on a busy machine: nobody waits for a worker, or for a demonstration.
+# Lower priority on a busy machine: nobody waits for a worker, or for the demonstration model.
 WORKER_NICENESS = 10
 MODEL_NICENESS = 10
 
-# Grace of each part between the wish that it stops and SIGKILL. Envoy has finished its requests before it is asked.
+# Time between each part's stop signal and SIGKILL. Envoy has finished its requests before it is stopped.
 ENVOY_STOP_SECONDS = 3.0
-FILTER_STOP_SECONDS = 8.0  # two health-check intervals, then the turns that it still has to write
-MILVUS_STOP_SECONDS = 10.0  # it takes 5 s for calls under way, then closes its files
+FILTER_STOP_SECONDS = 8.0  # two health-check intervals, then the pending turns
+MILVUS_STOP_SECONDS = 10.0  # it takes 5 s for active calls, then closes its files
 
 Probe: TypeAlias = Callable[[], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Ports in use; `milvus` is that of the server in use, ours or not, `model` is 0 with an upstream."""
+    """Ports in use. `milvus`: of the server in use, ours or not; `model`: 0 with an upstream."""
 
     proxy: int
     api: int
@@ -57,7 +57,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class RunPaths:
-    """Where the files of one run are. `folder` is short, 0700, and gone afterwards; `data` stays."""
+    """The paths of one run. `folder`: short, 0700, temporary; `data`: persistent."""
 
     folder: Path
     data: Path
@@ -75,7 +75,7 @@ class RunPaths:
         return self.folder / "metrics"
 
     def warm_mark(self, pid: int) -> Path:
-        """There once this process of ours has searched successfully (memory/processes/entrypoints.py leaves it)."""
+        """Exists once this process has searched successfully (created by memory/processes/entrypoints.py)."""
         return self.folder / f"warm-{pid}"
 
     def filter_socket(self, number: int) -> Path:
@@ -85,10 +85,10 @@ class RunPaths:
         return tuple(self.filter_socket(number) for number in range(count))
 
 
-def settings_of_run(settings: Settings, place: RunPaths, ports: Ports) -> Settings:
-    """What the parts are told: ports resolved, paths absolute, and a new secret between Envoy and the API."""
+def settings_of_run(settings: Settings, paths: RunPaths, ports: Ports) -> Settings:
+    """The settings passed to the parts: ports resolved, paths absolute, and a new secret between Envoy and the API."""
     learn = settings.memory.learn
-    if not settings.upstream and learn.reader == "auto":  # the small local model that we start would only fail the exam
+    if not settings.upstream and learn.reader == "auto":  # the small local model would only fail the exam
         learn = msgspec.structs.replace(learn, reader="trained")
     return msgspec.structs.replace(
         settings,
@@ -98,10 +98,10 @@ def settings_of_run(settings: Settings, place: RunPaths, ports: Ports) -> Settin
         api_port=ports.api,
         envoy_admin_port=ports.envoy_admin,
         metrics_port=ports.metrics,
-        metrics_host="",  # one page for all
+        metrics_host="",  # one page for all parts
         milvus_uri=settings.store_uri or f"http://{LOOPBACK}:{ports.milvus}",
-        data_dir=str(place.data),
-        run_dir=str(place.folder),
+        data_dir=str(paths.data),
+        run_dir=str(paths.folder),
         ports_file="",
         edge_secret=secrets.token_urlsafe(32),
     )
@@ -109,21 +109,21 @@ def settings_of_run(settings: Settings, place: RunPaths, ports: Ports) -> Settin
 
 @dataclass(frozen=True, slots=True)
 class ProcessSpec:
-    """One part. It counts as working while `probe` says so, and where it `searches`, once it has done so."""
+    """One part. It works if `probe` says so and, if it `searches`, it has searched successfully."""
 
     command: ProcessCommand
     probe: Probe
-    searches: bool = False  # needs Milvus: started once Milvus answers
-    stage: int = 0  # of the shutdown: lower ones are gone before higher ones are asked
+    searches: bool = False  # needs Milvus: started after Milvus answers
+    stage: int = 0  # of the shutdown: lower stages end before higher ones are stopped
 
 
 def process_specs(
-    settings: Settings, place: RunPaths, ports: Ports, *, owns_store: bool, owns_model: bool
+    settings: Settings, paths: RunPaths, ports: Ports, *, owns_store: bool, owns_model: bool
 ) -> list[ProcessSpec]:
-    """Every part of a run, with `settings` as `settings_of_run` made them. Raises `CannotStart` without a program."""
-    own = _environment(settings, place)
-    parts = [_envoy(settings, place), *_filters(settings, place, own), _api(settings, place, own)]
-    parts += _workers(settings, place, own)
+    """Every part of a run. `settings`: from `settings_of_run`. Raises `CannotStart` if a program is missing."""
+    own = _environment(settings, paths)
+    parts = [_envoy(settings, paths), *_filters(settings, paths, own), _api(settings, paths, own)]
+    parts += _workers(settings, paths, own)
     if owns_model:
         parts.append(_model(ports.model, own))
     if owns_store:
@@ -131,24 +131,24 @@ def process_specs(
     return parts
 
 
-def _environment(settings: Settings, place: RunPaths) -> dict[str, str]:
+def _environment(settings: Settings, paths: RunPaths) -> dict[str, str]:
     extra = {
-        "PROMETHEUS_MULTIPROC_DIR": str(place.metrics),
-        "HF_HUB_OFFLINE": "1",  # the model comes with the package; a look at the hub would cost seconds and tell on us
+        "PROMETHEUS_MULTIPROC_DIR": str(paths.metrics),
+        "HF_HUB_OFFLINE": "1",  # the model is packaged; a request to the hub would take seconds and reveal our use
         "TOKENIZERS_PARALLELISM": "false",
     }
     return _local(child_environment(settings, extra))
 
 
 def _local(environment: dict[str, str]) -> dict[str, str]:
-    """Python's output unbuffered, and no proxy between our own parts."""
+    """Unbuffered Python output, and no proxy between our own parts."""
     exempt = [environment.get("no_proxy", ""), LOOPBACK, "localhost"]
     hosts = ",".join(host for host in exempt if host)
     return {**environment, "PYTHONUNBUFFERED": "1", "no_proxy": hosts, "NO_PROXY": hosts}
 
 
 def program(name: str) -> str:
-    """The program beside the Python that runs us, or on the PATH."""
+    """The program next to the Python that runs us, or on the PATH."""
     beside = Path(sys.executable).with_name(name)
     found = str(beside) if os.access(beside, os.X_OK) else shutil.which(name)
     if found is None:
@@ -156,16 +156,16 @@ def program(name: str) -> str:
     return found
 
 
-def _memproxy(place: RunPaths, part: str, *more: str) -> tuple[str, ...]:
-    return (program("memproxy"), part, "--config", str(place.settings), *more)
+def _memproxy(paths: RunPaths, part: str, *more: str) -> tuple[str, ...]:
+    return (program("memproxy"), part, "--config", str(paths.settings), *more)
 
 
-def _envoy(settings: Settings, place: RunPaths) -> ProcessSpec:
+def _envoy(settings: Settings, paths: RunPaths) -> ProcessSpec:
     admin = (LOOPBACK, settings.envoy_admin_port)
     return ProcessSpec(
         ProcessCommand(
             name="envoy",
-            argv=(program("envoy"), *envoy_arguments(place.envoy, envoy_threads(_cores()))),
+            argv=(program("envoy"), *envoy_arguments(paths.envoy, envoy_threads(_cores()))),
             environment=_local(child_environment(settings, {})),
             stop_seconds=ENVOY_STOP_SECONDS,
         ),
@@ -174,12 +174,14 @@ def _envoy(settings: Settings, place: RunPaths) -> ProcessSpec:
 
 
 def envoy_arguments(bootstrap_file: Path, threads: int) -> tuple[str, ...]:
-    """No hot restart: its shared memory goes by a number, so that two Envoys on a machine would disturb each other."""
+    """Without hot restart: its shared memory is identified by a number, so that two Envoys on a machine would
+    collide.
+    """
     return ("-c", str(bootstrap_file), "--disable-hot-restart", "--concurrency", str(threads), "--log-level", "warn")
 
 
 def bootstrap_values(settings: Settings, filter_sockets: tuple[Path, ...]) -> BootstrapValues:
-    """What Envoy's bootstrap is rendered from."""
+    """The input for rendering Envoy's bootstrap."""
     return BootstrapValues(
         upstream=settings.upstream,
         filter_sockets=filter_sockets,
@@ -195,7 +197,7 @@ def bootstrap_values(settings: Settings, filter_sockets: tuple[Path, ...]) -> Bo
 
 
 def envoy_threads(cores: int) -> int:
-    """Half of the cores: one of Envoy's threads carries ten times what a filter does, and the filters need the rest."""
+    """Half of the cores: an Envoy thread handles ten times as much as a filter, and the filters need the rest."""
     return max(1, cores // 2)
 
 
@@ -203,15 +205,15 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _filters(settings: Settings, place: RunPaths, environment: dict[str, str]) -> list[ProcessSpec]:
-    return [_filter(place.filter_socket(number), number, place, environment) for number in range(settings.filters)]
+def _filters(settings: Settings, paths: RunPaths, environment: dict[str, str]) -> list[ProcessSpec]:
+    return [_filter(paths.filter_socket(number), number, paths, environment) for number in range(settings.filters)]
 
 
-def _filter(path: Path, number: int, place: RunPaths, environment: dict[str, str]) -> ProcessSpec:
+def _filter(path: Path, number: int, paths: RunPaths, environment: dict[str, str]) -> ProcessSpec:
     return ProcessSpec(
         ProcessCommand(
             name=f"filter-{number}",
-            argv=_memproxy(place, "filter", "--socket", str(path)),
+            argv=_memproxy(paths, "filter", "--socket", str(path)),
             environment=environment,
             stop_seconds=FILTER_STOP_SECONDS,
         ),
@@ -221,21 +223,21 @@ def _filter(path: Path, number: int, place: RunPaths, environment: dict[str, str
     )
 
 
-def _api(settings: Settings, place: RunPaths, environment: dict[str, str]) -> ProcessSpec:
+def _api(settings: Settings, paths: RunPaths, environment: dict[str, str]) -> ProcessSpec:
     host = LOOPBACK if settings.api_host in ("0.0.0.0", "::") else settings.api_host  # noqa: S104 - where to ask it
     return ProcessSpec(
-        ProcessCommand(name="api", argv=_memproxy(place, "api"), environment=environment),
+        ProcessCommand(name="api", argv=_memproxy(paths, "api"), environment=environment),
         probe=lambda: probes.answers_http((host, settings.api_port), "/healthz"),
         searches=True,
         stage=1,
     )
 
 
-def _workers(settings: Settings, place: RunPaths, environment: dict[str, str]) -> list[ProcessSpec]:
-    async def nothing_to_ask() -> bool:  # a worker listens nowhere; that it runs and has searched is known otherwise
+def _workers(settings: Settings, paths: RunPaths, environment: dict[str, str]) -> list[ProcessSpec]:
+    async def nothing_to_ask() -> bool:  # a worker does not listen; that it runs and has searched is checked otherwise
         return True
 
-    command = _memproxy(place, "worker")
+    command = _memproxy(paths, "worker")
     return [
         ProcessSpec(
             ProcessCommand(name=f"worker-{number}", argv=command, environment=environment, niceness=WORKER_NICENESS),
@@ -261,14 +263,14 @@ def _model(port: int, environment: dict[str, str]) -> ProcessSpec:
 
 
 def milvus_spec(settings: Settings, port: int) -> ProcessSpec:
-    """Milvus Lite on the data directory; `milvus_uri` says where it will answer."""
+    """Milvus Lite on the data directory, at the address of `milvus_uri`."""
     folder = str(settings.milvus_dir)
     return ProcessSpec(
         ProcessCommand(
             name="milvus",
             argv=(program("milvus-lite"), "server", "--data-dir", folder, "--host", LOOPBACK, "--port", str(port)),
             environment=_local(child_environment(msgspec.structs.replace(settings, edge_secret=""), {})),
-            stop_signal=signal.SIGINT,  # the one that it closes its files on
+            stop_signal=signal.SIGINT,  # the signal on which it closes its files
             stop_seconds=MILVUS_STOP_SECONDS,
         ),
         probe=lambda: probes.milvus_answers(settings.milvus_uri),
@@ -277,7 +279,7 @@ def milvus_spec(settings: Settings, port: int) -> ProcessSpec:
 
 
 def ready_line(settings: Settings) -> str:
-    """The one line of `up` on standard output."""
+    """The only line of `up` on standard output."""
     host = f"[{settings.host}]" if ":" in settings.host.strip("[]") else settings.host
     return f"ready http://{host.replace('[[', '[').replace(']]', ']')}:{settings.port}"
 

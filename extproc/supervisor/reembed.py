@@ -1,7 +1,7 @@
-"""`memproxy reembed`: all memories get vectors of the model that the settings name now, while nothing else runs.
+"""`memproxy reembed`: embeds all memories again with the configured model, while nothing else runs.
 
-It claims the data directory as `up` does, starts Milvus Lite where that holds the memories, shows how far it is, and
-prints what was done. What is embedded, and when parts find it, `memory.service.reembedding` decides.
+Claims the data directory like `up`, starts Milvus Lite if it holds the memories, shows progress, and prints the result.
+`memory.service.reembedding` does the work.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ POLL_SECONDS = 0.1
 
 
 class _Rate(ProgressColumn):
-    """Memories a second, as far as they are known."""
+    """Memories per second, once known."""
 
     def render(self, task: Task) -> Text:
         return Text(f"{task.speed:.0f}/s" if task.speed else "")
 
 
 def reembed(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
-    """Raises `CannotStart` or `BadSetting` where it must not run, `Unavailable` where it has to be called again."""
+    """Raises `CannotStart` or `BadSetting` if it must not run, `Unavailable` if it has to be called again."""
     log_to_stderr(settings.log_format)
     make_ready(settings)
     with _claimed(_on_all_cores(settings), is_dry=is_dry) as (claimed, milvus):
@@ -55,7 +55,7 @@ def reembed(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
 
 
 def _on_all_cores(settings: Settings) -> Settings:
-    """Nobody chats meanwhile."""
+    """All cores may be used, since nobody chats meanwhile."""
     memory, threads = settings.memory, settings.memory.embedding.threads or len(os.sched_getaffinity(0))
     embedding = msgspec.structs.replace(memory.embedding, threads=threads)
     return msgspec.structs.replace(settings, memory=msgspec.structs.replace(memory, embedding=embedding))
@@ -63,11 +63,13 @@ def _on_all_cores(settings: Settings) -> Settings:
 
 @contextmanager
 def _claimed(settings: Settings, *, is_dry: bool) -> Iterator[tuple[Settings, ProcessSpec | None]]:
-    """The settings of this run, and Milvus Lite where we have to start it. A dry run may ask that of a running `up`."""
+    """The settings of this run, and Milvus Lite if it has to be started. A dry run may use that of a running `up`."""
     data = Path(settings.data_dir).absolute()
     here = msgspec.structs.replace(settings, data_dir=str(data))
     if not data.is_dir() and not here.store_uri:
-        raise CannotStart(f"data_dir {data} is not there, so nothing is stored in it. Name another one with --data-dir")
+        raise CannotStart(
+            f"data_dir {data} does not exist, so nothing is stored in it. Name another one with --data-dir"
+        )
     with ExitStack() as claims:
         try:
             claims.enter_context(data_directory(data))
@@ -93,7 +95,7 @@ def _refuse_company(settings: Settings) -> None:
     if others:
         raise CannotStart(
             f"{others} other processes of memproxy (filter, worker, API or a tool) use {settings.data_dir}: stop them "
-            "first, or what they learn meanwhile is lost; then call this again, it goes on where it was"
+            "first, or what they learn meanwhile is lost; then call this again to continue"
         )
 
 
@@ -122,13 +124,13 @@ async def _run(settings: Settings, milvus: ProcessSpec | None) -> Outcome:
 
 @asynccontextmanager
 async def _running(milvus: ProcessSpec | None, settings: Settings) -> AsyncIterator[None]:
-    """Milvus Lite, answering; stopped at the end, and tied to our life as under `up`."""
+    """Milvus Lite, answering; stopped at the end, and killed with us as under `up`."""
     if milvus is None:
         yield
         return
     log = LogLines(
         os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), as_json=False
-    )  # its lines would run through the bar
+    )  # its output would interfere with the progress bar
     part = ChildProcess(milvus.command, log=log, logger=supervisor_logger(log, as_json=False), on_death=lambda *_: None)
     with unwrapped():
         async with asyncio.TaskGroup() as tasks:
