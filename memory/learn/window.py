@@ -1,8 +1,8 @@
-"""One window of turns, learnt: read, and under the user's lock: look up, consolidate, store the plan, apply it.
+"""Learns one window of turns: reads it, then under the user's lock looks up, consolidates, stores the plan, applies it.
 
-Safe to break off at any await: ids are drawn from the window, the plan is stored before it is applied, and a stored
-plan is applied as it was; where somebody wrote meanwhile it is made again of the same claims, without what was
-forgotten or put away since. Never asks a model twice, and logs no content.
+Safe to interrupt at any await: ids are derived from the window, the plan is stored before it is applied, and a stored
+plan is applied unchanged. If somebody wrote meanwhile, it is made again from the same claims, without those forgotten
+or archived since. A model is never asked twice, and no content is logged.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from memory.ports import (
 from memory.runtime.metrics import Metrics
 from memory.service.erasure import Erasure
 
-VERDICT_ROUNDS_MAX = 3  # in the last one, if somebody writes all the time, fields alone decide
+VERDICT_ROUNDS_MAX = 3  # in the last one, if somebody writes continuously, fields alone decide
 
 _IDS = uuid.UUID("8f0c6a1e-54d7-5c43-9d2b-2f7e1b6a9c11")
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What new claims may say again or change, at which revision of the user's memories, and what a reader said of
-    it.
+    """The neighbours of the new claims, at a revision of the user's memories, and the reader's verdicts on their
+    pairs.
     """
 
     revision: int
@@ -61,7 +61,7 @@ class _Seen:
 
 @dataclass(slots=True)
 class _Held:
-    """The user's lock, and what was planned under it: from then on part of it may be written."""
+    """The user's lock, and the plan made under it, of which parts may have been written."""
 
     lock: LedgerWrite
     store_plan: Callable[[bytes], Awaitable[None]]
@@ -73,7 +73,7 @@ class _Held:
 
 
 class WindowLearning:
-    """Learns leased windows. Any number of windows of different users at a time."""
+    """Learns leased windows, concurrently for different users."""
 
     def __init__(
         self,
@@ -91,8 +91,8 @@ class WindowLearning:
         rate_limit: SessionRateLimit,
         limits: gate.GateLimits | None = None,
     ) -> None:
-        """`at_hand` spares the store; what is written is made of it only where nobody wrote since. `pace` outlives
-        windows, and holds all that this remembers from one to the next.
+        """`local_memories` spare the store; plans use them only if nobody wrote since. `rate_limit` outlives windows
+        and is the only state kept between them.
         """
         self._turn_log = turn_log
         self._ledger = ledger
@@ -118,7 +118,7 @@ class WindowLearning:
         )
 
     async def learn(self, lease: Lease) -> None:
-        """Return once all that the window teaches is stored. Raises `Unavailable`, `Conflict`, `UnreadablePlan`."""
+        """Return once everything in the window is stored. Raises `Unavailable`, `Conflict`, `UnreadablePlan`."""
         if stored_reading.is_reading(lease.plan):
             read = await self._reading.read(lease, save=partial(self._turn_log.save_plan, lease))
             if not read.is_empty:
@@ -130,13 +130,13 @@ class WindowLearning:
     async def _plan_and_apply(self, lease: Lease, read: WindowClaims) -> None:
         texts = [claim.text for claim in read.claims]
         topics = forgetting.topics_of(read.requests)
-        vectors = await self._plan_writer.embedded([*texts, *topics])  # before the lock: it takes longest
+        vectors = await self._plan_writer.embedded([*texts, *topics])  # before the lock, because it takes longest
         for round_ in range(VERDICT_ROUNDS_MAX):
             seen = await self._neighbours_and_verdicts(lease, read, vectors)
             async with self._locked(lease) as held:
                 current = await self._current(lease, read, vectors, seen, is_last=round_ == VERDICT_ROUNDS_MAX - 1)
                 if current is None:
-                    continue  # somebody wrote while the reader thought: ask again about what stands now
+                    continue  # somebody wrote while the reader worked: ask again about the current memories
                 planned, known = await self._planned(lease, read, vectors, current)
                 await held.save(planned)
                 gone = await self._plan_writer.apply(lease.user_id, held.lock, planned, vectors | known)
@@ -144,7 +144,7 @@ class WindowLearning:
             return
 
     async def _neighbours_and_verdicts(self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]) -> _Seen:
-        """Before the lock, since a reader takes its time."""
+        """Before the lock, since a reader takes long."""
         revision = (await self._ledger.revision(lease.user_id)).number
         near = await self._neighbours.find(
             lease.user_id, read.claims, read.confirmations, vectors=vectors, revision=revision
@@ -167,8 +167,8 @@ class WindowLearning:
     async def _current(
         self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector], seen: _Seen, *, is_last: bool
     ) -> _Seen | None:
-        """Under the lock: what was seen, if nobody wrote since. Else None, or in the last round what stands now, of
-        which no reader was asked.
+        """Under the lock: `seen`, if nobody wrote since. Otherwise None, or in the last round the current neighbours,
+        without verdicts of a reader.
         """
         if (await self._ledger.revision(lease.user_id)).number == seen.revision + 1:  # our own lock makes it odd
             return seen
@@ -180,7 +180,7 @@ class WindowLearning:
     async def _planned(
         self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector], seen: _Seen
     ) -> tuple[Plan, dict[str, Vector]]:
-        """The plan, made of what is stored now, under the lock; and vectors that were met on the way."""
+        """The plan, from the stored memories, under the lock; and the vectors found in the process."""
         forgotten = await self._forgotten(lease, read, vectors)
         gone = {memory_id for found in forgotten.values() for memory_id in found.gone}
         left = [record for record in seen.near if record.memory.id not in gone]
@@ -205,8 +205,8 @@ class WindowLearning:
     async def _forgotten(
         self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]
     ) -> dict[int, ForgetMatches]:
-        """By index of the request: what it means, and what is like it. What is said before it and not learnt yet goes,
-        too.
+        """Matching and similar memories by index of the request. Earlier turns that are not learnt yet are
+        withdrawn.
         """
         found: dict[int, ForgetMatches] = {}
         stored: dict[str, Sequence[Record]] = {}  # by project; nothing is written between two requests of a window
@@ -256,7 +256,7 @@ class WindowLearning:
         *,
         only_stored: bool = False,
     ) -> tuple[Plan, dict[str, Vector]]:
-        """The same claims, consolidated with what is stored now; `only_standing`: those whose rows are among it."""
+        """The same claims, consolidated with what is stored now; `only_stored`: only those whose rows are stored."""
         ids = partial(memory_id, lease)
         places = range(len(inputs.claims))
         of_plan = [*(change.memory.id for change in stored.changes), *(ids(str(place)) for place in places)]
@@ -286,9 +286,10 @@ class WindowLearning:
 
     @asynccontextmanager
     async def _locked(self, lease: Lease) -> AsyncIterator[_Held]:
-        """Under the user's lock. Who lost it after planning looks again at what they may have written beside others.
+        """Hold the user's lock. If it is lost after planning, rows that were written late are compared with others'
+        rows.
 
-        Raises `Conflict` then all the same: the window is left to whoever has its lease next.
+        Raises `Conflict` all the same: the window is left to its next lease.
         """
         held: _Held | None = None
         try:
@@ -301,7 +302,7 @@ class WindowLearning:
             raise
 
     async def _repair(self, lease: Lease, planned: Plan) -> None:
-        """Rows of ours that came late are compared with what others wrote; nothing is written that does not stand."""
+        """Compare our late rows with those that others wrote; only valid rows are changed."""
         if planned.inputs is None:
             return
         async with self._ledger.write(lease.user_id) as held:

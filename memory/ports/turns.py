@@ -1,4 +1,4 @@
-"""The turn log: the durable queue of what is to be learnt, and the record of what was said."""
+"""The port of the turn log: the durable queue for learning, and the conversation record."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Lease:
     user_id: str
     session_id: str
     turns: tuple[Turn, ...]
-    attempt: int  # 1 for the first; those that ended in an outage of a part are not among them
-    token: str  # proves that the lease is still ours
-    plan: bytes | None  # what an earlier attempt stored; apply it as it is
-    waiting_since: float = 0.0  # when the first of its turns reached its end, by our clock
-    outages: int = 0  # attempts right before this one that ended in an outage of a part
+    attempt: int  # 1 for the first; attempts that ended in an outage do not count
+    token: str  # proves that the lease is still held
+    plan: bytes | None  # stored by an earlier attempt; to be applied unchanged
+    waiting_since: float = 0.0  # when the first of its turns finished, by our clock
+    outages: int = 0  # consecutive attempts before this one that ended in an outage
     outage_since: float | None = None  # when the first of them did
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """`pending`: turns not learnt yet, `waiting`: those of them that await a retry, `failed`: dead or shed."""
+    """`pending`: turns not learnt yet; `waiting`: those of them that wait for a retry; `failed`: dead or shed."""
 
     pending: int
     waiting: int
@@ -40,9 +40,9 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A window that was given up after its last attempt, or (attempts 0) shed before its first.
+    """A window given up after its last attempt, or (attempts 0) shed before its first.
 
-    `attempts`: also those that ended in the last outage.
+    `attempts` includes those of the last outage.
     """
 
     window_id: str
@@ -63,15 +63,15 @@ class LearnDue:
     wait for what is being retried of it, unless they ask something of memory.
     """
 
-    batch_turns_max: int = 20  # of one window
-    idle_seconds: float = 0.0  # debounce: a session is due that long after its last turn; 0 means at once
+    batch_turns_max: int = 20  # per window
+    idle_seconds: float = 0.0  # debounce: a session is due so long after its last turn; 0 means at once
     turns_at_once: int = 1  # or as soon as it has so many turns
-    tokens_at_once: int | None = None  # or about so many tokens, answers included; None: however many
+    tokens_at_once: int | None = None  # or about so many tokens, including answers; None: no limit
 
 
 @dataclass(frozen=True, slots=True)
 class FreshTurn:
-    """A finished turn that nobody has looked at yet. `earlier`: turns of its session right before it that wait, too."""
+    """A finished turn that has not been examined. `earlier`: the waiting turns of its session right before it."""
 
     turn: Turn
     earlier: tuple[Turn, ...]  # oldest first
@@ -79,14 +79,14 @@ class FreshTurn:
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequestTurn:
-    """A turn that asks for something to be forgotten. `claims`: what was read there, encoded; b"" if nobody kept it."""
+    """A turn with a request to forget. `claims`: the encoded claims of the request; b"" if they were not stored."""
 
     turn: Turn
     claims: bytes = b""
 
 
 class TurnLog(Protocol):
-    """The durable queue and the conversation record, in one. Raises `Unavailable` (also when the disk is full)."""
+    """The durable queue and the conversation record in one. Raises `Unavailable` (also when the disk is full)."""
 
     async def open(self, turn: Turn) -> None:
         """Append the turn with status opened. Return once it would survive a crash of this process.
@@ -105,7 +105,7 @@ class TurnLog(Protocol):
         ...
 
     async def append(self, turn: Turn) -> None:
-        """A turn that is already finished (history from elsewhere). The same id again is ignored."""
+        """Append a finished turn (imported history). A known id is ignored."""
         ...
 
     async def recover(self) -> int:
@@ -116,7 +116,9 @@ class TurnLog(Protocol):
         ...
 
     async def lease(self, *, now: float, seconds: float, due: LearnDue) -> Lease | None:
-        """The oldest due window of a user nobody else works for, or None. Expired ones are taken over, plan and all."""
+        """The oldest due window of a user without a live lease, or None. Expired leases are taken over with their
+        plan.
+        """
         ...
 
     async def unexamined(self, *, limit: int) -> list[FreshTurn]:
@@ -171,11 +173,11 @@ class TurnLog(Protocol):
         ...
 
     async def extend(self, lease: Lease, *, until: float) -> None:
-        """Raises `Conflict` when the lease is no longer ours, or ended and somebody works for that user by now."""
+        """Raises `Conflict` if the lease is lost, or has expired and another worker works for that user."""
         ...
 
     async def save_plan(self, lease: Lease, plan: bytes) -> None:
-        """Store what will be applied, before it is. Raises `Conflict`."""
+        """Store the plan before it is applied. Raises `Conflict`."""
         ...
 
     async def acknowledge(self, lease: Lease) -> None:
@@ -183,24 +185,24 @@ class TurnLog(Protocol):
         ...
 
     async def retry_at(self, lease: Lease, *, due_at: float, reason: str, outage_since: float | None = None) -> None:
-        """Give the window back until `due_at`. Raises `Conflict`.
+        """Return the window to the queue until `due_at`. Raises `Conflict`.
 
-        `outage_since`: a part that it needs has been away since then, so that this attempt does not count.
+        `outage_since`: a required part has been unavailable since then, so that this attempt does not count.
         """
         ...
 
     async def move_to_dead_letters(self, lease: Lease, *, now: float, reason: str) -> None:
-        """To the dead letters, which keep turns and plan. Raises `Conflict`."""
+        """Keeps turns and plan. Raises `Conflict`."""
         ...
 
     async def dead_letters(self, *, limit: int) -> list[DeadLetter]: ...
 
     async def replay(self, window_ids: Collection[str]) -> int:
-        """Make dead letters due again, attempt 1; how many. Empty means all. What was shed is not shed again."""
+        """Make dead letters due again, as attempt 1; returns how many. Empty means all. They are not shed again."""
         ...
 
     async def drop(self, window_ids: Collection[str]) -> int:
-        """Give dead letters up for good; how many. Empty means none: who gives up must say what."""
+        """Delete dead letters without learning them; returns how many. Empty means none."""
         ...
 
     async def make_due_now(self, user_id: str, *, session_id: str = "") -> None:
@@ -211,7 +213,7 @@ class TurnLog(Protocol):
         ...
 
     async def backlog(self, user_id: str, *, session_id: str = "", opened_before: float) -> Backlog:
-        """Of the turns that reached the log before that time, whatever their own `at` says. Open turns are pending."""
+        """Counts turns that reached the log before that time, whatever their own `at`. Open turns are pending."""
         ...
 
     async def withdraw(
@@ -233,7 +235,7 @@ class TurnLog(Protocol):
         ...
 
     def turns(self, user_id: str, *, session_id: str = "") -> AsyncIterator[Turn]:
-        """The record, in the order of opening (which for imported history is not the order of `at`)."""
+        """The record in the order of opening, which for imported history differs from the order of `at`."""
         ...
 
     async def depth(self, *, now: float) -> QueueDepth: ...
@@ -241,7 +243,7 @@ class TurnLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """For metrics. `oldest_seconds` is the age of the oldest finished turn that is not learnt; 0 without one."""
+    """For metrics. `oldest_seconds`: age of the oldest finished turn that is not learnt; 0 without one."""
 
     opened: int
     due: int

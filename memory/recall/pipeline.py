@@ -1,8 +1,8 @@
-"""Stages 6 to 9 in order, inside a deadline: decide, query, retrieve, rank, and word the note.
+"""Runs stages 6 to 9 within a deadline: decide, query, retrieve, rank, and render the note.
 
-It must never fail a request and never hold one past the deadline: whatever goes wrong below becomes an outcome with a
-status and a reason, and notes that the conversation carries already go along all the same. Work in flight is bounded;
-past the bound a request is passed on before it costs an embedding. Each outcome leaves a receipt.
+It never fails a request and never holds one past the deadline: every error becomes an outcome with a status and a
+reason, and notes that the conversation already carries are put back in any case. Work in flight is bounded; beyond the
+bound a request is passed on before it costs an embedding. Each outcome leaves a receipt.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ class RecallPipeline:
         rewriter: Rewriter | None = None,
         usage_counts: UsageCounts | None = None,
     ) -> None:
-        """`classifier` gives None until it has been trained; rules decide meanwhile. `rewriter`: None asks no model."""
+        """`classifier` returns None until it has been trained; rules decide meanwhile. `rewriter`: None rewrites
+        nothing.
+        """
         self._searching = SearchFlow(
             embedder=embedder,
             retrieval=retrieval,
@@ -99,9 +101,9 @@ class RecallPipeline:
         self._quiet_until = 0.0
 
     async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals = NO_SIGNALS) -> RecallOutcome:
-        """Never raises. Takes no longer than the deadline, plus the loop's own delay.
+        """Never raises. Takes no longer than the deadline, plus the event loop's own delay.
 
-        Where chats are spread over several filters, writing a new note down may take 10 ms more.
+        If chats are spread over several filters, storing a new note may take 10 ms more.
         """
         conversation = request.conversation
         if not (self._settings.is_enabled and request.options.enabled) or conversation is None:
@@ -120,7 +122,8 @@ class RecallPipeline:
         loop = asyncio.get_running_loop()
         came_at = loop.time()
         await asyncio.sleep(0)
-        lag = loop.time() - came_at  # what one turn of the loop takes now; it took as long for what came before this
+        # The duration of one turn of the loop now, as an estimate for the turns before this one.
+        lag = loop.time() - came_at
         trace = Trace(
             began_at=self._clock(),
             ends_at=came_at + self._settings.deadline_seconds - TURNS_BEFORE * lag,
@@ -155,7 +158,9 @@ class RecallPipeline:
         upstream: UpstreamSignals,
         trace: Trace,
     ) -> tuple[RecallStatus, str]:
-        """Fill the trace as far as the deadline lets us; the status where no note goes along. Raises `Unavailable`."""
+        """Fill the trace as far as the deadline allows; returns the status if no note is injected. Raises
+        `Unavailable`.
+        """
         trace.decision = search_decision.decide_early(conversation, upstream=upstream)
         said = [message.role for message in conversation.messages]
         is_asked = said[-1:] == [Role.USER] and (trace.decision is None or trace.decision.search)
@@ -173,9 +178,9 @@ class RecallPipeline:
                         scope, conversation, request.options, trace, review_notes, slot
                     )
                 except MemproxyError:
-                    await review_notes()  # whatever becomes of the search, the prompt's prefix stays
+                    await review_notes()  # whatever happens to the search, the prompt's prefix has to stay
                     raise
-        if said.count(Role.USER) > 1:  # else nothing was told earlier, so that there is nothing to look back for
+        if said.count(Role.USER) > 1:  # otherwise there are no earlier notes
             await review_notes()
         return self._shed()
 
@@ -184,7 +189,9 @@ class RecallPipeline:
         return RecallStatus.UNAVAILABLE, "busy"
 
     async def _review_notes(self, scope: Scope, request: ChatRequest, conversation: Conversation, trace: Trace) -> None:
-        """The notes that this conversation carries, and where this model takes notes. Both can do without an answer."""
+        """Load the notes that this conversation carries, and this model's placement. Continues without either on
+        errors.
+        """
         if trace.are_notes_reviewed:
             return
         with trace.timed("notes", self._metrics), suppress(Unavailable):
@@ -211,7 +218,7 @@ class RecallPipeline:
         )
 
     async def _keep(self, scope: Scope, trace: Trace, planned: NotePlan) -> None:
-        """Write the new note down, so that the conversation's next request carries it."""
+        """Store the new note, so that the conversation's next request carries it."""
         if planned.fresh is None or not trace.carried.key or trace.placement is Placement.OFF:
             return
         now = asyncio.get_running_loop().time()
@@ -233,7 +240,7 @@ class RecallPipeline:
         if notes and planned.fresh is not None:
             self._metrics.memories_injected.observe(len(planned.fresh.memory_ids))
             self._metrics.note_tokens.observe(planned.fresh.tokens)
-            if self._usage_counts is not None:  # what is put back was counted when it was new
+            if self._usage_counts is not None:  # notes put back were counted when they were new
                 self._usage_counts.count(scope.user_id, planned.fresh.memory_ids, at=trace.began_at)
         receipt_id = self._new_id()
         leave = partial(self._leave_receipt, scope, status, reason, trace, planned, receipt_id)
@@ -262,7 +269,7 @@ class RecallPipeline:
 
     @asynccontextmanager
     async def _admitted(self, trace: Trace) -> AsyncIterator[AdmissionSlot | None]:
-        """A place to embed the question; None where none comes free in time."""
+        """A slot to embed the question, or None if none becomes free in time."""
         came_at = asyncio.get_running_loop().time()
         async with self._admission.slot(trace.seconds_left) as slot:
             trace.timings_ms["wait"] = (asyncio.get_running_loop().time() - came_at) * 1000
@@ -270,12 +277,12 @@ class RecallPipeline:
             try:
                 yield slot
             finally:
-                if slot is not None:  # an embedding that never ended took this long at least
+                if slot is not None:  # an embedding that did not end took at least this long
                     slot.release(trace.timings_ms.get("embed", 0.0) / 1000, is_complete=False)
         self._metrics.recall_in_flight.set(self._admission.in_flight)
 
     def _note_breakage(self, part: str) -> None:
-        """One log line for each change of state, not for each request; and few where it changes all the time."""
+        """Log one line per change of state, not per request, and at most one per `LOG_PAUSE_SECONDS`."""
         now = asyncio.get_running_loop().time()
         if part != self._broken_part and now >= self._quiet_until:
             self._quiet_until = now + LOG_PAUSE_SECONDS

@@ -1,7 +1,7 @@
-"""Everything that people and programs may do with memories, in one place: REST, command line, MCP and pages call this.
+"""The library: every operation on memories, called by REST, command line, MCP and pages.
 
-It never shows, changes or counts anything of another user: somebody else's memory is as absent as one that never was.
-What it is told to store is stored as given; what it is told to forget is gone, and no work under way brings it back.
+Other users' memories are never shown, changed or counted: they look as if they did not exist. Memories are stored as
+given, and forgotten ones are gone: no work in progress restores them.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Library:
         usage_counts: UsageCounts,
         flush_timing: FlushTiming = FlushTiming(),
     ) -> None:
-        """`redact` takes secrets out of a message before the turn log sees it; `new_id` draws ids nobody else has."""
+        """`redact` removes secrets from a message before it is stored; `new_id` generates unique ids."""
         self._store = store
         self._embedder = embedder
         self._ledger = ledger
@@ -135,7 +135,7 @@ class Library:
         self._flush_timing = flush_timing
 
     async def add(self, scope: Scope, items: Sequence[NewMemory]) -> list[str]:
-        """Store each as given, one id per item, in order; found by search when this returns."""
+        """Store each memory as given, one id per item, in order; search finds them on return."""
         if not 1 <= len(items) <= MEMORIES_PER_ADD_MAX:
             raise BadInput(f"expected 1 to {MEMORIES_PER_ADD_MAX} memories, got {len(items)}; send several calls")
         now = self._clock()
@@ -200,7 +200,7 @@ class Library:
         limit: int = PAGE_MEMORIES_MAX,
         cursor: str = "",
     ) -> Page:
-        """Newest first. `as_of` gives what stood in that status then, by when things were said."""
+        """One page, newest first. `as_of`: the memories that had that status then, by when things were said."""
         types = (memory_type,) if memory_type else ()
         refuse_unknown_types(types)
         asked = None if as_of is not None else status
@@ -218,7 +218,7 @@ class Library:
         return (await self._record(user_id, memory_id)).memory
 
     async def history(self, user_id: str, memory_id: str) -> list[Memory]:
-        """The memory and those that it superseded, directly or through others, latest said first."""
+        """The memory and those that it superseded, directly or through others, latest first."""
         newest = await self.get(user_id, memory_id)
         by_successor: dict[str, list[Memory]] = {}
         where, cursor = MemoryFilter(user_id, status=MemoryStatus.SUPERSEDED), ""
@@ -238,11 +238,12 @@ class Library:
         return sorted(chain.values(), key=lambda memory: (memory.id == newest.id, memory.said_at), reverse=True)
 
     async def patch(self, user_id: str, memory_id: str, edit: MemoryEdit) -> Memory:
-        """Change it in place, or bring it back from the archive: same id, same times of saying.
+        """Change a memory in place, or restore it from the archive; id and times of saying stay.
 
-        Changed content is found by its new words.
+        Changed content is embedded again.
         """
-        edit.applied_to((await self._record(user_id, memory_id)).memory, now=self._clock())  # refuses before embedding
+        # Refuses invalid edits before embedding.
+        edit.applied_to((await self._record(user_id, memory_id)).memory, now=self._clock())
         vectors = await self._embedder.embed([edit.content], is_urgent=False) if edit.content is not None else None
         async with self._ledger.write(user_id) as held:
             record = await self._record(user_id, memory_id)
@@ -259,22 +260,24 @@ class Library:
         await self._erasure.memory(user_id, memory_id)
 
     async def delete_scope(self, user_id: str, project_id: str = "") -> Deleted:
-        """All memories of the user, or of exactly that project, and what was not learnt yet before this call."""
+        """Delete all memories of the user, or of exactly that project, and withdraw turns not learnt before this
+        call.
+        """
         return Deleted(*await self._erasure.scope(user_id, project_id))
 
     async def forget_source(self, user_id: str, turn_id: str) -> SourceForgotten:
-        """Forget what stands on that turn's words alone, and take them out of the evidence of everything else."""
+        """Forget what is based on that turn alone, and remove its text from the evidence of everything else."""
         return await self._erasure.source(user_id, turn_id)
 
     async def receipt(self, user_id: str, receipt_id: str) -> ExplainedReceipt:
-        """Why a request got what it got, with what the memories in it say now."""
+        """Why a request got its memories, with the current contents of those memories."""
         found = await self._receipts.get(user_id, receipt_id) if is_valid_id(receipt_id) else None
         if found is None:
             raise NotFound("there is no such receipt")
         memory_ids = found.memory_ids()
         try:
             records = await self._store.get(user_id, memory_ids) if memory_ids else []
-        except Unavailable:  # the receipt may well be about that
+        except Unavailable:  # the receipt may be about this very outage
             records = []
         return ExplainedReceipt(found, {record.memory.id: record.memory.content for record in records})
 
@@ -322,13 +325,13 @@ class Library:
         What is left then awaits a retry, or took longer than `FlushPace.longest`: also a reply that is still being
         streamed, for a turn is learnt when its reply has ended.
         """
-        Scope(user_id, session_id=session_id)  # refuses ids that cannot be
+        Scope(user_id, session_id=session_id)  # refuses invalid ids
         timing = self._flush_timing
         await asyncio.sleep(timing.reply_delay)
-        opened_before = self._clock()  # after the pause: a turn counts from when the log got it
+        opened_before = self._clock()  # after the pause: a turn counts from its arrival in the log
         polls, polls_of_retries = (max(1, int(seconds / timing.poll)) for seconds in (timing.longest, timing.retry))
         for _ in range(polls):
-            # again each time: a reply may end while we wait
+            # repeated, since a reply may end while we wait
             await self._turn_log.make_due_now(user_id, session_id=session_id)
             backlog = await self._turn_log.backlog(user_id, session_id=session_id, opened_before=opened_before)
             if not backlog.pending:
@@ -352,15 +355,15 @@ class Library:
         return self._turn_log.turns(user_id, session_id=session_id)
 
     async def dead_letters(self, *, limit: int) -> list[DeadLetter]:
-        """For operators: of all users."""
+        """Dead letters of all users, for operators."""
         return await self._turn_log.dead_letters(limit=limit)
 
     async def replay(self, window_ids: Collection[str]) -> int:
-        """Learn dead letters again; how many. Empty means all."""
+        """Learn dead letters again; returns how many. Empty means all."""
         return await self._turn_log.replay(window_ids)
 
     async def drop(self, window_ids: Collection[str]) -> int:
-        """Give these dead letters up for good; how many. Empty means none."""
+        """Delete these dead letters without learning them; returns how many. Empty means none."""
         return await self._turn_log.drop(window_ids)
 
     async def queue_depth(self) -> QueueDepth:

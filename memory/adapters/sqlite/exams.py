@@ -1,7 +1,7 @@
-"""What exams of chat models showed, on SQLite: shared by all workers, asked for when one starts.
+"""Exam results of chat models on SQLite: shared by all workers, read at their start.
 
-A result does not last for ever: the model behind a name may have been replaced, or its server mended, which is why a
-failure is forgotten sooner. The table is made with the first result, as nothing else needs it.
+Results expire, since the model behind a name may have been replaced, or its server fixed, so that failures expire
+sooner. The table is created with the first result.
 """
 
 from __future__ import annotations

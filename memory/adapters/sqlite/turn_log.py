@@ -1,7 +1,7 @@
-"""The turn log on SQLite: the port's promises, kept by jobs on one database (`database`, `turns_queue`).
+"""The turn log on SQLite: implements the port with jobs on one database (`database`, `turns_queue`).
 
-This module turns calls into jobs and does nothing else: no SQL beyond one row, no rule of the queue, no thread. A turn
-counts from when it reached us (the clock, at the call), not from its own time, which may lie years back.
+This module only turns calls into jobs: no SQL beyond one row, no rules of the queue, no threads. A turn counts from its
+arrival (the clock at the call), not from its own time, which may be years ago.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from memory.errors import BadInput, Unavailable
 from memory.model import Turn, TurnStatus, Urgency
 from memory.ports import Backlog, Clock, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
 
-PAGE_TURNS = 50  # read at once from the record; a turn may be 2 MiB
+PAGE_TURNS = 50  # read at a time from the record; a turn may have 2 MiB
 
-TAUGHT = {TurnStatus.CLOSED, TurnStatus.UNKNOWN}  # what the others held is recorded, but teaches nothing
+TAUGHT = {TurnStatus.CLOSED, TurnStatus.UNKNOWN}  # turns of other statuses are recorded but not learnt
 BROKEN = {TurnStatus.FAILED, TurnStatus.ABORTED}
 
 
@@ -68,7 +68,7 @@ class SqliteTurnLog:
         await self._database.write(partial(_insert, turn=turn, now=self._clock(), owner=""))
 
     async def recover(self) -> int:
-        """Also ends the leases, and frees the users' locks, that dead processes held."""
+        """Also ends leases and frees users' locks of dead processes."""
         now = self._clock()
         dead, has_stale_locks = await self._database.read(partial(self._find_dead, now=now))
         if not dead and not has_stale_locks:
@@ -78,13 +78,13 @@ class SqliteTurnLog:
         return found
 
     async def lease(self, *, now: float, seconds: float, due: LearnDue) -> Lease | None:
-        """Looks first, on the reading side: asking in vain costs no transaction, and may be done every 50 ms."""
+        """Checks with a read first: polling costs no transaction, and may be done every 50 ms."""
         if await self._database.read(partial(turns_queue.find_due, now=now, due=due)) is None:
             return None
         holder = turns_queue.Holder(secrets.token_hex(16), self._database.owners.name, now + seconds)
         try:
             return await self._database.write(partial(turns_queue.take, now=now, due=due, holder=holder))
-        except (asyncio.CancelledError, Unavailable):  # the lease may exist by now, and nobody would ever hear of it
+        except (asyncio.CancelledError, Unavailable):  # the lease may exist by now without its caller knowing
             self._database.post(partial(turns_queue.take_back, token=holder.token))
             raise
 
@@ -96,7 +96,7 @@ class SqliteTurnLog:
             await self._database.write(partial(turns_triggers.mark, urgencies=urgencies))
 
     async def shed(self, *, now: float, keep: int, window_turns: int) -> int:
-        """Looks first, on the reading side, so that a queue of sensible length costs no transaction."""
+        """Checks with a read first, so that a short queue costs no transaction."""
         if await self._database.read(turns_triggers.waiting) <= keep:
             return 0
         return await self._database.write(partial(turns_triggers.shed, now=now, keep=keep, window_turns=window_turns))
@@ -187,14 +187,14 @@ class SqliteTurnLog:
         return await self._database.read(partial(turns_upkeep.depth, now=now))
 
     def _find_dead(self, connection: sqlite3.Connection, *, now: float) -> tuple[list[str], bool]:
-        """Read who holds something, then look who lives: in this order, for nobody holds before being seen to live."""
+        """Read the holders first, then who lives: nobody holds anything before being visibly alive."""
         suspects = turns_upkeep.holders(connection) | ledger.holders(connection)
         has_stale_locks = ledger.has_expired(connection, now=now)
         return self._database.owners.find_dead(suspects), has_stale_locks
 
 
 def _insert(connection: sqlite3.Connection, *, turn: Turn, now: float, owner: str) -> None:
-    """A new turn at the stage that its status asks for; a known id changes nothing."""
+    """A new turn at the stage for its status; a known id changes nothing."""
     is_open = turn.status is TurnStatus.OPENED
     stage = "open" if is_open else _stage_after(turn.status)
     finished_at = None if is_open else now
@@ -216,7 +216,7 @@ def _finish(
     receipt_id: str,
     now: float,
 ) -> None:
-    """A turn that was withdrawn meanwhile is completed as a record, and stays withdrawn."""
+    """A turn that was withdrawn meanwhile is completed for the record, and stays withdrawn."""
     row = connection.execute(
         "SELECT seq, user_id, session_id, stage FROM turns WHERE id = ? AND status = 'opened'", (turn_id,)
     ).fetchone()

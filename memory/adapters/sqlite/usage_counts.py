@@ -29,7 +29,9 @@ class _PendingCount:
 
 
 class SqliteUsageCounts:
-    """`memory.ports.Uses` in an open `SqliteDatabase`. `async with`: leaving writes what is still gathered."""
+    """`memory.ports.UsageCounts` in an open `SqliteDatabase`. Open with `async with`; on exit pending counts are
+    written.
+    """
 
     def __init__(self, database: SqliteDatabase, *, flush_seconds: float = FLUSH_SECONDS) -> None:
         self._database = database

@@ -1,15 +1,15 @@
-"""Working sets: the memories of users who talk, held in this process, so that a request searches them in a millisecond.
+"""Working sets: the memories of active users, held in this process, so that a search takes a millisecond.
 
-A set comes from the user's snapshot (`snapshot_shelf`), in milliseconds, or where there is none from the store, after
-the chat that missed it (`loader`). It is never older than the last write that had ended when a request came: each
-request asks the ledger for the user's revision, a sequence lock that is odd while somebody writes, and fetches just the
-memories that changed. Those are out of the set from the moment that we hear of the change until a read that no write
-overlapped: a request that cannot wait for it gets the others, and nobody ever gets half of a write, or what was
-forgotten. While the store is down, the set serves on. While the ledger is, nobody can tell what was forgotten
-meanwhile, and it does not: the store is searched directly.
+A set is loaded from the user's snapshot (`snapshot_codec`) within milliseconds, or without one from the store, after
+the chat that missed it (`loader`). It is never older than the last write that had ended when a request arrived: each
+request asks the ledger for the user's revision, a sequence lock that is odd during a write, and fetches only the
+changed memories. Those are removed from the set as soon as a change is known, until a read that no write overlapped; a
+request that cannot wait uses the others, and nobody ever sees half of a write, or forgotten memories. If the store is
+down, the set is used all the same. If the ledger is down, it is not, since memories may have been forgotten: the store
+is searched.
 
-It must never keep the loop busy for more than a few milliseconds, however large the set, nor hold more than its bytes:
-the set that was asked longest ago goes first, and a user with too many memories never gets one.
+The event loop is never blocked for more than a few milliseconds, whatever the size of a set. The total size is bounded:
+the least recently used set is evicted, and users with too many memories have no set.
 """
 
 from __future__ import annotations
@@ -37,29 +37,32 @@ from memory.recall.retrieval import Expected
 from memory.runtime.gc_freeze import freeze_live_objects, keep_freed_memory, preallocate
 from memory.settings import WorkingSetSettings
 
-FREEZE_EVERY_MEMORIES = 1_000  # loaded: until then, looking at them all is a matter of milliseconds
-UNSAVED_MAX = 50  # changes that a snapshot lacks: to fetch more of them, a chat of tomorrow would wait too long
-SAVES_MAX = 3  # tries of one snapshot, where each time a memory in it changed meanwhile
-SPARE_AFTER_SECONDS = 0.03  # when the answer to the chat that took some has left
-THREADS = 3  # of which a large user's set takes one
-LEARNING_PATIENCE_SECONDS = 1.0  # learning waits so long for a set to be read; it will want it again at its next window
+# Loaded memories, after which they are frozen: collecting them takes some milliseconds until then.
+FREEZE_EVERY_MEMORIES = 1_000
+UNSAVED_MAX = 50  # changes that a snapshot may lack: fetching more would delay a later chat
+SAVES_MAX = 3  # attempts at one snapshot, if a memory in it changed each time
+SPARE_AFTER_SECONDS = 0.03  # after the answer to the chat that used some has been sent
+THREADS = 3  # a large user's set occupies one of them
+LEARNING_PATIENCE_SECONDS = 1.0  # learning waits so long for a set; it needs it again at its next window
 
 _DEFAULTS = WorkingSetSettings()
 
 
 @dataclass(frozen=True, slots=True)
 class WorkingSetLimits:
-    """`memories_max` of one user; `bytes_max` of all sets together; the patience of a chat and of a search, seconds."""
+    """`memories_max`: per user; `bytes_max`: of all sets; `patience` of a chat and `search_patience` of a search,
+    seconds.
+    """
 
     memories_max: int = _DEFAULTS.user_memories_max
     bytes_max: int = _DEFAULTS.total_mib << 20
     patience: float = _DEFAULTS.patience_ms / 1000
     search_patience: float = _DEFAULTS.search_patience_seconds
-    preallocates: bool = False  # chats wait for this process, so memory for the next set is at hand
+    preallocates: bool = False  # chats wait for this process, so that memory for the next set is allocated in advance
 
 
 class WorkingSets:
-    """`memory.recall.retrieval.Corpora`. `async with` opens it; loads in flight end with it."""
+    """`memory.recall.retrieval.Corpora`. Open with `async with`; running loads end with it."""
 
     def __init__(
         self,
@@ -72,8 +75,8 @@ class WorkingSets:
         tokens: Tokens | None = None,
         snapshots: SnapshotCodec | None = None,
     ) -> None:
-        """`neighbours`: as the ranking has them; they are part of what is laid out. `tokens`: counts a memory's line
-        once for all notes. Without a `shelf`, no snapshots.
+        """`neighbours`: the ranking's, since layouts depend on them. `tokens`: counts each memory's line once for all
+        notes. Without `snapshots`, none are used.
         """
         self._ledger = ledger
         self._dimension = dimension
@@ -89,10 +92,10 @@ class WorkingSets:
             keep=self._loaded,
             start=self._start,
         )
-        self._preallocating: asyncio.Task[None] | None = None  # until it has begun
+        self._preallocating: asyncio.Task[None] | None = None  # until it has started
         self._opening: dict[str, asyncio.Task[None]] = {}
         self._bytes = 0
-        self._unfrozen = 0  # memories loaded that the garbage collector still looks at
+        self._unfrozen = 0  # loaded memories that the garbage collector still visits
         self._running: set[asyncio.Task[None]] = set()
         self._tasks = asyncio.TaskGroup()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="working-set")
@@ -115,15 +118,17 @@ class WorkingSets:
 
     @property
     def size_bytes(self) -> int:
-        """What all sets hold together, estimated."""
+        """The estimated size of all sets."""
         return self._bytes
 
     def searching(self) -> AbstractContextManager[None]:
-        """A chat searches the store, since it got no corpus here: nothing is loaded meanwhile."""
+        """A chat without a corpus searches the store: nothing is loaded meanwhile."""
         return self._loads.searching()
 
     def expect(self, user_id: str) -> Expected:
-        """A request of this user has come: see that their set is there and current. Hand the result to `corpus`."""
+        """A request of this user has arrived: load and refresh the set in the background. Pass the result to
+        `corpus`.
+        """
         return self._expected(user_id, waits=False)
 
     async def corpus(
@@ -137,19 +142,20 @@ class WorkingSets:
         ends_at = asyncio.get_running_loop().time() + seconds
         expected = expected or self._expected(user_id, waits=waits)
         await _waited_for(expected.task, ends_at)
-        while (one := self._sets.get(user_id)) is not None and not one.is_rankable:  # it goes on without what changed
+        while (one := self._sets.get(user_id)) is not None and not one.is_rankable:  # without the changed memories
             if not await _waited_for(self._start(self._lay_out(one)), ends_at):
                 return None
         is_current = one is not None and expected.written is not None and one.known_revision >= expected.written
         return one.corpus if one is not None and is_current else None
 
     async def as_of(self, user_id: str, revision: int | None = None) -> CorpusMemories | None:
-        """As `memory.ports.UserMemories` says. A set that is not here is loaded, and waited for a little."""
+        """See `memory.ports.UserMemories`. A missing set is loaded, with a short wait."""
         if self._snapshots is None and user_id not in self._sets:
-            return None  # reading all that a user has costs more than what is asked for
+            return None  # loading a large user's set costs more than the lookup
         corpus = await self.corpus(user_id, waits=True, seconds=LEARNING_PATIENCE_SECONDS)
         one = self._sets.get(user_id)
-        if corpus is None or one is None or one.revision != one.known_revision:  # else what changed is not in it yet
+        # Otherwise changed memories are missing.
+        if corpus is None or one is None or one.revision != one.known_revision:
             return None
         if revision is not None and one.revision != revision:
             return None
@@ -164,11 +170,11 @@ class WorkingSets:
         one = await self._present(user_id, waits=waits)
         if one is not None:
             await self._brought_up_to_date(one, expected, waits=waits)
-            if not self._holds(one):  # it went too far behind, or had to make room
+            if not self._holds(one):  # it was too far behind, or was evicted
                 await self._present(user_id, waits=waits)
 
     async def _present(self, user_id: str, *, waits: bool) -> WorkingSet | None:
-        """The user's set: the one that is here, else out of the snapshot; else a load begins, for later requests."""
+        """The user's set: the one held, else from the snapshot; otherwise a load for later requests is queued."""
         if user_id not in self._sets and not self._loads.is_resting(user_id):
             await asyncio.wait((self._opened(user_id),), timeout=self._patience(waits=waits))
         if user_id not in self._sets and (ended := self._loads.ask(user_id)) is not None and waits:
@@ -181,15 +187,16 @@ class WorkingSets:
         return one
 
     async def _brought_up_to_date(self, one: WorkingSet, expected: Expected, *, waits: bool) -> None:
-        """Wait for what was written before we were asked, as long as the caller's patience lasts."""
+        """Wait until earlier writes are included, as long as the caller's patience allows."""
         try:
             revision = await self._ledger.revision(one.user_id)
         except Unavailable:
-            return  # nobody knows what was forgotten meanwhile
+            return  # unknown whether memories were forgotten meanwhile
         expected.written = last_even(revision)
         if expected.written != one.revision or one.refresh is not None:
             await asyncio.wait((self._refreshed(one),), timeout=self._patience(waits=waits))
-        while one.refresh is not None and one.known_revision < expected.written:  # not even what changed is known yet
+        # The changed ids are not even known yet.
+        while one.refresh is not None and one.known_revision < expected.written:
             one.revision_known.clear()
             await one.revision_known.wait()
 
@@ -199,7 +206,7 @@ class WorkingSets:
     # Snapshots
 
     def _opened(self, user_id: str) -> asyncio.Task[None]:
-        """One at a time for each user."""
+        """One at a time per user."""
         task = self._opening.get(user_id)
         if task is None:
             task = self._opening[user_id] = self._start(self._open(user_id))
@@ -222,22 +229,22 @@ class WorkingSets:
 
     async def _preallocate(self) -> None:
         await asyncio.sleep(SPARE_AFTER_SECONDS)
-        self._preallocating = None  # whoever comes from here on wants some again
+        self._preallocating = None  # from now on a further call starts another one
         await asyncio.get_running_loop().run_in_executor(self._threads, preallocate)
 
     async def hold(self, user_id: str) -> None:
-        """Have the user's set here, if there is a snapshot of it. Never raises."""
+        """Load the user's set from its snapshot, if there is one. Never raises."""
         if user_id not in self._sets:
             await asyncio.wait((self._opened(user_id),))
 
     async def save(self, user_id: str) -> None:
-        """Bring the user's set up to date, loading it where need be, and write its snapshot. Never raises."""
+        """Refresh the user's set, loading it if necessary, and write its snapshot. Never raises."""
         await self.corpus(user_id, waits=True)
         one = self._sets.get(user_id)
         if one is not None and one.saved != one.revision:
             await asyncio.wait((self._saved(one),))
         elif one is None and self._snapshots is not None and self._loads.is_resting(user_id):
-            await self._snapshots.discard(user_id)  # the user has too many memories by now
+            await self._snapshots.discard(user_id)  # the user has too many memories now
 
     def _saved(self, one: WorkingSet) -> asyncio.Task[None]:
         if one.saving is None:
@@ -251,7 +258,7 @@ class WorkingSets:
         one.saving = None
 
     async def _written(self, one: WorkingSet) -> None:
-        """What was forgotten while we wrote must not stay in the snapshot, so we look again when it is there."""
+        """Checks again after writing: memories forgotten meanwhile must not remain in the snapshot."""
         assert self._snapshots is not None
         for _ in range(SAVES_MAX):
             revision, contents = await one.contents()
@@ -273,7 +280,7 @@ class WorkingSets:
         return WorkingSet(user_id, corpus, revision, self._sources, self._resized)
 
     async def _loaded(self, user_id: str, started: Revision, records: Sequence[Record]) -> None:
-        """Keep a set of what was read, after reading again what was written meanwhile."""
+        """Create a set from the loaded records, after fetching what changed meanwhile."""
         corpus = Corpus(dimension=self._dimension, neighbours=self._neighbours, tokens=self._tokens)
         one = self._made(user_id, corpus, last_even(started))
         await one.change(records=records)
@@ -289,7 +296,7 @@ class WorkingSets:
     # Refreshing
 
     def _refreshed(self, one: WorkingSet) -> asyncio.Task[None]:
-        """One at a time for each set; goes on when a request runs out of time."""
+        """One at a time per set; continues when a request runs out of time."""
         if one.refresh is None:
             one.refresh = self._start(self._refresh(one))
         return one.refresh
@@ -297,7 +304,7 @@ class WorkingSets:
     async def _refresh(self, one: WorkingSet) -> None:
         error = await outcome_of(self._catch_up(one))
         if isinstance(error, TooFarBehind | TooLarge) and self._snapshots is not None:
-            await self._snapshots.discard(one.user_id)  # it is of no use any more
+            await self._snapshots.discard(one.user_id)  # it cannot be used any more
         if error is not None and not isinstance(error, Unavailable):
             self._drop(one)
             if isinstance(error, TooLarge):
@@ -322,7 +329,7 @@ class WorkingSets:
             self._drop(one)
             report("a working set was not laid out", error)
 
-    # Room
+    # Eviction
 
     def _holds(self, one: WorkingSet) -> bool:
         return self._sets.get(one.user_id) is one
@@ -356,7 +363,7 @@ class WorkingSets:
 
 
 async def _waited_for(task: asyncio.Task[None], ends_at: float) -> bool:
-    """Whether it ended by then; it goes on in any case."""
+    """Whether it ended by then; it continues in any case."""
     if not task.done():
         timeout = None if math.isinf(ends_at) else max(0.0, ends_at - asyncio.get_running_loop().time())
         await asyncio.wait((task,), timeout=timeout)
