@@ -56,11 +56,11 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class LearnDue:
-    """When the finished turns of a session are due: any one of these is enough. The trained reader: at once.
+    """When the finished turns of a session are due: as soon as one of these conditions holds.
 
-    Beside them, what was marked as explicit, as ending a topic, or hurried is due now, up to that turn and no further,
-    and goes before everybody else's work. Per-user order always holds: one live lease per user. Within a session turns
-    wait for what is being retried of it, unless they ask something of memory.
+    In addition, turns marked as explicit or as ending a topic, and those of `make_due_now`, are due at once, with the
+    turns of their session before them, and have priority. The order per user is kept: one live lease per user. Within a
+    session turns wait for its retries, unless they ask something of memory.
     """
 
     batch_turns_max: int = 20  # per window
@@ -89,18 +89,19 @@ class TurnLog(Protocol):
     """The durable queue and the conversation record in one. Raises `Unavailable` (also when the disk is full)."""
 
     async def open(self, turn: Turn) -> None:
-        """Append the turn with status opened. Return once it would survive a crash of this process.
+        """Append the turn with status opened. Return once it survives a crash of this process.
 
-        The turn belongs to this process; when the process dies, `recover` makes it `unknown`.
+        The turn belongs to this process; if the process dies, `recover` makes it `unknown`.
         """
         ...
 
     async def finish(
         self, turn_id: str, *, status: TurnStatus, answer: str, answered_at: float, receipt_id: str = ""
     ) -> None:
-        """How the reply ended. Closed, aborted-before-open and repeated calls are ignored; durable on return.
+        """Record how the reply ended. Repeated calls, and calls for turns that are not open, are ignored; durable on
+        return.
 
-        Closed and unknown turns are learnt; failed and aborted ones are recorded and teach nothing.
+        Closed and unknown turns are learnt; failed and aborted ones are only recorded.
         """
         ...
 
@@ -109,9 +110,9 @@ class TurnLog(Protocol):
         ...
 
     async def recover(self) -> int:
-        """Turns left open by dead processes become `unknown`; how many. Leases and locks that they held end now.
+        """Make open turns of dead processes `unknown`, and end their leases and locks. Returns the number of turns.
 
-        Cheap when nobody died: may be called every 50 ms, as may `lease`.
+        Cheap if nobody died: may be called every 50 ms, like `lease`.
         """
         ...
 
@@ -122,53 +123,53 @@ class TurnLog(Protocol):
         ...
 
     async def unexamined(self, *, limit: int) -> list[FreshTurn]:
-        """Finished turns that wait to be leased and are not marked yet, oldest first, at most `limit` (and 8 MB).
+        """Finished turns that wait for a lease and are not marked, oldest first, at most `limit` (and 8 MB).
 
-        Cheap when there are none: may be called every 50 ms.
+        Cheap if there are none: may be called every 50 ms.
         """
         ...
 
     async def mark(self, urgencies: Mapping[str, Urgency]) -> None:
-        """What a look at these turns (by id) found. Only the first mark counts; leased and unknown turns are ignored.
+        """Store the urgency of these turns, by id. Only the first mark counts; leased and unknown ids are ignored.
 
-        What made an earlier turn of the session urgent stays so, whatever is marked or told after it.
+        Later marks never make an earlier turn of the session less urgent.
         """
         ...
 
     async def shed(self, *, now: float, keep: int, window_turns: int) -> int:
-        """Give up the least valuable windows while more than `keep` finished turns are not learnt; how many turns.
+        """Shed the least valuable windows while more than `keep` finished turns wait. Returns the number of turns.
 
-        A window is worth as much as its best turn; of equal ones the oldest go first. Only marked turns that were never
-        leased, in windows of at most `window_turns`, and never one with an explicit turn. They become dead letters with
-        a reason: they stay on record, and `replay` brings them back.
+        The value of a window is that of its best turn; of equal ones the oldest go first. Only marked turns that were
+        never leased are shed, in windows of at most `window_turns`, and none with an explicit turn. They become dead
+        letters with a reason: they stay on record, and `replay` makes them due again.
         """
         ...
 
     async def context(self, lease: Lease, *, limit: int) -> list[Turn]:
-        """The last turns of the session before the window, oldest first, that taught, or would have, and still may.
+        """The last turns of the session before the window, oldest first.
 
-        Not those that failed, were aborted, or were withdrawn. Costs the same however long the session is.
+        Without failed, aborted and withdrawn turns. The cost does not depend on the length of the session.
         """
         ...
 
     async def failed_turns(self, lease: Lease, *, limit: int) -> list[Turn]:
-        """The session's last turns before the window's end that failed or were aborted, oldest first.
+        """The session's last failed or aborted turns before the window's end, oldest first.
 
-        Whoever reads the talk has to know that something stood there. Costs the same however long the session is.
+        Readers need to know about the gaps. The cost does not depend on the length of the session.
         """
         ...
 
     async def mark_forget_requests(self, lease: Lease, claims: Mapping[str, bytes]) -> None:
-        """These turns of the window ask for something to be forgotten, so that `orders_after` finds them from now on.
+        """Mark turns of the window as requests to forget, for `forget_requests_after`.
 
-        `claims`: by turn id, what was read there, encoded. It goes with the turn. Raises `Conflict`.
+        `claims`: the encoded claims by turn id, stored with the turn. Raises `Conflict`.
         """
         ...
 
     async def forget_requests_after(self, lease: Lease, *, limit: int) -> list[ForgetRequestTurn]:
-        """The latest turns of the user, in any session, that were noted so and were opened after the window's first.
+        """The user's latest marked turns, in any session, opened after the window's first turn.
 
-        Oldest first, and none of the window's own. Costs the same however much was said.
+        Oldest first, without the window's own. The cost does not depend on the length of the record.
         """
         ...
 
@@ -206,9 +207,9 @@ class TurnLog(Protocol):
         ...
 
     async def make_due_now(self, user_id: str, *, session_id: str = "") -> None:
-        """Make all turns of the user (or of one session) that are finished now due, debounce aside; later ones wait.
+        """Make all finished turns of the user (or of one session) due now, without debounce; later ones wait.
 
-        Retries keep their time. Called for a session, this is how its end is said.
+        Retries keep their time. For a session, this marks its end.
         """
         ...
 
@@ -225,12 +226,12 @@ class TurnLog(Protocol):
         only: Collection[str] = (),
         spare: Collection[str] = (),
     ) -> int:
-        """Take not yet learnt turns, open ones too, out of the queue (what they say was just forgotten); how many.
+        """Remove turns that are not learnt yet, including open ones, from the queue, because they were forgotten.
 
-        `only` these turns, by id, where there are any; never those to `spare`.
+        `only`: these turn ids, if not empty; `spare`: never these. Returns the number of turns.
 
-        What is left of a window becomes another one without a plan, and whoever holds the old lease gets a `Conflict`:
-        so a worker must `extend` or `save_plan` under the user's lock right before it applies a plan.
+        The rest of a window becomes another one without a plan, and the holder of the old lease gets a `Conflict`: a
+        worker must call `extend` or `save_plan` under the user's lock right before it applies a plan.
         """
         ...
 

@@ -284,10 +284,10 @@ class Library:
     async def append_turn(
         self, scope: Scope, messages: Sequence[Message], *, at: float | None = None, trace_id: str = ""
     ) -> str:
-        """Record exchanges from elsewhere, to be learnt as if they had come through the proxy; the last turn's id.
+        """Record imported exchanges, to be learnt as if they had come through the proxy. Returns the last turn's id.
 
-        `at` (None: now) is when the first was said; later exchanges of the same call follow a millisecond apart, so
-        that their order stays known. System messages and tool traffic are left out.
+        `at` (None: now): when the first was said; further exchanges of the call are a millisecond apart, which keeps
+        their order. System messages and tool traffic are left out.
         """
         if len(messages) > MESSAGES_PER_APPEND_MAX:
             raise BadInput(
@@ -320,10 +320,10 @@ class Library:
         return turn_id
 
     async def flush(self, user_id: str, session_id: str = "") -> Backlog:
-        """Have all learnt that was said before this call.
+        """Wait until everything said before this call is learnt.
 
-        What is left then awaits a retry, or took longer than `FlushPace.longest`: also a reply that is still being
-        streamed, for a turn is learnt when its reply has ended.
+        What remains waits for a retry, or took longer than `FlushTiming.longest`; that includes replies still being
+        streamed, since a turn is learnt after its reply has ended.
         """
         Scope(user_id, session_id=session_id)  # refuses invalid ids
         timing = self._flush_timing

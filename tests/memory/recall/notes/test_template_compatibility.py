@@ -189,7 +189,7 @@ async def test_a_model_is_not_asked_about_where_something_is_known(taught: Class
 
 
 class BrokenTraits:
-    """`memory.ports.ModelTraits` of a database that is down."""
+    """`memory.ports.ModelCapabilities` of a database that is down."""
 
     async def placement(self, model: str) -> Placement | None:
         raise Unavailable("turn_log", "locked")
