@@ -1,8 +1,8 @@
-"""Chats under load: how many a second, how many of them get their note, what memory adds, what each part costs.
+"""Measures chats under load: chats per second, the share with a note, the time added by memory, the CPU of each part.
 
 `python bench/load.py [--clients 1,4,8,32] [--users 20] [--memories 1000] [--seconds 6] [--filters 1,2] [--learning]`.
-Clients ask again as soon as they are answered (a closed loop), questions that want memory, each a new text, of users
-with so many memories. They are recorded and learnt like any chat. Bare Envoy and product take turns, in slices under
+Clients send the next question as soon as they are answered (a closed loop); every question needs memory and is a new
+text. They are recorded and learnt like any chat. Bare Envoy and product take turns, in slices under
 the same number of clients; "added" is the difference of their percentiles, chats without a note included. CPU is that
 of a part's processes, in milliseconds per chat. `--filters 1,2` measures with one filter and with two. `--learning`
 measures the same chats, unrecorded, while the worker has nothing to learn and while it learns their users' imported

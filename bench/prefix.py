@@ -1,7 +1,8 @@
-"""What notes cost a model server's prefix cache: blocks of the client's own that are still hit, over thirty turns.
+"""Measures the effect of notes on a model server's prefix cache: the client's own blocks that are hit, over thirty
+turns.
 
-`python bench/prefix.py`. Counted, not timed: the product's own recall with the packaged embedding model, in one process
-and in front of no server; what it is compared with is the same conversation without memory. `ratio` is the share of the
+`python bench/prefix.py`. Counts blocks, with the product's recall and the packaged embedding model in one process,
+without a server; the baseline is the same conversation without memory. `ratio` is the share of the
 blocks hit there that are hit with notes.
 """
 
@@ -44,7 +45,8 @@ from memory.settings import Settings
 from memory.settings.loader import from_process
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
-from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, known_memories, rendered, thirty_exchanges  # isort: skip
+# Isort: skip.
+from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, known_memories, rendered, thirty_exchanges
 
 TOOL_CALLS = 5
 BARS = (

@@ -1,4 +1,4 @@
-"""What one searched chat costs the processor inside recall: without Envoy, the embedding model, and a store.
+"""Measures the CPU time of recall for one searched chat, without Envoy, the embedding model, and a store.
 
 `python bench/recall_cpu.py [--users 20] [--memories 1000] [--chats 300] [--profile]`: questions of users taking turns,
 each with sentences of their own, so that no cache of the last one helps. Milliseconds of the loop's thread, and of all

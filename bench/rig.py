@@ -1,7 +1,7 @@
-"""What the benches measure: the product, a bare Envoy beside it, and an upstream that costs nothing.
+"""The system under test: the product, a bare Envoy for comparison, and an upstream of negligible cost.
 
-Timings on a shared machine are noise; differences are not. So every figure is taken against a bare Envoy of the same
-configuration in the same run, the two taking turns.
+Absolute timings on a shared machine are noise; differences are not. So every figure is compared with a bare Envoy of
+the same configuration, measured alternately in the same run.
 """
 
 from __future__ import annotations

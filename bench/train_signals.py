@@ -1,4 +1,4 @@
-"""Train the signal classifier on the phrases in the repository and write the file that is shipped.
+"""Trains the signal classifier on the phrases in the repository and writes the packaged file.
 
 `python bench/train_signals.py`, after every change of `memory/recall/signals/signal_phrases/` or of the features.
 """

@@ -1,11 +1,11 @@
 """Fits the ranking's weights on long talks, each talk scored with weights fitted on the others.
 
 `python bench/tune_recall.py LOCOMO.json [--vectors CACHE.npz]`; a minute on one core, some of it the embedding. Prints
-the weights of every fold beside those of `memory/settings/ranking.py`, and what each talk scores with either. The bars
+the weights of every fold next to those of `memory/settings/ranking.py`, and what each talk scores with either. The bars
 are those of what was fitted on the others.
 
 The fit: for each question a softmax over all turns of its talk, the evidence turns sharing the target, a small ridge,
-Newton steps to convergence. There is one number per kind of evidence, and nothing else is chosen by the fit.
+Newton steps to convergence. There is one weight per feature, and nothing else is fitted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Turns as long as those of real chats, for the benches: a message of a user and the assistant's answer.
 
 Lengths follow LongMemEval's evidence sessions (5,408 messages; users 255 characters in the mean, answers 2,150, all
-1,200). Texts do not: users say what the trained reader's own English training texts say, which hold more facts than
-chats do; answers are put together from the sentences below.
+1,200). Texts are not: users' messages are the trained reader's English training texts, which contain more facts than
+real chats; answers are composed of the sentences below.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Training texts → token windows with the labels of each unit and token: what one step of training sees."""
+"""Converts training texts to token windows with labels for each unit and token: the input of a training step."""
 
 from __future__ import annotations
 

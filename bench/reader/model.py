@@ -1,6 +1,4 @@
-"""The statement encoder in training: the packaged MiniLM with low-rank factors beside its layers, and small heads
-on top.
-"""
+"""The statement encoder in training: the packaged MiniLM with low-rank factors for its layers, and small heads."""
 
 from __future__ import annotations
 
