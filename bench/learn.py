@@ -24,14 +24,13 @@ from urllib.parse import urlsplit
 
 import numpy as np
 from chats import grown, samples
-
-# Isort: skip.
-from learning_processes import LearningProcesses, Records, WorkerProcess, records_of, running_learning_processes
 from memories import fill
 from report import Bar, Report, Sheet, bench_parser, ratio
 from rich.console import Console
 from rig import cpu_seconds, free_port  # it makes tests/support importable
 from turns import exchanges
+
+from learning_processes import LearningProcesses, Records, WorkerProcess, records_of, running_learning_processes  # isort: skip
 
 from memory.processes.composition import SYSTEM_CLOCK, open_embedder
 from memory.settings.loader import from_process

@@ -22,6 +22,8 @@ from prometheus_client import CollectorRegistry
 from report import Bar, Report, Sheet, bench_parser
 from rich.progress import track
 
+from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, known_memories, rendered, thirty_exchanges  # isort: skip
+
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -45,8 +47,6 @@ from memory.settings import Settings
 from memory.settings.loader import from_process
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
-# Isort: skip.
-from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, known_memories, rendered, thirty_exchanges
 
 TOOL_CALLS = 5
 BARS = (
