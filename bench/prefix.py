@@ -22,8 +22,6 @@ from prometheus_client import CollectorRegistry
 from report import Bar, Report, Sheet, bench_parser
 from rich.progress import track
 
-from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, known_memories, rendered, thirty_exchanges  # isort: skip
-
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -47,6 +45,7 @@ from memory.settings import Settings
 from memory.settings.loader import from_process
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
+from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, known_memories, rendered, thirty_exchanges  # isort: skip
 
 TOOL_CALLS = 5
 BARS = (
