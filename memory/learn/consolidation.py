@@ -203,7 +203,7 @@ def _compare(draft: _Draft, row_id: str, other_id: str, verdict: PairVerdict | N
 
 def replaced_field(newer: Memory, older: Memory, verdict: PairVerdict | None) -> str:
     """The field of `older` that `newer` gives another value, "" where both stand."""
-    if newer.subject != older.subject or not _may_be_of_one(newer.name, older.name):
+    if not may_be_of_one_subject(newer.subject, older.subject) or not _may_be_of_one(newer.name, older.name):
         return ""
     relation = verdict.relation if verdict is not None else None
     sure = verdict.confidence if verdict is not None else 0.0
@@ -240,6 +240,11 @@ def _tense(row: Memory, at: float) -> _Tense:
 
 def _is_of_field(attribute: str, subject: str, row: Memory) -> bool:
     return attribute != NO_ATTRIBUTE and attribute == row.attribute and subject == row.subject
+
+
+def may_be_of_one_subject(subject: str, other: str) -> bool:
+    """A sentence about the user and somebody else has one label: it may be the user's or the other's."""
+    return subject == other or Relation.USER.value in (subject, other)
 
 
 def _may_be_of_one(name: str, other: str) -> bool:
