@@ -58,6 +58,17 @@ class WorkingSetLimits:
     keeps_spare: bool = False  # chats wait for this process, so memory for the next set is at hand
 
 
+@dataclass(frozen=True, slots=True)
+class CorpusShape:
+    """What corpora are laid out with: the `dimension` of vectors, and, as the ranking has it, how much the turns around
+    a memory count. `tokens` counts a memory's line once for all notes.
+    """
+
+    dimension: int
+    neighbours: Neighbours = DEFAULT_RANKING.neighbours
+    tokens: Tokens | None = None
+
+
 class WorkingSets:
     """`memory.recall.retrieval.Corpora`. `async with` opens it; loads in flight end with it."""
 
@@ -66,19 +77,13 @@ class WorkingSets:
         *,
         store: MemoryStore,
         ledger: UserLedger,
-        dimension: int,
+        shape: CorpusShape,
         limits: WorkingSetLimits | None = None,
-        neighbours: Neighbours = DEFAULT_RANKING.neighbours,
-        tokens: Tokens | None = None,
         shelf: SnapshotShelf | None = None,
     ) -> None:
-        """`neighbours`: as the ranking has them; they are part of what is laid out. `tokens`: counts a memory's line
-        once for all notes. Without a `shelf`, no snapshots.
-        """
+        """Without a `shelf`, no snapshots."""
         self._ledger = ledger
-        self._dimension = dimension
-        self._neighbours = neighbours
-        self._tokens = tokens
+        self._shape = shape
         self._limits = limits or WorkingSetLimits()
         self._shelf = shelf
         self._sets: OrderedDict[str, HeldSet] = OrderedDict()
@@ -274,7 +279,8 @@ class WorkingSets:
 
     async def _loaded(self, user_id: str, started: Revision, records: Sequence[Record]) -> None:
         """Keep a set of what was read, after reading again what was written meanwhile."""
-        corpus = Corpus(dimension=self._dimension, neighbours=self._neighbours, tokens=self._tokens)
+        shape = self._shape
+        corpus = Corpus(dimension=shape.dimension, neighbours=shape.neighbours, tokens=shape.tokens)
         one = self._made(user_id, corpus, settled(started))
         await one.change(records=records)
         await one.catch_up()

@@ -29,7 +29,7 @@ from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.working_set import loader, working_sets
-from memory.adapters.working_set.working_sets import WorkingSetLimits, WorkingSets
+from memory.adapters.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record
 from memory.ports import MemoryFilter, MemoryStore, UserLedger
@@ -146,7 +146,7 @@ async def world(
 ) -> AsyncIterator[World]:
     async with AsyncExitStack() as stack:
         own, worker, api = [await stack.enter_async_context(process(folder)) for _ in range(3)]
-        sets = WorkingSets(store=store, ledger=own, dimension=dimension, limits=limits)
+        sets = WorkingSets(store=store, ledger=own, shape=CorpusShape(dimension), limits=limits)
         yield World(await stack.enter_async_context(sets), store, (worker, api))
 
 
@@ -616,7 +616,7 @@ async def test_while_the_ledger_is_silent_nothing_that_may_have_been_forgotten_i
         own = Watched(await stack.enter_async_context(process(tmp_path)), gated=frozenset({"revision"}))  # type: ignore[arg-type]
         writer = await stack.enter_async_context(process(tmp_path))
         store = InMemoryStore(dimension=DIMENSION)
-        sets = await stack.enter_async_context(WorkingSets(store=store, ledger=own, dimension=DIMENSION))  # type: ignore[arg-type]
+        sets = await stack.enter_async_context(WorkingSets(store=store, ledger=own, shape=CorpusShape(DIMENSION)))  # type: ignore[arg-type]
         here = World(sets, store, (writer, writer))
         await here.write(memory("a"), memory("b"))
         assert len(await here.seen() or ()) == 2
