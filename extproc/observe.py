@@ -20,12 +20,11 @@ import re
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from extproc.identity import Headers, IdentityMode, Metadata, identify
-from extproc.reply import Reply, ReplyBuffer, first_header, read_reply
+from extproc.identity import Headers, IdentityMode, Metadata, first_header, identify
+from extproc.reply import Reply, ReplyBuffer, read_reply
 from memory.chat.completions import NotAChat, read
-from memory.model import Conversation, Message, Placement, Scope, Turn, TurnStatus, derived_session_id
+from memory.model import CHAT_BYTES_MAX, Conversation, Message, Placement, Scope, Turn, TurnStatus, derived_session_id
 
-REQUEST_BYTES_MAX = 32 << 20  # what the other filter handles, too; past it nothing is kept
 HEAVY_REQUEST_BYTES = 1 << 20  # reading more takes milliseconds, in which no other stream would move
 HEAVY_REPLY_BYTES = 128 << 10  # likewise; a stream costs more per byte than a request
 
@@ -131,7 +130,7 @@ class Observation:
         if self._phase is not _Phase.REQUEST_BODY:
             return None
         self._request_size += len(chunk)
-        if self._request_size > REQUEST_BYTES_MAX:
+        if self._request_size > CHAT_BYTES_MAX:
             self._let_go()
             return None
         self._request_chunks.append(chunk)

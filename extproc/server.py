@@ -38,7 +38,7 @@ from extproc.observe import Observation
 from extproc.recorder import TurnRecorder, Watch
 from extproc.upstream_signals import SignalReader, signal_reader
 from memory.chat.completions import ChatRequest
-from memory.model import Scope
+from memory.model import CHAT_BYTES_MAX, Scope
 from memory.processes import composition, entrypoints
 from memory.processes.from_settings import recording
 from memory.recall.pipeline import RecallOutcome
@@ -48,7 +48,7 @@ from memory.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-MESSAGE_BYTES_MAX = 40 << 20  # a body of 32 MiB, grown by our notes, with room for its envelope
+MESSAGE_BYTES_MAX = CHAT_BYTES_MAX + (8 << 20)  # grown by our notes, with room for its envelope
 HEAVY_SECONDS = 2.0  # what we ask for when a body of many MiB has come; envoy.yaml allows no more
 GRACE_SECONDS = 5.0  # for streams under way when we stop: a question is answered in 0.1 s, a reply may be cut off
 SETTLE_SECONDS = 1.0  # for cancelled streams to hand over what they saw

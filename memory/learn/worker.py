@@ -25,6 +25,7 @@ from memory.learn.window import LearningTurns, WindowLearning
 from memory.learn.window_reading import WindowBounds
 from memory.ports import LearnDue, Lease, MemoryBank, RequestTraces, TurnTriage
 from memory.runtime.instruments import Instruments
+from memory.runtime.task_groups import unwrapped
 from memory.secrets.redaction import REDACT_ALL, SecretClass, SecretPolicy
 
 OWN_PARTS = frozenset({"milvus", "embedder", "turn_log"})
@@ -197,13 +198,11 @@ class Worker:
     @asynccontextmanager
     async def _kept(self, lease: Lease) -> AsyncIterator[None]:
         """Extends the lease while the body works; raises `Conflict` out of the body once the lease is lost."""
-        try:
+        with unwrapped():
             async with asyncio.TaskGroup() as group:
                 beat = group.create_task(self._extend(lease))
                 yield
                 beat.cancel()
-        except BaseExceptionGroup as group_of_one:  # the body's error, or the beat's: a group in form only
-            raise group_of_one.exceptions[0] from group_of_one
 
     async def _extend(self, lease: Lease) -> None:
         seconds = self.settings.lease_seconds

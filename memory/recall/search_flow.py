@@ -41,6 +41,7 @@ from memory.recall.signals import search_decision
 from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.trace import RecallSettings, Trace
 from memory.runtime.metrics import Metrics
+from memory.runtime.task_groups import unwrapped
 
 LABEL = "- [2025-01-31]"  # what stands before a memory in a note, for counting: all dates cost the same
 SECOND_SEARCH_SECONDS = 0.025  # kept for embedding and ranking a rewritten question: an embedding is 5 ms, its tail 20
@@ -259,14 +260,12 @@ class Searching:
 
 @asynccontextmanager
 async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
-    """Do it while the body runs; it is told to stop when the body is done. Errors come out as they are, no group."""
-    try:
+    """Do it while the body runs; it is told to stop when the body is done. An error comes out as it is, no group."""
+    with unwrapped():
         async with asyncio.TaskGroup() as group:
             task = group.create_task(work)
             yield task
             task.cancel()
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
 
 
 __all__ = ["SearchParts", "Searching", "beside"]
