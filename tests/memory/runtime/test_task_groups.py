@@ -35,6 +35,8 @@ async def wait_for(task: asyncio.Task[None]) -> None:
 
 
 async def ask(task: asyncio.Task[None]) -> None:
+    """Right when it has failed, before the group has heard of it."""
+    await asyncio.sleep(0)
     await task
 
 
