@@ -18,7 +18,7 @@ import structlog
 from extproc.observe import CloseTurn, NoteJudged, Observation, OpenTurn
 from memory.errors import NotRecordable, Unavailable
 from memory.model import Turn, TurnStatus
-from memory.ports import Clock, TurnLog
+from memory.ports import Clock, TurnRecording
 from memory.recall.notes.template_compatibility import PlacementLessons
 from memory.runtime.metrics import Metrics
 from memory.runtime.offload import run_offloaded
@@ -43,7 +43,7 @@ class TurnRecorder:
 
     def __init__(
         self,
-        turn_log: TurnLog,
+        turn_log: TurnRecording,
         metrics: Metrics,
         clock: Clock,
         contained: Containment,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from memory.model import (
@@ -10,6 +11,7 @@ from memory.model import (
     Placement,
     Receipt,
 )
+from memory.ports.upkeep import Uses
 
 
 class NoteBook(Protocol):
@@ -60,6 +62,15 @@ class Receipts(Protocol):
     async def erase(self, user_id: str) -> None:
         """All of this user's, with the words that they quote. Raises `Unavailable`."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTraces:
+    """What requests leave behind that names memories: whoever forgets one has to look there."""
+
+    notes: NoteBook
+    receipts: Receipts
+    uses: Uses
 
 
 class ModelTraits(Protocol):
