@@ -31,13 +31,15 @@ from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
-from memory.adapters.working_set.working_sets import WorkingSets
+from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.chat.completions import insert_notes, read_chat_request
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
-from memory.ports import Embedder
+from memory.ports import Embedder, MemoryBank, RequestTraces
 from memory.processes.composition import new_id, open_embedder, signal_training
 from memory.recall.pipeline import RecallOutcome, RecallPipeline, RecallSettings
 from memory.recall.retrieval import Retrieval
+from memory.recall.search_flow import SearchParts
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import recordable
 from memory.service.erasure import Erasure
@@ -149,30 +151,24 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         receipts = SqliteReceipts(database, clock=clock, redact=recordable)
         usage_counts = await stack.enter_async_context(SqliteUsageCounts(database))
         dimension = settings.memory.milvus.dimension
-        corpora = await stack.enter_async_context(WorkingSets(store=store, ledger=ledger, dimension=dimension))
-        recall = RecallPipeline(
+        sets = WorkingSets(store=store, ledger=ledger, shape=CorpusShape(dimension))
+        corpora, traces = await stack.enter_async_context(sets), RequestTraces(notes, receipts, usage_counts)
+        search = SearchParts(
             embedder=embedder,
-            retrieval=Retrieval(corpora=corpora, store=store),
-            notes=notes,
-            receipts=receipts,
-            model_capabilities=SqliteModelCapabilities(database, clock=clock),
             classifier=training.current,
+            retrieval=Retrieval(corpora=corpora, store=store),
             tokens=WordPieceTokens(),
-            clock=clock,
+        )
+        recall = RecallPipeline(
+            search=search,
+            traces=traces,
+            model_capabilities=SqliteModelCapabilities(database, clock=clock),
+            instruments=Instruments(clock, metrics),
             new_id=new_id,
-            metrics=metrics,
             settings=PATIENT,
         )
-        turn_log = SqliteTurnLog(database, clock=clock)
-        erasure = Erasure(
-            store=store,
-            ledger=ledger,
-            turn_log=turn_log,
-            notes=notes,
-            receipts=receipts,
-            usage_counts=usage_counts,
-            clock=clock,
-        )
+        memories, turn_log = MemoryBank(store, ledger, embedder), SqliteTurnLog(database, clock=clock)
+        erasure = Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=clock)
         yield Product(recall, erasure)
 
 

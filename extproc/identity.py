@@ -34,6 +34,11 @@ Metadata: TypeAlias = Mapping[str, Mapping[str, object]]
 """Dynamic metadata of Envoy's filters: namespace, key, value. Clients cannot set it."""
 
 
+def first_header(headers: Headers, name: str) -> str:
+    """The first value of a header, "" without one. Bytes that are not ASCII only have to compare unequal."""
+    return next((value.decode("latin-1") for key, value in headers if key == name), "")
+
+
 class IdentityMode(StrEnum):
     """Whose statement about the user is trusted."""
 

@@ -21,7 +21,16 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TypeAlias
 
-from extproc.identity import Anonymous, Headers, IdentityMode, Metadata, RefusalReason, RefusedIdentity, identify
+from extproc.identity import (
+    Anonymous,
+    Headers,
+    IdentityMode,
+    Metadata,
+    RefusalReason,
+    RefusedIdentity,
+    first_header,
+    identify,
+)
 from extproc.upstream_signals import SignalReader
 from memory.chat.completions import (
     SYSTEM_ROLES,
@@ -31,10 +40,9 @@ from memory.chat.completions import (
     read_chat_request,
     strip_memory_fields,
 )
-from memory.model import Note, Placement, RecallStatus, Scope
+from memory.model import CHAT_BYTES_MAX, Note, Placement, RecallStatus, Scope
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 
-BODY_BYTES_MAX = 32 << 20  # a larger body, if its length is known, is not sent to us: copying it would take too long
 HEAVY_BODY_BYTES = 1 << 20  # parsing 1 MiB takes some milliseconds, during which no other stream runs
 
 CHAT_PATH = "/v1/chat/completions"
@@ -183,7 +191,7 @@ class Injection:
                 raise OutOfOrder(f"{type(event).__name__} while {self.state.name}")
 
     def _on_headers(self, headers: Headers, metadata: Metadata, *, is_end: bool) -> Sequence[Command]:
-        method, path = _first(headers, ":method"), _first(headers, ":path").partition("?")[0]
+        method, path = first_header(headers, ":method"), first_header(headers, ":path").partition("?")[0]
         reason = _unreadable(headers)
         if is_end or method != "POST" or path not in (CHAT_PATH, RESPONSES_PATH):
             self.state = State.DONE
@@ -251,14 +259,10 @@ def _changed(before: bytes, after: bytes) -> bytes | None:
 
 def _unreadable(headers: Headers) -> str:
     """Why this body is not requested, or ""."""
-    length = _first(headers, "content-length")
-    if length.isascii() and length.isdigit() and int(length[:20]) > BODY_BYTES_MAX:
+    length = first_header(headers, "content-length")
+    # a larger body, if its length is known, is not sent to us: copying it would take too long
+    if length.isascii() and length.isdigit() and int(length[:20]) > CHAT_BYTES_MAX:
         return "too_large"
-    if _first(headers, "content-encoding").strip().lower() not in ("", "identity"):
+    if first_header(headers, "content-encoding").strip().lower() not in ("", "identity"):
         return "content_encoding"
     return ""
-
-
-def _first(headers: Headers, name: str) -> str:
-    """The first value of a header, or "". Non-ASCII bytes only have to compare unequal."""
-    return next((value.decode("latin-1") for key, value in headers if key == name), "")

@@ -1,13 +1,16 @@
 """The reply side: a state machine for one exchange, which opens and closes a turn. It delays nothing.
 
-| phase        | what comes                             | what happens                                                |
-|--------------|----------------------------------------|-------------------------------------------------------------|
-| (any)        | the reply first: Envoy's own answer    | nothing is recorded                                         |
-| request      | the last piece of the client's body    | `OpenTurn`, if a known user said something new              |
-| reply        | its status, where a note went along    | `NoteOutcome`: the model's template takes it there, or not   |
-| reply        | the last piece of the reply            | `CloseTurn`: closed, or failed where it is an error         |
-| reply        | the stream ends before the reply does  | `CloseTurn`: aborted, unless the text said `[DONE]` already |
-| done         | anything                               | nothing                                                     |
+| phase         | what comes                            | what happens                                 | next         |
+|---------------|---------------------------------------|----------------------------------------------|--------------|
+| AWAIT_REQUEST | headers of a chat                     | nothing                                      | REQUEST_BODY |
+| REQUEST_BODY  | the last piece of the client's body   | `OpenTurn`, if a known user says news        | AWAIT_REPLY  |
+| AWAIT_REPLY   | its status, where a note went along   | `NoteOutcome`: the template takes it or not  | REPLY_BODY   |
+| REPLY_BODY    | the last piece of the reply           | `CloseTurn`: closed, or failed for an error  | DONE         |
+| REPLY_BODY    | the stream ends before the reply does | `CloseTurn`: aborted, unless `[DONE]` came   | DONE         |
+| (any)         | the reply first: Envoy's own answer   | nothing is recorded                          | DONE         |
+| DONE          | anything                              | nothing                                      | DONE         |
+
+An exchange that memory may not use, or that is not recorded, ends the observation where that shows (`_NEXT`).
 
 Chunks may be split anywhere, even inside a character or an event; each body is assembled once, at its end, up to a
 limit. No clock is read: `at` is when the shell received the message, in Unix seconds. Nothing is recorded without an
@@ -20,12 +23,11 @@ import re
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from extproc.identity import Headers, IdentityMode, Metadata, identify
-from extproc.reply import Reply, ReplyBuffer, first_header, read_reply
+from extproc.identity import Headers, IdentityMode, Metadata, first_header, identify
+from extproc.reply import Reply, ReplyBuffer, read_reply
 from memory.chat.completions import NotAChat, read_chat_request
-from memory.model import Conversation, Message, Placement, Scope, Turn, TurnStatus, derived_session_id
+from memory.model import CHAT_BYTES_MAX, Conversation, Message, Placement, Scope, Turn, TurnStatus, derived_session_id
 
-REQUEST_BYTES_MAX = 32 << 20  # like the injecting filter; nothing is kept beyond it
 HEAVY_REQUEST_BYTES = 1 << 20  # parsing more takes milliseconds, during which no other stream runs
 HEAVY_REPLY_BYTES = 128 << 10  # likewise; a stream takes longer per byte than a request
 
@@ -83,6 +85,23 @@ class _Phase(Enum):
     DONE = auto()
 
 
+class _Event(Enum):
+    """What moves an exchange on; everything else is a piece of what is under way, or of no account."""
+
+    CHAT = auto()  # headers of a chat, whose body follows
+    QUESTION = auto()  # the end of a body in which memory may have a part
+    REPLY = auto()  # headers of the reply to a turn that was opened
+    END = auto()  # nothing that may still come can matter
+
+
+_NEXT = {
+    (_Phase.AWAIT_REQUEST, _Event.CHAT): _Phase.REQUEST_BODY,
+    (_Phase.REQUEST_BODY, _Event.QUESTION): _Phase.AWAIT_REPLY,
+    (_Phase.AWAIT_REPLY, _Event.REPLY): _Phase.REPLY_BODY,
+    **{(phase, _Event.END): _Phase.DONE for phase in _Phase},
+}
+
+
 class Observation:
     """One exchange. Call the methods in the order of events, then `on_end` in any case.
 
@@ -124,14 +143,14 @@ class Observation:
         if self._phase is not _Phase.AWAIT_REQUEST:
             return
         self._request_headers = headers
-        self._phase = _Phase.REQUEST_BODY if not is_end and _is_readable_chat(headers) else _Phase.DONE
+        self._move(_Event.CHAT if not is_end and _is_readable_chat(headers) else _Event.END)
 
     def on_request_body(self, chunk: bytes, *, is_end: bool, at: float) -> OpenTurn | None:
         """The turn to open, at the end of a body with a new message of a known user."""
         if self._phase is not _Phase.REQUEST_BODY:
             return None
         self._request_size += len(chunk)
-        if self._request_size > REQUEST_BYTES_MAX:
+        if self._request_size > CHAT_BYTES_MAX:
             self._let_go()
             return None
         self._request_chunks.append(chunk)
@@ -145,7 +164,7 @@ class Observation:
         turn = self._turn(asked, at)
         self._request_chunks = []
         self._is_open = turn is not None
-        self._phase = _Phase.AWAIT_REPLY
+        self._move(_Event.QUESTION)
         return OpenTurn(turn) if turn else None
 
     def on_response_headers(
@@ -164,7 +183,7 @@ class Observation:
         if not self._is_open:
             self._let_go()
             return None
-        self._phase = _Phase.REPLY_BODY
+        self._move(_Event.REPLY)
         return self._closed(at, is_whole=True) if is_end else None
 
     def on_response_body(self, chunk: bytes, *, is_end: bool, at: float) -> CloseTurn | None:
@@ -181,8 +200,11 @@ class Observation:
         self._let_go()
         return None
 
+    def _move(self, event: _Event) -> None:
+        self._phase = _NEXT[self._phase, event]
+
     def _let_go(self) -> None:
-        self._phase = _Phase.DONE
+        self._move(_Event.END)
         self._request_chunks = []
         self._request_headers = ()
 

@@ -17,7 +17,7 @@ import structlog
 from extproc.observe import CloseTurn, NoteOutcome, Observation, OpenTurn
 from memory.errors import NotRecordable, Unavailable
 from memory.model import Turn, TurnStatus
-from memory.ports import Clock, TurnLog
+from memory.ports import Clock, TurnRecording
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.runtime.metrics import Metrics
 from memory.runtime.offload import run_offloaded
@@ -42,7 +42,7 @@ class TurnRecorder:
 
     def __init__(
         self,
-        turn_log: TurnLog,
+        turn_log: TurnRecording,
         metrics: Metrics,
         clock: Clock,
         contained: Containment,

@@ -30,9 +30,9 @@ from memory.model import (
     Turn,
     TurnStatus,
 )
-from memory.ports import MemoryFilter, MemoryStore, TurnLog
+from memory.ports import MemoryFilter, MemoryStore
 from memory.recall.trace import RecallOutcome
-from memory.service.library import PLAIN, Searcher
+from memory.service.library import PLAIN, LibraryTurns, Searcher
 
 TURN_SECONDS = 1.0  # between two turns of a session, whose times are not in the records
 MEMORIES_MAX = 10_000  # of one record; more than any has
@@ -97,21 +97,19 @@ class Sandbox:
     def __init__(
         self,
         *,
-        turn_log: TurnLog,
+        turn_log: LibraryTurns,
         store: MemoryStore,
         worker: Worker,
         searcher: RecallRunner,
         clock: SettableClock,
-        settings: WorkerSettings,
         redact: Callable[[str], str],
     ) -> None:
-        """`settings`: the worker's, made `impatient`; `clock`: shared by all parts; `redact`: as in recording."""
+        """`worker`: its settings were made `impatient`; `clock`: shared by all parts; `redact`: as in recording."""
         self._turn_log = turn_log
         self._store = store
         self._worker = worker
         self._searcher = searcher
         self._clock = clock
-        self._settings = settings
         self._redact = redact
         self._users = count(1)
 
@@ -166,8 +164,8 @@ class Sandbox:
 
     async def _fall_silent(self, user_id: str) -> None:
         """Advance the clock until nothing of the user waits any more."""
-        self._clock.now += self._settings.due.idle_seconds
-        rounds = self._settings.attempts_max + OUTAGE_RETRIES
+        self._clock.now += self._worker.settings.due.idle_seconds
+        rounds = self._worker.settings.attempts_max + OUTAGE_RETRIES
         for _ in range(rounds):
             await self._worker.work_off()
             backlog = await self._turn_log.backlog(user_id, opened_before=math.inf)
@@ -176,7 +174,7 @@ class Sandbox:
                 raise LearningFailed(f"a window could not be learnt: {letter.reason}")
             if not backlog.pending:
                 return
-            self._clock.now += self._settings.retry_seconds_max
+            self._clock.now += self._worker.settings.retry_seconds_max
         raise LearningFailed(f"a window was still not learnt after {rounds} rounds")
 
 

@@ -17,8 +17,8 @@ from memory.errors import Unavailable
 from memory.learn import triggers
 from memory.learn.readers import Readers
 from memory.model import Urgency, Vector
-from memory.ports import Clock, Embedder, FreshTurn, LearnDue, TurnLog
-from memory.runtime.metrics import Metrics
+from memory.ports import Embedder, FreshTurn, LearnDue, TurnTriage
+from memory.runtime.instruments import Instruments
 
 TURNS_PER_LOOK = 32  # about 10 ms each, in a thread
 
@@ -39,20 +39,19 @@ class TriggerScanner:
     def __init__(
         self,
         *,
-        turn_log: TurnLog,
+        turn_log: TurnTriage,
         embedder: Embedder,
         readers: Readers,
         due: LearnDue,
-        clock: Clock,
-        metrics: Metrics,
+        instruments: Instruments,
         settings: TriggerSettings,
     ) -> None:
         self._turn_log = turn_log
         self._embedder = embedder
         self._readers = readers
         self._due = due
-        self._clock = clock
-        self._metrics = metrics
+        self._clock = instruments.clock
+        self._metrics = instruments.metrics
         self._settings = settings
 
     async def scan(self) -> None:

@@ -18,18 +18,8 @@ from memory.learn import duplicates, retention
 from memory.learn.reflection import Reflector, grounds_of, stale
 from memory.learn.retention import RetentionRules, RetentionStep
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector
-from memory.ports import (
-    Clock,
-    Embedder,
-    LedgerWrite,
-    MemoryFilter,
-    MemoryStore,
-    NoteBook,
-    UsageCount,
-    UsageCounts,
-    UserLedger,
-)
-from memory.runtime.metrics import Metrics
+from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RequestTraces, UsageCount
+from memory.runtime.instruments import Instruments
 from memory.service.locked_writes import write_rows
 
 ROWS_PER_PAGE = 1_000
@@ -56,24 +46,20 @@ class Upkeep:
     def __init__(
         self,
         *,
-        store: MemoryStore,
-        embedder: Embedder,
-        ledger: UserLedger,
-        usage_counts: UsageCounts,
-        notes: NoteBook,
-        clock: Clock,
-        metrics: Metrics,
+        memories: MemoryBank,
+        traces: RequestTraces,
+        instruments: Instruments,
         rules: RetentionRules,
         reflecting: Reflector | None = None,
     ) -> None:
         """`reflecting`: None if there is no model for reflections."""
-        self._store = store
-        self._embedder = embedder
-        self._ledger = ledger
-        self._usage_counts = usage_counts
-        self._notes = notes
-        self._clock = clock
-        self._metrics = metrics
+        self._store = memories.store
+        self._embedder = memories.embedder
+        self._ledger = memories.ledger
+        self._usage_counts = traces.usage_counts
+        self._notes = traces.notes
+        self._clock = instruments.clock
+        self._metrics = instruments.metrics
         self._rules = rules
         self._reflecting = reflecting
 

@@ -13,34 +13,31 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
+from typing import Protocol
 
 from memory.errors import Conflict, Unavailable
-from memory.learn import consolidation, forgetting, gate, plan, plan_inputs, stored_reading
-from memory.learn.consolidation import Pair
+from memory.learn import consolidation, forgetting, plan, plan_inputs, stored_reading
+from memory.learn.consolidation import Judged, Pair
 from memory.learn.forgetting import ForgetMatches, ForgetReach
 from memory.learn.neighbours import NeighbourSearch
 from memory.learn.plan import Plan
 from memory.learn.plan_inputs import PlanInputs
 from memory.learn.plan_writer import PlanWriter
-from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
 from memory.learn.relating import new_claim_indexes, pairs_to_ask, renumbered
-from memory.learn.window_reading import WindowClaims, WindowReading, asks_memory
+from memory.learn.window_reading import WindowBounds, WindowClaims, WindowReading, asks_memory
 from memory.model import Memory, Record, Vector
 from memory.ports import (
-    Clock,
-    Embedder,
+    ConversationRecord,
     Lease,
     LedgerWrite,
+    MemoryBank,
     MemoryFilter,
-    MemoryStore,
     PairVerdict,
-    Receipts,
-    TurnLog,
-    UserLedger,
-    UserMemories,
+    RequestTraces,
+    WindowLeases,
 )
-from memory.runtime.metrics import Metrics
+from memory.runtime.instruments import Instruments
 from memory.service.erasure import Erasure
 
 VERDICT_ROUNDS_MAX = 3  # in the last one, if somebody writes continuously, fields alone decide
@@ -72,49 +69,50 @@ class _Held:
         self.planned = planned
 
 
+class LearningTurns(WindowLeases, ConversationRecord, Protocol):
+    """The parts of the turn log that a window needs: leases and the conversation."""
+
+
 class WindowLearning:
     """Learns leased windows, concurrently for different users."""
 
     def __init__(
         self,
         *,
-        turn_log: TurnLog,
-        ledger: UserLedger,
-        store: MemoryStore,
-        local_memories: UserMemories,
-        embedder: Embedder,
+        turn_log: LearningTurns,
+        memories: MemoryBank,
+        traces: RequestTraces,
         readers: Readers,
-        erasure: Erasure,
-        receipts: Receipts,
-        clock: Clock,
-        metrics: Metrics,
-        rate_limit: SessionRateLimit,
-        limits: gate.GateLimits | None = None,
+        instruments: Instruments,
+        bounds: WindowBounds,
     ) -> None:
-        """`local_memories` spare the store; plans use them only if nobody wrote since. `rate_limit` outlives windows
-        and is the only state kept between them.
+        """Local memories spare the store; plans use them only if nobody wrote since. The rate limit in `bounds`
+        outlives windows and is the only state kept between them.
         """
         self._turn_log = turn_log
-        self._ledger = ledger
-        self._store = store
+        self._ledger = memories.ledger
+        self._store = memories.store
         self._readers = readers
-        self._clock = clock
-        self._metrics = metrics
+        self._clock = instruments.clock
+        self._metrics = instruments.metrics
         self._plan_writer = PlanWriter(
-            store=store, embedder=embedder, erasure=erasure, receipts=receipts, clock=clock, metrics=metrics
+            store=memories.store,
+            embedder=memories.embedder,
+            erasure=Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=instruments.clock),
+            receipts=traces.receipts,
+            clock=instruments.clock,
+            metrics=instruments.metrics,
         )
         self._reading = WindowReading(
             turn_log=turn_log,
-            store=store,
-            local_memories=local_memories,
+            memories=memories,
+            receipts=traces.receipts,
             readers=readers,
-            receipts=receipts,
-            metrics=metrics,
-            rate_limit=rate_limit,
-            limits=limits,
+            metrics=instruments.metrics,
+            bounds=bounds,
         )
         self._neighbours = NeighbourSearch(
-            store=store, local_memories=local_memories, embedded=self._plan_writer.embedded
+            store=memories.store, local_memories=memories.local_memories, embedded=self._plan_writer.embedded
         )
 
     async def learn(self, lease: Lease) -> None:
@@ -194,8 +192,7 @@ class WindowLearning:
             known,
             now=self._clock(),
             ids=ids,
-            confirmations=read.confirmations,
-            verdicts=verdicts,
+            judged=Judged(read.confirmations, verdicts),
         )
         outcomes = forgetting.outcomes_of(read.requests, forgotten)
         revision = (await self._ledger.revision(lease.user_id)).number
@@ -274,8 +271,7 @@ class WindowLearning:
             known,
             now=self._clock(),
             ids=ids,
-            confirmations=confirmations,
-            verdicts=verdicts,
+            judged=Judged(confirmations, verdicts),
             done=done,
         )
         new_inputs = plan_inputs.inputs_of(

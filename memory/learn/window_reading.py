@@ -20,7 +20,7 @@ from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line
 from memory.model import STORED_ACTS, Claim, MemoryStatus, Turn, TurnStatus
-from memory.ports import Lease, MemoryStore, Receipts, TurnLog, UserMemories
+from memory.ports import ConversationRecord, Lease, MemoryBank, Receipts
 from memory.runtime.metrics import Metrics
 
 TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # failed and aborted turns are not learnt
@@ -45,29 +45,35 @@ class WindowClaims:
         return not (self.claims or self.requests or self.confirmations)
 
 
+@dataclass(frozen=True, slots=True)
+class WindowBounds:
+    """Limits what is stored of a window: `limits` per claim, and a session's `rate_limit`, which outlives windows."""
+
+    rate_limit: SessionRateLimit
+    limits: gate.GateLimits | None = None
+
+
 class WindowReading:
     """Raises `Unavailable`, and `Conflict` where the lease was lost."""
 
     def __init__(
         self,
         *,
-        turn_log: TurnLog,
-        store: MemoryStore,
-        local_memories: UserMemories,
-        readers: Readers,
+        turn_log: ConversationRecord,
+        memories: MemoryBank,
         receipts: Receipts,
+        readers: Readers,
         metrics: Metrics,
-        rate_limit: SessionRateLimit,
-        limits: gate.GateLimits | None,
+        bounds: WindowBounds,
     ) -> None:
         self._turn_log = turn_log
-        self._store = store
-        self._local_memories = local_memories
+        self._store = memories.store
+        self._local_memories = memories.local_memories
         self._readers = readers
         self._receipts = receipts
         self._metrics = metrics
-        self._rate_limit = rate_limit
-        self._limits = limits
+        self._rate_limit = bounds.rate_limit
+        self._limits = bounds.limits
 
     async def read(self, lease: Lease, *, save: Store) -> WindowClaims:
         """The claims that pass the gate, minus what the user asked to forget in this window or since."""
@@ -173,4 +179,4 @@ def asks_memory(claims: Sequence[Claim]) -> bool:
     return any(c.act in forgetting.ASKING_ACTS and c.confidence >= forgetting.SURE_MIN for c in claims)
 
 
-__all__ = ["WindowClaims", "WindowReading", "asks_memory"]
+__all__ = ["WindowBounds", "WindowClaims", "WindowReading", "asks_memory"]

@@ -6,7 +6,15 @@ Times are Unix seconds (UTC, float). Token counts are estimates in WordPiece tok
 
 from __future__ import annotations
 
-from memory.model.chats import Conversation, Message, Placement, RequestOptions, Role, derived_session_id
+from memory.model.chats import (
+    CHAT_BYTES_MAX,
+    Conversation,
+    Message,
+    Placement,
+    RequestOptions,
+    Role,
+    derived_session_id,
+)
 from memory.model.claims import (
     ATTRIBUTES,
     EXPLICIT_ACTS,
@@ -40,6 +48,7 @@ from memory.model.recalled import (
     Note,
     PastNote,
     Query,
+    Question,
     RecallStatus,
     Receipt,
     ReceiptCandidate,
@@ -51,6 +60,7 @@ from memory.model.vectors import VectorOrigin
 __all__ = [
     "ATTRIBUTES",
     "CATEGORIES",
+    "CHAT_BYTES_MAX",
     "CONTENT_CHARACTERS_MAX",
     "EXPLICIT_ACTS",
     "ID_BYTES_MAX",
@@ -74,6 +84,7 @@ __all__ = [
     "PastNote",
     "Placement",
     "Query",
+    "Question",
     "RecallStatus",
     "Receipt",
     "ReceiptCandidate",

@@ -17,19 +17,22 @@ from memory.ports.reading import (
     StatementReader,
 )
 from memory.ports.reembedding import Reembedding, ReembeddingStatus, StoredText
-from memory.ports.requests import ChatTemplates, ModelCapabilities, NoteBook, Receipts
+from memory.ports.requests import ChatTemplates, ModelCapabilities, NoteBook, Receipts, RequestTraces
 from memory.ports.snapshots import Snapshots
 from memory.ports.stores import (
     LedgerWrite,
+    MemoryBank,
     MemoryFilter,
     MemoryLookup,
     MemoryStore,
+    NoLocalMemories,
     Page,
     Revision,
     UserLedger,
     UserMemories,
 )
-from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth, TurnLog
+from memory.ports.turn_log import ConversationRecord, TurnLog, TurnRecording, TurnTriage, WindowLeases
+from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
 from memory.ports.upkeep import UpkeepSchedule, UsageCount, UsageCounts
 
 __all__ = [
@@ -38,6 +41,7 @@ __all__ = [
     "ChatTemplates",
     "Clock",
     "Completion",
+    "ConversationRecord",
     "DeadLetter",
     "Embedder",
     "ExamKey",
@@ -48,10 +52,12 @@ __all__ = [
     "LearnDue",
     "Lease",
     "LedgerWrite",
+    "MemoryBank",
     "MemoryFilter",
     "MemoryLookup",
     "MemoryStore",
     "ModelCapabilities",
+    "NoLocalMemories",
     "NoteBook",
     "Page",
     "PairRelation",
@@ -60,6 +66,7 @@ __all__ = [
     "Receipts",
     "Reembedding",
     "ReembeddingStatus",
+    "RequestTraces",
     "Revision",
     "Snapshots",
     "StatementPair",
@@ -67,9 +74,12 @@ __all__ = [
     "StoredText",
     "Tokens",
     "TurnLog",
+    "TurnRecording",
+    "TurnTriage",
     "UpkeepSchedule",
     "UsageCount",
     "UsageCounts",
     "UserLedger",
     "UserMemories",
+    "WindowLeases",
 ]

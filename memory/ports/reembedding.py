@@ -22,14 +22,12 @@ class StoredText:
 class ReembeddingStatus:
     """The state of the store. `origin`: of the vectors in use, None if nothing is stored; `memories`: their number.
 
-    `embedded`: memories that an earlier attempt has already embedded. `has_leftovers`: there is data that no part uses:
-    of an unfinished attempt, or replaced and not deleted yet.
+    `embedded`: memories that an earlier attempt has already embedded.
     """
 
     origin: VectorOrigin | None
     memories: int = 0
     embedded: int = 0
-    has_leftovers: bool = False
 
 
 class Reembedding(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from memory.model import (
@@ -10,6 +11,7 @@ from memory.model import (
     Placement,
     Receipt,
 )
+from memory.ports.upkeep import UsageCounts
 
 
 class NoteBook(Protocol):
@@ -60,6 +62,15 @@ class Receipts(Protocol):
     async def erase(self, user_id: str) -> None:
         """Delete all receipts of this user, including the queries in them. Raises `Unavailable`."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTraces:
+    """What requests store that refers to memories by id: forgetting a memory includes all of it."""
+
+    notes: NoteBook
+    receipts: Receipts
+    usage_counts: UsageCounts
 
 
 class ModelCapabilities(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from memory.model import (
@@ -15,6 +15,7 @@ from memory.model import (
     Record,
     Vector,
 )
+from memory.ports.models import Embedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,3 +199,23 @@ class UserLedger(Protocol):
     async def changed_since(self, user_id: str, number: int) -> frozenset[str] | None:
         """Ids changed after that (even) revision; None if it is too old: load everything."""
         ...
+
+
+class NoLocalMemories:
+    """`UserMemories` of a process without working sets."""
+
+    async def as_of(self, user_id: str, revision: int | None = None) -> MemoryLookup | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBank:
+    """The memories of all users: their store, the locks for writing, and the embedder of their vectors.
+
+    `local_memories`: used instead of the store for users whose memories this process holds.
+    """
+
+    store: MemoryStore
+    ledger: UserLedger
+    embedder: Embedder
+    local_memories: UserMemories = field(default_factory=NoLocalMemories)

@@ -26,19 +26,16 @@ from memory.model import (
     Role,
     Scope,
 )
-from memory.ports import Clock, Embedder, ModelCapabilities, NoteBook, Receipts, Tokens, UsageCounts
+from memory.ports import ModelCapabilities, RequestTraces
 from memory.recall.admission import Admission, AdmissionSlot
 from memory.recall.notes.past_notes import NotePlan, carried_notes, note_keys, plan_notes
-from memory.recall.notes.receipts import receipt_of
-from memory.recall.query_rewriter import Rewriter
-from memory.recall.retrieval import Retrieval
-from memory.recall.search_flow import SearchFlow
+from memory.recall.notes.receipts import Answered, Findings, receipt_of
+from memory.recall.search_flow import SearchFlow, SearchParts
 from memory.recall.signals import search_decision
-from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.signals.search_decision import Decision
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
-from memory.runtime.metrics import Metrics
+from memory.runtime.instruments import Instruments
 
 KEEP_SECONDS_MAX = 0.05  # to write a note into the note book; losing a note costs a prefix-cache hit, never an answer
 KEEP_SECONDS_MIN = 0.01  # granted also past the deadline: a hundred times what the write usually takes
@@ -61,40 +58,23 @@ class RecallPipeline:
     def __init__(
         self,
         *,
-        embedder: Embedder,
-        retrieval: Retrieval,
-        notes: NoteBook,
-        receipts: Receipts,
+        search: SearchParts,
+        traces: RequestTraces,
         model_capabilities: ModelCapabilities,
-        classifier: Callable[[], SignalClassifier | None],
-        tokens: Tokens,
-        clock: Clock,
+        instruments: Instruments,
         new_id: Callable[[], str],
-        metrics: Metrics,
         settings: RecallSettings,
-        rewriter: Rewriter | None = None,
-        usage_counts: UsageCounts | None = None,
     ) -> None:
-        """`classifier` returns None until it has been trained; rules decide meanwhile. `rewriter`: None rewrites
-        nothing.
-        """
-        self._searching = SearchFlow(
-            embedder=embedder,
-            retrieval=retrieval,
-            classifier=classifier,
-            tokens=tokens,
-            metrics=metrics,
-            settings=settings,
-            rewriter=rewriter,
-        )
-        self._notes = notes
-        self._receipts = receipts
-        self._usage_counts = usage_counts
+        """`new_id` generates the ids of receipts."""
+        self._searching = SearchFlow(search, metrics=instruments.metrics, settings=settings)
+        self._notes = traces.notes
+        self._receipts = traces.receipts
+        self._usage_counts = traces.usage_counts
         self._model_capabilities = model_capabilities
-        self._tokens = tokens
-        self._clock = clock
+        self._tokens = search.tokens
+        self._clock = instruments.clock
         self._new_id = new_id
-        self._metrics = metrics
+        self._metrics = instruments.metrics
         self._settings = settings
         self._admission = Admission(at_once_max=settings.in_flight_max, deadline_seconds=settings.deadline_seconds)
         self._broken_part = ""
@@ -240,32 +220,23 @@ class RecallPipeline:
         if notes and planned.fresh is not None:
             self._metrics.memories_injected.observe(len(planned.fresh.memory_ids))
             self._metrics.note_tokens.observe(planned.fresh.tokens)
-            if self._usage_counts is not None:  # notes put back were counted when they were new
-                self._usage_counts.count(scope.user_id, planned.fresh.memory_ids, at=trace.began_at)
+            # notes put back were counted when they were new
+            self._usage_counts.count(scope.user_id, planned.fresh.memory_ids, at=trace.began_at)
         receipt_id = self._new_id()
-        leave = partial(self._leave_receipt, scope, status, reason, trace, planned, receipt_id)
+        answered = Answered(receipt_id, scope.user_id, trace.began_at, status, reason)
+        leave = partial(self._leave_receipt, answered, trace, planned)
         asyncio.get_running_loop().call_later(RECEIPT_PAUSE_SECONDS, leave)
         return RecallOutcome(status, reason, count, receipt_id, notes)
 
-    def _leave_receipt(
-        self, scope: Scope, status: RecallStatus, reason: str, trace: Trace, planned: NotePlan, receipt_id: str
-    ) -> None:
-        self._receipts.keep(
-            receipt_of(
-                receipt_id=receipt_id,
-                user_id=scope.user_id,
-                at=trace.began_at,
-                status=status,
-                reason=reason,
-                signals=_explained(trace.decision) | trace.rewrite,
-                query=trace.query,
-                candidates=trace.ranked.candidates,
-                cuts=trace.selection.cuts,
-                plan=planned,
-                placement=trace.placement,
-                timings_ms=trace.timings_ms,
-            )
+    def _leave_receipt(self, answered: Answered, trace: Trace, planned: NotePlan) -> None:
+        found = Findings(
+            signals=_explained(trace.decision) | trace.rewrite,
+            query=trace.query,
+            candidates=trace.ranked.candidates,
+            cuts=trace.selection.cuts,
+            timings_ms=trace.timings_ms,
         )
+        self._receipts.keep(receipt_of(answered, found, plan=planned, placement=trace.placement))
 
     @asynccontextmanager
     async def _admitted(self, trace: Trace) -> AsyncIterator[AdmissionSlot | None]:

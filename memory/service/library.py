@@ -34,17 +34,14 @@ from memory.model import (
 from memory.ports import (
     Backlog,
     Clock,
+    ConversationRecord,
     DeadLetter,
-    Embedder,
+    MemoryBank,
     MemoryFilter,
-    MemoryStore,
-    NoteBook,
     Page,
-    QueueDepth,
-    Receipts,
-    TurnLog,
-    UsageCounts,
-    UserLedger,
+    RequestTraces,
+    TurnRecording,
+    TurnTriage,
 )
 from memory.runtime.offload import run_offloaded
 from memory.service.erasure import Erasure, SourceForgotten
@@ -94,44 +91,44 @@ class FlushTiming:
     retry: float = 3.0  # also waited for: a store that has just started costs a retry of half a second
 
 
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """How new memories and turns are prepared: `clock` gives their times, `new_id` generates unique ids, and `redact`
+    removes secrets from a message before it is stored.
+    """
+
+    clock: Clock
+    new_id: Callable[[], str]
+    redact: Callable[[str], str]
+
+
+class LibraryTurns(TurnRecording, TurnTriage, ConversationRecord, Protocol):
+    """The part of the turn log that the library uses: it appends and reads turns, and manages the waiting ones."""
+
+
 class Library:
     """Built from ports, once per process. Methods raise `BadInput` (`NotFound`), `Unavailable` or `Conflict`."""
 
     def __init__(
         self,
         *,
-        store: MemoryStore,
-        embedder: Embedder,
-        ledger: UserLedger,
-        turn_log: TurnLog,
+        memories: MemoryBank,
+        turn_log: LibraryTurns,
+        traces: RequestTraces,
         searcher: Searcher,
-        clock: Clock,
-        new_id: Callable[[], str],
-        redact: Callable[[str], str],
-        notes: NoteBook,
-        receipts: Receipts,
-        usage_counts: UsageCounts,
+        intake: Intake,
         flush_timing: FlushTiming = FlushTiming(),
     ) -> None:
-        """`redact` removes secrets from a message before it is stored; `new_id` generates unique ids."""
-        self._store = store
-        self._embedder = embedder
-        self._ledger = ledger
+        self._store = memories.store
+        self._embedder = memories.embedder
+        self._ledger = memories.ledger
         self._turn_log = turn_log
-        self._receipts = receipts
-        self._erasure = Erasure(
-            store=store,
-            ledger=ledger,
-            turn_log=turn_log,
-            notes=notes,
-            receipts=receipts,
-            usage_counts=usage_counts,
-            clock=clock,
-        )
+        self._receipts = traces.receipts
+        self._erasure = Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=intake.clock)
         self._searcher = searcher
-        self._clock = clock
-        self._new_id = new_id
-        self._redact = redact
+        self._clock = intake.clock
+        self._new_id = intake.new_id
+        self._redact = intake.redact
         self._flush_timing = flush_timing
 
     async def add(self, scope: Scope, items: Sequence[NewMemory]) -> list[str]:
@@ -365,9 +362,6 @@ class Library:
     async def drop(self, window_ids: Collection[str]) -> int:
         """Delete these dead letters without learning them; returns how many. Empty means none."""
         return await self._turn_log.drop(window_ids)
-
-    async def queue_depth(self) -> QueueDepth:
-        return await self._turn_log.depth(now=self._clock())
 
     async def is_ready(self) -> bool:
         """Whether memories can be read now."""

@@ -23,12 +23,15 @@ from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
-from memory.adapters.working_set.working_sets import WorkingSets
+from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.chat.completions import ChatRequest, read_chat_request
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, Receipt, Scope, Vector
+from memory.ports import RequestTraces
 from memory.recall.pipeline import RecallOutcome, RecallPipeline, RecallSettings
 from memory.recall.retrieval import Retrieval
+from memory.recall.search_flow import SearchParts
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import redact
 
@@ -107,21 +110,16 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
         receipts = SqliteReceipts(database, clock=lambda: NOW, redact=redact)
         async with (
             SqliteUsageCounts(database, flush_seconds=0.02) as usage_counts,
-            WorkingSets(store=store, ledger=ledger, dimension=384, tokens=tokens) as corpora,
+            WorkingSets(store=store, ledger=ledger, shape=CorpusShape(384, tokens=tokens)) as corpora,
         ):
+            retrieval = Retrieval(corpora=corpora, store=store)
             recall = RecallPipeline(
-                embedder=embedder,
-                retrieval=Retrieval(corpora=corpora, store=store),
-                notes=SqliteNoteBook(database),
-                receipts=receipts,
+                search=SearchParts(embedder, classifier=lambda: None, retrieval=retrieval, tokens=tokens),
+                traces=RequestTraces(SqliteNoteBook(database), receipts, usage_counts),
                 model_capabilities=model_capabilities,
-                classifier=lambda: None,
-                tokens=tokens,
-                clock=lambda: NOW,
+                instruments=Instruments(lambda: NOW, metrics),
                 new_id=lambda: next(ids),
-                metrics=metrics,
                 settings=settings,
-                usage_counts=usage_counts,
             )
             await recall.recall(Scope("u"), request_of("Where is my kayak stored?"))
             embedder.calls = 0

@@ -17,7 +17,7 @@ from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.model import Message, Scope, Turn, TurnStatus
-from memory.ports import LearnDue, Lease, NoteBook, Receipts, TurnLog, UsageCounts, UserLedger
+from memory.ports import LearnDue, Lease, NoteBook, Receipts, RequestTraces, TurnLog, UsageCounts, UserLedger
 
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
 AT_ONCE = LearnDue()
@@ -43,6 +43,10 @@ class Process:
     notes: NoteBook
     receipts: Receipts
     usage_counts: UsageCounts
+
+    @property
+    def traces(self) -> RequestTraces:
+        return RequestTraces(self.notes, self.receipts, self.usage_counts)
 
 
 class Deployment:

@@ -52,14 +52,14 @@ class MilvusReembedding:
         async def look(link: Link) -> ReembeddingStatus:
             live, others = await link.collections.live(), await link.collections.others()
             if not await link.collections.exists(live):
-                return ReembeddingStatus(None, has_leftovers=bool(others))
+                return ReembeddingStatus(None)
             origin = schema.origin_of(await link.collections.described(live))
             memories, embedded = await _count(link, live), 0
             for name in [] if origin.agrees_with(self._wanted) else others:
                 if schema.origin_of(await link.collections.described(name)).agrees_with(self._wanted):
                     await link.collections.load(name)
                     embedded = min(await _count(link, name), memories)
-            return ReembeddingStatus(origin, memories, embedded, has_leftovers=bool(others))
+            return ReembeddingStatus(origin, memories, embedded)
 
         return await self._call("standing", look)
 

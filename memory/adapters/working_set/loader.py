@@ -119,6 +119,10 @@ class LoadQueue:
         if len(self._rests) > RESTS_MAX:
             self._rests.popitem(last=False)
 
+    def is_waiting(self, user_id: str) -> bool:
+        """Whether this user's set is in the line, or being loaded."""
+        return user_id in self._ended
+
     def is_resting(self, user_id: str) -> bool:
         """Whether this user is pausing: the set is too large, or loading failed."""
         rest = self._rests.get(user_id)

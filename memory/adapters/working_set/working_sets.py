@@ -9,7 +9,8 @@ down, the set is used all the same. If the ledger is down, it is not, since memo
 is searched.
 
 The event loop is never blocked for more than a few milliseconds, whatever the size of a set. The total size is bounded:
-the least recently used set is evicted, and users with too many memories have no set.
+the least recently used set is evicted, and users with too many memories have no set. `states` has the table of a set's
+states.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import Self
 from memory.adapters.working_set.corpus_memories import CorpusMemories
 from memory.adapters.working_set.loader import LoadQueue, TooFarBehind, TooLarge, outcome_of, report
 from memory.adapters.working_set.snapshot_codec import SnapshotCodec
+from memory.adapters.working_set.states import SetState
 from memory.adapters.working_set.working_set import WorkingSet, WorkingSetSources, last_even
 from memory.errors import Unavailable
 from memory.model import Record
@@ -61,6 +63,17 @@ class WorkingSetLimits:
     preallocates: bool = False  # chats wait for this process, so that memory for the next set is allocated in advance
 
 
+@dataclass(frozen=True, slots=True)
+class CorpusShape:
+    """What layouts of corpora depend on: the `dimension` of vectors, and the ranking's `neighbours`. `tokens` counts
+    each memory's line once for all notes.
+    """
+
+    dimension: int
+    neighbours: NeighbourWeights = DEFAULT_RANKING.neighbours
+    tokens: Tokens | None = None
+
+
 class WorkingSets:
     """`memory.recall.retrieval.Corpora`. Open with `async with`; running loads end with it."""
 
@@ -69,19 +82,13 @@ class WorkingSets:
         *,
         store: MemoryStore,
         ledger: UserLedger,
-        dimension: int,
+        shape: CorpusShape,
         limits: WorkingSetLimits | None = None,
-        neighbours: NeighbourWeights = DEFAULT_RANKING.neighbours,
-        tokens: Tokens | None = None,
         snapshots: SnapshotCodec | None = None,
     ) -> None:
-        """`neighbours`: the ranking's, since layouts depend on them. `tokens`: counts each memory's line once for all
-        notes. Without `snapshots`, none are used.
-        """
+        """Without `snapshots`, none are used."""
         self._ledger = ledger
-        self._dimension = dimension
-        self._neighbours = neighbours
-        self._tokens = tokens
+        self._shape = shape
         self._limits = limits or WorkingSetLimits()
         self._snapshots = snapshots
         self._sets: OrderedDict[str, WorkingSet] = OrderedDict()
@@ -121,6 +128,17 @@ class WorkingSets:
         """The estimated size of all sets."""
         return self._bytes
 
+    def state_of(self, user_id: str) -> SetState:
+        """The state of the user's set."""
+        one = self._sets.get(user_id)
+        if one is not None:
+            return SetState.HELD if one.revision == one.known_revision else SetState.BEHIND
+        if self._loads.is_resting(user_id):
+            return SetState.RESTING
+        if self._loads.is_waiting(user_id):
+            return SetState.WAITING
+        return SetState.OPENING if user_id in self._opening else SetState.ABSENT
+
     def searching(self) -> AbstractContextManager[None]:
         """A chat without a corpus searches the store: nothing is loaded meanwhile."""
         return self._loads.searching()
@@ -153,11 +171,10 @@ class WorkingSets:
         if self._snapshots is None and user_id not in self._sets:
             return None  # loading a large user's set costs more than the lookup
         corpus = await self.corpus(user_id, waits=True, seconds=LEARNING_PATIENCE_SECONDS)
-        one = self._sets.get(user_id)
         # Otherwise changed memories are missing.
-        if corpus is None or one is None or one.revision != one.known_revision:
+        if corpus is None or self.state_of(user_id) is not SetState.HELD:
             return None
-        if revision is not None and one.revision != revision:
+        if revision is not None and self._sets[user_id].revision != revision:
             return None
         return CorpusMemories(user_id, corpus)
 
@@ -175,7 +192,7 @@ class WorkingSets:
 
     async def _present(self, user_id: str, *, waits: bool) -> WorkingSet | None:
         """The user's set: the one held, else from the snapshot; otherwise a load for later requests is queued."""
-        if user_id not in self._sets and not self._loads.is_resting(user_id):
+        if self.state_of(user_id) in (SetState.ABSENT, SetState.OPENING, SetState.WAITING):
             await asyncio.wait((self._opened(user_id),), timeout=self._patience(waits=waits))
         if user_id not in self._sets and (ended := self._loads.ask(user_id)) is not None and waits:
             with suppress(TimeoutError):
@@ -243,7 +260,7 @@ class WorkingSets:
         one = self._sets.get(user_id)
         if one is not None and one.saved != one.revision:
             await asyncio.wait((self._saved(one),))
-        elif one is None and self._snapshots is not None and self._loads.is_resting(user_id):
+        elif self._snapshots is not None and self.state_of(user_id) is SetState.RESTING:
             await self._snapshots.discard(user_id)  # the user has too many memories now
 
     def _saved(self, one: WorkingSet) -> asyncio.Task[None]:
@@ -281,7 +298,8 @@ class WorkingSets:
 
     async def _loaded(self, user_id: str, started: Revision, records: Sequence[Record]) -> None:
         """Create a set from the loaded records, after fetching what changed meanwhile."""
-        corpus = Corpus(dimension=self._dimension, neighbours=self._neighbours, tokens=self._tokens)
+        shape = self._shape
+        corpus = Corpus(dimension=shape.dimension, neighbours=shape.neighbours, tokens=shape.tokens)
         one = self._made(user_id, corpus, last_even(started))
         await one.change(records=records)
         await one.catch_up()

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memory.chat.completions import ChatRequest, message_bytes
-from memory.model import Candidate, Conversation, Memory, Note, PastNote, Placement, Role, Scope
+from memory.model import CHAT_BYTES_MAX, Candidate, Conversation, Memory, Note, PastNote, Placement, Role, Scope
 from memory.ports import Tokens
 from memory.recall.notes.injection import NOTE_FRAME, line_tokens, note_label, render_note
 
@@ -25,8 +25,6 @@ from memory.recall.notes.injection import NOTE_FRAME, line_tokens, note_label, r
 # WordPiece, and a tokenizer that splits dates and numbers into digits counts up to a quarter more.
 ALL_NOTES_TOKENS_MAX = 1_600
 LATE_NOTE_TOKENS_MIN = 160  # the frame and two or three memories: a smaller note is not worth placing
-# The largest body that is read at all; hashing it takes 70 ms, so large ones are hashed in a thread.
-BODY_BYTES_MAX = 32 << 20
 KEY_BYTES = 16
 
 
@@ -81,9 +79,9 @@ class NotePlan:
 def note_keys(scope: Scope, request: ChatRequest) -> dict[int, str]:
     """The key of each user message by its index; a key covers the conversation up to and including that message.
 
-    Empty without a conversation and for bodies beyond `BODY_BYTES_MAX`. Takes about 4 ms per MiB.
+    Empty without a conversation and for bodies beyond `CHAT_BYTES_MAX`. Takes about 4 ms per MiB.
     """
-    if request.conversation is None or len(request.body) > BODY_BYTES_MAX:
+    if request.conversation is None or len(request.body) > CHAT_BYTES_MAX:
         return {}
     chain = hashlib.blake2b(
         "\x1f".join((scope.user_id, scope.project_id, scope.agent_id)).encode(), digest_size=KEY_BYTES

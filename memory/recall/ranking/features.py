@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memory.model import Query, Scope, Vector
+from memory.model import Question, Scope, Vector
 from memory.recall.ranking.concepts import ASPECTS, concepts
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.layout import BM25_SATURATION, Layout, windowed
@@ -68,25 +68,22 @@ class RankingFeatures:
 def ranking_features(
     corpus: Corpus,
     layout: Layout,
-    query: Query,
+    asked: Question,
     vector: Vector | None,
     *,
-    scope: Scope,
-    now: float,
     ranking: RankingSettings = DEFAULT_RANKING,
 ) -> RankingFeatures:
     """The features of every row. Without a `vector` all cosines are 0.
 
     Of `ranking`, only half-lives and the treatment of scripts without spaces matter here, not the weights.
     """
-    reading = text_features(corpus, layout, query, scope=scope, now=now, ranking=ranking)
+    reading = text_features(corpus, layout, asked, ranking=ranking)
     return add_vector_features(corpus, reading, vector, ranking=ranking)
 
 
-def text_features(
-    corpus: Corpus, layout: Layout, query: Query, *, scope: Scope, now: float, ranking: RankingSettings
-) -> TextFeatures:
+def text_features(corpus: Corpus, layout: Layout, asked: Question, *, ranking: RankingSettings) -> TextFeatures:
     """The features that can be computed while the question is still being embedded."""
+    query, now = asked.query, asked.now
     folded = fold(query.text)
     question = time_question(folded, now=now)
     named, words = _query_terms(corpus, query.text)
@@ -97,7 +94,7 @@ def text_features(
     arrays["speaker"] = _speaker(layout, named)
     arrays |= _temporal(layout, question, now)
     arrays |= {"question": layout.is_question, "first_person": layout.is_first_person}
-    arrays |= _of_the_memory(layout, scope, now, ranking.half_lives)
+    arrays |= _of_the_memory(layout, asked.scope, now, ranking.half_lives)
     arrays["manner"] = layout.is_manner * np.float32(bool(_WRITES.search(folded)))
     return TextFeatures(layout, arrays, question, unspaced_share(query.text))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import overload
 
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.language import wants_several
-from memory.model import Candidate, CandidateVerdict, Memory, Query, Record, Scope, Selection, Vector
+from memory.model import Candidate, CandidateVerdict, Memory, Question, Record, Scope, Selection, Vector
 from memory.recall.notes.injection import LINE_CHARACTERS_MAX
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.features import TextFeatures, add_vector_features, text_features
@@ -108,36 +108,33 @@ class Ranked:
 
 def rank(
     corpus: Corpus,
-    query: Query,
+    asked: Question,
     query_vector: Vector | None,
     *,
-    scope: Scope,
-    now: float,
     ranking: RankingSettings = DEFAULT_RANKING,
-    memory_types: Collection[str] = (),
     limit: int = CANDIDATES_MAX,
-    in_notes: Sequence[str] = (),
     reading: TextFeatures | None = None,
 ) -> Ranked:
     """Score every memory that the scope may see and return the best `limit`. Without a vector, only words count.
 
-    `in_notes`: ids in earlier notes of this conversation; memories that superseded them always become candidates.
+    Memories that superseded those in earlier notes always become candidates.
     `reading`: the result of `read_ahead` for the same question; ignored if the corpus changed since.
     """
     layout = corpus.prepare()
-    if not layout.size or not query.text.strip():
+    text = asked.query.text
+    if not layout.size or not text.strip():
         return Ranked()
     if reading is None or reading.layout is not layout:
-        reading = text_features(corpus, layout, query, scope=scope, now=now, ranking=ranking)
+        reading = text_features(corpus, layout, asked, ranking=ranking)
     evidence = add_vector_features(corpus, reading, query_vector, ranking=ranking)
-    is_open = _is_open(layout, scope, memory_types, asks_about_past=evidence.question.asks_about_past)
+    is_open = _is_open(layout, asked.scope, asked.memory_types, asks_about_past=evidence.question.asks_about_past)
     weighed = np.stack([evidence.arrays[name] for name in NAMES])
     weighed *= _column(ranking.weights)
     score = np.where(is_open, weighed.sum(axis=0), -np.inf)
     rows = _corrections_first(_best(score, limit), layout)
     if not len(rows):
         return Ranked()
-    before = review_notes(corpus, in_notes)
+    before = review_notes(corpus, asked.in_notes)
     corrections = _rows_of(before.corrections, layout, is_open)
     best_count = len(rows)
     if len(corrections):
@@ -146,10 +143,10 @@ def rank(
     topic = weighed[_PLACES_OF_TOPICAL].sum(axis=0)
     best_topic = topic[:best_count].max()
     bar = ranking.bar
-    even = bar_for(query.text, bar, is_unspaced=evidence.is_unspaced)
+    even = bar_for(text, bar, is_unspaced=evidence.is_unspaced)
     passes = (topic >= bar.each) & (topic >= best_topic - bar.margin) & (best_topic >= even)
     passes |= evidence.arrays["manner"][rows] > 0
-    asks_several = wants_several(query.text)
+    asks_several = wants_several(text)
     near_each = bar.several_each if asks_several else bar.near_each
     near_margin = bar.several_margin if asks_several else bar.near_margin
     near = (topic >= near_each) & (topic >= best_topic - near_margin) & (best_topic >= even)
@@ -168,53 +165,56 @@ def rank(
     )
 
 
-def read_ahead(
-    corpus: Corpus, query: Query, *, scope: Scope, now: float, ranking: RankingSettings = DEFAULT_RANKING
-) -> TextFeatures | None:
+def read_ahead(corpus: Corpus, asked: Question, *, ranking: RankingSettings = DEFAULT_RANKING) -> TextFeatures | None:
     """The features that `rank` derives from the question's words, before there is a vector. None without memories."""
     layout = corpus.prepare()
-    return text_features(corpus, layout, query, scope=scope, now=now, ranking=ranking) if layout.size else None
+    return text_features(corpus, layout, asked, ranking=ranking) if layout.size else None
 
 
-def rank_found(
-    found: Sequence[Candidate],
-    query: Query,
-    *,
-    scope: Scope,
-    now: float,
-    ranking: RankingSettings = DEFAULT_RANKING,
-) -> Ranked:
+def rank_found(found: Sequence[Candidate], asked: Question, *, ranking: RankingSettings = DEFAULT_RANKING) -> Ranked:
     """Score the results of a vector search by the cosine in `parts["dense"]`, for users whose corpus is not loaded.
 
-    Neighbouring turns count only if the search returned them as well.
+    Neighbouring turns count only if the search returned them as well. The search was limited to the wanted types
+    already; corrections of memories in earlier notes are not looked up.
     """
     cosines = (np.array([candidate.parts.get("dense", candidate.score)], dtype=np.float32) for candidate in found)
     records = (Record(candidate.memory, cosine) for candidate, cosine in zip(found, cosines, strict=True))
     # A one-dimensional "vector" per memory: its cosine with the question, multiplied by one.
     corpus = Corpus(records, dimension=1, neighbours=ranking.neighbours)
-    return rank(corpus, query, np.ones(1, dtype=np.float32), scope=scope, now=now, ranking=ranking)
+    here = replace(asked, memory_types=(), in_notes=())
+    return rank(corpus, here, np.ones(1, dtype=np.float32), ranking=ranking)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits of a selection: `tokens`, and the number of `memories` (None: as many as fit).
+
+    `near_tokens`: up to this many tokens, near-relevant candidates follow the relevant ones. `is_filled`: no relevance
+    cut; the budget is used up.
+    """
+
+    tokens: int
+    memories: int | None = None
+    near_tokens: int = 0
+    is_filled: bool = False
 
 
 def select(
     ranked: Ranked,
+    budget: Budget,
     *,
     tokens: Callable[[Candidate], int],
-    token_budget: int,
-    limit: int | None = None,
     similarity_threshold: float | None = None,
-    fill: bool = False,
-    near_tokens: int = 0,
     in_notes: Collection[str] = (),
 ) -> Selection:
     """The candidates that go into the note, best first, and the reasons for the others. `tokens`: cost of a candidate.
 
-    `fill`: no relevance cut; the budget (in tokens) is used up. `similarity_threshold`: an additional cut by cosine.
-    `near_tokens`: up to this many tokens, near-relevant candidates follow the relevant ones. A candidate that does not
-    fit is skipped, never shortened. `in_notes`: ids that earlier notes hold; they are left out, and so are candidates
-    with the same wording. Corrections of memories in earlier notes come first, relevant or not.
+    `similarity_threshold`: an additional cut by cosine. A candidate that does not fit is skipped, never shortened.
+    `in_notes`: ids that earlier notes hold; they are left out, and so are candidates with the same wording. Corrections
+    of memories in earlier notes come first, relevant or not.
     """
-    kept, near, cuts = _admitted(ranked, similarity_threshold, in_notes, fill=fill)
-    if fill and limit is None:
+    kept, near, cuts = _admitted(ranked, similarity_threshold, in_notes, fill=budget.is_filled)
+    if budget.is_filled and budget.memories is None:
         kept.sort(key=lambda i: _cost_of_place(ranked.candidates[i]))
     ids = ranked.ids
     corrections = [i for i, memory_id in enumerate(ids) if memory_id in ranked.corrections]
@@ -222,9 +222,9 @@ def select(
     is_filling = frozenset(near) - frozenset(corrections)
     chosen: list[int] = []
     said = {wording(memory.content) for memory in ranked.in_notes}
-    left, passed_over = token_budget, 0
+    left, passed_over = budget.tokens, 0
     for i in kept:
-        if len(chosen) == limit:
+        if len(chosen) == budget.memories:
             cuts[ids[i]] = CandidateVerdict.OVER_LIMIT
         elif passed_over == PASSED_OVER_MAX:
             cuts[ids[i]] = CandidateVerdict.OVER_BUDGET
@@ -233,7 +233,7 @@ def select(
         elif (cost := tokens(ranked.candidates[i])) > left:
             cuts[ids[i]] = CandidateVerdict.OVER_BUDGET
             passed_over += 1
-        elif i in is_filling and token_budget - left + cost > near_tokens:
+        elif i in is_filling and budget.tokens - left + cost > budget.near_tokens:
             cuts[ids[i]] = CandidateVerdict.IRRELEVANT
         else:
             said.add(said_here)
@@ -241,7 +241,7 @@ def select(
             chosen.append(i)
             left -= cost
     order = sorted(chosen, key=lambda i: (i not in corrections, i))
-    return Selection(tuple(ranked.candidates[i] for i in order), token_budget - left, cuts)
+    return Selection(tuple(ranked.candidates[i] for i in order), budget.tokens - left, cuts)
 
 
 def _admitted(
@@ -342,6 +342,7 @@ def _best(score: npt.NDArray[np.floating], limit: int) -> npt.NDArray[np.intp]:
 __all__ = [
     "CANDIDATES_MAX",
     "Bar",
+    "Budget",
     "Corpus",
     "Ranked",
     "Scored",

@@ -23,6 +23,7 @@ from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.errors import Unavailable
@@ -31,7 +32,8 @@ from memory.learn.schedule import ScheduleTiming, UpkeepLoop
 from memory.learn.upkeep import ROWS_PER_WRITE, Upkeep, UpkeepTask
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, PastNote, Trust
 from memory.model.archived import restored
-from memory.ports import MemoryFilter, MemoryStore
+from memory.ports import MemoryBank, MemoryFilter, MemoryStore, RequestTraces
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 
 NOW = 1_750_000_000.0
@@ -47,19 +49,16 @@ class World:
     ledger: SqliteUserLedger
     usage_counts: SqliteUsageCounts
     notes: SqliteNoteBook
+    receipts: SqliteReceipts
     upkeep_schedule: SqliteUpkeepSchedule
     metrics: Metrics
 
     def upkeep(self, rules: RetentionRules | None = None, *, faults: Faults | None = None) -> Upkeep:
         through = (faults or Faults()).around
         return Upkeep(
-            store=through(self.store),
-            embedder=EMBEDDER,
-            ledger=through(self.ledger),
-            usage_counts=through(self.usage_counts),
-            notes=through(self.notes),
-            clock=lambda: NOW,
-            metrics=self.metrics,
+            memories=MemoryBank(through(self.store), through(self.ledger), EMBEDDER),
+            traces=RequestTraces(through(self.notes), self.receipts, through(self.usage_counts)),
+            instruments=Instruments(lambda: NOW, self.metrics),
             rules=rules or RetentionRules(),
         )
 
@@ -89,7 +88,8 @@ async def world(folder: Path, store: MemoryStore) -> AsyncIterator[World]:
     async with SqliteDatabase(folder / "turns.sqlite") as database, SqliteUsageCounts(database) as usage_counts:
         ledger = SqliteUserLedger(database, clock=lambda: NOW)
         metrics = Metrics(CollectorRegistry())
-        yield World(store, ledger, usage_counts, SqliteNoteBook(database), SqliteUpkeepSchedule(database), metrics)
+        notes, receipts = SqliteNoteBook(database), SqliteReceipts(database, clock=lambda: NOW, redact=str)
+        yield World(store, ledger, usage_counts, notes, receipts, SqliteUpkeepSchedule(database), metrics)
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.working_set.snapshot_codec import SnapshotCodec, stamp_of
 from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.adapters.working_set.snapshot_writer import SnapshotTiming, SnapshottingLedger, SnapshotWriter
-from memory.adapters.working_set.working_sets import WorkingSetLimits, WorkingSets
+from memory.adapters.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, VectorOrigin
 from memory.ports import Snapshots, UserLedger
@@ -92,7 +92,7 @@ async def process(
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(SqliteDatabase(folder / "turns.sqlite"))
         ledger = SqliteUserLedger(database, clock=lambda: 0.0)
-        sets = WorkingSets(store=store, ledger=ledger, dimension=DIMENSION, snapshots=codec, limits=limits)
+        sets = WorkingSets(store=store, ledger=ledger, shape=CorpusShape(DIMENSION), snapshots=codec, limits=limits)
         await stack.enter_async_context(sets)
         writer = await stack.enter_async_context(SnapshotWriter(sets, codec, timing=timing))
         yield Process(sets, SnapshottingLedger(ledger, writer), store, metrics)

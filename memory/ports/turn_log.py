@@ -1,0 +1,192 @@
+"""The four ports of the turn log: the durable queue for learning, and the conversation record.
+
+An adapter implements all four as `TurnLog`, since they change the same turns; the contract suites run on it. Callers
+take only the ports that they use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping
+from typing import Protocol
+
+from memory.model import Turn, TurnStatus, Urgency
+from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
+
+
+class TurnRecording(Protocol):
+    """Records turns as they happen, or imported ones. Raises `Unavailable` (also when the disk is full)."""
+
+    async def open(self, turn: Turn) -> None:
+        """Append the turn with status opened. Return once it survives a crash of this process.
+
+        The turn belongs to this process; if the process dies, `recover` makes it `unknown`.
+        """
+        ...
+
+    async def finish(
+        self, turn_id: str, *, status: TurnStatus, answer: str, answered_at: float, receipt_id: str = ""
+    ) -> None:
+        """Record how the reply ended. Repeated calls, and calls for turns that are not open, are ignored; durable on
+        return.
+
+        Closed and unknown turns are learnt; failed and aborted ones are only recorded.
+        """
+        ...
+
+    async def append(self, turn: Turn) -> None:
+        """Append a finished turn (imported history). A known id is ignored."""
+        ...
+
+
+class WindowLeases(Protocol):
+    """Windows of finished turns, each leased to one worker until it is learnt, postponed or given up.
+
+    Raises `Unavailable`.
+    """
+
+    async def recover(self) -> int:
+        """Make open turns of dead processes `unknown`, and end their leases and locks. Returns the number of turns.
+
+        Cheap if nobody died: may be called every 50 ms, like `lease`.
+        """
+        ...
+
+    async def lease(self, *, now: float, seconds: float, due: LearnDue) -> Lease | None:
+        """The oldest due window of a user without a live lease, or None. Expired leases are taken over with their
+        plan.
+        """
+        ...
+
+    async def extend(self, lease: Lease, *, until: float) -> None:
+        """Raises `Conflict` if the lease is lost, or has expired and another worker works for that user."""
+        ...
+
+    async def save_plan(self, lease: Lease, plan: bytes) -> None:
+        """Store the plan before it is applied. Raises `Conflict`."""
+        ...
+
+    async def acknowledge(self, lease: Lease) -> None:
+        """The window is learnt. Raises `Conflict`."""
+        ...
+
+    async def retry_at(self, lease: Lease, *, due_at: float, reason: str, outage_since: float | None = None) -> None:
+        """Return the window to the queue until `due_at`. Raises `Conflict`.
+
+        `outage_since`: a required part has been unavailable since then, so that this attempt does not count.
+        """
+        ...
+
+    async def move_to_dead_letters(self, lease: Lease, *, now: float, reason: str) -> None:
+        """Keeps turns and plan. Raises `Conflict`."""
+        ...
+
+
+class TurnTriage(Protocol):
+    """The turns that wait to be learnt: their number and priority, and which are shed, replayed or dropped.
+
+    Raises `Unavailable`.
+    """
+
+    async def unexamined(self, *, limit: int) -> list[FreshTurn]:
+        """Finished turns that wait for a lease and are not marked, oldest first, at most `limit` (and 8 MB).
+
+        Cheap if there are none: may be called every 50 ms.
+        """
+        ...
+
+    async def mark(self, urgencies: Mapping[str, Urgency]) -> None:
+        """Store the urgency of these turns, by id. Only the first mark counts; leased and unknown ids are ignored.
+
+        Later marks never make an earlier turn of the session less urgent.
+        """
+        ...
+
+    async def shed(self, *, now: float, keep: int, window_turns: int) -> int:
+        """Shed the least valuable windows while more than `keep` finished turns wait. Returns the number of turns.
+
+        The value of a window is that of its best turn; of equal ones the oldest go first. Only marked turns that were
+        never leased are shed, in windows of at most `window_turns`, and none with an explicit turn. They become dead
+        letters with a reason: they stay on record, and `replay` makes them due again.
+        """
+        ...
+
+    async def make_due_now(self, user_id: str, *, session_id: str = "") -> None:
+        """Make all finished turns of the user (or of one session) due now, without debounce; later ones wait.
+
+        Retries keep their time. For a session, this marks its end.
+        """
+        ...
+
+    async def depth(self, *, now: float) -> QueueDepth: ...
+
+    async def backlog(self, user_id: str, *, session_id: str = "", opened_before: float) -> Backlog:
+        """Counts turns that reached the log before that time, whatever their own `at`. Open turns are pending."""
+        ...
+
+    async def dead_letters(self, *, limit: int) -> list[DeadLetter]: ...
+
+    async def replay(self, window_ids: Collection[str]) -> int:
+        """Make dead letters due again, as attempt 1; returns how many. Empty means all. They are not shed again."""
+        ...
+
+    async def drop(self, window_ids: Collection[str]) -> int:
+        """Delete dead letters without learning them; returns how many. Empty means none."""
+        ...
+
+
+class ConversationRecord(Protocol):
+    """Reads the recorded conversations, and withdraws turns from learning. Raises `Unavailable`."""
+
+    def turns(self, user_id: str, *, session_id: str = "") -> AsyncIterator[Turn]:
+        """The record in the order of opening, which for imported history differs from the order of `at`."""
+        ...
+
+    async def context(self, lease: Lease, *, limit: int) -> list[Turn]:
+        """The last turns of the session before the window, oldest first.
+
+        Without failed, aborted and withdrawn turns. The cost does not depend on the length of the session.
+        """
+        ...
+
+    async def failed_turns(self, lease: Lease, *, limit: int) -> list[Turn]:
+        """The session's last failed or aborted turns before the window's end, oldest first.
+
+        Readers need to know about the gaps. The cost does not depend on the length of the session.
+        """
+        ...
+
+    async def mark_forget_requests(self, lease: Lease, claims: Mapping[str, bytes]) -> None:
+        """Mark turns of the window as requests to forget, for `forget_requests_after`.
+
+        `claims`: the encoded claims by turn id, stored with the turn. Raises `Conflict`.
+        """
+        ...
+
+    async def forget_requests_after(self, lease: Lease, *, limit: int) -> list[ForgetRequestTurn]:
+        """The user's latest marked turns, in any session, opened after the window's first turn.
+
+        Oldest first, without the window's own. The cost does not depend on the length of the record.
+        """
+        ...
+
+    async def withdraw(
+        self,
+        user_id: str,
+        *,
+        project_id: str = "",
+        opened_before: float,
+        only: Collection[str] = (),
+        spare: Collection[str] = (),
+    ) -> int:
+        """Remove turns that are not learnt yet, including open ones, from the queue, because they were forgotten.
+
+        `only`: these turn ids, if not empty; `spare`: never these. Returns the number of turns.
+
+        The rest of a window becomes another one without a plan, and the holder of the old lease gets a `Conflict`: a
+        worker must call `extend` or `save_plan` under the user's lock right before it applies a plan.
+        """
+        ...
+
+
+class TurnLog(TurnRecording, WindowLeases, TurnTriage, ConversationRecord, Protocol):
+    """All four ports: what an adapter implements."""
