@@ -81,7 +81,7 @@ class Model(PlainReader):
         return await super().read(turns, context=context)
 
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
-        if any(pair.newer == NEW_LOCKER for pair in pairs):
+        if any((pair.older, pair.newer) == (LOCKER, NEW_LOCKER) for pair in pairs):
             raise AWAY
         return await super().relate(pairs)
 
