@@ -10,12 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from ipaddress import ip_address
 from pathlib import Path
 
 import httpx
 import msgspec
 import pytest
-from product import Product, command_line, eventually, running_product
+from product import Product, command_line, eventually, listening, running_product
 from upstream import RecordingUpstream
 
 from extproc.supervisor.locks_and_ports import CannotStart
@@ -147,13 +148,16 @@ def test_the_ports_file_names_ports_that_answer(product: Product) -> None:
 
 @pytest.mark.stack
 def test_nothing_of_ours_listens_beyond_loopback(product: Product) -> None:
-    listening = subprocess.run(["ss", "-ltnpH"], capture_output=True, text=True, check=True).stdout
-    pids = {f"pid={pid}," for pid in [*product.children(), product.process.pid if product.process else 0]}
-    addresses = [line.split()[3] for line in listening.splitlines() if any(pid in line for pid in pids)]
-    assert len(addresses) >= len(product.ports)
-    assert [
-        address for address in addresses if not address.startswith(("127.0.0.1:", "[::1]:", "[::ffff:127.0.0.1]:"))
-    ] == []
+    assert product.process is not None
+    addresses = listening([product.process.pid, *product.children()])
+    assert {port for _, port in addresses} >= set(product.ports.values())
+    assert [(str(host), port) for host, port in addresses if not host.is_loopback] == []
+
+
+def test_a_listener_is_seen_with_its_address() -> None:
+    """What the rule above rests on."""
+    with socket.create_server(("127.0.0.2", 0)) as server:
+        assert listening([os.getpid()]).count((ip_address("127.0.0.2"), server.getsockname()[1])) == 1
 
 
 @pytest.mark.stack
