@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
+from milvus_lite_server import MilvusLiteServer
 from product import Product, running_product
 from upstream import RecordingUpstream, running_upstream
+
+COLLECTIONS = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def milvus_lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLiteServer]:
+    """One server for all tests that do not break it: each uses a `collection` of its own."""
+    server = MilvusLiteServer(tmp_path_factory.mktemp("milvus") / "data")
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def collection() -> str:
+    """A name that no other test has."""
+    return f"c{next(COLLECTIONS)}"
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ Ledgers are real ones on one file, each with connections of its own as another p
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -29,11 +28,10 @@ from memory.recall.ranking.corpus import Corpus
 from memory.runtime.metrics import Metrics
 
 DIMENSION = 8
-NUMBERS = itertools.count()
 
 
-def opened(server: MilvusLiteServer) -> MilvusStore:
-    address = MilvusAddress(server.uri, f"w{next(NUMBERS)}", DIMENSION)
+def opened(server: MilvusLiteServer, collection: str) -> MilvusStore:
+    address = MilvusAddress(server.uri, collection, DIMENSION)
     return MilvusStore(address, metrics=Metrics(CollectorRegistry()))
 
 

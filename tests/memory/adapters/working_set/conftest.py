@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
-from milvus_lite_server import MilvusLiteServer
 from working_set_world import DIMENSION, opened
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.ports import MemoryStore
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLiteServer]:
-    running = MilvusLiteServer(tmp_path_factory.mktemp("working_set") / "milvus")
-    running.start()
-    yield running
-    running.kill()
 
 
 @pytest.fixture(params=["in memory", "Milvus Lite"])
@@ -25,5 +16,5 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[MemoryStore]:
     if request.param == "in memory":
         yield InMemoryStore(dimension=DIMENSION)
         return
-    async with opened(request.getfixturevalue("server")) as milvus:
+    async with opened(request.getfixturevalue("milvus_lite"), request.getfixturevalue("collection")) as milvus:
         yield milvus

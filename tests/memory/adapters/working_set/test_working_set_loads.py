@@ -52,11 +52,13 @@ async def test_a_user_written_to_while_loading_is_loaded_all_the_same(tmp_path: 
         assert watched.calls.count("load_few") == 1
 
 
-async def test_a_loaded_set_serves_while_the_store_is_dead_and_catches_up_after(tmp_path: Path) -> None:
+async def test_a_loaded_set_serves_while_the_store_is_dead_and_catches_up_after(
+    tmp_path: Path, collection: str
+) -> None:
     server = MilvusLiteServer(tmp_path / "milvus")
     server.start()
     try:
-        async with opened(server) as store, world(tmp_path, store) as here:
+        async with opened(server, collection) as store, world(tmp_path, store) as here:
             await here.write(memory("a"), memory("b"))
             assert len(await here.seen() or ()) == 2
             server.kill()
@@ -212,10 +214,10 @@ async def test_leaving_ends_what_is_under_way(tmp_path: Path) -> None:
 
 
 async def test_ten_thousand_memories_load_beside_requests_without_holding_up_the_loop(
-    tmp_path: Path, server: MilvusLiteServer
+    tmp_path: Path, milvus_lite: MilvusLiteServer, collection: str
 ) -> None:
     limits = WorkingSetLimits(patience=5.0)  # Milvus Lite takes its breath every few writes
-    async with opened(server) as store, world(tmp_path, store, limits=limits) as here:
+    async with opened(milvus_lite, collection) as store, world(tmp_path, store, limits=limits) as here:
         for start in range(0, 10_000, 1_000):
             numbers = range(start, start + 1_000)
             await here.put(*(memory(f"m{n}", f"{n} is a number that I like on {n % 31} March") for n in numbers))
