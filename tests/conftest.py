@@ -11,6 +11,29 @@ from product import Product, running_product
 from upstream import RecordingUpstream, running_upstream
 
 COLLECTIONS = itertools.count()
+WITH_REASON = ("slow", "alone")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What shares parts runs in one process, and what takes longest begins first.
+
+    Each module is a group. All that starts the whole product is one, too: of two products at once, each would be
+    measured by what the other leaves it.
+    """
+    for item in items:
+        for name in WITH_REASON:
+            mark = item.get_closest_marker(name)
+            if mark is not None and not mark.args:
+                raise pytest.UsageError(f"{item.nodeid} is marked {name} without a reason")
+        module = item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group("product" if has_product(item) else module))
+    slow = {item.path for item in items if item.get_closest_marker("slow") is not None}
+    items.sort(key=lambda item: 0 if has_product(item) else 1 if item.path in slow else 2)
+
+
+def has_product(item: pytest.Item) -> bool:
+    return item.get_closest_marker("stack") is not None
 
 
 @pytest.fixture(scope="session")

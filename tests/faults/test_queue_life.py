@@ -90,7 +90,6 @@ CALLS = {"Oxford": 2, "Bath": 1}  # junk is sent back once; nobody reads what is
 TOWNS = ("Leeds", "York", "Bristol", "Oxford", "Bath", "Hull")
 
 
-@pytest.mark.stack
 async def test_a_model_in_trouble_is_retried_then_a_dead_letter_says_why_and_others_go_on(
     parts: LearningProcesses,
 ) -> None:
@@ -155,7 +154,6 @@ async def _replay_by_command(
     assert await asyncio.to_thread(parts.dead_letters) == []
 
 
-@pytest.mark.stack
 async def test_what_a_model_takes_and_does_not_answer_in_time_is_read_by_the_trained_reader(
     parts: LearningProcesses,
 ) -> None:
@@ -171,7 +169,6 @@ async def test_what_a_model_takes_and_does_not_answer_in_time_is_read_by_the_tra
         assert worker.stop() == 0
 
 
-@pytest.mark.stack
 async def test_a_model_that_is_down_for_longer_than_allowed_costs_nothing_but_a_replay(
     parts: LearningProcesses,
 ) -> None:
@@ -195,7 +192,6 @@ async def test_a_model_that_is_down_for_longer_than_allowed_costs_nothing_but_a_
         assert worker.stop() == 0
 
 
-@pytest.mark.stack
 async def test_a_model_that_is_down_for_less_than_allowed_costs_nothing_at_all(parts: LearningProcesses) -> None:
     port = free_port()
     async with records_of(parts) as records:
@@ -215,7 +211,6 @@ async def test_a_model_that_is_down_for_less_than_allowed_costs_nothing_at_all(p
         assert worker.stop() == 0
 
 
-@pytest.mark.stack
 async def test_a_session_that_falls_silent_costs_one_call_however_many_turns_it_had(parts: LearningProcesses) -> None:
     async with records_of(parts) as records, running_moody_model() as model:
         worker = parts.start_worker(with_model(model.port, idle_seconds=1.0), metrics_port=free_port())
@@ -234,7 +229,6 @@ async def test_a_session_that_falls_silent_costs_one_call_however_many_turns_it_
         assert worker.stop() == 0
 
 
-@pytest.mark.stack
 async def test_depth_age_and_lag_move_on_the_metrics_endpoint(parts: LearningProcesses) -> None:
     async with records_of(parts) as records:
         await records.tell("t-1", "ann", budget("Leeds"), at=SYSTEM_CLOCK())

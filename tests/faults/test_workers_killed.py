@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pytest
 from learning_processes import LearningProcesses, Records, records_of
 from trained_reader import trained_reader
 from turn_logs import a_turn
@@ -78,7 +77,6 @@ async def check_as_if_nothing_had_happened(
     return {content: memory.status for content, memory in rows.items()}
 
 
-@pytest.mark.stack
 async def test_ten_kills_of_the_worker_lose_double_and_halve_nothing(parts: LearningProcesses) -> None:
     chance = random.Random(SEED)  # the same moments at every run
     told = [said for turn in zip(*map(said_by, USERS), strict=True) for said in turn]  # all users, turn by turn
@@ -109,7 +107,6 @@ async def test_ten_kills_of_the_worker_lose_double_and_halve_nothing(parts: Lear
     assert hits >= KILLS // 3, "too few kills met a worker at work: the test shows little"
 
 
-@pytest.mark.stack
 async def test_two_workers_that_learn_two_sessions_of_one_user_lose_no_update(parts: LearningProcesses) -> None:
     told = said_by("ann")
     async with records_of(parts) as records:
@@ -126,7 +123,6 @@ async def test_two_workers_that_learn_two_sessions_of_one_user_lose_no_update(pa
         assert [worker.stop() for worker in workers] == [0, 0]
 
 
-@pytest.mark.stack
 async def test_a_worker_that_was_frozen_past_its_lease_undoes_nothing_of_its_successor(
     parts: LearningProcesses,
 ) -> None:
