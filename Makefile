@@ -8,7 +8,7 @@ ARGS ?=
 BIN := .venv/bin
 STAMP := .venv/complete
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-PARALLEL := -n 2 --dist loadgroup --no-loadscope-reorder
+PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 PROTO := extproc/_pb/external_processor.proto
 # The folder proto/… is shown to the compiler under the name of the package that it compiles into.
 PROTOC := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -Iextproc/_pb=proto/memproxy/extproc/v1

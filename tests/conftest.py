@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import pytest
 from milvus_lite_server import MilvusLiteServer
@@ -11,29 +14,43 @@ from product import Product, running_product
 from upstream import RecordingUpstream, running_upstream
 
 COLLECTIONS = itertools.count()
+PRODUCT = "product"
+ROOT = Path(__file__).resolve().parents[1]
 WITH_REASON = ("slow", "alone")
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What shares parts runs in one process, and what takes longest begins first.
-
-    Each module is a group. All that starts the whole product is one, too: of two products at once, each would be
-    measured by what the other leaves it.
-    """
+    """What takes longest begins first: the product, then modules that hold something slow."""
     for item in items:
         for name in WITH_REASON:
             mark = item.get_closest_marker(name)
             if mark is not None and not mark.args:
                 raise pytest.UsageError(f"{item.nodeid} is marked {name} without a reason")
-        module = item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group("product" if has_product(item) else module))
     slow = {item.path for item in items if item.get_closest_marker("slow") is not None}
-    items.sort(key=lambda item: 0 if has_product(item) else 1 if item.path in slow else 2)
+    items.sort(key=lambda item: 0 if group_of(item.nodeid) == PRODUCT else 1 if item.path in slow else 2)
 
 
-def has_product(item: pytest.Item) -> bool:
-    return item.get_closest_marker("stack") is not None
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Each module runs in one process, for what its tests share."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return ByGroup(config, log)
+
+
+@cache
+def is_of_product(module: str) -> bool:
+    return "from product import" in (ROOT / module).read_text(encoding="utf-8")
+
+
+def group_of(nodeid: str) -> str:
+    """The module, or `PRODUCT`: of two whole products at once, each would be measured by what the other leaves it."""
+    module = nodeid.partition("::")[0]
+    return PRODUCT if is_of_product(module) else module
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,8 @@ from memory.processes.composition import SYSTEM_CLOCK
 
 BASE, LONGEST, STEP_SECONDS = 2.0, 60.0, 0.25
 ATTEMPTS, ANSWER_SECONDS = 3, 0.5
-OUTAGE_SECONDS = 20.0  # while one is asking for all, the others have to come to their own turns, on slow cores as well
+OUTAGE_SECONDS = 12.0  # while one is asking for all, the others have to come to their own turns, on slow cores as well
+SHORT_OUTAGE_SECONDS = 4.0  # where all have the same trouble, whoever asks
 
 
 def free_port() -> int:
@@ -174,7 +175,7 @@ async def test_a_model_that_is_down_for_longer_than_allowed_costs_nothing_but_a_
 ) -> None:
     port = free_port()
     async with records_of(parts) as records:
-        worker = parts.start_worker(with_model(port))
+        worker = parts.start_worker(with_model(port, model_outage_max_seconds=SHORT_OUTAGE_SECONDS))
         await worker.warm()
         for town in TOWNS:
             await records.tell(f"{town}-1", town, budget(town), at=SYSTEM_CLOCK())
@@ -239,14 +240,15 @@ async def test_depth_age_and_lag_move_on_the_metrics_endpoint(parts: LearningPro
         assert await _eventually(worker, "memproxy_queue_turns", 1.0, state="leased")
         age = await worker.metric("memproxy_queue_oldest_seconds")
         assert age is not None
-        await asyncio.sleep(6)
-        assert (await worker.metric("memproxy_queue_oldest_seconds") or 0.0) > age
+        async with asyncio.timeout(15):
+            while (older := await worker.metric("memproxy_queue_oldest_seconds") or 0.0) <= age:
+                await asyncio.sleep(0.1)
         await records.turn_log.retry_at(held, due_at=SYSTEM_CLOCK(), reason="given back")
         await records.learnt("ann")
         assert await _eventually(worker, "memproxy_queue_turns", 0.0, state="leased")
         assert await _eventually(worker, "memproxy_queue_oldest_seconds", 0.0)
         assert await _eventually(worker, "memproxy_learn_lag_seconds_count", 1.0)
-        assert (await worker.metric("memproxy_learn_lag_seconds_sum") or 0.0) > 6.0
+        assert (await worker.metric("memproxy_learn_lag_seconds_sum") or 0.0) >= older
         assert worker.stop() == 0
 
 

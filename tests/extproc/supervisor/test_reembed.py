@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,11 +20,18 @@ DIMENSION = 24
 NEW = VectorOrigin("the new one", DIMENSION)
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """Filled once; nobody writes into this one."""
+    place = Place(tmp_path_factory.mktemp("filled"))
+    asyncio.run(place.fill(*stored(120)))
+    return place
+
+
 @pytest.fixture
-async def place(tmp_path: Path) -> Place:
-    filled = Place(tmp_path)
-    await filled.fill(*stored(120))
-    return filled
+def place(filled: Place, tmp_path: Path) -> Place:
+    shutil.copytree(filled.data, Place(tmp_path).data)
+    return Place(tmp_path)
 
 
 async def test_a_dry_run_says_how_many_and_how_long_and_the_run_does_it_and_says_so(place: Place) -> None:
