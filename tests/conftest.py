@@ -76,7 +76,7 @@ def shared_upstream() -> Iterator[RecordingUpstream]:
 
 @pytest.fixture(scope="session")
 def shared_product(shared_upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """One product for all tests that do not break it: each test uses users of its own."""
+    """One product for all tests that leave it whole: each test uses users of its own."""
     data_dir = tmp_path_factory.mktemp("product") / "data"
     with running_product(data_dir, upstream=shared_upstream.url) as product:
         yield product

@@ -91,6 +91,7 @@ CALLS = {"Oxford": 2, "Bath": 1}  # junk is sent back once; nobody reads what is
 TOWNS = ("Leeds", "York", "Bristol", "Oxford", "Bath", "Hull")
 
 
+@pytest.mark.slow("an outage has to last until it is given up")
 async def test_a_model_in_trouble_is_retried_then_a_dead_letter_says_why_and_others_go_on(
     parts: LearningProcesses,
 ) -> None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pytest
 from learning_processes import LearningProcesses, Records, records_of
 from trained_reader import trained_reader
 from turn_logs import a_turn
@@ -77,6 +78,7 @@ async def check_as_if_nothing_had_happened(
     return {content: memory.status for content, memory in rows.items()}
 
 
+@pytest.mark.slow("eleven starts of a worker")
 async def test_ten_kills_of_the_worker_lose_double_and_halve_nothing(parts: LearningProcesses) -> None:
     chance = random.Random(SEED)  # the same moments at every run
     told = [said for turn in zip(*map(said_by, USERS), strict=True) for said in turn]  # all users, turn by turn
@@ -123,6 +125,7 @@ async def test_two_workers_that_learn_two_sessions_of_one_user_lose_no_update(pa
         assert [worker.stop() for worker in workers] == [0, 0]
 
 
+@pytest.mark.slow("five leases of a second run out")
 async def test_a_worker_that_was_frozen_past_its_lease_undoes_nothing_of_its_successor(
     parts: LearningProcesses,
 ) -> None:

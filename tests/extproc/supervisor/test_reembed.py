@@ -83,6 +83,7 @@ async def test_a_data_directory_that_is_not_there_is_named_and_not_made(tmp_path
     assert not place.data.exists()
 
 
+@pytest.mark.slow("three runs of the command, each a start")
 async def test_a_milvus_that_is_away_or_whose_disk_is_full_loses_nothing(place: Place) -> None:
     async with running_foreign_embeddings(dimension=DIMENSION) as embeddings:
         place.configure(embeddings.url, DIMENSION, milvus_uri="http://127.0.0.1:1")
