@@ -69,7 +69,7 @@ def unhurried(tmp_path: Path) -> Path:
 def test_the_first_chat_after_ready_is_recalled_and_learnt_and_after_a_restart_finds_its_memory(
     upstream: RecordingUpstream, unhurried: Path, tmp_path: Path
 ) -> None:
-    with running_product(tmp_path / "data", upstream=upstream.url) as product:
+    with running_product(tmp_path / "data", upstream=upstream.url, config=unhurried) as product:
         answer = product.chat("I play the cello on Thursdays.", "cellist")
         assert answer.headers["x-memory-status"] in ("empty", "used")
         assert product.flush("cellist")["pending"] == 0
