@@ -2,11 +2,78 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import pytest
+from milvus_lite_server import MilvusLiteServer
 from product import Product, running_product
 from upstream import RecordingUpstream, running_upstream
+
+COLLECTIONS = itertools.count()
+PRODUCT = "product"
+ROOT = Path(__file__).resolve().parents[1]
+WITH_REASON = ("slow", "alone")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest begins first: the product, then modules that hold something slow."""
+    for item in items:
+        for name in WITH_REASON:
+            mark = item.get_closest_marker(name)
+            if mark is not None and not mark.args:
+                raise pytest.UsageError(f"{item.nodeid} is marked {name} without a reason")
+    slow = {item.path for item in items if item.get_closest_marker("slow") is not None}
+    items.sort(key=lambda item: 0 if group_of(item.nodeid) == PRODUCT else 1 if item.path in slow else 2)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Each module runs in one process, for what its tests share."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return ByGroup(config, log)
+
+
+@cache
+def is_of_product(module: str) -> bool:
+    return "from product import" in (ROOT / module).read_text(encoding="utf-8")
+
+
+def group_of(nodeid: str) -> str:
+    """The module, or `PRODUCT`: of two whole products at once, each would be measured by what the other leaves it."""
+    module = nodeid.partition("::")[0]
+    return PRODUCT if is_of_product(module) else module
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_certificate_authority() -> Iterator[None]:
+    """No test talks to the outside. Each HTTP client, here and in what is started, reads one instead of 150 of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(ROOT / "tests" / "data" / "tls" / "localhost.pem"))
+        yield
+
+
+@pytest.fixture(scope="session")
+def milvus_lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLiteServer]:
+    """One server for all tests that do not break it: each uses a `collection` of its own."""
+    server = MilvusLiteServer(tmp_path_factory.mktemp("milvus") / "data")
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def collection() -> str:
+    """A name that no other test has."""
+    return f"c{next(COLLECTIONS)}"
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +84,7 @@ def shared_upstream() -> Iterator[RecordingUpstream]:
 
 @pytest.fixture(scope="session")
 def shared_product(shared_upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """One product for all tests that do not break it: each test uses users of its own."""
+    """One product for all tests that leave it whole: each test uses users of its own."""
     data_dir = tmp_path_factory.mktemp("product") / "data"
     with running_product(data_dir, upstream=shared_upstream.url) as product:
         yield product

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 from memory_rows import DIMENSION
@@ -16,16 +15,6 @@ from memory.adapters.milvus.store import MilvusStore
 from memory.ports import MemoryStore
 from memory.runtime.metrics import Metrics
 
-COLLECTIONS = itertools.count()
-
-
-@pytest.fixture(scope="session")
-def milvus_lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLiteServer]:
-    server = MilvusLiteServer(tmp_path_factory.mktemp("contract") / "milvus")
-    server.start()
-    yield server
-    server.kill()
-
 
 @pytest.fixture(params=["in memory", "Milvus Lite"])
 async def store(request: pytest.FixtureRequest) -> AsyncIterator[MemoryStore]:
@@ -34,6 +23,6 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[MemoryStore]:
         yield InMemoryStore(dimension=DIMENSION)
         return
     server: MilvusLiteServer = request.getfixturevalue("milvus_lite")
-    address = MilvusAddress(server.uri, f"c{next(COLLECTIONS)}", DIMENSION)
+    address = MilvusAddress(server.uri, request.getfixturevalue("collection"), DIMENSION)
     async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as milvus:
         yield milvus

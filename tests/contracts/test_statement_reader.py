@@ -129,6 +129,7 @@ async def test_what_says_nothing_gives_nothing(reader: StatementReader, message:
     assert await read(reader, said(message)) == []
 
 
+@pytest.mark.slow("the encoder reads every one of them")
 @pytest.mark.parametrize(
     "message",
     [

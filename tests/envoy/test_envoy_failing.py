@@ -6,9 +6,12 @@ import asyncio
 import json
 import time
 
+import pytest
 import structlog
 from filter_stack import FilterStack, running_stack
 from upstream import RecordingUpstream
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # where the shared filter lives
 
 SAID = "What is my cat called?"
 BODY = json.dumps(
@@ -50,30 +53,27 @@ async def test_a_filter_that_leaves_takes_no_chat_with_it(upstream: RecordingUps
         assert set(seen) == {"used"}
 
 
-async def test_a_filter_that_hangs_costs_a_second_and_no_more(upstream: RecordingUpstream) -> None:
-    async with running_stack(upstream.url) as stack:
-        stack.recall.seconds = 5.0
-        assert await statuses(stack, 1) == ["none"]
-        assert upstream.last_chat().body == BODY
-        stack.recall.seconds = 0.0
-        assert await statuses(stack, 1) == ["used"]
+async def test_a_filter_that_hangs_costs_a_second_and_no_more(stack: FilterStack, upstream: RecordingUpstream) -> None:
+    stack.recall.seconds = 5.0
+    assert await statuses(stack, 1) == ["none"]
+    assert upstream.last_chat().body == BODY
+    stack.recall.seconds = 0.0
+    assert await statuses(stack, 1) == ["used"]
 
 
-async def test_a_large_body_is_given_the_time_that_it_takes(upstream: RecordingUpstream) -> None:
-    async with running_stack(upstream.url) as stack:
-        stack.recall.seconds = 1.3  # stands for reading many MiB on a busy machine
-        large = BODY[:-1] + b', "padding": "' + b"x" * (2 << 20) + b'"}'
-        answer = await stack.chat(large)
-        assert answer.headers["x-memory-status"] == "used"
-        assert await statuses(stack, 1) == ["none"]
+async def test_a_large_body_is_given_the_time_that_it_takes(stack: FilterStack) -> None:
+    stack.recall.seconds = 1.3  # stands for reading many MiB on a busy machine
+    large = BODY[:-1] + b', "padding": "' + b"x" * (2 << 20) + b'"}'
+    answer = await stack.chat(large)
+    assert answer.headers["x-memory-status"] == "used"
+    assert await statuses(stack, 1) == ["none"]
 
 
-async def test_an_error_of_ours_ends_one_stream_and_nothing_else(upstream: RecordingUpstream) -> None:
-    async with running_stack(upstream.url) as stack:
-        stack.recall.error = RuntimeError(f"a mistake of ours, with {SAID} in it")
-        with structlog.testing.capture_logs() as logs:
-            assert set(await statuses(stack, 20)) == {"none"}, "answered, twenty times"
-        assert [entry["error"] for entry in logs] == ["RuntimeError"] * 20
-        assert SAID not in str(logs)
-        stack.recall.error = None
-        assert set(await statuses(stack, 20)) == {"used"}, "and it did not get this filter ejected"
+async def test_an_error_of_ours_ends_one_stream_and_nothing_else(stack: FilterStack) -> None:
+    stack.recall.error = RuntimeError(f"a mistake of ours, with {SAID} in it")
+    with structlog.testing.capture_logs() as logs:
+        assert set(await statuses(stack, 20)) == {"none"}, "answered, twenty times"
+    assert [entry["error"] for entry in logs] == ["RuntimeError"] * 20
+    assert SAID not in str(logs)
+    stack.recall.error = None
+    assert set(await statuses(stack, 20)) == {"used"}, "and it did not get this filter ejected"

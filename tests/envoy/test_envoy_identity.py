@@ -6,15 +6,23 @@ Envoy hands the lines of a repeated header on one by one, and joins nothing; so 
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 from filter_stack import NOTE, FilterStack, running_stack
 from upstream import RecordingUpstream
 
 from extproc.identity import IDENTITY_HEADER, IdentityMode
 
 QUESTION = json.dumps({"model": "m", "messages": [{"role": "user", "content": "What is my cat called?"}]}).encode()
-MODES = pytest.mark.parametrize("mode", list(IdentityMode))
+pytestmark = pytest.mark.asyncio(loop_scope="module")  # one stack a mode
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=list(IdentityMode))
+async def stack(request: pytest.FixtureRequest, shared_upstream: RecordingUpstream) -> AsyncIterator[FilterStack]:
+    async with running_stack(shared_upstream.url, identity=request.param) as running:
+        yield running
 
 
 async def ask(stack: FilterStack, *values: bytes, name: str = IDENTITY_HEADER) -> str:
@@ -28,26 +36,24 @@ async def ask(stack: FilterStack, *values: bytes, name: str = IDENTITY_HEADER) -
     return answer.headers.get("x-memory-status", "")
 
 
-@MODES
 async def test_two_lines_that_differ_name_nobody_and_are_learnt_for_nobody(
-    upstream: RecordingUpstream, mode: IdentityMode
+    stack: FilterStack, upstream: RecordingUpstream
 ) -> None:
-    async with running_stack(upstream.url, identity=mode) as stack:
-        for values in ((b"alice", b"bob"), (b"bob", b"alice"), (b"alice", b""), (b"alice", b"alice", b"bob")):
-            assert await ask(stack, *values) == "", values
-            assert NOTE not in upstream.last_chat().system_text()
-        assert await ask(stack, b"alice", b"bob", name="X-Authz-User-Id") == ""
-        assert stack.recall.asked == []
-        assert stack.count("memproxy_identity_refused_total", reason="several_headers") >= 5
-        for user in ("alice", "bob", "alice,bob", "alice, bob", "bob,alice", "alice,"):
-            assert await stack.turns(user) == []
+    stack.begin()
+    for values in ((b"alice", b"bob"), (b"bob", b"alice"), (b"alice", b""), (b"alice", b"alice", b"bob")):
+        assert await ask(stack, *values) == "", values
+        assert NOTE not in upstream.last_chat().system_text()
+    assert await ask(stack, b"alice", b"bob", name="X-Authz-User-Id") == ""
+    assert stack.recall.asked == []
+    assert stack.count("memproxy_identity_refused_total", reason="several_headers") >= 5
+    for user in ("alice", "bob", "alice,bob", "alice, bob", "bob,alice", "alice,"):
+        assert await stack.turns(user) == []
 
 
-@MODES
 async def test_the_same_line_twice_is_one_and_a_comma_is_part_of_an_id(
-    upstream: RecordingUpstream, mode: IdentityMode
+    stack: FilterStack, upstream: RecordingUpstream
 ) -> None:
-    async with running_stack(upstream.url, identity=mode) as stack:
-        for values in ((b"alice", b"alice"), (b"alice,bob",), (b"alice, bob",)):
-            assert await ask(stack, *values) == "used"
-        assert [scope.user_id for scope, _ in stack.recall.asked] == ["alice", "alice,bob", "alice, bob"]
+    stack.begin()
+    for values in ((b"carol", b"carol"), (b"carol,dave",), (b"carol, dave",)):
+        assert await ask(stack, *values) == "used"
+    assert [scope.user_id for scope, _ in stack.recall.asked] == ["carol", "carol,dave", "carol, dave"]

@@ -9,11 +9,13 @@ from typing import Any
 
 import httpx
 import pytest
-from filter_stack import EDGE_SECRET, NOTE, running_stack
+from filter_stack import EDGE_SECRET, NOTE, FilterStack, running_stack
 from upstream import Received, RecordingUpstream, running_upstream
 
 from extproc.identity import IdentityMode
 from memory.model import CHAT_BYTES_MAX
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # where the shared filter lives
 
 ODD = b'{ "model" : "m",  "temperature":0.70,\t"messages":[{"content":"caf\\u00e9 \\ud83d","role":"user"}] ,"x":1e0}'
 OURS = b',"memory_context":{"user_id":"alice","project_id":"p"}}'
@@ -40,9 +42,10 @@ def exact(received: Received) -> Received:
 
 
 async def test_a_note_reaches_the_upstream_with_the_right_length_and_the_client_gets_the_receipt(
+    stack: FilterStack,
     upstream: RecordingUpstream,
 ) -> None:
-    async with running_stack(upstream.url) as stack, stack.client() as client:
+    async with stack.client() as client:
         for round_ in range(3):  # on one connection: a wrong length would break the next request
             answer = await client.post("/v1/chat/completions", content=asking(**ALICE, user="é" * round_))
             assert answer.status_code == 200
@@ -57,80 +60,80 @@ async def test_a_note_reaches_the_upstream_with_the_right_length_and_the_client_
         assert stack.recall.asked[0][0].user_id == "alice"
 
 
-async def test_an_upstream_cannot_speak_for_us(upstream: RecordingUpstream) -> None:
+async def test_an_upstream_cannot_speak_for_us(stack: FilterStack, upstream: RecordingUpstream) -> None:
     upstream.more_headers = {"x-memory-status": "used", "x-memory-count": "99", "x-memory-receipt": "forged"}
     try:
-        async with running_stack(upstream.url) as stack:
-            assert memory_headers(await stack.chat(asking())) == {}
-            assert memory_headers(await stack.chat(asking(**ALICE)))["x-memory-count"] == "1"
+        assert memory_headers(await stack.chat(asking())) == {}
+        assert memory_headers(await stack.chat(asking(**ALICE)))["x-memory-count"] == "1"
     finally:
         upstream.more_headers = {}
 
 
-async def test_a_client_that_speaks_http_1_0_is_served(upstream: RecordingUpstream) -> None:
+async def test_a_client_that_speaks_http_1_0_is_served(stack: FilterStack) -> None:
     body = asking(**ALICE)
-    async with running_stack(upstream.url) as stack:
-        reader, writer = await asyncio.open_connection("127.0.0.1", stack.plan.port)
-        writer.write(b"POST /v1/chat/completions HTTP/1.0\r\ncontent-type: application/json\r\n")
-        writer.write(b"content-length: %d\r\n\r\n%s" % (len(body), body))
-        answer = await asyncio.wait_for(reader.read(), 10)
-        writer.close()
+    reader, writer = await asyncio.open_connection("127.0.0.1", stack.plan.port)
+    writer.write(b"POST /v1/chat/completions HTTP/1.0\r\ncontent-type: application/json\r\n")
+    writer.write(b"content-length: %d\r\n\r\n%s" % (len(body), body))
+    answer = await asyncio.wait_for(reader.read(), 10)
+    writer.close()
     assert answer.startswith(b"HTTP/1.0 200")
     assert b"x-memory-status: used" in answer
     assert b"Noted." in answer
 
 
-async def test_without_identity_every_byte_passes_and_no_header_comes_back(upstream: RecordingUpstream) -> None:
-    async with running_stack(upstream.url) as stack:
-        answer = await stack.chat(ODD)
-        assert exact(upstream.last_chat()).body == ODD
-        assert memory_headers(answer) == {}
-        assert stack.recall.asked == []
+async def test_without_identity_every_byte_passes_and_no_header_comes_back(
+    stack: FilterStack, upstream: RecordingUpstream
+) -> None:
+    answer = await stack.chat(ODD)
+    assert exact(upstream.last_chat()).body == ODD
+    assert memory_headers(answer) == {}
+    assert stack.recall.asked == []
 
 
-async def test_taking_our_fields_out_leaves_every_other_byte(upstream: RecordingUpstream) -> None:
-    async with running_stack(upstream.url) as stack:
-        disabled = b',"memory_config":{"enabled":false}' + OURS
-        answer = await stack.chat(ODD[:-1] + disabled)
-        assert exact(upstream.last_chat()).body == ODD
-        assert memory_headers(answer) == {"x-memory-status": "disabled", "x-memory-count": "0"}
+async def test_taking_our_fields_out_leaves_every_other_byte(stack: FilterStack, upstream: RecordingUpstream) -> None:
+    disabled = b',"memory_config":{"enabled":false}' + OURS
+    answer = await stack.chat(ODD[:-1] + disabled)
+    assert exact(upstream.last_chat()).body == ODD
+    assert memory_headers(answer) == {"x-memory-status": "disabled", "x-memory-count": "0"}
 
 
-async def test_twenty_megabytes_pass_with_a_note_and_without_our_fields(upstream: RecordingUpstream) -> None:
-    async with running_stack(upstream.url) as stack:
-        answer = await stack.chat(asking(**ALICE, padding="x" * (20 << 20)))
-        assert memory_headers(answer)["x-memory-status"] == "used"
-        received = exact(upstream.last_chat())
-        assert NOTE in received.system_text()
-        assert "memory_context" not in received.json()
+async def test_twenty_megabytes_pass_with_a_note_and_without_our_fields(
+    stack: FilterStack, upstream: RecordingUpstream
+) -> None:
+    answer = await stack.chat(asking(**ALICE, padding="x" * (20 << 20)))
+    assert memory_headers(answer)["x-memory-status"] == "used"
+    received = exact(upstream.last_chat())
+    assert NOTE in received.system_text()
+    assert "memory_context" not in received.json()
 
 
-async def test_a_body_past_the_limit_passes_untouched_when_its_length_is_known(upstream: RecordingUpstream) -> None:
-    async with running_stack(upstream.url) as stack:
-        body = asking(**ALICE, padding="x" * (CHAT_BYTES_MAX + (4 << 20)))
-        answer = await stack.chat(body)
-        assert answer.status_code == 200
-        assert memory_headers(answer) == {}
-        assert exact(upstream.last_chat()).body == body
-        assert stack.count("memproxy_bodies_passed_total", reason="too_large") == 1
+async def test_a_body_past_the_limit_passes_untouched_when_its_length_is_known(
+    stack: FilterStack, upstream: RecordingUpstream
+) -> None:
+    body = asking(**ALICE, padding="x" * (CHAT_BYTES_MAX + (4 << 20)))
+    answer = await stack.chat(body)
+    assert answer.status_code == 200
+    assert memory_headers(answer) == {}
+    assert exact(upstream.last_chat()).body == body
+    assert stack.count("memproxy_bodies_passed_total", reason="too_large") == 1
 
 
-async def test_a_chunked_body_past_the_limit_is_refused_by_envoy(upstream: RecordingUpstream) -> None:
+async def test_a_chunked_body_past_the_limit_is_refused_by_envoy(stack: FilterStack) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         for _ in range(36):
             yield b"x" * (1 << 20)
 
-    async with running_stack(upstream.url) as stack, stack.client() as client:
+    async with stack.client() as client:
         answer = await client.post("/v1/chat/completions", content=pieces())
         assert answer.status_code == 413
 
 
-async def test_a_chunked_body_is_edited_like_any_other(upstream: RecordingUpstream) -> None:
+async def test_a_chunked_body_is_edited_like_any_other(stack: FilterStack, upstream: RecordingUpstream) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         for byte in asking(**ALICE):
             yield bytes([byte])
 
-    async with running_stack(upstream.url) as stack, stack.client() as client:
+    async with stack.client() as client:
         answer = await client.post("/v1/chat/completions", content=pieces())
         assert memory_headers(answer)["x-memory-status"] == "used"
         assert NOTE in upstream.last_chat().system_text()
@@ -138,23 +141,22 @@ async def test_a_chunked_body_is_edited_like_any_other(upstream: RecordingUpstre
 
 @pytest.mark.parametrize("body", [b"", b"hello", b"[1]", b'{"messages":', b"\xff\xfe", b'{"messages":[]} x'])
 async def test_a_body_that_is_not_what_it_claims_is_the_upstreams_to_answer(
-    upstream: RecordingUpstream, body: bytes
+    stack: FilterStack, upstream: RecordingUpstream, body: bytes
 ) -> None:
-    async with running_stack(upstream.url) as stack:
-        answer = await stack.chat(body, **{"x-authz-user-id": "alice"})
-        assert answer.status_code == 400
-        assert upstream.last_chat().body == body
+    answer = await stack.chat(body, **{"x-authz-user-id": "alice"})
+    assert answer.status_code == 400
+    assert upstream.last_chat().body == body
 
 
-async def test_a_compressed_body_passes_untouched(upstream: RecordingUpstream) -> None:
-    async with running_stack(upstream.url) as stack:
-        await stack.chat(asking(**ALICE), **{"content-encoding": "gzip"})
-        assert upstream.last_chat().body == asking(**ALICE)
-        assert stack.count("memproxy_bodies_passed_total", reason="content_encoding") == 1
+async def test_a_compressed_body_passes_untouched(stack: FilterStack, upstream: RecordingUpstream) -> None:
+    await stack.chat(asking(**ALICE), **{"content-encoding": "gzip"})
+    assert upstream.last_chat().body == asking(**ALICE)
+    assert stack.count("memproxy_bodies_passed_total", reason="content_encoding") == 1
 
 
-async def test_other_paths_and_methods_pass_and_open_no_stream(upstream: RecordingUpstream) -> None:
-    async with running_stack(upstream.url) as stack, stack.client() as client:
+async def test_other_paths_and_methods_pass_and_open_no_stream(stack: FilterStack, upstream: RecordingUpstream) -> None:
+    async with stack.client() as client:
+        before = await streams_started(stack)
         for method, path in (
             ("GET", "/v1/models?x=1"),
             ("POST", "/v1/embeddings"),
@@ -169,13 +171,17 @@ async def test_other_paths_and_methods_pass_and_open_no_stream(upstream: Recordi
             assert (received.method, received.path) == (method, path.partition("?")[0])
             assert received.body == (content or b"")
         assert stack.recall.asked == []
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{stack.plan.admin_port}") as admin:
-            streams = (await admin.get("/stats", params={"filter": "ext_proc.*streams_started"})).text
-        assert streams.split() == [] or {line.rpartition(" ")[2] for line in streams.strip().splitlines()} == {"0"}
+        assert await streams_started(stack) == before
 
 
-async def test_responses_are_stripped_and_otherwise_left_alone(upstream: RecordingUpstream) -> None:
-    async with running_stack(upstream.url) as stack, stack.client() as client:
+async def streams_started(stack: FilterStack) -> set[str]:
+    """What Envoy counts of streams to the filter, line by line."""
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{stack.plan.admin_port}") as admin:
+        return set((await admin.get("/stats", params={"filter": "ext_proc.*streams_started"})).text.splitlines())
+
+
+async def test_responses_are_stripped_and_otherwise_left_alone(stack: FilterStack, upstream: RecordingUpstream) -> None:
+    async with stack.client() as client:
         answer = await client.post("/v1/responses", content=b'{"input":"hi"' + OURS)
         assert answer.status_code == 200
         assert exact(upstream.received[-1]).body == b'{"input":"hi"}'

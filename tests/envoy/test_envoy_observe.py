@@ -7,10 +7,13 @@ import json
 from typing import Any
 
 import httpx
+import pytest
 from filter_stack import NOTE, FilterStack, running_stack
 from upstream import RecordingUpstream
 
 from memory.model import TurnStatus
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # where the shared filter lives
 
 
 def asking(user: str, text: str = "My cat is called Miu.", **more: object) -> dict[str, Any]:
@@ -25,50 +28,47 @@ async def stream(stack: FilterStack, body: dict[str, Any]) -> bytes:
 
 
 async def test_a_plain_reply_becomes_a_turn_with_what_the_client_said_and_not_what_we_added(
+    stack: FilterStack,
     upstream: RecordingUpstream,
 ) -> None:
-    async with running_stack(upstream.url) as stack:
-        answer = await stack.chat(json.dumps(asking("ann")).encode())
-        assert answer.json()["choices"][0]["message"]["content"] == "Noted."
-        assert NOTE in upstream.last_chat().system_text()
-        [turn] = await stack.turns("ann", until=1)
-        assert turn.status == TurnStatus.CLOSED
-        assert [message.content for message in turn.messages] == ["My cat is called Miu."]
-        assert (turn.answer, turn.scope.session_id, turn.receipt_id) == ("Noted.", "s-1", "r-1")
-        assert stack.count("memproxy_turns_total", status="closed") == 1
+    answer = await stack.chat(json.dumps(asking("ann")).encode())
+    assert answer.json()["choices"][0]["message"]["content"] == "Noted."
+    assert NOTE in upstream.last_chat().system_text()
+    [turn] = await stack.turns("ann", until=1)
+    assert turn.status == TurnStatus.CLOSED
+    assert [message.content for message in turn.messages] == ["My cat is called Miu."]
+    assert (turn.answer, turn.scope.session_id, turn.receipt_id) == ("Noted.", "s-1", "r-1")
 
 
 async def test_streamed_bytes_reach_the_client_exactly_and_the_answer_reaches_the_log(
+    stack: FilterStack,
     upstream: RecordingUpstream,
 ) -> None:
     upstream.answer = "Grüße, 你好, and so on " * 20
-    async with running_stack(upstream.url) as stack:
-        assert await stream(stack, asking("bea", stream=True)) == b"".join(upstream.streamed)
-        [turn] = await stack.turns("bea", until=1)
-        assert (turn.status, turn.answer.split()) == (TurnStatus.CLOSED, upstream.answer.split())
+    assert await stream(stack, asking("bea", stream=True)) == b"".join(upstream.streamed)
+    [turn] = await stack.turns("bea", until=1)
+    assert (turn.status, turn.answer.split()) == (TurnStatus.CLOSED, upstream.answer.split())
 
 
-async def test_an_error_of_the_upstream_is_a_failed_turn(upstream: RecordingUpstream) -> None:
+async def test_an_error_of_the_upstream_is_a_failed_turn(stack: FilterStack, upstream: RecordingUpstream) -> None:
     upstream.status = 500
-    async with running_stack(upstream.url) as stack:
-        answer = await stack.chat(json.dumps(asking("cleo")).encode())
-        assert answer.status_code == 500
-        [turn] = await stack.turns("cleo", until=1)
-        assert turn.status == TurnStatus.FAILED
+    answer = await stack.chat(json.dumps(asking("cleo")).encode())
+    assert answer.status_code == 500
+    [turn] = await stack.turns("cleo", until=1)
+    assert turn.status == TurnStatus.FAILED
 
 
-async def test_a_client_that_goes_away_leaves_an_aborted_turn(upstream: RecordingUpstream) -> None:
+async def test_a_client_that_goes_away_leaves_an_aborted_turn(stack: FilterStack, upstream: RecordingUpstream) -> None:
     upstream.chunk_seconds, upstream.chunk_count = 0.05, 100
-    async with running_stack(upstream.url) as stack:
-        async with (
-            stack.client() as client,
-            client.stream("POST", "/v1/chat/completions", json=asking("dora", stream=True)) as answer,
-        ):
-            async for _ in answer.aiter_raw():
-                break
-        [turn] = await stack.turns("dora", until=1)
-        assert turn.status == TurnStatus.ABORTED
-        assert turn.answer == ""
+    async with (
+        stack.client() as client,
+        client.stream("POST", "/v1/chat/completions", json=asking("dora", stream=True)) as answer,
+    ):
+        async for _ in answer.aiter_raw():
+            break
+    [turn] = await stack.turns("dora", until=1)
+    assert turn.status == TurnStatus.ABORTED
+    assert turn.answer == ""
 
 
 async def test_an_unreachable_upstream_is_a_failed_turn_and_envoys_own_answer(upstream: RecordingUpstream) -> None:
@@ -90,27 +90,27 @@ async def test_a_long_silence_and_envoys_pings_do_not_break_the_watch(upstream: 
         assert (turn.status, turn.answer.split()) == (TurnStatus.CLOSED, ["x"] * 4)
 
 
-async def test_nobody_without_identity_is_recorded(upstream: RecordingUpstream) -> None:
-    async with running_stack(upstream.url) as stack:
-        body = asking("gail")
-        del body["memory_context"]["user_id"]
-        await stack.chat(json.dumps(body).encode())
-        await stack.chat(json.dumps(asking("gail", memory_config={"auto_store": False})).encode())
-        await stack.chat(json.dumps(asking("last")).encode())
-        assert len(await stack.turns("last", until=1)) == 1
-        assert await stack.turns("gail") == []
+async def test_nobody_without_identity_is_recorded(stack: FilterStack) -> None:
+    body = asking("gail")
+    del body["memory_context"]["user_id"]
+    await stack.chat(json.dumps(body).encode())
+    await stack.chat(json.dumps(asking("gail", memory_config={"auto_store": False})).encode())
+    await stack.chat(json.dumps(asking("last")).encode())
+    assert len(await stack.turns("last", until=1)) == 1
+    assert await stack.turns("gail") == []
 
 
-async def test_a_large_prompt_and_a_large_reply_are_recorded_too(upstream: RecordingUpstream) -> None:
+async def test_a_large_prompt_and_a_large_reply_are_recorded_too(
+    stack: FilterStack, upstream: RecordingUpstream
+) -> None:
     upstream.answer = "word " * 60_000
-    async with running_stack(upstream.url) as stack:
-        said = "I live in Lisbon. " + "x" * (2 << 20)
-        answer = await stack.chat(json.dumps(asking("hana", said)).encode())
-        assert answer.status_code == 200
-        [turn] = await stack.turns("hana", until=1)
-        assert turn.status == TurnStatus.CLOSED
-        assert turn.messages[0].content.startswith("I live in Lisbon. ")
-        assert turn.answer.startswith("word word")
+    said = "I live in Lisbon. " + "x" * (2 << 20)
+    answer = await stack.chat(json.dumps(asking("hana", said)).encode())
+    assert answer.status_code == 200
+    [turn] = await stack.turns("hana", until=1)
+    assert turn.status == TurnStatus.CLOSED
+    assert turn.messages[0].content.startswith("I live in Lisbon. ")
+    assert turn.answer.startswith("word word")
 
 
 async def test_a_stop_while_a_reply_runs_leaves_its_turn_open_for_the_next_process_to_find(
@@ -140,3 +140,4 @@ async def test_many_chats_at_once_lose_no_turn(upstream: RecordingUpstream) -> N
         turns = await stack.turns("jo", until=60)
         assert sorted(t.messages[0].content for t in turns) == sorted(f"I own {n} books." for n in range(60))
         assert {turn.status for turn in turns} == {TurnStatus.CLOSED}
+        assert stack.count("memproxy_turns_total", status="closed") == 60

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-from product import Product, eventually, running_product, sentences, with_pid
+from product import Product, eventually, sentences, with_pid
 from upstream import RecordingUpstream
 
 ANSWER_SECONDS_MAX = 2.0
@@ -19,12 +18,11 @@ STORE_SEARCHES = 'memproxy_store_seconds_count{call="search"}'
 
 
 @pytest.fixture(scope="module")
-def product(shared_upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    data_dir = tmp_path_factory.mktemp("faults") / "data"
-    with running_product(data_dir, upstream=shared_upstream.url) as running:
-        running.chat(FACT, "patient")
-        assert running.flush("patient")["pending"] == 0
-        yield running
+def product(shared_product: Product) -> Product:
+    """The shared one: each of these tests ends when it is whole again."""
+    shared_product.chat(FACT, "patient")
+    assert shared_product.flush("patient")["pending"] == 0
+    return shared_product
 
 
 def answered(product: Product, upstream: RecordingUpstream, *, is_stripped: bool = True) -> str:
@@ -106,6 +104,7 @@ def test_upstream_failing(product: Product, upstream: RecordingUpstream) -> None
     remembers_again(product, upstream)
 
 
+@pytest.mark.slow("four starts of the product")
 @pytest.mark.stack
 def test_kill_nine_of_everything_loses_and_doubles_nothing(upstream: RecordingUpstream, tmp_path: Path) -> None:
     product = Product(tmp_path / "data", upstream=upstream.url)

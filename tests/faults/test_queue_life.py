@@ -26,7 +26,8 @@ from memory.processes.composition import SYSTEM_CLOCK
 
 BASE, LONGEST, STEP_SECONDS = 2.0, 60.0, 0.25
 ATTEMPTS, ANSWER_SECONDS = 3, 0.5
-OUTAGE_SECONDS = 20.0  # while one is asking for all, the others have to come to their own turns, on slow cores as well
+OUTAGE_SECONDS = 12.0  # while one is asking for all, the others have to come to their own turns, on slow cores as well
+SHORT_OUTAGE_SECONDS = 4.0  # where all have the same trouble, whoever asks
 
 
 def free_port() -> int:
@@ -90,7 +91,7 @@ CALLS = {"Oxford": 2, "Bath": 1}  # junk is sent back once; nobody reads what is
 TOWNS = ("Leeds", "York", "Bristol", "Oxford", "Bath", "Hull")
 
 
-@pytest.mark.stack
+@pytest.mark.slow("an outage has to last until it is given up")
 async def test_a_model_in_trouble_is_retried_then_a_dead_letter_says_why_and_others_go_on(
     parts: LearningProcesses,
 ) -> None:
@@ -155,7 +156,6 @@ async def _replay_by_command(
     assert await asyncio.to_thread(parts.dead_letters) == []
 
 
-@pytest.mark.stack
 async def test_what_a_model_takes_and_does_not_answer_in_time_is_read_by_the_trained_reader(
     parts: LearningProcesses,
 ) -> None:
@@ -171,13 +171,12 @@ async def test_what_a_model_takes_and_does_not_answer_in_time_is_read_by_the_tra
         assert worker.stop() == 0
 
 
-@pytest.mark.stack
 async def test_a_model_that_is_down_for_longer_than_allowed_costs_nothing_but_a_replay(
     parts: LearningProcesses,
 ) -> None:
     port = free_port()
     async with records_of(parts) as records:
-        worker = parts.start_worker(with_model(port))
+        worker = parts.start_worker(with_model(port, model_outage_max_seconds=SHORT_OUTAGE_SECONDS))
         await worker.warm()
         for town in TOWNS:
             await records.tell(f"{town}-1", town, budget(town), at=SYSTEM_CLOCK())
@@ -195,7 +194,6 @@ async def test_a_model_that_is_down_for_longer_than_allowed_costs_nothing_but_a_
         assert worker.stop() == 0
 
 
-@pytest.mark.stack
 async def test_a_model_that_is_down_for_less_than_allowed_costs_nothing_at_all(parts: LearningProcesses) -> None:
     port = free_port()
     async with records_of(parts) as records:
@@ -215,7 +213,6 @@ async def test_a_model_that_is_down_for_less_than_allowed_costs_nothing_at_all(p
         assert worker.stop() == 0
 
 
-@pytest.mark.stack
 async def test_a_session_that_falls_silent_costs_one_call_however_many_turns_it_had(parts: LearningProcesses) -> None:
     async with records_of(parts) as records, running_moody_model() as model:
         worker = parts.start_worker(with_model(model.port, idle_seconds=1.0), metrics_port=free_port())
@@ -234,7 +231,6 @@ async def test_a_session_that_falls_silent_costs_one_call_however_many_turns_it_
         assert worker.stop() == 0
 
 
-@pytest.mark.stack
 async def test_depth_age_and_lag_move_on_the_metrics_endpoint(parts: LearningProcesses) -> None:
     async with records_of(parts) as records:
         await records.tell("t-1", "ann", budget("Leeds"), at=SYSTEM_CLOCK())
@@ -245,14 +241,15 @@ async def test_depth_age_and_lag_move_on_the_metrics_endpoint(parts: LearningPro
         assert await _eventually(worker, "memproxy_queue_turns", 1.0, state="leased")
         age = await worker.metric("memproxy_queue_oldest_seconds")
         assert age is not None
-        await asyncio.sleep(6)
-        assert (await worker.metric("memproxy_queue_oldest_seconds") or 0.0) > age
+        async with asyncio.timeout(15):
+            while (older := await worker.metric("memproxy_queue_oldest_seconds") or 0.0) <= age:
+                await asyncio.sleep(0.1)
         await records.turn_log.retry_at(held, due_at=SYSTEM_CLOCK(), reason="given back")
         await records.learnt("ann")
         assert await _eventually(worker, "memproxy_queue_turns", 0.0, state="leased")
         assert await _eventually(worker, "memproxy_queue_oldest_seconds", 0.0)
         assert await _eventually(worker, "memproxy_learn_lag_seconds_count", 1.0)
-        assert (await worker.metric("memproxy_learn_lag_seconds_sum") or 0.0) > 6.0
+        assert (await worker.metric("memproxy_learn_lag_seconds_sum") or 0.0) >= older
         assert worker.stop() == 0
 
 

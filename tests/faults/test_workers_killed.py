@@ -66,7 +66,7 @@ async def check_as_if_nothing_had_happened(
     memories = await records.memories(user)
     rows = {memory.content: memory for memory in memories}
     expected = await learnable(told)
-    assert len(expected) >= len(told) * 2 // 3, "the reader claims too little of it: the test shows little"
+    assert len(expected) == len(told), "the reader claims too little of it: the test shows little"
     assert Counter(memory.content for memory in memories) == Counter({said.text for said in expected})
     for content, memory in rows.items():
         assert {e.turn_id for e in memory.evidence} == {said.turn_id for said in expected if said.text == content}
@@ -78,7 +78,7 @@ async def check_as_if_nothing_had_happened(
     return {content: memory.status for content, memory in rows.items()}
 
 
-@pytest.mark.stack
+@pytest.mark.slow("eleven starts of a worker")
 async def test_ten_kills_of_the_worker_lose_double_and_halve_nothing(parts: LearningProcesses) -> None:
     chance = random.Random(SEED)  # the same moments at every run
     told = [said for turn in zip(*map(said_by, USERS), strict=True) for said in turn]  # all users, turn by turn
@@ -109,7 +109,6 @@ async def test_ten_kills_of_the_worker_lose_double_and_halve_nothing(parts: Lear
     assert hits >= KILLS // 3, "too few kills met a worker at work: the test shows little"
 
 
-@pytest.mark.stack
 async def test_two_workers_that_learn_two_sessions_of_one_user_lose_no_update(parts: LearningProcesses) -> None:
     told = said_by("ann")
     async with records_of(parts) as records:
@@ -126,7 +125,7 @@ async def test_two_workers_that_learn_two_sessions_of_one_user_lose_no_update(pa
         assert [worker.stop() for worker in workers] == [0, 0]
 
 
-@pytest.mark.stack
+@pytest.mark.slow("five leases of a second run out")
 async def test_a_worker_that_was_frozen_past_its_lease_undoes_nothing_of_its_successor(
     parts: LearningProcesses,
 ) -> None:

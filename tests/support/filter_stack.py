@@ -57,6 +57,12 @@ class ScriptedRecall:
     asked: list[tuple[Scope, ChatRequest]] = field(default_factory=list)
     signals: list[UpstreamSignals] = field(default_factory=list)
 
+    def begin(self) -> None:
+        """Forget what was asked and what a test has set."""
+        self.placement, self.seconds, self.error = Placement.SYSTEM, 0.0, None
+        self.asked.clear()
+        self.signals.clear()
+
     async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome:
         self.asked.append((scope, request))
         self.signals.append(upstream)
@@ -98,6 +104,13 @@ class FilterStack:
     tasks: asyncio.TaskGroup
     ids: Any = field(default_factory=itertools.count)
     filters: list[RunningFilter] = field(default_factory=list)
+    counted_before: dict[tuple[str, frozenset[tuple[str, str]]], float] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """As nobody had asked anything yet, but for the record of turns: for a test that shares it with others."""
+        self.recall.begin()
+        samples = (sample for family in self.metrics.registry.collect() for sample in family.samples)
+        self.counted_before = {(sample.name, frozenset(sample.labels.items())): sample.value for sample in samples}
 
     @property
     def url(self) -> str:
@@ -153,7 +166,9 @@ class FilterStack:
             await asyncio.sleep(0.02)
 
     def count(self, name: str, **labels: str) -> float:
-        return self.metrics.registry.get_sample_value(name, labels) or 0.0
+        """Since the test began."""
+        now = self.metrics.registry.get_sample_value(name, labels) or 0.0
+        return now - self.counted_before.get((name, frozenset(labels.items())), 0.0)
 
 
 def free_ports(count: int) -> list[int]:

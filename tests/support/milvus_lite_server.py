@@ -26,6 +26,10 @@ class MilvusLiteServer:
     def uri(self) -> str:
         return f"http://127.0.0.1:{self._port}"
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         program = str(Path(sys.executable).parent / "milvus-lite")
         words = [program, "server", "--data-dir", str(self._data_dir), "--host", "127.0.0.1", "--port", str(self._port)]

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+LISTEN = "0A"  # a socket's state in /proc/net/tcp
 READY_SECONDS_MAX = 90.0  # loading the model on two busy cores is the longest part
 
 
@@ -162,6 +165,33 @@ def command_line(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
         return ""
+
+
+def listening(pids: Iterable[int]) -> list[tuple[IPv4Address | IPv6Address, int]]:
+    """Host and port of every TCP socket on which one of these processes listens, from /proc."""
+    sockets = {name for pid in pids for name in _open_files(pid) if name.startswith("socket:")}
+    found = []
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        for line in table.read_text().splitlines()[1:] if table.exists() else ():
+            fields = line.split()
+            if fields[3] == LISTEN and f"socket:[{fields[9]}]" in sockets:
+                host, _, port = fields[1].partition(":")
+                found.append((_address(bytes.fromhex(host)), int(port, 16)))
+    return found
+
+
+def _open_files(pid: int) -> Iterator[str]:
+    for link in Path(f"/proc/{pid}/fd").glob("*"):
+        with suppress(OSError):  # closed meanwhile
+            yield str(link.readlink())
+
+
+def _address(shown: bytes) -> IPv4Address | IPv6Address:
+    """From words of four bytes, each in the order of this machine. IPv4 within IPv6 is the IPv4 that it stands for."""
+    size = struct.calcsize("I")
+    words = struct.unpack(f"={len(shown) // size}I", shown)
+    address = ip_address(struct.pack(f"!{len(words)}I", *words))
+    return (isinstance(address, IPv6Address) and address.ipv4_mapped) or address
 
 
 def with_pid(pid: int, sign: signal.Signals) -> None:

@@ -69,28 +69,42 @@ def _make(weights: Path, version: str, folder: Path) -> None:
                 (base / "tokenizer.json").read_text(encoding="utf-8"), str(arrays["characters"])
             )
             (folder / "tokenizer.json").write_text(described, encoding="utf-8")
-            _export(_merged(base, arrays, ids), folder)
+            card = json.loads(str(arrays["card"]))
             heads = {name.removeprefix("head/"): arrays[name] for name in arrays.files if name.startswith("head/")}
             np.savez(folder / "heads.npz", **heads)
-            card = json.loads(str(arrays["card"]))
+            _export(_merged(base, _products(arrays), _rows(arrays, ids)), folder)
         (folder / "card.json").write_text(json.dumps({**card, "version": version}), encoding="utf-8")
     except (LookupError, ValueError, RuntimeError, TypeError, EOFError, BadZipFile) as error:
         what = " ".join(str(error).split())[:WORDS_CHARACTERS_MAX]
         raise BadSetting(f"{weights.name} holds no weights of this release ({what}): {EXPECTED}") from error
 
 
-def _merged(base: Path, arrays: Any, ids: Sequence[int]) -> Any:  # noqa: ANN401 - a BertModel; its import takes 10 s
-    """The packaged model plus the products of the factors; `ids` get embeddings of their own."""
+def _products(arrays: Any) -> dict[str, Any]:  # noqa: ANN401 - numpy's archive
+    """What each matrix of the encoder gains, by its name in the packaged model."""
+    names = sorted(name.removesuffix("/a") for name in arrays.files if name.endswith("/a"))
+    return {
+        name.removeprefix("factor/encoder.") + ".weight": (
+            arrays[f"{name}/b"].astype(np.float32) @ arrays[f"{name}/a"].astype(np.float32)
+        )
+        for name in names
+    }
+
+
+def _rows(arrays: Any, ids: Sequence[int]) -> dict[int, Any]:  # noqa: ANN401 - numpy's archive
+    """The embeddings of our own characters by their ids."""
+    return dict(zip(ids, arrays["rows"].astype(np.float32), strict=True))
+
+
+def _merged(base: Path, products: dict[str, Any], rows: dict[int, Any]) -> Any:  # noqa: ANN401 - a BertModel; its import takes 10 s
+    """The packaged model plus these products, with these embeddings."""
     import torch
     from transformers import AutoModel
 
     model = AutoModel.from_pretrained(str(base), attn_implementation="eager")
     state = model.state_dict()
-    for name in sorted(name.removesuffix("/a") for name in arrays.files if name.endswith("/a")):
-        key = name.removeprefix("factor/encoder.") + ".weight"
-        product = arrays[f"{name}/b"].astype(np.float32) @ arrays[f"{name}/a"].astype(np.float32)
+    for key, product in products.items():
         state[key] = state[key] + torch.from_numpy(product)
-    state[EMBEDDINGS][list(ids)] = torch.from_numpy(arrays["rows"].astype(np.float32))
+    state[EMBEDDINGS][list(rows)] = torch.from_numpy(np.stack(list(rows.values())))
     model.load_state_dict(state)
     return model.eval()
 

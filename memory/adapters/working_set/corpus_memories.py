@@ -38,7 +38,9 @@ class CorpusMemories:
             return []
         cosines = self._corpus.vectors(rows) @ np.asarray(vectors, dtype=np.float32).T
         if limit < len(rows):
-            rows = rows[np.unique(np.argpartition(-cosines, limit - 1, axis=0)[:limit])]
+            rows = rows[
+                np.unique(np.argsort(-cosines, axis=0, kind="stable")[:limit])
+            ]  # of equals the first, as a store
         return self._records(rows)
 
     async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record] | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,11 +20,18 @@ DIMENSION = 24
 NEW = VectorOrigin("the new one", DIMENSION)
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """Filled once; nobody writes into this one."""
+    place = Place(tmp_path_factory.mktemp("filled"))
+    asyncio.run(place.fill(*stored(120)))
+    return place
+
+
 @pytest.fixture
-async def place(tmp_path: Path) -> Place:
-    filled = Place(tmp_path)
-    await filled.fill(*stored(120))
-    return filled
+def place(filled: Place, tmp_path: Path) -> Place:
+    shutil.copytree(filled.data, Place(tmp_path).data)
+    return Place(tmp_path)
 
 
 async def test_a_dry_run_says_how_many_and_how_long_and_the_run_does_it_and_says_so(place: Place) -> None:
@@ -74,6 +83,7 @@ async def test_a_data_directory_that_is_not_there_is_named_and_not_made(tmp_path
     assert not place.data.exists()
 
 
+@pytest.mark.slow("three runs of the command, each a start")
 async def test_a_milvus_that_is_away_or_whose_disk_is_full_loses_nothing(place: Place) -> None:
     async with running_foreign_embeddings(dimension=DIMENSION) as embeddings:
         place.configure(embeddings.url, DIMENSION, milvus_uri="http://127.0.0.1:1")

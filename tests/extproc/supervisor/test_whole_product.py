@@ -9,13 +9,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from ipaddress import ip_address
 from pathlib import Path
 
 import httpx
 import msgspec
 import pytest
-from product import Product, command_line, eventually, running_product
+from product import Product, command_line, eventually, listening, running_product
 from upstream import RecordingUpstream
 
 from extproc.supervisor.locks_and_ports import CannotStart
@@ -27,10 +27,9 @@ FREE_PORTS = ("--port=0", "--api-port=0", "--envoy-admin-port=0", "--metrics-por
 PARTS = ("envoy", "milvus-lite server", "memproxy filter", "memproxy worker", "memproxy api")
 
 
-@pytest.fixture(scope="module")
-def product(shared_upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    with running_product(tmp_path_factory.mktemp("up") / "data", upstream=shared_upstream.url) as running:
-        yield running
+@pytest.fixture
+def product(shared_product: Product) -> Product:
+    return shared_product
 
 
 def refused(*arguments: str, environment: dict[str, str] | None = None) -> str:
@@ -56,15 +55,6 @@ def run_folder(product: Product) -> Path:
     return Path(words[words.index("--config") + 1]).parent
 
 
-@pytest.mark.stack
-def test_the_first_chat_after_ready_is_recalled_and_learnt(product: Product) -> None:
-    answer = product.chat("My bicycle stands in the yellow shed.", "early bird")
-    assert answer.headers["x-memory-status"] in ("empty", "used")
-    assert product.flush("early bird")["pending"] == 0
-    question = "Where does my bicycle stand?"
-    eventually(lambda: product.chat(question, "early bird").headers["x-memory-status"] == "used", seconds=2)
-
-
 @pytest.fixture
 def unhurried(tmp_path: Path) -> Path:
     """Settings for what shows that a memory is found, not how fast a busy machine is: `bench/cold.py` shows that."""
@@ -76,14 +66,17 @@ def unhurried(tmp_path: Path) -> Path:
 
 
 @pytest.mark.stack
-def test_after_a_restart_the_first_chat_of_all_finds_its_memory(
+def test_the_first_chat_after_ready_is_recalled_and_learnt_and_after_a_restart_finds_its_memory(
     upstream: RecordingUpstream, unhurried: Path, tmp_path: Path
 ) -> None:
-    with running_product(tmp_path / "data", upstream=upstream.url) as product:
-        product.chat("I play the cello on Thursdays.", "cellist")
-        assert product.flush("cellist")["pending"] == 0
     with running_product(tmp_path / "data", upstream=upstream.url, config=unhurried) as product:
-        assert product.chat("When do I play the cello?", "cellist").headers["x-memory-status"] == "used"
+        answer = product.chat("I play the cello on Thursdays.", "cellist")
+        assert answer.headers["x-memory-status"] in ("empty", "used")
+        assert product.flush("cellist")["pending"] == 0
+        question = "When do I play the cello?"
+        eventually(lambda: product.chat(question, "cellist").headers["x-memory-status"] == "used", seconds=2)
+    with running_product(tmp_path / "data", upstream=upstream.url, config=unhurried) as product:
+        assert product.chat("Which instrument do I play?", "cellist").headers["x-memory-status"] == "used"
 
 
 @pytest.mark.stack
@@ -147,13 +140,16 @@ def test_the_ports_file_names_ports_that_answer(product: Product) -> None:
 
 @pytest.mark.stack
 def test_nothing_of_ours_listens_beyond_loopback(product: Product) -> None:
-    listening = subprocess.run(["ss", "-ltnpH"], capture_output=True, text=True, check=True).stdout
-    pids = {f"pid={pid}," for pid in [*product.children(), product.process.pid if product.process else 0]}
-    addresses = [line.split()[3] for line in listening.splitlines() if any(pid in line for pid in pids)]
-    assert len(addresses) >= len(product.ports)
-    assert [
-        address for address in addresses if not address.startswith(("127.0.0.1:", "[::1]:", "[::ffff:127.0.0.1]:"))
-    ] == []
+    assert product.process is not None
+    addresses = listening([product.process.pid, *product.children()])
+    assert {port for _, port in addresses} >= set(product.ports.values())
+    assert [(str(host), port) for host, port in addresses if not host.is_loopback] == []
+
+
+def test_a_listener_is_seen_with_its_address() -> None:
+    """What the rule above rests on."""
+    with socket.create_server(("127.0.0.2", 0)) as server:
+        assert listening([os.getpid()]).count((ip_address("127.0.0.2"), server.getsockname()[1])) == 1
 
 
 @pytest.mark.stack

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from library_parts import library_parts
@@ -95,6 +96,7 @@ async def answers_to(calls: list[tuple[tuple[str, str], dict[str, str], bytes]],
             ]
 
 
+@pytest.mark.slow("some hundred requests to a library on disk")
 @settings(max_examples=60, deadline=None)
 @given(st.lists(CALL, min_size=8, max_size=16))
 def test_no_request_breaks_the_api(calls: list[tuple[tuple[str, str], dict[str, str], bytes]]) -> None:

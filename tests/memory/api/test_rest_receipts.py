@@ -4,35 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import httpx
-import pytest_asyncio
-from library_parts import NOW, Parts, library_parts
-from prometheus_client import CollectorRegistry
+from api_parts import BOB
+from library_parts import NOW, Parts
 
-from memory.api.rest import create_app
 from memory.model import CandidateVerdict, CarriedNote, RecallStatus, Receipt, ReceiptCandidate, Scope
-from memory.runtime.metrics import Metrics
 from memory.service.requests import NewMemory
-
-ANN, BOB = {"x-authz-user-id": "ann"}, {"x-authz-user-id": "bob"}
-
-
-@pytest_asyncio.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
-    async with library_parts(tmp_path) as built:
-        yield built
-
-
-@pytest_asyncio.fixture
-async def api(parts: Parts) -> AsyncIterator[httpx.AsyncClient]:
-    app = create_app(parts.library, identity_mode="development", edge_secret="", metrics=Metrics(CollectorRegistry()))
-    async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(app), base_url="http://localhost", headers=ANN
-    ) as client:
-        yield client
 
 
 async def receipt_for(parts: Parts) -> str:

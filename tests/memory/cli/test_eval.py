@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import subprocess
+import sys
 import threading
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -16,8 +17,12 @@ from typing import Any, ClassVar
 import pytest
 from eval_command import evaluated
 
+from extproc.cli import main
+from memory.cli import eval as eval_commands
+
 DATA = Path(__file__).parents[2] / "data"
 Run = Callable[..., subprocess.CompletedProcess[str]]
+Refused = Callable[..., tuple[object, str]]
 
 TALK = {
     "sample_id": "made-up",
@@ -55,6 +60,20 @@ def run(folder: Path) -> Run:
     return partial(evaluated, folder)
 
 
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
+    """The command in this process, for what ends before there is any work: its exit code, and what it says."""
+
+    def run_here(*arguments: object) -> tuple[object, str]:
+        monkeypatch.setattr(sys, "argv", ["memproxy", "eval", *map(str, arguments)])
+        monkeypatch.setattr(eval_commands, "log_to_stderr", lambda *_: None)  # it is for a process as a whole
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, capsys.readouterr().err
+
+    return run_here
+
+
 def some_lines(name: str, count: int, into: Path) -> Path:
     path = into / f"few-{name}"
     path.write_text("".join((DATA / name).read_text().splitlines(keepends=True)[:count]))
@@ -80,7 +99,7 @@ def test_signals_are_decided_as_in_a_chat_without_a_running_product(tmp_path: Pa
     named = {"accuracy", "false_negative_rate", "false_positive_rate"}
     for group in (written, *written["by_language"].values(), *written["by_label"].values()):
         assert named <= group.keys()
-    assert written["accuracy"] > 0.8
+    assert written["accuracy"] >= 0.83  # five of the six
     [head, first, *_] = done.stdout.splitlines()
     assert head.split()[:3] == ["group", "records", "accuracy"]
     assert first.split()[:3] == ["all", "6", f"{written['accuracy']:.3f}"]
@@ -150,15 +169,15 @@ def test_a_new_chat_after_a_change_is_given_what_the_ranking_finds(run: Run, fol
     ],
 )
 def test_a_file_of_another_format_is_refused_by_line_and_field(
-    run: Run, tmp_path: Path, command: str, record: dict[str, Any], field: str
+    refused: Refused, tmp_path: Path, command: str, record: dict[str, Any], field: str
 ) -> None:
     file = tmp_path / "wrong.jsonl"
     file.write_text("\n" + json.dumps(record) + "\n")
-    done = run(command, file)
-    assert done.returncode == 2
-    assert f"wrong.jsonl, line 2: not a record of {command}" in done.stderr
-    assert field in done.stderr
-    assert "Traceback" not in done.stderr
+    code, said = refused(command, file)
+    assert code == 2
+    assert f"wrong.jsonl, line 2: not a record of {command}" in said
+    assert field in said
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize(
@@ -170,23 +189,23 @@ def test_a_file_of_another_format_is_refused_by_line_and_field(
         (b"[1]", "LoCoMo"),
     ],
 )
-def test_what_is_no_data_at_all_is_refused(run: Run, tmp_path: Path, content: bytes, words: str) -> None:
+def test_what_is_no_data_at_all_is_refused(refused: Refused, tmp_path: Path, content: bytes, words: str) -> None:
     file = tmp_path / "none.jsonl"
     file.write_bytes(content)
-    done = run("recall", file)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr
+    code, said = refused("recall", file)
+    assert code == 2
+    assert words in said
+    assert "Traceback" not in said
 
 
 def test_a_picture_of_facts_and_a_folder_that_is_not_there_are_refused_before_the_work(
-    run: Run, tmp_path: Path
+    run: Run, refused: Refused, tmp_path: Path
 ) -> None:
     facts = some_lines("abstention.jsonl", 1, tmp_path)
-    drawn = run("recall", facts, "--picture", tmp_path / "facts.svg")
-    assert (drawn.returncode, "LoCoMo" in drawn.stderr) == (2, True)
-    lost = run("recall", facts, "--json", tmp_path / "nowhere" / "out.json")
-    assert (lost.returncode, "there is no folder" in lost.stderr) == (2, True)
+    code, said = refused("recall", facts, "--picture", tmp_path / "facts.svg")
+    assert (code, "LoCoMo" in said) == (2, True)
+    lost = run("recall", facts, "--json", tmp_path / "nowhere" / "out.json")  # in a process of its own, for once
+    assert (lost.returncode, "there is no folder" in lost.stderr, "Traceback" in lost.stderr) == (2, True, False)
 
 
 class _Full(BaseHTTPRequestHandler):

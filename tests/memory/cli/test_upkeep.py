@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ class Place:
     data: Path
     config: Path
     uri: str
+    collection: str
 
     def upkeep(self, *words: str, code: int = 0) -> Result:
         given = ["upkeep", *words, "--config", str(self.config)]
@@ -59,7 +59,7 @@ class Place:
         return {one.id: one.status.value for page in pages for one in page.memories}
 
     def store(self) -> MilvusStore:
-        address = MilvusAddress(self.uri, "agentic_memory", 384)
+        address = MilvusAddress(self.uri, self.collection, 384)
         return MilvusStore(address, metrics=Metrics(CollectorRegistry()))
 
     async def fill(self) -> None:
@@ -77,18 +77,14 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def place(tmp_path: Path, milvus_lite: MilvusLiteServer, collection: str) -> Place:
     (tmp_path / "data").mkdir()
     config = tmp_path / "memproxy.yaml"
-    config.write_text(json.dumps({"data_dir": str(tmp_path / "data"), "run_dir": str(tmp_path)}))
-    server = MilvusLiteServer(tmp_path / "milvus")
-    server.start()
-    try:
-        filled = Place(tmp_path / "data", config, server.uri)
-        asyncio.run(filled.fill())
-        yield filled
-    finally:
-        server.kill()
+    settings = {"data_dir": str(tmp_path / "data"), "run_dir": str(tmp_path)}
+    config.write_text(json.dumps({**settings, "memory": {"milvus": {"collection": collection}}}))
+    filled = Place(tmp_path / "data", config, milvus_lite.uri, collection)
+    asyncio.run(filled.fill())
+    return filled
 
 
 @pytest.fixture(autouse=True)

@@ -69,14 +69,14 @@ def test_at_least_four_in_five_questions_without_an_answer_among_the_memories_re
     facts: dict[str, Any],
 ) -> None:
     asked = [record for record in facts["records"] if record["recall@5"] is None]
-    assert len(asked) >= 40
+    assert len(asked) == 54
     assert facts["all"]["abstention"] >= 0.80
 
 
 def test_abstaining_does_not_cost_the_answers(facts: dict[str, Any]) -> None:
-    assert facts["all"]["recall@5"] >= 0.88
+    assert facts["all"]["recall@5"] >= 0.92
     assert facts["by_language"]["en"]["recall@5"] >= 0.93
-    assert facts["by_language"]["zh"]["recall@5"] >= 0.85
+    assert facts["by_language"]["zh"]["recall@5"] >= 0.97
     assert facts["all"]["superseded_leak"] == 0.0
 
 

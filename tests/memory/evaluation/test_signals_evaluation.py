@@ -70,7 +70,14 @@ def classifier() -> SignalClassifier:
     return asyncio.run(trained())
 
 
-@pytest.mark.parametrize("file", [RECORDS, FRESH])
+# By file: what is right at least, by language, and the share of missed searches at most.
+BARS = {
+    RECORDS: ({"en": 0.96, "zh": 0.94, "de": 1.0, "es": 1.0}, 0.02),
+    FRESH: ({"en": 0.98, "zh": 0.98, "de": 1.0, "es": 1.0}, 0.01),
+}
+
+
+@pytest.mark.parametrize("file", BARS)
 async def test_requests_that_want_memory_are_found_in_every_language(classifier: SignalClassifier, file: Path) -> None:
     """With the real model. Our own records stand in for the unseen: no phrase and no rule was fitted to them."""
     seen: list[int] = []
@@ -79,8 +86,8 @@ async def test_requests_that_want_memory_are_found_in_every_language(classifier:
         scored = await evaluate_signals(
             file, embedder, training=training, progress=lambda done, _all: seen.append(done)
         )
-    languages = scored["by_language"]
-    assert languages["en"]["accuracy"] >= 0.94
-    assert all(languages[language]["accuracy"] >= 0.88 for language in ("zh", "de", "es"))  # one of nine is 0.89
-    assert scored["false_negative_rate"] <= 0.03
+    least, missed = BARS[file]
+    reached = {language: scored["by_language"][language]["accuracy"] for language in least}
+    assert {language: value for language, value in reached.items() if value < least[language]} == {}
+    assert scored["false_negative_rate"] <= missed
     assert seen[-1] == scored["records"]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-import pytest
 from hashing_embedder import HashingEmbedder
 from learning_parts import Bench
 from milvus_lite_server import MilvusLiteServer
@@ -48,14 +47,6 @@ def moves(pair: StatementPair) -> PairVerdict:
     """What no field says: the number is the only one, and the appointment the same one."""
     is_moved = (pair.older, pair.newer) in ((OLD[2], SAID[2]), (OLD[3], SAID[3]))
     return PairVerdict(PairRelation.REPLACES, 0.9) if is_moved else by_words(pair)
-
-
-@pytest.fixture(scope="module")
-def milvus_lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLiteServer]:
-    server = MilvusLiteServer(tmp_path_factory.mktemp("neighbours") / "milvus")
-    server.start()
-    yield server
-    server.kill()
 
 
 def others(number: int) -> list[str]:

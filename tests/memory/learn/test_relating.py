@@ -55,7 +55,7 @@ def test_what_cannot_be_changed_by_it_is_not_asked_about(other: Memory) -> None:
 def test_what_is_said_of_two_other_people_is_not_asked_about_but_of_the_user_and_another_it_is() -> None:
     sister = known("My sister lives in Leeds", subject=Relation.SIBLING.value)
     son = claim("My son lives in Oslo", attribute="home", relation=Relation.CHILD)
-    vectors = {one: VECTOR for one in (NEW.text, son.text, sister.content)}
+    vectors = dict.fromkeys((NEW.text, son.text, sister.content), VECTOR)
     assert pairs_to_ask([son], [sister], vectors=vectors, ids=ids) == {}
     assert list(pairs_to_ask([NEW], [sister], vectors=vectors, ids=ids)) == [(0, sister.id)]
 

@@ -87,7 +87,7 @@ NO_REQUESTS = (
     "别忘了我对花生过敏",
     "我经常忘记吃早饭",
 )
-UNDERSTOOD_SHARE_MIN = {"en": 0.85, "de": 0.6, "es": 0.4, "zh": 0.6}  # one below what is reached
+UNDERSTOOD_MIN = {"en": 18, "de": 7, "es": 5, "zh": 7}  # what is reached, of the requests above; they may only rise
 
 
 @pytest.mark.parametrize("language", REQUESTS)
@@ -99,7 +99,7 @@ async def test_a_request_to_forget_is_never_stored_as_a_statement(language: str)
         understood += bool([one for one in requests_of(claims, [said]) if one.claim.act is Act.FORGET])
         stored += [one.text for one in gate.check_claims(claims, [said]).kept]
     assert stored == []
-    assert understood >= UNDERSTOOD_SHARE_MIN[language] * len(REQUESTS[language])
+    assert understood >= UNDERSTOOD_MIN[language]
 
 
 @pytest.mark.parametrize("text", NO_REQUESTS)

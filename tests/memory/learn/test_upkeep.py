@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,7 +37,6 @@ from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 
 NOW = 1_750_000_000.0
-COLLECTIONS = itertools.count()
 EMBEDDER = HashingEmbedder()
 
 
@@ -92,17 +91,9 @@ async def world(folder: Path, store: MemoryStore) -> AsyncIterator[World]:
         yield World(store, ledger, usage_counts, notes, receipts, SqliteUpkeepSchedule(database), metrics)
 
 
-@pytest.fixture(scope="module")
-def milvus_lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLiteServer]:
-    server = MilvusLiteServer(tmp_path_factory.mktemp("upkeep") / "milvus")
-    server.start()
-    yield server
-    server.kill()
-
-
 @pytest.fixture
-async def here(tmp_path: Path, milvus_lite: MilvusLiteServer) -> AsyncIterator[World]:
-    address = MilvusAddress(milvus_lite.uri, f"u{next(COLLECTIONS)}", EMBEDDER.dimension)
+async def here(tmp_path: Path, milvus_lite: MilvusLiteServer, collection: str) -> AsyncIterator[World]:
+    address = MilvusAddress(milvus_lite.uri, collection, EMBEDDER.dimension)
     async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store, world(tmp_path, store) as opened:
         yield opened
 

@@ -266,6 +266,7 @@ async def test_the_quiet_run_is_what_it_is_meant_to_be(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow("a run of the worker for each of its awaits")
 @pytest.mark.parametrize(
     ("error", "is_after"),
     [(Killed(), False), (asyncio.CancelledError(), True)],

@@ -15,7 +15,7 @@ from memory.processes import composition
 from memory.processes.from_settings import recording, secret_policy, worker_settings
 from memory.secrets.redaction import SecretClass
 from memory.settings import SecretSettings, Settings
-from memory.settings.loader import load
+from memory.settings.loader import from_process, load
 
 SAID = {
     SecretClass.API_KEY: "My key is sk-proj-aB3dE5fG7hJ9kL1mN2pQ4rS6 and my cat is called Tom.",
@@ -30,9 +30,11 @@ KEYS = {SecretClass.API_KEY, SecretClass.TOKEN}  # one may well look like the ot
 
 
 def settings_with(folder: Path, **secrets: str) -> Settings:
-    """As an operator writes them."""
+    """As an operator writes them, with the models that are there."""
     file = folder / "settings.yaml"
-    file.write_text(json.dumps({"data_dir": str(folder), "run_dir": str(folder), "memory": {"secrets": secrets}}))
+    folders = {name: str(folder) for name in ("data_dir", "run_dir")}
+    folders["models_dir"] = str(from_process(None, {}).models_path)
+    file.write_text(json.dumps({**folders, "memory": {"secrets": secrets}}))
     return load(file, {}, {})
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from recall_rig import request_of, request_with, rigged
+from recall_rig import BUSY_SECONDS_MAX, Rig, request_of, request_with, rigged
 
 from memory.model import RecallStatus, Scope
 
+SETTLED_SECONDS = 0.1  # five times what uses wait for before they are written
 QUESTION = "Tell me, where is my kayak stored now?"  # not what the rig warms up with: that note would be put back
 
 
 async def test_a_new_note_counts_and_one_that_is_put_back_does_not(tmp_path: Path) -> None:
     async with rigged(tmp_path) as rig:
-        await asyncio.sleep(0.2)
-        before = (await rig.usage_counts.unstored("u", limit=10))["m1"].counted
+        before = await counted(rig)
         outcome = await rig.recall.recall(Scope("u"), request_of(QUESTION))
         assert outcome.status is RecallStatus.USED
         later = [
@@ -25,15 +25,28 @@ async def test_a_new_note_counts_and_one_that_is_put_back_does_not(tmp_path: Pat
         ]
         put_back = await rig.recall.recall(Scope("u"), request_with(later))
         assert (put_back.status, put_back.reason) == (RecallStatus.USED, "put_back")
-        await asyncio.sleep(0.2)
-        assert (await rig.usage_counts.unstored("u", limit=10))["m1"].counted == before + 1
+        assert await counted(rig, more_than=before) == before + 1
 
 
 async def test_a_request_without_a_note_counts_nothing(tmp_path: Path) -> None:
     async with rigged(tmp_path) as rig:
-        await asyncio.sleep(0.2)
+        await counted(rig)
         before = await rig.usage_counts.unstored("u", limit=10)
         await rig.recall.recall(Scope("u"), request_of("Hello!"))
         await rig.recall.recall(Scope("u"), request_of(QUESTION, placement="off"))
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(SETTLED_SECONDS)
         assert await rig.usage_counts.unstored("u", limit=10) == before
+
+
+async def counted(rig: Rig, *, more_than: int = 0) -> int:
+    """How many uses of the memory wait to be brought in, once there are more than so many and no further ones come."""
+    async with asyncio.timeout(BUSY_SECONDS_MAX):
+        while await unstored(rig) <= more_than:
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(SETTLED_SECONDS)
+    return await unstored(rig)
+
+
+async def unstored(rig: Rig) -> int:
+    found = (await rig.usage_counts.unstored("u", limit=10)).get("m1")
+    return 0 if found is None else found.counted

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from memory_rows import memory
@@ -21,14 +19,6 @@ from memory.runtime.metrics import Metrics
 
 OLD, NEW = VectorOrigin("old", 8), VectorOrigin("new", 16)
 NAME = "lost"
-
-
-@pytest.fixture
-def milvus_lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLiteServer]:
-    server = MilvusLiteServer(tmp_path_factory.mktemp("alias") / "milvus")
-    server.start()
-    yield server
-    server.kill()
 
 
 async def test_a_generation_whose_alias_was_lost_is_not_dropped(milvus_lite: MilvusLiteServer) -> None:

@@ -7,6 +7,8 @@ import logging
 import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -27,23 +29,64 @@ TIMEOUTS = MilvusTimeouts(search=0.3, read=2.0, write=3.0)
 ANN = MemoryFilter("ann")
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[MilvusLiteServer]:
-    running = MilvusLiteServer(tmp_path / "milvus")
-    running.start()
-    yield running
-    running.kill()
+@dataclass(frozen=True, slots=True)
+class Mortal:
+    """A server that a test may break, and its own collection there."""
+
+    server: MilvusLiteServer
+    collection: str
+    data: Path
+
+    def opened(self, *, dimension: int = DIMENSION, metrics: Metrics | None = None) -> MilvusStore:
+        address = MilvusAddress(self.server.uri, self.collection, dimension)
+        return MilvusStore(address, metrics=metrics or Metrics(CollectorRegistry()), timeouts=TIMEOUTS)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        self.server.freeze()
+        try:
+            yield
+        finally:
+            self.server.thaw()
+
+
+@pytest.fixture(scope="module")
+def broken_before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MilvusLiteServer, Path]]:
+    """Killed and frozen by one test after the other, each with a collection of its own."""
+    data = tmp_path_factory.mktemp("faults") / "milvus"
+    server = MilvusLiteServer(data)
+    yield server, data
+    server.kill()
 
 
 @pytest.fixture
-async def store(server: MilvusLiteServer) -> AsyncIterator[MilvusStore]:
-    async with opened(server) as store:
+async def mortal(broken_before: tuple[MilvusLiteServer, Path], collection: str) -> Mortal:
+    """It runs, whatever was done to it, and has taken up what it held."""
+    server, data = broken_before
+    if not server.is_running:
+        server.start()
+        async with Mortal(server, "empty", data).opened() as store:
+            await seconds_until(store.prepare)
+    return Mortal(server, collection, data)
+
+
+@pytest.fixture
+def server(mortal: Mortal) -> MilvusLiteServer:
+    return mortal.server
+
+
+@pytest.fixture
+async def store(mortal: Mortal) -> AsyncIterator[MilvusStore]:
+    async with mortal.opened() as store:
         yield store
 
 
-def opened(server: MilvusLiteServer, *, dimension: int = DIMENSION, metrics: Metrics | None = None) -> MilvusStore:
-    address = MilvusAddress(server.uri, "memories", dimension)
-    return MilvusStore(address, metrics=metrics or Metrics(CollectorRegistry()), timeouts=TIMEOUTS)
+@pytest.fixture
+def emptied(tmp_path: Path, collection: str) -> Iterator[Mortal]:
+    """A server that holds nothing, for what happens to its files."""
+    server = MilvusLiteServer(tmp_path / "milvus")
+    yield Mortal(server, collection, tmp_path / "milvus")
+    server.kill()
 
 
 def vectors(count: int, dimension: int = DIMENSION) -> Vector:
@@ -121,57 +164,51 @@ async def test_a_killed_server_is_reported_at_once_and_found_when_it_is_back(
 
 
 async def test_a_frozen_server_costs_each_call_no_more_than_its_limit_and_then_nothing(
-    server: MilvusLiteServer, store: MilvusStore
+    mortal: Mortal, store: MilvusStore
 ) -> None:
     await remember(store, "m")
-    server.freeze()
-    took = [await seconds_to_fail(lambda: found(store)) for _ in range(6)]
+    with mortal.frozen():
+        took = [await seconds_to_fail(lambda: found(store)) for _ in range(6)]
     assert max(took) < TIMEOUTS.search + 0.3
     assert min(took) < 0.05
-    server.thaw()
     assert await seconds_until(lambda: found(store)) < 5.0
 
 
-async def test_a_server_that_is_frozen_while_we_connect_is_waited_for_no_longer(server: MilvusLiteServer) -> None:
-    server.freeze()
-    async with opened(server) as store:
-        assert await seconds_to_fail(lambda: found(store)) < TIMEOUTS.search + 1.0  # the library is imported as well
-        assert not await store.is_ready()
-        server.thaw()
+async def test_a_server_that_is_frozen_while_we_connect_is_waited_for_no_longer(mortal: Mortal) -> None:
+    async with mortal.opened() as store:
+        with mortal.frozen():
+            assert await seconds_to_fail(lambda: found(store)) < TIMEOUTS.search + 1.0  # the library is imported, too
+            assert not await store.is_ready()
         await seconds_until(lambda: found(store))
         await remember(store, "m")
         assert await found(store) == {"m"}
 
 
-async def test_no_server_is_needed_at_the_start(tmp_path: Path) -> None:
-    late = MilvusLiteServer(tmp_path / "milvus")
-    async with opened(late) as store:
+async def test_no_server_is_needed_at_the_start(emptied: Mortal) -> None:
+    async with emptied.opened() as store:
         await seconds_to_fail(store.prepare)
         assert not await store.is_ready()
-        late.start()
-        try:
-            await seconds_until(store.prepare)
-            await remember(store, "m")
-            assert await found(store) == {"m"}
-        finally:
-            late.kill()
+        emptied.server.start()
+        await seconds_until(store.prepare)
+        await remember(store, "m")
+        assert await found(store) == {"m"}
 
 
-async def test_a_collection_that_was_wiped_is_made_anew(
-    server: MilvusLiteServer, store: MilvusStore, tmp_path: Path
-) -> None:
-    await remember(store, "m")
-    server.kill()
-    shutil.rmtree(tmp_path / "milvus")
-    server.start()
-    await seconds_until(lambda: found(store))
-    assert await found(store) == set()
-    await remember(store, "n")
-    assert await found(store) == {"n"}
+async def test_a_collection_that_was_wiped_is_made_anew(emptied: Mortal) -> None:
+    emptied.server.start()
+    async with emptied.opened() as store:
+        await remember(store, "m")
+        emptied.server.kill()
+        shutil.rmtree(emptied.data)
+        emptied.server.start()
+        await seconds_until(lambda: found(store))
+        assert await found(store) == set()
+        await remember(store, "n")
+        assert await found(store) == {"n"}
 
 
-async def test_two_processes_see_each_others_writes_at_once(server: MilvusLiteServer) -> None:
-    async with opened(server) as worker, opened(server) as filter_:
+async def test_two_processes_see_each_others_writes_at_once(mortal: Mortal) -> None:
+    async with mortal.opened() as worker, mortal.opened() as filter_:
         for i in range(20):
             await remember(worker, f"m{i}")
             assert len(await found(filter_)) == i + 1
@@ -180,8 +217,8 @@ async def test_two_processes_see_each_others_writes_at_once(server: MilvusLiteSe
         assert "m0" not in await found(worker)
 
 
-async def test_processes_that_start_together_make_one_collection(server: MilvusLiteServer) -> None:
-    stores = [opened(server) for _ in range(6)]
+async def test_processes_that_start_together_make_one_collection(mortal: Mortal) -> None:
+    stores = [mortal.opened() for _ in range(6)]
     await asyncio.gather(*(seconds_until(store.prepare) for store in stores))
     await remember(stores[0], "m")
     assert [await found(store) for store in stores] == [{"m"}] * 6
@@ -200,50 +237,49 @@ async def test_many_users_of_many_memories_lose_no_hit(store: MilvusStore) -> No
         assert len(await found(store, f"u{user}")) == 20
 
 
-async def test_an_index_that_was_cut_short_by_a_kill_is_made_again(server: MilvusLiteServer, tmp_path: Path) -> None:
-    async with opened(server) as store:
+async def test_an_index_that_was_cut_short_by_a_kill_is_made_again(emptied: Mortal) -> None:
+    emptied.server.start()
+    async with emptied.opened() as store:
         await remember(store, *(f"m{i}" for i in range(300)))  # past a flush, which writes an index
-    server.kill()
-    indexes = list((tmp_path / "milvus").rglob("*.idx"))
+    emptied.server.kill()
+    indexes = list(emptied.data.rglob("*.idx"))
     assert indexes
     for file in indexes:
         file.write_bytes(b"")
-    server.start()
-    async with opened(server) as store:
+    emptied.server.start()
+    async with emptied.opened() as store:
         await seconds_until(store.prepare)
         assert await store.count(ANN) == 300
         assert len(await found(store)) == 100
 
 
 async def test_vectors_of_another_length_are_a_bad_setting_at_the_start_and_unavailable_in_a_request(
-    server: MilvusLiteServer, store: MilvusStore
+    mortal: Mortal, store: MilvusStore
 ) -> None:
     await store.prepare()
-    async with opened(server, dimension=16) as other:
+    async with mortal.opened(dimension=16) as other:
         with pytest.raises(BadSetting, match=r"8 .*16"):
             await other.prepare()
         with pytest.raises(Unavailable):
             await other.search(ANN, vectors(1, 16)[0], limit=1)
 
 
-async def test_a_cancelled_call_leaves_the_connection_sound(server: MilvusLiteServer, store: MilvusStore) -> None:
+async def test_a_cancelled_call_leaves_the_connection_sound(mortal: Mortal, store: MilvusStore) -> None:
     await remember(store, "m")
-    server.freeze()
-    with pytest.raises(TimeoutError):
+    with mortal.frozen(), pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await found(store)
-    server.thaw()
     assert await found(store) == {"m"}
 
 
 async def test_calls_and_failures_are_counted_and_no_content_is_logged(
-    server: MilvusLiteServer, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    mortal: Mortal, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     metrics = Metrics(CollectorRegistry())
-    async with opened(server, metrics=metrics) as store:
+    async with mortal.opened(metrics=metrics) as store:
         await remember(store, "a-secret-id", user_id="a-secret-user")
         logging.getLogger("pymilvus").addHandler(caplog.handler)  # it hands nothing on to the root logger
-        server.kill()
+        mortal.server.kill()
         await seconds_to_fail(lambda: found(store, "a-secret-user"))
         logging.getLogger("pymilvus").removeHandler(caplog.handler)
     value = metrics.registry.get_sample_value
@@ -257,13 +293,13 @@ async def test_calls_and_failures_are_counted_and_no_content_is_logged(
 
 @pytest.mark.parametrize("broken", [{"evidence": "no JSON"}, {"status": "of a later version"}, {"metadata": "{"}])
 async def test_a_row_that_cannot_be_read_takes_none_of_the_others_along(
-    server: MilvusLiteServer, store: MilvusStore, broken: dict[str, str]
+    mortal: Mortal, store: MilvusStore, broken: dict[str, str]
 ) -> None:
     await remember(store, "m1", "m2", "m3")
-    client = MilvusClient(server.uri)
+    client = MilvusClient(mortal.server.uri)
     try:
-        [row] = client.query("memories", filter='id == "m2"', output_fields=["*"])
-        client.upsert("memories", [{**row, **broken}])
+        [row] = client.query(mortal.collection, filter='id == "m2"', output_fields=["*"])
+        client.upsert(mortal.collection, [{**row, **broken}])
     finally:
         client.close()
     assert await found(store) == {"m1", "m3"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -26,14 +25,6 @@ ANN = MemoryFilter("ann")
 MINE = VectorOrigin("mine", 8, "0123456789abcdef")
 OTHER = VectorOrigin("other", 8, "fedcba9876543210")
 WIDER = VectorOrigin("wider", 16)
-
-
-@pytest.fixture(scope="module")
-def milvus_lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLiteServer]:
-    server = MilvusLiteServer(tmp_path_factory.mktemp("origin") / "milvus")
-    server.start()
-    yield server
-    server.kill()
 
 
 @pytest.fixture

@@ -43,6 +43,7 @@ def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
         check_weights(tmp_path)
 
 
+@pytest.mark.slow("exports a model with torch")
 def test_a_folder_of_sentence_transformers_gives_its_vectors_up_to_8_bits(tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 

@@ -33,6 +33,7 @@ def test_the_weights_are_small_and_say_which_texts_they_were_made_of() -> None:
     assert WEIGHTS.stat().st_size <= WEIGHTS_BYTES_MAX
 
 
+@pytest.mark.slow("exports a model with torch")
 def test_what_is_damaged_is_made_again_and_works(tmp_path: Path) -> None:
     folder = tmp_path / f"reader-{version_of(WEIGHTS)}"
     folder.mkdir()  # empty: an earlier release took that for prepared

@@ -1,0 +1,129 @@
+"""Working sets on a real ledger: one filter that reads, and two other processes that write.
+
+Ledgers are real ones on one file, each with connections of its own as another process would have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from milvus_lite_server import MilvusLiteServer
+from prometheus_client import CollectorRegistry
+
+from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.store import MilvusStore
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
+from memory.errors import Unavailable
+from memory.model import Change, ChangeKind, Memory
+from memory.ports import MemoryStore, UserLedger
+from memory.recall.ranking.corpus import Corpus
+from memory.runtime.metrics import Metrics
+
+DIMENSION = 8
+
+
+def opened(server: MilvusLiteServer, collection: str) -> MilvusStore:
+    address = MilvusAddress(server.uri, collection, DIMENSION)
+    return MilvusStore(address, metrics=Metrics(CollectorRegistry()))
+
+
+class Watched:
+    """A store whose calls are counted, refused, or answered only when `gate` is open (with what they read before)."""
+
+    def __init__(self, store: MemoryStore, *, gated: frozenset[str] = frozenset()) -> None:
+        self.inner = store
+        self.gated = gated  # names of calls; none: all of them
+        self.calls: list[str] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.is_down = False
+        self.under_way = self.most_under_way = 0
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self.inner, name)
+
+        async def call(*arguments: Any, **options: Any) -> Any:
+            self.calls.append(name)
+            if self.is_down:
+                raise Unavailable("milvus", "switched off by the test")
+            self.under_way += 1
+            self.most_under_way = max(self.most_under_way, self.under_way)
+            try:
+                answer = await attribute(*arguments, **options)
+                if not self.gated or name in self.gated:
+                    await self.gate.wait()
+                return answer
+            finally:
+                self.under_way -= 1
+
+        return call
+
+
+@dataclass
+class World:
+    """One filter's sets, and two other processes that write."""
+
+    sets: WorkingSets
+    store: MemoryStore
+    writers: tuple[UserLedger, UserLedger]
+
+    async def write(self, *memories: Memory, forget: tuple[str, ...] = (), writer: int = 0) -> None:
+        """As the library and the worker do it."""
+        user_id = memories[0].user_id if memories else "ann"
+        async with self.writers[writer].write(user_id) as held:
+            held.touch([memory.id for memory in memories])
+            if forget:
+                await held.forget(forget)
+                await self.store.delete(user_id, forget)
+            if memories:
+                await self.put(*memories)
+
+    async def put(self, *memories: Memory) -> None:
+        changes = [Change(ChangeKind.CREATE, memory) for memory in memories]
+        await self.store.apply(memories[0].user_id, changes, vectors(len(memories)))
+
+    async def seen(self, user_id: str = "ann", *, waits: bool = True) -> dict[str, str] | None:
+        """What a request would search: content by id."""
+        corpus = await self.sets.corpus(user_id, waits=waits)
+        return None if corpus is None else contents(corpus)
+
+
+def contents(corpus: Corpus) -> dict[str, str]:
+    layout = corpus.prepare()
+    return {memory.id: memory.content for memory in layout.memories}
+
+
+def vectors(count: int) -> Any:
+    grid = np.ones((count, DIMENSION), dtype=np.float32)
+    return grid / np.linalg.norm(grid, axis=1, keepdims=True)
+
+
+def memory(memory_id: str, content: str = "", *, user: str = "ann") -> Memory:
+    return Memory(
+        id=memory_id, user_id=user, content=content or f"content of {memory_id}", created_at=1, updated_at=1, said_at=1
+    )
+
+
+@asynccontextmanager
+async def world(
+    folder: Path, store: MemoryStore, *, limits: WorkingSetLimits | None = None, dimension: int = DIMENSION
+) -> AsyncIterator[World]:
+    async with AsyncExitStack() as stack:
+        own, worker, api = [await stack.enter_async_context(process(folder)) for _ in range(3)]
+        sets = WorkingSets(store=store, ledger=own, shape=CorpusShape(dimension), limits=limits)
+        yield World(await stack.enter_async_context(sets), store, (worker, api))
+
+
+@asynccontextmanager
+async def process(folder: Path) -> AsyncIterator[UserLedger]:
+    """The ledger of one more process on the same file."""
+    async with SqliteDatabase(folder / "turns.sqlite") as database:
+        yield SqliteUserLedger(database, clock=lambda: 0.0)
