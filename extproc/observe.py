@@ -4,9 +4,11 @@
 |--------------|----------------------------------------|-------------------------------------------------------------|
 | (any)        | the reply first: Envoy's own answer    | nothing is recorded                                         |
 | request      | the last piece of the client's body    | `OpenTurn`, if a known user said something new              |
+|              | … which brings only results of tools   | nothing yet: its answer belongs to the turn opened before   |
 | reply        | its status, where a note went along    | `NoteJudged`: the model's template takes it there, or not   |
 | reply        | the last piece of the reply            | `CloseTurn`: closed, or failed where it is an error         |
-| reply        | the stream ends before the reply does  | `CloseTurn`: aborted, unless the text said `[DONE]` already |
+| reply        | the stream ends before the reply does  | `CloseTurn`: aborted, unless the text was complete already  |
+| reply        | … of a request that opened no turn     | `ContinueTurn`, in place of each `CloseTurn`                |
 | done         | anything                               | nothing                                                     |
 
 Chunks may be cut anywhere, inside a character or an event; each body is put together once, at its end, within a limit.
@@ -19,19 +21,24 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from typing import TypeAlias
 
+from extproc.apis import API_BY_PATH, APIS, Api
 from extproc.identity import Headers, IdentityMode, Metadata, identify
 from extproc.reply import Reply, ReplyBuffer, first_header, read_reply
-from memory.chat.completions import NotAChat, read
-from memory.model import Conversation, Message, Placement, Scope, Turn, TurnStatus, derived_session_id
+from extproc.turn_links import ContinueTurn, Links
+from memory.chat.completions import ChatRequest, NotAChat, read
+from memory.chat.sessions import session_id_of
+from memory.model import Conversation, Message, Placement, RecallStatus, Scope, Turn, TurnStatus
+from memory.recall.notes.past_notes import note_keys
 
 REQUEST_BYTES_MAX = 32 << 20  # what the other filter handles, too; past it nothing is kept
 HEAVY_REQUEST_BYTES = 1 << 20  # reading more takes milliseconds, in which no other stream would move
 HEAVY_REPLY_BYTES = 128 << 10  # likewise; a stream costs more per byte than a request
 
-CHAT_PATH = "/v1/chat/completions"
 METADATA_NAMESPACE = "memory"  # where the injecting filter leaves a note for us
 RECEIPT_KEY = "receipt"
+STATUS_KEY = "status"
 PLACEMENT_KEY = "placement"  # of a note that a template might refuse
 BAD_REQUEST = 400  # what model servers answer when a template refuses the messages
 
@@ -40,9 +47,11 @@ _TRACE_PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}
 
 @dataclass(frozen=True, slots=True)
 class OpenTurn:
-    """Append this turn to the log."""
+    """Append this turn to the log, to the session of the exchange `session_from` where that is known."""
 
     turn: Turn
+    links: Links
+    session_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,7 @@ class CloseTurn:
     answered_at: float
     receipt_id: str = ""
     is_over_cap: bool = False
+    links: Links | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +76,32 @@ class NoteJudged:
     is_refused: bool
 
 
+Closing: TypeAlias = CloseTurn | ContinueTurn
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """A request in which memory may have a part."""
 
     scope: Scope
+    request: ChatRequest
     conversation: Conversation
     wants_record: bool
+
+    def links(self) -> Links:
+        """What it goes on from, and the key of the question that is to be answered."""
+        chain = self.request.chain.held_under
+        may_be_continued = chain or self.conversation.offers_tools or not self.request.shape.is_bound_by_templates
+        if not (may_be_continued or self.brings_results):
+            return Links(self.scope.user_id)
+        keys = list(note_keys(self.scope, self.request).values())
+        key = keys[-1] if keys else ""
+        return Links(self.scope.user_id, chain or (key if self.brings_results else ""), key)
+
+    @property
+    def brings_results(self) -> bool:
+        """Whether it is a further call of a tool loop: nothing new of the user's, but results of tools."""
+        return not self.conversation.new_user_messages() and self.conversation.messages[-1].is_tool_traffic
 
 
 class _Phase(Enum):
@@ -101,6 +130,11 @@ class Observation:
         self._request_chunks: list[bytes] = []
         self._request_size = 0
         self._is_open = False
+        self._is_continuing = False
+        self._api: Api = APIS[0]
+        self._links: Links | None = None
+        self._conversation_id = ""
+        self._has_note = False
         self._model = ""
         self.judged: NoteJudged | None = None
         self._reply_headers: Headers = ()
@@ -124,7 +158,9 @@ class Observation:
         if self._phase is not _Phase.AWAIT_REQUEST:
             return
         self._request_headers = headers
-        self._phase = _Phase.REQUEST_BODY if not is_end and _is_readable_chat(headers) else _Phase.DONE
+        api = None if is_end else _readable_api(headers)
+        self._api = api or self._api
+        self._phase = _Phase.REQUEST_BODY if api is not None else _Phase.DONE
 
     def on_request_body(self, chunk: bytes, *, is_end: bool, at: float) -> OpenTurn | None:
         """The turn to open, at the end of a body in which a known user says something new."""
@@ -142,15 +178,19 @@ class Observation:
             self._let_go()
             return None
         self._model = asked.conversation.model
-        turn = self._turn(asked, at)
+        opening = self._opening(asked, at)
         self._request_chunks = []
-        self._is_open = turn is not None
+        self._is_continuing = asked.wants_record and asked.brings_results
+        self._is_open = opening is not None or self._is_continuing
+        if self._is_open:
+            self._links = opening.links if opening is not None else asked.links()
+            self._conversation_id = asked.request.chain.conversation_id
         self._phase = _Phase.AWAIT_REPLY
-        return OpenTurn(turn) if turn else None
+        return opening
 
     def on_response_headers(
         self, headers: Headers, metadata: Metadata, *, at: float, is_end: bool = False
-    ) -> CloseTurn | None:
+    ) -> Closing | None:
         """The start of the reply, and its end where it has no body."""
         if self._phase is not _Phase.AWAIT_REPLY:
             if not self._is_open:  # the reply came before the end of the request: Envoy or the upstream refused it
@@ -160,6 +200,7 @@ class Observation:
         left = metadata.get(METADATA_NAMESPACE, {})
         receipt_id = left.get(RECEIPT_KEY)
         self._receipt_id = receipt_id if isinstance(receipt_id, str) else ""
+        self._has_note = left.get(STATUS_KEY) == RecallStatus.USED
         self.judged = self._judged(left.get(PLACEMENT_KEY), _status(headers))
         if not self._is_open:
             self._let_go()
@@ -167,14 +208,14 @@ class Observation:
         self._phase = _Phase.REPLY_BODY
         return self._closed(at, is_whole=True) if is_end else None
 
-    def on_response_body(self, chunk: bytes, *, is_end: bool, at: float) -> CloseTurn | None:
+    def on_response_body(self, chunk: bytes, *, is_end: bool, at: float) -> Closing | None:
         """How the turn ended, at the end of the reply."""
         if self._phase is not _Phase.REPLY_BODY:
             return None
         self._reply.add(chunk)
         return self._closed(at, is_whole=True) if is_end else None
 
-    def on_end(self, *, at: float) -> CloseTurn | None:
+    def on_end(self, *, at: float) -> Closing | None:
         """The stream is over, by its end, by an error or because it was cancelled. Harmless to repeat."""
         if self._is_open and self._phase is not _Phase.DONE:
             return self._closed(at, is_whole=False)
@@ -189,27 +230,29 @@ class Observation:
     def _asked(self) -> _Asked | None:
         """The request, if memory may have a part in it."""
         try:
-            request = read(b"".join(self._request_chunks))
+            request = read(b"".join(self._request_chunks), self._api.requests)
         except NotAChat:
             return None
-        scope = identify(self._request_headers, request.context, self._mode)
+        scope = identify(self._request_headers, request.context, self._mode, request.named_user)
         if not isinstance(scope, Scope) or not request.options.enabled or request.conversation is None:
             return None
-        return _Asked(scope, request.conversation, wants_record=self._is_recording and request.options.auto_store)
+        wants_record = self._is_recording and request.options.auto_store
+        return _Asked(scope, request, request.conversation, wants_record)
 
-    def _turn(self, asked: _Asked, at: float) -> Turn | None:
-        scope, said = asked.scope, _said(asked.conversation)
+    def _opening(self, asked: _Asked, at: float) -> OpenTurn | None:
+        said = _said(asked.conversation)
         if not (said and asked.wants_record):
             return None
-        session_id = scope.session_id or derived_session_id(scope, asked.conversation)
-        return Turn(
+        session_id, session_from = session_id_of(asked.scope, asked.request)
+        turn = Turn(
             id=self._turn_id,
-            scope=replace(scope, session_id=session_id),
+            scope=replace(asked.scope, session_id=session_id),
             at=at,
             messages=said,
             model=asked.conversation.model,
             trace_id=_trace_id(self._request_headers),
         )
+        return OpenTurn(turn, asked.links(), session_from)
 
     def _judged(self, placement: object, status: int) -> NoteJudged | None:
         """Other errors than a 400 say nothing about the messages: overload, a wrong key, an unknown model."""
@@ -218,12 +261,27 @@ class Observation:
             return None
         return NoteJudged(self._model, Placement(str(placement)), is_refused=not is_taken)
 
-    def _closed(self, at: float, *, is_whole: bool) -> CloseTurn:
+    def _closed(self, at: float, *, is_whole: bool) -> Closing:
         reply = self._read_reply(is_whole=is_whole)
         over_cap = self._reply.is_over_cap
         self._let_go()
         self._reply = ReplyBuffer()
-        return CloseTurn(self._turn_id, reply.status, reply.text, at, self._receipt_id, over_cap)
+        links = self._links_after(reply)
+        if self._is_continuing:
+            return ContinueTurn(links, reply.status, reply.text, at)
+        return CloseTurn(
+            self._turn_id, reply.status, reply.text, at, self._receipt_id, over_cap, links if links.names else None
+        )
+
+    def _links_after(self, reply: Reply) -> Links:
+        """How later requests may call this exchange: only one that came to its end is gone on from."""
+        assert self._links is not None
+        links = self._links
+        names: tuple[str, ...] = ()
+        if reply.status is TurnStatus.CLOSED:
+            loop = links.note_key if reply.has_tool_calls else ""
+            names = tuple(filter(None, (reply.response_id, self._conversation_id, loop)))
+        return replace(links, note_key=links.note_key if self._has_note else "", names=names)
 
     def _read_reply(self, *, is_whole: bool) -> Reply:
         if not self._reply_headers:
@@ -231,16 +289,18 @@ class Observation:
         status = _status(self._reply_headers)
         if self._reply.is_over_cap and 200 <= status < 300:
             return Reply(TurnStatus.CLOSED if is_whole else TurnStatus.ABORTED, reason="over_cap")
-        reply = read_reply(status, self._reply_headers, self._reply.body())
+        reply = read_reply(status, self._reply_headers, self._reply.body(), self._api.replies)
         if is_whole or reply.is_done or reply.status is TurnStatus.FAILED:
-            return reply  # clients hang up as soon as they see `[DONE]`: such an answer is whole
+            return reply  # clients hang up as soon as a stream says that it is complete: such an answer is whole
         return replace(reply, status=TurnStatus.ABORTED, text="")
 
 
-def _is_readable_chat(headers: Headers) -> bool:
-    path = first_header(headers, ":path").partition("?")[0]
+def _readable_api(headers: Headers) -> Api | None:
+    """The API of a chat that we can read; None for anything else."""
     coding = first_header(headers, "content-encoding").strip().lower()
-    return first_header(headers, ":method") == "POST" and path == CHAT_PATH and coding in ("", "identity")
+    if first_header(headers, ":method") != "POST" or coding not in ("", "identity"):
+        return None
+    return API_BY_PATH.get(first_header(headers, ":path").partition("?")[0])
 
 
 def _status(headers: Headers) -> int:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 import zlib
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -32,6 +33,8 @@ GZIP_MEMBERS_MAX = 16  # one is usual; each further one copies what is left
 _REASONING = re.compile(r"\s*<think>.*?(?:</think>\s*|\Z)", re.DOTALL)
 _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":", b"\xef\xbb\xbf")
 _NULL = msgspec.Raw(b"null")
+
+Value = TypeVar("Value")
 
 
 class ReplyBuffer:
@@ -66,8 +69,21 @@ class Reply:
     model: str = ""
     finish_reason: str = ""
     has_tool_calls: bool = False
-    is_done: bool = False  # a stream that said `[DONE]`
+    is_done: bool = False  # a stream that said it is complete
     reason: str = ""
+    response_id: str = ""  # under which the server keeps this reply, where the API has such a thing
+
+
+class ReplyShape(Protocol):
+    """How one API answers. Both must never raise."""
+
+    def from_json(self, body: bytes) -> Reply:
+        """A reply that came in one piece."""
+        ...
+
+    def from_stream(self, body: bytes) -> Reply:
+        """Server-sent events, all that came of them."""
+        ...
 
 
 class _Message(msgspec.Struct, gc=False):
@@ -152,8 +168,9 @@ def first_header(headers: Headers, name: str) -> str:
     return next((value.decode("latin-1") for key, value in headers if key == name), "")
 
 
-def read_reply(status: int, headers: Headers, body: bytes) -> Reply:
-    """Read a reply that has ended. Pure; some 2 microseconds per event of a stream."""
+def read_reply(status: int, headers: Headers, body: bytes, shape: ReplyShape | None = None) -> Reply:
+    """Read a reply that has ended, by default a chat completion's. Pure; some 2 microseconds per event of a stream."""
+    shape = shape or COMPLETION_REPLIES
     if not 200 <= status < 300:
         return Reply(TurnStatus.FAILED, reason="status")
     try:
@@ -162,10 +179,10 @@ def read_reply(status: int, headers: Headers, body: bytes) -> Reply:
         return Reply(TurnStatus.CLOSED, reason=error.reason)
     start = body[:64].lstrip()
     if start.startswith(b"{"):
-        return _from_json(body)
+        return shape.from_json(body)
     is_stream = first_header(headers, "content-type").strip().lower().startswith("text/event-stream")
     if is_stream or start.startswith(_EVENT_STARTS):
-        return _from_stream(body)
+        return shape.from_stream(body)
     return Reply(TurnStatus.CLOSED, reason="not_understood" if start else "empty")
 
 
@@ -180,42 +197,48 @@ class _Unreadable(Exception):
         self.reason = reason
 
 
-def _from_json(body: bytes) -> Reply:
-    completion = _completion(body)
-    if completion is None:
-        return Reply(TurnStatus.CLOSED, reason="not_understood")
-    if completion.is_error:
-        return Reply(TurnStatus.FAILED, reason="error")
-    heard = _Heard()
-    heard.add(completion)
-    return heard.reply(is_done=False)
+class _CompletionReplies:
+    """`ReplyShape` for chat completions."""
 
-
-def _from_stream(body: bytes) -> Reply:
-    heard = _Heard()
-    for payload in events(body):
-        if payload.strip() == b"[DONE]":
-            return heard.reply(is_done=True)
-        chunk = _completion(payload)
-        if chunk is None:
-            continue
-        if chunk.is_error:
+    def from_json(self, body: bytes) -> Reply:
+        completion = decoded(_COMPLETION, body)
+        if completion is None:
+            return Reply(TurnStatus.CLOSED, reason="not_understood")
+        if completion.is_error:
             return Reply(TurnStatus.FAILED, reason="error")
-        heard.add(chunk)
-    if not any(choice.finish_reason for choice in heard.choices.values()):
-        return Reply(TurnStatus.ABORTED, reason="cut_off")
-    return heard.reply(is_done=False)
+        heard = _Heard()
+        heard.add(completion)
+        return heard.reply(is_done=False)
+
+    def from_stream(self, body: bytes) -> Reply:
+        heard = _Heard()
+        for payload in events(body):
+            if payload.strip() == b"[DONE]":
+                return heard.reply(is_done=True)
+            chunk = decoded(_COMPLETION, payload)
+            if chunk is None:
+                continue
+            if chunk.is_error:
+                return Reply(TurnStatus.FAILED, reason="error")
+            heard.add(chunk)
+        if not any(choice.finish_reason for choice in heard.choices.values()):
+            return Reply(TurnStatus.ABORTED, reason="cut_off")
+        return heard.reply(is_done=False)
 
 
-def _completion(body: bytes) -> _Completion | None:
+COMPLETION_REPLIES: ReplyShape = _CompletionReplies()
+
+
+def decoded(decoder: msgspec.json.Decoder[Value], body: bytes) -> Value | None:
+    """What a reply, or one event of it, says; None for what is something else."""
     try:
-        return _COMPLETION.decode(body)
+        return decoder.decode(body)
     except (msgspec.ValidationError, RecursionError):
         return None
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
     try:  # the rare reply with broken characters: they are no reason to lose the others
-        return _COMPLETION.decode(well_formed(body.decode(errors="replace").encode()))
+        return decoder.decode(well_formed(body.decode(errors="replace").encode()))
     except (msgspec.DecodeError, RecursionError, NotJson):
         return None
 

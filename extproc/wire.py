@@ -15,7 +15,7 @@ from google.protobuf.struct_pb2 import Struct
 from extproc._pb import external_processor_pb2 as pb
 from extproc.identity import Headers, Metadata
 from extproc.inject import Event, Finish, Proceed, Receipt, RequestBody, RequestHeaders
-from extproc.observe import METADATA_NAMESPACE, PLACEMENT_KEY, RECEIPT_KEY, CloseTurn, Observation, OpenTurn
+from extproc.observe import METADATA_NAMESPACE, PLACEMENT_KEY, RECEIPT_KEY, STATUS_KEY, Closing, Observation, OpenTurn
 
 SERVICE: Final = "envoy.service.ext_proc.v3.ExternalProcessor"  # Envoy's name; our package is another
 METHOD: Final = "Process"
@@ -45,7 +45,7 @@ def injection_event(message: pb.ProcessingRequest) -> Event | None:
             return None
 
 
-def observe(message: pb.ProcessingRequest, at: float, observation: Observation) -> OpenTurn | CloseTurn | None:
+def observe(message: pb.ProcessingRequest, at: float, observation: Observation) -> OpenTurn | Closing | None:
     """Tell the reply side what came, at that time. Metadata is decoded where it is new, at the response headers."""
     match message.WhichOneof("request"):
         case "request_headers":
@@ -109,7 +109,7 @@ def _replace_body(response: pb.CommonResponse, body: bytes) -> None:
 
 def _receipt(receipt: Receipt) -> Struct:
     """Strings only: a number would be printed as a float in the response header."""
-    values = {"status": receipt.status.value, "count": str(receipt.count)}
+    values = {STATUS_KEY: receipt.status.value, "count": str(receipt.count)}
     if receipt.receipt_id:
         values[RECEIPT_KEY] = receipt.receipt_id
     if receipt.placement is not None:

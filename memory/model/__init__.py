@@ -6,6 +6,7 @@ An empty `project_id`, `session_id` or `agent_id` means "not given"; an empty `u
 
 from __future__ import annotations
 
+from memory.model.chains import NOTE_KEYS_MAX, ChainLink
 from memory.model.chats import Conversation, Message, Placement, RequestOptions, Role, derived_session_id
 from memory.model.claims import (
     ATTRIBUTES,
@@ -55,12 +56,14 @@ __all__ = [
     "EXPLICIT_ACTS",
     "ID_BYTES_MAX",
     "MEMORY_TYPES",
+    "NOTE_KEYS_MAX",
     "NO_ATTRIBUTE",
     "STORED_ACTS",
     "Act",
     "Candidate",
     "CarriedNote",
     "Category",
+    "ChainLink",
     "Change",
     "ChangeKind",
     "Claim",

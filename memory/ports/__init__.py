@@ -6,6 +6,7 @@ adapter's own time-out and raises `Unavailable` past it; a cancelled call leaves
 
 from __future__ import annotations
 
+from memory.ports.chains import ResponseChains
 from memory.ports.models import ChatModel, Clock, Completion, Embedder, Tokens
 from memory.ports.reading import (
     ExamKey,
@@ -59,6 +60,7 @@ __all__ = [
     "QueueDepth",
     "Receipts",
     "Reembedding",
+    "ResponseChains",
     "Revision",
     "Rounds",
     "Snapshots",

@@ -11,11 +11,15 @@ from memory.model import (
     TurnStatus,
     Urgency,
 )
+from memory.ports.chains import ResponseChains
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Work for one worker: the turns of one window, in order. `window_id` and `turns` are the same at every attempt."""
+    """Work for one worker: the turns of one window, in order. `window_id` and `turns` are the same at every attempt.
+
+    But for an answer that a tool loop found in between.
+    """
 
     window_id: str
     user_id: str
@@ -88,6 +92,11 @@ class Order:
 class TurnLog(Protocol):
     """The durable queue and the conversation record, in one. Raises `Unavailable` (also when the disk is full)."""
 
+    @property
+    def chains(self) -> ResponseChains:
+        """Where its turns stand in conversations that clients go on from by name."""
+        ...
+
     async def open(self, turn: Turn) -> None:
         """Append the turn with status opened. Return once it would survive a crash of this process.
 
@@ -101,6 +110,14 @@ class TurnLog(Protocol):
         """How the reply ended. Closed, aborted-before-open and repeated calls are ignored; durable on return.
 
         Closed and unknown turns are learnt; failed and aborted ones are recorded and teach nothing.
+        """
+        ...
+
+    async def complete(self, turn_id: str, *, answer: str, answered_at: float) -> None:
+        """The final answer of a tool loop: it belongs to the turn that the user opened, which had none when it closed.
+
+        Ignored for a turn that is not closed, or has an answer. Durable on return. What was learnt already, or is
+        being learnt, was learnt without it.
         """
         ...
 

@@ -136,6 +136,7 @@ class Parts:
             settings=recall_settings(self.settings),
             rewriter=self.rewriter,
             uses=self.uses,
+            chains=self.turn_log.chains,
         )
 
     def lessons(self) -> PlacementLessons:

@@ -26,7 +26,7 @@ from memory.model import (
     Role,
     Scope,
 )
-from memory.ports import Clock, Embedder, ModelTraits, NoteBook, Receipts, Tokens, Uses
+from memory.ports import Clock, Embedder, ModelTraits, NoteBook, Receipts, ResponseChains, Tokens, Uses
 from memory.recall.admission import Admission, Place
 from memory.recall.notes.past_notes import NotePlan, carried_notes, note_keys, plan
 from memory.recall.notes.receipts import receipt_of
@@ -72,8 +72,12 @@ class Recall:
         settings: RecallSettings,
         rewriter: Rewriter | None = None,
         uses: Uses | None = None,
+        chains: ResponseChains | None = None,
     ) -> None:
-        """`classifier` gives None until it has been trained; rules decide meanwhile. `rewriter`: None asks no model."""
+        """`classifier` gives None until it has been trained; rules decide meanwhile. `rewriter`: None asks no model.
+
+        `chains`: None for whoever serves no conversations that a server holds.
+        """
         self._searching = Searching(
             embedder=embedder,
             retrieval=retrieval,
@@ -86,6 +90,7 @@ class Recall:
         self._notes = notes
         self._receipts = receipts
         self._uses = uses
+        self._chains = chains
         self._traits = traits
         self._tokens = tokens
         self._clock = clock
@@ -184,13 +189,21 @@ class Recall:
         if trace.has_looked_back:
             return
         with trace.timed("notes", self._metrics), suppress(Unavailable):
-            if request.options.placement is None:
+            if request.options.placement is None and request.shape.is_bound_by_templates:
                 learnt = await self._traits.placement(conversation.model) or trace.placement
                 trace.placement = max(learnt, trace.placement, key=BY_CAUTION.index)
             keys = await _keys(scope, request)
-            past = await self._notes.find(scope.user_id, list(keys.values()))
-            trace.carried = carried_notes(conversation, keys, past)
+            at_server = await self._keys_at_server(scope, request)
+            past = await self._notes.find(scope.user_id, [*at_server, *keys.values()])
+            trace.carried = carried_notes(conversation, keys, past, at_server=at_server)
         trace.has_looked_back = True
+
+    async def _keys_at_server(self, scope: Scope, request: ChatRequest) -> tuple[str, ...]:
+        """Of the notes in what the server holds of this conversation, as far as that is known. Raises `Unavailable`."""
+        if self._chains is None or not request.chain.held_under:
+            return ()
+        link = await self._chains.find(scope.user_id, request.chain.held_under)
+        return link.note_keys if link is not None else ()
 
     async def search(
         self,

@@ -1,4 +1,4 @@
-"""The tables of turn log, user ledger, note book, receipts and model traits: one database file, one version number.
+"""The tables of turn log, user ledger, note book, receipts, chains and model traits: one file, one version number.
 
 This module only names tables and brings a file up to date; it never reads or writes a row of them.
 
@@ -239,6 +239,24 @@ _VERSION_6 = (
 # Whoever learns something older late must take a request as it was read then, not as another reader would read it.
 _VERSION_7 = ("ALTER TABLE turns ADD COLUMN order_claims BLOB NOT NULL DEFAULT x''",)
 
+# Exchanges that later requests may go on from, by user and name; the newest have the highest position.
+_VERSION_8 = (
+    """
+    CREATE TABLE chains (
+        position INTEGER PRIMARY KEY,
+        user_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        turn_id TEXT NOT NULL,
+        note_keys BLOB NOT NULL,
+        kept_at REAL NOT NULL,
+        UNIQUE (user_id, name)
+    )
+    """,
+    "CREATE UNIQUE INDEX chains_of_user ON chains (user_id, position)",
+    "CREATE INDEX chains_by_age ON chains (kept_at)",
+)
+
 MIGRATIONS = (
     _VERSION_1,
     _VERSION_2,
@@ -247,6 +265,7 @@ MIGRATIONS = (
     _VERSION_5,
     _VERSION_6,
     _VERSION_7,
+    _VERSION_8,
 )  # the n-th leads from version n to n + 1; never change one that was released
 
 

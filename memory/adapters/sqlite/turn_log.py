@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from functools import partial
 
 from memory.adapters.sqlite import ledger, turns_queue, turns_triggers, turns_upkeep
+from memory.adapters.sqlite.chains import SqliteResponseChains
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.turns_rows import (
     ANSWER_BYTES_MAX,
@@ -25,7 +26,7 @@ from memory.adapters.sqlite.turns_rows import (
 )
 from memory.errors import BadInput, Unavailable
 from memory.model import Turn, TurnStatus, Urgency
-from memory.ports import Backlog, Clock, DeadLetter, FreshTurn, LearnDue, Lease, Order, QueueDepth
+from memory.ports import Backlog, Clock, DeadLetter, FreshTurn, LearnDue, Lease, Order, QueueDepth, ResponseChains
 
 PAGE_TURNS = 50  # read at once from the record; a turn may be 2 MiB
 
@@ -39,6 +40,7 @@ class SqliteTurnLog:
     def __init__(self, database: SqliteDatabase, *, clock: Clock) -> None:
         self._database = database
         self._clock = clock
+        self.chains: ResponseChains = SqliteResponseChains(database)
 
     async def open(self, turn: Turn) -> None:
         if turn.status is not TurnStatus.OPENED:
@@ -61,6 +63,12 @@ class SqliteTurnLog:
                 now=self._clock(),
             )
         )
+
+    async def complete(self, turn_id: str, *, answer: str, answered_at: float) -> None:
+        job = partial(
+            _complete, turn_id=turn_id, answer=cut(to_bytes(answer), ANSWER_BYTES_MAX), answered_at=answered_at
+        )
+        await self._database.write(job)
 
     async def append(self, turn: Turn) -> None:
         if turn.status is TurnStatus.OPENED:
@@ -240,6 +248,20 @@ def _finish(
     )
     if stage == "ready":
         turns_queue.make_ready(connection, seq, user_id, session_id, now)
+
+
+def _complete(connection: sqlite3.Connection, *, turn_id: str, answer: bytes, answered_at: float) -> None:
+    """Also counted with the session while the turn waits there, where its window is measured with it."""
+    row = connection.execute(
+        "UPDATE turns SET answer = ?, answered_at = ? WHERE id = ? AND status = 'closed' AND length(answer) = 0"
+        " RETURNING user_id, session_id, stage",
+        (answer, answered_at, turn_id),
+    ).fetchone()
+    if row is not None and row[2] == "ready":
+        connection.execute(
+            "UPDATE ready_sessions SET bytes = bytes + ? WHERE user_id = ? AND session_id = ?",
+            (len(answer), row[0], row[1]),
+        )
 
 
 def _stage_after(status: TurnStatus) -> str:

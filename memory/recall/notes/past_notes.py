@@ -37,18 +37,24 @@ class Carried:
     newest: int | None  # index of the last user message, where a new note would stand; None where no user speaks
     key: str  # of that message; "" where the note book is not used
     is_settled: bool  # the question was asked and searched for before: what stands there stays, and nothing is added
+    at_server: tuple[
+        PastNote, ...
+    ] = ()  # oldest first, in what the server holds of it: in the prompt, not ours to place
+
+    def earlier(self) -> tuple[PastNote, ...]:
+        """All notes of the conversation but the one at the newest user message, oldest first."""
+        return (*self.at_server, *(self.notes[index] for index in sorted(self.notes) if index != self.newest))
 
     def held_earlier(self) -> tuple[str, ...]:
         """Memories in notes before earlier messages, oldest first: they were told, and need no second telling."""
-        earlier = (self.notes[index] for index in sorted(self.notes) if index != self.newest)
-        return tuple(dict.fromkeys(memory_id for note in earlier for memory_id in note.memory_ids))
+        return tuple(dict.fromkeys(memory_id for note in self.earlier() for memory_id in note.memory_ids))
 
     def room(self, *, budget: int, tokens: Tokens) -> int:
         """Tokens for the lines of a new note, which has `budget` and its share of what all notes together may cost.
 
         After the first note, a new one gets half of what is left: so that also late questions find room.
         """
-        earlier = [note.tokens for index, note in self.notes.items() if index != self.newest]
+        earlier = [note.tokens for note in self.earlier()]
         left = ALL_NOTES_TOKENS_MAX - sum(earlier)
         share = min(left, max(left // 2, LATE_NOTE_TOKENS_MIN)) if earlier else left
         return max(0, min(budget, share) - tokens(NOTE_FRAME))
@@ -92,21 +98,26 @@ def note_keys(scope: Scope, request: ChatRequest) -> dict[int, str]:
     return keys
 
 
-def carried_notes(conversation: Conversation, keys: Mapping[int, str], past: Mapping[str, PastNote]) -> Carried:
-    """Past notes at their places. `keys` as `note_keys` gave them, `past` what the note book has of them.
+def carried_notes(
+    conversation: Conversation, keys: Mapping[int, str], past: Mapping[str, PastNote], *, at_server: Sequence[str] = ()
+) -> Carried:
+    """Past notes at their places. `keys` as `note_keys` gave them, `past` what the note book has of all keys.
+
+    `at_server`: keys of notes in what the server holds of this conversation, oldest first.
 
     A tool's result, or an answer to be continued, belongs to a question that was asked before: it is settled, so that
     each call of a tool loop reads what the one before it read. A question sent again on its own (an answer regenerated,
     or the same opening of another chat) is searched again, for it may be days later.
     """
     messages = conversation.messages
+    held = tuple(past[key] for key in at_server if key in past)
     newest = next((index for index in reversed(range(len(messages))) if messages[index].role == Role.USER), None)
     notes = {index: past[key] for index, key in keys.items() if key in past}
     if newest is None:
-        return Carried(notes, None, "", is_settled=True)
+        return Carried(notes, None, "", is_settled=True, at_server=held)
     later = messages[newest + 1 :]
     is_settled = any(message.is_tool_traffic for message in later) or bool(later and newest in notes)
-    return Carried(notes, newest, keys.get(newest, ""), is_settled)
+    return Carried(notes, newest, keys.get(newest, ""), is_settled, held)
 
 
 def plan(carried: Carried, found: Sequence[Candidate], *, budget: int, tokens: Tokens, now: float) -> NotePlan:
