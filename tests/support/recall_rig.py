@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
+from memory.adapters.sqlite.chains import SqliteResponseChains
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
@@ -67,6 +68,7 @@ class Rig:
     ledger: SqliteUserLedger
     corpora: WorkingSets
     uses: SqliteUses
+    chains: SqliteResponseChains
 
     async def write(self, *memories: Memory) -> None:
         """What the worker would do: rows as they shall stand, under the user's lock."""
@@ -122,7 +124,8 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
                 metrics=metrics,
                 settings=settings,
                 uses=uses,
+                chains=(chains := SqliteResponseChains(database)),
             )
             await recall.recall(Scope("u"), request_of("Where is my kayak stored?"))
             embedder.calls = 0
-            yield Rig(recall, embedder, traits, receipts, metrics, store, ledger, corpora, uses)
+            yield Rig(recall, embedder, traits, receipts, metrics, store, ledger, corpora, uses, chains)
