@@ -176,7 +176,7 @@ class Recall:
                 except MemproxyError:
                     await look_back()  # whatever becomes of the search, the prompt's prefix stays
                     raise
-        if said.count(Role.USER) > 1:  # else nothing was told earlier, so that there is nothing to look back for
+        if said.count(Role.USER) > 1 or request.chain.held_under:  # else nothing was told earlier
             await look_back()
         return self._shed()
 

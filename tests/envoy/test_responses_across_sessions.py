@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 from product import Product, eventually, running_product, sentences
@@ -116,6 +118,25 @@ async def test_the_async_client_is_served_alike(product: Product, server: Respon
         async with client.responses.stream(model="m", input=QUESTION) as stream:
             assert (await stream.get_final_response()).output_text == "Noted."
     assert "$10,000" in server.last()["input"]
+
+
+@pytest.mark.stack
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions"])
+def test_a_history_of_ten_thousand_messages_gets_through(product: Product, server: ResponsesServer, path: str) -> None:
+    server.is_answering_all = True
+    said = [
+        {"role": ("user", "assistant")[n % 2], "content": f"Statement {n} of a very long talk."} for n in range(10_001)
+    ]
+    body = {"model": "m", ("input" if "responses" in path else "messages"): said, "memory_config": {}}
+    headers = {"x-authz-user-id": "talkative"}
+    began = time.monotonic()
+    answer = httpx.post(f"{product.url}{path}", json=body, headers=headers, timeout=30)
+    assert time.monotonic() - began < 5
+    assert answer.status_code == 200
+    assert answer.headers["x-memory-status"] in ("used", "empty", "skipped", "unavailable")
+    received = server.last()
+    assert "memory_config" not in received
+    assert next(value for value in received.values() if isinstance(value, list))[-1] == said[-1]
 
 
 @pytest.mark.stack

@@ -37,9 +37,7 @@ class Carried:
     newest: int | None  # index of the last user message, where a new note would stand; None where no user speaks
     key: str  # of that message; "" where the note book is not used
     is_settled: bool  # the question was asked and searched for before: what stands there stays, and nothing is added
-    at_server: tuple[
-        PastNote, ...
-    ] = ()  # oldest first, in what the server holds of it: in the prompt, not ours to place
+    at_server: tuple[PastNote, ...] = ()  # of requests whose messages the server holds, oldest first
 
     def earlier(self) -> tuple[PastNote, ...]:
         """All notes of the conversation but the one at the newest user message, oldest first."""
@@ -62,21 +60,32 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class NotePlan:
-    """The notes of this request by the index of the message that each stands before. `fresh` is to be kept."""
+    """The notes of this request by the index of the message that each stands before. `fresh` is to be kept.
+
+    `at_server`: those of earlier requests whose messages the server holds, and the notes inside them; instructions it
+    does not hold.
+    """
 
     notes: Mapping[int, PastNote]
     fresh: PastNote | None = None
+    at_server: tuple[PastNote, ...] = ()
 
     def placed(self, placement: Placement) -> tuple[Note, ...]:
         """Each before its message; or, for templates that allow but one system message, merged into it in order."""
-        if placement is Placement.OFF:
-            return ()
-        is_merged = placement is Placement.SYSTEM
-        return tuple(Note(self.notes[index].text, None if is_merged else index) for index in sorted(self.notes))
+        match placement:
+            case Placement.OFF:
+                return ()
+            case Placement.SYSTEM:
+                return tuple(Note(note.text) for note in self._in_order())
+            case Placement.BEFORE_LAST_USER:
+                return tuple(Note(self.notes[index].text, index) for index in sorted(self.notes))
 
     def memory_ids(self) -> tuple[str, ...]:
-        """All memories that go along, in the order of the notes."""
-        return tuple(one for index in sorted(self.notes) for one in self.notes[index].memory_ids)
+        """All memories in the prompt's notes, in their order."""
+        return tuple(one for note in self._in_order() for one in note.memory_ids)
+
+    def _in_order(self) -> tuple[PastNote, ...]:
+        return (*self.at_server, *(self.notes[index] for index in sorted(self.notes)))
 
 
 def note_keys(scope: Scope, request: ChatRequest) -> dict[int, str]:
@@ -127,16 +136,16 @@ def plan(carried: Carried, found: Sequence[Candidate], *, budget: int, tokens: T
     stays byte for byte, else the new one takes its place. Never more tokens than `Carried.room` has.
     """
     if carried.newest is None:
-        return NotePlan(carried.notes)
+        return NotePlan(carried.notes, at_server=carried.at_server)
     told = frozenset(carried.held_earlier())
     unheard = [candidate for candidate in found if candidate.memory.id not in told]
     chosen, spent = _fitting(unheard, carried.room(budget=budget, tokens=tokens), tokens=tokens, now=now)
     standing = carried.notes.get(carried.newest)
     if all(standing is not None and memory.id in standing.memory_ids for memory in chosen):
-        return NotePlan(carried.notes)
+        return NotePlan(carried.notes, at_server=carried.at_server)
     text = render_note(chosen, now=now)
     fresh = PastNote(text, tuple(memory.id for memory in chosen), tokens(NOTE_FRAME) + spent)
-    return NotePlan({**carried.notes, carried.newest: fresh}, fresh)
+    return NotePlan({**carried.notes, carried.newest: fresh}, fresh, carried.at_server)
 
 
 def placement_after_refusal(placement: Placement) -> Placement:

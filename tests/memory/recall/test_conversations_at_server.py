@@ -66,6 +66,18 @@ async def test_another_conversation_and_another_user_s_are_told_again(rig: Rig) 
         assert [KAYAK in note.text for note in outcome.notes] == [True]
 
 
+async def test_with_placement_system_a_chain_s_notes_are_put_back_for_instructions_do_not_carry_over(rig: Rig) -> None:
+    config = {"memory_config": {"placement": "system"}}
+    request = asked(QUESTION, **config)
+    first = await rig.recall.recall(USER, request)
+    await answered(rig, request, "resp_1")
+    output = {"type": "function_call_output", "call_id": "c", "output": "rain"}
+    for later in ("Thanks!", "Where was my kayak stored again?", [output]):
+        again = await rig.recall.recall(USER, asked(later, previous_response_id="resp_1", **config))
+        assert again.notes == first.notes
+        assert (again.status, again.count) == (RecallStatus.USED, first.count)
+
+
 async def test_results_of_tools_are_neither_searched_for_nor_noted(rig: Rig) -> None:
     output = {"type": "function_call_output", "call_id": "c", "output": "rain"}
     outcome = await rig.recall.recall(USER, asked([output], previous_response_id="resp_1"))
