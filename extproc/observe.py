@@ -268,7 +268,7 @@ class Observation:
         self._reply = ReplyBuffer()
         links = self._links_after(reply)
         if self._is_continuing:
-            return ContinueTurn(links, reply.status, reply.text, at)
+            return ContinueTurn(links, reply.status, reply.text, at, over_cap)
         return CloseTurn(
             self._turn_id, reply.status, reply.text, at, self._receipt_id, over_cap, links if links.names else None
         )
@@ -287,9 +287,10 @@ class Observation:
         if not self._reply_headers:
             return Reply(TurnStatus.ABORTED)
         status = _status(self._reply_headers)
-        if self._reply.is_over_cap and 200 <= status < 300:
-            return Reply(TurnStatus.CLOSED if is_whole else TurnStatus.ABORTED, reason="over_cap")
         reply = read_reply(status, self._reply_headers, self._reply.body(), self._api.replies)
+        if self._reply.is_over_cap and 200 <= status < 300:
+            end = TurnStatus.CLOSED if is_whole else TurnStatus.ABORTED
+            return Reply(end, reason="over_cap", response_id=reply.response_id)
         if is_whole or reply.is_done or reply.status is TurnStatus.FAILED:
             return reply  # clients hang up as soon as a stream says that it is complete: such an answer is whole
         return replace(reply, status=TurnStatus.ABORTED, text="")

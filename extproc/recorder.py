@@ -177,6 +177,8 @@ class TurnRecorder:
 
     async def _continue(self, continuing: ContinueTurn) -> bool:
         """False where nobody knows the turn that the tool loop began with."""
+        if continuing.is_over_cap:
+            self._metrics.replies_over_cap.inc()
         is_answered = continuing.status is TurnStatus.CLOSED
         answer = await self._redacted(continuing.answer) if is_answered else ""
         try:

@@ -27,6 +27,7 @@ from memory.chat.json_spans import NotJson, well_formed
 from memory.model import TurnStatus
 
 REPLY_BYTES_MAX = 1 << 20  # as it came over the wire: past it we forward but do not keep; an answer has a few KB
+HEAD_BYTES_MAX = 64 << 10  # kept of one that is larger: a stream's first event says under which id the server keeps it
 INFLATED_BYTES_MAX = 8 << 20  # a megabyte of gzip can hold a gigabyte of zeros
 GZIP_MEMBERS_MAX = 16  # one is usual; each further one copies what is left
 
@@ -38,10 +39,11 @@ Value = TypeVar("Value")
 
 
 class ReplyBuffer:
-    """Collects a reply. Past `REPLY_BYTES_MAX` it lets go of everything and says so."""
+    """Collects a reply. Past `REPLY_BYTES_MAX` it lets go of everything but the beginning, and says so."""
 
     def __init__(self) -> None:
         self.size = 0
+        self._head = b""
         self._chunks: list[bytes] = []
 
     @property
@@ -51,13 +53,14 @@ class ReplyBuffer:
     def add(self, chunk: bytes) -> None:
         self.size += len(chunk)
         if self.is_over_cap:
+            self._head = self._head or b"".join([*self._chunks, chunk])[:HEAD_BYTES_MAX]
             self._chunks.clear()
         elif chunk:
             self._chunks.append(chunk)
 
     def body(self) -> bytes:
-        """All that came, or nothing if it was too much."""
-        return b"".join(self._chunks)
+        """All that came, or its beginning if it was too much."""
+        return self._head or b"".join(self._chunks)
 
 
 @dataclass(frozen=True, slots=True)

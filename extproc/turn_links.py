@@ -44,6 +44,7 @@ class ContinueTurn:
     status: TurnStatus
     answer: str
     answered_at: float
+    is_over_cap: bool = False
 
 
 async def earlier_link(chains: ResponseChains, links: Links) -> ChainLink | None:

@@ -10,6 +10,7 @@ from responses_server import Item, call_item, event_stream, response_object, tex
 
 from extproc.identity import IdentityMode
 from extproc.observe import CloseTurn, Closing, Observation, OpenTurn
+from extproc.reply import REPLY_BYTES_MAX
 from extproc.turn_links import ContinueTurn, Links
 from memory.chat.completions import COMPLETIONS, read
 from memory.chat.responses import RESPONSES
@@ -75,6 +76,13 @@ def test_a_client_may_hang_up_once_the_response_is_complete_and_not_before() -> 
     events = event_stream(response_object([text_item(ANSWER)]))
     _, cut_off = exchange("/v1/responses", {"input": "Will it rain?"}, b"".join(events[:-1]), is_whole=False)
     assert cut_off == CloseTurn("t1", TurnStatus.ABORTED, "", 3.0, "r1")
+
+
+def test_a_response_that_is_too_large_to_keep_is_gone_on_from_all_the_same() -> None:
+    opening, closing = respond({"input": "Hi"}, text_item("x" * (REPLY_BYTES_MAX // 2)), pieces=400)
+    assert opening is not None
+    assert (closing.status, closing.answer, closing.is_over_cap) == (TurnStatus.CLOSED, "", True)
+    assert closing.links.names == ("resp_1",)
 
 
 def test_a_failed_response_is_nothing_to_go_on_from() -> None:
