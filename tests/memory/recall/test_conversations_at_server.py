@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -76,6 +77,18 @@ async def test_with_placement_system_a_chain_s_notes_are_put_back_for_instructio
         again = await rig.recall.recall(USER, asked(later, previous_response_id="resp_1", **config))
         assert again.notes == first.notes
         assert (again.status, again.count) == (RecallStatus.USED, first.count)
+
+
+async def test_they_are_put_back_in_a_crowd_that_leaves_no_time_to_search(rig: Rig) -> None:
+    config = {"memory_config": {"placement": "system"}}
+    request = asked(QUESTION, **config)
+    first = await rig.recall.recall(USER, request)
+    await answered(rig, request, "resp_1")
+    rig.embedder.seconds = 0.1
+    later = [asked(f"Where is my kayak number {n}?", previous_response_id="resp_1", **config) for n in range(12)]
+    outcomes = await asyncio.gather(*(rig.recall.recall(USER, one) for one in later))
+    assert rig.metrics.registry.get_sample_value("memproxy_recall_shed_total")
+    assert [outcome.notes for outcome in outcomes] == [first.notes] * 12
 
 
 async def test_results_of_tools_are_neither_searched_for_nor_noted(rig: Rig) -> None:
