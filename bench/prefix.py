@@ -30,13 +30,15 @@ from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUses
-from memory.adapters.working_set.working_sets import WorkingSets
+from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.chat.completions import edit, read
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
-from memory.ports import Embedder, ResponseChains
+from memory.ports import Embedder, MemoryBank, RequestTraces, ResponseChains, ServerKnowledge
 from memory.processes.composition import new_id, open_embedder, signal_training
 from memory.recall.pipeline import Recall, RecallOutcome, RecallSettings
 from memory.recall.retrieval import Retrieval
+from memory.recall.search_flow import SearchParts
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import recordable
 from memory.service.erasure import Erasure
@@ -152,25 +154,25 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         receipts = SqliteReceipts(database, clock=clock, redact=recordable)
         uses = await stack.enter_async_context(SqliteUses(database))
         dimension = settings.memory.milvus.dimension
-        corpora = await stack.enter_async_context(WorkingSets(store=store, ledger=ledger, dimension=dimension))
+        sets = WorkingSets(store=store, ledger=ledger, shape=CorpusShape(dimension))
+        corpora, traces = await stack.enter_async_context(sets), RequestTraces(notes, receipts, uses)
         turn_log = SqliteTurnLog(database, clock=clock)
-        recall = Recall(
+        search = SearchParts(
             embedder=embedder,
-            retrieval=Retrieval(corpora=corpora, store=store),
-            notes=notes,
-            receipts=receipts,
-            traits=SqliteModelTraits(database, clock=clock),
             classifier=training.current,
+            retrieval=Retrieval(corpora=corpora, store=store),
             tokens=WordPieceTokens(),
-            clock=clock,
+        )
+        recall = Recall(
+            search=search,
+            traces=traces,
+            server=ServerKnowledge(SqliteModelTraits(database, clock=clock), turn_log.chains),
+            instruments=Instruments(clock, metrics),
             new_id=new_id,
-            metrics=metrics,
             settings=PATIENT,
-            chains=turn_log.chains,
         )
-        erasure = Erasure(
-            store=store, ledger=ledger, turn_log=turn_log, notes=notes, receipts=receipts, uses=uses, clock=clock
-        )
+        memories = MemoryBank(store, ledger, embedder)
+        erasure = Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=clock)
         yield Product(recall, erasure, turn_log.chains)
 
 

@@ -27,10 +27,10 @@ from memory.adapters.models.onnx_embedder import OnnxModel
 from memory.evaluation.dataset import USER, Talk, read_talks
 from memory.evaluation.recall import characters
 from memory.evaluation.score import CHARACTERS_PER_TOKEN, evidence_recall, mean
-from memory.model import Query, Record, Scope, Vector
+from memory.model import Query, Question, Record, Scope, Vector
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.evidence import gather
-from memory.recall.ranking.ranking import rank, select
+from memory.recall.ranking.ranking import Budget, rank, select
 from memory.recall.ranking.weights import RankingSettings, Weights
 from memory.settings.loader import from_process
 
@@ -66,10 +66,8 @@ class TalkEvidence:
                 found = gather(
                     self.corpus,
                     layout,
-                    Query(question.text),
+                    Question(Query(question.text), Scope(USER), talk.asked_at),
                     vectors[question.text],
-                    scope=Scope(USER),
-                    now=talk.asked_at,
                 )
                 kinds = np.stack([found.kinds[name] for name in FITTED], axis=1).astype(np.float64)
                 self.questions.append((kinds, [rows[place] for place in question.evidence]))
@@ -79,11 +77,13 @@ class TalkEvidence:
         found: dict[str, list[float]] = {"recall@5": [], "recall@10": [], f"{BUDGET} tokens": []}
         for question in self.talk.questions:
             ranked = rank(
-                self.corpus, Query(question.text), self.vectors[question.text],
-                scope=Scope(USER), now=self.talk.asked_at, ranking=RankingSettings(weights=weights),
-            )  # fmt: skip
+                self.corpus,
+                Question(Query(question.text), Scope(USER), self.talk.asked_at),
+                self.vectors[question.text],
+                ranking=RankingSettings(weights=weights),
+            )
             best = [self.places[candidate.memory.id] for candidate in ranked.candidates]
-            filled = select(ranked, tokens=characters, token_budget=int(BUDGET * CHARACTERS_PER_TOKEN), fill=True)
+            filled = select(ranked, Budget(int(BUDGET * CHARACTERS_PER_TOKEN), is_filled=True), tokens=characters)
             chosen = [self.places[candidate.memory.id] for candidate in filled.candidates]
             for name, returned in zip(found, (best[:5], best[:10], chosen), strict=True):
                 found[name].append(evidence_recall(question, returned))

@@ -37,6 +37,11 @@ Metadata: TypeAlias = Mapping[str, Mapping[str, object]]
 """What Envoy's filters wrote down about the exchange: namespace, key, value. A client cannot set it."""
 
 
+def first_header(headers: Headers, name: str) -> str:
+    """The first value of a header, "" without one. Bytes that are not ASCII only have to compare unequal."""
+    return next((value.decode("latin-1") for key, value in headers if key == name), "")
+
+
 class IdentityMode(StrEnum):
     """Whose word counts."""
 

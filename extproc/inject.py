@@ -23,14 +23,13 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 from extproc.apis import API_BY_PATH, STRIPPED_PATHS
-from extproc.identity import Anonymous, Headers, IdentityMode, Metadata, RefusalReason, Refused, identify
+from extproc.identity import Anonymous, Headers, IdentityMode, Metadata, RefusalReason, Refused, first_header, identify
 from extproc.upstream_signals import SignalReader
 from memory.chat.api_shape import ApiShape
 from memory.chat.completions import ChatRequest, NotAChat, edit, read, strip
-from memory.model import Note, Placement, RecallStatus, Scope
+from memory.model import CHAT_BYTES_MAX, Note, Placement, RecallStatus, Scope
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 
-BODY_BYTES_MAX = 32 << 20  # a known larger body is not sent to us: the copy alone would take longer than it may
 HEAVY_BODY_BYTES = 1 << 20  # reading 1 MiB takes some milliseconds, in which no other stream would move
 
 
@@ -180,7 +179,7 @@ class Injection:
                 raise OutOfOrder(f"{type(event).__name__} while {self.state.name}")
 
     def _on_headers(self, headers: Headers, metadata: Metadata, *, is_end: bool) -> Sequence[Command]:
-        method, path = _first(headers, ":method"), _first(headers, ":path").partition("?")[0]
+        method, path = first_header(headers, ":method"), first_header(headers, ":path").partition("?")[0]
         reason = _unreadable(headers)
         if is_end or method != "POST" or (path not in API_BY_PATH and path not in STRIPPED_PATHS):
             self.state = State.DONE
@@ -240,14 +239,10 @@ def _changed(before: bytes, after: bytes) -> bytes | None:
 
 def _unreadable(headers: Headers) -> str:
     """Why we do not want this body, or ""."""
-    length = _first(headers, "content-length")
-    if length.isascii() and length.isdigit() and int(length[:20]) > BODY_BYTES_MAX:
+    length = first_header(headers, "content-length")
+    # the copy alone of a body that is known to be larger would take longer than it may
+    if length.isascii() and length.isdigit() and int(length[:20]) > CHAT_BYTES_MAX:
         return "too_large"
-    if _first(headers, "content-encoding").strip().lower() not in ("", "identity"):
+    if first_header(headers, "content-encoding").strip().lower() not in ("", "identity"):
         return "content_encoding"
     return ""
-
-
-def _first(headers: Headers, name: str) -> str:
-    """The first value of a header, "" without one. Bytes that are not ASCII only have to compare unequal."""
-    return next((value.decode("latin-1") for key, value in headers if key == name), "")

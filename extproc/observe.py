@@ -1,15 +1,18 @@
 """One exchange as the observing filter sees it: chunks go by, and a turn is opened and closed. It delays nobody.
 
-| phase        | what comes                             | what happens                                                |
-|--------------|----------------------------------------|-------------------------------------------------------------|
-| (any)        | the reply first: Envoy's own answer    | nothing is recorded                                         |
-| request      | the last piece of the client's body    | `OpenTurn`, if a known user said something new              |
-|              | … which brings only results of tools   | nothing yet: its answer belongs to the turn opened before   |
-| reply        | its status, where a note went along    | `NoteJudged`: the model's template takes it there, or not   |
-| reply        | the last piece of the reply            | `CloseTurn`: closed, or failed where it is an error         |
-| reply        | the stream ends before the reply does  | `CloseTurn`: aborted, unless the text was complete already  |
-| reply        | … of a request that opened no turn     | `ContinueTurn`, in place of each `CloseTurn`                |
-| done         | anything                               | nothing                                                     |
+| phase         | what comes                            | what happens                                 | next         |
+|---------------|---------------------------------------|----------------------------------------------|--------------|
+| AWAIT_REQUEST | headers of a chat                     | nothing                                      | REQUEST_BODY |
+| REQUEST_BODY  | the last piece of the client's body   | `OpenTurn`, if a known user says news        | AWAIT_REPLY  |
+| REQUEST_BODY  | … which brings only results of tools  | nothing: the turn was opened before          | AWAIT_REPLY  |
+| AWAIT_REPLY   | its status, where a note went along   | `NoteJudged`: the template takes it or not   | REPLY_BODY   |
+| REPLY_BODY    | the last piece of the reply           | `CloseTurn`: closed, or failed for an error  | DONE         |
+| REPLY_BODY    | the stream ends before the reply does | `CloseTurn`: aborted, unless it was complete | DONE         |
+| REPLY_BODY    | … of a request with results of tools  | `ContinueTurn`, in place of each `CloseTurn` | DONE         |
+| (any)         | the reply first: Envoy's own answer   | nothing is recorded                          | DONE         |
+| DONE          | anything                              | nothing                                      | DONE         |
+
+What has no part in memory, or is not recorded, ends the observation where that shows (`_NEXT`).
 
 Chunks may be cut anywhere, inside a character or an event; each body is put together once, at its end, within a limit.
 This step never reads a clock: `at` is when the shell got the message, in Unix seconds. It must never record anybody's
@@ -24,15 +27,14 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 from extproc.apis import API_BY_PATH, APIS, Api
-from extproc.identity import Headers, IdentityMode, Metadata, identify
-from extproc.reply import Reply, ReplyBuffer, first_header, read_reply
+from extproc.identity import Headers, IdentityMode, Metadata, first_header, identify
+from extproc.reply import Reply, ReplyBuffer, read_reply
 from extproc.turn_links import ContinueTurn, Links
 from memory.chat.completions import ChatRequest, NotAChat, read
 from memory.chat.sessions import session_id_of
-from memory.model import Conversation, Message, Placement, RecallStatus, Scope, Turn, TurnStatus
+from memory.model import CHAT_BYTES_MAX, Conversation, Message, Placement, RecallStatus, Scope, Turn, TurnStatus
 from memory.recall.notes.past_notes import note_keys
 
-REQUEST_BYTES_MAX = 32 << 20  # what the other filter handles, too; past it nothing is kept
 HEAVY_REQUEST_BYTES = 1 << 20  # reading more takes milliseconds, in which no other stream would move
 HEAVY_REPLY_BYTES = 128 << 10  # likewise; a stream costs more per byte than a request
 
@@ -112,6 +114,23 @@ class _Phase(Enum):
     DONE = auto()
 
 
+class _Event(Enum):
+    """What moves an exchange on; everything else is a piece of what is under way, or of no account."""
+
+    CHAT = auto()  # headers of a chat, whose body follows
+    QUESTION = auto()  # the end of a body in which memory may have a part
+    REPLY = auto()  # headers of the reply to a turn that was opened, now or before
+    END = auto()  # nothing that may still come can matter
+
+
+_NEXT = {
+    (_Phase.AWAIT_REQUEST, _Event.CHAT): _Phase.REQUEST_BODY,
+    (_Phase.REQUEST_BODY, _Event.QUESTION): _Phase.AWAIT_REPLY,
+    (_Phase.AWAIT_REPLY, _Event.REPLY): _Phase.REPLY_BODY,
+    **{(phase, _Event.END): _Phase.DONE for phase in _Phase},
+}
+
+
 class Observation:
     """One exchange. Tell it what comes, in order, then `on_end`, whatever happened.
 
@@ -160,14 +179,14 @@ class Observation:
         self._request_headers = headers
         api = None if is_end else _readable_api(headers)
         self._api = api or self._api
-        self._phase = _Phase.REQUEST_BODY if api is not None else _Phase.DONE
+        self._move(_Event.CHAT if api is not None else _Event.END)
 
     def on_request_body(self, chunk: bytes, *, is_end: bool, at: float) -> OpenTurn | None:
         """The turn to open, at the end of a body in which a known user says something new."""
         if self._phase is not _Phase.REQUEST_BODY:
             return None
         self._request_size += len(chunk)
-        if self._request_size > REQUEST_BYTES_MAX:
+        if self._request_size > CHAT_BYTES_MAX:
             self._let_go()
             return None
         self._request_chunks.append(chunk)
@@ -185,7 +204,7 @@ class Observation:
         if self._is_open:
             self._links = opening.links if opening is not None else asked.links()
             self._conversation_id = asked.request.chain.conversation_id
-        self._phase = _Phase.AWAIT_REPLY
+        self._move(_Event.QUESTION)
         return opening
 
     def on_response_headers(
@@ -205,7 +224,7 @@ class Observation:
         if not self._is_open:
             self._let_go()
             return None
-        self._phase = _Phase.REPLY_BODY
+        self._move(_Event.REPLY)
         return self._closed(at, is_whole=True) if is_end else None
 
     def on_response_body(self, chunk: bytes, *, is_end: bool, at: float) -> Closing | None:
@@ -222,8 +241,11 @@ class Observation:
         self._let_go()
         return None
 
+    def _move(self, event: _Event) -> None:
+        self._phase = _NEXT[self._phase, event]
+
     def _let_go(self) -> None:
-        self._phase = _Phase.DONE
+        self._move(_Event.END)
         self._request_chunks = []
         self._request_headers = ()
 

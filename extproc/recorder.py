@@ -19,7 +19,7 @@ from extproc.observe import CloseTurn, NoteJudged, Observation, OpenTurn
 from extproc.turn_links import ContinueTurn, continue_turn, earlier_link, keep_link
 from memory.errors import NotRecordable, Unavailable
 from memory.model import ChainLink, TurnStatus
-from memory.ports import Clock, TurnLog
+from memory.ports import Clock, TurnRecording
 from memory.recall.notes.template_compatibility import PlacementLessons
 from memory.runtime.metrics import Metrics
 from memory.runtime.offload import run_offloaded
@@ -45,7 +45,7 @@ class TurnRecorder:
 
     def __init__(
         self,
-        turn_log: TurnLog,
+        turn_log: TurnRecording,
         metrics: Metrics,
         clock: Clock,
         contained: Containment,

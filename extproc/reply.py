@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from extproc.identity import Headers
+from extproc.identity import Headers, first_header
 from extproc.sse import events
 from memory.chat.completions import Content, text_of
 from memory.chat.json_spans import NotJson, well_formed
@@ -164,11 +164,6 @@ class _Heard:
             is_done=is_done,
             reason="" if text else "tool_calls" if has_tool_calls else "no_text",
         )
-
-
-def first_header(headers: Headers, name: str) -> str:
-    """The first value of a header, "" without one. Bytes that are not ASCII only have to compare unequal."""
-    return next((value.decode("latin-1") for key, value in headers if key == name), "")
 
 
 def read_reply(status: int, headers: Headers, body: bytes, shape: ReplyShape | None = None) -> Reply:

@@ -10,6 +10,7 @@ import asyncio
 import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -37,11 +38,9 @@ from extproc.observe import Observation
 from extproc.recorder import TurnRecorder, Watch
 from extproc.upstream_signals import SignalReader, signal_reader
 from memory.chat.completions import ChatRequest
-from memory.model import Scope
-from memory.ports import Clock, TurnLog
+from memory.model import CHAT_BYTES_MAX, Scope
 from memory.processes import composition, entrypoints
 from memory.processes.from_settings import recording
-from memory.recall.notes.template_compatibility import PlacementLessons
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.upstream import UpstreamSignals
 from memory.runtime.metrics import Metrics
@@ -49,7 +48,7 @@ from memory.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-MESSAGE_BYTES_MAX = 40 << 20  # a body of 32 MiB, grown by our notes, with room for its envelope
+MESSAGE_BYTES_MAX = CHAT_BYTES_MAX + (8 << 20)  # grown by our notes, with room for its envelope
 HEAVY_SECONDS = 2.0  # what we ask for when a body of many MiB has come; envoy.yaml allows no more
 GRACE_SECONDS = 5.0  # for streams under way when we stop: a question is answered in 0.1 s, a reply may be cut off
 SETTLE_SECONDS = 1.0  # for cancelled streams to hand over what they saw
@@ -79,6 +78,22 @@ class Recaller(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class EdgeTrust:
+    """What is believed of what comes with a request: whose it is, and what filters ahead say of it."""
+
+    identity_mode: IdentityMode
+    signals: SignalReader
+
+
+@dataclass(frozen=True, slots=True)
+class DrainPace:
+    """Seconds: until Envoy sends nothing new, and for streams under way then."""
+
+    drain: float = DRAIN_SECONDS
+    grace: float = GRACE_SECONDS
+
+
 class Filter:
     """The service behind both of Envoy's filters."""
 
@@ -87,17 +102,17 @@ class Filter:
         *,
         recall: Recaller,
         recorder: TurnRecorder,
-        identity_mode: IdentityMode,
-        signals: SignalReader,
+        trust: EdgeTrust,
         metrics: Metrics,
         new_id: Callable[[], str],
         is_recording: bool = True,
     ) -> None:
+        """`new_id` draws the ids of turns; without `is_recording` there are none."""
         self._is_recording = is_recording
         self._recall = recall
         self._recorder = recorder
-        self._mode = identity_mode
-        self._signals = signals
+        self._mode = trust.identity_mode
+        self._signals = trust.signals
         self._metrics = metrics
         self._new_id = new_id
         self._streams = 0
@@ -195,37 +210,18 @@ async def contained(work: Coroutine[Any, Any, T]) -> T | None:
 
 
 async def serve(
+    filter_: Filter,
+    recorder: TurnRecorder,
     *,
     socket_path: Path,
-    recall: Recaller,
-    turn_log: TurnLog,
-    lessons: PlacementLessons,
-    identity_mode: IdentityMode,
-    signals: SignalReader,
-    metrics: Metrics,
-    clock: Clock,
-    new_id: Callable[[], str],
-    redact: Callable[[str], str],
     until: asyncio.Event,
-    is_recording: bool = True,
-    drain_seconds: float = DRAIN_SECONDS,
-    grace_seconds: float = GRACE_SECONDS,
+    pace: DrainPace = DrainPace(),
 ) -> None:
     """Serve both roles on a Unix socket until told to stop, then drain: answer what was asked, write what was seen.
 
-    `new_id` draws the ids of turns; without `is_recording` there are none. Builds none of its parts. Returns when
-    everything is in the turn log.
+    `recorder`: the filter's own, which is opened and closed here. Returns when everything is in the turn log.
     """
-    async with TurnRecorder(turn_log, metrics, clock, contained, redact, lessons) as recorder:
-        filter_ = Filter(
-            recall=recall,
-            recorder=recorder,
-            identity_mode=identity_mode,
-            signals=signals,
-            metrics=metrics,
-            new_id=new_id,
-            is_recording=is_recording,
-        )
+    async with recorder:
         server, health = grpc.aio.server(options=OPTIONS), Health()
         await health.join(server)
         server.add_generic_rpc_handlers((_handlers(filter_),))
@@ -234,10 +230,10 @@ async def serve(
         try:
             await until.wait()
             await health.leave()
-            await asyncio.sleep(drain_seconds)
+            await asyncio.sleep(pace.drain)
         finally:
             recorder.leave()
-            await server.stop(grace_seconds)
+            await server.stop(pace.grace)
             with suppress(TimeoutError):
                 await asyncio.wait_for(filter_.settled(), SETTLE_SECONDS)
 
@@ -246,20 +242,18 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
     """The filter as its own process: its parts built from the settings, served until told to stop."""
     async with composition.open_parts(settings, is_hurried=True) as parts:
         lessons = parts.lessons()
-        serving = serve(
-            socket_path=socket_path,
+        recorder = TurnRecorder(
+            parts.turn_log, parts.metrics, composition.SYSTEM_CLOCK, contained, recording(settings), lessons
+        )
+        filter_ = Filter(
             recall=parts.recall(),
-            turn_log=parts.turn_log,
-            lessons=lessons,
-            identity_mode=IdentityMode(settings.identity),
-            signals=signal_reader(settings.memory.upstream_signals),
+            recorder=recorder,
+            trust=EdgeTrust(IdentityMode(settings.identity), signal_reader(settings.memory.upstream_signals)),
             metrics=parts.metrics,
-            clock=composition.SYSTEM_CLOCK,
             new_id=composition.new_id,
-            redact=recording(settings),
-            until=until,
             is_recording=settings.memory.enabled and settings.memory.auto_store,
         )
+        serving = serve(filter_, recorder, socket_path=socket_path, until=until)
         await entrypoints.warming_up(parts, serving, decides=True, lessons=lessons)
 
 

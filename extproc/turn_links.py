@@ -17,7 +17,7 @@ import asyncio
 from dataclasses import dataclass
 
 from memory.model import ChainLink, TurnStatus
-from memory.ports import ResponseChains, TurnLog
+from memory.ports import ResponseChains, TurnRecording
 
 PATIENCE_SECONDS = (0.0, 0.05, 0.15)  # before each look: less than a flush waits for turns that are on their way
 
@@ -66,7 +66,7 @@ async def keep_link(chains: ResponseChains, links: Links, link: ChainLink, *, at
         await chains.keep(links.user_id, links.names, held, at=at)
 
 
-async def continue_turn(turn_log: TurnLog, continuing: ContinueTurn, answer: str) -> bool:
+async def continue_turn(turn_log: TurnRecording, continuing: ContinueTurn, answer: str) -> bool:
     """Whether the turn was found. `answer` as it may be recorded. Raises `Unavailable`."""
     link = await earlier_link(turn_log.chains, continuing.links)
     if link is None:

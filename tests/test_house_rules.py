@@ -18,6 +18,7 @@ from memory.settings import every_setting
 ROOT = Path(__file__).resolve().parent.parent
 FUNCTION_LINES_MAX = 60
 MODULE_LINES_MAX = 400
+PARAMETERS_MAX = 6  # past it, what travels together is a value of its own
 BROAD = {"Exception", "BaseException"}
 BROAD_ALLOWED = {"extproc/server.py": 1, "memory/learn/worker.py": 1}  # one stream, one job: nothing else may end there
 BENCHES = "bench/**/*.py"
@@ -82,6 +83,32 @@ def test_no_function_is_longer_than_a_screen() -> None:
         if node.end_lineno - node.lineno + 1 > FUNCTION_LINES_MAX
     }
     assert long == {}
+
+
+def functions_in(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    yield from (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def parameters_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Without the object or the class that a method belongs to."""
+    given = function.args
+    names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return len(names) - (names[:1] in (["self"], ["cls"]))
+
+
+def test_no_function_takes_more_than_a_caller_keeps_apart() -> None:
+    crowded = {
+        f"{name}:{function.name}": count
+        for name, tree in trees()
+        for function in functions_in(tree)
+        if (count := parameters_of(function)) > PARAMETERS_MAX
+    }
+    assert crowded == {}
+
+
+def test_parameters_are_counted_however_they_are_given() -> None:
+    (function,) = functions_in(ast.parse("class A:\n    async def b(self, c, /, d, *e, f, g=1, **h): ..."))
+    assert parameters_of(function) == 4
 
 
 def pattern_characters() -> dict[str, int]:

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -43,6 +43,15 @@ class Example:
     judged: tuple[Judged, ...]
     kinds: tuple[int, ...]
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatedUnit:
+    """A unit that states something about its author; `message`: the number of the message it stands in."""
+
+    message: int
+    text: str
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +113,17 @@ class Texts:
         ]
 
 
+def stated_units(messages: Iterable[Marked]) -> list[StatedUnit]:
+    """What the authors of the messages state about themselves, in order."""
+    found: list[StatedUnit] = []
+    for number, marked in enumerate(messages):
+        for unit in units_of(marked.text):
+            span = _span_of(unit, marked)
+            if span is not None and span.act == "state":
+                found.append(StatedUnit(number, unit.text, span))
+    return found
+
+
 def standing_together(messages: Iterable[Marked]) -> list[Pair]:
     """Pairs of statements that both hold: what one message says in two sentences, and what two authors say.
 
@@ -111,17 +131,12 @@ def standing_together(messages: Iterable[Marked]) -> list[Pair]:
     """
     found: list[Pair] = []
     previous = ""
-    for number, marked in enumerate(messages):
-        stated = [unit.text for unit in units_of(marked.text) if _states(_span_of(unit, marked))]
+    for number, units in groupby(stated_units(messages), key=lambda unit: unit.message):
+        stated = [unit.text for unit in units]
         found += [Pair("unrelated", "", older, newer) for older, newer in pairwise(stated[:PAIRED_UNITS_MAX])]
-        if stated:
-            found += [Pair("unrelated", "", previous, stated[0])] if previous and number % EASY_EVERY == 0 else []
-            previous = stated[-1]
+        found += [Pair("unrelated", "", previous, stated[0])] if previous and number % EASY_EVERY == 0 else []
+        previous = stated[-1]
     return found
-
-
-def _states(span: Span | None) -> bool:
-    return span is not None and span.act == "state"
 
 
 def _example(window: Window, units: Sequence[Unit], marked: Marked) -> Example:

@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "texts"
+PAIRS_FOLDER = Path(__file__).parent / "pairs"  # what only the pair head learns from, after the encoder
 
 
 def fingerprint(folder: Path = FOLDER) -> str:

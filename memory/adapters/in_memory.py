@@ -104,7 +104,7 @@ class InMemoryReembedding:
 
     async def standing(self) -> Standing:
         store, begun = self._store, self._store._others.get(self._wanted, {})
-        return Standing(store._origin, len(store._records), len(begun), has_leftovers=bool(store._others))
+        return Standing(store._origin, len(store._records), len(begun))
 
     async def begin(self) -> None:
         self._store._others = {self._wanted: self._store._others.get(self._wanted, {})}

@@ -32,7 +32,7 @@ from memory.service.library import PAGE_MEMORIES_MAX, Library
 BODY_BYTES_MAX = 1 << 20  # 200 memories of ordinary length, or a long history; more goes in several calls
 QUERY_FIELDS_MAX = 20
 ONE = "/v1/memory/{id}"
-RESERVED = frozenset(("search", "turns", "flush", "stats", "receipts", "export", "everything"))
+RESERVED = frozenset(("search", "turns", "flush", "stats", "receipts", "export", "everything"))  # no memory's id
 RETRY_SECONDS = 1  # how soon a caller may try again what a part was down for
 
 log = structlog.get_logger(__name__)
@@ -49,13 +49,6 @@ class Call:
 
 
 Endpoint = Callable[[Library, Call], Awaitable[Response]]
-
-
-class NotBuilt(BadInput):
-    """A call that has its name already, and nothing behind it."""
-
-    def __init__(self) -> None:
-        super().__init__("this call is not built yet", code="not_built")
 
 
 class _Route(Route):
@@ -113,8 +106,6 @@ def create_app(library: Library, *, identity_mode: str, edge_secret: str, metric
             route("/v1/memory/flush", "POST", flush),
             route("/v1/memory/stats", "GET", show_stats),
             route("/v1/memory/receipts/{id}", "GET", show_receipt),
-            route("/v1/memory/export", "GET", not_built),
-            route("/v1/memory/everything", "DELETE", not_built),
             route(ONE, "GET", show),
             route(ONE, "PATCH", edit),
             route(ONE, "DELETE", delete),
@@ -229,10 +220,6 @@ async def show_history(library: Library, call: Call) -> Response:
     return _json({"memories": list(map(shapes.memory_shape, history))})
 
 
-async def not_built(_library: Library, _call: Call) -> Response:
-    raise NotBuilt
-
-
 async def _call(request: Request, known: Sequence[str], identity_mode: str, edge_secret: str) -> Call:
     """Who calls and what with. Raises `BadInput` before a byte of the body is read for a caller without identity."""
     parameters = _parameters(request.scope["query_string"])
@@ -301,8 +288,6 @@ def _refusal(error: BadInput | Unavailable | Conflict) -> Response:
             return _error(error.code, str(error), 403)
         case WrongType():
             return _error(error.code, str(error), 415)
-        case NotBuilt():
-            return _error(error.code, str(error), 501)
         case _:
             return _error(error.code, str(error), 413 if error.code == "too_large" else 400)
 

@@ -26,12 +26,24 @@ from memory.evaluation.score import (
     score_case,
     within_budget,
 )
-from memory.model import Candidate, Conversation, Memory, Message, Query, Record, Role, Scope, Selection, Vector
+from memory.model import (
+    Candidate,
+    Conversation,
+    Memory,
+    Message,
+    Query,
+    Question,
+    Record,
+    Role,
+    Scope,
+    Selection,
+    Vector,
+)
 from memory.ports import Embedder
 from memory.recall.query import build_query
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.evidence import gather
-from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked, rank, select
+from memory.recall.ranking.ranking import CANDIDATES_MAX, Budget, Ranked, rank, select
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingSettings
 
 OURS = "memproxy"
@@ -68,7 +80,7 @@ async def _evaluate_facts(
         vectors = await _embedded([memory.content for memory in case.memories], embedder)
         asked = await _embedded([query.text], embedder, as_query=True)
         corpus = _corpus(case.memories, vectors, embedder.dimension, ranking)
-        ranked = rank(corpus, query, asked[query.text], scope=_SCOPE, now=case.now, ranking=ranking)
+        ranked = rank(corpus, Question(query, _SCOPE, case.now), asked[query.text], ranking=ranking)
         chosen = _chosen(ranked)
         places = {memory.id: place for place, memory in enumerate(case.memories)}
         returned = [places[candidate.memory.id] for candidate in chosen.candidates]
@@ -118,18 +130,19 @@ def _orders(
     corpus: Corpus, talk: Talk, question: TalkQuestion, vector: Vector, ranking: RankingSettings
 ) -> dict[str, Order]:
     """Every method on the same memories. The corpus keeps rows in the order of time, as the talk does."""
-    query, layout = Query(question.text), corpus.prepare()
+    asked, layout = Question(Query(question.text), _SCOPE, talk.asked_at), corpus.prepare()
     places = {memory.id: place for place, memory in enumerate(talk.memories)}
     rows = np.array([places[memory.id] for memory in layout.memories])
-    evidence = gather(corpus, layout, query, vector, scope=_SCOPE, now=talk.asked_at, ranking=ranking)
+    evidence = gather(corpus, layout, asked, vector, ranking=ranking)
     cosine, words = evidence.cosine, evidence.kinds["lexical"]
     fused = _FUSED_DENSE * _standard(cosine) + _FUSED_WORDS * _standard(words)
-    ranked = rank(corpus, query, vector, scope=_SCOPE, now=talk.asked_at, ranking=ranking)
+    ranked = rank(corpus, asked, vector, ranking=ranking)
 
     def ours(budget: float) -> list[int]:
         if math.isinf(budget):
             return [places[candidate.memory.id] for candidate in ranked.candidates]
-        chosen = select(ranked, tokens=characters, token_budget=int(budget * CHARACTERS_PER_TOKEN), fill=True)
+        size = Budget(int(budget * CHARACTERS_PER_TOKEN), is_filled=True)
+        chosen = select(ranked, size, tokens=characters)
         return [places[candidate.memory.id] for candidate in chosen.candidates]
 
     return {
@@ -169,7 +182,7 @@ def _standard(score: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
 
 def _chosen(ranked: Ranked) -> Selection:
     """What a chat's note would hold: relevant, and within its budget."""
-    return select(ranked, tokens=characters, token_budget=int(TOKEN_BUDGET * CHARACTERS_PER_TOKEN))
+    return select(ranked, Budget(int(TOKEN_BUDGET * CHARACTERS_PER_TOKEN)), tokens=characters)
 
 
 def characters(candidate: Candidate) -> int:

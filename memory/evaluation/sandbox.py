@@ -30,9 +30,9 @@ from memory.model import (
     Turn,
     TurnStatus,
 )
-from memory.ports import MemoryFilter, MemoryStore, TurnLog
+from memory.ports import MemoryFilter, MemoryStore
 from memory.recall.trace import RecallOutcome
-from memory.service.library import PLAIN, Searcher
+from memory.service.library import PLAIN, LibraryTurns, Searcher
 
 TURN_SECONDS = 1.0  # between two turns of a session, whose times the records do not tell
 MEMORIES_MAX = 10_000  # of one record; more than any holds
@@ -97,24 +97,19 @@ class Sandbox:
     def __init__(
         self,
         *,
-        turn_log: TurnLog,
+        turn_log: LibraryTurns,
         store: MemoryStore,
         worker: Worker,
         searcher: Answering,
         clock: SettableClock,
-        settings: WorkerSettings,
         redact: Callable[[str], str],
     ) -> None:
-        """`settings` are the worker's own, made `impatient`; `clock` is everybody's.
-
-        `redact` is what recording does to each text.
-        """
+        """The worker's settings were made `impatient`; `clock` is everybody's. `redact`: of recording."""
         self._turn_log = turn_log
         self._store = store
         self._worker = worker
         self._searcher = searcher
         self._clock = clock
-        self._settings = settings
         self._redact = redact
         self._users = count(1)
 
@@ -168,8 +163,8 @@ class Sandbox:
 
     async def _fall_silent(self, user_id: str) -> None:
         """Let time go by until nothing of the user waits any more."""
-        self._clock.now += self._settings.due.idle_seconds
-        rounds = self._settings.attempts_max + OUTAGE_RETRIES
+        self._clock.now += self._worker.settings.due.idle_seconds
+        rounds = self._worker.settings.attempts_max + OUTAGE_RETRIES
         for _ in range(rounds):
             await self._worker.work_off()
             backlog = await self._turn_log.backlog(user_id, opened_before=math.inf)
@@ -178,7 +173,7 @@ class Sandbox:
                 raise GivenUp(f"a window could not be learnt: {letter.reason}")
             if not backlog.pending:
                 return
-            self._clock.now += self._settings.retry_seconds_max
+            self._clock.now += self._worker.settings.retry_seconds_max
         raise GivenUp(f"a window was still not learnt after {rounds} rounds")
 
 

@@ -16,8 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from math import inf
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from memory.language.borders import whole_places
 from memory.learn.feedback import Confirmation, is_restated, raised
@@ -35,12 +34,11 @@ from memory.model import (
     is_single_valued,
     statement_key,
 )
-from memory.model.memories import NO_ATTRIBUTE
+from memory.model.memories import CONFIDENCE_STEP, NO_ATTRIBUTE
 from memory.ports import PairRelation, PairVerdict
 
 EVIDENCE_MAX = 5  # of one memory: the first and the latest ones; more would grow with every repetition
 AVOID_CHARACTERS_MAX = 500  # of what a correction says is wrong
-CONFIDENCE_STEP = 0.3  # of what is missing to certainty, at each repetition
 REPLACES_MIN = 0.8  # confidence of a verdict that alone supersedes; a wrong supersession loses a fact
 SAME_MIN = 0.8
 UNRELATED_MIN = 0.8  # confidence of a verdict by which two values of one attribute stand beside each other
@@ -56,7 +54,18 @@ Ids = Callable[[str], str]
 Pair: TypeAlias = tuple[int, str]
 """The index of a claim, and the id of a memory."""
 
-NO_VERDICTS: Mapping[Any, PairVerdict] = MappingProxyType({})
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What was said of memories that are known: `confirmations`, answers that the user called right; `verdicts`, what a
+    reader said of a claim and a memory.
+    """
+
+    confirmations: Sequence[Confirmation] = ()
+    verdicts: Mapping[Pair, PairVerdict] = field(default_factory=dict)
+
+
+NOTHING_JUDGED = Judged()
 
 
 class _Tense(Enum):
@@ -93,27 +102,25 @@ def consolidate(
     *,
     now: float,
     ids: Ids,
-    confirmations: Sequence[Confirmation] = (),
-    verdicts: Mapping[Pair, PairVerdict] = NO_VERDICTS,
+    judged: Judged = NOTHING_JUDGED,
     done: Collection[int] | None = None,
 ) -> list[Change]:
     """What to write, in order; each row once, as it will stand. Claims are of one user, their acts leave a memory.
 
     `neighbours`: the user's memories that may say the same or be changed, or, superseded themselves, were said after
     a claim and may have changed what it says. `now`: system time, in Unix seconds.
-    `confirmations`: answers that the user called right. `verdicts`: what a reader said of a claim and a memory.
     `done`: at a repeat, indices of claims to leave out; rows that an earlier attempt wrote are compared with all
     others.
     """
     draft = _Draft(now, {memory.id: memory for memory in neighbours})
-    for confirmation in confirmations:
+    for confirmation in judged.confirmations:
         for memory in draft.active(confirmation.scope.project_id):
             surer = raised(memory, now=now) if is_restated(memory, confirmation.answer) else None
             if surer is not None and memory.said_at <= confirmation.at:
                 draft.put(surer, ChangeKind.UPDATE)
     for index, claim in enumerate(claims):
         if done is None or index not in done:
-            of_claim = {memory_id: verdict for (place, memory_id), verdict in verdicts.items() if place == index}
+            of_claim = {memory_id: verdict for (place, memory_id), verdict in judged.verdicts.items() if place == index}
             _absorb(draft, claim, ids(str(index)), of_claim, is_repeat=done is not None)
     return [Change(kind, draft.rows[memory_id]) for memory_id, kind in draft.changes.items()]
 
@@ -203,7 +210,7 @@ def _compare(draft: _Draft, row_id: str, other_id: str, verdict: PairVerdict | N
 
 def replaced_field(newer: Memory, older: Memory, verdict: PairVerdict | None) -> str:
     """The field of `older` that `newer` gives another value, "" where both stand."""
-    if newer.subject != older.subject or not _may_be_of_one(newer.name, older.name):
+    if not may_be_of_one_subject(newer.subject, older.subject) or not _may_be_of_one(newer.name, older.name):
         return ""
     relation = verdict.relation if verdict is not None else None
     sure = verdict.confidence if verdict is not None else 0.0
@@ -240,6 +247,11 @@ def _tense(row: Memory, at: float) -> _Tense:
 
 def _is_of_field(attribute: str, subject: str, row: Memory) -> bool:
     return attribute != NO_ATTRIBUTE and attribute == row.attribute and subject == row.subject
+
+
+def may_be_of_one_subject(subject: str, other: str) -> bool:
+    """A sentence about the user and somebody else has one label: it may be the user's or the other's."""
+    return subject == other or Relation.USER.value in (subject, other)
 
 
 def _may_be_of_one(name: str, other: str) -> bool:
@@ -321,4 +333,12 @@ def confirmed(row: Memory, evidence: Evidence, *, said_at: float, now: float) ->
     )
 
 
-__all__ = ["CONFIDENCE_STEP", "EVIDENCE_MAX", "Pair", "confirmed", "consolidate", "replaced_field", "stood_until"]
+__all__ = [
+    "EVIDENCE_MAX",
+    "Judged",
+    "Pair",
+    "confirmed",
+    "consolidate",
+    "replaced_field",
+    "stood_until",
+]

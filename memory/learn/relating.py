@@ -1,6 +1,6 @@
 """Which claims are put to the reader beside which memories, and which ones only restate a memory.
 
-Each statement is put beside the nearest few that were said before it and still stood then, as far as both are about
+Each statement is put beside the nearest few that were said before it and still stood then, as far as both may be about
 the same subject and one of them is a claim; before all else beside another value of an attribute that has one. So the
 pairs follow from what was said when: it makes no difference whether two statements are learnt in one window or in two,
 or which of them first. Nothing is decided of them here. Pure.
@@ -15,10 +15,9 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
-from memory.learn.consolidation import Ids, Pair, stood_until
+from memory.learn.consolidation import Ids, Pair, may_be_of_one_subject, stood_until
 from memory.learn.feedback import is_restated
 from memory.model import (
-    NO_ATTRIBUTE,
     Claim,
     Memory,
     MemoryStatus,
@@ -33,9 +32,8 @@ from memory.ports import PairVerdict, StatementPair
 PAIRS_OF_ONE_MAX = 4
 PAIRS_MAX = 240  # of a window of 20 turns with 3 statements each
 RESTATED_WORDS_MIN = 2  # of a memory, by a question that asks for more: one is all that "what is your cat called?" has
-NEAR_MIN = 0.45  # cosine
+NEAR_MIN = 0.25  # cosine; a change told in passing shares few words with what it changes
 LIKENESS_DIGITS = 4
-NEAR_ATTRIBUTE_MIN = 0.3  # the same, of one attribute: changes are told in other words than what they change
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +122,18 @@ def _is_near(newer: _Statement, older: _Statement, likeness: float) -> bool:
     """Whether `older` stood when `newer` was said, and may be changed by it."""
     if not (older.is_news and older.moment < newer.moment and newer.said_at < older.until):
         return False
-    if (older.project_id, older.subject) != (newer.project_id, newer.subject):
+    if older.project_id != newer.project_id or not may_be_of_one_subject(older.subject, newer.subject):
         return False
     if newer.breath and older.place >= 0 and newer.breath == older.breath:
         return False
-    is_of_one = newer.attribute != NO_ATTRIBUTE and newer.attribute == older.attribute
-    bar = NEAR_ATTRIBUTE_MIN if is_of_one else NEAR_MIN
-    is_asked = likeness >= bar or _is_in_question(newer, older)
+    is_asked = likeness >= NEAR_MIN or _is_in_question(newer, older)
     return is_asked and statement_key(newer.text) != statement_key(older.text)
 
 
 def _is_in_question(newer: _Statement, older: _Statement) -> bool:
     """Whether their fields alone would let one take the place of the other, unless a reader says no."""
-    return newer.attribute == older.attribute and is_single_valued(newer.attribute)
+    is_one_field = (newer.subject, newer.attribute) == (older.subject, older.attribute)
+    return is_one_field and is_single_valued(newer.attribute)
 
 
 def _pair(newer: _Statement, older: _Statement) -> Iterator[Pair]:

@@ -16,8 +16,8 @@ from memory.errors import Unavailable
 from memory.learn import triggers
 from memory.learn.readers import Readers
 from memory.model import Urgency, Vector
-from memory.ports import Clock, Embedder, FreshTurn, LearnDue, TurnLog
-from memory.runtime.metrics import Metrics
+from memory.ports import Embedder, FreshTurn, LearnDue, TurnTriage
+from memory.runtime.instruments import Instruments
 
 TURNS_PER_LOOK = 32  # some 10 ms each, in a thread
 
@@ -38,20 +38,19 @@ class Watch:
     def __init__(
         self,
         *,
-        turn_log: TurnLog,
+        turn_log: TurnTriage,
         embedder: Embedder,
         readers: Readers,
         due: LearnDue,
-        clock: Clock,
-        metrics: Metrics,
+        instruments: Instruments,
         settings: WatchSettings,
     ) -> None:
         self._turn_log = turn_log
         self._embedder = embedder
         self._readers = readers
         self._due = due
-        self._clock = clock
-        self._metrics = metrics
+        self._clock = instruments.clock
+        self._metrics = instruments.metrics
         self._settings = settings
 
     async def look(self) -> None:

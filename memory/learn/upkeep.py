@@ -19,18 +19,8 @@ from memory.learn import duplicates, retention
 from memory.learn.reflection import Reflecting, grounds_of, stale
 from memory.learn.retention import LifeRules, Step
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector
-from memory.ports import (
-    Clock,
-    Embedder,
-    LedgerWrite,
-    MemoryFilter,
-    MemoryStore,
-    NoteBook,
-    Use,
-    UserLedger,
-    Uses,
-)
-from memory.runtime.metrics import Metrics
+from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RequestTraces, Use
+from memory.runtime.instruments import Instruments
 from memory.service.locked_writes import write_rows
 
 ROWS_PER_PAGE = 1_000
@@ -57,24 +47,20 @@ class Upkeep:
     def __init__(
         self,
         *,
-        store: MemoryStore,
-        embedder: Embedder,
-        ledger: UserLedger,
-        uses: Uses,
-        notes: NoteBook,
-        clock: Clock,
-        metrics: Metrics,
+        memories: MemoryBank,
+        traces: RequestTraces,
+        instruments: Instruments,
         rules: LifeRules,
         reflecting: Reflecting | None = None,
     ) -> None:
         """`reflecting`: None derives nothing, for no model is there to do it."""
-        self._store = store
-        self._embedder = embedder
-        self._ledger = ledger
-        self._uses = uses
-        self._notes = notes
-        self._clock = clock
-        self._metrics = metrics
+        self._store = memories.store
+        self._embedder = memories.embedder
+        self._ledger = memories.ledger
+        self._uses = traces.uses
+        self._notes = traces.notes
+        self._clock = instruments.clock
+        self._metrics = instruments.metrics
         self._rules = rules
         self._reflecting = reflecting
 

@@ -13,35 +13,32 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
+from typing import Protocol
 
 from memory.errors import Conflict, Unavailable
-from memory.learn import consolidation, forgetting, gate, plan, stored_reading
+from memory.learn import consolidation, forgetting, plan, stored_reading
 from memory.learn import plan_snapshot as bases
 from memory.learn.applying import Applying
-from memory.learn.consolidation import Pair
+from memory.learn.consolidation import Judged, Pair
 from memory.learn.forgetting import Found, Reach
 from memory.learn.neighbours import Neighbours
 from memory.learn.plan import Plan
 from memory.learn.plan_snapshot import Basis
-from memory.learn.rate_limit import SessionPace
 from memory.learn.readers import Readers
 from memory.learn.relating import news, pairs_to_ask, renumbered
-from memory.learn.window_reading import WindowClaims, WindowReading, asks_memory
+from memory.learn.window_reading import WindowBounds, WindowClaims, WindowReading, asks_memory
 from memory.model import Memory, Record, Vector
 from memory.ports import (
-    Clock,
-    Embedder,
+    ConversationRecord,
     Lease,
     LedgerWrite,
+    MemoryBank,
     MemoryFilter,
-    MemoryStore,
     PairVerdict,
-    Receipts,
-    TurnLog,
-    UserLedger,
-    UserMemories,
+    RequestTraces,
+    WindowLeases,
 )
-from memory.runtime.metrics import Metrics
+from memory.runtime.instruments import Instruments
 from memory.service.erasure import Erasure
 
 VERDICT_ROUNDS_MAX = 3  # in the last one, if somebody writes all the time, fields alone decide
@@ -73,48 +70,49 @@ class _Held:
         self.planned = planned
 
 
+class LearningTurns(WindowLeases, ConversationRecord, Protocol):
+    """What of the turn log a window needs: it is leased, and belongs to a conversation."""
+
+
 class WindowLearning:
     """Learns leased windows. Any number of windows of different users at a time."""
 
     def __init__(
         self,
         *,
-        turn_log: TurnLog,
-        ledger: UserLedger,
-        store: MemoryStore,
-        at_hand: UserMemories,
-        embedder: Embedder,
+        turn_log: LearningTurns,
+        memories: MemoryBank,
+        traces: RequestTraces,
         readers: Readers,
-        erasure: Erasure,
-        receipts: Receipts,
-        clock: Clock,
-        metrics: Metrics,
-        pace: SessionPace,
-        limits: gate.Limits | None = None,
+        instruments: Instruments,
+        bounds: WindowBounds,
     ) -> None:
-        """`at_hand` spares the store; what is written is made of it only where nobody wrote since. `pace` outlives
-        windows, and holds all that this remembers from one to the next.
+        """What is at hand spares the store; what is written is made of it only where nobody wrote since. The pace in
+        `bounds` is all that this remembers from one window to the next.
         """
         self._turn_log = turn_log
-        self._ledger = ledger
-        self._store = store
+        self._ledger = memories.ledger
+        self._store = memories.store
         self._readers = readers
-        self._clock = clock
-        self._metrics = metrics
+        self._clock = instruments.clock
+        self._metrics = instruments.metrics
         self._applying = Applying(
-            store=store, embedder=embedder, erasure=erasure, receipts=receipts, clock=clock, metrics=metrics
+            store=memories.store,
+            embedder=memories.embedder,
+            erasure=Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=instruments.clock),
+            receipts=traces.receipts,
+            clock=instruments.clock,
+            metrics=instruments.metrics,
         )
         self._reading = WindowReading(
             turn_log=turn_log,
-            store=store,
-            at_hand=at_hand,
+            memories=memories,
+            receipts=traces.receipts,
             readers=readers,
-            receipts=receipts,
-            metrics=metrics,
-            pace=pace,
-            limits=limits,
+            metrics=instruments.metrics,
+            bounds=bounds,
         )
-        self._neighbours = Neighbours(store=store, at_hand=at_hand, embedded=self._applying.embedded)
+        self._neighbours = Neighbours(store=memories.store, at_hand=memories.at_hand, embedded=self._applying.embedded)
 
     async def learn(self, lease: Lease) -> None:
         """Return once all that the window teaches is stored. Raises `Unavailable`, `Conflict`, `UnreadablePlan`."""
@@ -193,8 +191,7 @@ class WindowLearning:
             known,
             now=self._clock(),
             ids=ids,
-            confirmations=read.confirmations,
-            verdicts=verdicts,
+            judged=Judged(read.confirmations, verdicts),
         )
         outcomes = forgetting.outcomes_of(read.requests, forgotten)
         revision = (await self._ledger.revision(lease.user_id)).number
@@ -271,8 +268,7 @@ class WindowLearning:
             known,
             now=self._clock(),
             ids=ids,
-            confirmations=confirmations,
-            verdicts=verdicts,
+            judged=Judged(confirmations, verdicts),
             done=done,
         )
         made_of = bases.basis_of(basis.claims, confirmations, verdicts, known, changes, revision=basis.revision)

@@ -20,7 +20,7 @@ from memory.learn.rate_limit import SessionPace
 from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line
 from memory.model import STORED_ACTS, Claim, MemoryStatus, Turn, TurnStatus
-from memory.ports import Lease, MemoryStore, Receipts, TurnLog, UserMemories
+from memory.ports import ConversationRecord, Lease, MemoryBank, Receipts
 from memory.runtime.metrics import Metrics
 
 TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # what a failed or aborted turn said is not learnt
@@ -45,29 +45,35 @@ class WindowClaims:
         return not (self.claims or self.requests or self.confirmations)
 
 
+@dataclass(frozen=True, slots=True)
+class WindowBounds:
+    """What of a window may be kept: `limits` of each claim, and the `pace` of a session, which outlives windows."""
+
+    pace: SessionPace
+    limits: gate.Limits | None = None
+
+
 class WindowReading:
     """Raises `Unavailable`, and `Conflict` where the lease was lost."""
 
     def __init__(
         self,
         *,
-        turn_log: TurnLog,
-        store: MemoryStore,
-        at_hand: UserMemories,
-        readers: Readers,
+        turn_log: ConversationRecord,
+        memories: MemoryBank,
         receipts: Receipts,
+        readers: Readers,
         metrics: Metrics,
-        pace: SessionPace,
-        limits: gate.Limits | None,
+        bounds: WindowBounds,
     ) -> None:
         self._turn_log = turn_log
-        self._store = store
-        self._at_hand = at_hand
+        self._store = memories.store
+        self._at_hand = memories.at_hand
         self._readers = readers
         self._receipts = receipts
         self._metrics = metrics
-        self._pace = pace
-        self._limits = limits
+        self._pace = bounds.pace
+        self._limits = bounds.limits
 
     async def read(self, lease: Lease, *, save: Store) -> WindowClaims:
         """What came through the gate and heeds what the user asked, before this window or since."""
@@ -166,4 +172,4 @@ def asks_memory(claims: Sequence[Claim]) -> bool:
     return any(c.act in forgetting.ASKING_ACTS and c.confidence >= forgetting.SURE_MIN for c in claims)
 
 
-__all__ = ["WindowClaims", "WindowReading", "asks_memory"]
+__all__ = ["WindowBounds", "WindowClaims", "WindowReading", "asks_memory"]

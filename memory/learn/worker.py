@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import structlog
 
@@ -20,11 +21,12 @@ from memory.learn.plan import UnreadablePlan
 from memory.learn.rate_limit import SessionPace
 from memory.learn.readers import Readers
 from memory.learn.trigger_scanner import Watch, WatchSettings
-from memory.learn.window import WindowLearning
-from memory.ports import Clock, Embedder, LearnDue, Lease, MemoryStore, Receipts, TurnLog, UserLedger, UserMemories
-from memory.runtime.metrics import Metrics
+from memory.learn.window import LearningTurns, WindowLearning
+from memory.learn.window_reading import WindowBounds
+from memory.ports import LearnDue, Lease, MemoryBank, RequestTraces, TurnTriage
+from memory.runtime.instruments import Instruments
+from memory.runtime.task_groups import unwrapped
 from memory.secrets.redaction import REDACT_ALL, SecretClass, SecretPolicy
-from memory.service.erasure import Erasure
 
 OWN_PARTS = frozenset({"milvus", "embedder", "turn_log"})
 
@@ -54,55 +56,47 @@ class WorkerSettings:
     drain_seconds: float = 10.0  # at the end, for windows under way; what is cut off is taken up again later
 
 
+class WorkerTurns(LearningTurns, TurnTriage, Protocol):
+    """What of the turn log a worker needs: all but recording."""
+
+
 class Worker:
     """Learns until told to stop. Any number of workers may share one turn log."""
 
     def __init__(
         self,
         *,
-        turn_log: TurnLog,
-        ledger: UserLedger,
-        store: MemoryStore,
-        at_hand: UserMemories,
-        embedder: Embedder,
+        turn_log: WorkerTurns,
+        memories: MemoryBank,
+        traces: RequestTraces,
         readers: Readers,
-        erasure: Erasure,
-        receipts: Receipts,
-        clock: Clock,
-        jitter: Callable[[], float],
-        metrics: Metrics,
+        instruments: Instruments,
         settings: WorkerSettings | None = None,
     ) -> None:
-        """`jitter` draws a number in 0..1 that spreads retries."""
+        self.settings = settings or WorkerSettings()
         self._learning = WindowLearning(
             turn_log=turn_log,
-            ledger=ledger,
-            store=store,
-            at_hand=at_hand,
-            embedder=embedder,
+            memories=memories,
+            traces=traces,
             readers=readers,
-            erasure=erasure,
-            receipts=receipts,
-            clock=clock,
-            metrics=metrics,
-            pace=SessionPace((settings or WorkerSettings()).facts_per_session_max),
-            limits=gate.Limits(secrets=(settings or WorkerSettings()).secrets),
+            instruments=instruments,
+            bounds=WindowBounds(
+                SessionPace(self.settings.facts_per_session_max), gate.Limits(secrets=self.settings.secrets)
+            ),
         )
-        self._settings = settings or WorkerSettings()
         self._watch = Watch(
             turn_log=turn_log,
-            embedder=embedder,
+            embedder=memories.embedder,
             readers=readers,
-            due=self._settings.due,
-            clock=clock,
-            metrics=metrics,
-            settings=self._settings.watch,
+            due=self.settings.due,
+            instruments=instruments,
+            settings=self.settings.watch,
         )
         self._turn_log = turn_log
         self._readers = readers
-        self._clock = clock
-        self._jitter = jitter
-        self._metrics = metrics
+        self._clock = instruments.clock
+        self._jitter = instruments.jitter
+        self._metrics = instruments.metrics
         self._is_log_down = False
         self._is_part_down = False  # seen by the last window that was put off
 
@@ -110,10 +104,10 @@ class Worker:
         """Work until `until` is set, then finish what is under way, at most `drain_seconds`."""
         async with asyncio.TaskGroup() as upkeep:
             watches = (
-                upkeep.create_task(self._every(self._settings.recover_seconds, self._recover)),
-                upkeep.create_task(self._every(self._settings.look_seconds, self._watch.look)),
-                upkeep.create_task(self._every(self._settings.measure_seconds, self._measure)),
-                upkeep.create_task(self._every(self._settings.measure_seconds, self._watch.relieve)),
+                upkeep.create_task(self._every(self.settings.recover_seconds, self._recover)),
+                upkeep.create_task(self._every(self.settings.look_seconds, self._watch.look)),
+                upkeep.create_task(self._every(self.settings.measure_seconds, self._measure)),
+                upkeep.create_task(self._every(self.settings.measure_seconds, self._watch.relieve)),
             )
             try:
                 await self._serve(until)
@@ -131,7 +125,7 @@ class Worker:
         return handled
 
     async def _serve(self, until: asyncio.Event) -> None:
-        slots = asyncio.Semaphore(self._settings.windows_at_once)
+        slots = asyncio.Semaphore(self.settings.windows_at_once)
         under_way: set[asyncio.Task[None]] = set()
 
         def release(task: asyncio.Task[None]) -> None:
@@ -154,16 +148,16 @@ class Worker:
     def _pause_seconds(self) -> float:
         """Until the next look for work; a part that was down gets a new chance after it."""
         was_down, self._is_part_down = self._is_part_down, False
-        return self._settings.outage_pause_seconds if was_down else self._settings.poll_seconds
+        return self.settings.outage_pause_seconds if was_down else self.settings.poll_seconds
 
     async def _drain(self, under_way: set[asyncio.Task[None]]) -> None:
         if under_way:
-            _, late = await asyncio.wait(under_way, timeout=self._settings.drain_seconds)
+            _, late = await asyncio.wait(under_way, timeout=self.settings.drain_seconds)
             for task in late:
                 task.cancel()
 
     async def _lease(self) -> Lease | None:
-        settings = self._settings
+        settings = self.settings
         due = settings.due if self._readers.is_slow else LearnDue()
         return await self._turn_log.lease(now=self._clock(), seconds=settings.lease_seconds, due=due)
 
@@ -204,16 +198,14 @@ class Worker:
     @asynccontextmanager
     async def _kept(self, lease: Lease) -> AsyncIterator[None]:
         """Extends the lease while the body works; raises `Conflict` out of the body once the lease is lost."""
-        try:
+        with unwrapped():
             async with asyncio.TaskGroup() as group:
                 beat = group.create_task(self._extend(lease))
                 yield
                 beat.cancel()
-        except BaseExceptionGroup as group_of_one:  # the body's error, or the beat's: a group in form only
-            raise group_of_one.exceptions[0] from group_of_one
 
     async def _extend(self, lease: Lease) -> None:
-        seconds = self._settings.lease_seconds
+        seconds = self.settings.lease_seconds
         while True:
             await asyncio.sleep(seconds / 3)
             try:
@@ -223,14 +215,14 @@ class Worker:
 
     async def _put_off(self, lease: Lease, reason: str) -> str:
         """Back into the queue for later, or, after the last attempt, to the dead letters."""
-        if lease.attempt >= self._settings.attempts_max:
+        if lease.attempt >= self.settings.attempts_max:
             return await self._bury(lease, reason)
         due_at = self._clock() + self._back_off(lease.attempt - 1)
         return await self._told(self._turn_log.retry_at(lease, due_at=due_at, reason=reason), "retried")
 
     async def _sit_out(self, lease: Lease, error: Unavailable) -> str:
         """Back into the queue until the part may be up again, or, at the end of our patience, to the dead letters."""
-        settings, now = self._settings, self._clock()
+        settings, now = self.settings, self._clock()
         is_ours = error.part in OWN_PARTS
         since = now if lease.outage_since is None else lease.outage_since
         if now - since >= (settings.outage_seconds_max if is_ours else settings.model_outage_seconds_max):
@@ -243,7 +235,7 @@ class Worker:
     def _back_off(self, doublings: int) -> float:
         """Seconds, between half and all of what the settings say for so many."""
         exponent = min(doublings, 30)  # it must not overflow in a long outage
-        longest = min(self._settings.retry_base_seconds * 2.0**exponent, self._settings.retry_seconds_max)
+        longest = min(self.settings.retry_base_seconds * 2.0**exponent, self.settings.retry_seconds_max)
         return longest * (0.5 + self._jitter() / 2)
 
     async def _bury(self, lease: Lease, reason: str) -> str:

@@ -7,7 +7,15 @@ An empty `project_id`, `session_id` or `agent_id` means "not given"; an empty `u
 from __future__ import annotations
 
 from memory.model.chains import NOTE_KEYS_MAX, ChainLink
-from memory.model.chats import Conversation, Message, Placement, RequestOptions, Role, derived_session_id
+from memory.model.chats import (
+    CHAT_BYTES_MAX,
+    Conversation,
+    Message,
+    Placement,
+    RequestOptions,
+    Role,
+    derived_session_id,
+)
 from memory.model.claims import (
     ATTRIBUTES,
     EXPLICIT_ACTS,
@@ -40,6 +48,7 @@ from memory.model.recalled import (
     Note,
     PastNote,
     Query,
+    Question,
     RecallStatus,
     Receipt,
     Selection,
@@ -52,6 +61,7 @@ from memory.model.vectors import VectorOrigin
 __all__ = [
     "ATTRIBUTES",
     "CATEGORIES",
+    "CHAT_BYTES_MAX",
     "CONTENT_CHARACTERS_MAX",
     "EXPLICIT_ACTS",
     "ID_BYTES_MAX",
@@ -76,6 +86,7 @@ __all__ = [
     "PastNote",
     "Placement",
     "Query",
+    "Question",
     "RecallStatus",
     "Receipt",
     "Record",

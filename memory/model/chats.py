@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from memory.model.identity import Scope
 
+CHAT_BYTES_MAX = 32 << 20  # of a request's body: read, recorded and hashed (70 ms); a larger one is passed on as it is
+
 
 class Role(StrEnum):
     USER = "user"

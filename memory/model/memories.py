@@ -16,6 +16,7 @@ import numpy.typing as npt
 from memory.errors import BadInput
 from memory.model.identity import is_valid_id
 
+CONFIDENCE_STEP = 0.3  # of what is missing to certainty: a repetition adds it, and loses it when it is forgotten
 CONTENT_CHARACTERS_MAX = 8_000  # of one memory as stored; the gate of learning is stricter (2,000)
 
 

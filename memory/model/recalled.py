@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from memory.model.identity import Scope
 from memory.model.memories import Memory
 
 
@@ -15,6 +16,20 @@ class Query:
     """What to look for. `text` is what gets embedded and matched by words."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question to memory: what to look for, for whom, and when it is asked (Unix seconds).
+
+    `memory_types`: none but these, where there are any. `told`: ids in earlier notes of the conversation, oldest first.
+    """
+
+    query: Query
+    scope: Scope
+    now: float
+    memory_types: tuple[str, ...] = ()
+    told: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,19 +18,22 @@ from memory.ports.reading import (
     StatementReader,
 )
 from memory.ports.reembedding import Reembedding, Standing, StoredText
-from memory.ports.requests import ChatTemplates, ModelTraits, NoteBook, Receipts
+from memory.ports.requests import ChatTemplates, ModelTraits, NoteBook, Receipts, RequestTraces, ServerKnowledge
 from memory.ports.snapshots import Snapshots
 from memory.ports.stores import (
     LedgerWrite,
+    MemoryBank,
     MemoryFilter,
     MemoryStore,
     Nearby,
+    NothingAtHand,
     Page,
     Revision,
     UserLedger,
     UserMemories,
 )
-from memory.ports.turns import Backlog, DeadLetter, FreshTurn, LearnDue, Lease, Order, QueueDepth, TurnLog
+from memory.ports.turn_log import ConversationRecord, TurnLog, TurnRecording, TurnTriage, WindowLeases
+from memory.ports.turns import Backlog, DeadLetter, FreshTurn, LearnDue, Lease, Order, QueueDepth
 from memory.ports.upkeep import Rounds, Use, Uses
 
 __all__ = [
@@ -39,6 +42,7 @@ __all__ = [
     "ChatTemplates",
     "Clock",
     "Completion",
+    "ConversationRecord",
     "DeadLetter",
     "Embedder",
     "ExamKey",
@@ -48,11 +52,13 @@ __all__ = [
     "LearnDue",
     "Lease",
     "LedgerWrite",
+    "MemoryBank",
     "MemoryFilter",
     "MemoryStore",
     "ModelTraits",
     "Nearby",
     "NoteBook",
+    "NothingAtHand",
     "Order",
     "Page",
     "PairRelation",
@@ -60,9 +66,11 @@ __all__ = [
     "QueueDepth",
     "Receipts",
     "Reembedding",
+    "RequestTraces",
     "ResponseChains",
     "Revision",
     "Rounds",
+    "ServerKnowledge",
     "Snapshots",
     "Standing",
     "StatementPair",
@@ -70,8 +78,11 @@ __all__ = [
     "StoredText",
     "Tokens",
     "TurnLog",
+    "TurnRecording",
+    "TurnTriage",
     "Use",
     "UserLedger",
     "UserMemories",
     "Uses",
+    "WindowLeases",
 ]

@@ -22,14 +22,12 @@ class StoredText:
 class Standing:
     """What there is. `origin` of the vectors that parts find, None where nothing is stored yet; `memories` with them.
 
-    `embedded`: memories that an earlier attempt has embedded for the wanted origin already. `has_leftovers`: something
-    is there that no part finds: such an attempt, or what was replaced and not cleared away.
+    `embedded`: memories that an earlier attempt has embedded for the wanted origin already.
     """
 
     origin: VectorOrigin | None
     memories: int = 0
     embedded: int = 0
-    has_leftovers: bool = False
 
 
 class Reembedding(Protocol):

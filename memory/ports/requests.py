@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from memory.model import (
@@ -10,6 +11,8 @@ from memory.model import (
     Placement,
     Receipt,
 )
+from memory.ports.chains import ResponseChains
+from memory.ports.upkeep import Uses
 
 
 class NoteBook(Protocol):
@@ -62,6 +65,15 @@ class Receipts(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class RequestTraces:
+    """What requests leave behind that names memories: whoever forgets one has to look there."""
+
+    notes: NoteBook
+    receipts: Receipts
+    uses: Uses
+
+
 class ModelTraits(Protocol):
     """What was learnt about the upstream's models, shared by all filters. Raises `Unavailable`."""
 
@@ -72,6 +84,17 @@ class ModelTraits(Protocol):
     async def learn(self, model: str, placement: Placement) -> None:
         """Seen by this process at once. Once `off` is known, `system` is no news: it only ever becomes more careful."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServerKnowledge:
+    """What is known of the model server: where its models take notes, and which conversations it holds.
+
+    `chains`: None for whoever serves no conversations that a server holds.
+    """
+
+    traits: ModelTraits
+    chains: ResponseChains | None = None
 
 
 class ChatTemplates(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from memory.model import (
@@ -15,6 +15,7 @@ from memory.model import (
     Record,
     Vector,
 )
+from memory.ports.models import Embedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,3 +197,23 @@ class UserLedger(Protocol):
     async def changed_since(self, user_id: str, number: int) -> frozenset[str] | None:
         """Ids touched after that (even) revision; None when that is no longer known: load everything."""
         ...
+
+
+class NothingAtHand:
+    """`UserMemories` of a process that holds none."""
+
+    async def as_of(self, user_id: str, revision: int | None = None) -> Nearby | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBank:
+    """The memories of all users: their rows, the locks under which rows are written, and what makes their vectors.
+
+    `at_hand` spares the store where this process holds a user's memories.
+    """
+
+    store: MemoryStore
+    ledger: UserLedger
+    embedder: Embedder
+    at_hand: UserMemories = field(default_factory=NothingAtHand)

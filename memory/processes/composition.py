@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
@@ -48,11 +48,14 @@ from memory.ports import (
     ChatTemplates,
     Clock,
     Embedder,
+    MemoryBank,
     MemoryStore,
     ModelTraits,
     NoteBook,
     Receipts,
+    RequestTraces,
     Rounds,
+    ServerKnowledge,
     Tokens,
     TurnLog,
     UserLedger,
@@ -73,16 +76,17 @@ from memory.processes.from_settings import (
     vector_origin,
     worker_settings,
 )
-from memory.processes.working_set_parts import opened_sets
+from memory.processes.working_set_parts import Process, opened_sets
 from memory.recall.notes.template_compatibility import PlacementLessons
 from memory.recall.pipeline import Recall
 from memory.recall.query_rewriter import Rewriter, RewriteSettings
 from memory.recall.retrieval import Corpora, Retrieval
 from memory.recall.rewrite_prompt import ANSWER_TOKENS, RewriteMode
+from memory.recall.search_flow import SearchParts
 from memory.recall.signals.training import ClassifierTraining
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
-from memory.service.erasure import Erasure
-from memory.service.library import Library
+from memory.service.library import Intake, Library
 from memory.service.reembedding import Reembed
 from memory.settings.loader import Settings
 
@@ -117,71 +121,63 @@ class Parts:
     templates: ChatTemplates
     rewriter: Rewriter | None
     tokens: Tokens
-    metrics: Metrics
+    instruments: Instruments
     settings: Settings
-    clock: Clock = SYSTEM_CLOCK
+
+    @property
+    def metrics(self) -> Metrics:
+        return self.instruments.metrics
+
+    @property
+    def bank(self) -> MemoryBank:
+        return MemoryBank(self.store, self.ledger, self.embedder, self.memories)
+
+    @property
+    def traces(self) -> RequestTraces:
+        return RequestTraces(self.notes, self.receipts, self.uses)
 
     def recall(self) -> Recall:
-        return Recall(
+        search = SearchParts(
             embedder=self.embedder,
-            retrieval=Retrieval(corpora=self.corpora, store=self.store, ranking=self.settings.memory.ranking),
-            notes=self.notes,
-            receipts=self.receipts,
-            traits=self.traits,
             classifier=self.training.current,
+            retrieval=Retrieval(corpora=self.corpora, store=self.store, ranking=self.settings.memory.ranking),
             tokens=self.tokens,
-            clock=self.clock,
-            new_id=new_id,
-            metrics=self.metrics,
-            settings=recall_settings(self.settings),
             rewriter=self.rewriter,
-            uses=self.uses,
-            chains=self.turn_log.chains,
+        )
+        return Recall(
+            search=search,
+            traces=self.traces,
+            server=ServerKnowledge(self.traits, self.turn_log.chains),
+            instruments=self.instruments,
+            new_id=new_id,
+            settings=recall_settings(self.settings),
         )
 
     def lessons(self) -> PlacementLessons:
-        return PlacementLessons(traits=self.traits, templates=self.templates, clock=self.clock, metrics=self.metrics)
+        return PlacementLessons(
+            traits=self.traits,
+            templates=self.templates,
+            clock=self.instruments.clock,
+            metrics=self.instruments.metrics,
+        )
 
     def library(self) -> Library:
         return Library(
-            store=self.store,
-            embedder=self.embedder,
-            ledger=self.ledger,
+            memories=self.bank,
             turn_log=self.turn_log,
+            traces=self.traces,
             searcher=self.recall(),
-            clock=self.clock,
-            new_id=new_id,
-            redact=recording(self.settings),
-            notes=self.notes,
-            receipts=self.receipts,
-            uses=self.uses,
-        )
-
-    def erasure(self) -> Erasure:
-        return Erasure(
-            store=self.store,
-            ledger=self.ledger,
-            turn_log=self.turn_log,
-            notes=self.notes,
-            receipts=self.receipts,
-            uses=self.uses,
-            clock=self.clock,
+            intake=Intake(self.instruments.clock, new_id, recording(self.settings)),
         )
 
     def worker(self, readers: Readers, settings: WorkerSettings | None = None) -> Worker:
         """`settings`: others than the configuration's."""
         return Worker(
             turn_log=self.turn_log,
-            ledger=self.ledger,
-            store=self.store,
-            at_hand=self.memories,
-            embedder=self.embedder,
+            memories=self.bank,
+            traces=self.traces,
             readers=readers,
-            erasure=self.erasure(),
-            receipts=self.receipts,
-            clock=self.clock,
-            jitter=random.random,
-            metrics=self.metrics,
+            instruments=self.instruments,
             settings=settings or worker_settings(self.settings),
         )
 
@@ -199,9 +195,8 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
         timeouts = MilvusTimeouts(search=REQUEST_SEARCH_SECONDS if is_hurried else PATIENT_SECONDS)
         store = MilvusStore(_address(settings, origin), metrics=metrics, timeouts=timeouts)
         await stack.enter_async_context(store)
-        yield await open_parts_on(
-            store, embedder, settings, stack, origin=origin, metrics=metrics, is_hurried=is_hurried
-        )
+        process = Process(settings, Instruments(SYSTEM_CLOCK, metrics, random.random), is_hurried=is_hurried)
+        yield await open_parts_on(process, stack, store=store, embedder=embedder, origin=origin)
 
 
 @asynccontextmanager
@@ -232,32 +227,16 @@ def _address(settings: Settings, origin: VectorOrigin) -> MilvusAddress:
 
 
 async def open_parts_on(
-    store: MemoryStore,
-    embedder: Embedder,
-    settings: Settings,
-    stack: AsyncExitStack,
-    *,
-    origin: VectorOrigin,
-    metrics: Metrics,
-    clock: Clock = SYSTEM_CLOCK,
-    is_hurried: bool = False,
+    process: Process, stack: AsyncExitStack, *, store: MemoryStore, embedder: Embedder, origin: VectorOrigin
 ) -> Parts:
     """The parts that go with this store and this embedder; the stack closes them."""
+    settings, clock = process.settings, process.instruments.clock
     database = await stack.enter_async_context(
         SqliteDatabase(settings.turn_log_path, synchronous=settings.memory.turn_log.synchronous)
     )
     tokens = WordPieceTokens()
-    sets, ledger = await opened_sets(
-        settings,
-        stack,
-        store=store,
-        ledger=SqliteUserLedger(database, clock=clock),
-        origin=origin,
-        metrics=metrics,
-        clock=clock,
-        tokens=tokens,
-        is_hurried=is_hurried,
-    )
+    own_ledger = SqliteUserLedger(database, clock=clock)
+    sets, ledger = await opened_sets(process, stack, store=store, ledger=own_ledger, origin=origin, tokens=tokens)
     return Parts(
         store=store,
         corpora=sets,
@@ -273,11 +252,10 @@ async def open_parts_on(
         traits=SqliteModelTraits(database, clock=clock),
         exams=SqliteExamResults(database, clock=clock),
         templates=await stack.enter_async_context(TemplateProbe(settings.upstream)),
-        rewriter=await _open_rewriter(settings, stack, metrics),
+        rewriter=await _open_rewriter(settings, stack, process.instruments.metrics),
         tokens=tokens,
-        metrics=metrics,
+        instruments=process.instruments,
         settings=settings,
-        clock=clock,
     )
 
 
@@ -340,13 +318,9 @@ async def open_upkeep(parts: Parts, *, embedder: Embedder | None = None) -> Asyn
                 opened, name=model.llm_model_name, at_least=at_least, seconds=model.llm_timeout_seconds
             )
         yield Upkeep(
-            store=parts.store,
-            embedder=embedder or parts.embedder,
-            ledger=parts.ledger,
-            uses=parts.uses,
-            notes=parts.notes,
-            clock=SYSTEM_CLOCK,
-            metrics=parts.metrics,
+            memories=replace(parts.bank, embedder=embedder or parts.embedder),
+            traces=parts.traces,
+            instruments=parts.instruments,
             rules=life_rules(parts.settings),
             reflecting=reflecting,
         )

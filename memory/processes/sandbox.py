@@ -17,7 +17,8 @@ from memory.learn.readers import Readers
 from memory.ports import Embedder
 from memory.processes.composition import open_parts_on
 from memory.processes.from_settings import recording, vector_origin, worker_settings
-from memory.processes.working_set_parts import without_snapshots
+from memory.processes.working_set_parts import Process, without_snapshots
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.settings.loader import Settings
 
@@ -33,7 +34,8 @@ async def open_sandbox(
         here = msgspec.structs.replace(settings, data_dir=folder, memory=without_snapshots(settings.memory))
         store = InMemoryStore(dimension=settings.memory.milvus.dimension)
         origin = vector_origin(settings)  # of no account: nothing outlives this
-        parts = await open_parts_on(store, embedder, here, stack, origin=origin, metrics=metrics, clock=clock)
+        process = Process(here, Instruments(clock, metrics))
+        parts = await open_parts_on(process, stack, store=store, embedder=embedder, origin=origin)
         learning = impatient(worker_settings(here))
         await parts.training.run()  # a chat is told from a question to search for by the classifier, as in the filter
         yield Sandbox(
@@ -42,6 +44,5 @@ async def open_sandbox(
             worker=parts.worker(readers, learning),
             searcher=parts.recall(),
             clock=clock,
-            settings=learning,
             redact=recording(here),
         )

@@ -3,45 +3,50 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.adapters.working_set.snapshot_keeping import KeptLedger, SnapshotKeeper
 from memory.adapters.working_set.snapshot_shelf import SnapshotShelf, stamp_of
-from memory.adapters.working_set.working_sets import WorkingSets
+from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.model import VectorOrigin
-from memory.ports import Clock, MemoryStore, Tokens, UserLedger
+from memory.ports import MemoryStore, Tokens, UserLedger
 from memory.processes.from_settings import working_set_limits
-from memory.runtime.metrics import Metrics
+from memory.runtime.instruments import Instruments
 from memory.settings.loader import MemorySettings, Settings
 
 
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What parts are opened for. `is_hurried`: chats wait for this process, so everything in it is impatient."""
+
+    settings: Settings
+    instruments: Instruments
+    is_hurried: bool = False
+
+
 async def opened_sets(
-    settings: Settings,
+    process: Process,
     stack: AsyncExitStack,
     *,
     store: MemoryStore,
     ledger: UserLedger,
     origin: VectorOrigin,
-    metrics: Metrics,
-    clock: Clock,
     tokens: Tokens,
-    is_hurried: bool = False,
 ) -> tuple[WorkingSets, UserLedger]:
     """The stack closes them, before store and ledger. All writes must go through the ledger that this returns.
 
-    `origin`: of the vectors in the store. `is_hurried`: chats wait for this process.
+    `origin`: of the vectors in the store.
     """
-    shelf = await _opened_shelf(settings, stack, origin=origin, metrics=metrics, clock=clock, tokens=tokens)
+    settings = process.settings
+    shelf = await _opened_shelf(process, stack, origin=origin, tokens=tokens)
     sets = WorkingSets(
         store=store,
         ledger=ledger,
-        dimension=settings.memory.milvus.dimension,
-        limits=replace(working_set_limits(settings), keeps_spare=is_hurried),
-        neighbours=settings.memory.ranking.neighbours,
-        tokens=tokens,
+        shape=CorpusShape(settings.memory.milvus.dimension, settings.memory.ranking.neighbours, tokens),
+        limits=replace(working_set_limits(settings), keeps_spare=process.is_hurried),
         shelf=shelf,
     )
     await stack.enter_async_context(sets)
@@ -58,25 +63,20 @@ def without_snapshots(memory: MemorySettings) -> MemorySettings:
 
 
 async def _opened_shelf(
-    settings: Settings,
-    stack: AsyncExitStack,
-    *,
-    origin: VectorOrigin,
-    metrics: Metrics,
-    clock: Clock,
-    tokens: Tokens,
+    process: Process, stack: AsyncExitStack, *, origin: VectorOrigin, tokens: Tokens
 ) -> SnapshotShelf | None:
+    settings = process.settings
     bytes_max = settings.memory.snapshots.total_mib << 20
     if not bytes_max:
         return None
-    files = FileSnapshots(settings.snapshots_dir, bytes_max=bytes_max, clock=clock)
+    files = FileSnapshots(settings.snapshots_dir, bytes_max=bytes_max, clock=process.instruments.clock)
     return SnapshotShelf(
         await stack.enter_async_context(files),
         stamp=stamp_of(origin=origin, neighbours=settings.memory.ranking.neighbours, tokens=tokens),
         neighbours=settings.memory.ranking.neighbours,
-        metrics=metrics,
+        metrics=process.instruments.metrics,
         tokens=tokens,
     )
 
 
-__all__ = ["opened_sets", "without_snapshots"]
+__all__ = ["Process", "opened_sets", "without_snapshots"]

@@ -26,19 +26,16 @@ from memory.model import (
     Role,
     Scope,
 )
-from memory.ports import Clock, Embedder, ModelTraits, NoteBook, Receipts, ResponseChains, Tokens, Uses
+from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.admission import Admission, Place
 from memory.recall.notes.past_notes import NotePlan, carried_notes, note_keys, plan
-from memory.recall.notes.receipts import receipt_of
-from memory.recall.query_rewriter import Rewriter
-from memory.recall.retrieval import Retrieval
-from memory.recall.search_flow import Searching
+from memory.recall.notes.receipts import Answered, Findings, receipt_of
+from memory.recall.search_flow import Searching, SearchParts
 from memory.recall.signals import search_decision
-from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.signals.search_decision import Decision
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
-from memory.runtime.metrics import Metrics
+from memory.runtime.instruments import Instruments
 
 KEEP_SECONDS_MAX = 0.05  # to write a note into the note book; a note that is not kept costs a prefix, no answer
 KEEP_SECONDS_MIN = 0.01  # also past the deadline: it is a hundred times what the write usually takes
@@ -59,43 +56,24 @@ class Recall:
     def __init__(
         self,
         *,
-        embedder: Embedder,
-        retrieval: Retrieval,
-        notes: NoteBook,
-        receipts: Receipts,
-        traits: ModelTraits,
-        classifier: Callable[[], SignalClassifier | None],
-        tokens: Tokens,
-        clock: Clock,
+        search: SearchParts,
+        traces: RequestTraces,
+        server: ServerKnowledge,
+        instruments: Instruments,
         new_id: Callable[[], str],
-        metrics: Metrics,
         settings: RecallSettings,
-        rewriter: Rewriter | None = None,
-        uses: Uses | None = None,
-        chains: ResponseChains | None = None,
     ) -> None:
-        """`classifier` gives None until it has been trained; rules decide meanwhile. `rewriter`: None asks no model.
-
-        `chains`: None for whoever serves no conversations that a server holds.
-        """
-        self._searching = Searching(
-            embedder=embedder,
-            retrieval=retrieval,
-            classifier=classifier,
-            tokens=tokens,
-            metrics=metrics,
-            settings=settings,
-            rewriter=rewriter,
-        )
-        self._notes = notes
-        self._receipts = receipts
-        self._uses = uses
-        self._chains = chains
-        self._traits = traits
-        self._tokens = tokens
-        self._clock = clock
+        """`new_id` draws the ids of receipts."""
+        self._searching = Searching(search, metrics=instruments.metrics, settings=settings)
+        self._notes = traces.notes
+        self._receipts = traces.receipts
+        self._uses = traces.uses
+        self._traits = server.traits
+        self._chains = server.chains
+        self._tokens = search.tokens
+        self._clock = instruments.clock
         self._new_id = new_id
-        self._metrics = metrics
+        self._metrics = instruments.metrics
         self._settings = settings
         self._admission = Admission(at_once_max=settings.in_flight_max, deadline_seconds=settings.deadline_seconds)
         self._broken_part = ""
@@ -240,32 +218,23 @@ class Recall:
         if notes and planned.fresh is not None:
             self._metrics.memories_injected.observe(len(planned.fresh.memory_ids))
             self._metrics.note_tokens.observe(planned.fresh.tokens)
-            if self._uses is not None:  # what is put back was counted when it was new
-                self._uses.count(scope.user_id, planned.fresh.memory_ids, at=trace.began_at)
+            # what is put back was counted when it was new
+            self._uses.count(scope.user_id, planned.fresh.memory_ids, at=trace.began_at)
         receipt_id = self._new_id()
-        leave = partial(self._leave_receipt, scope, status, reason, trace, planned, receipt_id)
+        answered = Answered(receipt_id, scope.user_id, trace.began_at, status, reason)
+        leave = partial(self._leave_receipt, answered, trace, planned)
         asyncio.get_running_loop().call_later(RECEIPT_PAUSE_SECONDS, leave)
         return RecallOutcome(status, reason, count, receipt_id, notes)
 
-    def _leave_receipt(
-        self, scope: Scope, status: RecallStatus, reason: str, trace: Trace, planned: NotePlan, receipt_id: str
-    ) -> None:
-        self._receipts.keep(
-            receipt_of(
-                receipt_id=receipt_id,
-                user_id=scope.user_id,
-                at=trace.began_at,
-                status=status,
-                reason=reason,
-                signals=_explained(trace.decision) | trace.rewrite,
-                query=trace.query,
-                candidates=trace.ranked.candidates,
-                cuts=trace.selection.cuts,
-                plan=planned,
-                placement=trace.placement,
-                timings_ms=trace.timings_ms,
-            )
+    def _leave_receipt(self, answered: Answered, trace: Trace, planned: NotePlan) -> None:
+        found = Findings(
+            signals=_explained(trace.decision) | trace.rewrite,
+            query=trace.query,
+            candidates=trace.ranked.candidates,
+            cuts=trace.selection.cuts,
+            timings_ms=trace.timings_ms,
         )
+        self._receipts.keep(receipt_of(answered, found, plan=planned, placement=trace.placement))
 
     @asynccontextmanager
     async def _admitted(self, trace: Trace) -> AsyncIterator[Place | None]:

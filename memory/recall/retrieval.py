@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from memory.errors import Busy
-from memory.model import Candidate, MemoryStatus, Query, Record, RequestOptions, Scope, Vector
+from memory.model import Candidate, MemoryStatus, Question, Record, Scope, Vector
 from memory.ports import MemoryFilter, MemoryStore
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked, Reading, rank, rank_found, read_ahead
@@ -71,22 +71,18 @@ class Retrieval:
         """Get ready for `ranked`, which takes what this returns, while the query is being embedded."""
         return self._corpora.expect(scope.user_id)
 
-    async def read_ahead(self, scope: Scope, query: Query, expected: Expected, *, now: float) -> Reading | None:
+    async def read_ahead(self, asked: Question, expected: Expected) -> Reading | None:
         """What the words of the query say, for `ranked`, while its vector is being made. None without a set."""
-        corpus = await self._corpora.corpus(scope.user_id, expected=expected)
-        return None if corpus is None else read_ahead(corpus, query, scope=scope, now=now, ranking=self._ranking)
+        corpus = await self._corpora.corpus(asked.scope.user_id, expected=expected)
+        return None if corpus is None else read_ahead(corpus, asked, ranking=self._ranking)
 
     async def ranked(
         self,
-        scope: Scope,
-        query: Query,
+        asked: Question,
         vector: Vector,
-        options: RequestOptions,
         *,
-        now: float,
         waits: bool = False,
         expected: Expected | None = None,
-        told: Sequence[str] = (),
         seconds: float = math.inf,
         reading: Reading | None = None,
     ) -> Ranked:
@@ -94,30 +90,17 @@ class Retrieval:
 
         `waits`: no chat waits for this, so a set that is not there is loaded first, and more candidates are looked at.
         A chat waits `seconds` at most for its set.
-        `told`: what earlier notes of this conversation hold, oldest first; the set knows what took its place since.
         `reading`: what `read_ahead` returned for the same question.
         """
         limit = CANDIDATES_MAX if waits else CHAT_CANDIDATES_MAX
-        corpus = await self._corpora.corpus(scope.user_id, waits=waits, expected=expected, seconds=seconds)
+        corpus = await self._corpora.corpus(asked.scope.user_id, waits=waits, expected=expected, seconds=seconds)
         if corpus is not None:
-            types = options.memory_types
-            return rank(
-                corpus,
-                query,
-                vector,
-                scope=scope,
-                now=now,
-                ranking=self._ranking,
-                memory_types=types,
-                limit=limit,
-                told=told,
-                reading=reading,
-            )
-        where = filter_of(scope, options)
+            return rank(corpus, asked, vector, ranking=self._ranking, limit=limit, reading=reading)
+        where = filter_of(asked)
         with nullcontext() if waits else self._room_in_the_store():
             found = await self._store.search(where, vector, limit=limit)
         mine = [candidate for candidate in found if _belongs(candidate, where)]
-        return await asyncio.to_thread(rank_found, mine, query, scope=scope, now=now, ranking=self._ranking)
+        return await asyncio.to_thread(rank_found, mine, asked, ranking=self._ranking)
 
     @contextmanager
     def _room_in_the_store(self) -> Iterator[None]:
@@ -131,33 +114,30 @@ class Retrieval:
         finally:
             self._chat_searches -= 1
 
-    async def ranked_as_of(
-        self, scope: Scope, query: Query, vector: Vector, options: RequestOptions, *, as_of: float
-    ) -> Ranked:
-        """The same, with what was known and held true at that time. Raises `Unavailable`."""
-        everything = replace(filter_of(scope, options), status=None, with_archived=False)
+    async def ranked_as_of(self, asked: Question, vector: Vector) -> Ranked:
+        """The same, with what was known and held true when it was asked. Raises `Unavailable`."""
+        everything = replace(filter_of(asked), status=None, with_archived=False)
         records = await self._store.load(everything, limit=AS_OF_MEMORIES_MAX)
 
         def ranked() -> Ranked:
             known = [
                 Record(replace(record.memory, status=MemoryStatus.ACTIVE), record.vector)
                 for record in records
-                if record.memory.status_at(as_of) is MemoryStatus.ACTIVE
+                if record.memory.status_at(asked.now) is MemoryStatus.ACTIVE
             ]
             corpus = Corpus(known, dimension=int(np.shape(vector)[0]), neighbours=self._ranking.neighbours)
-            types = options.memory_types
-            return rank(corpus, query, vector, scope=scope, now=as_of, ranking=self._ranking, memory_types=types)
+            return rank(corpus, asked, vector, ranking=self._ranking)
 
         return await asyncio.to_thread(ranked)  # seconds of work, with as many memories as there may be
 
 
-def filter_of(scope: Scope, options: RequestOptions) -> MemoryFilter:
-    """What this scope may see: its user; within a given project (agent) that one's and the general ones."""
+def filter_of(asked: Question) -> MemoryFilter:
+    """What its scope may see: its user; within a given project (agent) that one's and the general ones."""
     return MemoryFilter(
-        user_id=scope.user_id,
-        project_id=scope.project_id,
-        agent_id=scope.agent_id,
-        memory_types=options.memory_types,
+        user_id=asked.scope.user_id,
+        project_id=asked.scope.project_id,
+        agent_id=asked.scope.agent_id,
+        memory_types=asked.memory_types,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -19,6 +20,7 @@ from memory.model import (
     Conversation,
     Message,
     Query,
+    Question,
     RecallStatus,
     RequestOptions,
     Role,
@@ -32,13 +34,14 @@ from memory.recall.notes.injection import line_tokens
 from memory.recall.query import build_query
 from memory.recall.query_rewriter import NoRewrite, Rewriter
 from memory.recall.ranking.fusion import fused
-from memory.recall.ranking.ranking import Ranked, select
+from memory.recall.ranking.ranking import Budget, Ranked, select
 from memory.recall.retrieval import Retrieval
 from memory.recall.rewrite_prompt import Rewritten
 from memory.recall.signals import search_decision
 from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.trace import RecallSettings, Trace
 from memory.runtime.metrics import Metrics
+from memory.runtime.task_groups import unwrapped
 
 LABEL = "- [2025-01-31]"  # what stands before a memory in a note, for counting: all dates cost the same
 SECOND_SEARCH_SECONDS = 0.025  # kept for embedding and ranking a rewritten question: an embedding is 5 ms, its tail 20
@@ -50,27 +53,32 @@ T = TypeVar("T")
 Rewriting: TypeAlias = "asyncio.Task[Rewritten | NoRewrite]"
 
 
+@dataclass(frozen=True, slots=True)
+class SearchParts:
+    """What a question goes through: its vector, whether it wants memory at all, a better question, and the search.
+
+    `classifier` gives None until it has been trained; rules decide meanwhile. `tokens`: what goes along costs.
+    `rewriter`: None asks no model.
+    """
+
+    embedder: Embedder
+    classifier: Callable[[], SignalClassifier | None]
+    retrieval: Retrieval
+    tokens: Tokens
+    rewriter: Rewriter | None = None
+
+
 class Searching:
     """One per process."""
 
-    def __init__(
-        self,
-        *,
-        embedder: Embedder,
-        retrieval: Retrieval,
-        classifier: Callable[[], SignalClassifier | None],
-        tokens: Tokens,
-        metrics: Metrics,
-        settings: RecallSettings,
-        rewriter: Rewriter | None,
-    ) -> None:
-        self._embedder = embedder
-        self._retrieval = retrieval
-        self._classifier = classifier
-        self._tokens = tokens
+    def __init__(self, parts: SearchParts, *, metrics: Metrics, settings: RecallSettings) -> None:
+        self._embedder = parts.embedder
+        self._retrieval = parts.retrieval
+        self._classifier = parts.classifier
+        self._tokens = parts.tokens
         self._metrics = metrics
         self._settings = settings
-        self._rewriter = rewriter
+        self._rewriter = parts.rewriter
         self._callers = asyncio.Semaphore(CALLERS_AT_ONCE)
 
     # For a chat
@@ -113,12 +121,12 @@ class Searching:
     ) -> tuple[RecallStatus, str]:
         query = build_query(conversation)
         trace.query = query.text
-        now = trace.began_at
+        asked = Question(query, scope, trace.began_at, options.memory_types)
         async with beside(self._embedded_for_chat(query, trace, place)) as embedding:
             await asyncio.sleep(0)  # a thread has it now, or a server's client writes it: what follows is done beside
             expected = self._retrieval.expect(scope)
             await look_back()
-            async with beside(self._retrieval.read_ahead(scope, query, expected, now=now)) as reading:
+            async with beside(self._retrieval.read_ahead(asked, expected)) as reading:
                 vector = await embedding
         if trace.decision is None:
             with trace.timed("decide", self._metrics):
@@ -128,15 +136,11 @@ class Searching:
                 return trace.plain
         with trace.timed("retrieve", self._metrics):
             ranked = await self._retrieval.ranked(
-                scope,
-                query,
+                replace(asked, told=trace.carried.held_earlier()),
                 vector,
-                options,
-                now=now,
                 expected=expected,
                 reading=None if reading.cancelled() else reading.result(),
                 seconds=trace.seconds_left - RANKING_SECONDS,
-                told=trace.carried.held_earlier(),
             )
         self._take(ranked, options, trace)
         trace.plain = RecallStatus.EMPTY, "nothing_relevant"
@@ -154,8 +158,9 @@ class Searching:
             query = Query(rewritten.text)
             with trace.timed("search_again", self._metrics):
                 vector = await self._embedded(query)
-                now, told = trace.began_at, trace.carried.held_earlier()
-                again = await self._retrieval.ranked(scope, query, vector, options, now=now, told=told)
+                told = trace.carried.held_earlier()
+                asked = Question(query, scope, trace.began_at, options.memory_types, told)
+                again = await self._retrieval.ranked(asked, vector)
         except Unavailable:
             trace.rewrite = {"rewrite": "unused"}
             return
@@ -188,11 +193,11 @@ class Searching:
         """
         conversation = Conversation(messages=(*history, Message(role=Role.USER, content=query)))
 
-        async def ranked(asked: Query) -> Ranked:
-            vector = await self._embedded(asked)
+        async def ranked(query: Query) -> Ranked:
+            vector = await self._embedded(query)
             if as_of is not None:
-                return await self._retrieval.ranked_as_of(scope, asked, vector, options, as_of=as_of)
-            return await self._retrieval.ranked(scope, asked, vector, options, now=now, waits=True)
+                return await self._retrieval.ranked_as_of(Question(query, scope, as_of, options.memory_types), vector)
+            return await self._retrieval.ranked(Question(query, scope, now, options.memory_types), vector, waits=True)
 
         async with self._callers:
             found = await self._with_a_rewrite(conversation, ranked)
@@ -238,28 +243,29 @@ class Searching:
         fill: bool = False,
     ) -> Selection:
         threshold = options.similarity_threshold
+        budget = Budget(
+            tokens=room,
+            memories=options.retrieval_limit or self._settings.retrieval_limit,
+            near_tokens=self._settings.several_tokens if ranked.asks_several else self._settings.near_tokens,
+            is_filled=fill,
+        )
         return select(
             ranked,
+            budget,
             tokens=partial(line_tokens, tokens=self._tokens, label=LABEL),
-            token_budget=room,
-            limit=options.retrieval_limit or self._settings.retrieval_limit,
             similarity_threshold=self._settings.similarity_threshold if threshold is None else threshold,
-            fill=fill,
-            near_tokens=self._settings.several_tokens if ranked.asks_several else self._settings.near_tokens,
             told=told,
         )
 
 
 @asynccontextmanager
 async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
-    """Do it while the body runs; it is told to stop when the body is done. Errors come out as they are, no group."""
-    try:
+    """Do it while the body runs; it is told to stop when the body is done. An error comes out as it is, no group."""
+    with unwrapped():
         async with asyncio.TaskGroup() as group:
             task = group.create_task(work)
             yield task
             task.cancel()
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
 
 
-__all__ = ["Searching", "beside"]
+__all__ = ["SearchParts", "Searching", "beside"]

@@ -27,13 +27,13 @@ from memory.model import (
     statement_key,
 )
 from memory.model.derived import hanging_on
-from memory.ports import Clock, LedgerWrite, MemoryFilter, MemoryStore, NoteBook, Receipts, TurnLog, UserLedger, Uses
+from memory.model.memories import CONFIDENCE_STEP
+from memory.ports import Clock, ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestTraces
 from memory.service.locked_writes import write_rows
 
 DELETE_BATCH = 200  # what one hold of the user's lock deletes: well inside the lock's expiry
 SOURCE_PAGE = 100
 HANGING_PAGE = 1_000
-CONFIDENCE_STEP = 0.3  # what a repetition added of what was missing to certainty is taken back
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +48,14 @@ class Erasure:
     """Built from ports. Methods raise `NotFound`, `Unavailable` or `Conflict`; each may be repeated without harm."""
 
     def __init__(
-        self,
-        *,
-        store: MemoryStore,
-        ledger: UserLedger,
-        turn_log: TurnLog,
-        notes: NoteBook,
-        receipts: Receipts,
-        uses: Uses,
-        clock: Clock,
+        self, *, memories: MemoryBank, turn_log: ConversationRecord, traces: RequestTraces, clock: Clock
     ) -> None:
-        self._store = store
-        self._ledger = ledger
+        self._store = memories.store
+        self._ledger = memories.ledger
         self._turn_log = turn_log
-        self._notes = notes
-        self._receipts = receipts
-        self._uses = uses
+        self._notes = traces.notes
+        self._receipts = traces.receipts
+        self._uses = traces.uses
         self._clock = clock
 
     async def forget_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> list[str]:

@@ -34,17 +34,14 @@ from memory.model import (
 from memory.ports import (
     Backlog,
     Clock,
+    ConversationRecord,
     DeadLetter,
-    Embedder,
+    MemoryBank,
     MemoryFilter,
-    MemoryStore,
-    NoteBook,
     Page,
-    QueueDepth,
-    Receipts,
-    TurnLog,
-    UserLedger,
-    Uses,
+    RequestTraces,
+    TurnRecording,
+    TurnTriage,
 )
 from memory.runtime.offload import run_offloaded
 from memory.service.erasure import Erasure, SourceForgotten
@@ -94,38 +91,44 @@ class FlushPace:
     retry: float = 3.0  # also waited for: a store that has just come up costs a retry of half a second
 
 
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What happens to whatever comes in: `clock` dates it, `new_id` names it, `redact` takes secrets out of what was
+    said, before the turn log sees it. No two ids are alike.
+    """
+
+    clock: Clock
+    new_id: Callable[[], str]
+    redact: Callable[[str], str]
+
+
+class LibraryTurns(TurnRecording, TurnTriage, ConversationRecord, Protocol):
+    """What of the turn log the library needs: it appends and reads turns, and looks after those that wait."""
+
+
 class Library:
     """Built from ports, once per process. Methods raise `BadInput` (`NotFound`), `Unavailable` or `Conflict`."""
 
     def __init__(
         self,
         *,
-        store: MemoryStore,
-        embedder: Embedder,
-        ledger: UserLedger,
-        turn_log: TurnLog,
+        memories: MemoryBank,
+        turn_log: LibraryTurns,
+        traces: RequestTraces,
         searcher: Searcher,
-        clock: Clock,
-        new_id: Callable[[], str],
-        redact: Callable[[str], str],
-        notes: NoteBook,
-        receipts: Receipts,
-        uses: Uses,
+        intake: Intake,
         flush_pace: FlushPace = FlushPace(),
     ) -> None:
-        """`redact` takes secrets out of a message before the turn log sees it; `new_id` draws ids nobody else has."""
-        self._store = store
-        self._embedder = embedder
-        self._ledger = ledger
+        self._store = memories.store
+        self._embedder = memories.embedder
+        self._ledger = memories.ledger
         self._turn_log = turn_log
-        self._receipts = receipts
-        self._erasure = Erasure(
-            store=store, ledger=ledger, turn_log=turn_log, notes=notes, receipts=receipts, uses=uses, clock=clock
-        )
+        self._receipts = traces.receipts
+        self._erasure = Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=intake.clock)
         self._searcher = searcher
-        self._clock = clock
-        self._new_id = new_id
-        self._redact = redact
+        self._clock = intake.clock
+        self._new_id = intake.new_id
+        self._redact = intake.redact
         self._flush_pace = flush_pace
 
     async def add(self, scope: Scope, items: Sequence[NewMemory]) -> list[str]:
@@ -356,9 +359,6 @@ class Library:
     async def drop(self, window_ids: Collection[str]) -> int:
         """Give these dead letters up for good; how many. Empty means none."""
         return await self._turn_log.drop(window_ids)
-
-    async def queue_depth(self) -> QueueDepth:
-        return await self._turn_log.depth(now=self._clock())
 
     async def is_ready(self) -> bool:
         """Whether memories can be read now."""

@@ -13,7 +13,7 @@ from filter_stack import EDGE_SECRET, NOTE, running_stack
 from upstream import Received, RecordingUpstream, running_upstream
 
 from extproc.identity import IdentityMode
-from extproc.inject import BODY_BYTES_MAX
+from memory.model import CHAT_BYTES_MAX
 
 ODD = b'{ "model" : "m",  "temperature":0.70,\t"messages":[{"content":"caf\\u00e9 \\ud83d","role":"user"}] ,"x":1e0}'
 OURS = b',"memory_context":{"user_id":"alice","project_id":"p"}}'
@@ -107,7 +107,7 @@ async def test_twenty_megabytes_pass_with_a_note_and_without_our_fields(upstream
 
 async def test_a_body_past_the_limit_passes_untouched_when_its_length_is_known(upstream: RecordingUpstream) -> None:
     async with running_stack(upstream.url) as stack:
-        body = asking(**ALICE, padding="x" * (BODY_BYTES_MAX + (4 << 20)))
+        body = asking(**ALICE, padding="x" * (CHAT_BYTES_MAX + (4 << 20)))
         answer = await stack.chat(body)
         assert answer.status_code == 200
         assert memory_headers(answer) == {}

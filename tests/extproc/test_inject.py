@@ -9,7 +9,6 @@ import pytest
 
 from extproc.identity import IdentityMode, RefusalReason
 from extproc.inject import (
-    BODY_BYTES_MAX,
     HEAVY_BODY_BYTES,
     CountPassed,
     CountRefused,
@@ -25,7 +24,7 @@ from extproc.inject import (
     RequestHeaders,
 )
 from extproc.upstream_signals import SignalReader
-from memory.model import Note, Placement, RecallStatus, Scope
+from memory.model import CHAT_BYTES_MAX, Note, Placement, RecallStatus, Scope
 from memory.recall.signals.upstream import UpstreamSignals
 
 ASK: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "What is my cat called?"}]}
@@ -231,7 +230,7 @@ def test_an_auto_store_that_is_no_flag_switches_memory_off_and_is_taken_out() ->
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        (("content-length", str(BODY_BYTES_MAX + 1).encode()), "too_large"),
+        (("content-length", str(CHAT_BYTES_MAX + 1).encode()), "too_large"),
         (("content-length", b"9" * 30), "too_large"),
         (("content-encoding", b"gzip"), "content_encoding"),
     ],
@@ -242,7 +241,7 @@ def test_a_body_that_we_could_not_read_anyway_is_not_asked_for(more: tuple[str, 
 
 
 @pytest.mark.parametrize(
-    "more", [("content-length", str(BODY_BYTES_MAX).encode()), ("content-encoding", b"Identity"), ("x", b"\xff")]
+    "more", [("content-length", str(CHAT_BYTES_MAX).encode()), ("content-encoding", b"Identity"), ("x", b"\xff")]
 )
 def test_a_body_at_the_limit_is_read(more: tuple[str, bytes]) -> None:
     awaiting_body(ALICE, more)

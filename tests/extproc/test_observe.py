@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extproc.identity import Headers, IdentityMode, Metadata
-from extproc.observe import REQUEST_BYTES_MAX, CloseTurn, NoteJudged, Observation, OpenTurn
+from extproc.observe import CloseTurn, NoteJudged, Observation, OpenTurn
 from extproc.reply import REPLY_BYTES_MAX
 from memory.chat.completions import read
-from memory.model import Message, Placement, Scope, Turn, TurnStatus, derived_session_id
+from memory.model import CHAT_BYTES_MAX, Message, Placement, Scope, Turn, TurnStatus, derived_session_id
 
 POST: Headers = [(":method", b"POST"), (":path", b"/v1/chat/completions"), ("x-authz-user-id", b"ann")]
 OK: Headers = [(":status", b"200"), ("content-type", b"text/event-stream")]
@@ -205,7 +205,7 @@ def test_a_request_without_a_body_is_not_recorded() -> None:
 def test_a_request_past_the_bound_is_not_kept() -> None:
     watch = observation()
     watch.on_request_headers(POST)
-    half = b" " * (REQUEST_BYTES_MAX // 2)
+    half = b" " * (CHAT_BYTES_MAX // 2)
     assert watch.on_request_body(half, is_end=False, at=1.0) is None
     assert watch.on_request_body(half, is_end=False, at=1.0) is None
     assert not watch.is_idle

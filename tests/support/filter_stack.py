@@ -23,7 +23,8 @@ from prometheus_client import CollectorRegistry
 from turn_logs import sqlite_deployment
 
 from extproc.identity import IdentityMode
-from extproc.server import serve
+from extproc.recorder import TurnRecorder
+from extproc.server import DrainPace, EdgeTrust, Filter, contained, serve
 from extproc.supervisor.bootstrap import EnvoyPlan, render
 from extproc.upstream_signals import SignalReader
 from memory.adapters.models.template_probe import TemplateProbe
@@ -117,22 +118,18 @@ class FilterStack:
 
     def start_filter(self, socket_path: Path) -> RunningFilter:
         stop = asyncio.Event()
-        serving = serve(
-            socket_path=socket_path,
-            recall=self.recall,
-            turn_log=self.turn_log,
-            lessons=PlacementLessons(
-                traits=self.recall.traits, templates=self.templates, clock=CLOCK, metrics=self.metrics
-            ),
-            identity_mode=self.plan.identity,
-            signals=self.plan.signals,
-            metrics=self.metrics,
-            clock=CLOCK,
-            new_id=lambda: f"t-{next(self.ids)}",
-            redact=redact,
-            until=stop,
-            grace_seconds=1.0,
+        lessons = PlacementLessons(
+            traits=self.recall.traits, templates=self.templates, clock=CLOCK, metrics=self.metrics
         )
+        recorder = TurnRecorder(self.turn_log, self.metrics, CLOCK, contained, redact, lessons)
+        filter_ = Filter(
+            recall=self.recall,
+            recorder=recorder,
+            trust=EdgeTrust(self.plan.identity, self.plan.signals),
+            metrics=self.metrics,
+            new_id=lambda: f"t-{next(self.ids)}",
+        )
+        serving = serve(filter_, recorder, socket_path=socket_path, until=stop, pace=DrainPace(grace=1.0))
         running = RunningFilter(socket_path, stop, self.tasks.create_task(serving))
         self.filters.append(running)
         return running

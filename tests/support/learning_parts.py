@@ -24,10 +24,10 @@ from memory.adapters.working_set.held_memories import HeldMemories
 from memory.learn.readers import Readers
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import Memory, Message, Scope, Turn, TurnStatus
-from memory.ports import MemoryFilter, StatementReader, UserLedger
+from memory.ports import MemoryBank, MemoryFilter, RequestTraces, StatementReader, UserLedger
 from memory.recall.ranking.corpus import Corpus
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
-from memory.service.erasure import Erasure
 
 
 class Faults:
@@ -166,24 +166,15 @@ class Bench:
         ready = through(reader or PlainReader())
         return Worker(
             turn_log=through(process.log),
-            ledger=through(process.ledger),
-            store=through(self.store),
-            at_hand=through(AtHand(self.store if self.has_sets else None, process.ledger)),
-            embedder=through(self.embedder),
-            readers=readers or Readers(ready, None if model is None else through(model)),
-            erasure=Erasure(
-                store=through(self.store),
-                ledger=through(process.ledger),
-                turn_log=through(process.log),
-                notes=through(process.notes),
-                receipts=through(process.receipts),
-                uses=through(process.uses),
-                clock=self.deployment.clock,
+            memories=MemoryBank(
+                through(self.store),
+                through(process.ledger),
+                through(self.embedder),
+                through(AtHand(self.store if self.has_sets else None, process.ledger)),
             ),
-            receipts=through(process.receipts),
-            clock=self.deployment.clock,
-            jitter=lambda: jitter,
-            metrics=self.metrics,
+            traces=RequestTraces(through(process.notes), through(process.receipts), through(process.uses)),
+            readers=readers or Readers(ready, None if model is None else through(model)),
+            instruments=Instruments(self.deployment.clock, self.metrics, lambda: jitter),
             settings=settings,
         )
 

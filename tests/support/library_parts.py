@@ -19,9 +19,9 @@ from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUses
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
-from memory.ports import LearnDue, Lease, MemoryFilter
+from memory.ports import LearnDue, Lease, MemoryBank, MemoryFilter, RequestTraces
 from memory.secrets.redaction import redact
-from memory.service.library import FlushPace, Library
+from memory.service.library import FlushPace, Intake, Library
 
 NOW = 1_750_000_000.0
 
@@ -109,17 +109,11 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
         receipts = SqliteReceipts(database, clock=clock, redact=redact)
         uses = SqliteUses(database)
         library = Library(
-            store=store,
-            embedder=embedder,
-            ledger=ledger,
+            memories=MemoryBank(store, ledger, embedder),
             turn_log=turn_log,
-            notes=notes,
-            receipts=receipts,
-            uses=uses,
+            traces=RequestTraces(notes, receipts, uses),
             searcher=searcher,
-            clock=clock,
-            new_id=lambda: next(ids),
-            redact=lambda text: text.replace("hunter2", "[secret]"),
+            intake=Intake(clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]")),
             flush_pace=FlushPace(settle=0.01, poll=0.005, longest=flush_longest, retry=0.1),
         )
         parts = Parts(embedder, store, ledger, turn_log, notes, receipts, uses, searcher, library)

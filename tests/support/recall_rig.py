@@ -24,12 +24,15 @@ from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.usage_counts import SqliteUses
-from memory.adapters.working_set.working_sets import WorkingSets
+from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.chat.completions import ChatRequest, read
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, Receipt, Scope, Vector
+from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.pipeline import Recall, RecallOutcome, RecallSettings
 from memory.recall.retrieval import Retrieval
+from memory.recall.search_flow import SearchParts
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import redact
 
@@ -109,22 +112,16 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
         receipts = SqliteReceipts(database, clock=lambda: NOW, redact=redact)
         async with (
             SqliteUses(database, flush_seconds=0.02) as uses,
-            WorkingSets(store=store, ledger=ledger, dimension=384, tokens=tokens) as corpora,
+            WorkingSets(store=store, ledger=ledger, shape=CorpusShape(384, tokens=tokens)) as corpora,
         ):
+            retrieval, chains = Retrieval(corpora=corpora, store=store), SqliteResponseChains(database)
             recall = Recall(
-                embedder=embedder,
-                retrieval=Retrieval(corpora=corpora, store=store),
-                notes=SqliteNoteBook(database),
-                receipts=receipts,
-                traits=traits,
-                classifier=lambda: None,
-                tokens=tokens,
-                clock=lambda: NOW,
+                search=SearchParts(embedder, classifier=lambda: None, retrieval=retrieval, tokens=tokens),
+                traces=RequestTraces(SqliteNoteBook(database), receipts, uses),
+                server=ServerKnowledge(traits, chains),
+                instruments=Instruments(lambda: NOW, metrics),
                 new_id=lambda: next(ids),
-                metrics=metrics,
                 settings=settings,
-                uses=uses,
-                chains=(chains := SqliteResponseChains(database)),
             )
             await recall.recall(Scope("u"), request_of("Where is my kayak stored?"))
             embedder.calls = 0

@@ -17,7 +17,7 @@ from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUses
 from memory.model import Message, Scope, Turn, TurnStatus
-from memory.ports import LearnDue, Lease, NoteBook, Receipts, TurnLog, UserLedger, Uses
+from memory.ports import LearnDue, Lease, NoteBook, Receipts, RequestTraces, TurnLog, UserLedger, Uses
 
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
 AT_ONCE = LearnDue()
@@ -43,6 +43,10 @@ class Process:
     notes: NoteBook
     receipts: Receipts
     uses: Uses
+
+    @property
+    def traces(self) -> RequestTraces:
+        return RequestTraces(self.notes, self.receipts, self.uses)
 
 
 class Deployment:

@@ -53,14 +53,14 @@ class MilvusReembedding:
         async def look(link: Link) -> Standing:
             live, others = await link.collections.live(), await link.collections.others()
             if not await link.collections.exists(live):
-                return Standing(None, has_leftovers=bool(others))
+                return Standing(None)
             origin = schema.origin_of(await link.collections.described(live))
             memories, embedded = await _count(link, live), 0
             for name in [] if origin.agrees_with(self._wanted) else others:
                 if schema.origin_of(await link.collections.described(name)).agrees_with(self._wanted):
                     await link.collections.load(name)
                     embedded = min(await _count(link, name), memories)
-            return Standing(origin, memories, embedded, has_leftovers=bool(others))
+            return Standing(origin, memories, embedded)
 
         return await self._call("standing", look)
 

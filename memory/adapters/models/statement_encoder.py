@@ -79,9 +79,13 @@ class OnnxStatementEncoder:
             return np.zeros((0, 3), dtype=np.float32)
         return np.stack([self._related(older, newer) for older, newer in pairs])
 
-    def _related(self, older: str, newer: str) -> Floats:
+    def sides(self, older: str, newer: str) -> Floats:
+        """What a pair is judged by: `sides_of` its hidden states, shape `(5 * width,)`. Training sees it as well."""
         window = pair_window(_readable(older), _readable(newer), encode=self._encode, special=self._special)
-        sides = self._heads["sides"].raw(sides_of(self._hidden(window), window.segments))
+        return sides_of(self._hidden(window), window.segments)
+
+    def _related(self, older: str, newer: str) -> Floats:
+        sides = self._heads["sides"].raw(self.sides(older, newer))
         return self._heads["pair"](np.maximum(sides, 0.0))
 
     def _encode(self, text: str) -> Encoded:

@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import Generic, Literal, Self, TypeAlias, TypeVar
 
 from memory.adapters.sqlite.owners import Owners, setting_up
-from memory.adapters.sqlite.schema import SQLITE_OLDEST, bring_up_to_date
+from memory.adapters.sqlite.schema import SQLITE_OLDEST, create_tables
 from memory.errors import BadSetting, MemproxyError, Unavailable
 
 BUSY_SECONDS_MAX = 5.0  # for the write lock, which another process holds for milliseconds
@@ -235,7 +235,7 @@ class SqliteDatabase:
                 raise BadSetting(f"{self.path} lies where SQLite cannot keep a write-ahead log: name a local disk")
             writing.execute(f"PRAGMA synchronous = {self._synchronous}")
             writing.execute(f"PRAGMA journal_size_limit = {LOG_BYTES_MAX}")
-            bring_up_to_date(writing, str(self.path))
+            create_tables(writing, str(self.path))
             reading = _connect(self.path)
             reading.execute("PRAGMA query_only = ON")
             glancing = _connect(self.path, seconds_max=0.0)

@@ -1,7 +1,7 @@
 """What exams of chat models showed, on SQLite: shared by all workers, asked for when one starts.
 
 A result does not last for ever: the model behind a name may have been replaced, or its server mended, which is why a
-failure is forgotten sooner. The table is made with the first result, as nothing else needs it.
+failure is forgotten sooner.
 """
 
 from __future__ import annotations
@@ -18,19 +18,6 @@ PASSED_SECONDS_MAX = 30 * 86_400.0
 FAILED_SECONDS_MAX = 86_400.0
 RESULTS_MAX = 1_000
 NAME_CHARACTERS_MAX = 256  # of a model, a server, a version
-
-TABLE = """
-    CREATE TABLE IF NOT EXISTS exam_results (
-        model TEXT NOT NULL,
-        server TEXT NOT NULL,
-        version TEXT NOT NULL,
-        passed INTEGER NOT NULL,
-        score REAL NOT NULL,
-        failures TEXT NOT NULL,
-        sat_at REAL NOT NULL,
-        PRIMARY KEY (model, server, version)
-    ) WITHOUT ROWID
-"""
 
 
 class SqliteExamResults:
@@ -55,8 +42,6 @@ def _named(key: ExamKey) -> tuple[str, str, str]:
 
 
 def _result(connection: sqlite3.Connection, *, key: tuple[str, str, str], now: float) -> ExamResult | None:
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'exam_results'").fetchone() is None:
-        return None
     row = connection.execute(
         "SELECT passed, score, failures FROM exam_results WHERE (model, server, version) = (?, ?, ?) "
         "AND sat_at > ? - iif(passed, ?, ?)",
@@ -66,7 +51,6 @@ def _result(connection: sqlite3.Connection, *, key: tuple[str, str, str], now: f
 
 
 def _put(connection: sqlite3.Connection, *, key: tuple[str, str, str], result: ExamResult, now: float) -> None:
-    connection.execute(TABLE)
     connection.execute(
         "INSERT OR REPLACE INTO exam_results (model, server, version, passed, score, failures, sat_at) "
         "VALUES (?, ?, ?, ?, ?, ?, ?)",

@@ -1,6 +1,6 @@
-"""The tables of turn log, user ledger, note book, receipts, chains and model traits: one file, one version number.
+"""The tables of turn log, user ledger, note book, receipts, uses, rounds, model traits, exams and chains: one file.
 
-This module only names tables and brings a file up to date; it never reads or writes a row of them.
+This module only names tables and creates them; it never reads or writes a row of them.
 
 How a turn is kept. `seq` is the order of opening and the only order that learning knows; `said_at` is the turn's own
 time, which for imported history lies in the past, while `opened_at` and `finished_at` say when it reached *us*.
@@ -10,8 +10,10 @@ time, which for imported history lies in the past, while `opened_at` and `finish
                         └────► dropped           withdrawn: its scope was deleted before it was learnt
 
 A ready turn is looked at once: `worth` says what a look found, NULL that nobody has looked yet. A session is urgent up
-to the turn `urgent_seq`: whatever of it is ready by then is due now. `is_order`: it asks to forget something,
-and `order_claims` are the claims that say so, as they were read; a BLOB that is empty for what an older release noted.
+to the turn `urgent_seq`: whatever of it is ready by then is due now. Up to the turn `asked_seq` it holds something that
+somebody asks of memory, as does a window that `is_asked`. `is_order`: a turn asks to forget something, and
+`order_claims` are the claims that say so, for whoever learns something older late must take a request as it was read
+then; a BLOB that is empty where nobody kept them.
 
 One row holds one exchange, and the conversation record is derived from it without another column: conversation_id is
 `session_id`; each of `messages` is an input from the user (`user_id`) to the agent (`agent_id`, or the model where none
@@ -26,9 +28,10 @@ import sqlite3
 from memory.errors import BadSetting
 
 APPLICATION_ID = 0x6D70_7478  # "mptx": tells our file from any other SQLite file
+VERSION = 1  # of the tables
 SQLITE_OLDEST = (3, 35, 0)  # upsert and partial indexes as used here; Python 3.11 usually brings a newer one
 
-_VERSION_1 = (
+TABLES = (
     """
     CREATE TABLE turns (
         seq INTEGER PRIMARY KEY,
@@ -49,7 +52,11 @@ _VERSION_1 = (
         owner TEXT NOT NULL,
         window_id TEXT,
         messages BLOB NOT NULL,
-        answer BLOB NOT NULL
+        answer BLOB NOT NULL,
+        worth REAL,
+        is_explicit INTEGER NOT NULL DEFAULT 0,
+        is_order INTEGER NOT NULL DEFAULT 0,
+        order_claims BLOB NOT NULL DEFAULT x''
     )
     """,
     "CREATE INDEX turns_of_user ON turns (user_id, seq)",
@@ -60,6 +67,9 @@ _VERSION_1 = (
     CREATE INDEX turns_unlearnt ON turns (user_id, session_id, stage, seq)
     WHERE stage IN ('open', 'ready', 'window')
     """,
+    "CREATE INDEX turns_unexamined ON turns (seq) WHERE stage = 'ready' AND worth IS NULL",
+    "CREATE INDEX turns_of_session ON turns (user_id, session_id, seq)",  # what was said right before a window
+    "CREATE INDEX turns_with_orders ON turns (user_id, seq) WHERE is_order = 1",
     # The sessions that have ready turns, so that asking for due work never scans turns.
     """
     CREATE TABLE ready_sessions (
@@ -69,13 +79,16 @@ _VERSION_1 = (
         turns INTEGER NOT NULL,
         first_finished_at REAL NOT NULL,
         last_finished_at REAL NOT NULL,
-        is_hurried INTEGER NOT NULL,
+        bytes INTEGER NOT NULL DEFAULT 0,
+        urgent_seq INTEGER NOT NULL DEFAULT 0,
+        asked_seq INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (user_id, session_id)
     ) WITHOUT ROWID
     """,
     "CREATE INDEX ready_sessions_in_order ON ready_sessions (first_seq)",
-    # state: leased (due_at: when that ends), waiting (due_at: when to try again), dead, shed (since version 2).
-    # Learnt windows are deleted.
+    "CREATE INDEX ready_sessions_urgent ON ready_sessions (first_seq) WHERE first_seq <= urgent_seq",
+    # state: leased (due_at: when that ends), waiting (due_at: when to try again), dead, shed. Learnt windows are
+    # deleted. `outages`: attempts that ended, one after the other, in an outage of a part, and are not among `attempt`.
     """
     CREATE TABLE windows (
         id TEXT PRIMARY KEY,
@@ -91,12 +104,17 @@ _VERSION_1 = (
         owner TEXT,
         plan BLOB,
         reason TEXT NOT NULL,
-        buried_at REAL
+        buried_at REAL,
+        outages INTEGER NOT NULL DEFAULT 0,
+        outage_since REAL,
+        is_asked INTEGER NOT NULL DEFAULT 0
     ) WITHOUT ROWID
     """,
     "CREATE INDEX windows_of_user ON windows (user_id, state, session_id)",
     "CREATE INDEX windows_in_order ON windows (state, first_seq)",
     "CREATE UNIQUE INDEX windows_by_token ON windows (token) WHERE token IS NOT NULL",
+    # In an outage thousands wait for their time, and who looks for work twenty times a second must not read them all.
+    "CREATE INDEX windows_by_due ON windows (state, due_at)",
     # The ledger. `known_since`: changes after that revision are all in `changes`; before it, they are not.
     """
     CREATE TABLE users (
@@ -170,28 +188,6 @@ _VERSION_1 = (
         learnt_at REAL NOT NULL
     ) WITHOUT ROWID
     """,
-)
-
-# Triggers. What waits in a file of version 1 was hurried or not; nobody has looked at it yet, and somebody will.
-_VERSION_2 = (
-    "ALTER TABLE turns ADD COLUMN worth REAL",
-    "ALTER TABLE turns ADD COLUMN is_explicit INTEGER NOT NULL DEFAULT 0",
-    "CREATE INDEX turns_unexamined ON turns (seq) WHERE stage = 'ready' AND worth IS NULL",
-    "CREATE INDEX turns_of_session ON turns (user_id, session_id, seq)",  # what was said right before a window
-    "ALTER TABLE ready_sessions ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE ready_sessions ADD COLUMN urgent_seq INTEGER NOT NULL DEFAULT 0",
-    """
-    UPDATE ready_sessions SET (bytes, urgent_seq) = (
-        SELECT coalesce(sum(length(messages) + length(answer)), 0), iif(is_hurried, max(seq), 0) FROM turns
-        WHERE stage IN ('open', 'ready', 'window') AND stage = 'ready'
-          AND turns.user_id = ready_sessions.user_id AND turns.session_id = ready_sessions.session_id
-    )
-    """,
-    "ALTER TABLE ready_sessions DROP COLUMN is_hurried",
-    "CREATE INDEX ready_sessions_urgent ON ready_sessions (first_seq) WHERE first_seq <= urgent_seq",
-)
-
-_VERSION_3 = (
     # Uses of memories that the store does not have yet (`counted`), and the sum that it is just being given (`total`).
     """
     CREATE TABLE uses (
@@ -213,34 +209,20 @@ _VERSION_3 = (
     """,
     "CREATE INDEX rounds_under_way ON rounds (begun_at) WHERE begun_at IS NOT NULL",
     "CREATE INDEX rounds_in_order ON rounds (ended_at, user_id)",
-)
-
-# Turns that ask for something to be forgotten: what was said before them is learnt later at times, and then heeds them.
-_VERSION_4 = (
-    "ALTER TABLE turns ADD COLUMN is_order INTEGER NOT NULL DEFAULT 0",
-    "CREATE INDEX turns_with_orders ON turns (user_id, seq) WHERE is_order = 1",
-)
-
-# How many attempts at a window ended, one after the other, in an outage of a part, and when the first of them did. They
-# are not among its `attempt`s.
-_VERSION_5 = (
-    "ALTER TABLE windows ADD COLUMN outages INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE windows ADD COLUMN outage_since REAL",
-)
-
-# Up to which turn a session, and whether a window, holds what somebody asks of memory. In an outage thousands of
-# windows wait for their time, and who looks for work twenty times a second must not read them all.
-_VERSION_6 = (
-    "CREATE INDEX windows_by_due ON windows (state, due_at)",
-    "ALTER TABLE ready_sessions ADD COLUMN asked_seq INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE windows ADD COLUMN is_asked INTEGER NOT NULL DEFAULT 0",
-)
-
-# Whoever learns something older late must take a request as it was read then, not as another reader would read it.
-_VERSION_7 = ("ALTER TABLE turns ADD COLUMN order_claims BLOB NOT NULL DEFAULT x''",)
-
-# Exchanges that later requests may go on from, by user and name; the newest have the highest position.
-_VERSION_8 = (
+    # What the exam of a chat model that is to read came to.
+    """
+    CREATE TABLE exam_results (
+        model TEXT NOT NULL,
+        server TEXT NOT NULL,
+        version TEXT NOT NULL,
+        passed INTEGER NOT NULL,
+        score REAL NOT NULL,
+        failures TEXT NOT NULL,
+        sat_at REAL NOT NULL,
+        PRIMARY KEY (model, server, version)
+    ) WITHOUT ROWID
+    """,
+    # Exchanges that later requests may go on from, by user and name; the newest have the highest position.
     """
     CREATE TABLE chains (
         position INTEGER PRIMARY KEY,
@@ -257,44 +239,32 @@ _VERSION_8 = (
     "CREATE INDEX chains_by_age ON chains (kept_at)",
 )
 
-MIGRATIONS = (
-    _VERSION_1,
-    _VERSION_2,
-    _VERSION_3,
-    _VERSION_4,
-    _VERSION_5,
-    _VERSION_6,
-    _VERSION_7,
-    _VERSION_8,
-)  # the n-th leads from version n to n + 1; never change one that was released
 
-
-def bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:
-    """Create or upgrade the tables, in one transaction. Raises `BadSetting` for a file that is not ours, or newer."""
+def create_tables(connection: sqlite3.Connection, path: str) -> None:
+    """In an empty file, in one transaction. Raises `BadSetting` for a file that is not ours, or of another version."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        version = _version_of(connection, path)
-        for statements in MIGRATIONS[version:]:
-            for statement in statements:
+        if _is_empty(connection, path):
+            for statement in TABLES:
                 connection.execute(statement)
-        if version < len(MIGRATIONS):
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
 
 
-def _version_of(connection: sqlite3.Connection, path: str) -> int:
+def _is_empty(connection: sqlite3.Connection, path: str) -> bool:
+    if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None:
+        return True
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     application = int(connection.execute("PRAGMA application_id").fetchone()[0])
-    is_empty = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
-    if not is_empty and application != APPLICATION_ID:
+    if application != APPLICATION_ID:
         raise BadSetting(f"{path} is a database of something else: name another file for the turn log")
-    if version > len(MIGRATIONS):
+    if version != VERSION:
         raise BadSetting(
-            f"{path} has version {version}, this memproxy knows up to {len(MIGRATIONS)}: "
-            "start the newer memproxy again, or name another file"
+            f"{path} has version {version}, this memproxy reads version {VERSION}: "
+            "start the memproxy that wrote it again, or name another file"
         )
-    return version
+    return False

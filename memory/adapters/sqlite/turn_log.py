@@ -10,6 +10,7 @@ import asyncio
 import secrets
 import sqlite3
 from collections.abc import AsyncIterator, Collection, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from memory.adapters.sqlite import ledger, turns_queue, turns_triggers, turns_upkeep
@@ -52,17 +53,8 @@ class SqliteTurnLog:
     ) -> None:
         if status is TurnStatus.OPENED:
             raise BadInput("a turn cannot finish as opened: say how it ended")
-        await self._database.write(
-            partial(
-                _finish,
-                turn_id=turn_id,
-                status=status,
-                answer=answer,
-                answered_at=answered_at,
-                receipt_id=receipt_id,
-                now=self._clock(),
-            )
-        )
+        ending = _Ending(status, answer, answered_at, receipt_id)
+        await self._database.write(partial(_finish, turn_id=turn_id, ending=ending, now=self._clock()))
 
     async def complete(self, turn_id: str, *, answer: str, answered_at: float) -> None:
         job = partial(
@@ -212,16 +204,17 @@ def _insert(connection: sqlite3.Connection, *, turn: Turn, now: float, owner: st
         turns_queue.make_ready(connection, seq, turn.scope.user_id, turn.scope.session_id, now)
 
 
-def _finish(
-    connection: sqlite3.Connection,
-    *,
-    turn_id: str,
-    status: TurnStatus,
-    answer: str,
-    answered_at: float,
-    receipt_id: str,
-    now: float,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """How a reply ended."""
+
+    status: TurnStatus
+    answer: str
+    answered_at: float
+    receipt_id: str
+
+
+def _finish(connection: sqlite3.Connection, *, turn_id: str, ending: _Ending, now: float) -> None:
     """A turn that was withdrawn meanwhile is completed as a record, and stays withdrawn."""
     row = connection.execute(
         "SELECT seq, user_id, session_id, stage FROM turns WHERE id = ? AND status = 'opened'", (turn_id,)
@@ -229,7 +222,7 @@ def _finish(
     if row is None:
         return
     seq, user_id, session_id, stage = row
-    stage = _stage_after(status) if stage == "open" else stage
+    stage = _stage_after(ending.status) if stage == "open" else stage
     connection.execute(
         """
         UPDATE turns SET status = ?, stage = ?, finished_at = ?, answered_at = ?, answer = ?,
@@ -237,12 +230,12 @@ def _finish(
         WHERE seq = ?
         """,
         (
-            status.value,
+            ending.status.value,
             stage,
             now,
-            answered_at,
-            cut(to_bytes(answer), ANSWER_BYTES_MAX),
-            to_bytes(receipt_id),
+            ending.answered_at,
+            cut(to_bytes(ending.answer), ANSWER_BYTES_MAX),
+            to_bytes(ending.receipt_id),
             seq,
         ),
     )

@@ -119,6 +119,10 @@ class SetLoads:
         if len(self._rests) > RESTS_MAX:
             self._rests.popitem(last=False)
 
+    def is_waiting(self, user_id: str) -> bool:
+        """Whether this user's set is in the line, or being loaded."""
+        return user_id in self._ended
+
     def is_resting(self, user_id: str) -> bool:
         """Whether this user's set is not to be loaded for a while: it is too large, or could not be."""
         rest = self._rests.get(user_id)

@@ -9,7 +9,8 @@ forgotten. While the store is down, the set serves on. While the ledger is, nobo
 meanwhile, and it does not: the store is searched directly.
 
 It must never keep the loop busy for more than a few milliseconds, however large the set, nor hold more than its bytes:
-the set that was asked longest ago goes first, and a user with too many memories never gets one.
+the set that was asked longest ago goes first, and a user with too many memories never gets one. `states` has the table
+of what a set goes through.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from memory.adapters.working_set.held_memories import HeldMemories
 from memory.adapters.working_set.held_set import HeldSet, Sources, settled
 from memory.adapters.working_set.loader import SetLoads, TooFarBehind, TooLarge, outcome_of, report
 from memory.adapters.working_set.snapshot_shelf import SnapshotShelf
+from memory.adapters.working_set.states import SetState
 from memory.errors import Unavailable
 from memory.model import Record
 from memory.ports import MemoryStore, Revision, Tokens, UserLedger
@@ -58,6 +60,17 @@ class WorkingSetLimits:
     keeps_spare: bool = False  # chats wait for this process, so memory for the next set is at hand
 
 
+@dataclass(frozen=True, slots=True)
+class CorpusShape:
+    """What corpora are laid out with: the `dimension` of vectors, and, as the ranking has it, how much the turns around
+    a memory count. `tokens` counts a memory's line once for all notes.
+    """
+
+    dimension: int
+    neighbours: Neighbours = DEFAULT_RANKING.neighbours
+    tokens: Tokens | None = None
+
+
 class WorkingSets:
     """`memory.recall.retrieval.Corpora`. `async with` opens it; loads in flight end with it."""
 
@@ -66,19 +79,13 @@ class WorkingSets:
         *,
         store: MemoryStore,
         ledger: UserLedger,
-        dimension: int,
+        shape: CorpusShape,
         limits: WorkingSetLimits | None = None,
-        neighbours: Neighbours = DEFAULT_RANKING.neighbours,
-        tokens: Tokens | None = None,
         shelf: SnapshotShelf | None = None,
     ) -> None:
-        """`neighbours`: as the ranking has them; they are part of what is laid out. `tokens`: counts a memory's line
-        once for all notes. Without a `shelf`, no snapshots.
-        """
+        """Without a `shelf`, no snapshots."""
         self._ledger = ledger
-        self._dimension = dimension
-        self._neighbours = neighbours
-        self._tokens = tokens
+        self._shape = shape
         self._limits = limits or WorkingSetLimits()
         self._shelf = shelf
         self._sets: OrderedDict[str, HeldSet] = OrderedDict()
@@ -118,6 +125,17 @@ class WorkingSets:
         """What all sets hold together, estimated."""
         return self._bytes
 
+    def state_of(self, user_id: str) -> SetState:
+        """Where the user's set stands."""
+        one = self._sets.get(user_id)
+        if one is not None:
+            return SetState.HELD if one.revision == one.heard_of else SetState.BEHIND
+        if self._loads.is_resting(user_id):
+            return SetState.RESTING
+        if self._loads.is_waiting(user_id):
+            return SetState.WAITING
+        return SetState.OPENING if user_id in self._opening else SetState.ABSENT
+
     def searching(self) -> AbstractContextManager[None]:
         """A chat searches the store, since it got no corpus here: nothing is loaded meanwhile."""
         return self._loads.searching()
@@ -148,10 +166,9 @@ class WorkingSets:
         if self._shelf is None and user_id not in self._sets:
             return None  # reading all that a user has costs more than what is asked for
         corpus = await self.corpus(user_id, waits=True, seconds=AT_HAND_SECONDS)
-        one = self._sets.get(user_id)
-        if corpus is None or one is None or one.revision != one.heard_of:  # else what changed is not in it yet
+        if corpus is None or self.state_of(user_id) is not SetState.HELD:
             return None
-        if revision is not None and one.revision != revision:
+        if revision is not None and self._sets[user_id].revision != revision:
             return None
         return HeldMemories(user_id, corpus)
 
@@ -169,7 +186,7 @@ class WorkingSets:
 
     async def _present(self, user_id: str, *, waits: bool) -> HeldSet | None:
         """The user's set: the one that is here, else out of the snapshot; else a load begins, for later requests."""
-        if user_id not in self._sets and not self._loads.is_resting(user_id):
+        if self.state_of(user_id) in (SetState.ABSENT, SetState.OPENING, SetState.WAITING):
             await asyncio.wait((self._opened(user_id),), timeout=self._patience(waits=waits))
         if user_id not in self._sets and (ended := self._loads.ask(user_id)) is not None and waits:
             with suppress(TimeoutError):
@@ -236,7 +253,7 @@ class WorkingSets:
         one = self._sets.get(user_id)
         if one is not None and one.saved != one.revision:
             await asyncio.wait((self._saved(one),))
-        elif one is None and self._shelf is not None and self._loads.is_resting(user_id):
+        elif self._shelf is not None and self.state_of(user_id) is SetState.RESTING:
             await self._shelf.discard(user_id)  # the user has too many memories by now
 
     def _saved(self, one: HeldSet) -> asyncio.Task[None]:
@@ -274,7 +291,8 @@ class WorkingSets:
 
     async def _loaded(self, user_id: str, started: Revision, records: Sequence[Record]) -> None:
         """Keep a set of what was read, after reading again what was written meanwhile."""
-        corpus = Corpus(dimension=self._dimension, neighbours=self._neighbours, tokens=self._tokens)
+        shape = self._shape
+        corpus = Corpus(dimension=shape.dimension, neighbours=shape.neighbours, tokens=shape.tokens)
         one = self._made(user_id, corpus, settled(started))
         await one.change(records=records)
         await one.catch_up()

@@ -19,7 +19,7 @@ from memory.ports import PairRelation, PairVerdict, StatementPair
 from memory.secrets.plain_text import PLACEHOLDER
 
 BEFORE_CHARACTERS = 400  # of the end of an answer: more than the encoder looks at
-REPLACES_SHARE_MIN = 0.95  # `memproxy eval history` shows what it costs of real chats: at 0.9 four times as much
+REPLACES_SHARE_MIN = 0.75  # `memproxy eval history` shows what it costs of real chats, `updates` what it is good for
 CONFIDENCE_AT_LEAST = 0.8  # of a verdict at its bar; what consolidation asks for
 STAND_IN = "42"  # for a secret, as the encoder sees it
 UNRELATED_AT_MOST = 0.7  # below what keeps two values apart: it says so, too, of changes that are told in other words
@@ -82,7 +82,7 @@ def _as_typed(text: str) -> str:
 
 
 def _verdict(shares: Mapping[str, float]) -> PairVerdict:
-    """Most pairs are no change, and a wrong "replaces" loses a fact: its bar was set on pairs of real chats."""
+    """A wrong "replaces" loses a fact: its bar was set on long histories of chats and on changed facts together."""
     replaces = shares[PairRelation.REPLACES.value]
     if replaces >= REPLACES_SHARE_MIN:
         over = (replaces - REPLACES_SHARE_MIN) / (1.0 - REPLACES_SHARE_MIN)

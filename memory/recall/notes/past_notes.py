@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memory.chat.completions import ChatRequest, message_bytes
-from memory.model import Candidate, Conversation, Memory, Note, PastNote, Placement, Role, Scope
+from memory.model import CHAT_BYTES_MAX, Candidate, Conversation, Memory, Note, PastNote, Placement, Role, Scope
 from memory.ports import Tokens
 from memory.recall.notes.injection import NOTE_FRAME, line_tokens, note_label, render_note
 
@@ -25,7 +25,6 @@ from memory.recall.notes.injection import NOTE_FRAME, line_tokens, note_label, r
 # and a tokenizer that takes dates and numbers digit by digit counts up to a quarter more.
 ALL_NOTES_TOKENS_MAX = 1_600
 LATE_NOTE_TOKENS_MIN = 160  # the frame and two or three memories: with less than that a note says nothing
-BODY_BYTES_MAX = 32 << 20  # as much as is read at all; hashing it takes 70 ms, so large ones are hashed in a thread
 KEY_BYTES = 16
 
 
@@ -93,7 +92,7 @@ def note_keys(scope: Scope, request: ChatRequest) -> dict[int, str]:
 
     None without a conversation, and for bodies that are too large. Costs some 4 ms for each MiB.
     """
-    if request.conversation is None or len(request.body) > BODY_BYTES_MAX:
+    if request.conversation is None or len(request.body) > CHAT_BYTES_MAX:
         return {}
     chain = hashlib.blake2b(
         "\x1f".join((scope.user_id, scope.project_id, scope.agent_id)).encode(), digest_size=KEY_BYTES

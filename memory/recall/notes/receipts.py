@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -22,40 +23,50 @@ QUERY_CHARACTERS_MAX = 2_000  # as long as a query gets
 DIGITS, MILLISECOND_DIGITS = 6, 3  # that are kept of scores and of times
 
 
-def receipt_of(
-    *,
-    receipt_id: str,
-    user_id: str,
-    at: float,
-    status: RecallStatus,
-    reason: str,
-    signals: Mapping[str, Any] | None = None,
-    query: str = "",
-    candidates: Sequence[Candidate] = (),
-    cuts: Mapping[str, Verdict] | None = None,
-    plan: NotePlan | None = None,
-    placement: Placement = Placement.OFF,
-    timings_ms: Mapping[str, float] | None = None,
-) -> Receipt:
-    """What is placed nowhere was not injected, whatever was planned.
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Whose request it was, when it came (Unix seconds), and what memory did for it."""
 
-    `candidates`: all that were ranked, best first. `cuts`: why the ranking left some of them out, by memory id.
-    `signals`: names to plain values (text, number, truth, or a mapping of names to numbers).
+    receipt_id: str
+    user_id: str
+    at: float
+    status: RecallStatus
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the stages found, as far as they came.
+
+    `signals`: names to plain values (text, number, truth, or a mapping of names to numbers). `candidates`: all that
+    were ranked, best first. `cuts`: why the ranking left some of them out, by memory id.
     """
+
+    signals: Mapping[str, Any] = field(default_factory=dict)
+    query: str = ""
+    candidates: Sequence[Candidate] = ()
+    cuts: Mapping[str, Verdict] = field(default_factory=dict)
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+
+
+def receipt_of(
+    answered: Answered, found: Findings, *, plan: NotePlan | None = None, placement: Placement = Placement.OFF
+) -> Receipt:
+    """What is placed nowhere was not injected, whatever was planned."""
     placed = None if placement is Placement.OFF else plan
-    weighed = _weighed(candidates, cuts or {}, placed)
+    weighed = _weighed(found.candidates, found.cuts, placed)
     return Receipt(
-        id=receipt_id,
-        user_id=user_id,
-        at=at,
-        status=status,
-        reason=reason,
-        signals=dict(list((signals or {}).items())[:SIGNALS_MAX]),
-        query=_readable(query[:QUERY_CHARACTERS_MAX]),
+        id=answered.receipt_id,
+        user_id=answered.user_id,
+        at=answered.at,
+        status=answered.status,
+        reason=answered.reason,
+        signals=dict(list(found.signals.items())[:SIGNALS_MAX]),
+        query=_readable(found.query[:QUERY_CHARACTERS_MAX]),
         candidates=weighed,
-        left_out=len(candidates) - len(weighed),
+        left_out=len(found.candidates) - len(weighed),
         notes=_carried(placed, placement),
-        timings_ms={stage: _rounded(value) for stage, value in (timings_ms or {}).items()},
+        timings_ms={stage: _rounded(value) for stage, value in found.timings_ms.items()},
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memory.model import Query, Scope, Vector
+from memory.model import Question, Scope, Vector
 from memory.recall.ranking.concepts import ASPECTS, concepts
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.layout import BM25_SATURATION, Layout, windowed
@@ -66,25 +66,22 @@ class Evidence:
 def gather(
     corpus: Corpus,
     layout: Layout,
-    query: Query,
+    asked: Question,
     vector: Vector | None,
     *,
-    scope: Scope,
-    now: float,
     ranking: RankingSettings = DEFAULT_RANKING,
 ) -> Evidence:
     """The evidence for every row. Without a `vector` there is no cosine (all zeros).
 
     Of `ranking`, only what goes into a kind counts here (half-lives, scripts without spaces), never a kind's weight.
     """
-    reading = read(corpus, layout, query, scope=scope, now=now, ranking=ranking)
+    reading = read(corpus, layout, asked, ranking=ranking)
     return complete(corpus, reading, vector, ranking=ranking)
 
 
-def read(
-    corpus: Corpus, layout: Layout, query: Query, *, scope: Scope, now: float, ranking: RankingSettings
-) -> Reading:
+def read(corpus: Corpus, layout: Layout, asked: Question, *, ranking: RankingSettings) -> Reading:
     """The part of the evidence that can be gathered while the question is still being embedded."""
+    query, now = asked.query, asked.now
     folded = fold(query.text)
     question = time_question(folded, now=now)
     named, words = _query_terms(corpus, query.text)
@@ -95,7 +92,7 @@ def read(
     kinds["speaker"] = _speaker(layout, named)
     kinds |= _temporal(layout, question, now)
     kinds |= {"question": layout.is_question, "first_person": layout.is_first_person}
-    kinds |= _standing(layout, scope, now, ranking.half_lives)
+    kinds |= _standing(layout, asked.scope, now, ranking.half_lives)
     kinds["manner"] = layout.is_manner * np.float32(bool(_WRITES.search(folded)))
     return Reading(layout, kinds, question, unspaced_share(query.text))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import overload
 
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.language import wants_several
-from memory.model import Candidate, Memory, Query, Record, Scope, Selection, Vector, Verdict
+from memory.model import Candidate, Memory, Question, Record, Scope, Selection, Vector, Verdict
 from memory.recall.notes.injection import LINE_CHARACTERS_MAX
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.evidence import Reading, complete, read
@@ -106,36 +106,33 @@ class Ranked:
 
 def rank(
     corpus: Corpus,
-    query: Query,
+    asked: Question,
     query_vector: Vector | None,
     *,
-    scope: Scope,
-    now: float,
     ranking: RankingSettings = DEFAULT_RANKING,
-    memory_types: Collection[str] = (),
     limit: int = CANDIDATES_MAX,
-    told: Sequence[str] = (),
     reading: Reading | None = None,
 ) -> Ranked:
     """Score every memory that the scope may see; the best `limit` come back. Without a vector, words alone decide.
 
-    `told`: ids in earlier notes of this conversation. What took their place since is among the candidates in any case.
+    What took the place of what earlier notes told is among the candidates in any case.
     `reading`: what `read_ahead` said of the same question; it counts for nothing if the corpus changed since.
     """
     layout = corpus.prepare()
-    if not layout.size or not query.text.strip():
+    text = asked.query.text
+    if not layout.size or not text.strip():
         return Ranked()
     if reading is None or reading.layout is not layout:
-        reading = read(corpus, layout, query, scope=scope, now=now, ranking=ranking)
+        reading = read(corpus, layout, asked, ranking=ranking)
     evidence = complete(corpus, reading, query_vector, ranking=ranking)
-    is_open = _is_open(layout, scope, memory_types, asks_about_past=evidence.question.asks_about_past)
+    is_open = _is_open(layout, asked.scope, asked.memory_types, asks_about_past=evidence.question.asks_about_past)
     weighed = np.stack([evidence.kinds[name] for name in NAMES])
     weighed *= _column(ranking.weights)
     score = np.where(is_open, weighed.sum(axis=0), -np.inf)
     rows = _corrections_first(_best(score, limit), layout)
     if not len(rows):
         return Ranked()
-    before = look_back(corpus, told)
+    before = look_back(corpus, asked.told)
     corrections = _rows_of(before.corrections, layout, is_open)
     best_count = len(rows)
     if len(corrections):
@@ -144,10 +141,10 @@ def rank(
     topic = weighed[_PLACES_OF_TOPICAL].sum(axis=0)
     best_topic = topic[:best_count].max()
     bar = ranking.bar
-    even = bar_for(query.text, bar, is_unspaced=evidence.is_unspaced)
+    even = bar_for(text, bar, is_unspaced=evidence.is_unspaced)
     passes = (topic >= bar.each) & (topic >= best_topic - bar.margin) & (best_topic >= even)
     passes |= evidence.kinds["manner"][rows] > 0
-    asks_several = wants_several(query.text)
+    asks_several = wants_several(text)
     near_each = bar.several_each if asks_several else bar.near_each
     near_margin = bar.several_margin if asks_several else bar.near_margin
     near = (topic >= near_each) & (topic >= best_topic - near_margin) & (best_topic >= even)
@@ -165,53 +162,56 @@ def rank(
     )
 
 
-def read_ahead(
-    corpus: Corpus, query: Query, *, scope: Scope, now: float, ranking: RankingSettings = DEFAULT_RANKING
-) -> Reading | None:
+def read_ahead(corpus: Corpus, asked: Question, *, ranking: RankingSettings = DEFAULT_RANKING) -> Reading | None:
     """What `rank` needs of the question's words, before there is a vector. None without memories."""
     layout = corpus.prepare()
-    return read(corpus, layout, query, scope=scope, now=now, ranking=ranking) if layout.size else None
+    return read(corpus, layout, asked, ranking=ranking) if layout.size else None
 
 
-def rank_found(
-    found: Sequence[Candidate],
-    query: Query,
-    *,
-    scope: Scope,
-    now: float,
-    ranking: RankingSettings = DEFAULT_RANKING,
-) -> Ranked:
+def rank_found(found: Sequence[Candidate], asked: Question, *, ranking: RankingSettings = DEFAULT_RANKING) -> Ranked:
     """Score what a vector search returned, by the cosine in `parts["dense"]`: for users whose corpus is not loaded.
 
-    Neighbours count as far as the search returned them too.
+    Neighbours count as far as the search returned them too. It looked for the wanted types only, and of what earlier
+    notes told it says nothing.
     """
     cosines = (np.array([candidate.parts.get("dense", candidate.score)], dtype=np.float32) for candidate in found)
     records = (Record(candidate.memory, cosine) for candidate, cosine in zip(found, cosines, strict=True))
     # One number per memory: its cosine with the question, taken times one.
     corpus = Corpus(records, dimension=1, neighbours=ranking.neighbours)
-    return rank(corpus, query, np.ones(1, dtype=np.float32), scope=scope, now=now, ranking=ranking)
+    here = replace(asked, memory_types=(), told=())
+    return rank(corpus, here, np.ones(1, dtype=np.float32), ranking=ranking)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much may go along: so many `tokens`, and so many `memories` (None: as many as fit).
+
+    `near_tokens`: up to so many tokens, what is near goes along behind what is relevant. `is_filled`: no relevance cut,
+    the budget is used up.
+    """
+
+    tokens: int
+    memories: int | None = None
+    near_tokens: int = 0
+    is_filled: bool = False
 
 
 def select(
     ranked: Ranked,
+    budget: Budget,
     *,
     tokens: Callable[[Candidate], int],
-    token_budget: int,
-    limit: int | None = None,
     similarity_threshold: float | None = None,
-    fill: bool = False,
-    near_tokens: int = 0,
     told: Collection[str] = (),
 ) -> Selection:
     """The candidates that go along, best first, and why the others do not. `tokens`: what one costs.
 
-    `fill`: no relevance cut, the budget (in tokens) is used up. A `similarity_threshold` (cosine) cuts where a caller
-    names one. `near_tokens`: up to so many tokens, what is near goes along behind what is relevant. What does not fit
-    is passed over, never cut short. `told`: ids that need no second telling; what says the
-    same as they do in the same words needs none either. Corrections of what was told go first, relevant or not.
+    A `similarity_threshold` (cosine) cuts where a caller names one. What does not fit is passed over, never cut short.
+    `told`: ids that need no second telling; what says the same as they do in the same words needs none either.
+    Corrections of what was told go first, relevant or not.
     """
-    kept, near, cuts = _admitted(ranked, similarity_threshold, told, fill=fill)
-    if fill and limit is None:
+    kept, near, cuts = _admitted(ranked, similarity_threshold, told, fill=budget.is_filled)
+    if budget.is_filled and budget.memories is None:
         kept.sort(key=lambda i: _cost_of_place(ranked.candidates[i]))
     ids = ranked.ids
     corrections = [i for i, memory_id in enumerate(ids) if memory_id in ranked.corrections]
@@ -219,9 +219,9 @@ def select(
     is_filling = frozenset(near) - frozenset(corrections)
     chosen: list[int] = []
     said = {wording(memory.content) for memory in ranked.told}
-    left, passed_over = token_budget, 0
+    left, passed_over = budget.tokens, 0
     for i in kept:
-        if len(chosen) == limit:
+        if len(chosen) == budget.memories:
             cuts[ids[i]] = Verdict.OVER_LIMIT
         elif passed_over == PASSED_OVER_MAX:
             cuts[ids[i]] = Verdict.OVER_BUDGET
@@ -230,7 +230,7 @@ def select(
         elif (cost := tokens(ranked.candidates[i])) > left:
             cuts[ids[i]] = Verdict.OVER_BUDGET
             passed_over += 1
-        elif i in is_filling and token_budget - left + cost > near_tokens:
+        elif i in is_filling and budget.tokens - left + cost > budget.near_tokens:
             cuts[ids[i]] = Verdict.IRRELEVANT
         else:
             said.add(said_here)
@@ -238,7 +238,7 @@ def select(
             chosen.append(i)
             left -= cost
     order = sorted(chosen, key=lambda i: (i not in corrections, i))
-    return Selection(tuple(ranked.candidates[i] for i in order), token_budget - left, cuts)
+    return Selection(tuple(ranked.candidates[i] for i in order), budget.tokens - left, cuts)
 
 
 def _admitted(
@@ -339,6 +339,7 @@ def _best(score: npt.NDArray[np.floating], limit: int) -> npt.NDArray[np.intp]:
 __all__ = [
     "CANDIDATES_MAX",
     "Bar",
+    "Budget",
     "Corpus",
     "Ranked",
     "Reading",

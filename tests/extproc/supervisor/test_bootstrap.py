@@ -16,6 +16,7 @@ from extproc.identity import IdentityMode
 from extproc.supervisor.bootstrap import EnvoyPlan, render, render_bare, template
 from extproc.upstream_signals import SignalReader
 from memory.errors import BadSetting
+from memory.model import CHAT_BYTES_MAX
 from memory.recall.signals.upstream import UpstreamRule
 
 PLAN = EnvoyPlan(upstream="http://127.0.0.1:8000", filter_sockets=(Path("/run/f-0.sock"), Path("/run/f-1.sock")))
@@ -68,6 +69,17 @@ def managers(rendered: bytes) -> list[dict[str, Any]]:
 
 def filter_of(manager: dict[str, Any], name: str) -> dict[str, Any]:
     return next(one["typedConfig"] for one in manager["httpFilters"] if one["name"] == name)
+
+
+def test_what_envoy_buffers_is_what_we_read_and_what_we_add() -> None:
+    limits = {
+        value["requestBodyBufferLimit"]
+        for manager in managers(render(PLAN))
+        for host in manager["routeConfig"]["virtualHosts"]
+        for value in host["routes"]
+        if "requestBodyBufferLimit" in value
+    }
+    assert limits == {CHAT_BYTES_MAX + (1 << 20)}
 
 
 def visible(filter_: dict[str, Any]) -> set[str]:

@@ -342,8 +342,6 @@ async def test_a_body_over_the_limit_is_refused_with_and_without_a_declared_leng
         ("DELETE", "turns", "POST"),
         ("GET", "flush", "POST"),
         ("PATCH", "stats", "GET"),
-        ("DELETE", "export", "GET"),
-        ("GET", "everything", "DELETE"),
     ],
 )
 async def test_a_word_that_names_a_call_is_no_memorys_id(
@@ -358,13 +356,6 @@ async def test_a_word_that_names_a_call_is_no_memorys_id(
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
 async def test_no_reserved_word_is_looked_up_as_a_memory(api: httpx.AsyncClient, method: str, word: str) -> None:
     assert "no such memory" not in (await api.request(method, f"/v1/memory/{word}")).text
-
-
-async def test_a_call_that_is_not_built_says_so_to_those_who_may_call_it(parts: Parts) -> None:
-    async with api_of(parts) as api:
-        for method, path in (("GET", "export"), ("DELETE", "everything")):
-            assert_refused(await api.request(method, f"/v1/memory/{path}?user_id=ann"), 501, "not_built")
-            assert_refused(await api.request(method, f"/v1/memory/{path}"), 401)
 
 
 async def test_paths_and_methods_that_are_not_there_answer_in_the_same_shape(api: httpx.AsyncClient) -> None:

@@ -355,7 +355,6 @@ def searching_with(searcher: Any) -> Sandbox:
         worker=nothing,
         searcher=searcher,
         clock=SettableClock(),
-        settings=nothing,
         redact=str,
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from claims import NOW, claim
 
-from memory.learn.consolidation import EVIDENCE_MAX, consolidate
+from memory.learn.consolidation import EVIDENCE_MAX, Judged, consolidate
 from memory.learn.feedback import Confirmation
 from memory.learn.plan import Plan, UnreadablePlan, decode, encode
 from memory.model import Act, Change, ChangeKind, Evidence, Memory, MemoryStatus, Relation, Scope, Trust
@@ -113,14 +113,14 @@ def test_a_sure_verdict_supersedes_where_the_field_is_the_same(confidence: float
     old = stored("The appointment is on Monday", attribute="appointment", values=("Monday",))
     new = claim("The appointment is on Friday", attribute="appointment", values=("Friday",))
     said = {(0, old.id): PairVerdict(PairRelation.REPLACES, confidence)}
-    changes = consolidate([new], [old], now=NOW, ids=ids, verdicts=said)
+    changes = consolidate([new], [old], now=NOW, ids=ids, judged=Judged(verdicts=said))
     assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is is_replaced
 
 
 def test_a_sure_verdict_names_the_field_of_the_row_that_it_replaces() -> None:
     old = stored("I drive a Fiat", attribute="vehicle", values=("Fiat",))
     said = {(0, old.id): PairVerdict(PairRelation.REPLACES, 0.9)}
-    changes = consolidate([claim("cycling only from here on")], [old], now=NOW, ids=ids, verdicts=said)
+    changes = consolidate([claim("cycling only from here on")], [old], now=NOW, ids=ids, judged=Judged(verdicts=said))
     assert changes[1].memory.metadata["superseded_field"] == "vehicle"
 
 
@@ -141,7 +141,7 @@ def test_what_was_and_what_will_be_take_no_place_of_what_is(
 ) -> None:
     old = stored(LEEDS, **home("Leeds", **older))
     said = {(0, old.id): PairVerdict(relation, 0.95)} if relation is not None else {}
-    changes = consolidate([claim(OSLO, **home("Oslo", **newer))], [old], now=NOW, ids=ids, verdicts=said)
+    changes = consolidate([claim(OSLO, **home("Oslo", **newer))], [old], now=NOW, ids=ids, judged=Judged(verdicts=said))
     is_replaced = relation is not None and not newer  # what is now may well end a plan, where a reader says so
     assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is is_replaced
 
@@ -161,7 +161,7 @@ def test_two_values_that_a_reader_is_sure_to_be_unrelated_both_stand_unless_one_
     said = {(0, old.id): PairVerdict(PairRelation.UNRELATED, confidence)}
     category = "correction" if act is Act.CORRECT else "fact"
     new = claim("I grew up in Oslo", act=act, category=category, **home("Oslo"))
-    changes = consolidate([new], [old], now=NOW, ids=ids, verdicts=said)
+    changes = consolidate([new], [old], now=NOW, ids=ids, judged=Judged(verdicts=said))
     assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is (is_replaced or act is Act.CORRECT)
 
 
@@ -199,13 +199,15 @@ def test_a_verdict_supersedes_nothing_of_another_subject() -> None:
     old = stored("I drive a Fiat", attribute="vehicle", values=("Fiat",))
     said = {(0, old.id): PairVerdict(PairRelation.REPLACES, 0.99)}
     new = claim("My sister drives a Skoda", attribute="vehicle", values=("Skoda",), relation=Relation.SIBLING)
-    assert len(consolidate([new], [old], now=NOW, ids=ids, verdicts=said)) == 1
+    assert len(consolidate([new], [old], now=NOW, ids=ids, judged=Judged(verdicts=said))) == 1
 
 
 def test_a_sure_verdict_of_the_same_confirms_the_older_row() -> None:
     old = stored(LEEDS, **home("Leeds"))
     said = {(0, old.id): PairVerdict(PairRelation.SAME, 0.95)}
-    changes = consolidate([claim("still living in Leeds", **home("Leeds"))], [old], now=NOW, ids=ids, verdicts=said)
+    changes = consolidate(
+        [claim("still living in Leeds", **home("Leeds"))], [old], now=NOW, ids=ids, judged=Judged(verdicts=said)
+    )
     assert kinds(changes) == [(ChangeKind.UPDATE, LEEDS)]
 
 
@@ -213,7 +215,9 @@ def test_what_adds_a_value_is_never_swallowed_as_the_same() -> None:
     old = stored(LEEDS, **home("Leeds"))
     said = {(0, old.id): PairVerdict(PairRelation.SAME, 0.95)}
     new = claim("I live in Leeds, at 4 Mill Lane", attribute="home", values=("Leeds", "4 Mill Lane"))
-    assert (ChangeKind.CREATE, new.text) in kinds(consolidate([new], [old], now=NOW, ids=ids, verdicts=said))
+    assert (ChangeKind.CREATE, new.text) in kinds(
+        consolidate([new], [old], now=NOW, ids=ids, judged=Judged(verdicts=said))
+    )
 
 
 def test_a_correction_says_what_to_avoid() -> None:
@@ -229,7 +233,7 @@ def test_a_bare_correction_is_completed_by_the_statement_that_it_puts_right() ->
     old = stored("My appointment is on Monday", attribute="appointment", values=("Monday",))
     right = claim("no, Tuesday", act=Act.CORRECT, category="correction", attribute="appointment", values=("Tuesday",))
     said = {(0, old.id): PairVerdict(PairRelation.REPLACES, 0.7)}
-    changes = consolidate([right], [old], now=NOW, ids=ids, verdicts=said)
+    changes = consolidate([right], [old], now=NOW, ids=ids, judged=Judged(verdicts=said))
     created = changes[0].memory
     assert (created.content, created.evidence[0].quote) == ("My appointment is on Tuesday", "no, Tuesday")
     assert (ChangeKind.SUPERSEDE, "My appointment is on Monday") in kinds(changes)
@@ -295,7 +299,7 @@ def test_what_is_learnt_late_falls_to_what_changed_it_though_that_is_superseded_
     second = replace(stored(OSLO, said_at=NOW - 50), status=MemoryStatus.SUPERSEDED, invalid_at=NOW, superseded_by="x")
     said = {(0, second.id): PairVerdict(PairRelation.REPLACES, 0.9)}
     late = claim(LEEDS, said_at=NOW - 90)
-    (change,) = consolidate([late], [second], now=NOW, ids=ids, verdicts=said)
+    (change,) = consolidate([late], [second], now=NOW, ids=ids, judged=Judged(verdicts=said))
     assert (change.memory.content, change.memory.superseded_by) == (LEEDS, second.id)
 
 
@@ -345,7 +349,7 @@ def test_a_repeat_leaves_out_what_is_done_and_compares_what_stands_with_all_othe
 def test_what_an_answer_restated_gets_surer_when_the_user_calls_it_right() -> None:
     row, other = stored(LEEDS, **home("Leeds")), stored("I have a cat", attribute="pet", values=("cat",))
     said = Confirmation("You told me that you live in Leeds.", Scope("ann", session_id="s"), NOW)
-    (change,) = consolidate([], [row, other], now=NOW, ids=ids, confirmations=[said])
+    (change,) = consolidate([], [row, other], now=NOW, ids=ids, judged=Judged([said]))
     assert (change.memory.id, change.memory.content) == (row.id, LEEDS)
     assert change.memory.confidence > row.confidence
     assert change.memory.evidence == row.evidence

@@ -23,6 +23,7 @@ from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.upkeep_schedule import SqliteRounds
 from memory.adapters.sqlite.usage_counts import SqliteUses
 from memory.errors import Unavailable
@@ -31,7 +32,8 @@ from memory.learn.schedule import Pace, Schedule
 from memory.learn.upkeep import ROWS_PER_WRITE, Task, Upkeep
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, PastNote, Trust
 from memory.model.archived import restored
-from memory.ports import MemoryFilter, MemoryStore
+from memory.ports import MemoryBank, MemoryFilter, MemoryStore, RequestTraces
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 
 NOW = 1_750_000_000.0
@@ -47,19 +49,16 @@ class World:
     ledger: SqliteUserLedger
     uses: SqliteUses
     notes: SqliteNoteBook
+    receipts: SqliteReceipts
     rounds: SqliteRounds
     metrics: Metrics
 
     def upkeep(self, rules: LifeRules | None = None, *, faults: Faults | None = None) -> Upkeep:
         through = (faults or Faults()).around
         return Upkeep(
-            store=through(self.store),
-            embedder=EMBEDDER,
-            ledger=through(self.ledger),
-            uses=through(self.uses),
-            notes=through(self.notes),
-            clock=lambda: NOW,
-            metrics=self.metrics,
+            memories=MemoryBank(through(self.store), through(self.ledger), EMBEDDER),
+            traces=RequestTraces(through(self.notes), self.receipts, through(self.uses)),
+            instruments=Instruments(lambda: NOW, self.metrics),
             rules=rules or LifeRules(),
         )
 
@@ -89,7 +88,8 @@ async def world(folder: Path, store: MemoryStore) -> AsyncIterator[World]:
     async with SqliteDatabase(folder / "turns.sqlite") as database, SqliteUses(database) as uses:
         ledger = SqliteUserLedger(database, clock=lambda: NOW)
         metrics = Metrics(CollectorRegistry())
-        yield World(store, ledger, uses, SqliteNoteBook(database), SqliteRounds(database), metrics)
+        receipts = SqliteReceipts(database, clock=lambda: NOW, redact=str)
+        yield World(store, ledger, uses, SqliteNoteBook(database), receipts, SqliteRounds(database), metrics)
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from memory.learn.worker import Worker, WorkerSettings
 from memory.model import Claim, Turn
 from memory.ports import Embedder, LearnDue, StatementReader
 from memory.processes.from_settings import worker_settings
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.settings import Settings
 
@@ -167,8 +168,7 @@ def a_watch(
         embedder=embedder,
         readers=Readers(PlainReader(), model),
         due=DUE,
-        clock=bench.deployment.clock,
-        metrics=bench.metrics,
+        instruments=Instruments(bench.deployment.clock, bench.metrics),
         settings=WatchSettings(drift_similarity=0.1, queue_turns_max=turns_max),
     )
 

@@ -33,7 +33,7 @@ from memory.model import (
     VectorOrigin,
 )
 from memory.processes import composition, from_settings
-from memory.processes.working_set_parts import opened_sets
+from memory.processes.working_set_parts import Process, opened_sets
 from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS
 from memory.settings import Settings, every_setting, loader
 
@@ -87,13 +87,11 @@ class Desk:
             AsyncExitStack() as stack,
         ):
             corpora, _ = await opened_sets(
-                parts.settings,
+                Process(parts.settings, parts.instruments),
                 stack,
                 store=store,
                 ledger=parts.ledger,
                 origin=VectorOrigin("m", embedder.dimension),
-                metrics=parts.metrics,
-                clock=composition.SYSTEM_CLOCK,
                 tokens=parts.tokens,
             )
             assert (await corpora.corpus("u", waits=True) is not None) is is_loaded

@@ -23,15 +23,18 @@ from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
 from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.usage_counts import SqliteUses
 from memory.chat.completions import ChatRequest, read
 from memory.errors import Unavailable
 from memory.model import Candidate, Memory, Message, RecallStatus, Receipt, Record, RequestOptions, Scope, Vector
+from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.pipeline import RECEIPT_PAUSE_SECONDS, Recall, RecallOutcome, RecallSettings
 from memory.recall.query_rewriter import FAILURES_MAX, Rewriter, RewriteSettings
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.retrieval import Expected, Retrieval
 from memory.recall.rewrite_prompt import RewriteMode
-from memory.recall.search_flow import SECOND_SEARCH_SECONDS
+from memory.recall.search_flow import SECOND_SEARCH_SECONDS, SearchParts
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 
 NOW = 1_750_000_000.0
@@ -146,19 +149,20 @@ async def chatting(
         OpenAiChatModel(ChatServer(url or "http://127.0.0.1:1", "m")) as model,
     ):
         rewriter = Rewriter(model, RewriteSettings(mode, hyde=hyde, seconds_max=model_seconds))
-        recall = Recall(
+        search = SearchParts(
             embedder=embedder,
-            retrieval=Retrieval(corpora=OneCorpus(corpus), store=None),  # type: ignore[arg-type] - all is loaded
-            notes=SqliteNoteBook(database),
-            receipts=kept,
-            traits=SqliteModelTraits(database, clock=lambda: NOW),
             classifier=lambda: None,
+            retrieval=Retrieval(corpora=OneCorpus(corpus), store=None),  # type: ignore[arg-type] - all is loaded
             tokens=WordPieceTokens(),
-            clock=lambda: NOW,
-            new_id=lambda: next(ids),
-            metrics=metrics,
-            settings=RecallSettings(deadline_seconds=deadline_seconds),
             rewriter=rewriter if url is not None else None,
+        )
+        recall = Recall(
+            search=search,
+            traces=RequestTraces(SqliteNoteBook(database), kept, SqliteUses(database)),
+            server=ServerKnowledge(SqliteModelTraits(database, clock=lambda: NOW)),
+            instruments=Instruments(lambda: NOW, metrics),
+            new_id=lambda: next(ids),
+            settings=RecallSettings(deadline_seconds=deadline_seconds),
         )
         await recall.recall(Scope("u"), request_of("Where do I sit on trains?"))  # what is loaded once is loaded
         kept.receipts.clear()

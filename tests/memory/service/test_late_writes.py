@@ -20,9 +20,10 @@ from memory.errors import Conflict
 from memory.learn.retention import LifeRules
 from memory.learn.upkeep import Upkeep
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Scope
-from memory.ports import MemoryStore
+from memory.ports import MemoryBank, MemoryStore
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
-from memory.service.library import Library
+from memory.service.library import Intake, Library
 from memory.service.requests import Edit, NewMemory
 
 FROZEN_SECONDS = 31.0
@@ -46,28 +47,18 @@ class Here:
 
     def library(self, process: Process, store: MemoryStore) -> Library:
         return Library(
-            store=store,
-            embedder=EMBEDDER,
-            ledger=process.ledger,
+            memories=MemoryBank(store, process.ledger, EMBEDDER),
             turn_log=process.log,
+            traces=process.traces,
             searcher=PlainSearch(EMBEDDER, self.store),
-            clock=self.deployment.clock,
-            new_id=lambda: "new",
-            redact=str,
-            notes=process.notes,
-            receipts=process.receipts,
-            uses=process.uses,
+            intake=Intake(self.deployment.clock, lambda: "new", str),
         )
 
     def upkeep(self, process: Process, store: MemoryStore) -> Upkeep:
         return Upkeep(
-            store=store,
-            embedder=EMBEDDER,
-            ledger=process.ledger,
-            uses=process.uses,
-            notes=process.notes,
-            clock=self.deployment.clock,
-            metrics=Metrics(CollectorRegistry()),
+            memories=MemoryBank(store, process.ledger, EMBEDDER),
+            traces=process.traces,
+            instruments=Instruments(self.deployment.clock, Metrics(CollectorRegistry())),
             rules=LifeRules(),
         )
 

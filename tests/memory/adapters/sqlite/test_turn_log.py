@@ -15,7 +15,7 @@ from turn_logs import START, a_turn, ids_of, lease_at, tell
 from memory.adapters.sqlite import database as sqlite_database
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.schema import MIGRATIONS
+from memory.adapters.sqlite.schema import VERSION
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.errors import BadSetting, Conflict, Unavailable
 from memory.model import Message, TurnStatus
@@ -237,10 +237,10 @@ async def test_the_database_of_something_else_is_not_touched(path: Path) -> None
             pass
 
 
-async def test_a_file_of_a_newer_version_stops_the_start(path: Path) -> None:
+async def test_a_file_of_another_version_stops_the_start(path: Path) -> None:
     async with SqliteDatabase(path) as database:
-        await database.write(lambda connection: connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}"))
-    with pytest.raises(BadSetting, match="newer"):
+        await database.write(lambda connection: connection.execute(f"PRAGMA user_version = {VERSION + 1}"))
+    with pytest.raises(BadSetting, match="version 2, this memproxy reads version 1"):
         async with SqliteDatabase(path):
             pass
 

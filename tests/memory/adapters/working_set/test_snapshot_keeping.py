@@ -20,7 +20,7 @@ from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.adapters.working_set.snapshot_keeping import KeepingPace, KeptLedger, SnapshotKeeper
 from memory.adapters.working_set.snapshot_shelf import SnapshotShelf, stamp_of
-from memory.adapters.working_set.working_sets import WorkingSetLimits, WorkingSets
+from memory.adapters.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, VectorOrigin
 from memory.ports import Snapshots, UserLedger
@@ -92,7 +92,7 @@ async def process(
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(SqliteDatabase(folder / "turns.sqlite"))
         ledger = SqliteUserLedger(database, clock=lambda: 0.0)
-        sets = WorkingSets(store=store, ledger=ledger, dimension=DIMENSION, shelf=shelf, limits=limits)
+        sets = WorkingSets(store=store, ledger=ledger, shape=CorpusShape(DIMENSION), shelf=shelf, limits=limits)
         await stack.enter_async_context(sets)
         keeper = await stack.enter_async_context(SnapshotKeeper(sets, shelf, pace=pace))
         yield Process(sets, KeptLedger(ledger, keeper), store, metrics)

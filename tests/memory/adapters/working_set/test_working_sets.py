@@ -29,7 +29,8 @@ from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.working_set import loader, working_sets
-from memory.adapters.working_set.working_sets import WorkingSetLimits, WorkingSets
+from memory.adapters.working_set.states import SetState
+from memory.adapters.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record
 from memory.ports import MemoryFilter, MemoryStore, UserLedger
@@ -146,7 +147,7 @@ async def world(
 ) -> AsyncIterator[World]:
     async with AsyncExitStack() as stack:
         own, worker, api = [await stack.enter_async_context(process(folder)) for _ in range(3)]
-        sets = WorkingSets(store=store, ledger=own, dimension=dimension, limits=limits)
+        sets = WorkingSets(store=store, ledger=own, shape=CorpusShape(dimension), limits=limits)
         yield World(await stack.enter_async_context(sets), store, (worker, api))
 
 
@@ -333,6 +334,32 @@ async def test_a_loaded_set_serves_while_the_store_is_dead_and_catches_up_after(
             assert await here.seen() == {"a": "content of a", "b": "content of b"}
     finally:
         server.kill()
+
+
+async def test_a_set_goes_from_state_to_state_as_the_table_says(tmp_path: Path) -> None:
+    watched = Watched(InMemoryStore(dimension=DIMENSION))
+    async with world(tmp_path, watched, limits=WorkingSetLimits(memories_max=2)) as here:
+        await here.write(memory("a"))
+        assert here.sets.state_of("ann") is SetState.ABSENT
+        watched.gate.clear()
+        task = here.sets.expect("ann").task
+        await asyncio.sleep(0)
+        assert here.sets.state_of("ann") is SetState.OPENING
+        await task
+        assert here.sets.state_of("ann") is SetState.WAITING
+        watched.gate.set()
+        await here.seen()
+        assert here.sets.state_of("ann") is SetState.HELD
+        await here.write(memory("b"))
+        watched.is_down = True
+        await here.seen(waits=False)
+        assert here.sets.state_of("ann") is SetState.BEHIND
+        watched.is_down = False
+        await here.seen()
+        assert here.sets.state_of("ann") is SetState.HELD
+        await here.write(memory("c"))
+        await here.seen()
+        assert here.sets.state_of("ann") is SetState.RESTING
 
 
 async def test_a_frozen_store_costs_a_request_its_patience_and_the_memories_that_changed(tmp_path: Path) -> None:
@@ -616,7 +643,7 @@ async def test_while_the_ledger_is_silent_nothing_that_may_have_been_forgotten_i
         own = Watched(await stack.enter_async_context(process(tmp_path)), gated=frozenset({"revision"}))  # type: ignore[arg-type]
         writer = await stack.enter_async_context(process(tmp_path))
         store = InMemoryStore(dimension=DIMENSION)
-        sets = await stack.enter_async_context(WorkingSets(store=store, ledger=own, dimension=DIMENSION))  # type: ignore[arg-type]
+        sets = await stack.enter_async_context(WorkingSets(store=store, ledger=own, shape=CorpusShape(DIMENSION)))  # type: ignore[arg-type]
         here = World(sets, store, (writer, writer))
         await here.write(memory("a"), memory("b"))
         assert len(await here.seen() or ()) == 2

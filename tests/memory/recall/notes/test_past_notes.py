@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.chat.completions import ChatRequest, read
-from memory.model import Candidate, Memory, Note, PastNote, Placement, Scope
+from memory.model import CHAT_BYTES_MAX, Candidate, Memory, Note, PastNote, Placement, Scope
 from memory.recall.notes.injection import on_one_line, render_note
 from memory.recall.notes.past_notes import (
     ALL_NOTES_TOKENS_MAX,
-    BODY_BYTES_MAX,
     Carried,
     carried_notes,
     note_keys,
@@ -104,7 +103,7 @@ def test_what_stands_around_the_messages_is_not_part_of_the_key() -> None:
 
 def test_no_conversation_and_one_too_large_to_hash_have_no_keys() -> None:
     assert note_keys(ANN, read(b'{"messages":"none"}')) == {}
-    assert note_keys(ANN, chat({"role": "user", "content": "x" * BODY_BYTES_MAX})) == {}
+    assert note_keys(ANN, chat({"role": "user", "content": "x" * CHAT_BYTES_MAX})) == {}
 
 
 # What is carried
@@ -174,7 +173,7 @@ def test_nothing_found_and_nothing_carried_is_no_note() -> None:
 
 
 def test_a_large_body_still_gets_a_note_of_its_own() -> None:
-    request = chat({"role": "user", "content": "x" * BODY_BYTES_MAX})
+    request = chat({"role": "user", "content": "x" * CHAT_BYTES_MAX})
     assert request.conversation is not None
     carried = carried_notes(request.conversation, note_keys(ANN, request), {})
     assert (carried.newest, carried.key, carried.is_settled) == (0, "", False)

@@ -8,7 +8,7 @@ import numpy as np
 
 from memory.model import Candidate, CarriedNote, Memory, PastNote, Placement, RecallStatus, Receipt, Verdict
 from memory.recall.notes.past_notes import NotePlan
-from memory.recall.notes.receipts import CANDIDATES_MAX, receipt_of
+from memory.recall.notes.receipts import CANDIDATES_MAX, Answered, Findings, receipt_of
 
 PAST = PastNote("old words", ("m0",), 40)
 FRESH = PastNote("new words", ("m1", "m2"), 70)
@@ -20,8 +20,10 @@ def candidate(memory_id: str, score: float = 1.0, **parts: float) -> Candidate:
 
 
 def receipt(**fields: object) -> Receipt:
-    plain = {"receipt_id": "r", "user_id": "ann", "at": 5.0, "status": RecallStatus.USED, "reason": "found"}
-    return receipt_of(**{**plain, **fields})  # type: ignore[arg-type]  # what a test gives is checked by what comes out
+    answered = Answered("r", "ann", 5.0, RecallStatus.USED, "found")
+    placing = {name: fields.pop(name) for name in ("plan", "placement") if name in fields}
+    # what a test gives is checked by what comes out
+    return receipt_of(answered, Findings(**fields), **placing)  # type: ignore[arg-type]
 
 
 def test_every_candidate_has_its_scores_and_what_became_of_it() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.model import Memory, Query, Record, Scope
+from memory.model import Memory, Query, Question, Record, Scope
 from memory.recall.notes.injection import line_tokens, on_one_line
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.layout import windowed
@@ -62,9 +62,9 @@ def test_changing_step_by_step_gives_what_building_at_once_gives(
         if position % 7 == 0:
             changed.prepare()
     built = Corpus(kept.values(), dimension=DIMENSION)
-    asked = {"scope": Scope("u"), "now": NOW}
+    asked = Question(Query("Alice's cat"), Scope("u"), NOW)
     vector = record(1, "cat", "").vector
-    one, other = (rank(corpus, Query("Alice's cat"), vector, **asked) for corpus in (changed, built))  # type: ignore[arg-type]
+    one, other = (rank(corpus, asked, vector) for corpus in (changed, built))
     assert [c.memory for c in one.candidates] == [c.memory for c in other.candidates]
     assert [c.score for c in one.candidates] == pytest.approx([c.score for c in other.candidates], abs=1e-4)
     assert len(changed) == len(kept)
@@ -139,21 +139,21 @@ def test_what_a_line_costs_is_counted_once_for_all_questions(remember: Remember)
 
     corpus = Corpus(dimension=DIMENSION, tokens=tokens)
     corpus.add(remember("a  cat <b>"))
-    first, again = (rank(corpus, Query("cat"), None, scope=Scope("u"), now=NOW).candidates[0] for _ in range(2))
+    first, again = (rank(corpus, Question(Query("cat"), Scope("u"), NOW), None).candidates[0] for _ in range(2))
     assert first.tokens == again.tokens == len(on_one_line("a  cat <b>"))
     assert len(counted) == 1
 
 
 def test_without_a_tokenizer_whoever_words_a_note_counts(remember: Remember) -> None:
     corpus = Corpus([remember("a cat")], dimension=DIMENSION)
-    (found,) = rank(corpus, Query("cat"), None, scope=Scope("u"), now=NOW).candidates
+    (found,) = rank(corpus, Question(Query("cat"), Scope("u"), NOW), None).candidates
     assert found.tokens is None
     assert line_tokens(found, tokens=len, label="- [x]") == len("- [x]") + len("a cat")
 
 
 def test_few_of_the_best_become_candidates(remember: Remember) -> None:
     corpus = Corpus([remember(f"cat {i}") for i in range(9)], dimension=DIMENSION)
-    found = rank(corpus, Query("cat"), None, scope=Scope("u"), now=NOW)
+    found = rank(corpus, Question(Query("cat"), Scope("u"), NOW), None)
     assert len(found.ids) == len(found.candidates) == 9
     assert found.ids == tuple(candidate.memory.id for candidate in found.candidates)
     assert found.candidates[3] is found.candidates[3]

@@ -10,7 +10,7 @@ from own_embedder import own_embedder
 
 from memory.adapters.models.openai_embeddings import OpenAiEmbedder
 from memory.evaluation.dataset import USER, RecallCase, read_recall
-from memory.model import Candidate, Conversation, Memory, Message, Query, Record, Scope
+from memory.model import Candidate, Conversation, Memory, Message, Query, Question, Record, Scope
 from memory.recall.query import build_query
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.fusion import fused
@@ -75,8 +75,8 @@ async def both_rankings(case: RecallCase, rewritten: str, embedder: OpenAiEmbedd
     texts = [plain.text, rewritten, *(memory.content for memory in case.memories)]
     first, second, *vectors = await embedder.embed(texts, is_urgent=False)
     corpus = Corpus(Record(memory, vector) for memory, vector in zip(case.memories, vectors, strict=True))
-    one = rank(corpus, plain, first, scope=Scope(USER), now=case.now)
-    other = rank(corpus, Query(rewritten), second, scope=Scope(USER), now=case.now)
+    one = rank(corpus, Question(plain, Scope(USER), case.now), first)
+    other = rank(corpus, Question(Query(rewritten), Scope(USER), case.now), second)
     return one, other
 
 

@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from memory.model import Candidate, MemoryStatus, Query, Record, Scope, Selection, Vector
+from memory.model import Candidate, MemoryStatus, Query, Question, Record, Scope, Selection, Vector
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.ranking import Ranked, rank, rank_found, select
+from memory.recall.ranking.ranking import Budget, Ranked, rank, rank_found, select
 from memory.recall.ranking.weights import PARTS, Bar, RankingSettings, Weights
 
 NOW = 1_765_800_000.0  # 15 December 2025, noon UTC
 DIMENSION = 8
 Remember = Callable[..., Record]
+AMPLE = Budget(10_000)
 
 
 def leaning(cosine: float, *, axis: int = 1) -> Vector:
@@ -25,9 +26,17 @@ def leaning(cosine: float, *, axis: int = 1) -> Vector:
     return vector
 
 
-def ranked(records: Sequence[Record], question: str, *, scope: Scope | None = None, **options: object) -> Ranked:
+def ranked(
+    records: Sequence[Record],
+    question: str,
+    *,
+    scope: Scope | None = None,
+    memory_types: tuple[str, ...] = (),
+    **options: object,
+) -> Ranked:
     corpus = Corpus(records, dimension=DIMENSION)
-    return rank(corpus, Query(question), leaning(1.0), scope=scope or Scope("u"), now=NOW, **options)  # type: ignore[arg-type]
+    asked = Question(Query(question), scope or Scope("u"), NOW, memory_types)
+    return rank(corpus, asked, leaning(1.0), **options)  # type: ignore[arg-type]
 
 
 def contents(found: Ranked | Selection) -> list[str]:
@@ -38,8 +47,8 @@ def letters(candidate: Candidate) -> int:
     return len(candidate.memory.content)
 
 
-def chosen(found: Ranked, **options: object) -> Selection:
-    return select(found, tokens=letters, **{"token_budget": 10_000, **options})  # type: ignore[arg-type]
+def chosen(found: Ranked, budget: Budget = AMPLE, *, similarity_threshold: float | None = None) -> Selection:
+    return select(found, budget, tokens=letters, similarity_threshold=similarity_threshold)
 
 
 def test_words_and_cosine_count_together(remember: Remember) -> None:
@@ -228,7 +237,7 @@ def test_nothing_relevant_means_nothing_and_a_named_budget_is_filled_all_the_sam
         "how do volcanoes form?",
     )
     assert chosen(found).candidates == ()
-    assert len(chosen(found, fill=True).candidates) == 2
+    assert len(chosen(found, Budget(10_000, is_filled=True)).candidates) == 2
 
 
 def test_a_request_to_write_welcomes_what_a_question_would_not(remember: Remember) -> None:
@@ -266,7 +275,7 @@ def test_the_budget_holds_and_what_does_not_fit_is_passed_over(remember: Remembe
         remember("tea at five", vector=leaning(0.5)),
         remember("green tea", vector=leaning(0.4)),
     ]
-    selection = chosen(ranked(records, "tea"), token_budget=25, fill=True)
+    selection = chosen(ranked(records, "tea"), Budget(25, is_filled=True))
     assert contents(selection) == ["tea at five", "green tea"]
     assert selection.tokens == len("tea at five") + len("green tea")
 
@@ -274,23 +283,23 @@ def test_the_budget_holds_and_what_does_not_fit_is_passed_over(remember: Remembe
 def test_a_budget_buys_several_short_memories_before_a_long_one_that_is_barely_better(remember: Remember) -> None:
     long = remember("harbour " + "word " * 20, vector=leaning(0.5))
     short = [remember(f"harbour note {i}", vector=leaning(0.4, axis=2 + i)) for i in range(4)]
-    assert len(chosen(ranked([long, *short], "harbour"), token_budget=110, fill=True).candidates) == 4
+    assert len(chosen(ranked([long, *short], "harbour"), Budget(110, is_filled=True)).candidates) == 4
 
 
 def test_limit_and_threshold_cut_only_where_they_are_named(remember: Remember) -> None:
     records = [remember(f"tea number {i}", vector=leaning(0.8 - i / 20)) for i in range(5)]
     found = ranked(records, "tea")
     assert len(chosen(found).candidates) == 5
-    assert contents(chosen(found, limit=2)) == ["tea number 0", "tea number 1"]
-    assert contents(chosen(found, limit=2, fill=True)) == ["tea number 0", "tea number 1"]
+    assert contents(chosen(found, Budget(10_000, memories=2))) == ["tea number 0", "tea number 1"]
+    assert contents(chosen(found, Budget(10_000, memories=2, is_filled=True))) == ["tea number 0", "tea number 1"]
     assert contents(chosen(found, similarity_threshold=0.72)) == ["tea number 0", "tea number 1"]
-    assert chosen(found, limit=0).candidates == ()
+    assert chosen(found, Budget(10_000, memories=0)).candidates == ()
 
 
 def test_a_vector_search_is_ranked_by_the_same_evidence(remember: Remember) -> None:
     records = [remember("User collects stamps", vector=leaning(0.3)), remember("User keeps bees", vector=leaning(0.35))]
     searched = [Candidate(r.memory, float(r.vector[0]), {"dense": float(r.vector[0])}) for r in records]
-    found = rank_found(searched, Query("which stamps"), scope=Scope("u"), now=NOW)
+    found = rank_found(searched, Question(Query("which stamps"), Scope("u"), NOW))
     whole = ranked(records, "which stamps")
     assert contents(found) == contents(whole)
     assert [c.score for c in found.candidates] == pytest.approx([c.score for c in whole.candidates], abs=1e-3)
@@ -298,7 +307,7 @@ def test_a_vector_search_is_ranked_by_the_same_evidence(remember: Remember) -> N
 
 def test_without_a_vector_words_alone_decide(remember: Remember) -> None:
     corpus = Corpus([remember("User keeps bees"), remember("User has a barge")], dimension=DIMENSION)
-    found = rank(corpus, Query("the barge"), None, scope=Scope("u"), now=NOW)
+    found = rank(corpus, Question(Query("the barge"), Scope("u"), NOW), None)
     assert contents(found)[0] == "User has a barge"
 
 
@@ -333,10 +342,11 @@ def test_ten_thousand_memories_are_ranked_in_milliseconds(remember: Remember) ->
         text = f"User {words[i % 12]} {words[i // 12 % 12]} {i}"
         corpus.add(remember(text, days_ago=i / 2_880, session_id=f"s{i // 20}", vector=vectors[i]))
     corpus.prepare()
+    asked = Question(Query("which museum has the violin and the winter garden"), Scope("u"), NOW)
     times = []
     for i in range(15):
         start = time.perf_counter()
-        rank(corpus, Query("which museum has the violin and the winter garden"), vectors[i], scope=Scope("u"), now=NOW)
+        rank(corpus, asked, vectors[i])
         times.append(time.perf_counter() - start)
     assert min(times) < 0.025
 

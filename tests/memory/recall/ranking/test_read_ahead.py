@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import memory.recall.ranking.ranking as ranking_module
-from memory.model import Query, Record, Scope, Vector
+from memory.model import Query, Question, Record, Scope, Vector
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.evidence import Reading
 from memory.recall.ranking.ranking import Ranked, rank, read_ahead
 
 NOW = 1_765_800_000.0  # 15 December 2025, noon UTC
-QUESTION = Query("When did Anna and I repair the blue tent last spring?")
+QUESTION = Question(Query("When did Anna and I repair the blue tent last spring?"), Scope("u"), NOW)
 TOLD = (
     "I repaired the blue tent with Anna in May.",
     "Did Anna repair the tent?",
@@ -50,11 +50,11 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Reading]:
 
 
 def ranked(corpus: Corpus, reading: Reading | None = None) -> Ranked:
-    return rank(corpus, QUESTION, unit(1.0, 0.3, 0.3, 0.1), scope=Scope("u"), now=NOW, reading=reading)
+    return rank(corpus, QUESTION, unit(1.0, 0.3, 0.3, 0.1), reading=reading)
 
 
 def test_reading_ahead_changes_no_score_and_saves_a_reading(corpus: Corpus, reads: list[Reading]) -> None:
-    reading = read_ahead(corpus, QUESTION, scope=Scope("u"), now=NOW)
+    reading = read_ahead(corpus, QUESTION)
     ahead = ranked(corpus, reading)
     assert len(reads) == 1
     again = ranked(corpus)
@@ -65,11 +65,11 @@ def test_reading_ahead_changes_no_score_and_saves_a_reading(corpus: Corpus, read
 def test_what_was_read_before_a_write_counts_for_nothing(
     corpus: Corpus, reads: list[Reading], remember: Remember
 ) -> None:
-    reading = read_ahead(corpus, QUESTION, scope=Scope("u"), now=NOW)
+    reading = read_ahead(corpus, QUESTION)
     corpus.add(remember("Anna sold the blue tent in spring.", vector=unit(1.0, 0.3, 0.3, 0.1)))
     assert len(ranked(corpus, reading).candidates) == len(TOLD) + 1
     assert len(reads) == 2
 
 
 def test_without_memories_there_is_nothing_to_read() -> None:
-    assert read_ahead(Corpus(dimension=4), QUESTION, scope=Scope("u"), now=NOW) is None
+    assert read_ahead(Corpus(dimension=4), QUESTION) is None

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from memory.model import CATEGORIES, MEMORY_TYPES, Evidence, Memory, MemoryStatus, Query, Record, Scope, Trust
+from memory.model import CATEGORIES, MEMORY_TYPES, Evidence, Memory, MemoryStatus, Query, Question, Record, Scope, Trust
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.encoded_memories import decoded, encoded
 from memory.recall.ranking.ranking import Ranked, rank
@@ -98,7 +98,7 @@ def blob_of(corpus: Corpus, *, revision: int = 4) -> bytes:
 
 
 def ranked(corpus: Corpus, question: str, scope: Scope, told: tuple[str, ...] = ()) -> Ranked:
-    return rank(corpus, Query(question), vectors(1)[0], scope=scope, now=NOW, told=told)
+    return rank(corpus, Question(Query(question), scope, NOW, told=told), vectors(1)[0])
 
 
 def agree(one: Ranked, other: Ranked) -> bool:

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from recall_rig import KAYAK, NOW, Rig, request_with, rigged
 
-from memory.model import Memory, MemoryStatus, Query, RecallStatus, Record, Scope, Selection, Verdict
+from memory.model import Memory, MemoryStatus, Query, Question, RecallStatus, Record, Scope, Selection, Verdict
 from memory.recall.pipeline import RecallOutcome, RecallSettings
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.fusion import fused
-from memory.recall.ranking.ranking import Ranked, rank, select
+from memory.recall.ranking.ranking import Budget, Ranked, rank, select
 from memory.recall.ranking.superseded_in_notes import look_back
 from memory.recall.ranking.wording import wording
 
@@ -23,6 +23,7 @@ DIMENSION = 8
 NOW_IN_WINTER = 1_765_800_000.0
 Remember = Callable[..., Record]
 SUPERSEDED = MemoryStatus.SUPERSEDED
+AMPLE = Budget(10_000)
 OFF_THE_TOPIC = "why do volcanoes erupt"
 
 
@@ -34,14 +35,14 @@ def leaning(cosine: float, axis: int) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 def asked(records: Sequence[Record], question: str, *, told: Sequence[str], scope: Scope | None = None) -> Ranked:
     corpus, vector = Corpus(records, dimension=DIMENSION), leaning(1.0, 1)
-    return rank(corpus, Query(question), vector, scope=scope or Scope("u"), now=NOW_IN_WINTER, told=told)
+    return rank(corpus, Question(Query(question), scope or Scope("u"), NOW_IN_WINTER, told=told), vector)
 
 
-def chosen(ranked: Ranked, *, told: Sequence[str], budget: int = 10_000, **options: Any) -> Selection:
+def chosen(ranked: Ranked, *, told: Sequence[str], budget: Budget = AMPLE, **options: Any) -> Selection:
     return select(
         ranked,
+        budget,
         tokens=lambda candidate: len(candidate.memory.content),
-        token_budget=budget,
         told=frozenset(told),
         **options,
     )
@@ -75,7 +76,7 @@ def test_without_the_note_the_question_would_not_find_it(moved: list[Record]) ->
 
 def test_a_correction_passes_a_threshold_and_goes_first_under_a_limit(moved: list[Record]) -> None:
     found = asked(moved, "which stones hold the heat of my sauna", told=["leeds"])
-    assert ids(chosen(found, told=["leeds"], similarity_threshold=0.95, limit=1)) == ["bath"]
+    assert ids(chosen(found, told=["leeds"], similarity_threshold=0.95, budget=Budget(10_000, memories=1))) == ["bath"]
 
 
 def test_it_is_told_once(moved: list[Record]) -> None:
@@ -90,14 +91,14 @@ def test_two_told_memories_with_one_successor_are_corrected_once(moved: list[Rec
 
 
 def test_what_no_longer_fits_is_said_to_be_over_the_budget(moved: list[Record]) -> None:
-    found = chosen(asked(moved, OFF_THE_TOPIC, told=["leeds"]), told=["leeds"], budget=3)
+    found = chosen(asked(moved, OFF_THE_TOPIC, told=["leeds"]), told=["leeds"], budget=Budget(3))
     assert (ids(found), found.cuts["bath"]) == ([], Verdict.OVER_BUDGET)
 
 
 def test_it_is_found_among_more_memories_than_become_candidates(moved: list[Record], remember: Remember) -> None:
     crowd = [remember(f"Stone {n} of the sauna", vector=leaning(0.5, 6)) for n in range(300)]
     found = asked([*moved, *crowd], "the sauna's stones", told=["leeds"])
-    assert ids(chosen(found, told=["leeds"], limit=3))[0] == "bath"
+    assert ids(chosen(found, told=["leeds"], budget=Budget(10_000, memories=3)))[0] == "bath"
 
 
 @pytest.mark.parametrize("fields", [{"project_id": "other"}, {"agent_id": "other"}])

@@ -1,0 +1,167 @@
+"""Train what tells a change from two facts that both stand, on top of the encoder as it ships.
+
+    python bench/reader/train_pairs.py              # after train.py, or after a change of pairs/: about two minutes
+    python bench/reader/train_pairs.py --holdout 0.2  # trained without a fifth of the texts in pairs/, and scored on it
+
+The encoder stays as it is, so nothing changes in how messages are read: its hidden states are computed once for every
+pair, in 8 bits, as production sees them, and two small layers are trained on them. Seeded.
+
+Learnt from three kinds of pairs: those in texts/, which the encoder was trained on as well; those in pairs/, written
+in the manner of long chats; and statements of different messages that are near each other, which both stand. The
+last kind is what most pairs of real chats are, and what nobody writes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import texts as corpus
+import torch
+from examples import standing_together, stated_units
+from fingerprint import PAIRS_FOLDER, fingerprint
+from rich.progress import track
+from texts import Pair
+from torch import nn
+
+from memory.adapters.models import embedding_model, reader_weights
+from memory.adapters.models.onnx_embedder import OnnxModel
+from memory.adapters.models.statement_encoder import OnnxStatementEncoder
+from memory.learn.reading.labels import PAIR_RELATIONS
+from memory.model import is_single_valued
+from memory.settings import EmbeddingSettings
+from memory.settings.loader import from_process
+
+WEIGHTS = Path(__file__).resolve().parents[2] / "memory" / "learn" / "reading" / "weights.npz"
+NEAR = (0.45, 0.9)  # cosine of two statements that are near each other, and not the same
+NEAREST_MAX = 40
+STANDING_WEIGHT = 0.5  # of a pair that nobody wrote, beside a written one
+CHAT_WEIGHT = 2.0  # of a pair in pairs/
+WIDTH, DROPOUT, DROPOUT_INPUT = 128, 0.3, 0.09
+EPOCHS, BATCH, RATE, DECAY, SMOOTHING = 12, 128, 3e-3, 0.02, 0.02
+FALSE_SHARES = (0.002, 0.005, 0.01)
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+
+
+def near_statements(seed: int, models: Path) -> list[Pair]:
+    """Of each statement in texts/, the nearest one of another message about the same person, as "unrelated".
+
+    Two of one attribute that has one value at a time are left out: of one person, one would replace the other.
+    """
+    units = stated_units(corpus.messages())
+    model = OnnxModel(embedding_model.prepared(EmbeddingSettings().model, models))
+    vectors = np.stack([model.vector(unit.text) for unit in track(units, description="embedding statements")])
+    rng, found = random.Random(seed), dict[tuple[str, str], None]()
+    for row, unit in enumerate(units):
+        likeness = vectors @ vectors[row]
+        for other in np.argsort(-likeness, kind="stable")[:NEAREST_MAX]:
+            second = units[int(other)]
+            if second.message == unit.message or second.span.relation != unit.span.relation:
+                continue
+            is_one_field = second.span.attribute == unit.span.attribute and is_single_valued(unit.span.attribute)
+            pair = (unit.text, second.text) if rng.random() < 0.5 else (second.text, unit.text)
+            if is_one_field or not NEAR[0] <= likeness[other] <= NEAR[1] or pair[::-1] in found:
+                continue
+            found[pair] = None
+            break
+    return [Pair("unrelated", "", older, newer) for older, newer in found]
+
+
+def trained(inputs: Floats, labels: Sequence[int], weights: Sequence[float], *, seed: int) -> nn.Sequential:
+    """The two layers. `inputs`: shape `(pairs, 5 * width of the encoder)`."""
+    torch.manual_seed(seed)
+    given, wanted = torch.from_numpy(inputs), torch.tensor(labels)
+    share = torch.tensor(weights, dtype=torch.float32)
+    net = nn.Sequential(
+        nn.Dropout(DROPOUT_INPUT),
+        nn.Linear(given.shape[1], WIDTH),
+        nn.ReLU(),
+        nn.Dropout(DROPOUT),
+        nn.Linear(WIDTH, len(PAIR_RELATIONS)),
+    )
+    optimizer = torch.optim.AdamW(net.parameters(), lr=RATE / 3, weight_decay=DECAY)
+    steps = EPOCHS * -(-len(given) // BATCH)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps + 1)
+    net.train()
+    for _ in range(EPOCHS):
+        for batch in torch.randperm(len(given)).split(BATCH):
+            losses = nn.functional.cross_entropy(
+                net(given[batch]), wanted[batch], reduction="none", label_smoothing=SMOOTHING
+            )
+            optimizer.zero_grad()
+            (losses * share[batch]).mean().backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            schedule.step()
+    return net.eval()
+
+
+@torch.no_grad()
+def scored(net: nn.Sequential, inputs: Floats, labels: Sequence[int]) -> Iterator[str]:
+    """How many changes are seen where so many of the other pairs are taken for one."""
+    shares = net(torch.from_numpy(inputs)).softmax(-1).numpy()
+    replaces = PAIR_RELATIONS.index("replaces")
+    is_change = np.array(labels) == replaces
+    yield f"{len(labels)} pairs kept out: {(shares.argmax(-1) == np.array(labels)).mean():.3f} told right"
+    for false in FALSE_SHARES:
+        bar = float(np.quantile(shares[~is_change, replaces], 1 - false))
+        yield f"  bar {bar:.2f}: {false:.1%} false, {(shares[is_change, replaces] >= bar).mean():.3f} of changes seen"
+    for bar in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
+        seen, false = shares[is_change, replaces] >= bar, shares[~is_change, replaces] >= bar
+        yield f"  bar {bar:.2f}: {false.mean():.3f} false, {seen.mean():.3f} of changes seen"
+
+
+def save(net: nn.Sequential, target: Path, *, seed: int) -> None:
+    """Writes the two layers in place of those that `target` holds, and says in its card what they were made of."""
+    with np.load(target, allow_pickle=False) as arrays:
+        kept: dict[str, Any] = {name: arrays[name] for name in arrays.files}
+    for name, layer in (("sides", net[1]), ("pair", net[4])):
+        assert isinstance(layer, nn.Linear)
+        kept[f"head/{name}/weight"] = layer.weight.detach().numpy().astype(np.float16)
+        kept[f"head/{name}/bias"] = layer.bias.detach().numpy().astype(np.float32)
+    card = {**json.loads(str(kept["card"])), "pairs": fingerprint(PAIRS_FOLDER), "pairs_seed": seed}
+    kept["card"] = np.array(json.dumps(card))
+    np.savez_compressed(target, **kept)
+    print(f"wrote {target}: {target.stat().st_size / 1e6:.2f} MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--weights", type=Path, default=WEIGHTS)
+    parser.add_argument("--holdout", type=float, default=0.0, help="share of the older statements in pairs/")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    models = from_process(None, {}).models_path
+    chats, rng = list(corpus.pairs(PAIRS_FOLDER)), random.Random(given.seed)
+    olders = sorted({pair.older for pair in chats})
+    held = frozenset(rng.sample(olders, int(len(olders) * given.holdout)))
+    standing = [*standing_together(corpus.messages()), *near_statements(given.seed, models)]
+    seen = [(pair, 1.0) for pair in corpus.pairs()]
+    seen += [(pair, STANDING_WEIGHT) for pair in standing]
+    seen += [(pair, CHAT_WEIGHT) for pair in chats if pair.older not in held]
+    encoder = OnnxStatementEncoder(reader_weights.prepared(models, given.weights))
+
+    def inputs_of(pairs: Sequence[Pair]) -> Floats:
+        return np.stack([encoder.sides(pair.older, pair.newer) for pair in track(pairs, description="encoding pairs")])
+
+    net = trained(
+        inputs_of([pair for pair, _ in seen]),
+        [PAIR_RELATIONS.index(pair.relation) for pair, _ in seen],
+        [weight for _, weight in seen],
+        seed=given.seed,
+    )
+    if held:
+        kept_out = [pair for pair in chats if pair.older in held]
+        print("\n".join(scored(net, inputs_of(kept_out), [PAIR_RELATIONS.index(pair.relation) for pair in kept_out])))
+    else:
+        save(net, given.weights, seed=given.seed)
+
+
+if __name__ == "__main__":
+    main()
