@@ -1,6 +1,6 @@
-"""Chats over kept-alive connections, as a client sends them. A call that fails is an answer as well: counted, no error.
+"""Sends chats over keep-alive connections, like a client. Failed calls are counted and do not end a bench.
 
-Also the other calls that benches make: the REST API, and the product's page of metrics.
+Also the other calls of benches: the REST API, and the metrics page.
 """
 
 from __future__ import annotations

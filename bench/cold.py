@@ -1,7 +1,8 @@
-"""The first question of users whom no process has seen: memories through REST, `kill -9`, a new start, the question.
+"""Measures the first question of users unknown to all processes: memories through REST, `kill -9`, a restart, the
+question.
 
-`python bench/cold.py [USERSxMEMORIES...]`, by default 20x500 and 5x5000; up to 1,000 memories are few, more are many.
-A bare Envoy is asked in turn, so that the bar in milliseconds is of what memory adds.
+`python bench/cold.py [USERSxMEMORIES...]`, by default 20x500 and 5x5000; up to 1,000 memories count as few.
+A bare Envoy is measured alternately, so that the bar in milliseconds is the time added by memory.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""How fast talk becomes memories: turns a second, how long after its reply a turn is learnt, what a model costs.
+"""Measures learning: turns per second, the delay from a reply until its turn is learnt, and the cost of a model.
 
 `python bench/learn.py [TURNS] [--users 20] [--memories 300] [--characters N] [--llm URL --model NAME]`. A real worker
-with the real models, on the real store and turn log; users who return, with so many memories each. Turns are as long
+with the real models, on the real store and turn log; returning users with so many memories each. Turns are as long
 as LongMemEval's (`bench/turns.py`); `--characters` gives every message of a user that length instead. First a backlog:
 all turns at once, until the last is learnt. Then a steady pace, to see how long after its reply a turn is learnt.
-Without `--llm` the trained reader reads. `cached_share` is what of the prompts the server says that it had in its
-prefix cache; 0 where it does not tell. No chat is served here, so there is no Envoy to compare with: what learning
-costs chats, `bench/load.py --learning` says.
+Without `--llm` the trained reader reads. `cached_share` is the share of prompt tokens that the server reports
+as cached; 0 if it reports none. No chats are served, so there is no comparison with Envoy; for the effect of learning
+on chats see `bench/load.py --learning`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from memories import fill
 from report import Bar, Report, Sheet, bench_parser, ratio
 from rich.console import Console
 from rig import cpu_seconds, free_port  # it makes tests/support importable
-from turns import told
+from turns import exchanges
 
 from learning_processes import LearningProcesses, Records, WorkerProcess, records_of, running_learning_processes  # isort: skip
 
@@ -99,7 +99,7 @@ class Learning:
 
 
 async def measure(options: argparse.Namespace, failures: Counter[str]) -> dict[str, Any]:
-    turns = told(options.turns + STEADY_SECONDS * STEADY_TURNS_PER_SECOND, characters=options.characters)
+    turns = exchanges(options.turns + STEADY_SECONDS * STEADY_TURNS_PER_SECOND, characters=options.characters)
     users = [f"user-{number}" for number in range(options.users)]
     with tempfile.TemporaryDirectory() as folder, running_learning_processes(Path(folder)) as parts:
         try:

@@ -1,8 +1,8 @@
-"""Chats under load: how many a second, how many of them get their note, what memory adds, what each part costs.
+"""Measures chats under load: chats per second, the share with a note, the time added by memory, the CPU of each part.
 
 `python bench/load.py [--clients 1,4,8,32] [--users 20] [--memories 1000] [--seconds 6] [--filters 1,2] [--learning]`.
-Clients ask again as soon as they are answered (a closed loop), questions that want memory, each a new text, of users
-with so many memories. They are recorded and learnt like any chat. Bare Envoy and product take turns, in slices under
+Clients send the next question as soon as they are answered (a closed loop); every question needs memory and is a new
+text. They are recorded and learnt like any chat. Bare Envoy and product take turns, in slices under
 the same number of clients; "added" is the difference of their percentiles, chats without a note included. CPU is that
 of a part's processes, in milliseconds per chat. `--filters 1,2` measures with one filter and with two. `--learning`
 measures the same chats, unrecorded, while the worker has nothing to learn and while it learns their users' imported
@@ -31,7 +31,7 @@ from report import Bar, Report, Sheet, bench_parser, percentiles, ratio
 from rich.progress import Progress
 from rig import Rig, running_rig
 from sides import COLUMNS, Compared, Side, Spending, merge
-from turns import told
+from turns import exchanges
 
 from memory.processes.composition import open_embedder
 from memory.settings import Settings
@@ -152,7 +152,7 @@ class Load:
         quiet, busy = Compared("1 client, no learning"), Compared("1 client, learning")
         slice_seconds = seconds / LEARNING_ROUNDS
         at_once = math.ceil(IMPORTED_A_SECOND * slice_seconds)
-        turns = told(at_once * LEARNING_ROUNDS)
+        turns = exchanges(at_once * LEARNING_ROUNDS)
         for number in range(LEARNING_ROUNDS):
             merge(quiet, await self.closed("", 1, slice_seconds, auto_store=False))
             await self._import(turns[number * at_once :][:at_once])

@@ -1,6 +1,6 @@
-"""Users who have told much, and questions that want what they told, for the benches. Every sentence is made up here.
+"""Synthetic users with many memories, and questions about them, for the benches. All sentences are made up.
 
-Memories are written straight into the store, since a bench of chats has no time to learn them.
+Memories are written directly to the store, since a bench of chats has no time to learn them.
 """
 
 from __future__ import annotations

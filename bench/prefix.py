@@ -1,7 +1,8 @@
-"""What notes cost a model server's prefix cache: blocks of the client's own that are still hit, over thirty turns.
+"""Measures the effect of notes on a model server's prefix cache: the client's own blocks that are hit, over thirty
+turns.
 
-`python bench/prefix.py`. Counted, not timed: the product's own recall with the packaged embedding model, in one process
-and in front of no server; what it is compared with is the same conversation without memory. `ratio` is the share of the
+`python bench/prefix.py`. Counts blocks, with the product's recall and the packaged embedding model in one process,
+without a server; the baseline is the same conversation without memory. `ratio` is the share of the
 blocks hit there that are hit with notes.
 """
 
@@ -25,17 +26,17 @@ from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
+from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.usage_counts import SqliteUses
+from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
-from memory.chat.completions import edit, read
+from memory.chat.completions import insert_notes, read_chat_request
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
 from memory.ports import Embedder, MemoryBank, RequestTraces, ResponseChains, ServerKnowledge
 from memory.processes.composition import new_id, open_embedder, signal_training
-from memory.recall.pipeline import Recall, RecallOutcome, RecallSettings
+from memory.recall.pipeline import RecallOutcome, RecallPipeline, RecallSettings
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
 from memory.runtime.instruments import Instruments
@@ -78,7 +79,7 @@ VARIANTS: dict[str, Placement | None] = {
 class Product:
     """The request side in this process, with 150 memories of one user."""
 
-    recall: Recall
+    recall: RecallPipeline
     erasure: Erasure
     chains: ResponseChains
 
@@ -113,11 +114,13 @@ class Conversation:
         config: dict[str, object] = {"enabled": self.placement is not None}
         if self.placement is not None:
             config["placement"] = str(self.placement)
-        request = read(json.dumps({"model": "m", "messages": self.messages, "memory_config": config}).encode())
+        request = read_chat_request(
+            json.dumps({"model": "m", "messages": self.messages, "memory_config": config}).encode()
+        )
         outcome = await self.product.recall.recall(Scope(USER), request)
         if outcome.status is RecallStatus.UNAVAILABLE:
             raise RuntimeError(f"recall did not work: {outcome.reason}")
-        sent = Request(edit(request, outcome.notes), outcome)
+        sent = Request(insert_notes(request, outcome.notes), outcome)
         self.requests.append(sent)
         return sent
 
@@ -152,10 +155,10 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         database = await stack.enter_async_context(SqliteDatabase(folder / "turns.sqlite"))
         ledger, notes = SqliteUserLedger(database, clock=clock), SqliteNoteBook(database)
         receipts = SqliteReceipts(database, clock=clock, redact=recordable)
-        uses = await stack.enter_async_context(SqliteUses(database))
+        usage_counts = await stack.enter_async_context(SqliteUsageCounts(database))
         dimension = settings.memory.milvus.dimension
         sets = WorkingSets(store=store, ledger=ledger, shape=CorpusShape(dimension))
-        corpora, traces = await stack.enter_async_context(sets), RequestTraces(notes, receipts, uses)
+        corpora, traces = await stack.enter_async_context(sets), RequestTraces(notes, receipts, usage_counts)
         turn_log = SqliteTurnLog(database, clock=clock)
         search = SearchParts(
             embedder=embedder,
@@ -163,10 +166,10 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
             retrieval=Retrieval(corpora=corpora, store=store),
             tokens=WordPieceTokens(),
         )
-        recall = Recall(
+        recall = RecallPipeline(
             search=search,
             traces=traces,
-            server=ServerKnowledge(SqliteModelTraits(database, clock=clock), turn_log.chains),
+            server=ServerKnowledge(SqliteModelCapabilities(database, clock=clock), turn_log.chains),
             instruments=Instruments(clock, metrics),
             new_id=new_id,
             settings=PATIENT,
@@ -228,10 +231,10 @@ async def forgetting(embedder: Embedder) -> dict[str, object]:
         await product.erasure.memory(USER, known[content])
         await conversation.exchanges(every[half:])
         await without.exchanges(every)
-    told = sum(content in sent.body.decode() for sent in conversation.requests[:half])
+    in_first_half = sum(content in sent.body.decode() for sent in conversation.requests[:half])
     later = sum(content in sent.body.decode() for sent in conversation.requests[half:])
     return {
-        "requests_with_it_before": told,
+        "requests_with_it_before": in_first_half,
         "requests_with_it_after": later,
         "ratio_right_after": ratio(conversation.hits[half : half + 1], without.hits[half : half + 1]),
         "ratio_later": ratio(conversation.hits[half + 1 :], without.hits[half + 1 :]),

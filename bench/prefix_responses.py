@@ -14,12 +14,12 @@ from typing import Any
 from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, rendered
 from responses_server import ResponsesServer, prompt_of, text_item
 
-from memory.chat.completions import edit, read
+from memory.chat.completions import insert_notes, read_chat_request
 from memory.chat.responses import RESPONSES
 from memory.model import ChainLink, Placement, RecallStatus, Scope
 from memory.ports import ResponseChains
 from memory.recall.notes.past_notes import note_keys
-from memory.recall.pipeline import Recall
+from memory.recall.pipeline import RecallPipeline
 
 INSTRUCTIONS = "You are helpful."
 
@@ -28,7 +28,7 @@ INSTRUCTIONS = "You are helpful."
 class ResponsesConversation:
     """One client's. `placement` None: memory is off. `hits`: the client's own blocks, per request."""
 
-    recall: Recall
+    recall: RecallPipeline
     chains: ResponseChains
     user_id: str
     is_chained: bool
@@ -70,7 +70,7 @@ class ResponsesConversation:
         body["input"] = question if self.is_chained else self.items
         if self.previous:
             body["previous_response_id"] = self.previous
-        request = read(json.dumps(body).encode(), RESPONSES)
+        request = read_chat_request(json.dumps(body).encode(), RESPONSES)
         outcome = await self.recall.recall(Scope(self.user_id), request)
         if outcome.status is RecallStatus.UNAVAILABLE:
             raise RuntimeError(f"recall did not work: {outcome.reason}")
@@ -78,5 +78,5 @@ class ResponsesConversation:
             key = list(note_keys(Scope(self.user_id), request).values())[-1]
             self.link = ChainLink("s", "t", self.link.followed_by(key))
         self.notes = list(dict.fromkeys((*self.notes, *(note.text for note in outcome.notes))))
-        sent: dict[str, Any] = json.loads(edit(request, outcome.notes))
+        sent: dict[str, Any] = json.loads(insert_notes(request, outcome.notes))
         return sent

@@ -1,12 +1,12 @@
-"""What memory costs one chat, by how much its user has told; whether what was just written is found; a new crowd.
+"""Measures the cost of memory for one chat by number of memories, freshness after writes, and many new users at once.
 
-`python bench/recall.py [SECONDS [SCENARIO...]]`; a scenario is named by any part of its name. Every question is a new
-text, so that every one costs an embedding. Added time is against a bare Envoy in the same run; the embedding's own time
-is that of the same kind of question through the product's own embedder, opened in this process, in turn with the chats.
-How many chats a second there can be, `bench/load.py` says.
+`python bench/recall.py [SECONDS [SCENARIO...]]`; a scenario is selected by any part of its name. Every question is a
+new text, so that every one costs an embedding. Added time is against a bare Envoy in the same run; the embedding's own
+time is that of the same kind of question through the product's own embedder, opened in this process, in turn with the
+chats. For throughput see `bench/load.py`.
 
-In "writes" four users store a memory and ask for it at once, beside four clients who chat: an answer whose note lacks
-it was made from a stale set. The crowd's 1,000 users come to a filter that knows none of them. Milvus Lite answers one
+In "writes" four users store a memory and ask for it at once, while four clients chat: an answer whose note lacks
+it was made from a stale set. 1,000 users then use a filter that knows none of them. Milvus Lite answers one
 query at a time, and needs 50 to 150 ms for each on so many rows, so that it could search for ten such chats a second;
 it is asked for many users' sets at a time instead, and chats go on without memory until theirs is there. What counts is
 that the share grows to 1: in the row "again" it is about the share of users who were loaded in the row "first".

@@ -1,4 +1,4 @@
-"""What one searched chat costs the processor inside recall: without Envoy, the embedding model, and a store.
+"""Measures the CPU time of recall for one searched chat, without Envoy, the embedding model, and a store.
 
 `python bench/recall_cpu.py [--users 20] [--memories 1000] [--chats 300] [--profile]`: questions of users taking turns,
 each with sentences of their own, so that no cache of the last one helps. Milliseconds of the loop's thread, and of all
@@ -80,11 +80,11 @@ async def measured(folder: Path, options: Namespace) -> dict[str, float]:
 async def fill(rig: Rig, user: str, count: int) -> None:
     known = sentences()
     own = (f"{known[number % len(known)]} It stands on page {number} of {user}." for number in range(count))
-    told = [a_memory(user, number, content) for number, content in enumerate(own)]
-    vectors = await rig.embedder.embed([memory.content for memory in told], is_urgent=False)
+    memories = [a_memory(user, number, content) for number, content in enumerate(own)]
+    vectors = await rig.embedder.embed([memory.content for memory in memories], is_urgent=False)
     async with rig.ledger.write(user) as change:
-        change.touch([memory.id for memory in told])
-        creating = [Change(ChangeKind.CREATE, memory) for memory in told]
+        change.touch([memory.id for memory in memories])
+        creating = [Change(ChangeKind.CREATE, memory) for memory in memories]
         await rig.store.apply(user, creating, np.asarray(vectors))
 
 

@@ -1,4 +1,4 @@
-"""How long it takes to look for secrets in a message: in the filter, every byte that is recorded is looked through.
+"""Measures the time to find secrets in a message: the filter searches everything that is recorded.
 
 `python bench/redaction.py`: messages of 1.2 KB that are put together here, half of them plain, half full of the words
 that announce secrets, with and without one. Times are milliseconds of one core.

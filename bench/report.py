@@ -1,7 +1,7 @@
-"""What every bench hands in: tables, one JSON file, its bars with met or missed, and the machine that it ran on.
+"""The report of every bench: tables, a JSON file, its bars with met or missed, and the machine.
 
-A bar is declared, never computed in passing: a name, a limit, a unit. What a bench could not measure (NaN) misses its
-bar; what it was not asked to measure is left out and counted. A call that failed is shown, and ends no bench.
+A bar is declared with a name, a limit and a unit. A figure that could not be measured (NaN) misses its bar; bars of
+scenarios that were not run are left out and counted. Failed calls are shown, and do not end a bench.
 """
 
 from __future__ import annotations

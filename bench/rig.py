@@ -1,7 +1,7 @@
-"""What the benches measure: the product, a bare Envoy beside it, and an upstream that costs nothing.
+"""The system under test: the product, a bare Envoy for comparison, and an upstream of negligible cost.
 
-Timings on a shared machine are noise; differences are not. So every figure is taken against a bare Envoy of the same
-configuration in the same run, the two taking turns.
+Absolute timings on a shared machine are noise; differences are not. So every figure is compared with a bare Envoy of
+the same configuration, measured alternately in the same run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ sys.path.insert(0, str(HERE.parent / "tests" / "support"))  # the product as tes
 
 from product import Product, command_line, descendants, running_product  # noqa: E402
 
-from extproc.supervisor.bootstrap import EnvoyPlan, render_bare  # noqa: E402
+from extproc.supervisor.bootstrap import BootstrapValues, render_bare  # noqa: E402
 
 START_SECONDS_MAX = 10.0
 PARTS = {  # a word of the command line that only this part has
@@ -66,7 +66,7 @@ def running_rig(*arguments: str) -> Iterator[Rig]:
 def running_bare(upstream: str, folder: Path) -> Iterator[int]:
     """An Envoy with our configuration without memory; its port."""
     port, bootstrap = free_port(), folder / "bare.json"
-    plan = EnvoyPlan(upstream, (folder / "none.sock",), port=port, admin_port=free_port())
+    plan = BootstrapValues(upstream, (folder / "none.sock",), port=port, admin_port=free_port())
     bootstrap.write_bytes(render_bare(plan))
     envoy = str(Path(sys.executable).parent / "envoy")
     options = ("--disable-hot-restart", "--concurrency", "2", "--log-level", "error")

@@ -1,4 +1,4 @@
-"""A bare Envoy and the product under the same load: times, statuses, and what each part spent."""
+"""A bare Envoy and the product under the same load: times, statuses, and CPU of each part."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How well, and how fast, it is decided which requests want memory.
+"""Measures accuracy and speed of the decision which requests need memory.
 
 `python bench/signals.py [FILE.jsonl …]`: each FILE is in the format of `memproxy eval signals`, by default the records
-that the tests use. Accuracy by language and label, and the time of a decision beyond the embedding. All languages but
-English are held to their bar together: alone, they are few records.
+that the tests use. Accuracy by language and label, and the time of a decision beyond the embedding. The languages other
+than English share one bar, because each has few records.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How late a streamed chunk arrives after the upstream sent it, against a bare Envoy in the same run.
+"""Measures the delay of streamed chunks from the upstream, compared with a bare Envoy in the same run.
 
 `python bench/stream.py [STREAMS]`. Bare Envoy and product take turns, stream by stream.
 """

@@ -1,4 +1,4 @@
-"""Train the signal classifier on the phrases in the repository and write the file that is shipped.
+"""Trains the signal classifier on the phrases in the repository and writes the packaged file.
 
 `python bench/train_signals.py`, after every change of `memory/recall/signals/signal_phrases/` or of the features.
 """
@@ -27,7 +27,7 @@ def main() -> None:
     model = OnnxModel(prepared(name, from_process(None, {}).models_path))
     vectors = np.stack([model.vector(phrase.text) for phrase in track(phrases, description="embedding phrases")])
     classifier = SignalClassifier.fit(phrases, vectors)
-    classifier_file.write(TARGET, classifier, trained_on=classifier_file.fingerprint(name))
+    classifier_file.write_classifier(TARGET, classifier, trained_on=classifier_file.fingerprint(name))
     print(f"{len(phrases)} phrases, {len(classifier.vocabulary)} terms, {TARGET.stat().st_size / 1024:.0f} KiB")
 
 

@@ -1,11 +1,11 @@
 """Fits the ranking's weights on long talks, each talk scored with weights fitted on the others.
 
 `python bench/tune_recall.py LOCOMO.json [--vectors CACHE.npz]`; a minute on one core, some of it the embedding. Prints
-the weights of every fold beside those of `memory/settings/ranking.py`, and what each talk scores with either. The bars
+the weights of every fold next to those of `memory/settings/ranking.py`, and what each talk scores with either. The bars
 are those of what was fitted on the others.
 
 The fit: for each question a softmax over all turns of its talk, the evidence turns sharing the target, a small ridge,
-Newton steps to convergence. There is one number per kind of evidence, and nothing else is chosen by the fit.
+Newton steps to convergence. There is one weight per feature, and nothing else is fitted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from memory.evaluation.recall import characters
 from memory.evaluation.score import CHARACTERS_PER_TOKEN, evidence_recall, mean
 from memory.model import Query, Question, Record, Scope, Vector
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.evidence import gather
+from memory.recall.ranking.features import ranking_features
 from memory.recall.ranking.ranking import Budget, rank, select
 from memory.recall.ranking.weights import RankingSettings, Weights
 from memory.settings.loader import from_process
@@ -63,13 +63,13 @@ class TalkEvidence:
         self.questions: list[tuple[Floats, list[int]]] = []
         for question in talk.questions:
             if question.evidence:
-                found = gather(
+                found = ranking_features(
                     self.corpus,
                     layout,
                     Question(Query(question.text), Scope(USER), talk.asked_at),
                     vectors[question.text],
                 )
-                kinds = np.stack([found.kinds[name] for name in FITTED], axis=1).astype(np.float64)
+                kinds = np.stack([found.arrays[name] for name in FITTED], axis=1).astype(np.float64)
                 self.questions.append((kinds, [rows[place] for place in question.evidence]))
 
     def scores(self, weights: Weights) -> dict[str, float | None]:

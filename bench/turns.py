@@ -1,8 +1,8 @@
 """Turns as long as those of real chats, for the benches: a message of a user and the assistant's answer.
 
 Lengths follow LongMemEval's evidence sessions (5,408 messages; users 255 characters in the mean, answers 2,150, all
-1,200). Texts do not: users say what the trained reader's own English training texts say, which hold more facts than
-chats do; answers are put together from the sentences below.
+1,200). Texts are not: users' messages are the trained reader's English training texts, which contain more facts than
+real chats; answers are composed of the sentences below.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ REMARKS = (
 CLOSING = "Would you like me to turn this into a plan for the coming weeks?"
 
 
-def told(count: int, *, characters: int = 0) -> list[tuple[str, str]]:
+def exchanges(count: int, *, characters: int = 0) -> list[tuple[str, str]]:
     """So many messages with their answers, the same in every run; `characters`: that many in each message instead."""
     chance, saying = random.Random(7), sayings()
     users = [characters] * count if characters else lengths(count, USER_CHARACTERS, chance)

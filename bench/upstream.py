@@ -1,4 +1,4 @@
-"""An upstream that costs next to nothing, in a process of its own: fixed JSON, or SSE chunks stamped as they are sent.
+"""An upstream of negligible cost, in a process of its own: fixed JSON, or SSE chunks stamped as they are sent.
 
 `python bench/upstream.py PORT`. A body that holds `"stream":true` gets CHUNKS events, CHUNK_SECONDS apart; each carries
 the moment it was written (`sent`, nanoseconds of the wall clock).

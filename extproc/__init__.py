@@ -1,1 +1,1 @@
-"""The data plane: everything that knows Envoy. It decides with `memory` and never the other way round."""
+"""The data plane: everything that knows Envoy. It uses `memory`, never the other way round."""

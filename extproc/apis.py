@@ -1,7 +1,4 @@
-"""The APIs that get memory, by path: how each writes a request, and how it answers. And those that are only stripped.
-
-A new shape is a line here. This module must never look into a body.
-"""
+"""The APIs that get memory, by path, with their request and reply formats; and the paths that are only stripped."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from memory.chat.responses import RESPONSES
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API, both ways."""
+    """The request and reply formats of one API."""
 
     requests: ApiShape
     replies: ReplyShape
@@ -24,4 +21,4 @@ class Api:
 
 APIS = (Api(COMPLETIONS, COMPLETION_REPLIES), Api(RESPONSES, RESPONSES_REPLIES))
 API_BY_PATH = {api.requests.path: api for api in APIS}
-STRIPPED_PATHS = ("/v1/completions", "/v1/messages")  # our fields leave their bodies; they get no memory
+STRIPPED_PATHS = ("/v1/completions", "/v1/messages")  # our fields are stripped; they get no memory

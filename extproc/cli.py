@@ -1,7 +1,7 @@
 """The console script `memproxy`: the whole product with `up`, its parts one by one, and the operator's tools.
 
-Only reads arguments and calls. What one part needs is imported when that part is asked for: a filter that starts again
-after a crash should not wait for what the operator's tables need.
+Parses arguments and calls. What one command needs is imported when that command runs, so that a filter restarts quickly
+after a crash.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from memory.errors import BadInput, MemproxyError
 from memory.settings import SettingDoc, every_setting
 from memory.settings.loader import from_process
 
-BAD_START_CODE = 2  # as click's own for wrong arguments: starting again will not help
+BAD_START_CODE = 2  # as click's own for invalid arguments: a restart will not help
 UP_FLAGS = (
     "upstream",
     "host",
@@ -50,7 +50,7 @@ _config = click.option(
 
 
 def _flags(*paths: str) -> Callable[[_Function], _Function]:
-    """An option for each of these settings, with the setting's own words."""
+    """An option for each of these settings, with the setting's own description."""
     known = {doc.path: doc for doc in every_setting()}
 
     def decorate(function: _Function) -> _Function:
@@ -81,14 +81,14 @@ def up(config: Path | None, **flags: object) -> None:
     """Start everything: Envoy, filter, worker, API, Milvus Lite, and a small model without --upstream.
 
     Prints one line, `ready http://HOST:PORT`, once a chat would be recalled and learnt. Logs go to standard error.
-    Flags beat the environment, which beats the file.
+    Flags override the environment, which overrides the file.
     """
     from extproc.supervisor.process_specs import program
     from extproc.supervisor.supervisor import up as run
     from memory.cli.prepare import make_ready
 
     settings = from_process(config, flags)
-    program("envoy")  # what is missing is named before anything takes long
+    program("envoy")  # missing programs are reported before anything slow starts
     make_ready(settings)
     run(settings, announce=_print_line)
 
@@ -97,7 +97,7 @@ def _print_line(line: str) -> None:
     try:
         os.write(sys.stdout.fileno(), line.encode() + b"\n")
     except OSError:
-        return  # nobody listens any more; the product runs all the same
+        return  # nobody reads it; the product runs all the same
 
 
 @memproxy.command()
@@ -108,7 +108,7 @@ def _print_line(line: str) -> None:
 def reembed(config: Path | None, *, is_dry: bool, as_json: bool, **flags: object) -> None:
     """Embed all memories again, with the model that the settings name now, and use those vectors from then on.
 
-    Everything else must be stopped. Killed at any point, it loses nothing and goes on when it is called again.
+    All other parts must be stopped. If interrupted it loses nothing, and continues when called again.
     """
     from extproc.supervisor.reembed import reembed as run
 
@@ -133,10 +133,10 @@ def filter_(config: Path | None, path: Path) -> None:
 def envoy(config: Path | None, paths: tuple[Path, ...], target: Path, envoy_concurrency: int) -> None:
     """Write Envoy's bootstrap for these settings, then become Envoy: one part alone, for containers."""
     from extproc.supervisor.bootstrap import render
-    from extproc.supervisor.process_specs import envoy_arguments, envoy_plan, program
+    from extproc.supervisor.process_specs import bootstrap_values, envoy_arguments, program
 
     settings = from_process(config, {})
-    target.write_bytes(render(envoy_plan(settings, paths)))
+    target.write_bytes(render(bootstrap_values(settings, paths)))
     path = program("envoy")
     os.execv(path, [path, *envoy_arguments(target, envoy_concurrency)])  # noqa: S606 - no shell is wanted
 

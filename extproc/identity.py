@@ -1,7 +1,7 @@
-"""Who is asking: headers as the edge left them, and what the body says of itself, become a scope or a refusal.
+"""Identifies the user of a request: from the headers that the edge set and the body, a scope or a refusal.
 
-Both filters call `identify`, with the same headers and the same body, so that what is recalled for a user and what is
-learnt about a user can never be two users. It must never guess: anything doubtful means no memory, never everybody's.
+Both filters call `identify` with the same headers and body, so that the user who is recalled and the user who is learnt
+are always the same. Nothing is guessed: in doubt there is no memory.
 
 | mode          | header              | body's user_id       | result                     |
 |---------------|---------------------|----------------------|----------------------------|
@@ -10,12 +10,12 @@ learnt about a user can never be two users. It must never guess: anything doubtf
 | any           | one                 | another              | refused                    |
 | any           | absent              | absent               | anonymous                  |
 | `development` | absent              | valid                | the body's user            |
-| `development` | absent              | absent               | whom the API's fields name |
+| `development` | absent              | absent               | the API's own fields       |
 | `header`      | absent              | given                | refused: nobody vouches    |
 
-The API's own fields are `metadata.user_id`, then `user`. They are the client's for any purpose, so they never disagree
-with anything, and where they hold no valid id they name nobody. Whether the header may be believed at all is Envoy's
-part: it removes the header where it may not (envoy/envoy.yaml).
+The API's own fields are `metadata.user_id`, then `user`. Clients use them for any purpose, so they never conflict with
+other sources, and without a valid id they are ignored. Envoy removes the header of clients that are not trusted
+(envoy/envoy.yaml).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from memory.model import Scope, is_valid_id
 IDENTITY_HEADER = "x-authz-user-id"
 
 Headers: TypeAlias = Sequence[tuple[str, bytes]]
-"""As on the wire: names in lower case, pseudo headers (":method", ":path", ":status") included, values as bytes."""
+"""As on the wire: lower-case names including pseudo headers (":method", ":path", ":status"), values as bytes."""
 
 Metadata: TypeAlias = Mapping[str, Mapping[str, object]]
-"""What Envoy's filters wrote down about the exchange: namespace, key, value. A client cannot set it."""
+"""Dynamic metadata of Envoy's filters: namespace, key, value. Clients cannot set it."""
 
 
 def first_header(headers: Headers, name: str) -> str:
@@ -43,14 +43,14 @@ def first_header(headers: Headers, name: str) -> str:
 
 
 class IdentityMode(StrEnum):
-    """Whose word counts."""
+    """Whose statement about the user is trusted."""
 
-    DEVELOPMENT = "development"  # the client's own, header first, then body: only ever on a loopback listener
-    HEADER = "header"  # the header's, set by a proxy in front of us that Envoy trusts by its address
+    DEVELOPMENT = "development"  # the client's, header first, then body: only on a loopback listener
+    HEADER = "header"  # the header's, set by a proxy whose address Envoy trusts
 
 
 class RefusalReason(StrEnum):
-    """Why an identity was refused; each is a value of a metric's label."""
+    """Why an identity was refused; values of a metric label."""
 
     SEVERAL_HEADERS = "several_headers"
     INVALID_HEADER = "invalid_header"
@@ -63,30 +63,30 @@ class RefusalReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """Somebody claims to be somebody, and we do not believe it."""
+class RefusedIdentity:
+    """A claimed identity that is not trusted."""
 
     reason: RefusalReason
 
 
 @dataclass(frozen=True, slots=True)
 class Anonymous:
-    """Nobody claims to be anybody."""
+    """No identity was claimed."""
 
 
 def identify(
     headers: Headers, context: MemoryContext | None, mode: IdentityMode, named_user: str = ""
-) -> Scope | Refused | Anonymous:
-    """The scope of this request. `context` is the body's `memory_context`, None where it has none. Never raises.
+) -> Scope | RefusedIdentity | Anonymous:
+    """The scope of this request. `context`: the body's `memory_context`, or None. Never raises.
 
-    `named_user`: whom the API's own fields name, believed in development and where nothing else says who it is.
+    `named_user`: the user of the API's own fields; used in development mode only, if there is no other source.
     """
     said = context or MemoryContext()
     vouched = _from_header(headers)
-    if isinstance(vouched, Refused):
+    if isinstance(vouched, RefusedIdentity):
         return vouched
     user_id = _agreed(vouched, said.user_id, mode)
-    if isinstance(user_id, Refused):
+    if isinstance(user_id, RefusedIdentity):
         return user_id
     if not user_id and mode is IdentityMode.DEVELOPMENT and is_valid_id(named_user):
         user_id = named_user
@@ -98,30 +98,30 @@ def identify(
         (said.agent_id, RefusalReason.INVALID_AGENT),
     ):
         if value and not is_valid_id(value):
-            return Refused(reason)
+            return RefusedIdentity(reason)
     return Scope(user_id, said.project_id, said.session_id, said.agent_id)
 
 
-def _from_header(headers: Headers) -> str | Refused:
-    """The header's user id, "" without the header. The same value twice is one value."""
+def _from_header(headers: Headers) -> str | RefusedIdentity:
+    """The header's user id, "" without the header. Equal duplicates count as one."""
     values = {value for name, value in headers if name == IDENTITY_HEADER}
     if not values:
         return ""
     if len(values) > 1:
-        return Refused(RefusalReason.SEVERAL_HEADERS)
+        return RefusedIdentity(RefusalReason.SEVERAL_HEADERS)
     try:
         user_id = values.pop().decode()
     except UnicodeDecodeError:
-        return Refused(RefusalReason.INVALID_HEADER)
-    return user_id if is_valid_id(user_id) else Refused(RefusalReason.INVALID_HEADER)
+        return RefusedIdentity(RefusalReason.INVALID_HEADER)
+    return user_id if is_valid_id(user_id) else RefusedIdentity(RefusalReason.INVALID_HEADER)
 
 
-def _agreed(vouched: str, said: str, mode: IdentityMode) -> str | Refused:
-    """Header and body put together; "" when neither says anything."""
+def _agreed(vouched: str, said: str, mode: IdentityMode) -> str | RefusedIdentity:
+    """The user id from header and body; "" if neither names one."""
     if vouched:
-        return vouched if said in ("", vouched) else Refused(RefusalReason.DISAGREEMENT)
+        return vouched if said in ("", vouched) else RefusedIdentity(RefusalReason.DISAGREEMENT)
     if not said:
         return ""
     if mode is not IdentityMode.DEVELOPMENT:
-        return Refused(RefusalReason.UNPROVEN_USER)
-    return said if is_valid_id(said) else Refused(RefusalReason.INVALID_USER)
+        return RefusedIdentity(RefusalReason.UNPROVEN_USER)
+    return said if is_valid_id(said) else RefusedIdentity(RefusalReason.INVALID_USER)

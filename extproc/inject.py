@@ -1,18 +1,18 @@
-"""The request side: what happens to one request, in which order. Events in, commands out; it never waits for anything.
+"""The request side: a state machine for one request. Events in, commands out; no IO and no waiting.
 
-It must never hold a request that it could pass on, and never let our own fields through where it answers.
+A request is never held if it can be passed on, and our own fields never reach the upstream.
 
 | state          | event                              | commands                                   | next           |
 |----------------|------------------------------------|--------------------------------------------|----------------|
 | AWAIT_HEADERS  | not ours, too large, or encoded    | Count, Proceed(wants_body=False)           | DONE           |
-| AWAIT_HEADERS  | a POST that we understand          | Proceed(wants_body=True)                   | AWAIT_BODY     |
-| AWAIT_BODY     | of an API without memory           | Count, Finish(stripped where need be)      | DONE           |
+| AWAIT_HEADERS  | a POST on a path that we handle    | Proceed(wants_body=True)                   | AWAIT_BODY     |
+| AWAIT_BODY     | of an API without memory           | Count, Finish(stripped if it has fields)   | DONE           |
 | AWAIT_BODY     | not JSON                           | Count, Finish(untouched)                   | DONE           |
-| AWAIT_BODY     | nobody we know, or nothing to do   | Count, Finish(stripped where need be)      | DONE           |
-| AWAIT_BODY     | a conversation of somebody we know | Recall, with what filters ahead say of it  | AWAIT_RECALL   |
+| AWAIT_BODY     | no known user, or memory disabled  | Count, Finish(stripped if necessary)       | DONE           |
+| AWAIT_BODY     | a conversation of a known user     | RecallMemories, with upstream signals      | AWAIT_RECALL   |
 | AWAIT_RECALL   | recalled                           | Finish(stripped, with the notes)           | DONE           |
 
-Reading and editing happen inside `on`; the shell runs `on` in a thread where `is_heavy` says so.
+Parsing and editing happen inside `on`; the shell runs `on` in a thread if `is_heavy`.
 """
 
 from __future__ import annotations
@@ -23,19 +23,28 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 from extproc.apis import API_BY_PATH, STRIPPED_PATHS
-from extproc.identity import Anonymous, Headers, IdentityMode, Metadata, RefusalReason, Refused, first_header, identify
+from extproc.identity import (
+    Anonymous,
+    Headers,
+    IdentityMode,
+    Metadata,
+    RefusalReason,
+    RefusedIdentity,
+    first_header,
+    identify,
+)
 from extproc.upstream_signals import SignalReader
 from memory.chat.api_shape import ApiShape
-from memory.chat.completions import ChatRequest, NotAChat, edit, read, strip
+from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_chat_request, strip_memory_fields
 from memory.model import CHAT_BYTES_MAX, Note, Placement, RecallStatus, Scope
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 
-HEAVY_BODY_BYTES = 1 << 20  # reading 1 MiB takes some milliseconds, in which no other stream would move
+HEAVY_BODY_BYTES = 1 << 20  # parsing 1 MiB takes some milliseconds, during which no other stream runs
 
 
 @dataclass(frozen=True, slots=True)
 class RequestHeaders:
-    """The first event. `is_end`: no body follows. `metadata` is what filters ahead of us wrote down."""
+    """The first event. `is_end`: no body follows. `metadata`: written by filters ahead of us."""
 
     headers: Headers
     is_end: bool = False
@@ -44,14 +53,14 @@ class RequestHeaders:
 
 @dataclass(frozen=True, slots=True)
 class RequestBody:
-    """The whole body: Envoy buffers it."""
+    """The whole body, which Envoy buffers."""
 
     body: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The answer to `Recall`: what memory found, and the notes that go into the body."""
+    """The result of `RecallMemories`, with the notes for the body."""
 
     status: RecallStatus
     count: int = 0
@@ -64,14 +73,14 @@ Event: TypeAlias = RequestHeaders | RequestBody | Recalled
 
 @dataclass(frozen=True, slots=True)
 class Proceed:
-    """Answer the headers. Without a wish for the body the stream ends here."""
+    """Answer the headers. If the body is not wanted, the stream ends here."""
 
     wants_body: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Recall:
-    """Ask memory, and come back with `Recalled`."""
+class RecallMemories:
+    """Call recall, and feed back `Recalled`."""
 
     scope: Scope
     request: ChatRequest
@@ -79,11 +88,11 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
-    """What the client is told in response headers. An empty `receipt_id` is left out.
+class ResponseInfo:
+    """What the client is told in response headers. An empty `receipt_id` is omitted.
 
-    `placement` is for our observer alone: where a note stands that the model's template might refuse. None where there
-    is nothing to refuse: no note, or one inside a system message of the client's own.
+    `placement` is for our observer only: where a note was placed that the model's template might refuse. None if there
+    is nothing to refuse: no note, or one inside the client's own system message.
     """
 
     status: RecallStatus
@@ -94,35 +103,35 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Answer the body. None leaves the body, or says nothing to the client."""
+    """Answer the body. None: the body stays, or the client is told nothing."""
 
     body: bytes | None = None
-    receipt: Receipt | None = None
+    receipt: ResponseInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CountPassed:
-    """A body passed on untouched because we could not read it."""
+    """Count a body that was passed on unchanged because it could not be parsed."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class CountRefused:
-    """An identity that was not believed."""
+    """Count an identity that was refused."""
 
     reason: RefusalReason
 
 
 @dataclass(frozen=True, slots=True)
 class CountRequest:
-    """A chat that was answered without asking recall; recall counts its own."""
+    """Count a chat that did not call recall; recall counts its own."""
 
     status: RecallStatus
     reason: str
 
 
-Command: TypeAlias = Proceed | Recall | Finish | CountPassed | CountRefused | CountRequest
+Command: TypeAlias = Proceed | RecallMemories | Finish | CountPassed | CountRefused | CountRequest
 
 
 class State(Enum):
@@ -133,11 +142,11 @@ class State(Enum):
 
 
 class OutOfOrder(Exception):
-    """Envoy, or our own shell, sent what cannot come now."""
+    """An event that is not possible in the current state."""
 
 
 class Injection:
-    """One request. Feed every event to `on`, in order, and do what it returns, in order."""
+    """One request. Pass every event to `on`, in order, and execute the returned commands, in order."""
 
     def __init__(self, mode: IdentityMode, signals: SignalReader) -> None:
         self.state = State.AWAIT_HEADERS
@@ -149,7 +158,7 @@ class Injection:
         self._request: ChatRequest | None = None
 
     def is_heavy(self, event: Event) -> bool:
-        """Whether `on(event)` would keep other streams waiting."""
+        """Whether `on(event)` would delay other streams."""
         match event:
             case RequestBody(body):
                 return len(body) > HEAVY_BODY_BYTES
@@ -159,7 +168,7 @@ class Injection:
                 return False
 
     def on(self, event: Event) -> Sequence[Command]:
-        """Raises `OutOfOrder`, and then knows no more."""
+        """The commands for this event. Raises `OutOfOrder`; the request must not be continued then."""
         match self.state, event:
             case State.AWAIT_HEADERS, RequestHeaders(headers, is_end, metadata):
                 return self._on_headers(headers, metadata, is_end=is_end)
@@ -169,10 +178,11 @@ class Injection:
             case State.AWAIT_RECALL, Recalled(status, count, receipt_id, notes):
                 self.state = State.DONE
                 assert self._request is not None
-                edited = _changed(self._request.body, edit(self._request, notes))
+                edited = _changed(self._request.body, insert_notes(self._request, notes))
                 return [
                     Finish(
-                        edited, Receipt(status, count, receipt_id, self._request.shape.refusable(self._request, notes))
+                        edited,
+                        ResponseInfo(status, count, receipt_id, self._request.shape.refusable(self._request, notes)),
                     )
                 ]
             case _:
@@ -189,18 +199,18 @@ class Injection:
             return [CountPassed(reason), Proceed(wants_body=False)]
         self._headers = headers
         self._shape = API_BY_PATH[path].requests if path in API_BY_PATH else None
-        self._upstream = self._signals.read(headers, metadata)
+        self._upstream = self._signals.read_signals(headers, metadata)
         self.state = State.AWAIT_BODY
         return [Proceed(wants_body=True)]
 
     def _on_chat(self, body: bytes, shape: ApiShape) -> Sequence[Command]:
         try:
-            request = read(body, shape)
+            request = read_chat_request(body, shape)
         except NotAChat as error:
             return [CountPassed(error.reason), Finish()]
         scope = identify(self._headers, request.context, self._mode, request.named_user)
         match scope:
-            case Refused(reason):
+            case RefusedIdentity(reason):
                 return [CountRefused(reason), *_without_memory(request, "identity_refused")]
             case Anonymous():
                 return _without_memory(request, "no_identity")
@@ -210,37 +220,40 @@ class Injection:
             return [CountPassed("no_conversation"), *_without_memory(request, "no_conversation")]
         self._request = request
         self.state = State.AWAIT_RECALL
-        return [Recall(scope, request, self._upstream)]
+        return [RecallMemories(scope, request, self._upstream)]
 
 
 def _without_memory(request: ChatRequest, reason: str) -> Sequence[Command]:
-    """Our fields out. Who did not ask for memory is not told about it either."""
+    """Strip our fields. Clients that did not ask for memory get no header either."""
     if not request.has_memory_fields:
         return [Finish()]
     status = RecallStatus.DISABLED
-    return [CountRequest(status, reason), Finish(_changed(request.body, edit(request, ())), Receipt(status))]
+    return [
+        CountRequest(status, reason),
+        Finish(_changed(request.body, insert_notes(request, ())), ResponseInfo(status)),
+    ]
 
 
 def _stripped(body: bytes) -> Sequence[Command]:
-    """Who asks for memory where the API has none is told."""
+    """Report it if a request uses our fields on an API without memory."""
     try:
-        stripped = _changed(body, strip(body))
+        stripped = _changed(body, strip_memory_fields(body))
     except NotAChat as error:
         return [CountPassed(error.reason), Finish()]
     if stripped is None:
         return [CountPassed("no_memory_api"), Finish()]
-    return [CountRequest(RecallStatus.DISABLED, "no_memory_api"), Finish(stripped, Receipt(RecallStatus.DISABLED))]
+    return [CountRequest(RecallStatus.DISABLED, "no_memory_api"), Finish(stripped, ResponseInfo(RecallStatus.DISABLED))]
 
 
 def _changed(before: bytes, after: bytes) -> bytes | None:
-    """The new body, or None where it is the old one: then nothing need cross the wire again."""
+    """The new body, or None if it did not change, so that it need not be sent."""
     return None if after == before else after
 
 
 def _unreadable(headers: Headers) -> str:
-    """Why we do not want this body, or ""."""
+    """Why this body is not requested, or ""."""
     length = first_header(headers, "content-length")
-    # the copy alone of a body that is known to be larger would take longer than it may
+    # a larger body, if its length is known, is not sent to us: copying it would take too long
     if length.isascii() and length.isdigit() and int(length[:20]) > CHAT_BYTES_MAX:
         return "too_large"
     if first_header(headers, "content-encoding").strip().lower() not in ("", "identity"):

@@ -1,22 +1,22 @@
-"""One exchange as the observing filter sees it: chunks go by, and a turn is opened and closed. It delays nobody.
+"""The reply side: a state machine for one exchange, which opens and closes a turn. It delays nothing.
 
 | phase         | what comes                            | what happens                                 | next         |
 |---------------|---------------------------------------|----------------------------------------------|--------------|
 | AWAIT_REQUEST | headers of a chat                     | nothing                                      | REQUEST_BODY |
 | REQUEST_BODY  | the last piece of the client's body   | `OpenTurn`, if a known user says news        | AWAIT_REPLY  |
-| REQUEST_BODY  | … which brings only results of tools  | nothing: the turn was opened before          | AWAIT_REPLY  |
-| AWAIT_REPLY   | its status, where a note went along   | `NoteJudged`: the template takes it or not   | REPLY_BODY   |
+| REQUEST_BODY  | … with nothing new but tool results   | nothing: the turn was opened before          | AWAIT_REPLY  |
+| AWAIT_REPLY   | its status, where a note went along   | `NoteOutcome`: the template takes it or not  | REPLY_BODY   |
 | REPLY_BODY    | the last piece of the reply           | `CloseTurn`: closed, or failed for an error  | DONE         |
 | REPLY_BODY    | the stream ends before the reply does | `CloseTurn`: aborted, unless it was complete | DONE         |
-| REPLY_BODY    | … of a request with results of tools  | `ContinueTurn`, in place of each `CloseTurn` | DONE         |
+| REPLY_BODY    | … of a request with only tool results | `ContinueTurn`, in place of each `CloseTurn` | DONE         |
 | (any)         | the reply first: Envoy's own answer   | nothing is recorded                          | DONE         |
 | DONE          | anything                              | nothing                                      | DONE         |
 
-What has no part in memory, or is not recorded, ends the observation where that shows (`_NEXT`).
+An exchange that memory may not use, or that is not recorded, ends the observation where that shows (`_NEXT`).
 
-Chunks may be cut anywhere, inside a character or an event; each body is put together once, at its end, within a limit.
-This step never reads a clock: `at` is when the shell got the message, in Unix seconds. It must never record anybody's
-words whom `identify` does not name, nor those of a request that forbids it.
+Chunks may be split anywhere, even inside a character or an event; each body is assembled once, at its end, up to a
+limit. No clock is read: `at` is when the shell received the message, in Unix seconds. Nothing is recorded without an
+identity from `identify`, or if the request forbids it.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from extproc.apis import API_BY_PATH, APIS, Api
 from extproc.identity import Headers, IdentityMode, Metadata, first_header, identify
 from extproc.reply import Reply, ReplyBuffer, read_reply
 from extproc.turn_links import ContinueTurn, Links
-from memory.chat.completions import ChatRequest, NotAChat, read
+from memory.chat.completions import ChatRequest, NotAChat, read_chat_request
 from memory.chat.sessions import session_id_of
 from memory.model import CHAT_BYTES_MAX, Conversation, Message, Placement, RecallStatus, Scope, Turn, TurnStatus
 from memory.recall.notes.past_notes import note_keys
 
-HEAVY_REQUEST_BYTES = 1 << 20  # reading more takes milliseconds, in which no other stream would move
-HEAVY_REPLY_BYTES = 128 << 10  # likewise; a stream costs more per byte than a request
+HEAVY_REQUEST_BYTES = 1 << 20  # parsing more takes milliseconds, during which no other stream runs
+HEAVY_REPLY_BYTES = 128 << 10  # likewise; a stream takes longer per byte than a request
 
-METADATA_NAMESPACE = "memory"  # where the injecting filter leaves a note for us
+METADATA_NAMESPACE = "memory"  # namespace of the injecting filter's metadata for us
 RECEIPT_KEY = "receipt"
 STATUS_KEY = "status"
 PLACEMENT_KEY = "placement"  # of a note that a template might refuse
-BAD_REQUEST = 400  # what model servers answer when a template refuses the messages
+BAD_REQUEST = 400  # the answer of model servers if a template refuses the messages
 
 _TRACE_PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTurn:
-    """Append this turn to the log, to the session of the exchange `session_from` where that is known."""
+    """Append this turn to the log, in the session of the exchange `session_from` if that is known."""
 
     turn: Turn
     links: Links
@@ -58,7 +58,7 @@ class OpenTurn:
 
 @dataclass(frozen=True, slots=True)
 class CloseTurn:
-    """Say in the log how the turn ended. `is_over_cap`: the reply was too large to keep, hence no answer."""
+    """Record how the turn ended. `is_over_cap`: the reply was too large to keep, so there is no answer."""
 
     turn_id: str
     status: TurnStatus
@@ -70,8 +70,8 @@ class CloseTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class NoteJudged:
-    """What the upstream said to a request of that model with a note at that place. A refusal may have other causes."""
+class NoteOutcome:
+    """Whether the upstream accepted a request with a note at `placement`. A refusal may have other causes."""
 
     model: str
     placement: Placement
@@ -82,8 +82,8 @@ Closing: TypeAlias = CloseTurn | ContinueTurn
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A request in which memory may have a part."""
+class _ObservedRequest:
+    """A request that memory may use."""
 
     scope: Scope
     request: ChatRequest
@@ -91,7 +91,7 @@ class _Asked:
     wants_record: bool
 
     def links(self) -> Links:
-        """What it goes on from, and the key of the question that is to be answered."""
+        """The exchange that it continues, and the key of the current question."""
         chain = self.request.chain.held_under
         may_be_continued = chain or self.conversation.offers_tools or not self.request.shape.is_bound_by_templates
         if not (may_be_continued or self.brings_results):
@@ -102,7 +102,7 @@ class _Asked:
 
     @property
     def brings_results(self) -> bool:
-        """Whether it is a further call of a tool loop: nothing new of the user's, but results of tools."""
+        """Whether it is a further call of a tool loop: no new user message, but tool results."""
         return not self.conversation.new_user_messages() and self.conversation.messages[-1].is_tool_traffic
 
 
@@ -132,15 +132,15 @@ _NEXT = {
 
 
 class Observation:
-    """One exchange. Tell it what comes, in order, then `on_end`, whatever happened.
+    """One exchange. Call the methods in the order of events, then `on_end` in any case.
 
-    A call that ends a body reads all of it: run that call in a thread where `is_heavy` says so just before. A turn is
-    opened once and closed once, so such a call must be waited for even when the stream is cancelled meanwhile.
-    `judged` is there once the reply began, also of a request that is not recorded.
+    A call that ends a body parses all of it: run it in a thread if `is_heavy` is true right before. A turn is opened
+    and closed once, so such a call must be awaited even if the stream is cancelled meanwhile. `note_outcome` is set
+    once the reply has begun, also for requests that are not recorded.
     """
 
     def __init__(self, *, turn_id: str, mode: IdentityMode, is_recording: bool = True) -> None:
-        """`is_recording` False: the operator has switched learning off, and no request switches it on."""
+        """`is_recording` False: learning is disabled, and requests cannot enable it."""
         self._is_recording = is_recording
         self._turn_id = turn_id
         self._mode = mode
@@ -155,21 +155,21 @@ class Observation:
         self._conversation_id = ""
         self._has_note = False
         self._model = ""
-        self.judged: NoteJudged | None = None
+        self.note_outcome: NoteOutcome | None = None
         self._reply_headers: Headers = ()
         self._reply = ReplyBuffer()
         self._receipt_id = ""
 
     @property
     def is_heavy(self) -> bool:
-        """Whether a call that ends the body now under way would keep other streams waiting."""
+        """Whether a call that ends the current body would delay other streams."""
         if self._phase is _Phase.REQUEST_BODY:
             return self._request_size > HEAVY_REQUEST_BYTES
         return self._is_open and self._reply.size > HEAVY_REPLY_BYTES
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing that still may come can matter: the shell may stop listening."""
+        """Whether no further event matters, so that the shell may stop listening."""
         return self._phase is _Phase.DONE
 
     def on_request_headers(self, headers: Headers, *, is_end: bool = False) -> None:
@@ -182,7 +182,7 @@ class Observation:
         self._move(_Event.CHAT if api is not None else _Event.END)
 
     def on_request_body(self, chunk: bytes, *, is_end: bool, at: float) -> OpenTurn | None:
-        """The turn to open, at the end of a body in which a known user says something new."""
+        """The turn to open, at the end of a body with a new message of a known user."""
         if self._phase is not _Phase.REQUEST_BODY:
             return None
         self._request_size += len(chunk)
@@ -220,7 +220,7 @@ class Observation:
         receipt_id = left.get(RECEIPT_KEY)
         self._receipt_id = receipt_id if isinstance(receipt_id, str) else ""
         self._has_note = left.get(STATUS_KEY) == RecallStatus.USED
-        self.judged = self._judged(left.get(PLACEMENT_KEY), _status(headers))
+        self.note_outcome = self._note_outcome(left.get(PLACEMENT_KEY), _status(headers))
         if not self._is_open:
             self._let_go()
             return None
@@ -228,14 +228,14 @@ class Observation:
         return self._closed(at, is_whole=True) if is_end else None
 
     def on_response_body(self, chunk: bytes, *, is_end: bool, at: float) -> Closing | None:
-        """How the turn ended, at the end of the reply."""
+        """The end of the turn, at the end of the reply."""
         if self._phase is not _Phase.REPLY_BODY:
             return None
         self._reply.add(chunk)
         return self._closed(at, is_whole=True) if is_end else None
 
     def on_end(self, *, at: float) -> Closing | None:
-        """The stream is over, by its end, by an error or because it was cancelled. Harmless to repeat."""
+        """The stream has ended, failed or was cancelled. Idempotent."""
         if self._is_open and self._phase is not _Phase.DONE:
             return self._closed(at, is_whole=False)
         self._let_go()
@@ -249,19 +249,19 @@ class Observation:
         self._request_chunks = []
         self._request_headers = ()
 
-    def _asked(self) -> _Asked | None:
-        """The request, if memory may have a part in it."""
+    def _asked(self) -> _ObservedRequest | None:
+        """The request, if memory may use it."""
         try:
-            request = read(b"".join(self._request_chunks), self._api.requests)
+            request = read_chat_request(b"".join(self._request_chunks), self._api.requests)
         except NotAChat:
             return None
         scope = identify(self._request_headers, request.context, self._mode, request.named_user)
         if not isinstance(scope, Scope) or not request.options.enabled or request.conversation is None:
             return None
         wants_record = self._is_recording and request.options.auto_store
-        return _Asked(scope, request, request.conversation, wants_record)
+        return _ObservedRequest(scope, request, request.conversation, wants_record)
 
-    def _opening(self, asked: _Asked, at: float) -> OpenTurn | None:
+    def _opening(self, asked: _ObservedRequest, at: float) -> OpenTurn | None:
         said = _said(asked.conversation)
         if not (said and asked.wants_record):
             return None
@@ -276,12 +276,12 @@ class Observation:
         )
         return OpenTurn(turn, asked.links(), session_from)
 
-    def _judged(self, placement: object, status: int) -> NoteJudged | None:
-        """Other errors than a 400 say nothing about the messages: overload, a wrong key, an unknown model."""
+    def _note_outcome(self, placement: object, status: int) -> NoteOutcome | None:
+        """Errors other than 400 say nothing about the messages: overload, a wrong key, an unknown model."""
         is_taken = 200 <= status < 300
         if placement not in tuple(Placement) or not (is_taken or status == BAD_REQUEST):
             return None
-        return NoteJudged(self._model, Placement(str(placement)), is_refused=not is_taken)
+        return NoteOutcome(self._model, Placement(str(placement)), is_refused=not is_taken)
 
     def _closed(self, at: float, *, is_whole: bool) -> Closing:
         reply = self._read_reply(is_whole=is_whole)
@@ -296,7 +296,7 @@ class Observation:
         )
 
     def _links_after(self, reply: Reply) -> Links:
-        """How later requests may call this exchange: only one that came to its end is gone on from."""
+        """The links of this exchange; only a complete one gets names by which later requests find it."""
         assert self._links is not None
         links = self._links
         names: tuple[str, ...] = ()
@@ -314,7 +314,7 @@ class Observation:
             end = TurnStatus.CLOSED if is_whole else TurnStatus.ABORTED
             return Reply(end, reason="over_cap", response_id=reply.response_id)
         if is_whole or reply.is_done or reply.status is TurnStatus.FAILED:
-            return reply  # clients hang up as soon as a stream says that it is complete: such an answer is whole
+            return reply  # clients disconnect as soon as the stream says that it is complete: the answer is complete
         return replace(reply, status=TurnStatus.ABORTED, text="")
 
 
@@ -327,13 +327,13 @@ def _readable_api(headers: Headers) -> Api | None:
 
 
 def _status(headers: Headers) -> int:
-    """The status code; 0, which is no success, where Envoy sent none."""
+    """The status code; 0 if Envoy sent none."""
     digits = first_header(headers, ":status")
     return int(digits) if digits.isascii() and digits.isdigit() else 0
 
 
 def _said(conversation: Conversation) -> tuple[Message, ...]:
-    """What the user says for the first time in this request, as far as it is text."""
+    """The user's new messages in this request that have text."""
     return tuple(message for message in conversation.new_user_messages() if message.content.strip())
 
 

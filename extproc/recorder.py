@@ -1,8 +1,7 @@
-"""Brings what was observed into the turn log, off the token path: no stream waits for a disk or loses a turn.
+"""Writes observed turns to the turn log in the background: no stream waits for a disk, and no turn is lost.
 
-The writes, and the reading of large bodies, belong to the recorder, not to the stream that saw them, which may be
-cancelled at any time. It must never write the end of a turn before its beginning, and never let a broken log reach a
-chat: what cannot be written is counted.
+Writes, and parsing of large bodies, belong to the recorder and not to the stream, which may be cancelled at any time.
+The end of a turn is never written before its beginning, and a failing log never affects a chat: lost turns are counted.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ from typing import Protocol, Self, TypeAlias, TypeVar
 
 import structlog
 
-from extproc.observe import CloseTurn, NoteJudged, Observation, OpenTurn
+from extproc.observe import CloseTurn, NoteOutcome, Observation, OpenTurn
 from extproc.turn_links import ContinueTurn, continue_turn, earlier_link, keep_link
 from memory.errors import NotRecordable, Unavailable
 from memory.model import ChainLink, TurnStatus
 from memory.ports import Clock, TurnRecording
-from memory.recall.notes.template_compatibility import PlacementLessons
+from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.runtime.metrics import Metrics
 from memory.runtime.offload import run_offloaded
 
 log = structlog.get_logger(__name__)
 
-PENDING_MAX = 10_000  # a turn is some KB: past it, a log that hangs would eat the memory of the filter
+PENDING_MAX = 10_000  # a turn is some KB: beyond it, a hanging log would fill the filter's memory
 
 T = TypeVar("T")
 Seen: TypeAlias = OpenTurn | CloseTurn | ContinueTurn | None
@@ -35,13 +34,13 @@ Step: TypeAlias = Callable[[Observation], Seen]
 
 
 class Containment(Protocol):
-    """Awaits what it is given and turns any error into None, having reported it."""
+    """Awaits `work` and turns any error into None, after reporting it."""
 
     async def __call__(self, work: Coroutine[None, None, T]) -> T | None: ...
 
 
 class TurnRecorder:
-    """One per process. `async with` it; leaving waits for what is under way."""
+    """One per process. Open with `async with`; on exit it waits for pending writes."""
 
     def __init__(
         self,
@@ -50,17 +49,17 @@ class TurnRecorder:
         clock: Clock,
         contained: Containment,
         redact: Callable[[str], str],
-        lessons: PlacementLessons,
+        template_compatibility: TemplateCompatibility,
     ) -> None:
-        """`redact` takes secrets out of a text before the log sees it: no file ever holds them."""
+        """`redact` removes secrets from a text before it is stored."""
         self._redact = redact
-        self._lessons = lessons
+        self._template_compatibility = template_compatibility
         self._turn_log = turn_log
         self._metrics = metrics
         self._contained = contained
         self._group = asyncio.TaskGroup()
         self._pending = 0
-        self._learning: set[asyncio.Task[None]] = set()
+        self._probes: set[asyncio.Task[None]] = set()
         self._is_failing = False
         self.clock = clock
         self.is_leaving = False
@@ -75,25 +74,25 @@ class TurnRecorder:
         await self._group.__aexit__(kind, error, trace)
 
     def leave(self) -> None:
-        """From now on a stream that breaks off was broken off by us: its turn stays open, and becomes `unknown`.
+        """From now on, interrupted streams were interrupted by us: their turns stay open, and become `unknown`.
 
-        What is being found out about models is given up: it waits for the upstream, and can be found out again.
+        Running probes of models are cancelled: they wait for the upstream, and can be repeated.
         """
         self.is_leaving = True
-        for task in self._learning:
+        for task in self._probes:
             task.cancel()
 
     def start(self, work: Coroutine[None, None, T]) -> asyncio.Task[T | None]:
-        """Do it here, whatever becomes of the stream that asked for it."""
+        """Run `work` independently of the stream that requested it."""
         self._pending += 1
         task = self._group.create_task(self._contained(work))
         task.add_done_callback(self._done)
         return task
 
     def open(self, opening: OpenTurn) -> Opening | None:
-        """Start writing the beginning. The task gives what later requests may go on from; None when we are full.
+        """Start writing the beginning; None if too many writes are pending.
 
-        Its result is None where the turn could not be written.
+        The task's result is the link that later requests may continue, or None if the turn could not be written.
         """
         if self._pending >= PENDING_MAX:
             self._metrics.turns_lost.labels("backlog").inc()
@@ -103,36 +102,36 @@ class TurnRecorder:
         return task
 
     def close(self, closing: CloseTurn, *, after: Opening) -> None:
-        """Start writing the end, once `after`, its beginning, is written."""
+        """Start writing the end, after the beginning (`after`) is written."""
         self.start(self._close(closing, after)).add_done_callback(self._count_failed)
 
     def continue_turn(self, continuing: ContinueTurn) -> None:
-        """Start writing what a further call of a tool loop answered, to the turn that it belongs to."""
+        """Start adding the answer of a further call of a tool loop to its turn."""
         if self._pending < PENDING_MAX:
             self.start(self._continue(continuing)).add_done_callback(self._count_failed)
 
-    def meet(self, model: str) -> None:
-        """A request of that model goes by: find out about a new one, beside it."""
-        if self._pending < PENDING_MAX and self._lessons.is_new(model):
-            self._learn(self._lessons.meet(model))
+    def probe_template(self, model: str) -> None:
+        """Probe the template of a model seen for the first time, in the background."""
+        if self._pending < PENDING_MAX and self._template_compatibility.is_new(model):
+            self._start_probe(self._template_compatibility.probe(model))
 
-    def judge(self, judged: NoteJudged) -> None:
-        """The upstream took or refused a request with a note: learn from it, beside its reply."""
-        if not judged.is_refused:
-            self._lessons.taken(judged.model, judged.placement)
+    def record_note_outcome(self, note_outcome: NoteOutcome) -> None:
+        """Report that the upstream accepted or refused a request with a note, in the background."""
+        if not note_outcome.is_refused:
+            self._template_compatibility.accepted(note_outcome.model, note_outcome.placement)
         elif self._pending < PENDING_MAX:
-            self._learn(self._lessons.refused(judged.model, judged.placement))
+            self._start_probe(self._template_compatibility.refused(note_outcome.model, note_outcome.placement))
 
-    def _learn(self, lesson: Coroutine[None, None, None]) -> None:
-        task = self.start(lesson)
-        self._learning.add(task)
-        task.add_done_callback(self._learning.discard)
+    def _start_probe(self, probe: Coroutine[None, None, None]) -> None:
+        task = self.start(probe)
+        self._probes.add(task)
+        task.add_done_callback(self._probes.discard)
 
     def _done(self, _: asyncio.Task[T | None]) -> None:
         self._pending -= 1
 
     def _count_failed(self, task: asyncio.Task[T | None]) -> None:
-        """What the boundary ended, and logged, left no result: that turn, or its end, is lost."""
+        """A task without a result failed and was logged: the turn, or its end, is lost."""
         if task.cancelled() or task.result() is None:
             self._metrics.turns_lost.labels("failed").inc()
 
@@ -159,7 +158,7 @@ class TurnRecorder:
             return False
         answer = await self._redacted(closing.answer)
         try:
-            if closing.links is not None:  # first: the client may be about to go on from it
+            if closing.links is not None:  # first: the client may continue at once
                 await keep_link(self._turn_log.chains, closing.links, link, at=closing.answered_at)
             await self._turn_log.finish(
                 closing.turn_id,
@@ -176,7 +175,7 @@ class TurnRecorder:
         return True
 
     async def _continue(self, continuing: ContinueTurn) -> bool:
-        """False where nobody knows the turn that the tool loop began with."""
+        """False if the turn that started the tool loop is unknown."""
         if continuing.is_over_cap:
             self._metrics.replies_over_cap.inc()
         is_answered = continuing.status is TurnStatus.CLOSED
@@ -193,10 +192,10 @@ class TurnRecorder:
         except NotRecordable as error:
             log.error("answer_not_recorded", error=str(error))
             self._metrics.turns_lost.labels("failed").inc()
-            return ""  # what the user said is learnt all the same
+            return ""  # the user's messages are learnt all the same
 
     def _lost(self, error: Unavailable) -> None:
-        """Count each, tell once."""
+        """Count each lost turn, log once per outage."""
         self._metrics.turns_lost.labels("unavailable").inc()
         if not self._is_failing:
             log.warning("turn_log_down", error=str(error))
@@ -208,8 +207,8 @@ class TurnRecorder:
         self._is_failing = False
 
 
-class Watch:
-    """One exchange being observed: its automaton, and what of it is still being read or written."""
+class ObservedStream:
+    """One exchange being observed: its state machine, and the pending parsing and writing."""
 
     def __init__(self, recorder: TurnRecorder, observation: Observation) -> None:
         self._recorder = recorder
@@ -222,7 +221,7 @@ class Watch:
         return self._observation.is_idle
 
     async def take(self, step: Step, *, is_end: bool) -> None:
-        """Let the automaton see the next message. `is_end`: a body ends with it, and will be read now."""
+        """Pass the next message to the state machine. `is_end`: it completes a body, which is parsed now."""
         if is_end and self._observation.is_heavy:
             self._reading = self._recorder.start(self._in_thread(step))
             await asyncio.shield(self._reading)
@@ -230,7 +229,7 @@ class Watch:
             self._record(step(self._observation))
 
     def end(self) -> None:
-        """The stream is over, in whatever way. Does not wait."""
+        """The stream is over, for whatever reason. Does not wait."""
         if self._reading is not None or self._observation.is_heavy:
             self._recorder.start(self._end_later(self._reading))
         else:
@@ -240,7 +239,7 @@ class Watch:
         self._record(await asyncio.to_thread(step, self._observation))
 
     async def _end_later(self, reading: asyncio.Task[None] | None) -> None:
-        """The automaton is no meeting place: let the thread leave it first."""
+        """The state machine is not thread-safe: wait until the thread has left it."""
         if reading is not None:
             await reading
         await self._in_thread(self._last)
@@ -249,9 +248,9 @@ class Watch:
         return observation.on_end(at=self._recorder.clock())
 
     def _record(self, seen: Seen) -> None:
-        if self._observation.judged is not None:
-            self._recorder.judge(self._observation.judged)
-            self._observation.judged = None
+        if self._observation.note_outcome is not None:
+            self._recorder.record_note_outcome(self._observation.note_outcome)
+            self._observation.note_outcome = None
         match seen:
             case OpenTurn():
                 self._opening = self._recorder.open(seen)

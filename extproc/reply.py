@@ -1,4 +1,4 @@
-"""What the model answered: the bytes of a reply, JSON or server-sent events, become one text.
+"""Parses a complete reply, JSON or server-sent events, into one text.
 
 | the reply                                              | status  | text                      |
 |--------------------------------------------------------|---------|---------------------------|
@@ -8,7 +8,7 @@
 | several choices                                        | closed  | the first that has text   |
 | a coding, a type or a shape that we cannot read        | closed  | none, and a reason        |
 
-Reasoning is no part of the answer. This step must never raise, whatever came: the client has its reply already.
+Reasoning is not part of the answer. This step never raises: the client already has its reply.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from memory.chat.completions import Content, text_of
 from memory.chat.json_spans import NotJson, well_formed
 from memory.model import TurnStatus
 
-REPLY_BYTES_MAX = 1 << 20  # as it came over the wire: past it we forward but do not keep; an answer has a few KB
-HEAD_BYTES_MAX = 64 << 10  # kept of one that is larger: a stream's first event says under which id the server keeps it
-INFLATED_BYTES_MAX = 8 << 20  # a megabyte of gzip can hold a gigabyte of zeros
-GZIP_MEMBERS_MAX = 16  # one is usual; each further one copies what is left
+REPLY_BYTES_MAX = 1 << 20  # as received: beyond it the reply is forwarded but not kept; an answer has a few KB
+HEAD_BYTES_MAX = 64 << 10  # kept of a larger one: the first event of a stream contains the id of the response
+INFLATED_BYTES_MAX = 8 << 20  # a megabyte of gzip can expand to a gigabyte
+GZIP_MEMBERS_MAX = 16  # one is usual; each further one copies the rest
 
 _REASONING = re.compile(r"\s*<think>.*?(?:</think>\s*|\Z)", re.DOTALL)
 _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":", b"\xef\xbb\xbf")
@@ -39,7 +39,7 @@ Value = TypeVar("Value")
 
 
 class ReplyBuffer:
-    """Collects a reply. Past `REPLY_BYTES_MAX` it lets go of everything but the beginning, and says so."""
+    """Collects a reply. Beyond `REPLY_BYTES_MAX` it drops everything but the beginning and sets `is_over_cap`."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -59,33 +59,33 @@ class ReplyBuffer:
             self._chunks.append(chunk)
 
     def body(self) -> bytes:
-        """All that came, or its beginning if it was too much."""
+        """The whole body, or its beginning if it was too large."""
         return self._head or b"".join(self._chunks)
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """How the reply ended and what it says. `reason` is a short label where there is no text, else ""."""
+    """How the reply ended, and its text. `reason`: a short label if there is no text, else ""."""
 
     status: TurnStatus
     text: str = ""
     model: str = ""
     finish_reason: str = ""
     has_tool_calls: bool = False
-    is_done: bool = False  # a stream that said it is complete
+    is_done: bool = False  # a stream that said that it is complete
     reason: str = ""
-    response_id: str = ""  # under which the server keeps this reply, where the API has such a thing
+    response_id: str = ""  # id under which the server stores this reply, if the API has one
 
 
 class ReplyShape(Protocol):
-    """How one API answers. Both must never raise."""
+    """The reply format of one API. The methods never raise."""
 
     def from_json(self, body: bytes) -> Reply:
-        """A reply that came in one piece."""
+        """Parse a JSON reply."""
         ...
 
     def from_stream(self, body: bytes) -> Reply:
-        """Server-sent events, all that came of them."""
+        """Parse server-sent events, as far as they were received."""
         ...
 
 
@@ -119,8 +119,8 @@ _COMPLETION = msgspec.json.Decoder(_Completion)
 
 
 @dataclass(slots=True)
-class _Spoken:
-    """What one choice has said so far."""
+class _ChoiceText:
+    """The text of one choice so far."""
 
     pieces: list[str] = field(default_factory=list)
     finish_reason: str = ""
@@ -138,16 +138,16 @@ class _Spoken:
 
 
 @dataclass(slots=True)
-class _Heard:
-    """All choices of a reply, by their index, while it is read."""
+class _Choices:
+    """The choices of a reply by index, while it is parsed."""
 
-    choices: dict[int, _Spoken] = field(default_factory=dict)
+    choices: dict[int, _ChoiceText] = field(default_factory=dict)
     model: str = ""
 
     def add(self, completion: _Completion) -> None:
         self.model = self.model or completion.model or ""
         for choice in completion.choices or ():
-            self.choices.setdefault(choice.index, _Spoken()).add(choice)
+            self.choices.setdefault(choice.index, _ChoiceText()).add(choice)
 
     def reply(self, *, is_done: bool) -> Reply:
         in_order = [self.choices[index] for index in sorted(self.choices)]
@@ -167,7 +167,7 @@ class _Heard:
 
 
 def read_reply(status: int, headers: Headers, body: bytes, shape: ReplyShape | None = None) -> Reply:
-    """Read a reply that has ended, by default a chat completion's. Pure; some 2 microseconds per event of a stream."""
+    """Parse a complete reply, by default of a chat completion. Pure; about 2 microseconds per event of a stream."""
     shape = shape or COMPLETION_REPLIES
     if not 200 <= status < 300:
         return Reply(TurnStatus.FAILED, reason="status")
@@ -185,7 +185,7 @@ def read_reply(status: int, headers: Headers, body: bytes, shape: ReplyShape | N
 
 
 def without_reasoning(text: str) -> str:
-    """The text without a `<think>` block at its beginning; a block that never ends is all there is."""
+    """The text without a leading `<think>` block; if the block never ends, nothing is left."""
     return _REASONING.sub("", text, count=1) if text.lstrip().startswith("<think>") else text
 
 
@@ -204,12 +204,12 @@ class _CompletionReplies:
             return Reply(TurnStatus.CLOSED, reason="not_understood")
         if completion.is_error:
             return Reply(TurnStatus.FAILED, reason="error")
-        heard = _Heard()
+        heard = _Choices()
         heard.add(completion)
         return heard.reply(is_done=False)
 
     def from_stream(self, body: bytes) -> Reply:
-        heard = _Heard()
+        heard = _Choices()
         for payload in events(body):
             if payload.strip() == b"[DONE]":
                 return heard.reply(is_done=True)
@@ -228,31 +228,31 @@ COMPLETION_REPLIES: ReplyShape = _CompletionReplies()
 
 
 def decoded(decoder: msgspec.json.Decoder[Value], body: bytes) -> Value | None:
-    """What a reply, or one event of it, says; None for what is something else."""
+    """A decoded reply, or event of it; None if it does not match the type."""
     try:
         return decoder.decode(body)
     except (msgspec.ValidationError, RecursionError):
         return None
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
-    try:  # the rare reply with broken characters: they are no reason to lose the others
+    try:  # invalid characters in a rare chunk must not affect the others
         return decoder.decode(well_formed(body.decode(errors="replace").encode()))
     except (msgspec.DecodeError, RecursionError, NotJson):
         return None
 
 
-# Codings
+# Content codings
 
 
 def _inflated(coding: str, body: bytes) -> bytes:
-    """The body without its content coding; as much of it as there is where it was cut off."""
+    """The decompressed body; of a truncated one as much as there is."""
     try:
         match coding:
             case "" | "identity":
                 return body
             case "gzip" | "x-gzip":
                 return _members(body, wbits=31)
-            case "deflate":  # zlib's wrapping by the book; without it by some
+            case "deflate":  # with zlib's header as specified; some servers omit it
                 return _members(body, wbits=15 if body[:1] and body[0] & 0x0F == 8 else -15)
             case _:
                 raise _Unreadable("coding")
@@ -261,7 +261,7 @@ def _inflated(coding: str, body: bytes) -> bytes:
 
 
 def _members(body: bytes, *, wbits: int) -> bytes:
-    """One compressed member after another, up to `INFLATED_BYTES_MAX`."""
+    """The concatenated compressed members, up to `INFLATED_BYTES_MAX`."""
     pieces: list[bytes] = []
     room = INFLATED_BYTES_MAX
     for _ in range(GZIP_MEMBERS_MAX):

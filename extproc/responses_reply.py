@@ -1,16 +1,16 @@
-"""What the model answered through Responses: one object, or the stream of events that ends with it, become one text.
+"""Parses replies of the Responses API, a JSON object or an event stream that ends with it, into one text.
 
 | the reply                                                | status  | text                      |
 |----------------------------------------------------------|---------|---------------------------|
 | `completed`, or `incomplete` (length, content filter)    | closed  | all of its output text    |
-| a call of a tool that the client has to make             | closed  | none: no final answer yet |
+| a tool call that the client has to answer                | closed  | none: no final answer yet |
 | a refusal, or nothing but reasoning                      | closed  | none, and a reason        |
 | `failed`, `cancelled`, or an error                       | failed  | none                      |
-| `queued`: the answer will be fetched later               | closed  | none, and a reason        |
-| a stream that ends before it says that it is complete    | aborted | none                      |
+| `queued`: the answer is fetched later                    | closed  | none, and a reason        |
+| a stream that ends before its last event                 | aborted | none                      |
 
-The last event holds the whole response; where a server leaves its output out, what came before it counts. Reasoning is
-no part of the answer. This step must never raise, whatever came: the client has its reply already.
+The last event contains the whole response; if a server omits its output there, earlier events are used. Reasoning is
+not part of the answer. Nothing here raises, whatever the input.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from extproc.reply import Reply, ReplyShape, decoded, without_reasoning
 from extproc.sse import events
 from memory.model import TurnStatus
 
-# Calls that the client answers; of others ("web_search_call", "mcp_call") the server has the result already.
+# Calls that the client answers; for others ("web_search_call", "mcp_call") the server has the result.
 CLIENT_CALLS = frozenset(
     (
         "function_call",
@@ -69,7 +69,7 @@ class _Response(msgspec.Struct, gc=False):
 
 
 class _Event(msgspec.Struct, gc=False):
-    """One event. Most of them are pieces of text; of those that we do not use only the type is looked at."""
+    """One event. Most contain a piece of text; of unused kinds only the type is read."""
 
     type: str | None = None
     response: _Response | None = None
@@ -116,11 +116,11 @@ RESPONSES_REPLIES: ReplyShape = _ResponsesReplies()
 
 @dataclass(slots=True)
 class _Stream:
-    """What a stream has said so far."""
+    """The events of a stream so far."""
 
     response_id: str = ""
     items: list[_Item] = field(default_factory=list)
-    pieces: list[str] = field(default_factory=list)  # of text whose item is not complete yet
+    pieces: list[str] = field(default_factory=list)  # text of the item that is not complete yet
 
     def add(self, event: _Event) -> None:
         match event.type:
@@ -138,7 +138,7 @@ class _Stream:
 
 
 def _reply(response: _Response, output: Sequence[_Item], *, is_done: bool, unfinished: str = "") -> Reply:
-    """`unfinished`: text without an item, which counts where no item has any."""
+    """`unfinished`: text without an item, used if no item has text."""
     response_id = response.id or ""
     if response.has_failed:
         return Reply(TurnStatus.FAILED, reason="error", is_done=is_done, response_id=response_id)

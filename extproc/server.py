@@ -1,7 +1,7 @@
-"""The shell around both automata: gRPC in, gRPC out, and the waiting that they must not do.
+"""The gRPC shell around both state machines, which does all the waiting.
 
-One service plays two roles, told apart by the metadata that Envoy sends with each stream. It must never hold a chat:
-whatever goes wrong in one stream ends that stream, and Envoy goes on without it.
+One service plays two roles, distinguished by metadata that Envoy sends with each stream. A chat is never held: an error
+in one stream ends that stream, and Envoy continues without it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from extproc.inject import (
     Finish,
     Injection,
     Proceed,
-    Recall,
     Recalled,
+    RecallMemories,
 )
 from extproc.observe import Observation
-from extproc.recorder import TurnRecorder, Watch
+from extproc.recorder import ObservedStream, TurnRecorder
 from extproc.upstream_signals import SignalReader, signal_reader
 from memory.chat.completions import ChatRequest
 from memory.model import CHAT_BYTES_MAX, Scope
@@ -48,20 +48,20 @@ from memory.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-MESSAGE_BYTES_MAX = CHAT_BYTES_MAX + (8 << 20)  # grown by our notes, with room for its envelope
-HEAVY_SECONDS = 2.0  # what we ask for when a body of many MiB has come; envoy.yaml allows no more
-GRACE_SECONDS = 5.0  # for streams under way when we stop: a question is answered in 0.1 s, a reply may be cut off
-SETTLE_SECONDS = 1.0  # for cancelled streams to hand over what they saw
+MESSAGE_BYTES_MAX = CHAT_BYTES_MAX + (8 << 20)  # plus our notes and the message's overhead
+HEAVY_SECONDS = 2.0  # requested for a body of many MiB; envoy.yaml allows no more
+GRACE_SECONDS = 5.0  # for streams in progress when we stop: a question takes 0.1 s, a reply may be cut off
+SETTLE_SECONDS = 1.0  # for cancelled streams to hand over what they observed
 
 OPTIONS = (
-    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),  # past the default of 4 MB a prompt would go unstripped
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),  # beyond the default of 4 MB a prompt would not be stripped
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
-    ("grpc.so_reuseport", 0),  # one process is one socket: Envoy balances, the kernel must not
+    ("grpc.so_reuseport", 0),  # one process has one socket: Envoy balances, not the kernel
     (
         "grpc.http2.min_ping_interval_without_data_ms",
         100,
-    ),  # Envoy pings an idle connection to find out whether we live;
-    ("grpc.http2.max_ping_strikes", 0),  # by default gRPC takes that for an attack and hangs up on all streams
+    ),  # Envoy pings idle connections to check that we are alive;
+    ("grpc.http2.max_ping_strikes", 0),  # by default gRPC treats that as an attack and closes all streams
     ("grpc.keepalive_permit_without_calls", 1),
 )
 
@@ -71,7 +71,7 @@ Context: TypeAlias = "grpc.aio.ServicerContext[pb.ProcessingRequest, pb.Processi
 
 
 class Recaller(Protocol):
-    """What `memory.recall.pipeline.Recall` is to us."""
+    """The interface of `memory.recall.pipeline.RecallPipeline`."""
 
     async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome:
         """Never raises, and keeps its own deadline."""
@@ -107,7 +107,7 @@ class Filter:
         new_id: Callable[[], str],
         is_recording: bool = True,
     ) -> None:
-        """`new_id` draws the ids of turns; without `is_recording` there are none."""
+        """`new_id` generates turn ids; without `is_recording` nothing is recorded."""
         self._is_recording = is_recording
         self._recall = recall
         self._recorder = recorder
@@ -120,7 +120,7 @@ class Filter:
         self._is_settled.set()
 
     async def settled(self) -> None:
-        """Wait until no stream is left."""
+        """Wait until all streams have ended."""
         await self._is_settled.wait()
 
     async def process(self, requests: Requests, context: Context) -> None:
@@ -145,7 +145,7 @@ class Filter:
                 return  # the stream must not live as long as the generation
 
     async def _answered(self, injection: Injection, event: Event, context: Context) -> bool:
-        """Do what the automaton says; whether it wants to hear more of Envoy."""
+        """Execute the state machine's commands; whether it expects further events."""
         for command in await self._decided(injection, event, context):
             match command:
                 case Proceed(wants_body):
@@ -154,8 +154,8 @@ class Filter:
                 case Finish():
                     await context.write(wire.finish(command))
                     return False
-                case Recall(scope, request, upstream):
-                    self._recorder.meet(request.conversation.model if request.conversation else "")
+                case RecallMemories(scope, request, upstream):
+                    self._recorder.probe_template(request.conversation.model if request.conversation else "")
                     found = await self._recall.recall(scope, request, upstream)
                     recalled = Recalled(found.status, found.count, found.receipt_id, found.notes)
                     return await self._answered(injection, recalled, context)
@@ -182,25 +182,25 @@ class Filter:
     # The reply side
 
     async def _observe(self, requests: Requests) -> None:
-        """Nothing is ever sent back."""
+        """Observes only: nothing is sent back."""
         observation = Observation(turn_id=self._new_id(), mode=self._mode, is_recording=self._is_recording)
-        watch = Watch(self._recorder, observation)
+        observed = ObservedStream(self._recorder, observation)
         try:
             async for message in requests:
                 step = partial(wire.observe, message, self._recorder.clock())
-                await watch.take(step, is_end=wire.ends_body(message))
-                if watch.is_idle:
-                    return  # a stream that we close costs nobody anything more
+                await observed.take(step, is_end=wire.ends_body(message))
+                if observed.is_idle:
+                    return  # closing our stream affects nobody
         finally:
-            watch.end()  # the client may go at any time: what was seen until then counts
+            observed.end()  # the client may disconnect at any time: what was observed until then counts
 
 
 async def contained(work: Coroutine[Any, Any, T]) -> T | None:
-    """The boundary of one stream, and of what it left to the recorder. An error ends that and nothing else.
+    """The error boundary of one stream and of its work in the recorder: an error ends only that.
 
-    The stream then ends without an error status: Envoy would count it against this process, and one odd body, sent
-    again and again, would take memory from everybody. The log gets the place and the kind of error, but no message and
-    no variable: those could hold what a user said.
+    The stream then ends without an error status, because Envoy would count it against this process, so that one
+    malformed body, sent repeatedly, would disable memory for everybody. The log gets location and type of the error,
+    but no message or variables, which could contain user text.
     """
     try:
         return await work
@@ -217,7 +217,7 @@ async def serve(
     until: asyncio.Event,
     pace: DrainPace = DrainPace(),
 ) -> None:
-    """Serve both roles on a Unix socket until told to stop, then drain: answer what was asked, write what was seen.
+    """Serve both roles on a Unix socket until told to stop, then drain: finish requests, write what was observed.
 
     `recorder`: the filter's own, which is opened and closed here. Returns when everything is in the turn log.
     """
@@ -239,11 +239,16 @@ async def serve(
 
 
 async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) -> None:
-    """The filter as its own process: its parts built from the settings, served until told to stop."""
+    """The filter process: builds the parts from the settings and serves until told to stop."""
     async with composition.open_parts(settings, is_hurried=True) as parts:
-        lessons = parts.lessons()
+        template_compatibility = parts.template_compatibility()
         recorder = TurnRecorder(
-            parts.turn_log, parts.metrics, composition.SYSTEM_CLOCK, contained, recording(settings), lessons
+            parts.turn_log,
+            parts.metrics,
+            composition.SYSTEM_CLOCK,
+            contained,
+            recording(settings),
+            template_compatibility,
         )
         filter_ = Filter(
             recall=parts.recall(),
@@ -254,11 +259,11 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
             is_recording=settings.memory.enabled and settings.memory.auto_store,
         )
         serving = serve(filter_, recorder, socket_path=socket_path, until=until)
-        await entrypoints.warming_up(parts, serving, decides=True, lessons=lessons)
+        await entrypoints.warming_up(parts, serving, decides=True, template_compatibility=template_compatibility)
 
 
 def _handlers(filter_: Filter) -> grpc.GenericRpcHandler:
-    """By hand instead of generated, since the service bears Envoy's name and the messages ours."""
+    """Written by hand, since the service has Envoy's name and our message types."""
     process = grpc.stream_stream_rpc_method_handler(
         filter_.process,
         request_deserializer=pb.ProcessingRequest.FromString,

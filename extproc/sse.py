@@ -1,7 +1,7 @@
-"""Server-sent events: a stream that has ended, taken apart into the payloads of its events.
+"""Splits a complete stream of server-sent events into the payloads of its events.
 
-Parsing happens once, at the end, so it matters to nobody where the stream was cut on its way. This step must never
-judge what a payload means; `[DONE]` is a payload like any other.
+Parsing happens once, at the end, so that chunk boundaries do not matter. Payloads are not interpreted, including
+`[DONE]`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 def events(body: bytes) -> Iterator[bytes]:
     """The data of every event, in order; several data lines of one event are joined by LF.
 
-    Lines end with LF, CRLF or CR. Comments, other fields and events without data are left out. Unlike a browser we keep
-    a last event that no blank line follows: servers that close right after `data: [DONE]` mean it.
+    Lines end with LF, CRLF or CR. Comments, other fields and events without data are left out. Unlike in a browser, a
+    last event without a blank line counts: some servers close right after `data: [DONE]`.
     """
     data: list[bytes] = []
     for line in _lines(body.removeprefix(_BYTE_ORDER_MARK)):
@@ -32,7 +32,7 @@ def events(body: bytes) -> Iterator[bytes]:
 
 
 def _lines(body: bytes) -> Iterator[bytes]:
-    """Lines without their ends, one at a time: a body of nothing but line ends must not become millions of objects."""
+    """Lines without line ends, one at a time: a body of line ends only must not become millions of objects."""
     if b"\r" in body:
         body = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     start = 0

@@ -1,14 +1,14 @@
-"""What of an exchange outlives it, so that the next request of its conversation finds its session, turn and notes.
+"""Stores links between exchanges, by which the next request of a conversation finds its session, turn and notes.
 
-| the exchange                          | is found again by                                                   |
-|---------------------------------------|---------------------------------------------------------------------|
-| a reply with an id (Responses)        | that id, when a client goes on from it                               |
-| one of a conversation that is held    | the conversation's id                                                |
-| a reply that calls the client's tools | also the key of the conversation up to the user's question          |
+| the exchange                          | is found by                                                |
+|---------------------------------------|------------------------------------------------------------|
+| a reply with an id (Responses)        | that id, when a request continues it                       |
+| part of a stored conversation         | the conversation's id                                      |
+| a reply that calls the client's tools | also the key of the conversation up to the user's question |
 
-A client may go on before the other process that saw its last reply has written it down, so a name that is not known yet
-is asked for again. Nobody waits for that: it happens beside the streams. This step must never take words from one
-user's turn to another's: everything is kept and found by user.
+A client may continue before the process that saw the last reply has stored its link, so an unknown name is looked up
+again. That happens in the background; no stream waits. Links are stored and found per user, so that text never moves
+from one user's turn to another's.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from dataclasses import dataclass
 from memory.model import ChainLink, TurnStatus
 from memory.ports import ResponseChains, TurnRecording
 
-PATIENCE_SECONDS = (0.0, 0.05, 0.15)  # before each look: less than a flush waits for turns that are on their way
+PATIENCE_SECONDS = (0.0, 0.05, 0.15)  # before each lookup: in total less than a flush waits for pending turns
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """How an exchange hangs together with others. Names as `ResponseChains` has them, "" for none.
+    """The links of an exchange to others. Names as in `ResponseChains`, "" for none.
 
-    `goes_on_from`: the exchange before it. `note_key`: where the note of this request is kept, if it has one. `names`:
-    by which later requests may call this one.
+    `goes_on_from`: the exchange that it continues. `note_key`: the key of this request's note, if it has one. `names`:
+    the names by which later requests can find this exchange.
     """
 
     user_id: str
@@ -38,7 +38,7 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class ContinueTurn:
-    """A call of a tool loop is over: its answer, if there is one, belongs to the turn that the loop began with."""
+    """A call of a tool loop has ended: its answer, if any, belongs to the turn that started the loop."""
 
     links: Links
     status: TurnStatus
@@ -48,7 +48,7 @@ class ContinueTurn:
 
 
 async def earlier_link(chains: ResponseChains, links: Links) -> ChainLink | None:
-    """The exchange that this one goes on from; None where it is not known. Raises `Unavailable`."""
+    """The exchange that this one continues, or None if it is unknown. Raises `Unavailable`."""
     if not links.goes_on_from:
         return None
     for seconds in PATIENCE_SECONDS:
@@ -60,14 +60,14 @@ async def earlier_link(chains: ResponseChains, links: Links) -> ChainLink | None
 
 
 async def keep_link(chains: ResponseChains, links: Links, link: ChainLink, *, at: float) -> None:
-    """Have later requests find this exchange, with the notes that its prompt held. Raises `Unavailable`."""
+    """Store the link by which later requests find this exchange and its notes. Raises `Unavailable`."""
     if links.names:
         held = ChainLink(link.session_id, link.turn_id, link.followed_by(links.note_key))
         await chains.keep(links.user_id, links.names, held, at=at)
 
 
 async def continue_turn(turn_log: TurnRecording, continuing: ContinueTurn, answer: str) -> bool:
-    """Whether the turn was found. `answer` as it may be recorded. Raises `Unavailable`."""
+    """Returns whether the turn was found. `answer`: already redacted. Raises `Unavailable`."""
     link = await earlier_link(turn_log.chains, continuing.links)
     if link is None:
         return False

@@ -1,9 +1,8 @@
-"""What filters ahead of us say about a request, in headers and in Envoy's metadata, put into words of the domain.
+"""Extracts the signals of filters ahead of us from headers and Envoy's metadata.
 
-Which names may speak is a setting. Envoy forwards only those to us, and removes the headers among them from whoever is
-not trusted (envoy/envoy.yaml), since a client could steer its own search with them; metadata no client can set. This
-step must never read a name that no rule names, and never judge what was said: that is for
-memory/recall/signals/upstream.py.
+The names of signals are a setting. Envoy forwards only those to us, and removes such headers from untrusted clients
+(envoy/envoy.yaml), which could otherwise control their own search; clients cannot set metadata. Only names in a rule
+are read; memory/recall/signals/upstream.py interprets the values.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from memory.recall.signals.upstream import (
 )
 from memory.settings import UpstreamSignal
 
-BETWEEN = ":"  # between namespace and key; no header has one in its name
+BETWEEN = ":"  # between namespace and key; not allowed in header names
 
 
 @dataclass(frozen=True, slots=True)
 class SignalReader:
-    """The rules in force, and the names that they read: `headers` in lower case, `namespaces` of dynamic metadata."""
+    """The rules, and the names that they use: `headers` in lower case, `namespaces` of dynamic metadata."""
 
     rules: tuple[UpstreamRule, ...] = DEFAULT_RULES
     headers: tuple[str, ...] = field(init=False)
@@ -41,13 +40,13 @@ class SignalReader:
         object.__setattr__(self, "namespaces", tuple(sorted({namespace for namespace, _ in keys})))
         object.__setattr__(self, "_keys", keys)
 
-    def read(self, headers: Headers, metadata: Metadata) -> UpstreamSignals:
-        """What was said about the request that came with these. Never raises."""
+    def read_signals(self, headers: Headers, metadata: Metadata) -> UpstreamSignals:
+        """The signals of a request with these headers and metadata. Never raises."""
         said = self._said_in_headers(headers) | self._said_in_metadata(metadata)
         return read_upstream(said, self.rules) if said else NO_SIGNALS
 
     def _said_in_headers(self, headers: Headers) -> dict[str, str]:
-        """A header that comes several times is one list with commas, as HTTP has it."""
+        """A header that occurs several times is one comma-separated list, as in HTTP."""
         said: dict[str, str] = {}
         for name, value in headers:
             if name in self.headers:
@@ -61,7 +60,7 @@ class SignalReader:
 
 
 def signal_reader(signals: Sequence[UpstreamSignal] | None) -> SignalReader:
-    """The reader for a setting; None means the rules that are built in, nothing at all means that nobody is heard."""
+    """The reader for a setting; None means the built-in rules, an empty list no signals."""
     if signals is None:
         return SignalReader()
     return SignalReader(tuple(_rule(signal) for signal in signals))
@@ -78,7 +77,7 @@ def _parted(name: str) -> tuple[str, str]:
 
 
 def _as_text(value: object) -> str:
-    """A value of metadata as a header would have it; "" for what no rule can match."""
+    """A metadata value in the form of a header; "" for one that no rule can match."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):

@@ -1,8 +1,7 @@
-"""Protobuf on one side, plain events and commands on the other. Nothing is decided here.
+"""Converts between protobuf messages and plain events and commands. Decides nothing.
 
-The messages are our slim copies of Envoy's (proto/), compiled for upb: a betterproto2 message costs a hundred times as
-much. A change of the body is built in one place together with its content-length, because Envoy answers 500 to a body
-whose length does not fit.
+The messages are our slim copies of Envoy's (proto/), compiled for upb: a betterproto2 message takes a hundred times as
+long. A changed body and its content-length are set together, because Envoy answers 500 if they do not match.
 """
 
 from __future__ import annotations
@@ -14,27 +13,27 @@ from google.protobuf.struct_pb2 import Struct
 
 from extproc._pb import external_processor_pb2 as pb
 from extproc.identity import Headers, Metadata
-from extproc.inject import Event, Finish, Proceed, Receipt, RequestBody, RequestHeaders
+from extproc.inject import Event, Finish, Proceed, RequestBody, RequestHeaders, ResponseInfo
 from extproc.observe import METADATA_NAMESPACE, PLACEMENT_KEY, RECEIPT_KEY, STATUS_KEY, Closing, Observation, OpenTurn
 
-SERVICE: Final = "envoy.service.ext_proc.v3.ExternalProcessor"  # Envoy's name; our package is another
+SERVICE: Final = "envoy.service.ext_proc.v3.ExternalProcessor"  # Envoy's name; our package has another one
 METHOD: Final = "Process"
 
 
 def headers_of(message: pb.HttpHeaders) -> Headers:
-    """Names in lower case, as Envoy sends them. `value` is what an Envoy that is told not to send bytes uses."""
+    """Lower-case names, as Envoy sends them. `value` is used by an Envoy configured not to send bytes."""
     return [(header.key, header.raw_value or header.value.encode()) for header in message.headers.headers]
 
 
 def metadata_of(message: pb.ProcessingRequest) -> Metadata:
-    """The metadata of this message. It comes with every chunk: decode it once, where it is wanted."""
+    """The metadata of this message. It is part of every chunk: decode it once, where it is needed."""
     if not message.HasField("metadata_context"):
         return {}
     return {name: MessageToDict(struct) for name, struct in message.metadata_context.filter_metadata.items()}
 
 
 def injection_event(message: pb.ProcessingRequest) -> Event | None:
-    """What the request side is told; None for what it did not ask for."""
+    """The event for the request side; None for a message that it did not request."""
     match message.WhichOneof("request"):
         case "request_headers":
             headers = message.request_headers
@@ -46,7 +45,7 @@ def injection_event(message: pb.ProcessingRequest) -> Event | None:
 
 
 def observe(message: pb.ProcessingRequest, at: float, observation: Observation) -> OpenTurn | Closing | None:
-    """Tell the reply side what came, at that time. Metadata is decoded where it is new, at the response headers."""
+    """Pass a message to the reply side. Metadata is decoded at the response headers, where it is new."""
     match message.WhichOneof("request"):
         case "request_headers":
             headers = message.request_headers
@@ -67,7 +66,7 @@ def observe(message: pb.ProcessingRequest, at: float, observation: Observation) 
 
 
 def ends_body(message: pb.ProcessingRequest) -> bool:
-    """Whether a body is complete with this message."""
+    """Whether this message completes a body."""
     return message.request_body.end_of_stream or message.response_body.end_of_stream
 
 
@@ -92,14 +91,14 @@ def finish(command: Finish) -> pb.ProcessingResponse:
 
 
 def more_time(seconds: float) -> pb.ProcessingResponse:
-    """Instead of an answer: ask Envoy to wait that long from now. Once per message."""
+    """In place of an answer: ask Envoy to wait for `seconds` from now. Once per message."""
     response = pb.ProcessingResponse()
     response.override_message_timeout.FromNanoseconds(int(seconds * 1e9))
     return response
 
 
 def _replace_body(response: pb.CommonResponse, body: bytes) -> None:
-    """Body and length together. The length must be `raw_value`: as `value` it would arrive empty."""
+    """Set body and length together. The length must be a `raw_value`: as `value` it would arrive empty."""
     response.body_mutation.body = body
     response.header_mutation.set_headers.add(
         header=pb.HeaderValue(key="content-length", raw_value=str(len(body)).encode()),
@@ -107,8 +106,8 @@ def _replace_body(response: pb.CommonResponse, body: bytes) -> None:
     )
 
 
-def _receipt(receipt: Receipt) -> Struct:
-    """Strings only: a number would be printed as a float in the response header."""
+def _receipt(receipt: ResponseInfo) -> Struct:
+    """Strings only: a number would be rendered as a float in the response header."""
     values = {STATUS_KEY: receipt.status.value, "count": str(receipt.count)}
     if receipt.receipt_id:
         values[RECEIPT_KEY] = receipt.receipt_id
@@ -119,7 +118,7 @@ def _receipt(receipt: Receipt) -> Struct:
     return struct
 
 
-_NOTHING_MORE: Final = pb.ProcessingMode(  # every part by name: what is unset would count as switched off or as default
+_NOTHING_MORE: Final = pb.ProcessingMode(  # all parts are named: unset ones would count as disabled or default
     request_headers=pb.ProcessingMode.SEND,
     response_headers=pb.ProcessingMode.SKIP,
     request_body=pb.ProcessingMode.NONE,

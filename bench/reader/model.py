@@ -1,6 +1,4 @@
-"""The statement encoder in training: the packaged MiniLM with low-rank factors beside its layers, and small heads
-on top.
-"""
+"""The statement encoder in training: the packaged MiniLM with low-rank factors for its layers, and small heads."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformers import AutoModel
 
-from memory.learn.reading.encoding import Window
+from memory.learn.reading.encoding import TokenWindow
 from memory.learn.reading.labels import (
     ACTS,
     ATTRIBUTE_NAMES,
@@ -101,7 +99,7 @@ class Reader(nn.Module):
         self.register_buffer("act_weights", torch.tensor(weights))
         self.register_buffer("token_weights", torch.tensor(TOKEN_WEIGHTS))
 
-    def hidden(self, windows: Sequence[Window]) -> Tensor:
+    def hidden(self, windows: Sequence[TokenWindow]) -> Tensor:
         """Shape `(windows, tokens, width)`."""
         longest = max(len(window.ids) for window in windows)
         ids = torch.zeros(len(windows), longest, dtype=torch.long)

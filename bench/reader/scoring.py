@@ -1,4 +1,4 @@
-"""What a trained reader gets right on texts that it has not seen: printed by language, and as tables of confusion."""
+"""Scores a trained reader on held-out texts: by language, and as confusion matrices."""
 
 from __future__ import annotations
 

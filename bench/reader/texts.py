@@ -1,6 +1,6 @@
-"""The training texts, read: messages with marked spans, and pairs of statements. README.md describes the format.
+"""Reads the training texts: messages with marked spans, and pairs of statements. README.md describes the format.
 
-`python bench/reader/texts.py` counts them, and exits 1 where a mark or a label is none of ours.
+`python bench/reader/texts.py` counts them, and exits 1 if a mark or a label is unknown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Train the statement encoder on the texts beside this script, and write what it learnt.
+"""Trains the statement encoder on the texts in this folder, and writes the weights.
 
     python bench/reader/train.py --out memory/learn/reading/weights.npz    # what is shipped: on all texts
     python bench/reader/train.py --holdout 0.1                             # a tenth is kept out, and scored

@@ -1,1 +1,1 @@
-"""What stands behind `memproxy up`: processes, probes, ports and locks, Envoy's bootstrap, the local model."""
+"""The implementation of `memproxy up`: processes, probes, ports and locks, Envoy's bootstrap, the local model."""

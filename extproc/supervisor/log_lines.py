@@ -1,7 +1,7 @@
-"""What every part has to say, on our standard error: one line at a time, under the part's name.
+"""Writes the output of every part to our standard error, line by line, prefixed with the part's name.
 
-Writing happens in a thread of its own behind a bounded queue, so that a reader who does not read cannot stop the
-product: past the bound, lines are dropped and counted. Never writes to standard output, which carries one line only.
+Writing happens in a thread with a bounded queue, so that a reader that does not read cannot stop the product: beyond
+the bound, lines are dropped and counted. Never writes to standard output, which is reserved for the ready line.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-QUEUE_LINES_MAX = 10_000  # about 2 MB: a minute of a chatty start
-LINE_BYTES_MAX = 16_384  # a longer one is cut; no log line of ours comes near
-TAIL_LINES = 20  # of each part, to be shown when it does not start
-FLUSH_SECONDS = 1.0  # at exit, for a reader who is slow
+QUEUE_LINES_MAX = 10_000  # about 2 MB: a minute of a verbose start
+LINE_BYTES_MAX = 16_384  # longer ones are truncated; none of ours are
+TAIL_LINES = 20  # of each part, shown if it does not start
+FLUSH_SECONDS = 1.0  # at exit, for a slow reader
 
 
 class LogLines:
-    """The one writer to standard error. Thread-safe; never blocks its callers."""
+    """The only writer to standard error. Thread-safe; never blocks its callers."""
 
     def __init__(self, descriptor: int, *, as_json: bool) -> None:
         self._descriptor = descriptor
@@ -36,7 +36,7 @@ class LogLines:
         self._writer.start()
 
     def write(self, part: str, line: str) -> None:
-        """One line of a part, as it said it."""
+        """Queue one line of a part."""
         text = _as_json(part, line) if self._as_json else f"{part:<9} | {line}"
         try:
             self._lines.put_nowait(text.encode("utf-8", "backslashreplace") + b"\n")
@@ -44,7 +44,7 @@ class LogLines:
             self._dropped += 1
 
     def close(self) -> None:
-        """Write what is queued, for a moment at most."""
+        """Write the queued lines, for a moment at most."""
         try:
             self._lines.put(None, timeout=FLUSH_SECONDS)
         except queue.Full:
@@ -59,7 +59,7 @@ class LogLines:
             try:
                 os.write(self._descriptor, line)
             except OSError:
-                continue  # the reader is gone; the product goes on
+                continue  # the reader is gone; the product continues
 
 
 def _as_json(part: str, line: str) -> str:
@@ -73,7 +73,7 @@ def _as_json(part: str, line: str) -> str:
 
 
 class PartLines:
-    """The bytes that one part prints, cut into lines. Keeps the last ones for the message of a failed start."""
+    """Splits the output of one part into lines. Keeps the last ones for the message of a failed start."""
 
     def __init__(self, part: str, log: LogLines) -> None:
         self._part = part
@@ -94,7 +94,7 @@ class PartLines:
             self._say(line)
 
     def end(self) -> None:
-        """The part is gone: what it said without a line's end is a line too."""
+        """The part has ended: output without a final line end counts as a line."""
         rest, self._rest = self._rest, b""
         self._say(rest)
 
@@ -106,7 +106,7 @@ class PartLines:
 
 
 class _Emit:
-    """What structlog calls with the finished line."""
+    """Called by structlog with the finished line."""
 
     def __init__(self, log: LogLines) -> None:
         self._log = log
@@ -118,7 +118,7 @@ class _Emit:
 
 
 def supervisor_logger(log: LogLines, *, as_json: bool) -> FilteringBoundLogger:
-    """A structlog logger whose lines go the same way as those of the parts."""
+    """A structlog logger that writes through the same queue as the parts."""
     processors: list[Any] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),

@@ -1,7 +1,7 @@
-"""One metrics page for all parts: what our processes counted, what the supervisor knows, and Envoy's own counters.
+"""One metrics page for all parts: the counters of our processes, the supervisor's own, and Envoy's.
 
-The processes leave their numbers in files (prometheus_client's multiprocess mode); this adds them up at every scrape.
-It binds the loopback address only and never waits for a part that does not answer.
+Processes store their numbers in files (prometheus_client's multiprocess mode), which are summed at every scrape. Binds
+the loopback address only, and never waits for a part that does not answer.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ StartResponse: TypeAlias = Callable[[str, list[tuple[str, str]]], Any]
 Application: TypeAlias = Callable[[dict[str, Any], StartResponse], list[bytes]]
 
 
-class Collects(Protocol):
+class MetricsSource(Protocol):
     def collect(self) -> Iterable[Metric]: ...
 
 
-class AddedUp:
-    """The families of all processes, and ours among them: a family must appear once on a page."""
+class AggregatedMetrics:
+    """The metric families of all processes and our own, merged, since a family may appear only once on a page."""
 
-    def __init__(self, folder: Path, own: Iterable[Collects]) -> None:
+    def __init__(self, folder: Path, own: Iterable[MetricsSource]) -> None:
         self._files = MultiProcessCollector(None, path=str(folder))  # type: ignore[no-untyped-call]
         self._own = tuple(own)
 
@@ -44,14 +44,14 @@ class AddedUp:
 
 
 def forget_process(folder: Path, pid: int) -> None:
-    """A part died: what it had under way no longer counts, what it had counted stays."""
+    """After a part died: drop its gauges of work in progress, keep its counters."""
     mark_process_dead(pid, path=str(folder))  # type: ignore[no-untyped-call]
 
 
 class MetricsEndpoint:
-    """Serves `/metrics` from a thread while it is open. `envoy_page` gives Envoy's page, or b"" when it cannot."""
+    """Serves `/metrics` from a thread while open. `envoy_page` returns Envoy's page, or b"" if it is unavailable."""
 
-    def __init__(self, port: int, collector: Collects, *, envoy_page: Callable[[], bytes]) -> None:
+    def __init__(self, port: int, collector: MetricsSource, *, envoy_page: Callable[[], bytes]) -> None:
         registry = CollectorRegistry()
         registry.register(collector)
         self._server = make_server(METRICS_HOST, port, _page(registry, envoy_page), _Server, _Quiet)
@@ -83,7 +83,7 @@ def _page(registry: CollectorRegistry, envoy_page: Callable[[], bytes]) -> Appli
 
 
 class _Server(ThreadingMixIn, WSGIServer):
-    """A thread per scrape: one that is stuck must stop neither the next one nor our exit."""
+    """One thread per scrape: one that hangs must block neither the next one nor our exit."""
 
     daemon_threads = True
     block_on_close = False

@@ -1,9 +1,9 @@
-"""Becomes another program, tied to the life of whoever started it.
+"""Executes another program that is killed when its parent dies.
 
-It runs as `python -I -S parent_death_signal.py PID NICENESS PROGRAM …`.
+Runs as `python -I -S parent_death_signal.py PID NICENESS PROGRAM …`.
 
-A step of its own, since the supervisor has threads: what runs between fork and exec in a process with threads may find
-a lock held for ever, or crash (gRPC's handlers did). Needs the standard library only; adds 20 ms to a start.
+A program of its own, since the supervisor has threads: code between fork and exec in a process with threads may find a
+lock held forever, or crash (gRPC's fork handlers did). Uses the standard library only; adds 20 ms to a start.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 
-PR_SET_PDEATHSIG = 1  # the kernel's name for it: the signal that we get when the thread that started us is gone
+PR_SET_PDEATHSIG = 1  # the kernel's constant: the signal to receive when the thread that started us ends
 ORPHAN_CODE = 70
 
 
@@ -21,10 +21,10 @@ def main(words: list[str]) -> None:
     """Never returns: `words` are the supervisor's pid, a niceness, a program and its arguments."""
     supervisor, niceness, program = int(words[0]), int(words[1]), words[2]
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    if prctl is not None:  # elsewhere than on Linux, a supervisor that is killed leaves its parts behind
+    if prctl is not None:  # other systems than Linux: a killed supervisor leaves its parts running
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != supervisor:
-        sys.exit(ORPHAN_CODE)  # it was gone before the tie held
+        sys.exit(ORPHAN_CODE)  # it ended before prctl took effect
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored when a shell started us in the background
     if niceness:
         os.nice(niceness)

@@ -1,7 +1,7 @@
-"""Whether a part answers: one question to each, with a time-out, from outside.
+"""Checks whether a part answers: one request with a time-out, from outside.
 
-A probe only asks; it starts, stops and judges nothing. Every one returns False when the part cannot be reached, does
-not answer within the time-out, or says that it is not ready.
+Probes start, stop and decide nothing. Each returns False if the part is unreachable, does not answer in time, or is not
+ready.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ import grpc.aio
 from grpc_health.v1 import health_pb2
 
 PROBE_SECONDS = 2.0
-ANSWER_BYTES_MAX = 1 << 22  # Envoy's /clusters with many endpoints stays far below
+ANSWER_BYTES_MAX = 1 << 22  # far above Envoy's /clusters with many endpoints
 _MILVUS_VERSION = "/milvus.proto.milvus.MilvusService/GetVersion"
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 
 
 def address_of(url: str) -> tuple[str, int]:
-    """Host and port that an address setting names; the port that its scheme implies where it names none."""
+    """Host and port of an address setting; the default port of its scheme if it names none."""
     parts = urlsplit(url if "://" in url else f"tcp://{url}")
     implied = {"https": 443, "http": 80}.get(parts.scheme, 19530)
     return parts.hostname or "127.0.0.1", parts.port or implied
 
 
 async def accepts_connections(host: str, port: int) -> bool:
-    """Somebody listens there."""
+    """Whether somebody listens there."""
     try:
         async with asyncio.timeout(PROBE_SECONDS):
             _, writer = await asyncio.open_connection(host, port)
@@ -41,7 +41,7 @@ async def accepts_connections(host: str, port: int) -> bool:
 
 
 async def milvus_answers(uri: str) -> bool:
-    """Milvus, Lite or not, answers a call; being refused for want of a password is an answer too."""
+    """Whether Milvus or Milvus Lite answers a call; a refusal for a missing password counts as an answer."""
     host, port = address_of(uri)
     if uri.startswith("https://"):
         return await accepts_connections(host, port)
@@ -50,7 +50,7 @@ async def milvus_answers(uri: str) -> bool:
 
 
 async def filter_serves(path: Path) -> bool:
-    """The filter on this Unix socket says SERVING."""
+    """Whether the filter on this Unix socket reports SERVING."""
     answer = await _call(f"unix:{path}", _HEALTH_CHECK, b"")
     if not isinstance(answer, bytes):
         return False
@@ -59,7 +59,7 @@ async def filter_serves(path: Path) -> bool:
 
 
 async def _call(target: str, method: str, request: bytes) -> bytes | grpc.StatusCode:
-    """One unary call without stubs: its answer as bytes, or how it failed."""
+    """One unary call without stubs: the answer as bytes, or the error status."""
     async with grpc.aio.insecure_channel(target, options=(("grpc.enable_http_proxy", 0),)) as channel:
         try:
             answer: bytes = await channel.unary_unary(method)(request, timeout=PROBE_SECONDS)
@@ -69,13 +69,13 @@ async def _call(target: str, method: str, request: bytes) -> bytes | grpc.Status
 
 
 async def answers_http(where: tuple[str, int], path: str) -> bool:
-    """GET on a host and port gives 200."""
+    """Whether GET on a host and port gives 200."""
     status, _ = await ask_http(where, path)
     return status == 200
 
 
 async def ask_http(where: tuple[str, int], path: str, *, method: str = "GET") -> tuple[int, bytes]:
-    """Status and body; (0, b"") where nobody answers."""
+    """Status and body; (0, b"") if nobody answers."""
     return await asyncio.to_thread(ask_http_blocking, where, path, method)
 
 
@@ -92,7 +92,7 @@ def ask_http_blocking(where: tuple[str, int], path: str, method: str = "GET") ->
 
 
 async def envoy_sees_all(admin: tuple[str, int], *, endpoints_of: frozenset[str]) -> bool:
-    """Envoy is live, and its own health checks pass for every endpoint of these clusters."""
+    """Whether Envoy is live, and its health checks pass for every endpoint of these clusters."""
     if not await answers_http(admin, "/ready"):
         return False
     status, body = await ask_http(admin, "/clusters?format=json")
@@ -100,7 +100,7 @@ async def envoy_sees_all(admin: tuple[str, int], *, endpoints_of: frozenset[str]
 
 
 def all_are_healthy(clusters: bytes, *, endpoints_of: frozenset[str]) -> bool:
-    """Reads the answer of Envoy's `/clusters?format=json`. A cluster without endpoints is not healthy."""
+    """Parses Envoy's `/clusters?format=json`. A cluster without endpoints is not healthy."""
     found = {cluster["name"]: cluster.get("host_statuses", []) for cluster in json.loads(clusters)["cluster_statuses"]}
     return all(
         found.get(name) and all(_is_healthy(host.get("health_status", {})) for host in found[name])
@@ -113,7 +113,7 @@ def _is_healthy(status: dict[str, object]) -> bool:
 
 
 async def active_requests(admin: tuple[str, int]) -> int:
-    """Requests of clients that Envoy is still answering, its own admin page left out; 0 when it cannot be asked."""
+    """The number of active client requests in Envoy, without its admin page; 0 if it is unavailable."""
     _, body = await ask_http(admin, "/stats?format=json&filter=^http%5C..*downstream_rq_active$")
     try:
         stats = json.loads(body)["stats"]

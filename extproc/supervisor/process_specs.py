@@ -1,7 +1,7 @@
-"""Which parts one run has, how each is started, and which question shows that it works.
+"""Specifies the parts of a run: how each is started, and which probe shows that it works.
 
-Says it only: starts nothing and asks nothing. No secret may stand in an argument list, which every user of the machine
-can read; they travel in the environment.
+Nothing is started here. Secrets are passed in the environment, never in arguments, which every user of the machine can
+read.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ import msgspec
 
 from extproc.identity import IdentityMode
 from extproc.supervisor import probes
-from extproc.supervisor.bootstrap import EnvoyPlan
+from extproc.supervisor.bootstrap import BootstrapValues
 from extproc.supervisor.locks_and_ports import CannotStart
-from extproc.supervisor.processes import Command
+from extproc.supervisor.processes import ProcessCommand
 from extproc.upstream_signals import signal_reader
 from memory.settings import Settings
 from memory.settings.loader import child_environment
 
 LOOPBACK = "127.0.0.1"
-OUR_CLUSTERS = frozenset({"memory_inject", "memory_observe", "memory_api"})  # as envoy/envoy.yaml names them
+OUR_CLUSTERS = frozenset({"memory_inject", "memory_observe", "memory_api"})  # names as in envoy/envoy.yaml
 
-# Who steps back on a busy machine: nobody waits for a worker, or for a demonstration.
+# Lower priority on a busy machine: nobody waits for a worker, or for the demonstration model.
 WORKER_NICENESS = 10
 MODEL_NICENESS = 10
 
-# Grace of each part between the wish that it stops and SIGKILL. Envoy has finished its requests before it is asked.
+# Time between each part's stop signal and SIGKILL. Envoy has finished its requests before it is stopped.
 ENVOY_STOP_SECONDS = 3.0
-FILTER_STOP_SECONDS = 8.0  # two health-check intervals, then the turns that it still has to write
-MILVUS_STOP_SECONDS = 10.0  # it takes 5 s for calls under way, then closes its files
+FILTER_STOP_SECONDS = 8.0  # two health-check intervals, then the pending turns
+MILVUS_STOP_SECONDS = 10.0  # it takes 5 s for active calls, then closes its files
 
 Probe: TypeAlias = Callable[[], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Ports in use; `milvus` is that of the server in use, ours or not, `model` is 0 with an upstream."""
+    """Ports in use. `milvus`: of the server in use, ours or not; `model`: 0 with an upstream."""
 
     proxy: int
     api: int
@@ -56,8 +56,8 @@ class Ports:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the files of one run are. `folder` is short, 0700, and gone afterwards; `data` stays."""
+class RunPaths:
+    """The paths of one run. `folder`: short, 0700, temporary; `data`: persistent."""
 
     folder: Path
     data: Path
@@ -75,7 +75,7 @@ class Place:
         return self.folder / "metrics"
 
     def warm_mark(self, pid: int) -> Path:
-        """There once this process of ours has searched successfully (memory/processes/entrypoints.py leaves it)."""
+        """Exists once this process has searched successfully (created by memory/processes/entrypoints.py)."""
         return self.folder / f"warm-{pid}"
 
     def filter_socket(self, number: int) -> Path:
@@ -85,10 +85,10 @@ class Place:
         return tuple(self.filter_socket(number) for number in range(count))
 
 
-def settings_of_run(settings: Settings, place: Place, ports: Ports) -> Settings:
-    """What the parts are told: ports resolved, paths absolute, and a new secret between Envoy and the API."""
+def settings_of_run(settings: Settings, paths: RunPaths, ports: Ports) -> Settings:
+    """The settings passed to the parts: ports resolved, paths absolute, and a new secret between Envoy and the API."""
     learn = settings.memory.learn
-    if not settings.upstream and learn.reader == "auto":  # the small local model that we start would only fail the exam
+    if not settings.upstream and learn.reader == "auto":  # the small local model would only fail the exam
         learn = msgspec.structs.replace(learn, reader="trained")
     return msgspec.structs.replace(
         settings,
@@ -98,55 +98,57 @@ def settings_of_run(settings: Settings, place: Place, ports: Ports) -> Settings:
         api_port=ports.api,
         envoy_admin_port=ports.envoy_admin,
         metrics_port=ports.metrics,
-        metrics_host="",  # one page for all
+        metrics_host="",  # one page for all parts
         milvus_uri=settings.store_uri or f"http://{LOOPBACK}:{ports.milvus}",
-        data_dir=str(place.data),
-        run_dir=str(place.folder),
+        data_dir=str(paths.data),
+        run_dir=str(paths.folder),
         ports_file="",
         edge_secret=secrets.token_urlsafe(32),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class PartPlan:
-    """One part. It counts as working while `probe` says so, and where it `searches`, once it has done so."""
+class ProcessSpec:
+    """One part. It works if `probe` says so and, if it `searches`, it has searched successfully."""
 
-    command: Command
+    command: ProcessCommand
     probe: Probe
-    searches: bool = False  # needs Milvus: started once Milvus answers
-    stage: int = 0  # of the shutdown: lower ones are gone before higher ones are asked
+    searches: bool = False  # needs Milvus: started after Milvus answers
+    stage: int = 0  # of the shutdown: lower stages end before higher ones are stopped
 
 
-def plan(settings: Settings, place: Place, ports: Ports, *, owns_store: bool, owns_model: bool) -> list[PartPlan]:
-    """Every part of a run, with `settings` as `settings_of_run` made them. Raises `CannotStart` without a program."""
-    own = _environment(settings, place)
-    parts = [_envoy(settings, place), *_filters(settings, place, own), _api(settings, place, own)]
-    parts += _workers(settings, place, own)
+def process_specs(
+    settings: Settings, paths: RunPaths, ports: Ports, *, owns_store: bool, owns_model: bool
+) -> list[ProcessSpec]:
+    """Every part of a run. `settings`: from `settings_of_run`. Raises `CannotStart` if a program is missing."""
+    own = _environment(settings, paths)
+    parts = [_envoy(settings, paths), *_filters(settings, paths, own), _api(settings, paths, own)]
+    parts += _workers(settings, paths, own)
     if owns_model:
         parts.append(_model(ports.model, own))
     if owns_store:
-        parts.append(milvus_plan(settings, ports.milvus))
+        parts.append(milvus_spec(settings, ports.milvus))
     return parts
 
 
-def _environment(settings: Settings, place: Place) -> dict[str, str]:
+def _environment(settings: Settings, paths: RunPaths) -> dict[str, str]:
     extra = {
-        "PROMETHEUS_MULTIPROC_DIR": str(place.metrics),
-        "HF_HUB_OFFLINE": "1",  # the model comes with the package; a look at the hub would cost seconds and tell on us
+        "PROMETHEUS_MULTIPROC_DIR": str(paths.metrics),
+        "HF_HUB_OFFLINE": "1",  # the model is packaged; a request to the hub would take seconds and reveal our use
         "TOKENIZERS_PARALLELISM": "false",
     }
     return _local(child_environment(settings, extra))
 
 
 def _local(environment: dict[str, str]) -> dict[str, str]:
-    """Python's output unbuffered, and no proxy between our own parts."""
+    """Unbuffered Python output, and no proxy between our own parts."""
     exempt = [environment.get("no_proxy", ""), LOOPBACK, "localhost"]
     hosts = ",".join(host for host in exempt if host)
     return {**environment, "PYTHONUNBUFFERED": "1", "no_proxy": hosts, "NO_PROXY": hosts}
 
 
 def program(name: str) -> str:
-    """The program beside the Python that runs us, or on the PATH."""
+    """The program next to the Python that runs us, or on the PATH."""
     beside = Path(sys.executable).with_name(name)
     found = str(beside) if os.access(beside, os.X_OK) else shutil.which(name)
     if found is None:
@@ -154,16 +156,16 @@ def program(name: str) -> str:
     return found
 
 
-def _memproxy(place: Place, part: str, *more: str) -> tuple[str, ...]:
-    return (program("memproxy"), part, "--config", str(place.settings), *more)
+def _memproxy(paths: RunPaths, part: str, *more: str) -> tuple[str, ...]:
+    return (program("memproxy"), part, "--config", str(paths.settings), *more)
 
 
-def _envoy(settings: Settings, place: Place) -> PartPlan:
+def _envoy(settings: Settings, paths: RunPaths) -> ProcessSpec:
     admin = (LOOPBACK, settings.envoy_admin_port)
-    return PartPlan(
-        Command(
+    return ProcessSpec(
+        ProcessCommand(
             name="envoy",
-            argv=(program("envoy"), *envoy_arguments(place.envoy, envoy_threads(_cores()))),
+            argv=(program("envoy"), *envoy_arguments(paths.envoy, envoy_threads(_cores()))),
             environment=_local(child_environment(settings, {})),
             stop_seconds=ENVOY_STOP_SECONDS,
         ),
@@ -172,13 +174,15 @@ def _envoy(settings: Settings, place: Place) -> PartPlan:
 
 
 def envoy_arguments(bootstrap_file: Path, threads: int) -> tuple[str, ...]:
-    """No hot restart: its shared memory goes by a number, so that two Envoys on a machine would disturb each other."""
+    """Without hot restart: its shared memory is identified by a number, so that two Envoys on a machine would
+    collide.
+    """
     return ("-c", str(bootstrap_file), "--disable-hot-restart", "--concurrency", str(threads), "--log-level", "warn")
 
 
-def envoy_plan(settings: Settings, filter_sockets: tuple[Path, ...]) -> EnvoyPlan:
-    """What Envoy's bootstrap is rendered from."""
-    return EnvoyPlan(
+def bootstrap_values(settings: Settings, filter_sockets: tuple[Path, ...]) -> BootstrapValues:
+    """The input for rendering Envoy's bootstrap."""
+    return BootstrapValues(
         upstream=settings.upstream,
         filter_sockets=filter_sockets,
         host=settings.host,
@@ -193,7 +197,7 @@ def envoy_plan(settings: Settings, filter_sockets: tuple[Path, ...]) -> EnvoyPla
 
 
 def envoy_threads(cores: int) -> int:
-    """Half of the cores: one of Envoy's threads carries ten times what a filter does, and the filters need the rest."""
+    """Half of the cores: an Envoy thread handles ten times as much as a filter, and the filters need the rest."""
     return max(1, cores // 2)
 
 
@@ -201,15 +205,15 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _filters(settings: Settings, place: Place, environment: dict[str, str]) -> list[PartPlan]:
-    return [_filter(place.filter_socket(number), number, place, environment) for number in range(settings.filters)]
+def _filters(settings: Settings, paths: RunPaths, environment: dict[str, str]) -> list[ProcessSpec]:
+    return [_filter(paths.filter_socket(number), number, paths, environment) for number in range(settings.filters)]
 
 
-def _filter(path: Path, number: int, place: Place, environment: dict[str, str]) -> PartPlan:
-    return PartPlan(
-        Command(
+def _filter(path: Path, number: int, paths: RunPaths, environment: dict[str, str]) -> ProcessSpec:
+    return ProcessSpec(
+        ProcessCommand(
             name=f"filter-{number}",
-            argv=_memproxy(place, "filter", "--socket", str(path)),
+            argv=_memproxy(paths, "filter", "--socket", str(path)),
             environment=environment,
             stop_seconds=FILTER_STOP_SECONDS,
         ),
@@ -219,24 +223,24 @@ def _filter(path: Path, number: int, place: Place, environment: dict[str, str]) 
     )
 
 
-def _api(settings: Settings, place: Place, environment: dict[str, str]) -> PartPlan:
+def _api(settings: Settings, paths: RunPaths, environment: dict[str, str]) -> ProcessSpec:
     host = LOOPBACK if settings.api_host in ("0.0.0.0", "::") else settings.api_host  # noqa: S104 - where to ask it
-    return PartPlan(
-        Command(name="api", argv=_memproxy(place, "api"), environment=environment),
+    return ProcessSpec(
+        ProcessCommand(name="api", argv=_memproxy(paths, "api"), environment=environment),
         probe=lambda: probes.answers_http((host, settings.api_port), "/healthz"),
         searches=True,
         stage=1,
     )
 
 
-def _workers(settings: Settings, place: Place, environment: dict[str, str]) -> list[PartPlan]:
-    async def nothing_to_ask() -> bool:  # a worker listens nowhere; that it runs and has searched is known otherwise
+def _workers(settings: Settings, paths: RunPaths, environment: dict[str, str]) -> list[ProcessSpec]:
+    async def nothing_to_ask() -> bool:  # a worker does not listen; that it runs and has searched is checked otherwise
         return True
 
-    command = _memproxy(place, "worker")
+    command = _memproxy(paths, "worker")
     return [
-        PartPlan(
-            Command(name=f"worker-{number}", argv=command, environment=environment, niceness=WORKER_NICENESS),
+        ProcessSpec(
+            ProcessCommand(name=f"worker-{number}", argv=command, environment=environment, niceness=WORKER_NICENESS),
             probe=nothing_to_ask,
             searches=True,
             stage=2,
@@ -245,9 +249,9 @@ def _workers(settings: Settings, place: Place, environment: dict[str, str]) -> l
     ]
 
 
-def _model(port: int, environment: dict[str, str]) -> PartPlan:
-    return PartPlan(
-        Command(
+def _model(port: int, environment: dict[str, str]) -> ProcessSpec:
+    return ProcessSpec(
+        ProcessCommand(
             name="model",
             argv=(program("memproxy"), "model", "--port", str(port)),
             environment=environment,
@@ -258,15 +262,15 @@ def _model(port: int, environment: dict[str, str]) -> PartPlan:
     )
 
 
-def milvus_plan(settings: Settings, port: int) -> PartPlan:
-    """Milvus Lite on the data directory; `milvus_uri` says where it will answer."""
+def milvus_spec(settings: Settings, port: int) -> ProcessSpec:
+    """Milvus Lite on the data directory, at the address of `milvus_uri`."""
     folder = str(settings.milvus_dir)
-    return PartPlan(
-        Command(
+    return ProcessSpec(
+        ProcessCommand(
             name="milvus",
             argv=(program("milvus-lite"), "server", "--data-dir", folder, "--host", LOOPBACK, "--port", str(port)),
             environment=_local(child_environment(msgspec.structs.replace(settings, edge_secret=""), {})),
-            stop_signal=signal.SIGINT,  # the one that it closes its files on
+            stop_signal=signal.SIGINT,  # the signal on which it closes its files
             stop_seconds=MILVUS_STOP_SECONDS,
         ),
         probe=lambda: probes.milvus_answers(settings.milvus_uri),
@@ -275,7 +279,7 @@ def milvus_plan(settings: Settings, port: int) -> PartPlan:
 
 
 def ready_line(settings: Settings) -> str:
-    """The one line of `up` on standard output."""
+    """The only line of `up` on standard output."""
     host = f"[{settings.host}]" if ":" in settings.host.strip("[]") else settings.host
     return f"ready http://{host.replace('[[', '[').replace(']]', ']')}:{settings.port}"
 

@@ -1,7 +1,7 @@
-"""One part of the product as a child process: started, listened to, started again when it dies, stopped.
+"""Runs one part as a child process: starts it, reads its output, restarts it when it dies, stops it.
 
-A child must never outlive us, not even when we are killed with -9: the kernel kills it the moment our main thread is
-gone. It never hears the terminal's Ctrl-C either (a session of its own): we decide who stops, and in which order.
+A child never outlives us, even if we are killed with -9: the kernel kills it when our main thread ends. It does not
+receive the terminal's Ctrl-C (it has its own session): we decide which part stops when.
 """
 
 from __future__ import annotations
@@ -23,31 +23,33 @@ from extproc.supervisor.log_lines import LogLines, PartLines
 
 BACKOFF_FIRST_SECONDS = 0.2
 BACKOFF_MAX_SECONDS = 10.0
-STEADY_SECONDS = 10.0  # a part that lived so long starts again from the first back-off
+STEADY_SECONDS = 10.0  # after running for so long, the back-off starts from the beginning
 READ_BYTES = 65_536
-LAST_READS_MAX = 16  # a dead part's last words fit into its pipe; whoever still writes to it is not the part
+LAST_READS_MAX = 16  # the output of a dead part fits into its pipe; anything longer comes from another process
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    """How a part is started and stopped. `niceness` 0..19: how far it steps back behind the request path."""
+class ProcessCommand:
+    """How a part is started and stopped. `niceness`: 0..19, the lower priority relative to the request path."""
 
     name: str
     argv: tuple[str, ...]
-    environment: Mapping[str, str] = field(repr=False)  # holds secrets
+    environment: Mapping[str, str] = field(repr=False)  # contains secrets
     niceness: int = 0
     stop_signal: signal.Signals = signal.SIGTERM
-    stop_seconds: float = 5.0  # grace between the stop signal and SIGKILL
+    stop_seconds: float = 5.0  # time between the stop signal and SIGKILL
 
 
-OnDeath: TypeAlias = "Callable[[Part, int], None]"
-"""Told which part died, and the pid that it had (0: it could not even be started)."""
+OnDeath: TypeAlias = "Callable[[ChildProcess, int], None]"
+"""Called with the part that died and its pid (0: it could not be started)."""
 
 
-class Part:
-    """A child process that is there as long as it should be."""
+class ChildProcess:
+    """A child process that is restarted until it is stopped."""
 
-    def __init__(self, command: Command, *, log: LogLines, logger: FilteringBoundLogger, on_death: OnDeath) -> None:
+    def __init__(
+        self, command: ProcessCommand, *, log: LogLines, logger: FilteringBoundLogger, on_death: OnDeath
+    ) -> None:
         self.command = command
         self.deaths = 0
         self.exit_code: int | None = None
@@ -63,7 +65,7 @@ class Part:
 
     @property
     def tail(self) -> Sequence[str]:
-        """The last lines that it said, of all its lives."""
+        """Its last lines of output, across restarts."""
         return self._lines.tail
 
     @property
@@ -75,13 +77,13 @@ class Part:
         return self._process.pid if self._process is not None and self.is_running else None
 
     async def keep_running(self) -> None:
-        """Start it, and start it again whenever it dies, until `stop`. Cancelled: it is killed."""
+        """Start it, and restart it when it dies, until `stop`. It is killed on cancellation."""
         delay = BACKOFF_FIRST_SECONDS
         while not self._stopping.is_set():
             try:
                 pid, code, lived = await self._live_once()
                 ending = _reading(code)
-            except OSError as error:  # no memory, no process slot, or somebody removed the program
+            except OSError as error:  # no memory, no process slot, or a missing program
                 pid, code, lived, ending = 0, -1, 0.0, f"not started: {error}"
             if self._stopping.is_set():
                 return
@@ -94,7 +96,7 @@ class Part:
             delay = min(delay * 2, BACKOFF_MAX_SECONDS)
 
     async def stop(self, *, at_once: bool = False) -> None:
-        """Ask it to stop, give it its grace, kill it. Return when it is gone."""
+        """Send the stop signal, wait for `stop_seconds`, then kill. Returns when it has ended."""
         self._stopping.set()
         process = self._process
         if process is None or process.returncode is not None:
@@ -111,16 +113,16 @@ class Part:
         await process.wait()
 
     def kill(self) -> None:
-        """No grace, no restart. `stop` still waits for the end."""
+        """Kill without restart. `stop` still waits for the end."""
         self._stopping.set()
         if self._process is not None and self._process.returncode is None:
             _kill_session(self._process.pid)
 
     async def _live_once(self) -> tuple[int, int, float]:
-        """One life: its pid, how it ended and how many seconds it took."""
+        """Run it once: its pid, exit code and the seconds it ran."""
         loop = asyncio.get_running_loop()
         reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        os.set_blocking(writing, True)  # a part that prints faster than we read waits, it does not fail
+        os.set_blocking(writing, True)  # a part that prints faster than we read has to wait, and does not fail
         try:
             self._process = process = await _spawn(self.command, writing)
         except OSError:
@@ -129,7 +131,7 @@ class Part:
         finally:
             os.close(writing)
         started_at = loop.time()
-        if self._stopping.is_set():  # asked for while it was being started
+        if self._stopping.is_set():  # requested while it was starting
             _kill_session(process.pid)
         loop.add_reader(reading, self._read, reading)
         try:
@@ -155,8 +157,8 @@ class Part:
             asyncio.get_running_loop().remove_reader(descriptor)
 
 
-async def _spawn(command: Command, output: int) -> asyncio.subprocess.Process:
-    """The kernel ties a child's life to the *thread* that started it, hence the assertion."""
+async def _spawn(command: ProcessCommand, output: int) -> asyncio.subprocess.Process:
+    """The kernel ties the child to the *thread* that started it, hence the assertion."""
     assert threading.current_thread() is threading.main_thread()
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-S", parent_death_signal.__file__, str(os.getpid()), str(command.niceness)),
@@ -185,7 +187,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 
 def _kill_session(pid: int) -> None:
-    """The part and whatever it started itself."""
+    """The part and its own child processes."""
     try:
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:

@@ -1,7 +1,7 @@
-"""`memproxy reembed`: all memories get vectors of the model that the settings name now, while nothing else runs.
+"""`memproxy reembed`: embeds all memories again with the configured model, while nothing else runs.
 
-It claims the data directory as `up` does, starts Milvus Lite where that holds the memories, shows how far it is, and
-prints what was done. What is embedded, and when parts find it, `memory.service.reembedding` decides.
+Claims the data directory like `up`, starts Milvus Lite if it holds the memories, shows progress, and prints the result.
+`memory.service.reembedding` does the work.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from rich.text import Text
 from extproc.supervisor import probes
 from extproc.supervisor.locks_and_ports import CannotStart, data_directory, reserve_port, wait_for_lock
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
-from extproc.supervisor.process_specs import LOOPBACK, PartPlan, milvus_plan
-from extproc.supervisor.processes import Part
+from extproc.supervisor.process_specs import LOOPBACK, ProcessSpec, milvus_spec
+from extproc.supervisor.processes import ChildProcess
 from memory.adapters.sqlite.owners import living
 from memory.cli.output import print_json
 from memory.cli.prepare import make_ready
@@ -39,14 +39,14 @@ POLL_SECONDS = 0.1
 
 
 class _Rate(ProgressColumn):
-    """Memories a second, as far as they are known."""
+    """Memories per second, once known."""
 
     def render(self, task: Task) -> Text:
         return Text(f"{task.speed:.0f}/s" if task.speed else "")
 
 
 def reembed(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
-    """Raises `CannotStart` or `BadSetting` where it must not run, `Unavailable` where it has to be called again."""
+    """Raises `CannotStart` or `BadSetting` if it must not run, `Unavailable` if it has to be called again."""
     log_to_stderr(settings.log_format)
     make_ready(settings)
     with _claimed(_on_all_cores(settings), is_dry=is_dry) as (claimed, milvus):
@@ -55,19 +55,21 @@ def reembed(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
 
 
 def _on_all_cores(settings: Settings) -> Settings:
-    """Nobody chats meanwhile."""
+    """All cores may be used, since nobody chats meanwhile."""
     memory, threads = settings.memory, settings.memory.embedding.threads or len(os.sched_getaffinity(0))
     embedding = msgspec.structs.replace(memory.embedding, threads=threads)
     return msgspec.structs.replace(settings, memory=msgspec.structs.replace(memory, embedding=embedding))
 
 
 @contextmanager
-def _claimed(settings: Settings, *, is_dry: bool) -> Iterator[tuple[Settings, PartPlan | None]]:
-    """The settings of this run, and Milvus Lite where we have to start it. A dry run may ask that of a running `up`."""
+def _claimed(settings: Settings, *, is_dry: bool) -> Iterator[tuple[Settings, ProcessSpec | None]]:
+    """The settings of this run, and Milvus Lite if it has to be started. A dry run may use that of a running `up`."""
     data = Path(settings.data_dir).absolute()
     here = msgspec.structs.replace(settings, data_dir=str(data))
     if not data.is_dir() and not here.store_uri:
-        raise CannotStart(f"data_dir {data} is not there, so nothing is stored in it. Name another one with --data-dir")
+        raise CannotStart(
+            f"data_dir {data} does not exist, so nothing is stored in it. Name another one with --data-dir"
+        )
     with ExitStack() as claims:
         try:
             claims.enter_context(data_directory(data))
@@ -83,7 +85,7 @@ def _claimed(settings: Settings, *, is_dry: bool) -> Iterator[tuple[Settings, Pa
         port = int(claims.enter_context(reserve_port(LOOPBACK, 0, setting="milvus")).getsockname()[1])
         wait_for_lock(here.milvus_dir / "LOCK")
         here = msgspec.structs.replace(here, milvus_uri=f"http://{LOOPBACK}:{port}")
-        yield here, milvus_plan(here, port)
+        yield here, milvus_spec(here, port)
 
 
 def _refuse_company(settings: Settings) -> None:
@@ -93,16 +95,16 @@ def _refuse_company(settings: Settings) -> None:
     if others:
         raise CannotStart(
             f"{others} other processes of memproxy (filter, worker, API or a tool) use {settings.data_dir}: stop them "
-            "first, or what they learn meanwhile is lost; then call this again, it goes on where it was"
+            "first, or what they learn meanwhile is lost; then call this again to continue"
         )
 
 
-async def _estimate(settings: Settings, milvus: PartPlan | None) -> Estimate:
+async def _estimate(settings: Settings, milvus: ProcessSpec | None) -> Estimate:
     async with _running(milvus, settings), composition.open_reembedding(settings) as run:
         return await run.estimate()
 
 
-async def _run(settings: Settings, milvus: PartPlan | None) -> Outcome:
+async def _run(settings: Settings, milvus: ProcessSpec | None) -> Outcome:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -121,15 +123,15 @@ async def _run(settings: Settings, milvus: PartPlan | None) -> Outcome:
 
 
 @asynccontextmanager
-async def _running(milvus: PartPlan | None, settings: Settings) -> AsyncIterator[None]:
-    """Milvus Lite, answering; stopped at the end, and tied to our life as under `up`."""
+async def _running(milvus: ProcessSpec | None, settings: Settings) -> AsyncIterator[None]:
+    """Milvus Lite, answering; stopped at the end, and killed with us as under `up`."""
     if milvus is None:
         yield
         return
     log = LogLines(
         os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), as_json=False
-    )  # its lines would run through the bar
-    part = Part(milvus.command, log=log, logger=supervisor_logger(log, as_json=False), on_death=lambda *_: None)
+    )  # its output would interfere with the progress bar
+    part = ChildProcess(milvus.command, log=log, logger=supervisor_logger(log, as_json=False), on_death=lambda *_: None)
     with unwrapped():
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(part.keep_running())
@@ -140,7 +142,7 @@ async def _running(milvus: PartPlan | None, settings: Settings) -> AsyncIterator
                 await part.stop()
 
 
-async def _answers(uri: str, part: Part) -> None:
+async def _answers(uri: str, part: ChildProcess) -> None:
     try:
         async with asyncio.timeout(MILVUS_START_SECONDS_MAX):
             while not await probes.milvus_answers(uri):  # noqa: ASYNC110 - another process tells of no event
@@ -153,14 +155,14 @@ async def _answers(uri: str, part: Part) -> None:
 
 
 def _show(found: Estimate | Outcome, *, as_json: bool) -> None:
-    standing, wanted = found.standing, found.wanted
+    status, wanted = found.status, found.wanted
     if as_json:
         print_json(
             {
                 "is_dry_run": isinstance(found, Estimate),
-                "memories": standing.memories,
-                "embedded_before": standing.embedded,
-                "had": None if standing.origin is None else asdict(standing.origin),
+                "memories": status.memories,
+                "embedded_before": status.embedded,
+                "had": None if status.origin is None else asdict(status.origin),
                 "wanted": asdict(wanted),
                 "is_needed": found.is_needed,
                 **(
@@ -171,18 +173,18 @@ def _show(found: Estimate | Outcome, *, as_json: bool) -> None:
             }
         )
     elif not found.is_needed:
-        held = f"all {standing.memories} memories have" if standing.origin else "no memory is stored that could have"
+        held = f"all {status.memories} memories have" if status.origin else "no memory is stored that could have"
         click.echo(f"nothing to do: {held} vectors of {wanted}")
     elif isinstance(found, Estimate):
-        left = standing.memories - standing.embedded
+        left = status.memories - status.embedded
         click.echo(
-            f"would embed {left} of {standing.memories} memories again, in about {found.seconds:.0f} s: from "
-            f"{standing.origin} to {wanted}"
+            f"would embed {left} of {status.memories} memories again, in about {found.seconds:.0f} s: from "
+            f"{status.origin} to {wanted}"
         )
     else:
         click.echo(
-            f"embedded {found.embedded} of {standing.memories} memories again in {found.seconds:.0f} s: from "
-            f"{standing.origin} to {wanted}"
+            f"embedded {found.embedded} of {status.memories} memories again in {found.seconds:.0f} s: from "
+            f"{status.origin} to {wanted}"
         )
 
 

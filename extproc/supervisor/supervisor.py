@@ -1,8 +1,8 @@
 """The supervisor behind `memproxy up`: the whole product on one machine, as one command.
 
-It starts every part, says `ready` once a chat would be recalled and learnt, starts again what dies, and stops all of
-them in the order in which nothing is lost. It handles no request itself: when it hangs, chats go on. Nothing that it
-started may outlive it.
+Starts every part, announces `ready` once a chat would be recalled and learnt, restarts parts that die, and stops all in
+an order in which nothing is lost. It handles no requests itself: if it hangs, chats continue. Nothing that it started
+outlives it.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ from structlog.typing import FilteringBoundLogger
 from extproc.supervisor import bootstrap, probes
 from extproc.supervisor.locks_and_ports import CannotStart, data_directory, reserve_port, run_folder, wait_for_lock
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
-from extproc.supervisor.metrics_endpoint import METRICS_HOST, AddedUp, MetricsEndpoint, forget_process
+from extproc.supervisor.metrics_endpoint import METRICS_HOST, AggregatedMetrics, MetricsEndpoint, forget_process
 from extproc.supervisor.process_specs import (
     LOOPBACK,
-    PartPlan,
-    Place,
     Ports,
-    envoy_plan,
-    plan,
+    ProcessSpec,
+    RunPaths,
+    bootstrap_values,
+    process_specs,
     ready_line,
     settings_of_run,
     upstream_address,
 )
-from extproc.supervisor.processes import Part
+from extproc.supervisor.processes import ChildProcess
 from memory.errors import BadSetting
 from memory.runtime.metrics import Metrics
 from memory.settings import Settings
 from memory.settings.loader import dump
 
-POLL_SECONDS = 0.1  # between two looks at parts that are starting
-WATCH_SECONDS = 5.0  # between two looks at parts that work
-REMIND_SECONDS = 10.0  # how often a slow start says what it waits for
-START_SECONDS_MAX = 300.0  # for parts of ours: the first start of the embedding model on a busy machine takes a minute
-STORE_WAIT_SECONDS = 15.0  # for Milvus before the parts that use it are started all the same
-DEATHS_AT_START_MAX = 3  # a part that dies so often before we are ready will not get better
-BAD_SETTING_CODE = 2  # what our own parts exit with when no restart can help
-DRAIN_SECONDS = 10.0  # for requests under way when we are asked to stop; whoever starts us may wait 30 s
+POLL_SECONDS = 0.1  # between two checks of starting parts
+WATCH_SECONDS = 5.0  # between two checks of running parts
+REMIND_SECONDS = 10.0  # how often a slow start logs what it waits for
+START_SECONDS_MAX = 300.0  # for our own parts: the first start of the embedding model on a busy machine takes a minute
+STORE_WAIT_SECONDS = 15.0  # for Milvus, before the parts that use it are started anyway
+DEATHS_AT_START_MAX = 3  # a part that dies so often during the start will not recover
+BAD_SETTING_CODE = 2  # exit code of our parts if a restart cannot help
+DRAIN_SECONDS = 10.0  # for active requests when we are stopped; callers may wait 30 s
 SECOND_THOUGHT_SECONDS = 1.0  # `timeout`, shells and process groups often send the same signal twice in a row
 STDERR = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run, before anything is started: settings as the parts get them, and what is claimed for it."""
+    """One run before its parts start: the settings for the parts, and the claimed resources."""
 
     settings: Settings
-    place: Place
+    paths: RunPaths
     ports: Ports
     owns_store: bool
     owns_model: bool
@@ -66,9 +66,9 @@ class Run:
 
 
 def up(settings: Settings, *, announce: Callable[[str], None]) -> None:
-    """Run the product until SIGTERM or SIGINT. `announce` gets the one line for standard output.
+    """Run the product until SIGTERM or SIGINT. `announce` gets the line for standard output.
 
-    Call from the main thread. Raises `CannotStart` or `BadSetting`; whatever had been started is gone then.
+    Call from the main thread. Raises `CannotStart` or `BadSetting` after stopping whatever was started.
     """
     as_json = settings.log_format == "json"
     log = LogLines(STDERR, as_json=as_json)
@@ -81,23 +81,23 @@ def up(settings: Settings, *, announce: Callable[[str], None]) -> None:
 
 @contextmanager
 def claimed(settings: Settings) -> Iterator[Run]:
-    """Take the data directory, the run's folder and the ports. Raises `CannotStart`."""
+    """Claim the data directory, the run's folder and the ports. Raises `CannotStart`."""
     owns_store, owns_model = not settings.store_uri, not settings.upstream
     ports_file = Path(settings.ports_file).absolute() if settings.ports_file else None
     with ExitStack() as claims:
         data = claims.enter_context(data_directory(Path(settings.data_dir).absolute()))
-        place = Place(folder=claims.enter_context(run_folder()), data=data)
-        place.metrics.mkdir()
+        paths = RunPaths(folder=claims.enter_context(run_folder()), data=data)
+        paths.metrics.mkdir()
         ports = _claim_ports(settings, claims, owns_store=owns_store, owns_model=owns_model)
-        if ports_file is not None:  # only now is it certain that the file is not another run's
+        if ports_file is not None:  # now it is certain that the file is not another run's
             _forget_last_run(ports_file)
-        told = settings_of_run(settings, place, ports)
+        told = settings_of_run(settings, paths, ports)
         if owns_store:
             wait_for_lock(told.milvus_dir / "LOCK")
             claims.callback(told.milvus_uri_file.unlink, missing_ok=True)
             told.milvus_uri_file.write_text(told.milvus_uri, encoding="ascii")  # for the operator's tools
-        _write_private(place.settings, dump(told).encode())
-        yield Run(told, place, ports, owns_store=owns_store, owns_model=owns_model, ports_file=ports_file)
+        _write_private(paths.settings, dump(told).encode())
+        yield Run(told, paths, ports, owns_store=owns_store, owns_model=owns_model, ports_file=ports_file)
 
 
 def _claim_ports(settings: Settings, claims: ExitStack, *, owns_store: bool, owns_model: bool) -> Ports:
@@ -123,7 +123,7 @@ def _claim_ports(settings: Settings, claims: ExitStack, *, owns_store: bool, own
 
 def _forget_last_run(ports_file: Path) -> None:
     try:
-        ports_file.write_bytes(b"")  # so that a file which cannot be written stops the start, and not its end
+        ports_file.write_bytes(b"")  # an unwritable file is an error at the start, not at the end
         ports_file.unlink()
     except OSError as error:
         raise CannotStart(f"ports_file {ports_file} cannot be written: {error.strerror}. Name another file") from error
@@ -141,9 +141,11 @@ class Supervisor:
         self._run = run
         self._logger = logger
         self._metrics = Metrics(CollectorRegistry())
-        planned = plan(run.settings, run.place, run.ports, owns_store=run.owns_store, owns_model=run.owns_model)
-        self._parts: Mapping[str, tuple[PartPlan, Part]] = {
-            one.command.name: (one, Part(one.command, log=log, logger=logger, on_death=self._part_died))
+        planned = process_specs(
+            run.settings, run.paths, run.ports, owns_store=run.owns_store, owns_model=run.owns_model
+        )
+        self._parts: Mapping[str, tuple[ProcessSpec, ChildProcess]] = {
+            one.command.name: (one, ChildProcess(one.command, log=log, logger=logger, on_death=self._part_died))
             for one in planned
         }
         self._stopping = asyncio.Event()
@@ -155,7 +157,7 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self._stop)
         own = (self._metrics.part_up, self._metrics.part_restarts)
-        page = AddedUp(self._run.place.metrics, own)
+        page = AggregatedMetrics(self._run.paths.metrics, own)
         with MetricsEndpoint(self._run.ports.metrics, page, envoy_page=self._envoy_page):
             async with asyncio.TaskGroup() as tasks:
                 life = tasks.create_task(self._live(tasks, announce))
@@ -166,7 +168,7 @@ class Supervisor:
             raise self._failure
 
     def _stop(self) -> None:
-        """Asked once: in order. Asked again a moment later: at once."""
+        """The first call stops in order, another one a moment later at once."""
         now = asyncio.get_running_loop().time()
         if self._asked_to_stop_at is None:
             self._asked_to_stop_at = now
@@ -175,11 +177,11 @@ class Supervisor:
                 part.kill()
         self._stopping.set()
 
-    def _part_died(self, part: Part, pid: int) -> None:
+    def _part_died(self, part: ChildProcess, pid: int) -> None:
         self._metrics.part_restarts.labels(part.name).inc()
         self._metrics.part_up.labels(part.name).set(0)
         if pid:
-            forget_process(self._run.place.metrics, pid)
+            forget_process(self._run.paths.metrics, pid)
 
     def _envoy_page(self) -> bytes:
         admin = (LOOPBACK, self._run.ports.envoy_admin)
@@ -212,11 +214,11 @@ class Supervisor:
 
     async def _write_bootstrap(self) -> None:
         settings = self._run.settings
-        wanted = envoy_plan(settings, self._run.place.filter_sockets(settings.filters))
-        _write_private(self._run.place.envoy, await asyncio.to_thread(bootstrap.render, wanted))
+        wanted = bootstrap_values(settings, self._run.paths.filter_sockets(settings.filters))
+        _write_private(self._run.paths.envoy, await asyncio.to_thread(bootstrap.render, wanted))
 
     async def _wait_for_store(self) -> None:
-        """The parts that use Milvus find it at their first try; one that is down for long must not keep chats back."""
+        """Parts that use Milvus should find it at once; an outage must not delay chats for long."""
         uri = self._run.settings.milvus_uri
         try:
             async with asyncio.timeout(STORE_WAIT_SECONDS):
@@ -224,7 +226,7 @@ class Supervisor:
                     self._give_up_if_hopeless()
                     await asyncio.sleep(POLL_SECONDS)
         except TimeoutError:
-            self._logger.warning("Milvus does not answer: going on without it", uri=uri)
+            self._logger.warning("Milvus does not answer: continuing without it", uri=uri)
 
     async def _wait_until_ready(self) -> None:
         loop = asyncio.get_running_loop()
@@ -240,8 +242,8 @@ class Supervisor:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _missing(self) -> list[str]:
-        """Names of the parts that do not work now; a Milvus that is not ours counts as well."""
-        names = [name for name, (one, part) in self._parts.items() if not await _works(one, part, self._run.place)]
+        """Names of the parts that do not work now, including an external Milvus."""
+        names = [name for name, (one, part) in self._parts.items() if not await _works(one, part, self._run.paths)]
         if not self._run.owns_store and not await probes.milvus_answers(self._run.settings.milvus_uri):
             names.append("milvus")
         return names
@@ -263,7 +265,7 @@ class Supervisor:
             self._logger.warning("the upstream is not reachable: chats fail until it is", host=host, port=port)
 
     def _write_ports_file(self) -> None:
-        """All at once: whoever sees the file can read it whole."""
+        """Atomically: whoever sees the file can read all of it."""
         target = self._run.ports_file
         if target is None:
             return
@@ -277,7 +279,7 @@ class Supervisor:
             self._logger.error("the ports file cannot be written", file=str(target), reason=error.strerror)
 
     async def _watch(self) -> None:
-        """Tell metrics and the log which parts work. Dead ones come back by themselves; a slow one is left alone."""
+        """Report to metrics and log which parts work. Dead ones are restarted elsewhere; slow ones are left alone."""
         known: set[str] = set()
         while True:
             missing = set(await self._missing())
@@ -291,7 +293,7 @@ class Supervisor:
             await asyncio.sleep(WATCH_SECONDS)
 
     async def _shut_down(self) -> None:
-        """Take no more requests, finish those under way, then stop what nobody needs any more, stage by stage."""
+        """Accept no more requests, finish active ones, then stop the parts stage by stage."""
         self._logger.info("stopping")
         if self._failure is None:
             await self._drain()
@@ -316,10 +318,10 @@ class Supervisor:
                         return
                     await asyncio.sleep(POLL_SECONDS)
         except TimeoutError:
-            self._logger.warning("requests were still under way and are cut off", after_seconds=DRAIN_SECONDS)
+            self._logger.warning("active requests were cut off", after_seconds=DRAIN_SECONDS)
 
 
-async def _works(one: PartPlan, part: Part, place: Place) -> bool:
-    if part.pid is None or (one.searches and not place.warm_mark(part.pid).exists()):
+async def _works(one: ProcessSpec, part: ChildProcess, paths: RunPaths) -> bool:
+    if part.pid is None or (one.searches and not paths.warm_mark(part.pid).exists()):
         return False
     return await one.probe()

@@ -1,8 +1,7 @@
-"""A breaker before a part that may be down or frozen: fail at once while it is, and notice when it is back.
+"""A circuit breaker for a part that may be down: fails fast while it is, and notices when it is back.
 
-While open, one call at a time is let through to try, the next one `rest_seconds` after it failed; all others are
-refused without waiting. It never knows what the part does, and never holds a clock: `now` is any monotonic time, in
-seconds.
+While open, one call at a time is let through as a trial, the next one `rest_seconds` after it failed; all others are
+refused without waiting. Independent of the kind of part, and without a clock: `now` is any monotonic time, in seconds.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ import structlog
 
 from memory.errors import Unavailable
 
-FAILURES_MAX = 3  # in a row: one slow answer is no outage, and a fourth wait would teach nothing new
-REST_SECONDS = 0.5  # between two tries: soon enough to be back before a user asks again
+FAILURES_MAX = 3  # in a row: one slow answer is not an outage, and waiting a fourth time would tell nothing new
+REST_SECONDS = 0.5  # between two trials: short enough to be back before a user asks again
 
 
 class Breaker:
-    """Ask it before each call, tell it how each call went. Logs one line when the part goes and one when it is back."""
+    """Call `admit` before each call, and `succeeded` or `failed` after it. Logs one line per change of state."""
 
     def __init__(self, part: str, *, failures_max: int = FAILURES_MAX, rest_seconds: float = REST_SECONDS) -> None:
         self._part = part
@@ -33,10 +32,11 @@ class Breaker:
         return self._failures >= self._failures_max
 
     def admit(self, now: float, *, seconds: float = 0.0) -> None:
-        """Raise `Unavailable`, with the reason of the last failure, while the part rests; else the call may go.
+        """Raise `Unavailable` with the reason of the last failure while the breaker is open; otherwise the call may
+        proceed.
 
-        When open it goes as the one try of this while: the others wait until it has failed, or, should its caller give
-        it up, for the `seconds` that it may take.
+        When open, this call becomes the trial: others wait until it has failed, or, if its caller abandons it, for
+        `seconds`.
         """
         if not self.is_open:
             return
@@ -50,10 +50,10 @@ class Breaker:
         self._failures = 0
 
     def failed(self, now: float, *, reason: str, is_certain: bool, began_at: float = float("inf")) -> None:
-        """`is_certain`: a refused connection speaks for itself; a time-out may be bad luck. `reason` gets logged.
+        """`is_certain`: a refused connection is conclusive; a time-out may be chance. `reason` is logged.
 
-        Calls that are slow together were slow once: of those that were under way (`began_at`) when one failed, that one
-        counts. A busy part is not taken for one that is away.
+        Concurrent slow calls count once: of those running (`began_at`) when one failed, only that one counts, so that
+        an overloaded part is not taken for an outage.
         """
         if not is_certain and began_at < self._failed_at:
             return

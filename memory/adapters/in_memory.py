@@ -1,7 +1,7 @@
-"""The memory store without a server, a dictionary and a dot product; snapshots and embedding again likewise. For tests.
+"""The memory store without a server: a dictionary and a dot product; reembedding and snapshots likewise. For tests.
 
-It keeps every promise of the port but one: nothing outlives the process. It must never know more than Milvus does, so
-what it hands out has gone through the same rows.
+It keeps all promises of the port except durability. Rows pass through the same codec as in Milvus, so that it returns
+no more than Milvus does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from memory.adapters import pages, row_codec
 from memory.model import Candidate, Change, Record, Vector, VectorOrigin, statement_key
-from memory.ports import MemoryFilter, Page, Standing, StoredText
+from memory.ports import MemoryFilter, Page, ReembeddingStatus, StoredText
 
 
 class InMemoryStore:
@@ -22,7 +22,7 @@ class InMemoryStore:
         self._dimension = dimension
         self._origin = origin or VectorOrigin("", dimension)
         self._records: dict[str, Record] = {}
-        self._others: dict[VectorOrigin, dict[str, Record]] = {}  # embedded again, and not found by anybody yet
+        self._others: dict[VectorOrigin, dict[str, Record]] = {}  # vectors by origin that are not in use yet
 
     async def prepare(self) -> None:
         return
@@ -102,9 +102,9 @@ class InMemoryReembedding:
         self._store = store
         self._wanted = wanted
 
-    async def standing(self) -> Standing:
+    async def status(self) -> ReembeddingStatus:
         store, begun = self._store, self._store._others.get(self._wanted, {})
-        return Standing(store._origin, len(store._records), len(begun))
+        return ReembeddingStatus(store._origin, len(store._records), len(begun))
 
     async def begin(self) -> None:
         self._store._others = {self._wanted: self._store._others.get(self._wanted, {})}
@@ -124,7 +124,7 @@ class InMemoryReembedding:
                 {**text.row, row_codec.VECTOR_FIELD: vector}
             )
 
-    async def settle(self) -> bool:
+    async def remove_deleted(self) -> bool:
         begun = self._store._others[self._wanted]
         for memory_id in begun.keys() - self._store._records.keys():
             del begun[memory_id]

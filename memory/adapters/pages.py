@@ -1,7 +1,7 @@
-"""Pages of memories, newest first, the same for every store: the order, the cursor, and which rows a filter admits.
+"""Pagination shared by all stores: the order (newest first), the cursor, and the filter.
 
-The cursor names the last row shown, so a page stays right when rows come or go in between. It must never be trusted:
-whoever sends one may have made it up, and all it can do is move the reader within his own memories.
+The cursor names the last row shown, so that pages stay correct when rows are added or deleted. It is untrusted input: a
+forged one can only move its caller within their own memories.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PAGE_MEMORIES_MAX = 1_000  # rows of one page; REST is stricter
 CURSOR_CHARACTERS_MAX = 2_000  # an id of 256 bytes takes 400
 
 Position = tuple[float, str]
-"""`(created_at, id)`: compared as it is, a larger one is newer. Ids are unique, so the order has no ties."""
+"""`(created_at, id)`: a larger one is newer. Ids are unique, so the order has no ties."""
 
 
 def position(memory: Memory) -> Position:
@@ -41,10 +41,10 @@ def write_cursor(last: Position) -> str:
 
 
 def read_cursor(cursor: str) -> Position | None:
-    """The position after which the page begins; None for "". Raises `BadInput` for what we did not write."""
+    """The position after which the page starts; None for "". Raises `BadInput` for an invalid cursor."""
     if not cursor:
         return None
-    refused = BadInput("cursor is not one that we gave out: start again without it")
+    refused = BadInput("cursor is invalid: start again without it")
     if len(cursor) > CURSOR_CHARACTERS_MAX:
         raise refused
     try:
@@ -60,7 +60,7 @@ def read_cursor(cursor: str) -> Position | None:
 
 
 def admits(where: MemoryFilter, memory: Memory) -> bool:
-    """Whether the filter lets the memory through: what the Milvus expression says, in words of Python."""
+    """Whether the filter admits the memory: the Milvus expression in Python."""
     if memory.user_id != where.user_id:
         return False
     if where.exact_project and memory.project_id != where.project_id:
@@ -79,12 +79,12 @@ def admits(where: MemoryFilter, memory: Memory) -> bool:
 
 
 def holds(words: Collection[str], memory: Memory) -> bool:
-    """Whether its content holds one of them; True where there are none."""
+    """Whether its content contains one of them; True if there are none."""
     return not words or any(spelling in memory.content for word in words for spelling in spellings(word))
 
 
 def spellings(word: str) -> tuple[str, ...]:
-    """As it is given, and as it stands at the beginning of a sentence. No store knows how to fold letters."""
-    assert word.isalnum(), "a word with what may mean something to a store"
+    """As given, and capitalised. Stores cannot fold letters."""
+    assert word.isalnum(), "a word with special characters"
     capital = word[:1].upper() + word[1:]
     return (word,) if capital == word else (word, capital)

@@ -1,9 +1,8 @@
-"""A memory as a row of a collection, and back: the same text, the same times, the same evidence, bit for bit.
+"""Converts memories to rows of a collection and back, without loss.
 
-Times and shares are doubles, so they come back exactly as they went in (vLLM Semantic Router keeps Unix seconds in the
-same fields, as whole numbers). `claim`, `evidence` and `metadata` are JSON text rather than JSON fields: nothing ever
-filters on them, and text cannot be reinterpreted on its way. Not every Milvus knows null, so an absent time is
-`NO_TIME`.
+Times and scores are doubles (vLLM Semantic Router stores integer Unix seconds in the same fields). `claim`, `evidence`
+and `metadata` are JSON text rather than JSON fields: they are never filtered on, and text is stored unchanged. Not
+every Milvus supports null, so that an absent time is `NO_TIME`.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ from memory.model import (
     statement_key,
 )
 
-CONTENT_BYTES_MAX = 4 * CONTENT_CHARACTERS_MAX  # UTF-8 takes up to four bytes for a character, and Milvus counts bytes
-JSON_BYTES_MAX = 60_000  # of evidence, and of metadata: Milvus ends a text at 65,535
+CONTENT_BYTES_MAX = 4 * CONTENT_CHARACTERS_MAX  # UTF-8 takes up to four bytes per character, and Milvus counts bytes
+JSON_BYTES_MAX = 60_000  # of evidence, and of metadata: Milvus limits a text to 65,535
 CLAIM_BYTES_MAX = 16_384  # attribute, name, values: words of a content of 8,000 characters at most
 NAME_BYTES_MAX = 256  # category, source, subject, superseded_by
 SHORT_BYTES_MAX = 64  # memory_type, status, statement_key
@@ -74,20 +73,20 @@ log = structlog.get_logger(__name__)
 
 
 def written(user_id: str, changes: Sequence[Change], vectors: Vector, *, dimension: int) -> dict[str, Row]:
-    """The rows of these changes by id; of two changes to one memory the later stands. Raises `BadInput`."""
+    """The rows of these changes by id; of two changes to one memory the later counts. Raises `BadInput`."""
     assert vectors.shape == (len(changes), dimension), f"vectors {vectors.shape} for {len(changes)} × {dimension}"
     assert all(change.memory.user_id == user_id for change in changes), "a change of another user's memory"
     return {c.memory.id: row_of(Record(c.memory, v)) for c, v in zip(changes, vectors, strict=True)}
 
 
 def refuse_foreign(user_id: str, owners: Mapping[str, str]) -> None:
-    """Raise `BadInput` when one of these ids is another user's: ids are the key of the collection, for everybody."""
+    """Raise `BadInput` if one of these ids is another user's: ids are unique in the whole collection."""
     if any(owner != user_id for owner in owners.values()):
         raise BadInput("a memory id is already taken: draw a new one", code="id_taken")
 
 
 def row_of(record: Record) -> Row:
-    """Raises `BadInput` where the memory does not fit into a row."""
+    """Raises `BadInput` if the memory does not fit into a row."""
     memory = record.memory
     if not is_valid_id(memory.id):
         raise BadInput(f"a memory id must have 1 to {ID_BYTES_MAX} bytes and no control characters")
@@ -114,7 +113,7 @@ def row_of(record: Record) -> Row:
 
 
 def memory_of(row: Mapping[str, Any]) -> Memory:
-    """The memory of a row that has all of `MEMORY_FIELDS`."""
+    """The memory of a row with all of `MEMORY_FIELDS`."""
     values = {name: row[name] for name in (*TEXT_BYTES_MAX, *WHOLE_NUMBER_FIELDS, *NUMBER_FIELDS)}
     del values["statement_key"], values["claim"]
     for name in OPEN_TIME_FIELDS:
@@ -129,12 +128,12 @@ def memory_of(row: Mapping[str, Any]) -> Memory:
 
 
 def record_of(row: Mapping[str, Any]) -> Record:
-    """The record of a row that has all of `RECORD_FIELDS`."""
+    """The record of a row with all of `RECORD_FIELDS`."""
     return Record(memory_of(row), np.array(row[VECTOR_FIELD], dtype=np.float32))
 
 
 def readable(convert: Callable[[Row], Read], row: Row) -> Read | None:
-    """The row converted; None for one that we cannot read, which must not take the user's others along."""
+    """The converted row; None for an invalid one, which must not affect the user's others."""
     try:
         return convert(row)
     except (KeyError, TypeError, ValueError) as error:
@@ -147,7 +146,7 @@ def candidate(memory: Memory, cosine: float) -> Candidate:
 
 
 def _json(name: str, value: object) -> str:
-    """As text; lone surrogates stay what they are, as escapes."""
+    """As JSON text; lone surrogates are escaped."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         return text if text == well_formed(text) else json.dumps(value, allow_nan=False)

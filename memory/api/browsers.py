@@ -1,8 +1,8 @@
-"""Keeps web pages out of an API that believes what it is told: any page can make a browser send requests here.
+"""Blocks web pages from the API in development mode, since any page can make a browser send requests here.
 
-In development nobody has to prove who they are, so two things that a page cannot forge are looked at: `Host` (a name of
-the page's own, pointed at this machine, shows there) and `Origin` (the page itself). Programs that are no browsers send
-a loopback `Host` and no `Origin`. Outside development the edge's secret keeps strangers out, so this is not asked.
+In development nobody authenticates, so two headers that a page cannot forge are checked: `Host` (a page that points its
+own name at this machine is visible there) and `Origin` (the page itself). Other programs send a loopback `Host` and no
+`Origin`. In the other modes the edge's secret protects the API.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _ORIGIN = re.compile(rf"https?://{_LOOPBACK}", re.IGNORECASE)
 
 
 class WrongType(BadInput):
-    """The body does not say that it is JSON: a form, or a page's "plain text", which browsers send unasked."""
+    """The body is not declared as JSON: forms and "text/plain" are types that pages can send without permission."""
 
     def __init__(self) -> None:
         super().__init__(f"send the body with the header content-type: {JSON}", code="unsupported_media_type")
 
 
 def refuse_pages(headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Raise `Forbidden` unless `Host` is this machine's loopback and `Origin`, where it comes, is too.
+    """Raise `Forbidden` unless `Host` is loopback, and `Origin`, if present, is loopback too.
 
-    `headers` have lower-case names. Behind the proxy's own port `Host` is still what the client sent.
+    `headers` have lower-case names. Behind the proxy, `Host` is still what the client sent.
     """
     pairs = [(name, value.decode("latin-1")) for name, value in headers]
     hosts = [value for name, value in pairs if name == b"host"]
@@ -41,7 +41,7 @@ def refuse_pages(headers: Iterable[tuple[bytes, bytes]]) -> None:
 
 
 def refuse_other_types(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
-    """Raise `WrongType` for a body that is not declared as JSON; without a body there is nothing to declare."""
+    """Raise `WrongType` for a body that is not declared as JSON."""
     types = [value.decode("latin-1") for name, value in headers if name == b"content-type"]
     is_json = bool(types) and all(one.partition(";")[0].strip().lower() == JSON for one in types)
     if body and not is_json:

@@ -1,6 +1,6 @@
-"""Who calls the REST API: read from the request as it came, believed only where the edge vouches for it.
+"""Identifies the caller of the REST API, from headers that are trusted only if the edge vouches for them.
 
-Never trims, folds or repairs an id, and never answers for one caller what another one asked.
+Ids are never trimmed, folded or corrected.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ DEVELOPMENT = "development"
 
 
 class Unauthenticated(BadInput):
-    """Nobody says who is calling, or nobody whom we believe."""
+    """The caller is not identified, or not by somebody we trust."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="unauthenticated")
 
 
 class Forbidden(BadInput):
-    """The caller names somebody else as the user."""
+    """The caller names another user."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="forbidden")
@@ -33,10 +33,10 @@ class Forbidden(BadInput):
 def caller_of(
     headers: Iterable[tuple[bytes, bytes]], asked_for: str | None, *, identity_mode: str, edge_secret: str
 ) -> str:
-    """The user id of the caller. `headers` have lower-case names; `asked_for` is the query's `user_id`.
+    """The user id of the caller. `headers` have lower-case names; `asked_for`: the query's `user_id`.
 
-    In development the header is believed from anyone, and the query where there is no header. In every other mode the
-    header counts only beside the edge's secret, which is new at each start; with no secret set, nobody is believed.
+    In development the header is trusted from anyone, and the query if there is no header. In all other modes the header
+    counts only together with the edge's secret, which is new at each start; without a secret nobody is trusted.
     """
     pairs = list(headers)
     is_development = identity_mode == DEVELOPMENT
@@ -60,7 +60,7 @@ def _vouched(secrets: Sequence[bytes], edge_secret: str) -> bool:
 
 
 def _named(values: Sequence[bytes]) -> str | None:
-    """The one value of the header; two that differ name nobody."""
+    """The value of the header; None if it occurs with different values."""
     if not values:
         return None
     if len(set(values)) > 1:

@@ -1,7 +1,7 @@
 """The REST API: every call is one endpoint here, and every endpoint is one call of the library.
 
-It translates and nothing else: HTTP in, JSON out, errors into codes. It never decides anything about memories, and no
-log line or label of it holds an id, a query or a text.
+It only translates: HTTP to calls, results to JSON, errors to status codes. Logs and labels contain no id, query or
+text.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from memory.model import MemoryStatus, RequestOptions, Scope
 from memory.runtime.metrics import Metrics
 from memory.service.library import PAGE_MEMORIES_MAX, Library
 
-BODY_BYTES_MAX = 1 << 20  # 200 memories of ordinary length, or a long history; more goes in several calls
+BODY_BYTES_MAX = 1 << 20  # 200 memories of ordinary length, or a long history; more takes several calls
 QUERY_FIELDS_MAX = 20
 ONE = "/v1/memory/{id}"
-RESERVED = frozenset(("search", "turns", "flush", "stats", "receipts", "export", "everything"))  # no memory's id
-RETRY_SECONDS = 1  # how soon a caller may try again what a part was down for
+RESERVED = frozenset(("search", "turns", "flush", "stats", "receipts", "export", "everything"))  # never ids
+RETRY_SECONDS = 1  # value of Retry-After when a part is down
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request whose caller is known. `path_id` is the memory's, the receipt's or the turn's id in the path, or ""."""
+    """A request with an identified caller. `path_id`: id of a memory, receipt or turn in the path, or ""."""
 
     user_id: str
     path_id: str
@@ -52,7 +52,7 @@ Endpoint = Callable[[Library, Call], Awaitable[Response]]
 
 
 class _Route(Route):
-    """Where a path asks for a memory by its id, a word that names a call is no id: its other methods are 405."""
+    """A route with an id segment does not match the names of calls, so that their other methods give 405."""
 
     def matches(self, scope: Asked) -> tuple[Match, Asked]:
         match, found = super().matches(scope)
@@ -61,7 +61,7 @@ class _Route(Route):
 
 
 def create_app(library: Library, *, identity_mode: str, edge_secret: str, metrics: Metrics) -> Starlette:
-    """The application. `edge_secret` is what the proxy adds to its requests; "" believes nobody outside development."""
+    """The application. `edge_secret`: added by the proxy; "" trusts nobody outside development."""
 
     is_development = identity_mode == DEVELOPMENT
 
@@ -78,7 +78,7 @@ def create_app(library: Library, *, identity_mode: str, edge_secret: str, metric
                 response = _refusal(error)
                 code = response.status_code
             except ClientDisconnect:
-                code = 499  # as nginx counts a client that went away
+                code = 499  # nginx's code for a client that disconnected
                 raise
             finally:
                 metrics.api_seconds.labels(path, str(code)).observe(time.perf_counter() - started)
@@ -154,8 +154,8 @@ async def show_page(library: Library, call: Call) -> Response:
 
 
 async def delete_scope(library: Library, call: Call) -> Response:
-    if "user_id" not in call.parameters:  # that it is the caller's own has been checked with the identity
-        raise BadInput("user_id must be given: this deletes all memories of that user, or of one project of his")
+    if "user_id" not in call.parameters:  # that it is the caller's own was checked with the identity
+        raise BadInput("user_id must be given: this deletes all memories of that user, or of one of their projects")
     if call.parameters.get("project_id") == "":
         raise BadInput("project_id is empty: leave it out to delete all memories of the user")
     deleted = await library.delete_scope(call.user_id, call.parameters.get("project_id", ""))
@@ -221,7 +221,7 @@ async def show_history(library: Library, call: Call) -> Response:
 
 
 async def _call(request: Request, known: Sequence[str], identity_mode: str, edge_secret: str) -> Call:
-    """Who calls and what with. Raises `BadInput` before a byte of the body is read for a caller without identity."""
+    """Identify the caller and read the body. Raises `BadInput` before reading the body of an unidentified caller."""
     parameters = _parameters(request.scope["query_string"])
     headers: list[tuple[bytes, bytes]] = request.scope["headers"]
     user_id = caller_of(headers, parameters.get("user_id"), identity_mode=identity_mode, edge_secret=edge_secret)
@@ -275,11 +275,11 @@ def _limit(text: str) -> int:
 def _refusal(error: BadInput | Unavailable | Conflict) -> Response:
     match error:
         case Unavailable():
-            log.warning("a call went unserved", part=error.part, reason=str(error))
+            log.warning("a call could not be served", part=error.part, reason=str(error))
             message = f"{error.part} is unavailable; try again"
             return _error("unavailable", message, 503, {"retry-after": str(RETRY_SECONDS)})
         case Conflict():
-            return _error("conflict", "something else changed this at the same time; look again", 409)
+            return _error("conflict", "this was changed by another call at the same time; read it again", 409)
         case NotFound():
             return _error(error.code, str(error), 404)
         case Unauthenticated():
@@ -293,15 +293,15 @@ def _refusal(error: BadInput | Unavailable | Conflict) -> Response:
 
 
 async def _http_error(_: Request, error: Exception) -> Response:
-    """What the router refuses: a path or a method that is not there."""
+    """Errors of the router: unknown path or method."""
     assert isinstance(error, HTTPException)
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "bad_request")
     return _error(code, error.detail.lower(), error.status_code, dict(error.headers or {}))
 
 
 async def _unexpected(_: Request, error: Exception) -> Response:
-    """Our own fault. The server's log gets the traceback, the caller nothing of it."""
-    log.error("a call broke", error=type(error).__name__)
+    """An error of ours. The log gets the traceback, the caller no details."""
+    log.error("a call failed", error=type(error).__name__)
     return _error("internal", "something went wrong on our side", 500)
 
 

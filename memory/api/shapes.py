@@ -1,7 +1,7 @@
-"""The JSON of the REST API: bodies and query parameters in, memories out.
+"""The JSON of the REST API: request bodies, query parameters and results.
 
-Every body is checked against its shape before anything else happens; what nobody knows is refused, never ignored.
-Times come as ISO 8601 (without an offset: UTC) or Unix seconds and leave as ISO 8601 in UTC, whole seconds.
+Every body is validated against its type first; unknown fields are refused, never ignored. Times are accepted as ISO
+8601 (without an offset: UTC) or Unix seconds, and returned as ISO 8601 in UTC with whole seconds.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from memory.chat.completions import NotAChat, read
+from memory.chat.completions import NotAChat, read_chat_request
 from memory.errors import BadInput
 from memory.model import Candidate, Memory, Message
-from memory.service.requests import Edit, ExplainedReceipt, NewMemory
+from memory.service.requests import ExplainedReceipt, MemoryEdit, NewMemory
 
-TIME_MAX = 253_402_300_799.0  # the last second of the year 9999, where ISO 8601 with four digits ends
+TIME_MAX = 253_402_300_799.0  # the last second of the year 9999, the limit of ISO 8601 with four digits
 SEARCH_LIMIT_MAX = 200
-SEARCH_TOKENS_MAX = 20_000  # ten times what a note may hold: for those who want more than a chat gets
+SEARCH_TOKENS_MAX = 20_000  # ten times the limit of a note, for callers that want more than a chat gets
 HISTORY_MESSAGES_MAX = 1_000
 
 _UNKNOWN_FIELD = re.compile(r"unknown field `(.*?)`(?: - at `\$.*`)?$", re.DOTALL)
@@ -83,7 +83,7 @@ class FlushBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 def decoded(body: bytes, shape: type[_Body]) -> _Body:
-    """Raises `BadInput` that says where the body differs from its shape."""
+    """The parsed body. Raises `BadInput` that says where it differs from the type."""
     try:
         return msgspec.json.decode(body, type=shape)
     except msgspec.ValidationError as error:
@@ -110,16 +110,16 @@ def new_memory(body: MemoryBody) -> NewMemory:
     )
 
 
-def edit_of(body: EditBody) -> Edit:
-    return Edit(**{name: value for name in body.__struct_fields__ if (value := getattr(body, name)) is not UNSET})
+def edit_of(body: EditBody) -> MemoryEdit:
+    return MemoryEdit(**{name: value for name in body.__struct_fields__ if (value := getattr(body, name)) is not UNSET})
 
 
 def messages_of(raw: msgspec.Raw, name: str) -> tuple[Message, ...]:
-    """Messages as a chat request has them; a history of null or [] is none."""
+    """Messages in the format of a chat request; null and [] give an empty history."""
     if bytes(raw).strip() in (b"null", b"[]"):
         return ()
     try:
-        conversation = read(b'{"messages":' + bytes(raw) + b"}").conversation
+        conversation = read_chat_request(b'{"messages":' + bytes(raw) + b"}").conversation
     except NotAChat as error:
         raise BadInput(f"{name} cannot be read: {error.reason}") from None
     if conversation is None:
@@ -130,7 +130,7 @@ def messages_of(raw: msgspec.Raw, name: str) -> tuple[Message, ...]:
 
 
 def time_of(value: _Time, name: str) -> float | None:
-    """Unix seconds of an ISO 8601 text or a number (or a number as text, as query parameters are)."""
+    """Unix seconds of an ISO 8601 text or a number, or a number as text as in query parameters."""
     if value is None:
         return None
     refused = BadInput(f"{name} must be ISO 8601 such as 2025-03-04T09:00:00Z, or Unix seconds; got {value!r:.40}")
@@ -152,14 +152,14 @@ def _iso_time(text: str, refused: BadInput) -> float:
 
 
 def time_text(at: float | None) -> str | None:
-    """ISO 8601 in UTC, cut to whole seconds: `2025-03-04T09:00:00Z`."""
+    """ISO 8601 in UTC, truncated to whole seconds: `2025-03-04T09:00:00Z`."""
     if at is None:
         return None
     return datetime.fromtimestamp(math.floor(min(max(at, 0.0), TIME_MAX)), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def memory_shape(memory: Memory) -> dict[str, Any]:
-    """A memory as the API shows it."""
+    """A memory as the API returns it."""
     return {
         "id": memory.id,
         "content": memory.content,
@@ -201,7 +201,7 @@ def candidate_shape(candidate: Candidate) -> dict[str, Any]:
 
 
 def receipt_shape(explained: ExplainedReceipt) -> dict[str, Any]:
-    """A receipt as the API shows it; `content` is null for a memory that is forgotten, or cannot be read now."""
+    """A receipt as the API returns it; `content` is null for a memory that is forgotten, or unavailable now."""
     receipt, contents = explained.receipt, explained.contents
     return {
         "id": receipt.id,
@@ -244,6 +244,6 @@ def _unknown(name: str, known: Sequence[str]) -> str:
 
 
 def _fields_of(shape: type[msgspec.Struct]) -> list[str]:
-    """Names at any level of the shape: the message of an unknown field does not need to know which level it was."""
+    """Field names at any level of the type: the error message of an unknown field does not name the level."""
     below = MemoryBody.__struct_fields__ if shape is AddBody else ()
     return [*shape.__struct_fields__, *below]

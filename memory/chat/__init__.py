@@ -1,1 +1,1 @@
-"""API shapes: read a `Conversation` out of a request body, write a note into it, touch nothing else."""
+"""API shapes: parse a `Conversation` from a request body, insert notes, and change nothing else."""

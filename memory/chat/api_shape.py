@@ -1,7 +1,7 @@
-"""What an API has to offer so that its chats get memory: one shape for each body that clients send.
+"""The interface of an API whose chats get memory: one implementation for each form of request body.
 
-A shape says where the client's words stand in a body and where a note goes. It must never decide whether memory has a
-part in a request, and never write a value that it was not asked to write.
+A shape finds the conversation in a body and the positions of notes. It never decides whether a request uses memory, and
+changes nothing else.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from memory.chat.json_spans import Edit, Member
+from memory.chat.json_spans import Member, Splice
 from memory.model import Conversation, Note, Placement
 
 if TYPE_CHECKING:  # a request names its shape, and a shape reads requests
     from memory.chat.completions import ChatRequest
 
 KeyMaterial: TypeAlias = bytes | memoryview
-"""What tells one message from any other, for the keys of past notes."""
+"""Bytes that identify a message, for the keys of past notes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Where a request goes on from, if the server holds what was said before. Ids as sent; "" where there is none."""
+    """What a request continues, if the server stores the earlier messages. Ids as sent, or ""."""
 
     previous_response_id: str = ""
     conversation_id: str = ""
 
     @property
     def held_under(self) -> str:
-        """The id under which the server holds the earlier part of this conversation; "" if the client sends it all."""
+        """The id under which the server stores the earlier part of this conversation; "" if the client sends all."""
         return self.conversation_id or self.previous_response_id
 
 
@@ -37,34 +37,34 @@ NO_CHAIN = Chain()
 
 
 class ApiShape(Protocol):
-    """One way to write a chat. All of it is pure; `text` and spans are as `json_spans.parsed` gives them."""
+    """The request format of one API. All methods are pure; `text` and spans come from `json_spans.parsed`."""
 
     @property
     def path(self) -> str:
-        """Where clients post such bodies."""
+        """The path to which clients post such bodies."""
         ...
 
     @property
     def is_bound_by_templates(self) -> bool:
-        """Whether a chat template can refuse a note at its usual place, before the last user message."""
+        """Whether a chat template can refuse a note at its default position, before the last user message."""
         ...
 
     def conversation(self, text: bytes, last: Mapping[str, Member]) -> Conversation | None:
-        """What the body says; None where it is no conversation as the API describes it. `last`: members by name."""
+        """The conversation, or None if the body has none as the API defines it. `last`: members by name."""
         ...
 
     def chain(self, text: bytes, last: Mapping[str, Member]) -> Chain:
-        """What the server is to go on from."""
+        """What the request continues."""
         ...
 
-    def insertions(self, request: ChatRequest, notes: Sequence[Note]) -> list[Edit]:
-        """Edits that put these notes in. `request` has a conversation; a note stands before a message of the user's."""
+    def insertions(self, request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
+        """Splices that insert the notes. `request` has a conversation; a note is placed before a user message."""
         ...
 
     def message_bytes(self, request: ChatRequest) -> Sequence[KeyMaterial]:
-        """For each message of the conversation, what tells it from others; equal prompts have equal ones."""
+        """Key material for each message of the conversation; equal prompts have equal key material."""
         ...
 
     def refusable(self, request: ChatRequest, notes: Sequence[Note]) -> Placement | None:
-        """Where a note of ours stands that a chat template might refuse; None where there is nothing to refuse."""
+        """The placement of a note that a chat template might refuse; None if there is no such note."""
         ...

@@ -1,8 +1,8 @@
-"""OpenAI chat completions: read a conversation out of a request body, write notes into it, take our own fields out.
+"""OpenAI chat completions: parses the conversation of a request body, inserts notes, and strips our own fields.
 
-Everything of the client's body but our own fields (`own_fields.py`) stays byte for byte: white space, key order, the
-spelling of numbers, escapes, keys that we have never heard of. A body that is not one JSON object raises `NotAChat` and
-is the upstream's to judge. `read` and `edit` serve every `ApiShape`; this module's own is `COMPLETIONS`.
+All bytes of the client's body except our own fields (`own_fields.py`) are preserved: white space, key order, the
+spelling of numbers, escapes, unknown keys. A body that is not a JSON object raises `NotAChat` and is left to the
+upstream. `read_chat_request` and `insert_notes` work for every `ApiShape`; the one of this module is `COMPLETIONS`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import TypeAlias
 import msgspec
 
 from memory.chat.api_shape import NO_CHAIN, ApiShape, Chain, KeyMaterial
-from memory.chat.json_spans import Edit, Member, NotJson, edited, items_of, members_of, parsed, removals, value_of
+from memory.chat.json_spans import Member, NotJson, Splice, edited, items_of, members_of, parsed, removals, value_of
 from memory.chat.own_fields import OUR_FIELDS, MemoryContext, own_fields
 from memory.model import Conversation, Message, Note, Placement, RequestOptions, Role
 
 PATH = "/v1/chat/completions"
 
-MESSAGES_MAX = 20_000  # beyond it a request is not a conversation that we could help with
+MESSAGES_MAX = 20_000  # a longer request is not a conversation that memory could help with
 
 SYSTEM_ROLES = (Role.SYSTEM, "developer")
 _TEXT_PARTS = ("text", "input_text", "output_text")
@@ -30,7 +30,7 @@ _EMPTY_LIST = re.compile(rb"\[\s*+\]")
 
 
 class NotAChat(Exception):
-    """The body is not what it claims, so it passes untouched. `reason` is a label for a counter, free of content."""
+    """The body is not a chat request and is passed on unchanged. `reason`: a metric label without content."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -39,12 +39,12 @@ class NotAChat(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A request body that is one JSON object, read.
+    """A parsed request body, which is a JSON object.
 
-    `conversation` is None unless `messages` is a non-empty list of messages as the API describes them; our fields can
-    be stripped from such a body all the same. `problems` names what was wrong in our fields ("memory_config.enabled"),
-    never in the client's words; with any problem, `options` switches memory off, and a `context` with a problem is
-    None. `named_user` is whom fields of the API itself name, `metadata.user_id` before `user`; "" for nobody.
+    `conversation` is None unless the body holds a non-empty list of messages as the API defines them; our fields can be
+    stripped from such a body all the same. `problems` names our invalid fields ("memory_config.enabled"), never client
+    text; with any problem, `options` disables memory, and a `context` with a problem is None. `named_user`: the user in
+    fields of the API itself, `metadata.user_id` before `user`, or "".
     """
 
     body: bytes
@@ -53,26 +53,26 @@ class ChatRequest:
     options: RequestOptions
     has_memory_fields: bool
     problems: tuple[str, ...]
-    text: bytes  # as `json_spans.parsed` gives it: `body`, or a copy of the same length
+    text: bytes  # from `json_spans.parsed`: `body`, or a copy of the same length
     members: tuple[Member, ...]
     shape: ApiShape
     chain: Chain = NO_CHAIN
     named_user: str = ""
 
     def member(self, name: str) -> Member | None:
-        """Of a repeated name the one that counts: the last."""
+        """The member of that name; of repeated ones the last."""
         return next((member for member in reversed(self.members) if member.name == name), None)
 
 
-class Part(msgspec.Struct, gc=False):
-    """One part of a message's content; of parts that are not text only the type is read."""
+class ContentPart(msgspec.Struct, gc=False):
+    """One part of a message's content; for parts other than text only the type is parsed."""
 
     type: str = "text"
     text: str | None = None
 
 
-Content: TypeAlias = str | list[str | Part] | None
-"""The content of a message on the wire, in a request and in a reply."""
+Content: TypeAlias = str | list[str | ContentPart] | None
+"""The content of a message in JSON, in a request or a reply."""
 
 
 class _WireMessage(msgspec.Struct, gc=False):
@@ -87,18 +87,18 @@ _ANY = msgspec.json.Decoder()
 _UNREADABLE = (msgspec.DecodeError, RecursionError)
 
 
-def read(body: bytes, shape: ApiShape | None = None) -> ChatRequest:
-    """Read a request body of that shape, by default a chat completion's.
+def read_chat_request(body: bytes, shape: ApiShape | None = None) -> ChatRequest:
+    """Parse a request body of that shape, by default of a chat completion.
 
-    Raises `NotAChat`: not_utf8, not_json, not_an_object, too_deep, too_many_members. Costs some 20 microseconds for
-    4 KB and some tens of milliseconds for 20 MB: read large bodies off the event loop.
+    Raises `NotAChat`: not_utf8, not_json, not_an_object, too_deep, too_many_members. Takes about 20 microseconds for
+    4 KB and tens of milliseconds for 20 MB: parse large bodies off the event loop.
     """
     shape = shape or COMPLETIONS
     try:
         text, members = parsed(body)
     except NotJson as error:
         raise NotAChat(error.reason) from None
-    last = {member.name: member for member in members}  # of a repeated name every server takes the last
+    last = {member.name: member for member in members}  # of repeated names every server uses the last
     ours = own_fields(body, text, last)
     return ChatRequest(
         body=body,
@@ -115,10 +115,10 @@ def read(body: bytes, shape: ApiShape | None = None) -> ChatRequest:
     )
 
 
-def edit(request: ChatRequest, notes: Sequence[Note]) -> bytes:
-    """The body without our fields and with the notes; the very same object where there is nothing to change.
+def insert_notes(request: ChatRequest, notes: Sequence[Note]) -> bytes:
+    """The body without our fields and with the notes; the same object if there is nothing to change.
 
-    Notes need a conversation. Notes with `before=None` become one text, separated by blank lines, in the order given.
+    Notes require a conversation. Notes with `before=None` are joined into one text, separated by blank lines, in order.
     """
     edits = removals(request.members, OUR_FIELDS)
     if notes:
@@ -127,12 +127,14 @@ def edit(request: ChatRequest, notes: Sequence[Note]) -> bytes:
 
 
 def message_bytes(request: ChatRequest) -> Sequence[KeyMaterial]:
-    """What tells each of the client's messages from any other, in order; none without a conversation."""
+    """The key material of each of the client's messages, in order; none without a conversation."""
     return [] if request.conversation is None else request.shape.message_bytes(request)
 
 
-def strip(body: bytes) -> bytes:
-    """Any JSON object without our fields; the very same object where it has none. Raises `NotAChat` as `read` does."""
+def strip_memory_fields(body: bytes) -> bytes:
+    """Any JSON object without our fields; the same object if it has none. Raises `NotAChat` as `read_chat_request`
+    does.
+    """
     try:
         return edited(body, removals(parsed(body)[1], OUR_FIELDS))
     except NotJson as error:
@@ -166,7 +168,7 @@ def _message(wire: _WireMessage) -> Message:
     return Message(wire.role, text_of(wire.content), is_tool_traffic=is_call or wire.role in _TOOL_ROLES)
 
 
-def _texts(parts: Iterable[str | Part]) -> Iterable[str]:
+def _texts(parts: Iterable[str | ContentPart]) -> Iterable[str]:
     for part in parts:
         if isinstance(part, str):
             yield part
@@ -175,7 +177,7 @@ def _texts(parts: Iterable[str | Part]) -> Iterable[str]:
 
 
 def string_of(text: bytes, member: Member | None) -> str:
-    """The string that this member is; "" for none, and for anything else."""
+    """The member's string; "" if there is no member or it is not a string."""
     if member is None or text[member.value] != ord('"'):
         return ""
     return str(_ANY.decode(value_of(text, member)))
@@ -188,11 +190,11 @@ def is_filled_list(text: bytes, member: Member | None) -> bool:
 # Notes
 
 
-def _insertions(request: ChatRequest, notes: Sequence[Note]) -> list[Edit]:
+def _insertions(request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
     assert request.conversation is not None, "a note needs a conversation"
     spans = _message_spans(request)
     merged = "\n\n".join(note.text for note in notes if note.before is None)
-    edits: list[Edit] = []
+    edits: list[Splice] = []
     if merged and request.conversation.messages[0].role in SYSTEM_ROLES:
         edits.append(appended(request.text, spans[0], merged))
     elif merged:
@@ -210,29 +212,29 @@ def _message_spans(request: ChatRequest) -> list[tuple[int, int]]:
     return items_of(request.text, messages.value, messages.end)
 
 
-def _system_message(at: int, text: str) -> Edit:
-    return Edit(at, at, b'{"role":"system","content":' + quoted(text) + b"},")
+def _system_message(at: int, text: str) -> Splice:
+    return Splice(at, at, b'{"role":"system","content":' + quoted(text) + b"},")
 
 
-def appended(text: bytes, message: tuple[int, int], addition: str, *, part_type: bytes = b"text") -> Edit:
-    """The edit that puts `addition` at the end of the content of a message, whatever shape that content has."""
+def appended(text: bytes, message: tuple[int, int], addition: str, *, part_type: bytes = b"text") -> Splice:
+    """The splice that appends `addition` to the content of a message, whatever its form."""
     members = members_of(text, *message)
     content = next((member for member in reversed(members) if member.name == "content"), None)
     if content is None:
         end = members[-1].end
-        return Edit(end, end, b',"content":' + quoted(addition))
+        return Splice(end, end, b',"content":' + quoted(addition))
     inside = content.end - 1  # before the closing quote or bracket
     if text[content.value] == ord('"'):
         blank_line = b"\\n\\n" if inside > content.value + 1 else b""
-        return Edit(inside, inside, blank_line + quoted(addition)[1:-1])
+        return Splice(inside, inside, blank_line + quoted(addition)[1:-1])
     if text[content.value] == ord("["):
         comma = b"" if _EMPTY_LIST.match(text, content.value) else b","
-        return Edit(inside, inside, comma + b'{"type":"%s","text":' % part_type + quoted(addition) + b"}")
-    return Edit(content.value, content.end, quoted(addition))  # null
+        return Splice(inside, inside, comma + b'{"type":"%s","text":' % part_type + quoted(addition) + b"}")
+    return Splice(content.value, content.end, quoted(addition))  # null
 
 
 def quoted(text: str) -> bytes:
-    """As a JSON string; what UTF-8 has no bytes for becomes a question mark."""
+    """The text as a JSON string; characters that UTF-8 cannot encode become question marks."""
     return msgspec.json.encode(text.encode(errors="replace").decode())
 
 
@@ -248,7 +250,7 @@ class _Completions:
     def chain(self, text: bytes, last: Mapping[str, Member]) -> Chain:
         return NO_CHAIN
 
-    def insertions(self, request: ChatRequest, notes: Sequence[Note]) -> list[Edit]:
+    def insertions(self, request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
         return _insertions(request, notes)
 
     def message_bytes(self, request: ChatRequest) -> Sequence[KeyMaterial]:

@@ -1,6 +1,6 @@
-"""A history of messages, cut into exchanges: what the user said, and what was answered in the end.
+"""Splits a list of messages into exchanges: what the user said, and the final answer.
 
-Pure. It never invents an answer, and what a system message or a tool says is no part of an exchange.
+Pure. System messages and tool traffic belong to no exchange; missing answers are not invented.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from memory.model import Message, Role
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """`said` holds at least one user message; before the very first, it may hold what the assistant opened with."""
+    """`said` has at least one user message; in the first exchange it may start with an assistant message."""
 
     said: tuple[Message, ...]
-    answer: str  # the last thing that the assistant said; "" where nobody answered
+    answer: str  # the assistant's last message; "" if there is none
 
 
 def exchanges_of(messages: Sequence[Message]) -> list[Exchange]:
-    """The exchanges in order; none where no user message has text."""
+    """The exchanges in order; none if no user message has text."""
     spoken = [m for m in messages if m.role in (Role.USER, Role.ASSISTANT) and m.content.strip()]
     spoken = [m for m in spoken if not m.is_tool_traffic]
     first = next((i for i, m in enumerate(spoken) if m.role == Role.USER), None)

@@ -1,7 +1,7 @@
-"""Where the parts of a JSON text stand, in bytes, so that a few of them can change while all others stay as they were.
+"""Byte positions of the parts of a JSON text, so that a few can be replaced and all others stay unchanged.
 
-msgspec checks the whole text and skips values at the speed of C; a small pattern finds the keys between them. Offsets
-count from the start of the text. This module must never write a value anew that it was not asked to write.
+msgspec validates the text and skips values at the speed of C; a short pattern finds the keys between them. Offsets are
+relative to the start of the text. Values are never re-serialised.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import NamedTuple
 
 import msgspec
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # JSON text should not begin with it (RFC 8259), but most parsers let it pass
-MEMBERS_MAX = 10_000  # of one object; a name costs some 250 bytes of memory, and no honest request has so many
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # JSON text should not begin with it (RFC 8259), but most parsers accept it
+MEMBERS_MAX = 10_000  # of one object; a name takes about 250 bytes of memory, and no legitimate request has so many
 
 _KEY = re.compile(rb'[{,\s]*+("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:\s*+', re.DOTALL)
 _GAP = re.compile(rb"[\[,\s]*+")
 _HEX = b"[0-9a-fA-F]"
-# An escaped surrogate: after an even number of backslashes, a proper pair (kept), or half of one.
+# An escaped surrogate after an even number of backslashes: a proper pair (kept), or a lone one.
 _SURROGATE = re.compile(
     rb"(?<!\\)((?:\\\\)*+)(?:(\\u[dD][89abAB]H{2}\\u[dD][c-fC-F]H{2})|\\u[dD][89a-fA-F]H{2})".replace(b"H", _HEX)
 )
 
 
 class NotJson(Exception):
-    """The text cannot be handled. `reason` is a short label, fit for a metric; it never holds any of the text."""
+    """The text cannot be handled. `reason`: a short metric label without any of the text."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -33,7 +33,9 @@ class NotJson(Exception):
 
 
 class Member(NamedTuple):
-    """One `"name": value` of an object. `start` is the key's quote, `value` to `end` the bytes of the value."""
+    """One `"name": value` of an object. `start`: of the key's opening quote; `value` to `end`: the bytes of the
+    value.
+    """
 
     name: str
     start: int
@@ -41,8 +43,8 @@ class Member(NamedTuple):
     end: int
 
 
-class Edit(NamedTuple):
-    """Put `text` in the place of the bytes `start` to `end`; where those are equal, it is inserted."""
+class Splice(NamedTuple):
+    """Replaces the bytes `start` to `end` by `text`; inserts it if both are equal."""
 
     start: int
     end: int
@@ -50,7 +52,7 @@ class Edit(NamedTuple):
 
 
 class _Name:
-    """A key that equals only itself: so a dict keeps every occurrence of a repeated name, in order."""
+    """A key that equals only itself, so that a dict keeps every occurrence of a repeated name, in order."""
 
     __slots__ = ("text",)
 
@@ -59,7 +61,7 @@ class _Name:
 
 
 class _Counted:
-    """Makes names for msgspec, and stops it before a flood of members fills the memory."""
+    """Creates the names for msgspec, and stops before too many members fill the memory."""
 
     __slots__ = ("left",)
 
@@ -79,11 +81,11 @@ _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def parsed(body: bytes) -> tuple[bytes, list[Member]]:
-    """Read the object that `body` is: a text of the same length that msgspec can decode, and the object's members.
+    """Parse the JSON object `body`: a text of the same length that msgspec can decode, and the object's members.
 
-    JSON allows `"\\ud800"`, half of a surrogate pair, and Python's own parser takes it, so such a body may well be
-    answered; the same goes for a byte order mark before the object. In the text those halves read U+FFFD and the mark
-    is three spaces; in any other case the text is `body` itself. Raises `NotJson`: not_utf8, not_json, not_an_object,
+    JSON allows lone surrogates (`"\\ud800"`) and Python's parser accepts them, so the upstream may answer such a body;
+    the same holds for a byte order mark before the object. In the text, lone surrogates are replaced by U+FFFD and the
+    mark by three spaces; otherwise the text is `body` itself. Raises `NotJson`: not_utf8, not_json, not_an_object,
     too_deep, too_many_members.
     """
     text = well_formed(body)
@@ -91,9 +93,9 @@ def parsed(body: bytes) -> tuple[bytes, list[Member]]:
 
 
 def well_formed(body: bytes) -> bytes:
-    """`body`, or where msgspec refuses it for halves of surrogate pairs or a byte order mark, a copy without them.
+    """`body`, or, if msgspec rejects its lone surrogates or byte order mark, a copy without them.
 
-    The copy has the same length, so that what stands where in the one stands there in the other.
+    The copy has the same length, so that offsets are valid in both.
     """
     if body.startswith(BYTE_ORDER_MARK):
         body = b" " * len(BYTE_ORDER_MARK) + body[len(BYTE_ORDER_MARK) :]
@@ -113,9 +115,9 @@ def well_formed(body: bytes) -> bytes:
 
 
 def members_of(text: bytes, start: int = 0, end: int | None = None) -> list[Member]:
-    """All members of the object that `text[start:end]` is, in order, repeated names included.
+    """All members of the object `text[start:end]`, in order, including repeated names.
 
-    `text` as `well_formed` gave it. Raises `NotJson`: not_json, not_an_object, too_deep, too_many_members.
+    `text`: from `well_formed`. Raises `NotJson`: not_json, not_an_object, too_deep, too_many_members.
     """
     members: list[Member] = []
     position = start
@@ -139,12 +141,12 @@ def _decoded(text: memoryview) -> _Named:
 
 
 def items_of(text: bytes, start: int, end: int) -> list[tuple[int, int]]:
-    """Start and end of every item of the array that `text[start:end]` is; the array has been checked before."""
+    """Start and end of every item of the array `text[start:end]`, which was validated before."""
     spans: list[tuple[int, int]] = []
     position = start
     for raw in _ITEMS.decode(memoryview(text)[start:end]):
         found = _GAP.match(text, position)
-        assert found is not None  # the pattern matches nothing, too
+        assert found is not None  # the pattern also matches the empty string
         position = found.end() + len(memoryview(raw))
         spans.append((found.end(), position))
     return spans
@@ -155,25 +157,25 @@ def value_of(text: bytes, member: Member) -> memoryview:
     return memoryview(text)[member.value : member.end]
 
 
-def removals(members: Sequence[Member], names: Collection[str]) -> list[Edit]:
-    """Edits that take every member with one of these names out, each with one comma and the white space beside it."""
+def removals(members: Sequence[Member], names: Collection[str]) -> list[Splice]:
+    """Splices that remove every member with one of these names, each with one comma and adjacent white space."""
     kept = [index for index, member in enumerate(members) if member.name not in names]
     if len(kept) == len(members):
         return []
     if not kept:
-        return [Edit(members[0].start, members[-1].end, b"")]
+        return [Splice(members[0].start, members[-1].end, b"")]
     edits = [
-        Edit(member.start, members[index + 1].start, b"")
+        Splice(member.start, members[index + 1].start, b"")
         for index, member in enumerate(members[: kept[-1]])
         if member.name in names
     ]
     if kept[-1] + 1 < len(members):
-        edits.append(Edit(members[kept[-1]].end, members[-1].end, b""))
+        edits.append(Splice(members[kept[-1]].end, members[-1].end, b""))
     return edits
 
 
-def edited(body: bytes, edits: Sequence[Edit]) -> bytes:
-    """`body` with the edits applied; at equal places in the order given. They must not overlap."""
+def edited(body: bytes, edits: Sequence[Splice]) -> bytes:
+    """`body` with the splices applied; at equal positions in the order given. They must not overlap."""
     if not edits:
         return body
     view = memoryview(body)

@@ -1,8 +1,8 @@
-"""What a client may say to us in a body of any shape: whose memory, from where, and how it is wanted.
+"""Parses our own fields in a request body of any API: the user, the scope, and the options of the request.
 
-Our fields are the top-level `memory_context`, `memory_config` and `auto_store`; they never reach the upstream. Whom the
-API's own fields name is read here as well, and stays where it is. This step must never guess: a field of ours that
-makes no sense switches memory off for the request, in both directions.
+Our fields are the top-level `memory_context`, `memory_config` and `auto_store`; they never reach the upstream. The user
+in the API's own fields is parsed here as well, and stays in the body. Nothing is guessed: an invalid field of ours
+disables memory for the request, both recall and learning.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from memory.model import MEMORY_TYPES, Placement, RequestOptions
 
 CONTEXT = "memory_context"
 CONFIG = "memory_config"
-AUTO_STORE = "auto_store"  # top-level, as clients of vLLM Semantic Router say it
+AUTO_STORE = "auto_store"  # top-level, as sent by clients of vLLM Semantic Router
 OUR_FIELDS = frozenset((CONTEXT, CONFIG, AUTO_STORE))
-UNKNOWN_KEY = f"{CONFIG}.unknown_key"  # the problem of a key that no rule names; the key itself is the client's text
+UNKNOWN_KEY = f"{CONFIG}.unknown_key"  # the problem reported for an unknown key; the key itself is client text
 
 RETRIEVAL_LIMIT_MAX = 200
 TOKEN_BUDGET_MAX = 2_000
@@ -33,7 +33,7 @@ _NULL = msgspec.Raw(b"null")
 
 @dataclass(frozen=True, slots=True)
 class MemoryContext:
-    """`memory_context` as sent; "" where it is absent or null. Whether the ids are valid is for identity to say."""
+    """`memory_context` as sent; "" for absent or null fields. `extproc.identity` validates the ids."""
 
     user_id: str = ""
     project_id: str = ""
@@ -43,7 +43,7 @@ class MemoryContext:
 
 @dataclass(frozen=True, slots=True)
 class OwnFields:
-    """All of it, read. With any problem `options` switches memory off and nobody is named; see `ChatRequest`."""
+    """All parsed fields. With any problem `options` disables memory and `named_user` is ""; see `ChatRequest`."""
 
     context: MemoryContext | None
     options: RequestOptions
@@ -52,12 +52,12 @@ class OwnFields:
 
 
 def own_fields(body: bytes, text: bytes, last: Mapping[str, Member]) -> OwnFields:
-    """Read them out of the members of a body, by name. `text` as `json_spans.parsed` gives it."""
+    """Parse them from the members of a body, by name. `text`: from `json_spans.parsed`."""
     context, problems = _context(text, last.get(CONTEXT))
     options, more_problems = _options(text, last.get(CONFIG))
     problems += more_problems
     if CONTEXT in last and value_of(body, last[CONTEXT]) != value_of(text, last[CONTEXT]):
-        context, problems = None, (CONTEXT,)  # halves of surrogate pairs: two such ids would become one
+        context, problems = None, (CONTEXT,)  # lone surrogates: two such ids would become equal
     match _flag(text, last.get(AUTO_STORE)):
         case "false":
             options = replace(options, auto_store=False)
@@ -69,7 +69,7 @@ def own_fields(body: bytes, text: bytes, last: Mapping[str, Member]) -> OwnField
 
 
 def _flag(text: bytes, member: Member | None) -> str:
-    """As it is spelt, "null" where it is absent, and "" for what is no flag."""
+    """The literal in the body, "null" for an absent member, and "" for anything but a flag."""
     if member is None:
         return "null"
     found = bytes(value_of(text, member))
@@ -77,7 +77,7 @@ def _flag(text: bytes, member: Member | None) -> str:
 
 
 def _named_user(body: bytes, text: bytes, last: Mapping[str, Member]) -> str:
-    """`metadata.user_id`, else `user`. Nobody where halves of surrogate pairs would make one id of two."""
+    """`metadata.user_id`, else `user`. "" for lone surrogates: two such ids would become equal."""
     for name, read_one in (("metadata", _user_of_metadata), ("user", _string)):
         member = last.get(name)
         found = read_one(text, member)
@@ -108,7 +108,7 @@ def _context(text: bytes, member: Member | None) -> tuple[MemoryContext | None, 
 
 
 def _options(text: bytes, member: Member | None) -> tuple[RequestOptions, tuple[str, ...]]:
-    """A key that we do not know is a problem here: `{"enable": false}` must not leave memory on."""
+    """An unknown key is a problem here: `{"enable": false}` must not leave memory on."""
     values, problems = _known_fields(text, member, CONFIG, _CONFIG_RULES, unknown=(UNKNOWN_KEY,))
     if values is None or problems:
         return RequestOptions(), problems
@@ -125,9 +125,9 @@ _Rules = Mapping[str, Callable[[object], bool]]
 def _known_fields(
     text: bytes, member: Member | None, name: str, rules: _Rules, *, unknown: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """Values that are given and follow their rules, and the names of those that do not. Null means "not given".
+    """The given values that follow their rules, and the names of those that do not. Null means "not given".
 
-    Keys that no rule names are passed over, or cause the problem `unknown`.
+    Keys without a rule are ignored, or reported as the problem `unknown`.
     """
     if member is None or text.startswith(b"null", member.value):
         return None, ()

@@ -1,13 +1,13 @@
-"""OpenAI Responses: where a body of `POST /v1/responses` says something, and where a note goes.
+"""OpenAI Responses: parses the conversation of a `POST /v1/responses` body, and inserts notes.
 
-`input` is a string, or a list of items: messages, tool calls and their outputs, reasoning, references, and whatever
-comes later. Items that we do not know stay as they are and say nothing.
+`input` is a string, or a list of items: messages, tool calls and their outputs, reasoning, references, and future
+kinds. Unknown items are preserved and count as messages without text.
 
-A note stands at the head of the user's message that it belongs to, inside its text. That is the one place that keeps
-the prompt's prefix however a client goes on: resending its items, by `previous_response_id` or by `conversation`. A
-server that holds the conversation keeps the text of a user's message, while what stands in `instructions` does not
-carry over, and vLLM drops system messages of earlier requests. A string stays a string, and no chat template refuses
-it. With placement `system`, notes go to the end of `instructions`, or of the system message that `input` begins with.
+A note is inserted at the beginning of the text of its user message. Only this position keeps the prompt's prefix stable
+however a client continues: by resending its items, by `previous_response_id` or by `conversation`. A server that stores
+the conversation keeps the text of user messages, while `instructions` are not carried over, and vLLM drops system
+messages of earlier requests. A string stays a string, and no chat template refuses it. With placement `system`, notes
+go to the end of `instructions`, or of the system message that `input` begins with.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from memory.chat.completions import (
     string_of,
     text_of,
 )
-from memory.chat.json_spans import Edit, Member, NotJson, items_of, members_of, value_of
+from memory.chat.json_spans import Member, NotJson, Splice, items_of, members_of, value_of
 from memory.model import Conversation, Message, Note, Placement, Role
 
 PATH = "/v1/responses"
-BESIDE = "item"  # the role of what is no message: reasoning, references, and items that we have never heard of
+BESIDE = "item"  # the role of items that are not messages: reasoning, references, unknown kinds
 
 _PART_TYPE = b"input_text"
 _TEXT_PARTS = ("text", "input_text", "output_text")
-_CALLS = ("mcp_list_tools", "mcp_approval_request", "program")  # beside all that ends with "_call"
-_OUTPUTS = ("tool_search_output", "mcp_approval_response", "program_output")  # beside all that ends with "_call_output"
+_CALLS = ("mcp_list_tools", "mcp_approval_request", "program")  # besides all kinds that end with "_call"
+_OUTPUTS = ("tool_search_output", "mcp_approval_response", "program_output")  # besides all that end with "_call_output"
 _NULL = msgspec.Raw(b"null")
 _BLANK_LINE = "\n\n"
 
@@ -61,7 +61,7 @@ _UNREADABLE = (msgspec.DecodeError, RecursionError)
 
 
 class _NoConversation(Exception):
-    """Something stands where the API has no such thing; the server will say so."""
+    """The body is not valid in this API; the server will refuse it."""
 
 
 class _Responses:
@@ -92,7 +92,7 @@ class _Responses:
         conversation_id = found if isinstance(found, str) else found.id if found is not None else None
         return Chain(string_of(text, last.get("previous_response_id")), conversation_id or "")
 
-    def insertions(self, request: ChatRequest, notes: Sequence[Note]) -> list[Edit]:
+    def insertions(self, request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
         places = _places(request)
         merged = _BLANK_LINE.join(note.text for note in notes if note.before is None)
         edits = [_merged(request, places, merged)] if merged else []
@@ -100,9 +100,9 @@ class _Responses:
         return [*edits, *(_into_message(request.text, place, note) for place, note in placed)]
 
     def message_bytes(self, request: ChatRequest) -> Sequence[KeyMaterial]:
-        """Role and text of what is nothing but text, so that a string and its item are one; the rest as sent.
+        """Role and text of messages that are only text, so that a string and its item are equal; others as sent.
 
-        The first one begins with what the server goes on from.
+        The first one starts with the id that the request continues.
         """
         assert request.conversation is not None
         places = _places(request)
@@ -115,7 +115,7 @@ class _Responses:
         return [b"\x1e".join((request.chain.held_under.encode(errors="surrogatepass"), material[0])), *material[1:]]
 
     def refusable(self, request: ChatRequest, notes: Sequence[Note]) -> Placement | None:
-        """A system message of ours is only where `instructions` are made for it."""
+        """There is a system message of our own only if `instructions` are added for the notes."""
         assert request.conversation is not None
         is_made = any(note.before is None for note in notes) and not _begins_with_system(request.conversation)
         return Placement.SYSTEM if is_made else None
@@ -148,7 +148,7 @@ def _input(text: bytes, member: Member | None) -> tuple[Message, ...]:
 
 
 def _items(text: bytes, member: Member) -> list[_WireItem]:
-    """All of them; what is an object but has no shape that we know is an empty item."""
+    """All items; an object of unknown shape is an empty item."""
     try:
         return _ITEMS.decode(value_of(text, member))
     except _UNREADABLE:
@@ -182,7 +182,7 @@ def _message(item: _WireItem) -> Message:
     return Message(BESIDE, "")
 
 
-# Places: where each message of the conversation stands
+# Positions of the messages
 
 
 def _places(request: ChatRequest) -> list[tuple[int, int]]:
@@ -199,7 +199,7 @@ def _places(request: ChatRequest) -> list[tuple[int, int]]:
 
 
 def _is_plain(text: bytes, place: tuple[int, int]) -> bool:
-    """Whether all that a prompt can show of this value is its role and its text."""
+    """Whether a prompt can contain only the role and the text of this value."""
     if text[place[0]] == ord('"'):
         return True
     item = _item_at(text, place)
@@ -223,8 +223,8 @@ def _begins_with_system(conversation: Conversation) -> bool:
     return conversation.messages[0].role in SYSTEM_ROLES
 
 
-def _merged(request: ChatRequest, places: Sequence[tuple[int, int]], addition: str) -> Edit:
-    """`addition` at the end of the instructions, or of the system message in their place, or as instructions."""
+def _merged(request: ChatRequest, places: Sequence[tuple[int, int]], addition: str) -> Splice:
+    """Appends `addition` to the instructions, or to the first system message, or adds it as instructions."""
     assert request.conversation is not None
     text, instructions, said = request.text, request.member("instructions"), request.member("input")
     assert said is not None
@@ -232,51 +232,51 @@ def _merged(request: ChatRequest, places: Sequence[tuple[int, int]], addition: s
         if text[places[0][0]] != ord('"'):
             return appended(text, places[0], addition, part_type=_PART_TYPE)
         end = places[0][1] - 1
-        return Edit(end, end, quoted(_BLANK_LINE + addition)[1:-1])
+        return Splice(end, end, quoted(_BLANK_LINE + addition)[1:-1])
     if instructions is not None:  # null, or ""
-        return Edit(instructions.value, instructions.end, quoted(addition))
-    return Edit(said.start, said.start, b'"instructions":' + quoted(addition) + b",")
+        return Splice(instructions.value, instructions.end, quoted(addition))
+    return Splice(said.start, said.start, b'"instructions":' + quoted(addition) + b",")
 
 
-def _into_message(text: bytes, place: tuple[int, int], note: str) -> Edit:
-    """The note at the head of the text of a user's message, whatever shape that has."""
+def _into_message(text: bytes, place: tuple[int, int], note: str) -> Splice:
+    """Inserts the note at the beginning of the text of a user message, whatever its form."""
     if text[place[0]] == ord('"'):
         return _prefixed(place[0], note)
     members = members_of(text, *place)
     content = _last(members, "content")
     if content is None:
         end = members[-1].end
-        return Edit(end, end, b',"content":' + quoted(note))
+        return Splice(end, end, b',"content":' + quoted(note))
     if text[content.value] == ord('"'):
         return _prefixed(content.value, note)
     if text[content.value] == ord("["):
         return _into_parts(text, content, note)
-    return Edit(content.value, content.end, quoted(note))  # null
+    return Splice(content.value, content.end, quoted(note))  # null
 
 
-def _into_parts(text: bytes, content: Member, note: str) -> Edit:
-    """Inside the first part where that is text, so that the prompt reads as if the content were a string."""
+def _into_parts(text: bytes, content: Member, note: str) -> Splice:
+    """Inserts the note into the first part if that is text, so that the prompt equals that of a string."""
     parts = items_of(text, content.value, content.end)
     if parts and (said := _text_of_part(text, parts[0])) is not None:
         return _prefixed(said.value, note)
     inside = content.value + 1
     comma = b"," if parts else b""
-    return Edit(inside, inside, b'{"type":"%s","text":' % _PART_TYPE + quoted(note) + b"}" + comma)
+    return Splice(inside, inside, b'{"type":"%s","text":' % _PART_TYPE + quoted(note) + b"}" + comma)
 
 
 def _text_of_part(text: bytes, part: tuple[int, int]) -> Member | None:
     try:
         members = members_of(text, *part)
-    except NotJson:  # a bare string, or far too many members
+    except NotJson:  # a bare string, or too many members
         return None
     said = _last(members, "text")
     is_text = string_of(text, _last(members, "type")) in _TEXT_PARTS
     return said if is_text and said is not None and text[said.value] == ord('"') else None
 
 
-def _prefixed(quote: int, note: str) -> Edit:
-    """The note and a blank line, right behind the opening quote of a string."""
-    return Edit(quote + 1, quote + 1, quoted(note + _BLANK_LINE)[1:-1])
+def _prefixed(quote: int, note: str) -> Splice:
+    """Inserts the note and a blank line right after the opening quote of a string."""
+    return Splice(quote + 1, quote + 1, quoted(note + _BLANK_LINE)[1:-1])
 
 
 def _last(members: Sequence[Member], name: str) -> Member | None:

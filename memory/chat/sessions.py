@@ -1,4 +1,4 @@
-"""To which session a request belongs. The one place that says so."""
+"""Determines the session of a request. No other module does."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from memory.model import Scope, derived_session_id, is_valid_id
 
 
 def session_id_of(scope: Scope, request: ChatRequest) -> tuple[str, str]:
-    """The session, and the name of an earlier exchange whose session takes its place where that is known.
+    """The session id, and the name of an earlier exchange whose session replaces it if that exchange is known.
 
-    In this order: the id that the client gives; the conversation that the server holds; the session of the response
-    that it goes on from, hence of the first one of that chain; a hash of how the conversation begins. The name is ""
-    where the first two decide. `request` has a conversation.
+    In this order: the client's session id; the conversation stored by the server; the session of the response that the
+    request continues, hence of the first response of the chain; a hash of the conversation's beginning. The name is ""
+    if one of the first two applies. `request` has a conversation.
     """
     assert request.conversation is not None
     if scope.session_id:

@@ -1,1 +1,1 @@
-"""The memory commands of `memproxy`. They read settings, call the layers below, and print."""
+"""The memory commands of `memproxy`: they read settings, call the layers below, and print."""

@@ -1,6 +1,6 @@
-"""`memproxy doctor`: one line for each part that a start depends on, and what to do where one is not well.
+"""`memproxy doctor`: one line per part that a start depends on, with advice if something is wrong.
 
-It only prints what `memory.processes.doctor_checks` finds. Exit code 1 when something fails; a warning is no failure.
+Prints the findings of `memory.processes.doctor_checks`. Exit code 1 for failures, not for warnings.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ MARKS = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of lines.")
 def doctor(config: Path | None, *, as_json: bool) -> None:
-    """Check settings, models, data directory, turn log, queue, Milvus, upstream, and who reads what users say.
+    """Check settings, models, data directory, turn log, queue, Milvus, upstream, and the reader of messages.
 
     The exit code is 1 when something fails.
     """
-    from memory.processes.doctor_checks import (  # here, as in all commands: `--help` should not wait for adapters
+    # Imported here, as in all commands, so that `--help` does not wait for adapters.
+    from memory.processes.doctor_checks import (
         Finding,
         Level,
         look,
@@ -37,7 +38,7 @@ def doctor(config: Path | None, *, as_json: bool) -> None:
     try:
         settings = from_process(config, {})
     except BadSetting as error:
-        found = [Finding("settings", Level.FAIL, str(error), "mend the setting that it names")]
+        found = [Finding("settings", Level.FAIL, str(error), "correct the setting that it names")]
     else:
         log_to_stderr(settings.log_format)
         named = f"{config}, environment and defaults" if config else "environment and defaults"

@@ -1,7 +1,7 @@
-"""`memproxy eval`: scores memory on a file of records, with the code that a chat and the worker go through.
+"""`memproxy eval`: scores memory on a file of records, with the code that chats and the worker use.
 
-It reads arguments, shows how far it is, and writes what the evaluations found. It computes no figure of its own, and it
-touches neither the store nor the turn log of a running product.
+Parses arguments, shows progress, and writes the results. It computes no figures itself, and touches neither the store
+nor the turn log of a running product.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Advance: TypeAlias = Callable[[int, int], None]
 _Evaluation: TypeAlias = Callable[[Settings, Path, _Advance], Coroutine[None, None, Result]]
 _Read: TypeAlias = Callable[[Path], Sequence[Any]]
 _LearningEvaluation: TypeAlias = Callable[..., Coroutine[None, None, Result]]
-"""Records and a sandbox, and `progress` → figures."""
+"""Records, a sandbox, and `progress` → figures."""
 
 LISTING_SECONDS = 10.0
 ANSWER_SECONDS = 120.0  # of one answer: evaluations also run on slow machines
@@ -42,7 +42,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def _output(option: str, meaning: str) -> Callable[[_Function], _Function]:
-    """An option that names a file to write; refused before minutes of work where it cannot be written."""
+    """An option for an output file; refused before minutes of work if it cannot be written."""
     kind = click.Path(dir_okay=False, writable=True, path_type=Path)
     return click.option(f"--{option}", f"{option}_path", type=kind, default=None, callback=_in_folder, help=meaning)
 
@@ -54,17 +54,15 @@ def _in_folder(_context: click.Context, _parameter: click.Parameter, path: Path 
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The model that the command line names: where it answers, what the server calls it, and how it is asked."""
+class ModelChoice:
+    """The model chosen on the command line: its URL, its name on the server, and the kind of reader."""
 
     url: str = ""
     model: str = ""
     reader: str = ""
 
     async def applied(self, settings: Settings) -> Settings:
-        """The settings with that reader and model. Raises `Unavailable` where none is named and the server lists
-        none.
-        """
+        """The settings with that reader and model. Raises `Unavailable` if none is named and the server lists none."""
         reader = self.reader or ("model" if self.url else "trained")
         learn = msgspec.structs.replace(settings.memory.learn, reader=reader)
         settings = msgspec.structs.replace(settings, memory=msgspec.structs.replace(settings.memory, learn=learn))
@@ -81,12 +79,12 @@ class Asked:
             llm_provider="openai",
             llm_timeout_seconds=ANSWER_SECONDS,
             max_tokens=ANSWER_TOKENS,
-            temperature=0.0,  # so that a figure can be had again
+            temperature=0.0,  # for reproducible figures
         )
         return msgspec.structs.replace(settings, external_models=(model,))
 
 
-def _asked(_context: click.Context, _parameter: click.Parameter, url: str | None) -> str:
+def _model_options(_context: click.Context, _parameter: click.Parameter, url: str | None) -> str:
     if not url:
         return ""
     parts = urlsplit(url)
@@ -96,18 +94,20 @@ def _asked(_context: click.Context, _parameter: click.Parameter, url: str | None
 
 
 def _learns(function: Callable[..., None]) -> Callable[..., None]:
-    """What the evaluations of learning take besides."""
+    """The additional options of evaluations of learning."""
 
     @wraps(function)
     def with_model(llm: str, model: str, reader: str | None, **given: object) -> None:
-        function(asked=Asked(llm, model, reader or ""), **given)
+        function(asked=ModelChoice(llm, model, reader or ""), **given)
 
     readers = click.Choice(["model", "trained"])
     decorated: Callable[..., None] = with_model
     for option in (
         click.option("--reader", type=readers, default=None, help="Who reads; the model where --llm names one."),
         click.option("--model", default="", help="What the server calls it; otherwise the first that it lists."),
-        click.option("--llm", default=None, callback=_asked, metavar="URL", help="OpenAI-compatible server to ask."),
+        click.option(
+            "--llm", default=None, callback=_model_options, metavar="URL", help="OpenAI-compatible server to ask."
+        ),
         _output("picture", "Draw the figures to this SVG file."),
     ):
         decorated = option(decorated)
@@ -115,7 +115,7 @@ def _learns(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _scores(function: _Function) -> _Function:
-    """What every evaluation takes."""
+    """The options of every evaluation."""
     for option in (
         config_option,
         _output("markdown", "Write the tables to this file."),
@@ -139,7 +139,7 @@ def evaluate() -> None:
 @_output("picture", "Draw recall against tokens to this SVG file; for LoCoMo's JSON.")
 def recall(file: Path, picture_path: Path | None, **given: Path | None) -> None:
     """Which memories are picked for a message: a file of facts, or LoCoMo's own JSON of long talks."""
-    from memory.evaluation.dataset import holds_talks  # here, as below: numpy and all adapters cost a second
+    from memory.evaluation.dataset import holds_talks  # imported here, as below: numpy and all adapters take a second
     from memory.evaluation.report import picture
 
     if picture_path is not None and not holds_talks(file):
@@ -158,7 +158,7 @@ def signals(file: Path, **given: Path | None) -> None:
 
 @evaluate.command()
 @_learns
-def extraction(file: Path, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
+def extraction(file: Path, picture_path: Path | None, asked: ModelChoice, **given: Path | None) -> None:
     """What is stored from a chat, and what is not."""
     from memory.evaluation.extraction import evaluate_extraction, read_extraction
 
@@ -167,7 +167,7 @@ def extraction(file: Path, picture_path: Path | None, asked: Asked, **given: Pat
 
 @evaluate.command()
 @_learns
-def updates(file: Path, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
+def updates(file: Path, picture_path: Path | None, asked: ModelChoice, **given: Path | None) -> None:
     """Whether changed facts replace old ones, look-alikes survive, and a new chat is told what holds now."""
     from memory.evaluation.updates import evaluate_updates, read_updates
 
@@ -176,7 +176,7 @@ def updates(file: Path, picture_path: Path | None, asked: Asked, **given: Path |
 
 @evaluate.command()
 @_learns
-def adversarial(file: Path, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
+def adversarial(file: Path, picture_path: Path | None, asked: ModelChoice, **given: Path | None) -> None:
     """Planted instructions and secrets, which must not be stored, and harmless look-alikes, which must."""
     from memory.evaluation.adversarial import evaluate_adversarial, read_adversarial
 
@@ -192,7 +192,9 @@ def adversarial(file: Path, picture_path: Path | None, asked: Asked, **given: Pa
     default=None,
     help="The facts of the messages, where they are not in FILE.",
 )
-def messages(file: Path, labels: Path | None, picture_path: Path | None, asked: Asked, **given: Path | None) -> None:
+def messages(
+    file: Path, labels: Path | None, picture_path: Path | None, asked: ModelChoice, **given: Path | None
+) -> None:
     """What single messages leave behind: junk where nothing lasting is said, and how much of what is lasting."""
     from memory.evaluation.messages import evaluate_messages, read_messages
 
@@ -205,7 +207,7 @@ def messages(file: Path, labels: Path | None, picture_path: Path | None, asked: 
 @click.option("--limit", type=click.IntRange(min=1), default=None, help="So many questions, spread over the file.")
 @click.option("--types", default="", metavar="A,B", help="Only questions of these types.")
 def history(
-    file: Path, limit: int | None, types: str, picture_path: Path | None, asked: Asked, **given: Path | None
+    file: Path, limit: int | None, types: str, picture_path: Path | None, asked: ModelChoice, **given: Path | None
 ) -> None:
     """Long histories of chats, learnt, and a question about each: LongMemEval's JSON."""
     from memory.adapters.models.wordpiece import WordPieceTokens
@@ -226,9 +228,9 @@ def _learnt(name: str, evaluation: _Evaluation, file: Path, picture_path: Path |
 
 
 async def _learning(
-    read: _Read, evaluate: _LearningEvaluation, asked: Asked, settings: Settings, file: Path, advance: _Advance
+    read: _Read, evaluate: _LearningEvaluation, asked: ModelChoice, settings: Settings, file: Path, advance: _Advance
 ) -> Result:
-    """The figures of learning, and what its model calls cost, where there are any."""
+    """The figures of learning, and the cost of its model calls, if any."""
     from prometheus_client import CollectorRegistry
 
     from memory.evaluation.costs import costs, now_seconds
@@ -237,7 +239,7 @@ async def _learning(
     from memory.processes.sandbox import open_sandbox
     from memory.runtime.metrics import Metrics
 
-    records = read(file)  # before the model takes its seconds to load
+    records = read(file)  # before the model takes seconds to load
     metrics = Metrics(CollectorRegistry())
     chosen = await asked.applied(settings)
     async with (
@@ -255,7 +257,7 @@ async def _recall(settings: Settings, file: Path, advance: _Advance) -> Result:
     from memory.evaluation.recall import evaluate_recall
     from memory.processes import composition
 
-    _ = read_talks(file) if holds_talks(file) else read_recall(file)  # before the model takes its seconds to load
+    _ = read_talks(file) if holds_talks(file) else read_recall(file)  # before the model takes seconds to load
     async with composition.open_embedder(settings) as embedder:
         return await evaluate_recall(file, embedder, ranking=settings.memory.ranking, progress=advance)
 
@@ -279,7 +281,7 @@ def _evaluated(
     json_path: Path | None,
     markdown_path: Path | None,
 ) -> Result:
-    """Run with a bar on stderr, print the tables, and write what was asked for."""
+    """Run with a progress bar on stderr, print the tables, and write the requested files."""
     from memory.evaluation.report import markdown, tables
 
     settings = from_process(config, {})

@@ -1,7 +1,7 @@
-"""The memory commands of `memproxy`: the parts that run alone, and the operator's tools.
+"""The memory commands of `memproxy`: parts that run alone, and the operator's tools.
 
-A tool asks the REST API, which knows who may see what; only the queue's tools open the turn log themselves, for they
-must work when nothing else does. Nothing here decides anything about a memory.
+The tools call the REST API, which enforces access; only those for the queue open the turn log directly, since they have
+to work when nothing else does. No decisions about memories are made here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from memory.runtime.logs import log_to_stderr
 from memory.service.library import PAGE_MEMORIES_MAX, Library
 from memory.settings.loader import Settings, from_process
 
-API_SECONDS_MAX = 30.0  # of one call; deleting thousands of memories takes a while
+API_SECONDS_MAX = 30.0  # per call; deleting thousands of memories takes a while
 DEAD_LETTERS_MAX = 1_000  # shown by one `dlq list`
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -44,7 +44,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead
 
 
 def _for_user(function: _Function) -> _Function:
-    """What every tool that asks the API takes."""
+    """The options of every tool that calls the API."""
     for option in (
         _json,
         config_option,
@@ -57,7 +57,7 @@ def _for_user(function: _Function) -> _Function:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def commands() -> None:
-    """Memories: the parts that keep them, and the operator's tools."""
+    """Memory commands: parts that run alone, and the operator's tools."""
 
 
 commands.add_command(evaluate)
@@ -75,7 +75,7 @@ def worker(config: Path | None) -> None:
     """Learn memories from the turns in the turn log. Any number of workers may run."""
     settings = from_process(config, {})
     from memory.processes import (
-        entrypoints,  # here, as in all commands: adapters take seconds to import, and `--help` should not
+        entrypoints,  # imported here, as in all commands: adapters take seconds to import, and `--help` should not wait
     )
 
     run_part(entrypoints.run_worker, settings)
@@ -107,7 +107,7 @@ def run_part(part: _Part, settings: Settings) -> None:
 
 
 def _show_metrics(host: str, port: int) -> None:
-    """From a thread that ends with the process."""
+    """Serve metrics from a thread that ends with the process."""
     try:
         start_http_server(port, host)
     except OSError as error:
@@ -116,7 +116,7 @@ def _show_metrics(host: str, port: int) -> None:
         ) from error
 
 
-# Tools that ask the API
+# Tools that call the API
 
 
 @commands.command()
@@ -195,9 +195,9 @@ def restore(memory_ids: Sequence[str], **given: Any) -> None:  # noqa: ANN401 - 
 
 def _api(config: Path | None, url: str | None, user: str) -> httpx.Client:
     settings = from_process(config, {})
-    Scope(user)  # refuses here what no header could carry
+    Scope(user)  # refuses ids that no header can carry
     headers = [(b"x-authz-user-id", user.encode())]
-    if settings.edge_secret:  # outside development the API believes nobody without it
+    if settings.edge_secret:  # outside development the API trusts nobody without it
         headers.append((b"x-memory-edge-secret", settings.edge_secret.encode()))
     return httpx.Client(
         base_url=url or f"http://127.0.0.1:{settings.api_port}",
@@ -209,7 +209,7 @@ def _api(config: Path | None, url: str | None, user: str) -> httpx.Client:
 
 
 class _Transport(httpx.HTTPTransport):
-    """Says in our words that nobody answers."""
+    """Reports an unreachable API as `Unavailable`."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         try:
@@ -220,7 +220,7 @@ class _Transport(httpx.HTTPTransport):
 
 
 def _answer(response: httpx.Response) -> dict[str, Any]:
-    """The JSON of a good answer; the API's own words otherwise."""
+    """The JSON of a successful answer; raises the API's error otherwise."""
     try:
         content: dict[str, Any] = response.json()
         if response.is_success:
@@ -243,7 +243,7 @@ def _pages(client: httpx.Client, parameters: dict[str, str], limit: int) -> Iter
 
 
 def _quoted(memory_id: str) -> str:
-    """As one segment of a path, whatever it holds."""
+    """As one path segment, whatever it contains."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else _percent(c) for c in memory_id)
 
 
@@ -251,7 +251,7 @@ def _percent(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
-# Tools of the queue
+# Tools for the queue
 
 
 @commands.command()
@@ -335,7 +335,7 @@ async def _drop_all(library: Library) -> int:
     while letters := await library.dead_letters(limit=DEAD_LETTERS_MAX):
         count = await library.drop([letter.window_id for letter in letters])
         dropped += count
-        if not count:  # somebody else dropped or replayed them meanwhile: what is listed next time is not ours to chase
+        if not count:  # somebody else dropped or replayed them meanwhile
             break
     return dropped
 

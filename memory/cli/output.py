@@ -1,6 +1,6 @@
-"""What every command shares: the option that names the configuration file, tables, and JSON.
+"""Shared by all commands: the option for the configuration file, tables, and JSON.
 
-It must never let what a memory or a file holds reach the terminal as anything but text.
+Content of memories and files is printed as plain text only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-FIGURES_WIDTH = 200  # columns, where no terminal sets a limit
+FIGURES_WIDTH = 200  # columns, if no terminal sets a limit
 
 config_option = click.option(
     "--config",
@@ -29,7 +29,7 @@ def print_json(content: object) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """As text, whatever a memory holds: no markup is understood, no control character reaches the terminal."""
+    """Plain text: no markup is interpreted, and no control character reaches the terminal."""
     table = Table(*columns, box=None, pad_edge=False)
     for row in rows:
         table.add_row(*(_plain(value) for value in row))
@@ -37,7 +37,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
 
 
 def print_figures(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A name, then figures: none is cut short in a narrow terminal, and in a file each row is one line."""
+    """A name, then figures: not truncated in a narrow terminal, and one line per row in a file."""
     table = Table(box=None, pad_edge=False)
     for number, name in enumerate(head):
         table.add_column(_plain(name), justify="right" if number else "left", overflow="fold")

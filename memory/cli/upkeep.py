@@ -1,6 +1,6 @@
-"""`memproxy upkeep`: look after memories now, or show what would be done.
+"""`memproxy upkeep`: runs upkeep now, or shows what it would do.
 
-It reads arguments, shows how far it is, and prints every change; what is changed, and why, upkeep itself decides.
+Parses arguments, shows progress, and prints every change; `memory.learn.upkeep` decides what to change.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from rich.progress import Progress as ProgressBar
 
 from memory.cli.output import config_option, print_json, print_table
 from memory.errors import BadSetting
-from memory.learn.retention import Step, totals
-from memory.learn.upkeep import EVERY_TASK, Task
+from memory.learn.retention import RetentionStep, totals
+from memory.learn.upkeep import EVERY_TASK, UpkeepTask
 from memory.model import Scope
 from memory.runtime.logs import log_to_stderr
 from memory.settings.loader import Settings, from_process
@@ -31,14 +31,14 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @click.group()
 def upkeep() -> None:
-    """Look after memories: unite duplicates, put away what is of no use, derive what many have in common.
+    """Run upkeep: unite duplicates, archive useless memories, derive reflections.
 
-    Nothing is deleted unless memory.life.erase_after_days says so: what is put away can be brought back.
+    Nothing is deleted unless memory.life.erase_after_days says so: archived memories can be restored.
     """
 
 
 def _takes(function: _Function) -> _Function:
-    """What every kind of upkeep takes."""
+    """The options of every kind of upkeep."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table."),
         config_option,
@@ -55,22 +55,22 @@ def _takes(function: _Function) -> _Function:
 @upkeep.command()
 @_takes
 def consolidate(**given: Any) -> None:  # noqa: ANN401 - options, by name
-    """Unite memories that say the same: one stays, with all the evidence."""
-    _look_after([Task.CONSOLIDATE], **given)
+    """Unite memories that say the same: one is kept, with all the evidence."""
+    _look_after([UpkeepTask.CONSOLIDATE], **given)
 
 
 @upkeep.command()
 @_takes
 def prune(**given: Any) -> None:  # noqa: ANN401 - likewise
-    """Put away what is past the quota, or of no use for long; erase what the settings want erased."""
-    _look_after([Task.PRUNE], **given)
+    """Archive what is beyond the quota or unused for long; delete what the settings say."""
+    _look_after([UpkeepTask.PRUNE], **given)
 
 
 @upkeep.command()
 @_takes
 def reflect(**given: Any) -> None:  # noqa: ANN401 - likewise
-    """Derive what many memories about one matter have in common; needs a `memory_extraction` model."""
-    _look_after([Task.REFLECT], **given)
+    """Derive what many memories of one subject have in common; needs a `memory_extraction` model."""
+    _look_after([UpkeepTask.REFLECT], **given)
 
 
 @upkeep.command("all")
@@ -81,13 +81,19 @@ def everything(**given: Any) -> None:  # noqa: ANN401 - likewise
 
 
 def _look_after(
-    tasks: Iterable[Task], *, user: str | None, is_dry: bool, milvus_uri: str | None, config: Path | None, as_json: bool
+    tasks: Iterable[UpkeepTask],
+    *,
+    user: str | None,
+    is_dry: bool,
+    milvus_uri: str | None,
+    config: Path | None,
+    as_json: bool,
 ) -> None:
     settings = _with_store(from_process(config, {"milvus_uri": milvus_uri}))
     log_to_stderr(settings.log_format)
     if user is not None:
-        Scope(user)  # refuses what no user can be called
-    if list(tasks) == [Task.REFLECT] and not _can_reflect(settings):
+        Scope(user)  # refuses invalid user ids
+    if list(tasks) == [UpkeepTask.REFLECT] and not _can_reflect(settings):
         raise BadSetting(
             "reflect needs a model and a number: name one for memory_extraction in external_models, and set "
             "memory.life.reflect_from"
@@ -104,32 +110,32 @@ def _look_after(
 
 
 async def _run(
-    settings: Settings, tasks: list[Task], user: str | None, *, is_dry: bool, advance: Callable[[int, int], None]
-) -> list[Step]:
+    settings: Settings, tasks: list[UpkeepTask], user: str | None, *, is_dry: bool, advance: Callable[[int, int], None]
+) -> list[RetentionStep]:
     from memory.processes import (
         composition,  # here, as in all commands: adapters take seconds to import, and `--help` should not
     )
 
-    steps: list[Step] = []
+    steps: list[RetentionStep] = []
     async with composition.open_parts(settings) as parts, composition.open_upkeep(parts) as looking_after:
         users = [user] if user is not None else await _everybody(parts)
         for number, one in enumerate(users, start=1):
             steps += await looking_after.run(one, tasks, is_dry=is_dry)
             if not is_dry and tasks == list(EVERY_TASK):
-                await parts.rounds.ended(one, now=composition.SYSTEM_CLOCK())
+                await parts.upkeep_schedule.ended(one, now=composition.SYSTEM_CLOCK())
             advance(number, len(users))
     return steps
 
 
 async def _everybody(parts: Any) -> list[str]:  # noqa: ANN401 - `app.Parts`, which is imported late
     users: list[str] = []
-    while found := await parts.rounds.users(after=users[-1] if users else "", limit=USERS_PER_LOOK):
+    while found := await parts.upkeep_schedule.users(after=users[-1] if users else "", limit=USERS_PER_LOOK):
         users += found
     return users
 
 
 def _with_store(settings: Settings) -> Settings:
-    """Where the store answers: as configured, or where a running `up` says that its own does."""
+    """The store's address: as configured, or where a running `up` says that its own store is."""
     if settings.store_uri:
         return settings
     try:
@@ -146,7 +152,7 @@ def _can_reflect(settings: Settings) -> bool:
     return bool(settings.memory.life.reflect_from) and settings.model_for("memory_extraction") is not None
 
 
-def _show(steps: list[Step], *, is_dry: bool, as_json: bool) -> None:
+def _show(steps: list[RetentionStep], *, is_dry: bool, as_json: bool) -> None:
     if as_json:
         rows = [
             {

@@ -1,1 +1,1 @@
-"""Score memory on documented data sets: the figures that the README may quote come from here."""
+"""Scores memory on documented data sets: the figures quoted in the README come from here."""

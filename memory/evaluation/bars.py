@@ -1,6 +1,6 @@
-"""The figures of an evaluation of learning as a picture (SVG, drawn here): one bar for each share, all and by language.
+"""Draws the figures of an evaluation of learning as SVG: one bar per share, in total and by language.
 
-It must not compute anything: what is not in the result is not shown.
+Computes nothing: only figures of the result are shown.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ _TOP, _HEIGHT, _GAP = 52, 14, 10
 _COLOURS = ("#4a7fb5", "#c98a2b", "#6b9e4e", "#b3312c", "#9a9a9a", "#707070")
 _FONT = 'font-family="sans-serif" font-size="12"'
 _LEGEND = 70
-_NO_SHARES = ("_per_turn", "_per_message", "_tokens", "seconds")  # how the names of other figures end
+_NO_SHARES = ("_per_turn", "_per_message", "_tokens", "seconds")  # endings of the names of other figures
 
 
 def bars(name: str, result: Mapping[str, Any]) -> str:
-    """An SVG document. Figures that are no shares (counts, seconds, tokens) are left to the tables."""
+    """An SVG document. Figures other than shares (counts, seconds, tokens) are in the tables only."""
     groups: dict[str, Mapping[str, Any]] = {"all": result, **result.get("by_language", {})}
     shares = [key for key, value in result.items() if isinstance(value, float) and 0.0 <= value <= 1.0]
     figures = [key for key in shares if not key.endswith(_NO_SHARES)]

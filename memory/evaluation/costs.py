@@ -1,7 +1,4 @@
-"""What the model calls of an evaluation cost: how many, how many tokens, how long.
-
-Read from the product's own metrics.
-"""
+"""The cost of an evaluation's model calls: their number, tokens and time, from the product's own metrics."""
 
 from __future__ import annotations
 
@@ -14,12 +11,12 @@ ROLE = "memory_extraction"
 
 
 def now_seconds() -> float:
-    """A clock that only tells how long something took."""
+    """A clock for measuring durations only."""
     return time.monotonic()
 
 
 def costs(registry: CollectorRegistry, *, turns: int, seconds: float) -> dict[str, Any]:
-    """Figures per turn, and `seconds` of the whole run; nothing where no model was called."""
+    """Figures per turn, and `seconds` of the whole run; empty if no model was called."""
     calls = sum(_count(registry, "memproxy_model_calls_total", outcome=one) for one in ("answered", "failed"))
     if not calls:
         return {}

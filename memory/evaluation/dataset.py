@@ -1,7 +1,7 @@
-"""Reads what recall is measured on: records of separate facts (JSON Lines), and LoCoMo's own JSON of long talks.
+"""Reads the data for evaluating recall: records of separate facts (JSON Lines), and LoCoMo's JSON of long talks.
 
-It turns both into memories and questions and never scores anything. LoCoMo is licensed for measuring only: nothing of
-it may be copied into the project.
+Converts both to memories and questions; scores nothing. LoCoMo is licensed for evaluation only: nothing of it may be
+copied into the project.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from memory.evaluation.records import MessageRecord, file_bytes, read_records, s
 from memory.model import Memory, MemoryStatus, Message
 
 USER = "evaluation"
-TURN_SECONDS = 30.0  # between two turns of a session, whose times the data does not tell
+TURN_SECONDS = 30.0  # between two turns of a session, whose times are not in the data
 ASKED_AFTER_SECONDS = 7 * 86_400.0  # questions about a talk come a week after its end
 UNANSWERABLE = 5  # LoCoMo's category of questions without an answer
 _TURN_ID = re.compile(r"D\d+:\d+")
@@ -43,7 +43,7 @@ class RecallCase:
 
 @dataclass(frozen=True, slots=True)
 class TalkQuestion:
-    """A question with the positions of the turns that hold its answer, out of `evidence_count` that the data names."""
+    """A question with the positions of the turns that contain its answer, out of `evidence_count` named by the data."""
 
     text: str
     evidence: frozenset[int]
@@ -53,7 +53,7 @@ class TalkQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """A long conversation, every turn one memory."""
+    """A long conversation with one memory per turn."""
 
     id: str
     memories: tuple[Memory, ...]
@@ -177,7 +177,7 @@ def _turns(conversation: Mapping[str, Any], key: str) -> list[_TurnRecord]:
 
 
 def _began(conversation: Mapping[str, Any], key: str) -> float:
-    """Unix seconds of a time as LoCoMo writes it, "1:56 pm on 8 May, 2023", taken as UTC."""
+    """Unix seconds of a time in LoCoMo's format, "1:56 pm on 8 May, 2023", taken as UTC."""
     try:
         return datetime.strptime(f"{conversation.get(key)} +0000", "%I:%M %p on %d %B, %Y %z").timestamp()
     except ValueError:
@@ -191,7 +191,7 @@ def turn_text(turn: _TurnRecord) -> str:
 
 
 def _question(qa: _QuestionRecord, places: Mapping[str, int]) -> TalkQuestion | None:
-    """None for a question without an answer or without evidence. Some evidence names several turns in one string."""
+    """None for a question without an answer or evidence. Some evidence names several turns in one string."""
     named = {turn_id for entry in qa["evidence"] for turn_id in _TURN_ID.findall(entry)}
     if qa["category"] == UNANSWERABLE or not named:
         return None

@@ -1,9 +1,9 @@
-"""What is stored from a chat, and what is not: scores what is left of recorded sessions once they are learnt.
+"""Scores what is stored after recorded sessions are learnt, and what should not be.
 
 Records are JSON Lines, plain or gzipped: `{"id", "lang", "sessions": [{"at", "messages"}], "expect": [matcher],
 "forbid": [regex], "tolerate": [regex]?}`, where a matcher is `{"ideal", "all", "any", "type", "category", "evidence",
-"evidence_role"?}`. A text matches if every regex of `all` does and, where `any` is given, one of those. The other two
-evaluations of learning share the matching; all three have the sandbox learn (`sandbox.py`).
+"evidence_role"?}`. A text matches if every regex of `all` matches and, if `any` is given, at least one of those. The
+other two evaluations of learning use the same matchers; all three learn in the sandbox (`sandbox.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SessionRecord(TypedDict):
 
 
 class MatcherRecord(TypedDict):
-    """What a stored text has to say; the labels and the quote are scored where they are given."""
+    """What a stored text has to contain; labels and quote are scored if given."""
 
     ideal: str
     all: list[str]
@@ -40,7 +40,7 @@ class MatcherRecord(TypedDict):
 
 
 class LearningRecord(TypedDict):
-    """What the records of all three evaluations of learning begin with."""
+    """The common fields of the records of all three evaluations of learning."""
 
     id: str
     lang: str
@@ -57,12 +57,12 @@ _Record = TypeVar("_Record", bound=LearningRecord)
 
 
 def read_extraction(path: Path) -> list[Data]:
-    """Raises `BadInput` naming the line that is no such record."""
+    """Raises `BadInput` naming the first invalid line."""
     return read_learning(path, _ExtractionRecord, kind="extraction")
 
 
 def read_learning(path: Path, shape: type[_Record], *, kind: str) -> list[Data]:
-    """Records whose times and patterns can be used. Raises `BadInput`."""
+    """Records with valid times and patterns. Raises `BadInput`."""
     return read_records(path, shape, _usable, kind=kind)
 
 
@@ -76,7 +76,7 @@ def _usable(record: LearningRecord) -> Data:
 
 
 def _compile(part: object, field: str = "$") -> None:
-    """Try every pattern now: a faulty one should not be found after minutes of scoring."""
+    """Compile every pattern now, so that an error is not found after minutes of scoring."""
     if isinstance(part, Mapping):
         for name, value in part.items():
             _compile(value, f"{field}.{name}")
@@ -104,7 +104,7 @@ def matches(matcher: Data, text: str) -> bool:
 async def evaluate_extraction(
     records: Sequence[Data], sandbox: Sandbox, *, progress: Progress = ignore_progress
 ) -> dict[str, Any]:
-    """The figures over all records, by language, and per record. Raises `GivenUp`, `Unavailable`."""
+    """The figures over all records, by language, and per record. Raises `LearningFailed`, `Unavailable`."""
     results: list[dict[str, Any]] = []
     for number, record in enumerate(records, 1):
         results.append(score_extraction(record, await sandbox.learn(record)))
@@ -148,7 +148,7 @@ def score_extraction(record: Data, learnt: Learnt) -> dict[str, Any]:
 
 
 def _is_evidence(matcher: Data, memory: Memory, turns: Sequence[Turn]) -> bool:
-    """Whether a stored quote stands in a message of the right role, and overlaps the expected one by half."""
+    """Whether a stored quote occurs in a message of the right role, and overlaps the expected one by half."""
     role = matcher.get("evidence_role", Role.USER)
     said = [t.answer for t in turns] if role == Role.ASSISTANT else [m.content for t in turns for m in t.messages]
     return any(
@@ -160,7 +160,7 @@ def _is_evidence(matcher: Data, memory: Memory, turns: Sequence[Turn]) -> bool:
 
 
 def _overlap(first: str, second: str) -> float:
-    """Characters in common stretches, as a share of the shorter text."""
+    """The length of common substrings as a share of the shorter text."""
     blocks = difflib.SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
     return sum(block.size for block in blocks) / max(1, min(len(first), len(second)))
 

@@ -1,10 +1,10 @@
-"""Questions after a long history of chats: what of the evidence is learnt, found, and in the note that a chat gets.
+"""Evaluates questions after a long history of chats: which evidence is learnt, found, and in the note of a chat.
 
-The format is LongMemEval's own, one JSON list, plain or gzipped: `{"question_id", "question_type", "question",
-"answer", "question_date", "haystack_dates", "haystack_sessions": [[{"role", "content", "has_answer"?}]]}` a question,
-dates as 2023/05/20 (Sat) 02:21. Evidence are the turns in which the user says what `has_answer` marks. Left out are
-questions whose answer nobody gave (`_abs`), and those about what the assistant said (`single-session-assistant`).
-No model judges an answer: a short one counts as given where all its words are in the note.
+The format is LongMemEval's, one JSON list, plain or gzipped, with `{"question_id", "question_type", "question",
+"answer", "question_date", "haystack_dates", "haystack_sessions": [[{"role", "content", "has_answer"?}]]}` per question,
+and dates such as 2023/05/20 (Sat) 02:21. Evidence are the user's messages marked with `has_answer`. Left out are
+questions without an answer (`_abs`), and those about what the assistant said (`single-session-assistant`). No model
+judges answers: a short one counts as given if all its words are in the note.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from memory.model import Memory, MemoryStatus, RequestOptions
 from memory.ports import Tokens
 from memory.recall.notes.injection import note_line
 
-FOUND_WITHIN = RequestOptions(token_budget=800, retrieval_limit=200)  # a search that fills as much as a note may hold
-ANSWER_WORDS_MAX = 6  # longer answers are worded freely, so that their words say little
-ASKED_AFTER_SECONDS = 3_600.0  # the last session, at least: some questions are dated before it
-ABSTENTION = "_abs"  # how the id of a question ends whose answer nobody gave
+FOUND_WITHIN = RequestOptions(token_budget=800, retrieval_limit=200)  # a search that returns as much as a note may hold
+ANSWER_WORDS_MAX = 6  # longer answers are worded freely, so that matching words says little
+ASKED_AFTER_SECONDS = 3_600.0  # minimum time after the last session: some questions are dated before it
+ABSTENTION = "_abs"  # ending of the ids of questions without an answer
 NOT_OF_THE_USER = frozenset({"single-session-assistant"})
-_RECORD = "history"  # all records go by one id: users tell them apart
+_RECORD = "history"  # all records share one id: users tell them apart
 _LINE_START = "- "  # of a memory in a note
 _WEEKDAY = re.compile(r" \(\w+\)")
 _WORD = re.compile(r"[a-z0-9$]+")
@@ -42,7 +42,7 @@ _COMMON_WORDS = frozenset("the a an of in at to and my i with on for is was".spl
 
 @dataclass(frozen=True, slots=True)
 class EvidenceTurn:
-    """A turn that holds the answer: the session's place among the sessions in order of date, and its own in there."""
+    """A turn with evidence: the index of its session by date, and its own index in it."""
 
     session: int
     turn: int
@@ -51,7 +51,7 @@ class EvidenceTurn:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A question, and the sessions that it comes after: in order of date, as the sandbox takes them."""
+    """A question, and the sessions before it, ordered by date."""
 
     id: str
     question_type: str
@@ -79,9 +79,9 @@ class _QuestionRecord(TypedDict):
 
 
 def read_history(path: Path, *, limit: int | None = None, types: Collection[str] = ()) -> list[History]:
-    """Those of `types` (empty: all); with `limit`, that many, spread evenly over the file.
+    """Questions of `types` (empty: all); with `limit`, that many, spread evenly over the file.
 
-    Raises `BadInput` naming the line on which the file goes wrong, or the question that does begins.
+    Raises `BadInput` naming the line of the error, or the line on which the invalid question begins.
     """
     histories = []
     for line, element in _elements(path):
@@ -89,7 +89,7 @@ def read_history(path: Path, *, limit: int | None = None, types: Collection[str]
             record = msgspec.json.decode(element, type=_QuestionRecord)
             if _is_scored(record):
                 histories.append(_history(record))
-        except ValueError as error:  # msgspec's own are of this kind
+        except ValueError as error:  # including msgspec's errors
             raise BadInput(f"{path.name}, line {line}: not a question of LongMemEval: {error}") from error
     known = {history.question_type for history in histories}
     if unknown := sorted(set(types) - known):
@@ -102,7 +102,7 @@ def read_history(path: Path, *, limit: int | None = None, types: Collection[str]
 
 
 def _elements(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Each element of the list in the file, after the line that it begins on."""
+    """Each element of the list in the file, with the line on which it begins."""
     content = file_bytes(path)
     try:
         elements = msgspec.json.decode(content, type=list[msgspec.Raw])
@@ -118,7 +118,7 @@ def _elements(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _place_of_fault(content: bytes) -> str:
-    """The line on which the file stops being JSON, as part of a message; "" where it is JSON all the same."""
+    """The line of a JSON error as part of a message; "" for valid JSON."""
     try:
         json.loads(content)
     except json.JSONDecodeError as error:
@@ -155,7 +155,7 @@ def _history(record: _QuestionRecord) -> History:
 
 
 def _moment(date: str, field: str) -> datetime:
-    """Of a date as LongMemEval writes it, taken as UTC. Raises ValueError."""
+    """Unix seconds of a date in LongMemEval's format, taken as UTC. Raises ValueError."""
     try:
         return datetime.strptime(f"{_WEEKDAY.sub('', date)} +0000", "%Y/%m/%d %H:%M %z")
     except ValueError:
@@ -168,7 +168,7 @@ def _session(at: datetime, turns: Sequence[_TurnRecord]) -> Data:
 
 
 def _evidence(number: int, session: Data, turns: Sequence[_TurnRecord]) -> Iterator[EvidenceTurn]:
-    """The turns of a session in which the user says what is marked; one turn may hold several messages of theirs."""
+    """The turns of a session with marked user messages; a turn may have several."""
     marks = (bool(turn.get("has_answer")) for turn in turns if turn["role"] == "user" and turn["content"].strip())
     for place, (said, _) in enumerate(exchanges_of(session)):
         if any(list(islice(marks, len(said)))):
@@ -178,9 +178,9 @@ def _evidence(number: int, session: Data, turns: Sequence[_TurnRecord]) -> Itera
 async def evaluate_history(
     histories: Sequence[History], sandbox: Sandbox, *, tokens: Tokens, progress: Progress = ignore_progress
 ) -> dict[str, Any]:
-    """The figures over all questions and by type, what became of each question, and what superseded what.
+    """The figures over all questions and by type, the result of each question, and all supersessions.
 
-    `tokens` counts those of a note. Raises `GivenUp`, `Unavailable`.
+    `tokens`: of a note. Raises `LearningFailed`, `Unavailable`.
     """
     results: list[dict[str, Any]] = []
     superseded: list[dict[str, str | None]] = []
@@ -239,7 +239,7 @@ def _evidence_score(
 
 
 def superseded_pairs(learnt: Learnt) -> list[dict[str, str | None]]:
-    """What is superseded, and what took its place: None where nothing did, or it is gone."""
+    """Superseded memories with their successors; None without one, or if it is deleted."""
     contents = {memory.id: memory.content for memory in learnt.memories}
     return [
         {"old": memory.content, "new": contents.get(memory.superseded_by)}
@@ -249,7 +249,7 @@ def superseded_pairs(learnt: Learnt) -> list[dict[str, str | None]]:
 
 
 def _is_answered(answer: str, lines: Sequence[str]) -> bool | None:
-    """Whether the memories of a note, with their dates, hold all words of the answer; None for one that is too long."""
+    """Whether the note's memories, with dates, contain all words of the answer; None for a long answer."""
     wanted = _words(answer)
     if not wanted or len(answer.split()) > ANSWER_WORDS_MAX:
         return None
@@ -257,7 +257,7 @@ def _is_answered(answer: str, lines: Sequence[str]) -> bool | None:
 
 
 def _words(text: str) -> set[str]:
-    """Without the most common ones, and with numbers in one piece."""
+    """The words without the most common ones; numbers stay in one piece."""
     return set(_WORD.findall(text.lower().replace(",", ""))) - _COMMON_WORDS
 
 

@@ -22,14 +22,14 @@ from memory.model import Memory, Role
 
 ANSWER = "OK."
 SAID_AT = "2025-10-09T09:00:00Z"
-COVERED_SHARE_MIN = 0.6  # of a fact's different words, in one memory
-_RECORD = "message"  # all records go by one id: users tell them apart
+COVERED_SHARE_MIN = 0.6  # of a fact's distinct words, in one memory
+_RECORD = "message"  # all records share one id: users tell them apart
 _WORD = re.compile(r"[a-z0-9$']+|[\u4e00-\u9fff]")  # a Chinese character counts as a word
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledFact:
-    """`span` has at least one word; `type` is passed on, not scored."""
+    """`span` has at least one word; `type` is not scored."""
 
     span: str
     type: str = ""
@@ -37,7 +37,7 @@ class LabelledFact:
 
 @dataclass(frozen=True, slots=True)
 class LabelledMessage:
-    """`facts` is empty where nothing lasting is stated; the other fields are "" where the record does not have them."""
+    """`facts` is empty if nothing lasting is stated; missing fields are ""."""
 
     id: str
     text: str
@@ -75,7 +75,7 @@ class _Label:
 
 
 def read_messages(path: Path, *, labels: Path | None = None) -> list[LabelledMessage]:
-    """Raises `BadInput` naming the line that is no such record, or that has the id of one before it."""
+    """Raises `BadInput` naming the first invalid line, or one with a duplicate id."""
     by_id = _read_labels(labels) if labels is not None else {}
     known: set[str] = set()
 
@@ -122,16 +122,16 @@ def _facts(records: Sequence[_FactRecord]) -> tuple[LabelledFact, ...]:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The different words that coverage counts."""
+    """The distinct words for coverage."""
     return frozenset(_WORD.findall(text.lower()))
 
 
 async def evaluate_messages(
     messages: Sequence[LabelledMessage], sandbox: Sandbox, *, progress: Progress = ignore_progress
 ) -> dict[str, Any]:
-    """The figures over all messages, by source and language where these are named, and what was kept of each message.
+    """The figures over all messages, by source and language if given, and the stored memories of each message.
 
-    Raises `GivenUp`, `Unavailable`.
+    Raises `LearningFailed`, `Unavailable`.
     """
     results: list[dict[str, Any]] = []
     for number, message in enumerate(messages, 1):
@@ -155,7 +155,7 @@ def _record(message: LabelledMessage) -> Data:
 
 
 def score_message(message: LabelledMessage, learnt: Learnt) -> dict[str, Any]:
-    """Which facts one memory covers each, and what else was kept. Quotes are sought in the message as recorded."""
+    """The facts that each memory covers, and other memories. Quotes are searched in the recorded message."""
     spans = [words_of(fact.span) for fact in message.facts]
     held = [_words_held(memory) for memory in learnt.active]
     recorded = [said.content for turn in learnt.turns for said in turn.messages]
@@ -183,7 +183,7 @@ def score_message(message: LabelledMessage, learnt: Learnt) -> dict[str, Any]:
 
 
 def _words_held(memory: Memory) -> frozenset[str]:
-    """The words of what it says and of what it quotes."""
+    """The words of its content and evidence."""
     return words_of(" ".join([memory.content, *(evidence.quote for evidence in memory.evidence)]))
 
 
@@ -197,13 +197,13 @@ def _is_verbatim(memory: Memory, recorded: Sequence[str]) -> bool:
 
 
 def _grouped(results: Sequence[Data], field: str) -> dict[str, dict[str, float | int | None]]:
-    """Figures by that field, in alphabetical order; no group where no record names one."""
+    """Figures by that field, in alphabetical order; without groups if no record has it."""
     names = sorted({result[field] for result in results})
     return {name: _figures([r for r in results if r[field] == name]) for name in names if names != [""]}
 
 
 def _figures(results: Sequence[Data]) -> dict[str, float | int | None]:
-    """Junk is a share of the messages without facts; extra memories are counted per message that has some."""
+    """Junk is a share of the messages without facts; extra memories are counted per message with facts."""
     without = [result for result in results if not result["facts"]]
     facts = [fact for result in results for fact in result["facts"]]
     memories = [memory for result in results for memory in result["memories"]]

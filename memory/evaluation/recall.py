@@ -1,7 +1,7 @@
-"""Which memories are picked for a message: scores the ranking that a chat gets, and what it is better than.
+"""Scores which memories are selected for a message: the ranking of chats, compared with baselines.
 
-`evaluate_recall` takes either format and gives a dict that `report.py` turns into a table and a picture. It embeds
-through the port and ranks in memory: neither a store nor a clock has a part in the figures.
+`evaluate_recall` accepts either format and returns a dict for `report.py`. It embeds through the port and ranks in
+memory: the figures depend on neither a store nor a clock.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ from memory.model import (
 from memory.ports import Embedder
 from memory.recall.query import build_query
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.evidence import gather
+from memory.recall.ranking.features import ranking_features
 from memory.recall.ranking.ranking import CANDIDATES_MAX, Budget, Ranked, rank, select
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingSettings
 
 OURS = "memproxy"
 BUDGETS = (100, 200, 400, 600, 800, 1_200, 1_600, 2_000)
-BUDGET = 800  # the one that is compared
+BUDGET = 800  # the budget that is compared
 TOKEN_BUDGET = 800  # of a chat's note
 EMBED_TEXTS = 64  # per call of the embedder
 _SCOPE = Scope(USER)
-_FUSED_DENSE, _FUSED_WORDS = 0.7, 0.3  # the usual mix of standardised scores
+_FUSED_DENSE, _FUSED_WORDS = 0.7, 0.3  # a common weighting of standardised scores
 
 Order: TypeAlias = Callable[[float], Sequence[int]]
-"""A budget of tokens (infinite: none) → positions, best first."""
+"""A token budget (infinite: none) → positions, best first."""
 
 
 async def evaluate_recall(
@@ -129,12 +129,12 @@ async def _evaluate_talks(
 def _orders(
     corpus: Corpus, talk: Talk, question: TalkQuestion, vector: Vector, ranking: RankingSettings
 ) -> dict[str, Order]:
-    """Every method on the same memories. The corpus keeps rows in the order of time, as the talk does."""
+    """Every method on the same memories. The corpus keeps rows in order of time, as the talk does."""
     asked, layout = Question(Query(question.text), _SCOPE, talk.asked_at), corpus.prepare()
     places = {memory.id: place for place, memory in enumerate(talk.memories)}
     rows = np.array([places[memory.id] for memory in layout.memories])
-    evidence = gather(corpus, layout, asked, vector, ranking=ranking)
-    cosine, words = evidence.cosine, evidence.kinds["lexical"]
+    evidence = ranking_features(corpus, layout, asked, vector, ranking=ranking)
+    cosine, words = evidence.cosine, evidence.arrays["lexical"]
     fused = _FUSED_DENSE * _standard(cosine) + _FUSED_WORDS * _standard(words)
     ranked = rank(corpus, asked, vector, ranking=ranking)
 
@@ -156,7 +156,7 @@ def _orders(
 
 
 def _fixed(rows: npt.NDArray[np.intp], score: npt.NDArray[np.floating], *, floor: float = -math.inf) -> Order:
-    """The order of a score, whatever the budget; below the floor nothing is returned."""
+    """The order by a score, whatever the budget; below the floor nothing is returned."""
     best = np.argsort(-score, kind="stable")[:CANDIDATES_MAX]
     order = [int(rows[i]) for i in best if score[i] >= floor]
     return lambda budget: order
@@ -181,7 +181,7 @@ def _standard(score: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
 
 
 def _chosen(ranked: Ranked) -> Selection:
-    """What a chat's note would hold: relevant, and within its budget."""
+    """The content of a chat's note: relevant, and within its budget."""
     return select(ranked, Budget(int(TOKEN_BUDGET * CHARACTERS_PER_TOKEN)), tokens=characters)
 
 

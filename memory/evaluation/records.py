@@ -1,6 +1,6 @@
-"""Reads records of evaluation data: one JSON object a line, plain or gzipped. Says where a file is not what it claims.
+"""Reads records of evaluation data: one JSON object per line, plain or gzipped, with errors that name line and field.
 
-The shapes are typed dicts beside the evaluations that use them; nothing here knows what is measured.
+The types of records are next to the evaluations that use them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from memory.errors import BadInput
 GZIP_MAGIC = b"\x1f\x8b"
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with how many records or questions are done, of how many."""
+"""Called with the number of finished records or questions, and the total."""
 
 _Shape = TypeVar("_Shape")
 _Built = TypeVar("_Built")
 
 
 class MessageRecord(TypedDict):
-    """`content` is null or empty where an assistant only calls tools."""
+    """`content` is null or empty if an assistant only calls tools."""
 
     role: str
     content: str | None
@@ -33,11 +33,11 @@ class MessageRecord(TypedDict):
 
 
 def ignore_progress(done: int, total: int) -> None:
-    """For callers that do not watch."""
+    """Progress that is not shown."""
 
 
 def file_bytes(path: Path) -> bytes:
-    """What the file holds, gunzipped if it was gzipped. Raises `BadInput`."""
+    """The file's content, decompressed if gzipped. Raises `BadInput`."""
     try:
         raw = path.read_bytes()
         return gzip.decompress(raw) if raw.startswith(GZIP_MAGIC) else raw
@@ -46,16 +46,16 @@ def file_bytes(path: Path) -> bytes:
 
 
 def read_records(path: Path, shape: type[_Shape], build: Callable[[_Shape], _Built], *, kind: str) -> list[_Built]:
-    """Every line as `shape` (a typed dict), then as what `build` makes of it; empty lines do not count.
+    """Every non-empty line as `shape` (a typed dict), converted by `build`.
 
-    `build` raises ValueError where the shape is right and a value is not. Raises `BadInput` that names line and field.
+    `build` raises ValueError for invalid values. Raises `BadInput` that names line and field.
     """
     built = []
     for number, line in enumerate(file_bytes(path).splitlines(), start=1):
         if line.strip():
             try:
                 built.append(build(msgspec.json.decode(line, type=shape)))
-            except ValueError as error:  # msgspec's own are of this kind
+            except ValueError as error:  # including msgspec's errors
                 raise BadInput(f"{path.name}, line {number}: not a record of {kind}: {error}") from error
     if not built:
         raise BadInput(f"{path.name} holds no record of {kind}")

@@ -1,6 +1,6 @@
-"""Figures of recall as a Markdown table and as a picture (SVG, drawn here: no library for eight polylines).
+"""Renders the figures of recall as a Markdown table and as a picture (SVG, drawn without a library).
 
-It must not compute anything: what is not in the result is not shown.
+Computes nothing: only figures of the result are shown.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Any, TypeAlias
 from xml.sax.saxutils import escape
 
 Table: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]
-"""The heads of its columns, and its rows."""
+"""Column heads and rows."""
 
 _GROUPS = ("by_language", "by_label", "by_tag")
-_FURTHER_TABLES = (("source", "by_source"), ("type", "by_type"))  # whose names may be those of a group
+_FURTHER_TABLES = (("source", "by_source"), ("type", "by_type"))  # whose names may equal those of a group
 _TALK_TABLES = (("method", "methods"), ("talk", "by_talk"), ("category", "by_category"))
 _WIDTH, _HEIGHT = 760, 460
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 150, 60, 50
 _COLOURS = ("#9a9a9a", "#707070", "#4a7fb5", "#c98a2b", "#6b9e4e", "#b3312c")
 _LABEL_HEIGHT = 15
-_NUMBER_WIDTH = 34  # of a budget under the axis; where two stand closer, the smaller has a tick only
+_NUMBER_WIDTH = 34  # of a budget under the axis; if two are closer, the smaller has a tick only
 _FONT = 'font-family="sans-serif" font-size="12"'
 
 
@@ -29,7 +29,7 @@ def markdown(result: Mapping[str, Any]) -> str:
 
 
 def tables(result: Mapping[str, Any]) -> list[Table]:
-    """The figures of a result, all together and by group; what is told per record is left to the JSON."""
+    """The figures of a result, in total and by group; figures per record are in the JSON only."""
     if result.get("kind") == "talks":
         return [_table(name, result[key]) for name, key in _TALK_TABLES]
     figures = {name: value for name, value in result.items() if value is None or isinstance(value, int | float)}
@@ -43,7 +43,7 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
 
 def _table(first: str, rows: Mapping[str, Mapping[str, Any]]) -> Table:
     columns = list(next(iter(rows.values()), {}))
-    head = [first, *(column.replace("_", " ") for column in columns)]  # spaces, so that a terminal can break them
+    head = [first, *(column.replace("_", " ") for column in columns)]  # spaces, so that a terminal can break the lines
     return head, [[name, *(_cell(row.get(column)) for column in columns)] for name, row in rows.items()]
 
 
@@ -53,7 +53,7 @@ def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _escaped(cell: str) -> str:
-    """A group's name comes from a file: it must stay in its cell."""
+    """A group's name comes from a file: it must not break its cell."""
     return " ".join(cell.replace("|", "\\|").split())
 
 
@@ -77,7 +77,7 @@ def picture(result: Mapping[str, Any]) -> str:
     ]
     ends = _label_heights({name: _y(values[-1]) for name, values in lines.items()})
     for number, (name, values) in enumerate(lines.items()):
-        is_last = number == len(lines) - 1  # ours
+        is_last = number == len(lines) - 1  # our own method
         parts += _line(list(zip(budgets, values, strict=True)), _COLOURS[number % len(_COLOURS)], 3 if is_last else 1.6)
         label = f'<tspan font-weight="bold">{values[-1] or 0:.2f}</tspan>  {escape(name)}'
         at = f'x="{_WIDTH - _RIGHT + 10}" y="{ends[name] + 4:.1f}"'
@@ -86,7 +86,7 @@ def picture(result: Mapping[str, Any]) -> str:
 
 
 def _line(values: Sequence[tuple[int, float | None]], colour: str, width: float) -> list[str]:
-    """With a dot at each budget that was measured: between them nothing was."""
+    """With a dot at each measured budget."""
     budgets = [budget for budget, _ in values]
     points = [(_x(budget, budgets), _y(value)) for budget, value in values]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
@@ -115,7 +115,7 @@ def _grid(budgets: Sequence[int]) -> list[str]:
 
 
 def _label_heights(heights: Mapping[str, float]) -> dict[str, float]:
-    """Where labels stand so that none covers another: from the top, each at its line's end or below the one before."""
+    """Positions of labels without overlap: from the top, each at its line's end or below the previous one."""
     placed: dict[str, float] = {}
     lowest = -float(_LABEL_HEIGHT)
     for name in sorted(heights, key=lambda key: heights[key]):

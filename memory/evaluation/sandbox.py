@@ -1,9 +1,9 @@
-"""The product in a sandbox: recorded sessions go through the turn log and the worker, as chats do, and are learnt.
+"""The product in a sandbox: recorded sessions pass through the turn log and the worker, as chats do, and are learnt.
 
-What is measured is what runs. A request is read as the observing filter reads it, secrets are taken out, the turn is
-opened and finished in the log, and the worker does what is due: with the trained reader after each turn, with a model
-when the session has fallen silent, or earlier where the user's words want it. Only time is made up: the clock stands
-at what the records say. Nothing here extracts, judges, consolidates or ranks by itself.
+The code under evaluation is the production code. A request is parsed as in the observing filter, secrets are redacted,
+the turn is opened and finished in the log, and the worker does what is due: with the trained reader after each turn,
+with a model when the session is idle, or earlier if the user's words require it. Only the clock is simulated: it is set
+by the records. Nothing is extracted, consolidated or ranked here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Protocol, TypeAlias
 
-from memory.chat.completions import ChatRequest, read
+from memory.chat.completions import ChatRequest, read_chat_request
 from memory.errors import MemproxyError
 from memory.evaluation.records import seconds
 from memory.learn.worker import Worker, WorkerSettings
@@ -34,21 +34,21 @@ from memory.ports import MemoryFilter, MemoryStore
 from memory.recall.trace import RecallOutcome
 from memory.service.library import PLAIN, LibraryTurns, Searcher
 
-TURN_SECONDS = 1.0  # between two turns of a session, whose times the records do not tell
-MEMORIES_MAX = 10_000  # of one record; more than any holds
-OUTAGE_RETRIES = 2  # then what is away is taken for away: nobody would see when it is back
-NOTE_ATTEMPTS = 3  # a chat's recall has a deadline, which a busy machine may miss
+TURN_SECONDS = 1.0  # between two turns of a session, whose times are not in the records
+MEMORIES_MAX = 10_000  # of one record; more than any has
+OUTAGE_RETRIES = 2  # then the evaluation ends: the simulated clock cannot wait for a part
+NOTE_ATTEMPTS = 3  # recall has a deadline, which a busy machine may miss
 
 Data: TypeAlias = Mapping[str, Any]
 
 
-class GivenUp(MemproxyError):
-    """A window or a question was given up after its last attempt: what is left of its record must not be scored."""
+class LearningFailed(MemproxyError):
+    """A window or a question failed after its last attempt: its record must not be scored."""
 
 
 @dataclass(slots=True)
 class SettableClock:
-    """Shows what it was set to (Unix seconds)."""
+    """Returns the time it was set to (Unix seconds)."""
 
     now: float = 0.0
 
@@ -57,14 +57,14 @@ class SettableClock:
 
 
 def impatient(settings: WorkerSettings) -> WorkerSettings:
-    """As the product is set, but for outages: they are not sat out."""
+    """The settings without waiting for the end of outages."""
     patience = OUTAGE_RETRIES * settings.retry_seconds_max
     return replace(settings, outage_seconds_max=patience, model_outage_seconds_max=patience)
 
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What is stored of one user, superseded rows included, oldest first, and the turns as the log holds them."""
+    """One user's stored memories including superseded ones, oldest first, and the turns in the log."""
 
     user_id: str
     memories: tuple[Memory, ...]
@@ -75,24 +75,24 @@ class Learnt:
         return [memory for memory in self.memories if memory.status is MemoryStatus.ACTIVE]
 
 
-class Answering(Searcher, Protocol):
-    """What chats are served with, `memory.recall.pipeline.Recall`: a search, and a request's notes."""
+class RecallRunner(Searcher, Protocol):
+    """The interface of `memory.recall.pipeline.RecallPipeline`: a search, and a request's notes."""
 
     async def recall(self, scope: Scope, request: ChatRequest) -> RecallOutcome: ...
 
 
 def scope_of(user_id: str, record_id: str, session: int) -> Scope:
-    """Of a record's session, counted from 0 in the order of learning."""
+    """The scope of a record's session, counted from 0 in the order of learning."""
     return Scope(user_id, session_id=f"{record_id}/{session}")
 
 
 def turn_id(scope: Scope, turn: int) -> str:
-    """Of a session's turn, counted from 0 as `exchanges_of` yields them."""
+    """The id of a session's turn, counted from 0 in the order of `exchanges_of`."""
     return f"{scope.user_id}/{scope.session_id}/{turn}"
 
 
 class Sandbox:
-    """Learns one record after the other, each as a user of its own who starts with nothing."""
+    """Learns one record after the other, each as a new user."""
 
     def __init__(
         self,
@@ -100,11 +100,11 @@ class Sandbox:
         turn_log: LibraryTurns,
         store: MemoryStore,
         worker: Worker,
-        searcher: Answering,
+        searcher: RecallRunner,
         clock: SettableClock,
         redact: Callable[[str], str],
     ) -> None:
-        """The worker's settings were made `impatient`; `clock` is everybody's. `redact`: of recording."""
+        """`worker`: its settings were made `impatient`; `clock`: shared by all parts; `redact`: as in recording."""
         self._turn_log = turn_log
         self._store = store
         self._worker = worker
@@ -114,9 +114,9 @@ class Sandbox:
         self._users = count(1)
 
     async def learn(self, record: Data) -> Learnt:
-        """The sessions of the record, in order, said by a new user. Raises `GivenUp`, `Unavailable`."""
+        """Learn the sessions of the record, in order, for a new user. Raises `LearningFailed`, `Unavailable`."""
         user_id = f"user-{next(self._users)}"
-        self._clock.now = seconds(record["sessions"][0]["at"])  # nothing of the record before is under way any more
+        self._clock.now = seconds(record["sessions"][0]["at"])  # nothing of the previous record is in progress any more
         for number, session in enumerate(record["sessions"]):
             await self._talk(scope_of(user_id, record["id"], number), session)
             await self._fall_silent(user_id)
@@ -125,26 +125,27 @@ class Sandbox:
         return Learnt(user_id, tuple(found.memory for found in reversed(records)), tuple(turns))
 
     async def search(self, learnt: Learnt, question: str, at: float, options: RequestOptions = PLAIN) -> list[Memory]:
-        """What a new chat of that user gets for a question asked at that time (Unix seconds), best first.
+        """What a new chat of that user gets for a question at that time (Unix seconds), best first.
 
-        With `options`: what a search through the API gets.
+        With `options`: what an API search gets.
         """
         self._clock.now = at
         found = await self._searcher.search(Scope(learnt.user_id), query=question, history=(), options=options)
         return [candidate.memory for candidate in found]
 
     async def note(self, learnt: Learnt, question: str, at: float) -> str:
-        """The note that goes along when that user opens a chat with the question at that time; "" for none.
+        """The note for a new chat of that user with the question at that time; "" for none.
 
-        Raises `GivenUp` where recall missed its deadline, or a part was away, each time.
+        Raises `LearningFailed` if recall missed its deadline, or a part was down, at every attempt.
         """
-        await self.search(learnt, question, at)  # loads the memories: the note must not depend on how long that takes
-        request = read(json.dumps({"messages": [{"role": Role.USER, "content": question}]}).encode())
+        # Loads the memories: the note must not depend on the duration of loading.
+        await self.search(learnt, question, at)
+        request = read_chat_request(json.dumps({"messages": [{"role": Role.USER, "content": question}]}).encode())
         for _ in range(NOTE_ATTEMPTS):
             outcome = await self._searcher.recall(Scope(learnt.user_id), request)
             if outcome.status is not RecallStatus.UNAVAILABLE:
                 return "\n".join(note.text for note in outcome.notes)
-        raise GivenUp(f"a question got no answer from memory {NOTE_ATTEMPTS} times: {outcome.reason}")
+        raise LearningFailed(f"a question got no answer from memory {NOTE_ATTEMPTS} times: {outcome.reason}")
 
     async def _talk(self, scope: Scope, session: Data) -> None:
         began = seconds(session["at"])
@@ -162,7 +163,7 @@ class Sandbox:
             await self._worker.work_off()
 
     async def _fall_silent(self, user_id: str) -> None:
-        """Let time go by until nothing of the user waits any more."""
+        """Advance the clock until nothing of the user waits any more."""
         self._clock.now += self._worker.settings.due.idle_seconds
         rounds = self._worker.settings.attempts_max + OUTAGE_RETRIES
         for _ in range(rounds):
@@ -170,24 +171,26 @@ class Sandbox:
             backlog = await self._turn_log.backlog(user_id, opened_before=math.inf)
             if backlog.failed:
                 (letter, *_) = await self._turn_log.dead_letters(limit=1)
-                raise GivenUp(f"a window could not be learnt: {letter.reason}")
+                raise LearningFailed(f"a window could not be learnt: {letter.reason}")
             if not backlog.pending:
                 return
             self._clock.now += self._worker.settings.retry_seconds_max
-        raise GivenUp(f"a window was still not learnt after {rounds} rounds")
+        raise LearningFailed(f"a window was still not learnt after {rounds} rounds")
 
 
 def exchanges_of(session: Data) -> Iterator[tuple[tuple[Message, ...], str]]:
-    """What the user says for the first time in each request of the session, and what was replied: one turn each.
+    """The user's new messages in each request of the session, and the reply: one turn each.
 
-    A request is all messages before a reply. One that only brings the results of tools says nothing new.
+    A request has all messages before a reply. One with tool results only adds no new message.
     """
     messages = session["messages"]
     replies = [place for place, message in enumerate(messages) if message["role"] == Role.ASSISTANT]
     if messages and messages[-1]["role"] != Role.ASSISTANT:
-        replies.append(len(messages))  # nobody replied to the last one
+        replies.append(len(messages))  # the last request has no reply
     for place in replies:
-        conversation = read(json.dumps({"messages": messages[:place]}).encode()).conversation if place else None
+        conversation = (
+            read_chat_request(json.dumps({"messages": messages[:place]}).encode()).conversation if place else None
+        )
         said = conversation.new_user_messages() if conversation is not None else ()
         said = tuple(message for message in said if message.content.strip())
         if said:
@@ -195,10 +198,10 @@ def exchanges_of(session: Data) -> Iterator[tuple[tuple[Message, ...], str]]:
 
 
 __all__ = [
-    "Answering",
     "Data",
-    "GivenUp",
+    "LearningFailed",
     "Learnt",
+    "RecallRunner",
     "Sandbox",
     "SettableClock",
     "exchanges_of",

@@ -1,8 +1,7 @@
-"""How recall is scored: pure counting, on positions.
+"""Scores recall: counts positions. Pure.
 
-Facts: recall at k, precision of all that is returned, reciprocal rank, abstention and superseded leaks, `acceptable`
-ones left out of every count. Talks: the share of the evidence turns that were retrieved, at k or within a budget of
-tokens.
+Facts: recall at k, precision of everything returned, reciprocal rank, abstention and superseded memories; `acceptable`
+ones are ignored in all counts. Talks: the share of the evidence turns retrieved, at k or within a token budget.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from memory.model import MemoryStatus
 
 RECALL_AT = (3, 5, 8)
 TALK_RECALL_AT = (5, 10)
-CHARACTERS_PER_TOKEN = 4.2  # as published figures on these talks count
+CHARACTERS_PER_TOKEN = 4.2  # as in published figures on these talks
 
 
 @dataclass(frozen=True, slots=True)
 class CaseScore:
-    """One record. Figures that do not apply to it (recall without anything relevant, abstention with it) are None."""
+    """One record. Figures that do not apply to it (recall without relevant memories, abstention with some) are None."""
 
     recall: Mapping[int, float] | None
     precision: float | None
@@ -50,7 +49,7 @@ def score_case(case: RecallCase, returned: Sequence[int]) -> CaseScore:
 
 
 def figures(scores: Sequence[CaseScore]) -> dict[str, float | int | None]:
-    """Means over the records that a figure applies to; None where there is none."""
+    """Means over the records to which a figure applies; None without any."""
     answered = [score for score in scores if score.recall is not None]
     return {
         "records": len(scores),
@@ -78,7 +77,7 @@ def evidence_recall(question: TalkQuestion, returned: Iterable[int]) -> float:
 
 
 def within_budget(order: Iterable[int], contents: Sequence[str], budget: float) -> list[int]:
-    """Positions, best first, as long as tokens last; what does not fit is passed over."""
+    """Positions, best first, within the token budget; those that do not fit are skipped."""
     kept, left = [], budget
     for position in order:
         cost = len(contents[position]) / CHARACTERS_PER_TOKEN
@@ -89,11 +88,11 @@ def within_budget(order: Iterable[int], contents: Sequence[str], budget: float) 
 
 
 def mean(values: Iterable[float | bool | None]) -> float | None:
-    """None over nothing; values that are None do not count."""
+    """The mean without None values; None without values."""
     known = [float(value) for value in values if value is not None]
     return round(sum(known) / len(known), 4) if known else None
 
 
 def share(part: float, whole: float) -> float | None:
-    """None where there is nothing to have a share of."""
+    """None if the total is 0."""
     return round(part / whole, 4) if whole else None

@@ -1,8 +1,8 @@
-"""Scores whether memory is searched for the right messages, on records that say which of them want it.
+"""Scores the decision whether to search, on records that say which messages need memory.
 
 Records: `{"id", "lang", "query", "history": [message], "has_tools", "label", "search"}`. A missed search loses an
-answer, a needless one costs milliseconds, so the two are counted apart and a miss weighs double. The label is reported
-by, not scored.
+answer, an unnecessary one costs milliseconds, so both are counted separately and a miss has double weight. Labels group
+the report and are not scored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MISS_WEIGHT = 2.0
 
 @dataclass(frozen=True, slots=True)
 class SignalCase:
-    """One request, and whether it wants memory."""
+    """One request, and whether it needs memory."""
 
     id: str
     language: str
@@ -47,7 +47,7 @@ class _SignalRecord(TypedDict):
 
 
 def read_signals(path: Path) -> list[SignalCase]:
-    """Raises `BadInput` naming the line that is no such record."""
+    """Raises `BadInput` naming the first invalid line."""
     return read_records(path, _SignalRecord, _case, kind="signals")
 
 
@@ -58,7 +58,7 @@ async def evaluate_signals(
     training: ClassifierTraining,
     progress: Progress = ignore_progress,
 ) -> dict[str, Any]:
-    """Get a classifier as a process does at its start, decide every record, and score. Raises `BadInput` or
+    """Load or train a classifier as at the start of a process, decide every record, and score. Raises `BadInput` or
     `Unavailable`."""
     cases = read_signals(path)
     await training.run()
@@ -72,12 +72,12 @@ async def evaluate_signals(
 
 
 def decided(case: SignalCase, vector: Vector | None, classifier: SignalClassifier | None) -> Decision:
-    """What a request with this conversation would get, without signals from upstream."""
+    """The decision for a request with this conversation, without signals of filters ahead."""
     return search_decision.decide(case.conversation, vector=vector, classifier=classifier)
 
 
 def score_signals(cases: Sequence[SignalCase], decisions: Sequence[Decision]) -> dict[str, Any]:
-    """Accuracy and both kinds of error: all together, by language and by label; and every record that went wrong."""
+    """Accuracy and both error rates: in total, by language and by label; and every wrong record."""
     pairs = list(zip(cases, decisions, strict=True))
     return {
         "records": len(pairs),

@@ -1,4 +1,4 @@
-"""Changed facts replace old ones, and look-alikes survive: scores the state after two or three sessions, and a probe.
+"""Scores updates: changed facts should replace old ones and similar facts survive, after two or three sessions.
 
 Records: `{"id", "lang", "sessions", "current": [matcher], "stale": [regex], "keep": [matcher], "probe": {"query",
 "must": [regex], "must_not": [regex]}}`. A record passes if all four parts hold.
@@ -17,7 +17,7 @@ from memory.evaluation.score import share
 from memory.model import Memory
 
 Search: TypeAlias = Callable[[Learnt, str, float], Awaitable[Sequence[Memory]]]
-"""What is stored of a user, a question, and the time it is asked at → the memories that a chat would get."""
+"""Memories of a user, a question, and its time → the memories that a chat would get."""
 
 PARTS = ("current", "stale", "keep", "probe")
 PROBE_DELAY_SECONDS = 3_600.0  # the probe is a new chat, an hour after the last session
@@ -37,7 +37,7 @@ class _UpdateRecord(LearningRecord):
 
 
 def read_updates(path: Path) -> list[Data]:
-    """Raises `BadInput` naming the line that is no such record."""
+    """Raises `BadInput` naming the first invalid line."""
     return read_learning(path, _UpdateRecord, kind="updates")
 
 
@@ -48,9 +48,9 @@ async def evaluate_updates(
     search: Search | None = None,
     progress: Progress = ignore_progress,
 ) -> dict[str, Any]:
-    """The share of records in which each part holds, by language too, and what happened in each record.
+    """The share of records in which each part holds, also by language, and the result of each record.
 
-    `search`: another than the sandbox's own. Raises `GivenUp`, `Unavailable`.
+    `search`: replaces the sandbox's. Raises `LearningFailed`, `Unavailable`.
     """
     results: list[dict[str, Any]] = []
     for number, record in enumerate(records, 1):
@@ -69,7 +69,7 @@ async def evaluate_updates(
 
 
 def score_update(record: Data, learnt: Learnt, injected: Sequence[str]) -> dict[str, Any]:
-    """Whether each part holds for one record, with the texts to see why. `injected`: what the probe was given."""
+    """Whether each part holds for one record, with the texts. `injected`: the memories that the probe got."""
     active = [memory.content for memory in learnt.active]
     probe = record["probe"]
     return {
@@ -87,7 +87,7 @@ def score_update(record: Data, learnt: Learnt, injected: Sequence[str]) -> dict[
 
 
 def _rates(results: Sequence[Data]) -> dict[str, float | int | None]:
-    """`stale_active` is the share of records in which something outdated is still active."""
+    """`stale_active`: share of records in which an outdated fact is still active."""
     held = {part: sum(bool(result[part]) for result in results) for part in PARTS}
     passed = sum(all(result[part] for part in PARTS) for result in results)
     number = len(results)

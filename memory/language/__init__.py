@@ -1,7 +1,7 @@
-"""What is lexical and cannot be learnt, as data: one folder a language, read by one loader, tested by its own examples.
+"""Vocabulary as data: one folder per language, loaded by one module and tested by its own examples.
 
-The functions say which words stand in a text, in the languages that it may be in. What the text means is a model's to
-say: nothing here may grow a rule for a sentence that was misunderstood. Pure, but for reading its own files once.
+The functions say which words occur in a text, in the languages it may be written in. What the text means is decided by
+models: no rules may be added here for a misunderstood sentence. Pure, except for reading the files once.
 """
 
 from __future__ import annotations
@@ -17,63 +17,63 @@ from memory.language.loader import (
     LANGUAGES,
     Calendar,
     Language,
-    Listed,
     MalformedLanguage,
+    PhraseList,
     attributes,
     calendar,
     people,
     pleasantries,
     words,
 )
-from memory.language.phrases import Found, PhraseTable, is_word, read
+from memory.language.phrases import PhraseMatch, PhraseTable, is_word, tokenize
 from memory.model import Relation
 
 Reply = Literal["yes", "no", ""]
 
 Person = frozenset[str]
-"""What a word says of who somebody is to the author: {"pet", "dog"}. More keys say more."""
+"""What a word says about who somebody is to the author: {"pet", "dog"}. Several keys all apply."""
 
 
 @cache
 def abbreviations() -> frozenset[str]:
-    """Words after which a full stop ends no sentence, of all languages; lower case, without that full stop."""
+    """Words after which a full stop does not end a sentence, of all languages; lower case, without the full stop."""
     return frozenset(word.removesuffix(".") for language in LANGUAGES for word in words(language).abbreviations)
 
 
 @cache
 def month_names() -> tuple[str, ...]:
-    """Months as German spells them out, in lower case: what follows the full stop of an ordinal ("14. Juni")."""
+    """German month names in lower case, which may follow the full stop of an ordinal ("14. Juni")."""
     return tuple(name for names in calendar("de").months for name in names)
 
 
 def language_of(text: str) -> Language:
-    """By script first, then by how many words each language knows; "en" when unsure."""
+    """The language by script, then by the number of words known to each language; "en" when uncertain."""
     found = candidates(text)
     return found[0] if len(found) == 1 or "zh" in found else "en"
 
 
 def is_leaning(text: str) -> bool:
     """Whether it begins with a word that cannot be understood without the sentence before ("And she …", "它…")."""
-    tokens = [token for token in read(text).tokens if is_word(token)]
+    tokens = [token for token in tokenize(text).tokens if is_word(token)]
     begins = (_listed(language, "leaning").at(tokens, 0) for language in candidates(text) if tokens)
     return any(found is not None and found.labels for found in begins)
 
 
 def stands_alone(text: str) -> bool:
-    """Whether it has a subject or a verb of its own, and does not lean on the sentence before it."""
-    tokens = read(text).tokens
+    """Whether it has a subject or a verb of its own, and does not depend on the sentence before it."""
+    tokens = tokenize(text).tokens
     has_clause = any(_listed(language, "clauses").labels(tokens) for language in candidates(text))
     return has_clause and not is_leaning(text)
 
 
 def is_asked(text: str) -> bool:
-    """Whether it closes with a question mark."""
+    """Whether it ends with a question mark."""
     return text.rstrip().endswith(("?", "？"))
 
 
 def is_denied(text: str) -> bool:
-    """Whether a negator stands in it, apart from the "no" that opens a correction or closes a question."""
-    clauses = _clauses(read(text).tokens)
+    """Whether it contains a negator, apart from the "no" that opens a correction or ends a question."""
+    clauses = _clauses(tokenize(text).tokens)
     is_question = is_asked(text)
     for language in candidates(text):
         kept = clauses
@@ -87,14 +87,14 @@ def is_denied(text: str) -> bool:
 
 
 def bare_reply(text: str) -> Reply:
-    """Whether the whole text only affirms or only denies ("Yes, exactly", "不用了，谢谢"); "" for anything else."""
-    tokens = [token for token in read(text).tokens if is_word(token)]
+    """Whether the whole text only affirms or denies ("Yes, exactly", "不用了，谢谢"); "" for any other text."""
+    tokens = [token for token in tokenize(text).tokens if is_word(token)]
     replies: Iterator[Reply] = (_reply(language, tokens) for language in candidates(text))
     return next((reply for reply in replies if reply), "")
 
 
 def relation_named(text: str) -> Relation | None:
-    """Who is named by what they are to the author; OTHER where several are, or nobody that the table knows better."""
+    """The relation to the author of whoever is mentioned; OTHER for several, or for a person in no table."""
     found = _labels(text, _people)
     if not found:
         return None
@@ -102,15 +102,15 @@ def relation_named(text: str) -> Relation | None:
 
 
 def persons_named(text: str) -> frozenset[Person]:
-    """People and pets that are named by what they are to the author; the same ones in every language."""
-    tokens = read(text).tokens
+    """People and pets mentioned by their relation to the author; the same keys in every language."""
+    tokens = tokenize(text).tokens
     return frozenset(found.labels for language in candidates(text) for found in _persons(language).found(tokens))
 
 
 def names_same_person(asked: str, said: str) -> bool:
-    """Whether `said` names whom `asked` names, or one of them where they are several of a kind ("my mum and my dad").
+    """Whether `said` mentions the person whom `asked` mentions, or one of several of a kind ("my mum and my dad").
 
-    Of two who are something to each other ("my wife's sister") both have to be named.
+    For a person described by another one ("my wife's sister"), both have to be mentioned.
     """
     persons, known = persons_named(asked), persons_named(said)
     met = [any(one <= other for other in known) for one in persons]
@@ -119,52 +119,52 @@ def names_same_person(asked: str, said: str) -> bool:
 
 
 def asks_to_erase(text: str) -> bool:
-    """Whether a clause of it asks for something to be forgotten, in the place where a request stands."""
-    tokens = read(text).tokens
+    """Whether one of its clauses asks to forget something, in the position of a request."""
+    tokens = tokenize(text).tokens
     return any(_asks_to_erase(language, tokens, start) for language in candidates(text) for start in _openings(tokens))
 
 
 def names_erasing(text: str) -> bool:
-    """Whether a word by which deletion is asked for stands in it, wherever."""
-    tokens = read(text).tokens
+    """Whether a word that asks for deletion occurs anywhere in it."""
+    tokens = tokenize(text).tokens
     return any(_erasing(language).labels(tokens) & {"imperative", "form"} for language in candidates(text))
 
 
 def mentions_erasing(text: str) -> bool:
-    """Whether such a word stands in it, also where it asks for nothing ("don't forget")."""
-    tokens = read(text).tokens
+    """Whether such a word occurs, even if it asks for nothing ("don't forget")."""
+    tokens = tokenize(text).tokens
     return any(_erasing(language).stands_in(tokens) for language in candidates(text))
 
 
 def attributes_named(text: str) -> frozenset[str]:
-    """Of `memory.model.ATTRIBUTES`, those that it calls by name ("my address", "where I live")."""
+    """Those of `memory.model.ATTRIBUTES` that it mentions ("my address", "where I live")."""
     return frozenset(_labels(text, _attributes))
 
 
 def names_everything(text: str) -> bool:
-    """Whether "everything", "all of it" stands in it; it may still be about everything of something."""
-    return any(_listed(language, "everything").labels(read(text).tokens) for language in candidates(text))
+    """Whether "everything" or "all of it" occurs; it may still mean everything about one topic."""
+    return any(_listed(language, "everything").labels(tokenize(text).tokens) for language in candidates(text))
 
 
 def wants_several(text: str) -> bool:
-    """Whether it asks to count, to compare, to order or to list, for which one memory is seldom enough."""
-    return any(_listed(language, "several").labels(read(text).tokens) for language in candidates(text))
+    """Whether it asks to count, compare, order or list, for which one memory is rarely enough."""
+    return any(_listed(language, "several").labels(tokenize(text).tokens) for language in candidates(text))
 
 
 def names_previous(text: str) -> bool:
-    """Whether it points to what was just said: in so many words, or with a "that" behind which nothing is named."""
-    tokens = read(text).tokens
+    """Whether it refers to what was just said, explicitly or with a "that" that is not followed by a noun."""
+    tokens = tokenize(text).tokens
     return any(True for language in candidates(text) for _ in _pointing(language, tokens))
 
 
 def is_limited(text: str) -> bool:
-    """Whether it holds only for a while or with an exception ("for now", "except", "除了")."""
-    return any(_listed(language, "limits").labels(read(text).tokens) for language in candidates(text))
+    """Whether it is temporary or has an exception ("for now", "except", "除了")."""
+    return any(_listed(language, "limits").labels(tokenize(text).tokens) for language in candidates(text))
 
 
 def asked_words(text: str) -> frozenset[str]:
-    """`content_words` of a request, without the words of asking, and without people and attributes that it names."""
-    tokens = read(text).tokens
+    """`content_words` of a request, without the words of asking, and without the people and attributes it mentions."""
+    tokens = tokenize(text).tokens
     named: set[int] = set()
     for language in candidates(text):
         for table in (_people(language), _attributes(language), _forgetting(language), _listed(language, "everything")):
@@ -174,12 +174,12 @@ def asked_words(text: str) -> frozenset[str]:
 
 
 def _openings(tokens: Sequence[str]) -> Iterator[int]:
-    """Where the clauses begin."""
+    """The positions at which clauses begin."""
     yield from (at for at, token in enumerate(tokens) if is_word(token) and (not at or not is_word(tokens[at - 1])))
 
 
 def _asks_to_erase(language: Language, tokens: Sequence[str], start: int) -> bool:
-    """Of the clause at `start`. One behind another asks only in so many words, or of what that says: "…, forget it"."""
+    """For the clause at `start`. A later clause has to ask explicitly, or refer back: "…, forget it"."""
     table, at, is_asking = _erasing(language), start, start == 0
     while at < len(tokens):
         found = table.at(tokens, at)
@@ -196,8 +196,8 @@ def _asks_to_erase(language: Language, tokens: Sequence[str], start: int) -> boo
     return False
 
 
-def _points_back(language: Language, tokens: Sequence[str], verb: Found[str]) -> bool:
-    """Whether the clause of the verb says nothing else but "that"."""
+def _points_back(language: Language, tokens: Sequence[str], verb: PhraseMatch[str]) -> bool:
+    """Whether the clause of the verb contains nothing else but "that"."""
     clause = list(takewhile(is_word, tokens[verb.start :]))
     return any(found.end == len(clause) for found in _closing(language).found(clause))
 
@@ -206,7 +206,7 @@ def _closes_with_erasing(table: PhraseTable[str], tokens: Sequence[str]) -> bool
     return "form" in table.labels(list(takewhile(is_word, tokens)))
 
 
-def _pointing(language: Language, tokens: Sequence[str]) -> Iterator[Found[str]]:
+def _pointing(language: Language, tokens: Sequence[str]) -> Iterator[PhraseMatch[str]]:
     yield from _anywhere(language).found(tokens)
     for found in _closing(language).found(tokens):
         rest = list(takewhile(is_word, tokens[found.end :]))
@@ -214,17 +214,17 @@ def _pointing(language: Language, tokens: Sequence[str]) -> Iterator[Found[str]]
             yield found
 
 
-def _positions(spans: Iterable[Found[str]]) -> set[int]:
+def _positions(spans: Iterable[PhraseMatch[str]]) -> set[int]:
     return {position for span in spans for position in range(span.start, span.end)}
 
 
 def _clauses(tokens: Sequence[str]) -> list[list[str]]:
-    """Tokens between marks, none of them empty."""
+    """The tokens between punctuation marks, without empty clauses."""
     return [list(clause) for is_clause, clause in groupby(tokens, key=is_word) if is_clause]
 
 
 def _reply(language: Language, tokens: Sequence[str]) -> Reply:
-    """What the tokens say if they are a reply from end to end."""
+    """The reply that the tokens form, if they are nothing but a reply."""
     said: set[str] = set()
     start = 0
     while start < len(tokens):
@@ -237,14 +237,14 @@ def _reply(language: Language, tokens: Sequence[str]) -> Reply:
 
 
 def _labels(text: str, table: Callable[[Language], PhraseTable[str]]) -> set[str]:
-    return {label for language in candidates(text) for label in table(language).labels(read(text).tokens)}
+    return {label for language in candidates(text) for label in table(language).labels(tokenize(text).tokens)}
 
 
 @cache
 def _listed(
     language: Language, section: Literal["negators", "leaning", "several", "everything", "limits", "clauses"]
 ) -> PhraseTable[str]:
-    listed: Listed = getattr(words(language), section)
+    listed: PhraseList = getattr(words(language), section)
     return _table({section: listed.words}, listed.unmeant)
 
 
@@ -283,7 +283,7 @@ def _people(language: Language) -> PhraseTable[str]:
 
 @cache
 def _persons(language: Language) -> PhraseTable[str]:
-    """What each phrase says of who it is: its relation, unless that is "other", and which person, where it says so."""
+    """What each phrase says about the person: the relation, unless "other", and the person's key, if it has one."""
     own = people(language)
     general = {phrase for label in own.words for phrase in own.persons.get(label, ())}
     keyed = {phrase for phrases in own.persons.values() for phrase in phrases}

@@ -1,4 +1,4 @@
-"""A statement as the calendar sees it: months, weekdays, numbers, marks like "until". It must never resolve a date."""
+"""Parses a text into calendar items: months, weekdays, numbers, marks such as "until". Dates are resolved elsewhere."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from functools import cache
 
 from memory.language.detection import candidates
 from memory.language.loader import Calendar, Language, calendar
-from memory.language.phrases import Found, PhraseTable, Text, read
+from memory.language.phrases import PhraseMatch, PhraseTable, TokenizedText, tokenize
 
 YEARS = range(1900, 2100)
 _ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
 _COMMAS = (",", "、")
 _DIGITS_MAX = 4
 _YEAR_DIGITS = 4
-_LAST_CENTURY = 69  # from here on, two digits mean 19.. rather than 20.., as in POSIX
+_LAST_CENTURY = 69  # from here on, two digits mean 19.. instead of 20.., as in POSIX
 _MONTHS = 12
 _DAYS_MAX = 31
 
 
-class Kind(StrEnum):
-    """One letter each, so that a row of items spells the name of a rule."""
+class ItemKind(StrEnum):
+    """One letter each, so that a sequence of items spells the key of a rule."""
 
     DAY = "D"  # relative: tomorrow
     WEEK = "W"
@@ -36,7 +36,7 @@ class Kind(StrEnum):
     NUMERIC = "i"  # a whole date in digits
     UNIT = "u"
     WHICH = "w"  # this, next, last
-    MARK = "p"  # until, ago: `before` a date or `behind` it
+    MARK = "p"  # until, ago: `before` a date or `behind` (after) it
     COMMA = ","
     VAGUE = "v"
     EVERY = "e"
@@ -45,15 +45,15 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """`number`: months run from 1, weekdays from Monday, 0. `day`: year, month and day, 0 where not given.
+class CalendarItem:
+    """`number`: months from 1, weekdays from Monday = 0. `day`: year, month and day, 0 where not given.
 
-    `name`: of a unit or a which; "word" for a month that is also a word, "short" for a short weekday, "ordinal" or
-    "signed" (8号) for a number. `is_plain`: needs nothing beside it to be a date; a number that may stand behind the
-    month. `is_joined`: an article or the like stands before it.
+    `name`: of a unit, or of a determiner (WHICH); "word" for a month that is also a word, "short" for a short weekday,
+    "ordinal" or "signed" (8号) for a number. `is_plain`: a date even without context; for a number: may follow a month.
+    `is_joined`: preceded by an article or similar.
     """
 
-    kind: Kind
+    kind: ItemKind
     number: int = 0
     name: str = ""
     before: frozenset[str] = frozenset()
@@ -64,52 +64,61 @@ class Item:
     is_joined: bool = False
 
 
-OTHER = Item(Kind.OTHER)
-_RANGE = Item(Kind.MARK, before=frozenset({"range"}))
+OTHER = CalendarItem(ItemKind.OTHER)
+_RANGE = CalendarItem(ItemKind.MARK, before=frozenset({"range"}))
 _TIMES = frozenset(
-    {Kind.DAY, Kind.WEEK, Kind.MONTH, Kind.YEAR, Kind.WEEKDAY, Kind.YEAR_NUMBER, Kind.NUMERIC, Kind.UNIT}
+    {
+        ItemKind.DAY,
+        ItemKind.WEEK,
+        ItemKind.MONTH,
+        ItemKind.YEAR,
+        ItemKind.WEEKDAY,
+        ItemKind.YEAR_NUMBER,
+        ItemKind.NUMERIC,
+        ItemKind.UNIT,
+    }
 )
-_RELATIVE = {"day": Kind.DAY, "week": Kind.WEEK, "month": Kind.MONTH, "year": Kind.YEAR}
-_RELATIVE = {"day": Kind.DAY, "week": Kind.WEEK, "month": Kind.MONTH, "year": Kind.YEAR}
+_RELATIVE = {"day": ItemKind.DAY, "week": ItemKind.WEEK, "month": ItemKind.MONTH, "year": ItemKind.YEAR}
+_RELATIVE = {"day": ItemKind.DAY, "week": ItemKind.WEEK, "month": ItemKind.MONTH, "year": ItemKind.YEAR}
 
 
-def items_of(text: str, language: Language) -> list[Item]:
-    """Joiners are left out; what they join knows of it."""
-    reader = _ItemReader(read(text), language)
+def calendar_items(text: str, language: Language) -> list[CalendarItem]:
+    """The items without joiners, which only set `is_joined`."""
+    reader = _ItemReader(tokenize(text), language)
     while reader.position < len(reader.tokens):
         reader.step()
-    found: list[Item] = []
+    found: list[CalendarItem] = []
     is_joined = False
     for item in reader.items:
-        if item.kind is not Kind.JOINER:
+        if item.kind is not ItemKind.JOINER:
             found.append(replace(item, is_joined=True) if is_joined else item)
-        is_joined = item.kind is Kind.JOINER
+        is_joined = item.kind is ItemKind.JOINER
     return found
 
 
 def holds_time(text: str) -> bool:
-    """Whether a day, month, year or span of time is named in it, however vaguely ("last spring"); no mere number."""
-    return any(_is_time(item) for language in candidates(text) for item in items_of(text, language))
+    """Whether it mentions a day, month, year or period, however vague ("last spring"), and not only a number."""
+    return any(_is_time(item) for language in candidates(text) for item in calendar_items(text, language))
 
 
-def _is_time(item: Item) -> bool:
+def _is_time(item: CalendarItem) -> bool:
     match item.kind:
-        case Kind.NUMBER:
+        case ItemKind.NUMBER:
             return item.name in ("ordinal", "signed")
-        case Kind.WHICH:
+        case ItemKind.WHICH:
             return item.name != "this"
-        case Kind.MONTH_NAME:
+        case ItemKind.MONTH_NAME:
             return item.name != "word" or item.is_capital
         case _:
             return item.kind in _TIMES
 
 
 class _ItemReader:
-    """Reads tokens from left to right: the longest phrase of the calendar, else a number, else anything."""
+    """Parses tokens from left to right: the longest calendar phrase, else a number, else OTHER."""
 
-    def __init__(self, text: Text, language: Language) -> None:
+    def __init__(self, text: TokenizedText, language: Language) -> None:
         self.tokens = text.tokens
-        self.items: list[Item] = []
+        self.items: list[CalendarItem] = []
         self.position = 0
         self._spelled = text.spelled
         self._dates = calendar(language)
@@ -126,42 +135,42 @@ class _ItemReader:
             self._read_number(token)
         else:
             self.position += 1
-            self.items.append(Item(Kind.COMMA) if token in _COMMAS else OTHER)
+            self.items.append(CalendarItem(ItemKind.COMMA) if token in _COMMAS else OTHER)
 
-    def _read_phrase(self, found: Found[Item]) -> None:
+    def _read_phrase(self, found: PhraseMatch[CalendarItem]) -> None:
         item = next(iter(found.labels), OTHER)
-        if item.kind is Kind.COUNT:
+        if item.kind is ItemKind.COUNT:
             self._read_count()
             return
         self.position = found.end
-        if item.kind is Kind.MARK:
+        if item.kind is ItemKind.MARK:
             item = _merged(found.labels)
-        if item.kind is Kind.MONTH_NAME:
+        if item.kind is ItemKind.MONTH_NAME:
             item = replace(item, is_capital=self._spelled[found.start][0].isupper())
         self.items.append(item)
-        if item.kind is Kind.WEEK:
+        if item.kind is ItemKind.WEEK:
             self._read_day_of_week()
 
     def _read_day_of_week(self) -> None:
-        """Chinese: 五 right behind 下周 is its Friday, unless the character behind takes it away."""
+        """Chinese: 五 directly after 下周 is its Friday, unless the next character forms another word with it."""
         ahead = self.tokens[self.position : self.position + 2]
         for weekday, signs in enumerate(self._dates.week_days):
             if ahead and ahead[0] in signs and ahead[-1] not in self._dates.breaking:
                 self.position += 1
-                self.items.append(Item(Kind.WEEKDAY, weekday))
+                self.items.append(CalendarItem(ItemKind.WEEKDAY, weekday))
                 return
 
     def _read_count(self) -> None:
-        """Neighbouring number words are one number: "twenty one", 二十三."""
+        """Adjacent number words form one number: "twenty one", 二十三."""
         numbers: list[int] = []
         while self.position < len(self.tokens):
             found = self._table.at(self.tokens, self.position)
-            counts = [item for item in found.labels if item.kind is Kind.COUNT] if found is not None else []
+            counts = [item for item in found.labels if item.kind is ItemKind.COUNT] if found is not None else []
             if found is None or not counts:
                 break
             numbers.append(counts[0].number)
             self.position = found.end
-        self._append_signed(Item(Kind.COUNT, _number(numbers)))
+        self._append_signed(CalendarItem(ItemKind.COUNT, _number(numbers)))
 
     def _read_number(self, token: str) -> None:
         digits = token[:-2] if token.endswith(_ORDINAL_ENDINGS) else token
@@ -169,43 +178,45 @@ class _ItemReader:
         if digits.isdecimal() and len(digits) <= _DIGITS_MAX:
             name = "ordinal" if digits != token else ""
             is_year = len(token) == _YEAR_DIGITS and int(digits) in YEARS
-            self._append_signed(self._day(int(digits), name) if not is_year else Item(Kind.YEAR_NUMBER, int(digits)))
+            self._append_signed(
+                self._day(int(digits), name) if not is_year else CalendarItem(ItemKind.YEAR_NUMBER, int(digits))
+            )
             self._skip_stop()
         elif dash and _is_day(first) and _is_day(last):
             self.items += [self._day(int(first)), _RANGE, self._day(int(last))]
         else:
             self.items.append(numeric_date(token, self._dates.numeric_order) or OTHER)
 
-    def _day(self, number: int, name: str = "") -> Item:
-        return Item(Kind.NUMBER, number, name=name, is_plain=self._dates.day_follows_month)
+    def _day(self, number: int, name: str = "") -> CalendarItem:
+        return CalendarItem(ItemKind.NUMBER, number, name=name, is_plain=self._dates.day_follows_month)
 
-    def _append_signed(self, item: Item) -> None:
-        """Chinese: 月, 号 and 年 behind a number say which number it is."""
+    def _append_signed(self, item: CalendarItem) -> None:
+        """Chinese: 月, 号 and 年 after a number say what it counts."""
         sign = self._signs.at(self.tokens, self.position) if self.position < len(self.tokens) else None
-        kind = next(iter(sign.labels)) if sign is not None else Kind.OTHER
+        kind = next(iter(sign.labels)) if sign is not None else ItemKind.OTHER
         is_fitting = {
-            Kind.MONTH_NAME: 1 <= item.number <= _MONTHS,
-            Kind.NUMBER: 1 <= item.number <= _DAYS_MAX,
-            Kind.YEAR_NUMBER: item.kind is Kind.YEAR_NUMBER,
+            ItemKind.MONTH_NAME: 1 <= item.number <= _MONTHS,
+            ItemKind.NUMBER: 1 <= item.number <= _DAYS_MAX,
+            ItemKind.YEAR_NUMBER: item.kind is ItemKind.YEAR_NUMBER,
         }
         if sign is not None and is_fitting[kind]:
             self.position = sign.end
-            item = Item(kind, item.number, name="signed", is_plain=True)
+            item = CalendarItem(kind, item.number, name="signed", is_plain=True)
         self.items.append(item)
 
     def _skip_stop(self) -> None:
-        """That of a German ordinal: "14. Juni", "vom 3. bis"."""
+        """Skip the full stop of a German ordinal: "14. Juni", "vom 3. bis"."""
         ahead = self.position + 1
         if self.tokens[self.position : ahead] == (".",) and ahead < len(self.tokens):
             found = self._table.at(self.tokens, ahead)
-            if found is not None and any(item.kind in (Kind.MONTH_NAME, Kind.MARK) for item in found.labels):
+            if found is not None and any(item.kind in (ItemKind.MONTH_NAME, ItemKind.MARK) for item in found.labels):
                 self.position = ahead
 
 
-def numeric_date(token: str, order: str) -> Item | None:
-    """ "2025-03-14", "14.06.1990", "3/22"; `order` as the calendar's `numeric_order`. None for what may mean two days.
+def numeric_date(token: str, order: str) -> CalendarItem | None:
+    """ "2025-03-14", "14.06.1990", "3/22"; `order` as the calendar's `numeric_order`. None for ambiguous dates.
 
-    Without a year of four digits, something beside it has to say that it is a date.
+    Without a four-digit year, the context has to show that it is a date.
     """
     separator = next((sign for sign in "-/." if sign in token), "-")
     parts = token.removesuffix("t").split(separator)  # the "T" of a timestamp
@@ -240,13 +251,13 @@ def _is_day(digits: str) -> bool:
     return digits.isdecimal() and 0 < int(digits) <= _DAYS_MAX
 
 
-def _checked(year: int, month: int, day: int, *, is_plain: bool) -> Item | None:
+def _checked(year: int, month: int, day: int, *, is_plain: bool) -> CalendarItem | None:
     is_date = 1 <= month <= _MONTHS and 0 <= day <= _DAYS_MAX and (not year or year in YEARS)
-    return Item(Kind.NUMERIC, day=(year, month, day), is_plain=is_plain) if is_date else None
+    return CalendarItem(ItemKind.NUMERIC, day=(year, month, day), is_plain=is_plain) if is_date else None
 
 
 def _number(words: Sequence[int]) -> int:
-    """20, 1 is 21; 2, 10, 3 is 23; 0 for what is no number."""
+    """The value of number words: 20, 1 is 21; 2, 10, 3 is 23; 0 for anything else."""
     total = 0
     for number in words:
         if number == 10 and 2 <= total <= 9:
@@ -258,53 +269,61 @@ def _number(words: Sequence[int]) -> int:
     return total
 
 
-def _merged(marks: frozenset[Item]) -> Item:
+def _merged(marks: frozenset[CalendarItem]) -> CalendarItem:
     before = frozenset(label for mark in marks for label in mark.before)
-    return Item(Kind.MARK, before=before, behind=frozenset(label for mark in marks for label in mark.behind))
+    return CalendarItem(
+        ItemKind.MARK, before=before, behind=frozenset(label for mark in marks for label in mark.behind)
+    )
 
 
 @cache
-def _table(language: Language) -> PhraseTable[Item]:
+def _table(language: Language) -> PhraseTable[CalendarItem]:
     dates = calendar(language)
     return PhraseTable(entries_of(dates), dates.unmeant)
 
 
 @cache
-def _signs(language: Language) -> PhraseTable[Kind]:
+def _signs(language: Language) -> PhraseTable[ItemKind]:
     dates = calendar(language)
     signs = {
-        Kind.MONTH_NAME: dates.month_signs,
-        Kind.NUMBER: dates.day_signs,
-        Kind.YEAR_NUMBER: dates.year_signs,
+        ItemKind.MONTH_NAME: dates.month_signs,
+        ItemKind.NUMBER: dates.day_signs,
+        ItemKind.YEAR_NUMBER: dates.year_signs,
     }
     return PhraseTable((sign, kind) for kind, phrases in signs.items() for sign in phrases)
 
 
-def entries_of(dates: Calendar) -> Iterator[tuple[str, Item]]:
-    """Phrases with what each is; one phrase is of one kind, or a mark of several."""
+def entries_of(dates: Calendar) -> Iterator[tuple[str, CalendarItem]]:
+    """Phrases with their items; a phrase has one kind, or is a mark of several."""
     yield from _named(dates)
     for which in ("this", "next", "last", "coming", "latest"):
-        yield from ((phrase, Item(Kind.WHICH, name=which)) for phrase in getattr(dates, which))
-    for kind, phrases in ((Kind.JOINER, dates.joiners), (Kind.EVERY, dates.every), (Kind.VAGUE, dates.vague)):
-        yield from ((phrase, Item(kind)) for phrase in phrases)
+        yield from ((phrase, CalendarItem(ItemKind.WHICH, name=which)) for phrase in getattr(dates, which))
+    for kind, phrases in (
+        (ItemKind.JOINER, dates.joiners),
+        (ItemKind.EVERY, dates.every),
+        (ItemKind.VAGUE, dates.vague),
+    ):
+        yield from ((phrase, CalendarItem(kind)) for phrase in phrases)
     for label, phrases in dates.preceding.items():
-        yield from ((phrase, Item(Kind.MARK, before=frozenset({label}))) for phrase in phrases)
+        yield from ((phrase, CalendarItem(ItemKind.MARK, before=frozenset({label}))) for phrase in phrases)
     for behind, phrases in dates.following.items():
-        yield from ((phrase, Item(Kind.MARK, behind=frozenset({behind}))) for phrase in phrases)
-    yield from ((word, Item(Kind.COUNT, number)) for word, number in dates.numbers.items())
-    yield from ((word, Item(Kind.NUMBER, number, name="ordinal")) for word, number in dates.ordinals.items())
+        yield from ((phrase, CalendarItem(ItemKind.MARK, behind=frozenset({behind}))) for phrase in phrases)
+    yield from ((word, CalendarItem(ItemKind.COUNT, number)) for word, number in dates.numbers.items())
+    yield from (
+        (word, CalendarItem(ItemKind.NUMBER, number, name="ordinal")) for word, number in dates.ordinals.items()
+    )
 
 
-def _named(dates: Calendar) -> Iterator[tuple[str, Item]]:
-    """Months, weekdays, stretches of time from today, units."""
+def _named(dates: Calendar) -> Iterator[tuple[str, CalendarItem]]:
+    """Months, weekdays, periods relative to today, units."""
     for number, (full, short) in enumerate(zip(dates.months, dates.short_months, strict=True), start=1):
         for name in dict.fromkeys((*full, *short)):
             kind = "word" if name in dates.wordy_months else ""
-            yield name, Item(Kind.MONTH_NAME, number, name=kind, is_plain=bool(dates.month_signs))
+            yield name, CalendarItem(ItemKind.MONTH_NAME, number, name=kind, is_plain=bool(dates.month_signs))
     for number, (full, short) in enumerate(zip(dates.weekdays, dates.short_weekdays, strict=True)):
-        yield from ((name, Item(Kind.WEEKDAY, number)) for name in full)
-        yield from ((name, Item(Kind.WEEKDAY, number, name="short")) for name in short)
+        yield from ((name, CalendarItem(ItemKind.WEEKDAY, number)) for name in full)
+        yield from ((name, CalendarItem(ItemKind.WEEKDAY, number, name="short")) for name in short)
     for unit, offsets in dates.relative.items():
-        yield from ((phrase, Item(_RELATIVE[unit], offset)) for phrase, offset in offsets.items())
+        yield from ((phrase, CalendarItem(_RELATIVE[unit], offset)) for phrase, offset in offsets.items())
     for unit, names in dates.units.items():
-        yield from ((name, Item(Kind.UNIT, name=unit)) for name in names)
+        yield from ((name, CalendarItem(ItemKind.UNIT, name=unit)) for name in names)

@@ -1,7 +1,7 @@
-"""The words of a statement that carry its matter: names, numbers, nouns; not pronouns, articles and auxiliaries.
+"""The content words of a statement: names, numbers, nouns; not pronouns, articles and auxiliaries.
 
-Script with spaces: words, roughly stemmed. Chinese: pairs of neighbouring characters, and single ones where they stand
-alone. It must never give two results for one text.
+In scripts with spaces: words, roughly stemmed. In Chinese: pairs of adjacent characters, and single characters that
+stand alone. Deterministic.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from itertools import chain
 
 from memory.language.detection import candidates
 from memory.language.loader import LANGUAGES, Language, Phrases, words
-from memory.language.phrases import is_clitic, is_han, is_word, read, spellings
-from memory.language.remembering import remembered
+from memory.language.phrases import is_clitic, is_han, is_word, spellings, tokenize
+from memory.language.text_cache import cached_by_text
 
-# "Plan A", "room B", "A方案": what is called by a letter, which is no article then.
+# "Plan A", "room B", "A方案": a letter used as a name, not an article.
 _LETTERED = re.compile(
     r"(?<=[a-zà-ÿ] )[A-HJ-Z](?![\w'’]|\.\s?\w)|"
     r"(?<![A-Za-z])[A-Z](?=[\u3400-\u9fff])|(?<=[\u3400-\u9fff])[A-Z](?![A-Za-z])"
@@ -26,14 +26,14 @@ _SUFFIXES = ("ations", "ation", "ingly", "ings", "ing", "edly", "ers", "ies", "i
 _STEM_CHARACTERS_MIN = 3
 
 
-@remembered
+@cached_by_text
 def content_words(text: str) -> frozenset[str]:
     lettered = _LETTERED.findall(unicodedata.normalize("NFKC", text))
-    return frozenset(letter.casefold() for letter in lettered) | content_of(read(text).tokens, candidates(text))
+    return frozenset(letter.casefold() for letter in lettered) | content_of(tokenize(text).tokens, candidates(text))
 
 
 def content_of(tokens: Sequence[str], languages: tuple[Language, ...], without: Collection[int] = ()) -> frozenset[str]:
-    """Of some tokens in any of these languages, but for those at the positions `without`."""
+    """Those of the tokens in any of these languages, except at the positions `without`."""
     empty = _empty_words(languages)
     found: set[str] = set()
     run = ""
@@ -52,13 +52,13 @@ def content_of(tokens: Sequence[str], languages: tuple[Language, ...], without: 
 
 @cache
 def function_words() -> frozenset[str]:
-    """Those of all languages, in every spelling, but for words that name something in a neighbouring language."""
+    """Function words of all languages, in every spelling, except words with content in another language."""
     return _spelled(words(language).function_words for language in LANGUAGES) - _meaningful()
 
 
 @cache
 def _empty_words(languages: tuple[Language, ...]) -> frozenset[str]:
-    """Function words, and what says as little ("now", "still"); those of `languages` whatever they are elsewhere."""
+    """Function words and fillers ("now", "still"); for `languages` regardless of their meaning elsewhere."""
     fillers = _spelled(words(language).fillers for language in LANGUAGES)
     return (function_words() | fillers - _meaningful()).union(*map(_own_empty_words, languages))
 

@@ -1,6 +1,6 @@
-"""Rows of calendar items that are a date, and the days that each may mean. It must never choose between several.
+"""Recognises dates in sequences of calendar items, with all days that each may mean; the choice is made elsewhere.
 
-The rules are a table: a row of kinds, one letter each, spells its key ("nmy" is 14 March 2025).
+The rules are a table: a sequence of kinds, one letter each, is the key ("nmy" matches 14 March 2025).
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from memory.language.calendar_items import Item, Kind
+from memory.language.calendar_items import CalendarItem, ItemKind
 
 ROW_MAX = 6  # items of the longest rule
-YEARS_AROUND = 1  # a date without a year may lie in the year before, this one or the next
+YEARS_AROUND = 1  # a date without a year may be in the previous, the same or the next year
 AMOUNT_YEARS_MAX = 100
 
 DAY = timedelta(days=1)
@@ -21,7 +21,7 @@ WEEK = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Days:
-    """From the first day to the one behind the last."""
+    """From the first day to the day after the last."""
 
     begin: date
     end: date
@@ -29,9 +29,9 @@ class Days:
 
 @dataclass(frozen=True, slots=True)
 class Dated:
-    """`items[start:end]`, and the days it may mean, in their order: several where year or week are left open.
+    """`items[start:end]`, and the days it may mean, in order: several if year or week are open.
 
-    `is_plain`: a date even without a mark beside it. `is_weekday`: it only names one. `is_range`: it names both ends.
+    `is_plain`: a date even without a mark next to it. `is_weekday`: only a weekday. `is_range`: has both ends.
     """
 
     start: int
@@ -43,10 +43,10 @@ class Dated:
 
 
 Options = tuple[Days, ...]
-"""() where it is a date of which nothing is certain."""
+"""() for a date that is not certain."""
 
 
-def dates_of(items: Sequence[Item], said: date) -> list[Dated]:
+def dates_of(items: Sequence[CalendarItem], said: date) -> list[Dated]:
     """In order, without overlap. `said`: the day on which the statement was made."""
     found: list[Dated] = []
     start = 0
@@ -58,8 +58,8 @@ def dates_of(items: Sequence[Item], said: date) -> list[Dated]:
     return found
 
 
-def _dated_at(items: Sequence[Item], start: int, said: date) -> Dated | None:
-    """The longest date that begins there."""
+def _dated_at(items: Sequence[CalendarItem], start: int, said: date) -> Dated | None:
+    """The longest date that starts there."""
     for length in range(min(ROW_MAX, len(items) - start), 0, -1):
         row = items[start : start + length]
         name = "".join(item.kind for item in row)
@@ -77,8 +77,8 @@ def _dated_at(items: Sequence[Item], start: int, said: date) -> Dated | None:
     return None
 
 
-def _is_plain(name: str, row: Sequence[Item]) -> bool:
-    """Whether an ordinary word or number can hardly be meant."""
+def _is_plain(name: str, row: Sequence[CalendarItem]) -> bool:
+    """Whether it can hardly be an ordinary word or number."""
     first = row[0]
     match name:
         case "m" | "y":
@@ -88,57 +88,57 @@ def _is_plain(name: str, row: Sequence[Item]) -> bool:
         case "d":
             return first.name != "short"
         case "nm" | "mn":
-            month = _of(Kind.MONTH_NAME, row)
+            month = _of(ItemKind.MONTH_NAME, row)
             return month.name != "word" or month.is_capital or row[1].is_joined or first.is_joined
     return True
 
 
-def _of(kind: Kind, row: Sequence[Item]) -> Item:
+def _of(kind: ItemKind, row: Sequence[CalendarItem]) -> CalendarItem:
     return next(item for item in row if item.kind is kind)
 
 
-def _numeric(row: Sequence[Item], said: date) -> Options | None:
+def _numeric(row: Sequence[CalendarItem], said: date) -> Options | None:
     year, month, day = row[0].day
     return _days(said, month, day=day, year=year)
 
 
-def _relative_day(row: Sequence[Item], said: date) -> Options | None:
+def _relative_day(row: Sequence[CalendarItem], said: date) -> Options | None:
     return (_one(said + DAY * row[0].number),)
 
 
-def _relative_week(row: Sequence[Item], said: date) -> Options | None:
+def _relative_week(row: Sequence[CalendarItem], said: date) -> Options | None:
     monday = _monday(said) + WEEK * row[0].number
     return (Days(monday, monday + WEEK),)
 
 
-def _relative_month(row: Sequence[Item], said: date) -> Options | None:
+def _relative_month(row: Sequence[CalendarItem], said: date) -> Options | None:
     return (_month(said.year, said.month + row[0].number),)
 
 
-def _relative_year(row: Sequence[Item], said: date) -> Options | None:
+def _relative_year(row: Sequence[CalendarItem], said: date) -> Options | None:
     return (_year(said.year + row[0].number),)
 
 
-def _year_number(row: Sequence[Item], said: date) -> Options | None:
+def _year_number(row: Sequence[CalendarItem], said: date) -> Options | None:
     return (_year(row[0].number),)
 
 
-def _month_of_year(row: Sequence[Item], said: date) -> Options:
-    """With or without a day; the year in digits, relative, or left open."""
+def _month_of_year(row: Sequence[CalendarItem], said: date) -> Options:
+    """With or without a day; the year in digits, relative, or open."""
     numbers = {item.kind: item.number for item in row}
-    year = numbers.get(Kind.YEAR_NUMBER, 0)
-    if Kind.YEAR in numbers:
-        year = said.year + numbers[Kind.YEAR]
-    return _days(said, numbers[Kind.MONTH_NAME], day=numbers.get(Kind.NUMBER, 0), year=year)
+    year = numbers.get(ItemKind.YEAR_NUMBER, 0)
+    if ItemKind.YEAR in numbers:
+        year = said.year + numbers[ItemKind.YEAR]
+    return _days(said, numbers[ItemKind.MONTH_NAME], day=numbers.get(ItemKind.NUMBER, 0), year=year)
 
 
-def _day_behind_month(row: Sequence[Item], said: date) -> Options | None:
-    return _month_of_year(row, said) if _of(Kind.NUMBER, row).is_plain else None
+def _day_behind_month(row: Sequence[CalendarItem], said: date) -> Options | None:
+    return _month_of_year(row, said) if _of(ItemKind.NUMBER, row).is_plain else None
 
 
-def _which_month(row: Sequence[Item], said: date) -> Options | None:
-    """ "Next" and "last" only where both common readings agree."""
-    month, which = _of(Kind.MONTH_NAME, row).number, _of(Kind.WHICH, row).name
+def _which_month(row: Sequence[CalendarItem], said: date) -> Options | None:
+    """ "Next" and "last" only if both common interpretations agree."""
+    month, which = _of(ItemKind.MONTH_NAME, row).number, _of(ItemKind.WHICH, row).name
     coming, latest = said.year + (month <= said.month), said.year - (month >= said.month)
     years = {
         "this": said.year if abs(month - said.month) <= 6 else None,
@@ -151,9 +151,9 @@ def _which_month(row: Sequence[Item], said: date) -> Options | None:
     return () if year is None else (_month(year, month),)
 
 
-def _which_weekday(row: Sequence[Item], said: date) -> Options | None:
-    """ "This" is in this calendar week and not past; "next" and "last" only where both common readings agree."""
-    weekday, which = _of(Kind.WEEKDAY, row).number, _of(Kind.WHICH, row).name
+def _which_weekday(row: Sequence[CalendarItem], said: date) -> Options | None:
+    """ "This" means this calendar week and not the past; "next" and "last" only if both interpretations agree."""
+    weekday, which = _of(ItemKind.WEEKDAY, row).number, _of(ItemKind.WHICH, row).name
     latest, coming = _around(weekday, said)
     here = _monday(said) + DAY * weekday
     days = {
@@ -167,29 +167,29 @@ def _which_weekday(row: Sequence[Item], said: date) -> Options | None:
     return () if day is None else (_one(day),)
 
 
-def _weekday_of_week(row: Sequence[Item], said: date) -> Options | None:
-    return (_one(_monday(said) + WEEK * _of(Kind.WEEK, row).number + DAY * _of(Kind.WEEKDAY, row).number),)
+def _weekday_of_week(row: Sequence[CalendarItem], said: date) -> Options | None:
+    return (_one(_monday(said) + WEEK * _of(ItemKind.WEEK, row).number + DAY * _of(ItemKind.WEEKDAY, row).number),)
 
 
-def _weekday(row: Sequence[Item], said: date) -> Options | None:
-    """The last one and the coming one; none on that very weekday."""
+def _weekday(row: Sequence[CalendarItem], said: date) -> Options | None:
+    """The previous and the next one; none if the statement was made on that weekday."""
     weekday = row[0].number
     return () if weekday == said.weekday() else tuple(_one(day) for day in _around(weekday, said))
 
 
-def _day_of_month(row: Sequence[Item], said: date) -> Options | None:
+def _day_of_month(row: Sequence[CalendarItem], said: date) -> Options | None:
     """ "The 3rd of next month"; not "I bought 3 last month"."""
-    day, month = _of(Kind.NUMBER, row), _of(Kind.MONTH, row)
+    day, month = _of(ItemKind.NUMBER, row), _of(ItemKind.MONTH, row)
     if not month.is_joined and day.name != "signed":
         return None
     first = _month(said.year, said.month + month.number).begin
     return _days(said, first.month, day=day.number, year=first.year)
 
 
-def _amount(row: Sequence[Item], said: date) -> Options | None:
-    """ "Two weeks ago", "in 3 months": the day for days and weeks, else the whole month or year."""
-    mark, unit = _of(Kind.MARK, row), _of(Kind.UNIT, row).name
-    number = next(item for item in row if item.kind in (Kind.NUMBER, Kind.COUNT))
+def _amount(row: Sequence[CalendarItem], said: date) -> Options | None:
+    """ "Two weeks ago", "in 3 months": a day for days and weeks, otherwise the whole month or year."""
+    mark, unit = _of(ItemKind.MARK, row), _of(ItemKind.UNIT, row).name
+    number = next(item for item in row if item.kind in (ItemKind.NUMBER, ItemKind.COUNT))
     labels = mark.before if row[0] is mark else mark.behind
     sign = 1 if "ahead" in labels else -1 if labels & {"ago", "since"} else 0
     if not sign or not number.number or number.name == "ordinal" or number.is_joined:
@@ -204,20 +204,20 @@ def _amount(row: Sequence[Item], said: date) -> Options | None:
             return (_year(said.year + amount),) if abs(amount) <= AMOUNT_YEARS_MAX else None
 
 
-def _day_range(row: Sequence[Item], said: date) -> Options | None:
+def _day_range(row: Sequence[CalendarItem], said: date) -> Options | None:
     """ "3 to 10 May", 3月3号到10号: both days and those between."""
-    mark = _of(Kind.MARK, row)
-    first, last = (item for item in row if item.kind is Kind.NUMBER)
-    behind_month = row[row.index(_of(Kind.MONTH_NAME, row)) :]
-    is_fitting = all(item.is_plain for item in behind_month if item.kind is Kind.NUMBER)
+    mark = _of(ItemKind.MARK, row)
+    first, last = (item for item in row if item.kind is ItemKind.NUMBER)
+    behind_month = row[row.index(_of(ItemKind.MONTH_NAME, row)) :]
+    is_fitting = all(item.is_plain for item in behind_month if item.kind is ItemKind.NUMBER)
     if not is_fitting or not mark.before & {"range", "until"} or not 0 < first.number < last.number:
         return None
-    ends = _month_of_year(row, said)  # of two numbers, it takes the last
+    ends = _month_of_year(row, said)  # of two numbers, it uses the last
     return tuple(replace(days, begin=days.begin - DAY * (last.number - first.number)) for days in ends)
 
 
 _RANGES = ("npnm", "npnmy", "npnm,y", "npnmY", "mnpn", "mnpny", "mnpn,y", "ymnpn", "Ymnpn")
-_RULES: dict[str, Callable[[Sequence[Item], date], Options | None]] = {
+_RULES: dict[str, Callable[[Sequence[CalendarItem], date], Options | None]] = {
     "i": _numeric,
     "D": _relative_day,
     "W": _relative_week,
@@ -238,7 +238,7 @@ _RULES: dict[str, Callable[[Sequence[Item], date], Options | None]] = {
 
 
 def _days(said: date, month: int, *, day: int, year: int) -> Options:
-    """The day, or the whole month; where the year is open, that of each year around. () if there is no such day."""
+    """The day, or the whole month; if the year is open, in each of the years around. () if there is no such day."""
     years = (year,) if year else range(said.year - YEARS_AROUND, said.year + YEARS_AROUND + 1)
     found = []
     for one in years:
@@ -255,7 +255,7 @@ def _one(day: date) -> Days:
 
 
 def _month(year: int, month: int) -> Days:
-    """`month` may lie outside of 1..12."""
+    """`month` may be outside 1..12."""
     return Days(_first_of(year * 12 + month - 1), _first_of(year * 12 + month))
 
 

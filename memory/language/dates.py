@@ -1,8 +1,8 @@
-"""The world time that a statement's own date words mean: from when, or until when, what it says holds.
+"""The period in which a statement holds, according to its own date words.
 
-Only what is certain counts. "Next Friday" on a Monday may mean two days, so it means none here; nor does a bare "on
-Friday", nor what recurs. A day or month without a year is the one nearest to when it was said. Days are counted in UTC:
-near midnight a user far east or west may be a day off. Pure; it must never ask what the statement says.
+Only unambiguous dates count: "next Friday" said on a Monday may mean two days, so it is ignored, as are a bare "on
+Friday" and recurring dates. A day or month without a year is the one nearest to when it was said. Days are in UTC:
+around midnight they may be off by one for users far from it. Pure.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
-from memory.language.calendar_items import OTHER, Item, Kind, items_of
+from memory.language.calendar_items import OTHER, CalendarItem, ItemKind, calendar_items
 from memory.language.date_rules import Dated, Days, dates_of
 from memory.language.detection import candidates
 
-CHARACTERS_MAX = 2_000  # of a statement in which dates are looked for
+CHARACTERS_MAX = 2_000  # of a statement searched for dates
 
 _UNCERTAIN = "uncertain"
 _DIRECTIONS = ("since", "onwards", "until", "before", "after")
@@ -28,23 +28,23 @@ _DatePeriod = tuple[date | None, date | None]
 
 @dataclass(frozen=True, slots=True)
 class _Marked:
-    """`mark`: one of the directions, "range" right behind another date, "at", "" for none, or uncertain."""
+    """`mark`: a direction, "range" directly after another date, "at", or "" for none or an uncertain one."""
 
     dated: Dated
     mark: str
 
 
 def period(text: str, said_at: float) -> Period:
-    """`(holds_from, holds_until)` in Unix seconds, at midnight UTC; None where open, or not certain.
+    """`(holds_from, holds_until)` in Unix seconds, at midnight UTC; None if open or uncertain.
 
-    The end of "until January" is the first second of February. `said_at` in Unix seconds; at the ends of the calendar
-    nothing is certain.
+    The end of "until January" is the first second of February. `said_at`: Unix seconds. Dates outside the calendar's
+    range are ignored.
     """
     text = text[:CHARACTERS_MAX]
     try:
         said = datetime.fromtimestamp(said_at, UTC).date()
-        found = {_period(items_of(text, language), said) for language in candidates(text)} - {(None, None)}
-    except (OSError, OverflowError, ValueError):  # a day before the year 1 or behind the year 9999
+        found = {_period(calendar_items(text, language), said) for language in candidates(text)} - {(None, None)}
+    except (OSError, OverflowError, ValueError):  # a day before year 1 or after year 9999
         return None, None
     if len(found) != 1:
         return None, None
@@ -52,8 +52,8 @@ def period(text: str, said_at: float) -> Period:
     return _stamp(holds_from), _stamp(holds_until)
 
 
-def _period(items: Sequence[Item], said: date) -> _DatePeriod:
-    if any(item.kind is Kind.EVERY for item in items):
+def _period(items: Sequence[CalendarItem], said: date) -> _DatePeriod:
+    if any(item.kind is ItemKind.EVERY for item in items):
         return None, None
     marked = _marked(items, _with_weekdays(items, dates_of(items, said)))
     if len(marked) == 2 and _is_pair(*marked):
@@ -62,8 +62,8 @@ def _period(items: Sequence[Item], said: date) -> _DatePeriod:
     return meant.pop() if len(meant) == 1 else (None, None)
 
 
-def _with_weekdays(items: Sequence[Item], dates: Sequence[Dated]) -> list[Dated]:
-    """A weekday beside its date is one with it ("Friday, 14 March") and settles the year."""
+def _with_weekdays(items: Sequence[CalendarItem], dates: Sequence[Dated]) -> list[Dated]:
+    """A weekday next to a date belongs to it ("Friday, 14 March") and determines the year."""
     found: list[Dated] = []
     for dated in dates:
         previous = found[-1] if found else None
@@ -77,15 +77,15 @@ def _with_weekdays(items: Sequence[Item], dates: Sequence[Dated]) -> list[Dated]
     return found
 
 
-def _is_beside(items: Sequence[Item], first: Dated, second: Dated) -> bool:
+def _is_beside(items: Sequence[CalendarItem], first: Dated, second: Dated) -> bool:
     between = items[first.end : second.start]
     return all(
-        item.kind is Kind.COMMA or (item.kind is Kind.MARK and item.before and item.before <= _BESIDE_DATES)
+        item.kind is ItemKind.COMMA or (item.kind is ItemKind.MARK and item.before and item.before <= _BESIDE_DATES)
         for item in between
     )
 
 
-def _marked(items: Sequence[Item], dates: Sequence[Dated]) -> list[_Marked]:
+def _marked(items: Sequence[CalendarItem], dates: Sequence[Dated]) -> list[_Marked]:
     found: list[_Marked] = []
     previous_end = -1
     for dated in dates:
@@ -96,13 +96,13 @@ def _marked(items: Sequence[Item], dates: Sequence[Dated]) -> list[_Marked]:
     return found
 
 
-def _mark(items: Sequence[Item], dated: Dated, previous_end: int) -> str:
+def _mark(items: Sequence[CalendarItem], dated: Dated, previous_end: int) -> str:
     before = items[dated.start - 1] if dated.start > 0 else OTHER
     earlier = items[dated.start - 2] if dated.start > 1 else OTHER
     behind = items[dated.end] if dated.end < len(items) else OTHER
     is_second = bool(before.before & {"or", "range", "until"}) and previous_end < dated.start - 1
-    is_one_of_two = is_second and earlier.kind in (Kind.NUMBER, Kind.COUNT)
-    is_vague = before.kind is Kind.VAGUE or (earlier.kind is Kind.VAGUE and bool(before.before))
+    is_one_of_two = is_second and earlier.kind in (ItemKind.NUMBER, ItemKind.COUNT)
+    is_vague = before.kind is ItemKind.VAGUE or (earlier.kind is ItemKind.VAGUE and bool(before.before))
     if is_one_of_two or is_vague or "or" in behind.behind:
         return _UNCERTAIN
     directions = [label for side in (behind.behind, before.before) for label in _DIRECTIONS if label in side]
@@ -127,7 +127,7 @@ def _from_to(first: Dated, last: Days | None) -> _DatePeriod:
 
 
 def _resolved(marked: _Marked, said: date) -> Days | None:
-    """The one that is meant. None where that is not certain."""
+    """The option that is meant; None if uncertain."""
     options = marked.dated.options
     if marked.mark == _UNCERTAIN or not options:
         return None

@@ -1,4 +1,4 @@
-"""Which language a text is in: script first, then how many of its words each language knows. A guess, never more."""
+"""Guesses the language of a text: by script first, then by the number of words known to each language."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from functools import cache
 from itertools import chain
 
 from memory.language.loader import Language, attributes, calendar, people, words
-from memory.language.phrases import is_han, is_word, read, spellings
-from memory.language.remembering import remembered
+from memory.language.phrases import is_han, is_word, spellings, tokenize
+from memory.language.text_cache import cached_by_text
 
-SPACED: tuple[Language, ...] = ("en", "de", "es")  # put spaces between words; "en" comes first in a tie
+SPACED: tuple[Language, ...] = ("en", "de", "es")  # with spaces between words; "en" wins ties
 
 
-@remembered
+@cached_by_text
 def candidates(text: str) -> tuple[Language, ...]:
-    """Languages that the text may be in, most likely first; never empty. Several where they tie, or it mixes two."""
-    tokens = [token for token in read(text).tokens if is_word(token)]
+    """Possible languages, most likely first; never empty. Several for ties and mixed texts."""
+    tokens = [token for token in tokenize(text).tokens if is_word(token)]
     others = [token for token in tokens if not is_han(token)]
     han = len(tokens) - len(others)
     if not han or any(_is_kana(character) for character in text):
@@ -40,7 +40,7 @@ def _spaced(tokens: list[str], text: str) -> tuple[Language, ...]:
 
 @cache
 def _vocabulary(language: str) -> frozenset[str]:
-    """Words that are a phrase by themselves somewhere in the language's files."""
+    """Words that are a phrase of their own in the language's files."""
     single = (tokens for phrase in _phrases(language) for tokens in spellings(phrase) if len(tokens) == 1)
     return frozenset(tokens[0] for tokens in single)
 

@@ -1,8 +1,7 @@
-"""The files of the languages, read once into checked values. It must never hold a word of a language itself.
+"""Loads the vocabulary files of the languages into validated values. This module contains no words of a language.
 
-Every word list stands in a folder beside this module: `words.toml`, `people.toml`, `attributes.toml`, `calendar.toml`,
-`pleasantries.toml`.
-Each list that a behaviour hangs on has `examples`, which the tests run.
+The word lists are in a folder per language: `words.toml`, `people.toml`, `attributes.toml`, `calendar.toml`,
+`pleasantries.toml`. Each list that affects behaviour has `examples`, which the tests run.
 """
 
 from __future__ import annotations
@@ -23,33 +22,33 @@ LANGUAGES: tuple[Language, ...] = ("en", "de", "es", "zh")
 NAMED_RELATIONS = tuple(relation.value for relation in Relation if relation is not Relation.USER)
 
 Phrases = tuple[str, ...]
-"""As people write them, in lower case; matched without regard to accents left out."""
+"""Phrases as people write them, in lower case; missing accents are tolerated in matching."""
 
 Unit = Literal["day", "week", "month", "year"]
 Before = Literal["at", "ahead", "ago", "since", "onwards", "until", "before", "after", "range", "or"]
 Behind = Literal["ahead", "ago", "since", "onwards", "until", "before", "after", "or"]
 
-Shape = TypeVar("Shape", bound="Checked")
+Shape = TypeVar("Shape", bound="LanguageStruct")
 
 
 class MalformedLanguage(ValueError):
-    """A file of a language is not as the loader expects it; the message names file and place."""
+    """A vocabulary file is invalid; the message names file and position."""
 
 
-class Checked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Base of what a file holds."""
+class LanguageStruct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base class of the content of a file."""
 
 
-class Listed(Checked, frozen=True):
-    """Phrases of which one has to occur. `unmeant`: longer ones that contain one of them and mean something else."""
+class PhraseList(LanguageStruct, frozen=True):
+    """Phrases of which one has to occur. `unmeant`: longer phrases that contain one and mean something else."""
 
     words: Phrases
     unmeant: Phrases = ()
     examples: tuple[tuple[str, bool], ...] = ()
 
 
-class Replies(Checked, frozen=True):
-    """Whole short replies; `softeners` may stand beside them."""
+class Replies(LanguageStruct, frozen=True):
+    """Complete short replies; `softeners` may stand next to them."""
 
     yes: Phrases
     no: Phrases
@@ -58,26 +57,26 @@ class Replies(Checked, frozen=True):
     examples: tuple[tuple[str, Literal["yes", "no", ""]], ...] = ()
 
 
-class Pointing(Checked, frozen=True):
-    """What points to what was said before: `anywhere`, or as the `closing` word of a clause."""
+class BackReferences(LanguageStruct, frozen=True):
+    """Phrases that refer to what was said before: `anywhere`, or as the `closing` word of a clause."""
 
     anywhere: Phrases
     closing: Phrases
     examples: tuple[tuple[str, bool], ...] = ()
 
 
-class Asking(Checked, frozen=True):
-    """Words of asking to forget or to remember, with what is left of an example without them."""
+class AskingWords(LanguageStruct, frozen=True):
+    """Words of asking to forget or remember. Examples: a sentence, and its content words without them."""
 
     words: Phrases
     examples: tuple[tuple[str, Phrases], ...] = ()
 
 
-class Erasing(Checked, frozen=True):
-    """Words by which deletion is asked for. `imperatives` ask where they open a clause, alone or behind `openers`.
+class EraseRequests(LanguageStruct, frozen=True):
+    """Words that ask for deletion. `imperatives` ask at the start of a clause, alone or after `openers`.
 
-    `forms` ask behind `openers`, or in a clause that `asking` opens ("kannst du … löschen"). `fillers` may stand before
-    all of them. `unmeant` holds one of them and asks for no deletion. Examples: a sentence, and whether it asks.
+    `forms` ask after `openers`, or in a clause that starts with `asking` ("kannst du … löschen"). `fillers` may precede
+    all of them. `unmeant` phrases contain one of them and ask for nothing. Examples: a sentence, and whether it asks.
     """
 
     imperatives: Phrases
@@ -89,49 +88,49 @@ class Erasing(Checked, frozen=True):
     examples: tuple[tuple[str, bool], ...] = ()
 
 
-class Words(Checked, frozen=True):
-    """`words.toml`. `letters`: only this language has them. `variants`: characters that are read as another one."""
+class Words(LanguageStruct, frozen=True):
+    """`words.toml`. `letters`: used by this language only. `variants`: characters read as another one."""
 
     abbreviations: Phrases
     function_words: Phrases
     fillers: Phrases
     meaningful: Phrases
     common: Phrases
-    negators: Listed
-    leaning: Listed
+    negators: PhraseList
+    leaning: PhraseList
     replies: Replies
-    several: Listed
-    everything: Listed
-    previous: Pointing
-    limits: Listed
-    forgetting: Asking
-    clauses: Listed
-    erasing: Erasing
+    several: PhraseList
+    everything: PhraseList
+    previous: BackReferences
+    limits: PhraseList
+    forgetting: AskingWords
+    clauses: PhraseList
+    erasing: EraseRequests
     letters: str = ""
     variants: dict[str, str] = {}
 
 
-class Labelled(Checked, frozen=True):
-    """`attributes.toml`: phrases by what they name."""
+class LabelledPhrases(LanguageStruct, frozen=True):
+    """`attributes.toml`: phrases by the attribute that they mention."""
 
     words: dict[str, Phrases]
     unmeant: Phrases = ()
     examples: tuple[tuple[str, Phrases], ...] = ()
 
 
-class People(Labelled, frozen=True):
-    """`people.toml`. `persons`: those of its phrases that are one person, by a key that all languages share.
+class People(LabelledPhrases, frozen=True):
+    """`people.toml`. `persons`: phrases that mean one person, by a key shared by all languages.
 
-    A phrase under several keys says all of them ("ex-wife": an ex, and which one). One without a key is its own, one
-    under the name of its relation says no more than that. Examples: asked about, said, whether it is that person.
+    A phrase under several keys means all of them ("ex-wife": an ex, and which one). A phrase without a key stands for
+    itself; one under the name of its relation adds nothing. Examples: asked, said, whether the same person is meant.
     """
 
     persons: dict[str, Phrases] = {}
     same_person: tuple[tuple[str, str, bool], ...] = ()
 
 
-class Calendar(Checked, frozen=True):
-    """`calendar.toml`. Tuples run from January and from Monday. Examples: said on, text, first day, day after."""
+class Calendar(LanguageStruct, frozen=True):
+    """`calendar.toml`. Tuples start with January and Monday. Examples: said on, text, first day, day after the last."""
 
     months: tuple[Phrases, ...]
     short_months: tuple[Phrases, ...]
@@ -169,28 +168,30 @@ class Calendar(Checked, frozen=True):
                 raise ValueError(f"expected {size} {name}, got {len(getattr(self, name))}")
 
 
-class Whole(Checked, frozen=True):
-    """Phrases of which a text may consist. Examples: a text, and whether it does.
+class WholePhrases(LanguageStruct, frozen=True):
+    """Phrases that may make up a whole text. Examples: a text, and whether they do.
 
-    `{name}` stands for one phrase of the slot of that name, `{name?}` for one or none.
+    `{name}` stands for one phrase of that slot, `{name?}` for one or none.
     """
 
     words: Phrases
     examples: tuple[tuple[str, bool], ...]
 
 
-class Openings(Checked, frozen=True):
-    """What may stand before the matter of a message. Examples: a message, and it without its openings."""
+class Openings(LanguageStruct, frozen=True):
+    """Phrases that may precede the content of a message. Examples: a message, and the rest without its opening."""
 
     words: Phrases
     examples: tuple[tuple[str, str], ...]
 
 
-class Pleasantries(Checked, frozen=True):
-    """`pleasantries.toml`. `consent`: says yes to an offer. `slots`: what the phrases of the other two leave open."""
+class Pleasantries(LanguageStruct, frozen=True):
+    """`pleasantries.toml`. `consent`: agrees to an offer. `slots`: the phrases for the placeholders of the other
+    two.
+    """
 
-    phrases: Whole
-    consent: Whole
+    phrases: WholePhrases
+    consent: WholePhrases
     openings: Openings
     slots: dict[str, Phrases] = {}
 
@@ -201,7 +202,7 @@ class Pleasantries(Checked, frozen=True):
             raise ValueError(f"slots without phrases: {used - set(self.slots)}, unused: {set(self.slots) - used}")
 
 
-AnyLabelled = TypeVar("AnyLabelled", bound=Labelled)
+AnyLabelled = TypeVar("AnyLabelled", bound=LabelledPhrases)
 
 
 @cache
@@ -219,8 +220,8 @@ def people(language: str) -> People:
 
 
 @cache
-def attributes(language: str) -> Labelled:
-    return complete(f"{language}/attributes.toml", _loaded(language, "attributes", Labelled), tuple(ATTRIBUTES))
+def attributes(language: str) -> LabelledPhrases:
+    return complete(f"{language}/attributes.toml", _loaded(language, "attributes", LabelledPhrases), tuple(ATTRIBUTES))
 
 
 @cache
@@ -242,7 +243,7 @@ def parsed(name: str, text: str, shape: type[Shape]) -> Shape:
 
 
 def complete(name: str, labelled: AnyLabelled, labels: tuple[str, ...]) -> AnyLabelled:
-    """Raises `MalformedLanguage` unless there are words for each label, and for nothing else."""
+    """Raises `MalformedLanguage` unless there are words for each label, and no others."""
     missing, unknown = set(labels) - set(labelled.words), set(labelled.words) - set(labels)
     if missing or unknown:
         raise MalformedLanguage(f"{name}: missing words for {sorted(missing)}, unknown labels {sorted(unknown)}")

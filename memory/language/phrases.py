@@ -1,7 +1,7 @@
-"""Text as tokens, and phrases found among them, longest first. It must never know what a phrase means.
+"""Tokenizes text, and finds phrases among the tokens, longest first, without interpreting them.
 
-A token is a word, a number as it is written ("14th", "3/22", "$50"), one Chinese character, or a mark that parts
-clauses. So a Chinese phrase is a run of tokens like any other.
+A token is a word, a number as written ("14th", "3/22", "$50"), one Chinese character, or a punctuation mark that
+separates clauses. A Chinese phrase is therefore a sequence of tokens like any other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 from typing import Generic, TypeVar
 
 from memory.language.loader import LANGUAGES, words
-from memory.language.remembering import remembered
+from memory.language.text_cache import cached_by_text
 
 _HAN = "\u3400-\u9fff"
 _TOKEN = re.compile(
@@ -30,16 +30,16 @@ Label = TypeVar("Label")
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """`spelled` as written, `tokens` folded to lower case; of the same length."""
+class TokenizedText:
+    """`spelled`: as written; `tokens`: in lower case; of the same length."""
 
     spelled: tuple[str, ...]
     tokens: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[Label]):
-    """`tokens[start:end]` are one phrase; `labels` is empty for one that means nothing here."""
+class PhraseMatch(Generic[Label]):
+    """`tokens[start:end]` is a phrase; `labels` is empty for a phrase that has to be ignored here."""
 
     start: int
     end: int
@@ -61,15 +61,15 @@ class PhraseTable(Generic[Label]):
         for tokens, labels in sorted(gathered.items(), key=lambda entry: -len(entry[0])):
             self._by_first.setdefault(tokens[0], []).append((tokens, frozenset(labels)))
 
-    def at(self, tokens: Sequence[str], start: int) -> Found[Label] | None:
-        """The longest phrase that begins there."""
+    def at(self, tokens: Sequence[str], start: int) -> PhraseMatch[Label] | None:
+        """The longest phrase that starts there, or None."""
         for phrase, labels in self._by_first.get(tokens[start], ()):
             end = start + len(phrase)
             if tuple(tokens[start:end]) == phrase:
-                return Found(start, end, labels)
+                return PhraseMatch(start, end, labels)
         return None
 
-    def found(self, tokens: Sequence[str]) -> Iterator[Found[Label]]:
+    def found(self, tokens: Sequence[str]) -> Iterator[PhraseMatch[Label]]:
         """Phrases in order, without overlap."""
         start = 0
         while start < len(tokens):
@@ -79,28 +79,28 @@ class PhraseTable(Generic[Label]):
             start = found.end if found is not None else start + 1
 
     def stands_in(self, tokens: Sequence[str]) -> bool:
-        """Whether a phrase stands there, even one that means nothing."""
+        """Whether any phrase occurs, even one without labels."""
         return any(self.at(tokens, start) is not None for start in range(len(tokens)))
 
     def labels(self, tokens: Sequence[str]) -> set[Label]:
         return {label for found in self.found(tokens) for label in found.labels}
 
 
-@remembered
-def read(text: str) -> Text:
+@cached_by_text
+def tokenize(text: str) -> TokenizedText:
     spelled: list[str] = []
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).replace("’", "'")):
         spelled.extend(_parts(token))
-    return Text(tuple(spelled), tuple(_variants().get(token, token.casefold()) for token in spelled))
+    return TokenizedText(tuple(spelled), tuple(_variants().get(token, token.casefold()) for token in spelled))
 
 
 def is_word(token: str) -> bool:
-    """Whether it is no mark that parts clauses."""
+    """Whether it is not punctuation."""
     return token[-1].isalnum()
 
 
 def is_clitic(token: str) -> bool:
-    """Whether it is what `read` parts from a word: "n't", "'s"."""
+    """Whether it is a part that `tokenize` splits off a word: "n't", "'s"."""
     return token == _NEGATION or token in _CLITICS
 
 
@@ -109,11 +109,11 @@ def is_han(token: str) -> bool:
 
 
 def spellings(phrase: str) -> set[tuple[str, ...]]:
-    """The tokens of a phrase: as written, with the accents left out, and with umlauts written out ("ue").
+    """The tokens of a phrase: as written, without accents, and with umlauts written out ("ue").
 
-    An accent is not left out where that makes another word: "él" is not "el".
+    Accents are kept where another word would result: "él" is not "el".
     """
-    tokens = read(phrase).tokens
+    tokens = tokenize(phrase).tokens
     if phrase.isascii() or not tokens or is_han(tokens[0]):
         return {tokens} if tokens else set()
     bare = tuple(_unaccented(token) for token in tokens)
@@ -122,7 +122,7 @@ def spellings(phrase: str) -> set[tuple[str, ...]]:
 
 
 def _parts(token: str) -> list[str]:
-    """ "don't" is "do" and "n't", "Anna's" is "Anna" and "'s"."""
+    """ "don't" becomes "do" and "n't", "Anna's" becomes "Anna" and "'s"."""
     lower = token.lower()
     for ending in (_NEGATION, *_CLITICS):
         if lower.endswith(ending) and len(token) > len(ending):

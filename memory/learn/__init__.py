@@ -1,1 +1,1 @@
-"""In the worker: turns become memories; slow, idempotent, retried."""
+"""The learning worker: turns become memories; slow, idempotent, retried."""

@@ -1,13 +1,13 @@
-"""Claims and what is known already → the changes that make both one, by comparing fields.
+"""Compares claims with existing memories, field by field, and plans the changes that combine both.
 
-The same statement updates the row that says it. An explicit correction, or another value of a single-valued attribute
-of the same subject, supersedes, unless it holds at another time; a reader's verdict may say more, where the field that
-it changes is the same, or that both stand. Everything else stands side by side, dated. Similarity decides nothing, and
-no prose is parsed. Nothing is destroyed: a superseded row stays, and says when, by what and why. Pure: no clock, no
-chance; ids are handed in.
+The same statement updates its row. An explicit correction, or another value of a single-valued attribute of the same
+subject, supersedes the older row, unless the two hold at different times. A reader's verdict may decide that one
+replaces the other, if both concern the same field, or that both stand. Everything else is kept side by side, dated.
+Similarity decides nothing, and no prose is parsed. A superseded row is kept, with the time, the reason and its
+successor. Pure: clock and ids are arguments.
 
-What stands in the end follows from when things were said, whatever the order in which they are learnt: a row is
-superseded by the first one said after it that changes its field, even where that one is superseded itself by now.
+The result depends on when things were said, not on the order in which they are learnt: a row is superseded by the first
+row said after it that changes its field, even if that one has itself been superseded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from enum import Enum, auto
 from math import inf
 from typing import TypeAlias
 
-from memory.language.borders import whole_places
+from memory.language.word_boundaries import whole_word_positions
 from memory.learn.feedback import Confirmation, is_restated, raised
 from memory.model import (
     Act,
@@ -37,19 +37,19 @@ from memory.model import (
 from memory.model.memories import CONFIDENCE_STEP, NO_ATTRIBUTE
 from memory.ports import PairRelation, PairVerdict
 
-EVIDENCE_MAX = 5  # of one memory: the first and the latest ones; more would grow with every repetition
-AVOID_CHARACTERS_MAX = 500  # of what a correction says is wrong
-REPLACES_MIN = 0.8  # confidence of a verdict that alone supersedes; a wrong supersession loses a fact
+EVIDENCE_MAX = 5  # per memory: the first and the latest; otherwise each repetition would add to it
+AVOID_CHARACTERS_MAX = 500  # of the text that a correction says is wrong
+REPLACES_MIN = 0.8  # confidence at which a verdict alone supersedes; a wrong supersession loses a fact
 SAME_MIN = 0.8
-UNRELATED_MIN = 0.8  # confidence of a verdict by which two values of one attribute stand beside each other
-STATEMENT = "statement"  # the field, where a sure verdict is on two statements without an attribute
-BARE_VALUE_CHARACTERS_MAX = 40  # "no, it's Tuesday": a correction that cannot stand alone
+UNRELATED_MIN = 0.8  # confidence at which a verdict keeps two values of one attribute side by side
+STATEMENT = "statement"  # the field name, where a confident verdict concerns two statements without an attribute
+BARE_VALUE_CHARACTERS_MAX = 40  # "no, it's Tuesday": a correction that is not a statement of its own
 
 SEVERAL = frozenset({relation.value for relation in Relation} - {Relation.USER.value, Relation.PARTNER.value})
-"""Subjects of whom one can have more than one at a time."""
+"""Subjects of which a user can have several at a time."""
 
 Ids = Callable[[str], str]
-"""An ordinal ("0", "1") to the id of a new row; the same at every attempt."""
+"""Maps an ordinal ("0", "1") to the id of a new row; the same at every attempt."""
 
 Pair: TypeAlias = tuple[int, str]
 """The index of a claim, and the id of a memory."""
@@ -57,8 +57,8 @@ Pair: TypeAlias = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was said of memories that are known: `confirmations`, answers that the user called right; `verdicts`, what a
-    reader said of a claim and a memory.
+    """Judgements on known memories. `confirmations`: answers that the user called right. `verdicts`: a reader's
+    verdicts on pairs of a claim and a memory.
     """
 
     confirmations: Sequence[Confirmation] = ()
@@ -69,7 +69,7 @@ NOTHING_JUDGED = Judged()
 
 
 class _Tense(Enum):
-    """When a statement holds, seen from when another one was said."""
+    """When a statement holds, relative to the time at which another one was said."""
 
     PAST = auto()
     PRESENT = auto()
@@ -78,7 +78,7 @@ class _Tense(Enum):
 
 @dataclass(slots=True)
 class _Draft:
-    """The rows as they will stand, and which of them are new or changed."""
+    """The rows after all changes, and which of them are new or changed."""
 
     now: float
     rows: dict[str, Memory]
@@ -89,7 +89,7 @@ class _Draft:
         self.changes[row.id] = ChangeKind.CREATE if self.changes.get(row.id) is ChangeKind.CREATE else kind
 
     def known(self, project_id: str) -> list[Memory]:
-        """Of that very project, superseded ones included."""
+        """Rows of exactly that project, including superseded ones."""
         return [row for row in self.rows.values() if row.project_id == project_id]
 
     def active(self, project_id: str) -> list[Memory]:
@@ -105,12 +105,11 @@ def consolidate(
     judged: Judged = NOTHING_JUDGED,
     done: Collection[int] | None = None,
 ) -> list[Change]:
-    """What to write, in order; each row once, as it will stand. Claims are of one user, their acts leave a memory.
+    """The changes to write, in order, each row once in its final state. The claims are of one user and leave a memory.
 
-    `neighbours`: the user's memories that may say the same or be changed, or, superseded themselves, were said after
-    a claim and may have changed what it says. `now`: system time, in Unix seconds.
-    `done`: at a repeat, indices of claims to leave out; rows that an earlier attempt wrote are compared with all
-    others.
+    `neighbours`: the user's memories that may say the same or be changed, and superseded ones that were said after a
+    claim and may have changed what it says. `now`: Unix seconds. `done`: when a plan is repeated, indexes of the claims
+    to leave out; rows that an earlier attempt wrote are compared with all others.
     """
     draft = _Draft(now, {memory.id: memory for memory in neighbours})
     for confirmation in judged.confirmations:
@@ -134,7 +133,7 @@ def _absorb(draft: _Draft, claim: Claim, new_id: str, verdicts: Mapping[str, Pai
         row = confirmed(same, stated.evidence, said_at=stated.said_at, now=draft.now)
         draft.put(row, ChangeKind.UPDATE)
         if not is_repeat and row.said_at == same.said_at:
-            return  # compared already, when it was said
+            return  # already compared when it was said
     else:
         row = _new_row(stated, new_id, draft.now)
         draft.put(row, ChangeKind.CREATE)
@@ -144,14 +143,14 @@ def _absorb(draft: _Draft, claim: Claim, new_id: str, verdicts: Mapping[str, Pai
 
 
 def stood_until(row: Memory) -> float:
-    """When something was said that took its place, in Unix seconds: until then it counted, whoever knew of it."""
+    """The time at which its successor was said, in Unix seconds; the row counts as valid until then."""
     if row.status is MemoryStatus.ACTIVE:
         return inf
     return -inf if row.invalid_at is None else row.invalid_at
 
 
 def _same(claim: Claim, known: Sequence[Memory], verdicts: Mapping[str, PairVerdict]) -> Memory | None:
-    """The row that says this already: in the same words, or in others with the same fields."""
+    """The row that already says this, in the same words, or with the same fields in other words."""
     key = statement_key(claim.text)
     exact = [row for row in known if statement_key(row.content) == key]
     if exact:
@@ -168,9 +167,9 @@ def _says_again(claim: Claim, row: Memory, verdict: PairVerdict | None) -> bool:
 
 
 def _completed(claim: Claim, known: Sequence[Memory]) -> Claim:
-    """ "No, Tuesday" of "my appointment is on Monday": that statement with the value put right.
+    """ "No, Tuesday" as a correction of "my appointment is on Monday": the statement with the value replaced.
 
-    Only where one row alone can be meant and says its value once; else the correction stands as it was said.
+    Only if exactly one row can be meant and contains its value once; otherwise the correction is kept as it was said.
     """
     if claim.act is not Act.CORRECT or len(claim.text) > BARE_VALUE_CHARACTERS_MAX or len(claim.values) != 1:
         return claim
@@ -182,7 +181,7 @@ def _completed(claim: Claim, known: Sequence[Memory]) -> Claim:
     if len(fitting) != 1 or len(fitting[0].values) != 1:
         return claim
     row, old, new = fitting[0], fitting[0].values[0], claim.values[0]
-    places = whole_places(old, row.content)
+    places = whole_word_positions(old, row.content)
     if len(places) != 1:
         return claim
     text = row.content[: places[0]] + new + row.content[places[0] + len(old) :]
@@ -190,13 +189,13 @@ def _completed(claim: Claim, known: Sequence[Memory]) -> Claim:
 
 
 def _compare(draft: _Draft, row_id: str, other_id: str, verdict: PairVerdict | None) -> None:
-    """Let the later of two rows supersede the earlier one, if its fields change it. Later is when it was said."""
+    """Let the later of two rows supersede the earlier one, if its fields change it. Later: said later."""
     row, other = draft.rows[row_id], draft.rows[other_id]
     newer, older = (row, other) if row.said_at >= other.said_at else (other, row)
     if newer.said_at >= stood_until(older) or not _outranks(newer, older):
         return
     if _turns_of(newer) & _turns_of(older) and newer.category != "correction":
-        return  # one breath: what it says holds together
+        return  # both were said in one turn, so both hold
     why = replaced_field(newer, older, verdict)
     if not why:
         return
@@ -209,7 +208,7 @@ def _compare(draft: _Draft, row_id: str, other_id: str, verdict: PairVerdict | N
 
 
 def replaced_field(newer: Memory, older: Memory, verdict: PairVerdict | None) -> str:
-    """The field of `older` that `newer` gives another value, "" where both stand."""
+    """The field of `older` to which `newer` gives another value, or "" if both stand."""
     if not may_be_of_one_subject(newer.subject, older.subject) or not _may_be_of_one(newer.name, older.name):
         return ""
     relation = verdict.relation if verdict is not None else None
@@ -217,7 +216,7 @@ def replaced_field(newer: Memory, older: Memory, verdict: PairVerdict | None) ->
     is_one_field = _is_of_field(newer.attribute, newer.subject, older)
     tense, was = _tense(newer, newer.said_at), _tense(older, newer.said_at)
     if tense is not _Tense.PRESENT and tense is not was:
-        return ""  # what was, or is yet to come, says nothing of what is
+        return ""  # a past or future state says nothing about the present one
     if relation is PairRelation.REPLACES and sure >= REPLACES_MIN:
         return next((one for one in (older.attribute, newer.attribute) if one != NO_ATTRIBUTE), STATEMENT)
     if relation is PairRelation.REPLACES and newer.category == "correction" and is_one_field:
@@ -239,7 +238,7 @@ def replaced_field(newer: Memory, older: Memory, verdict: PairVerdict | None) ->
 
 
 def _tense(row: Memory, at: float) -> _Tense:
-    """When it holds, seen from `at`, as far as its own words say."""
+    """When it holds relative to `at`, as far as its own dates say."""
     if row.expires_at is not None and row.expires_at <= at:
         return _Tense.PAST
     return _Tense.FUTURE if row.valid_from is not None and row.valid_from > at else _Tense.PRESENT
@@ -259,7 +258,9 @@ def _may_be_of_one(name: str, other: str) -> bool:
 
 
 def _is_surely_of_one(newer: Memory, older: Memory) -> bool:
-    """Of those of whom one has several, children or friends, only a name says that two statements are about one."""
+    """For subjects of which a user can have several (children, friends), only a name shows that two rows are about
+    one.
+    """
     return newer.subject not in SEVERAL or bool(newer.name and older.name)
 
 
@@ -280,7 +281,7 @@ def _superseded(older: Memory, newer: Memory, why: str, now: float) -> Memory:
 
 
 def _outranks(newer: Memory, older: Memory) -> bool:
-    """What was said in passing never moves what an application gave; what was derived moves nothing that was said."""
+    """An inferred memory never changes one given by an application; a derived one changes nothing that was said."""
     if newer.trust is Trust.TOOL:
         return older.trust is Trust.TOOL
     return older.trust is not Trust.BOOTSTRAPPED or newer.trust in (Trust.BOOTSTRAPPED, Trust.EXPLICIT)
@@ -319,7 +320,7 @@ def _new_row(claim: Claim, memory_id: str, now: float) -> Memory:
 
 
 def confirmed(row: Memory, evidence: Evidence, *, said_at: float, now: float) -> Memory:
-    """The row, said once more. The same evidence again only moves `updated_at`; a question is no evidence of it."""
+    """The row, said once more. The same evidence again only moves `updated_at`; a question is not evidence of it."""
     if evidence in row.evidence or evidence.role == Role.ASSISTANT:
         return replace(row, updated_at=now)
     kept = (*row.evidence, evidence)

@@ -1,8 +1,8 @@
-"""Which memories say the same thing twice, and the one row that stays for all of them.
+"""Finds memories that say the same, and plans which row of each group is kept.
 
-Likeness decides nothing: "I am allergic" and "I am not allergic" stand at a cosine of 0.957. Two rows are one only if
-they say the same words in the same order, case, space and punctuation aside, and their claims do not differ. What an
-application stored is never put away for it, for that was stored as given. Pure.
+Similarity decides nothing: "I am allergic" and "I am not allergic" have a cosine of 0.957. Rows are duplicates only if
+they have the same words in the same order, ignoring case, space and punctuation, and their claims do not differ. Rows
+stored by an application are never archived as duplicates, since those are stored as given. Pure.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memory.learn.consolidation import EVIDENCE_MAX
-from memory.learn.retention import TRUST, Step, Why, is_kept_by_hand, put_away
+from memory.learn.retention import TRUST, RetentionReason, RetentionStep, is_kept_by_hand, put_away
 from memory.model import Evidence, Memory, MemoryStatus, Trust, statement_key
 from memory.model.derived import RESTORED
 
-AT_ONCE_MAX = 150  # rows put away for one statement, so that all of it is one write; the others go the next time
+AT_ONCE_MAX = 150  # rows archived per statement in one write; the rest follows in the next round
 
 
-def united(memories: Iterable[Memory], *, now: float) -> list[list[Step]]:
-    """For each statement that several active rows make: what to write, the row that stays first.
+def united(memories: Iterable[Memory], *, now: float) -> list[list[RetentionStep]]:
+    """For each statement with several active rows, the steps of one write; the row that is kept comes first.
 
     Only rows of one project and agent are compared.
     """
@@ -35,14 +35,16 @@ def _place(memory: Memory) -> tuple[object, ...]:
     return (memory.project_id, memory.agent_id, *claimed, statement_key(memory.content))
 
 
-def _unit(group: Sequence[Memory], now: float) -> list[list[Step]]:
+def _unit(group: Sequence[Memory], now: float) -> list[list[RetentionStep]]:
     stays = max(group, key=lambda m: (is_kept_by_hand(m), TRUST[m.trust], m.access_count, m.confidence, -m.created_at))
     goes = [m for m in group if m is not stays and _may_go(m)]
     if not goes:
         return []
     whole = _with_all(stays, goes, now)
-    kept = [Step(Why.UNITED, stays, whole)] if whole != replace(stays, updated_at=now) else []
-    return [[*kept, *(put_away(memory, Why.DUPLICATE, now=now, of=stays.id) for memory in goes[:AT_ONCE_MAX])]]
+    kept = [RetentionStep(RetentionReason.UNITED, stays, whole)] if whole != replace(stays, updated_at=now) else []
+    return [
+        [*kept, *(put_away(memory, RetentionReason.DUPLICATE, now=now, of=stays.id) for memory in goes[:AT_ONCE_MAX])]
+    ]
 
 
 def _may_go(memory: Memory) -> bool:
@@ -50,7 +52,7 @@ def _may_go(memory: Memory) -> bool:
 
 
 def _with_all(stays: Memory, goes: Sequence[Memory], now: float) -> Memory:
-    """The row that stays, as sure, as weighty and as lately said as any of them. Doing it again changes nothing."""
+    """The kept row, with the highest confidence and importance and the latest time of all. Idempotent."""
     rows = [stays, *goes]
     return replace(
         stays,
@@ -58,7 +60,7 @@ def _with_all(stays: Memory, goes: Sequence[Memory], now: float) -> Memory:
         said_at=max(row.said_at for row in rows),
         importance=max(row.importance for row in rows),
         confidence=max(row.confidence for row in rows),
-        access_count=max(row.access_count for row in rows),  # never a sum: a repeat would add it up again
+        access_count=max(row.access_count for row in rows),  # not a sum: a repeat would add it again
         used_at=max((row.used_at for row in rows if row.used_at is not None), default=None),
         evidence=_bounded(list(dict.fromkeys(e for row in rows for e in row.evidence))),
     )

@@ -1,7 +1,7 @@
-"""Lets a chat model sit the exam beside the learning, and has it read from then on if it passes.
+"""Runs the exam of a chat model in the background, and lets the model read windows from then on if it passes.
 
-Until then, and if it fails, the trained reader works; log and metric say so. A model that cannot be reached is asked
-again, later and later; one that is up and too slow is asked a few times, and then has failed. Never delays a window,
+Until then, and if it fails, the trained reader works; log and metric report it. An unreachable model is asked again
+with growing pauses; one that answers too slowly is asked a few times and then counts as failed. Never delays a window,
 and logs no content.
 """
 
@@ -20,17 +20,17 @@ from memory.runtime.metrics import Metrics
 
 RETRY_SECONDS = 5.0  # doubled each time
 RETRY_SECONDS_MAX = 600.0
-LATE_TRIES_MAX = 6  # with the pauses between them some minutes: a server that loads its model is up before
+LATE_TRIES_MAX = 6  # with the pauses between them some minutes, in which a server loads its model
 TOO_LATE = "no answer in time"
 
 log = structlog.get_logger()
 
 Sit = Callable[[], Awaitable[tuple[StatementReader, ExamResult]]]
-"""The reader, and what its exam showed, now or earlier. Raises `Unavailable`."""
+"""Returns the reader and its exam result, new or stored. Raises `Unavailable`."""
 
 
 async def examine(readers: Readers, sit: Sit, *, metrics: Metrics) -> bool:
-    """Return once the model has passed, and reads, or has failed: whether it passed."""
+    """Return once the model has passed (it then reads windows) or failed; whether it passed."""
     pause, late = RETRY_SECONDS, 0
     while True:
         try:

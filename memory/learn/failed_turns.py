@@ -1,6 +1,6 @@
-"""Turns that failed or were aborted, among those that teach: gaps in the talk, which whoever reads it has to know of.
+"""Inserts failed and aborted turns among the turns that are learnt, so that a reader knows about the gaps.
 
-They teach nothing, and a "yes" behind one confirms nothing that was asked before it. Pure.
+Nothing is learnt from them, and a "yes" after one confirms nothing that was asked before it. Pure.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from memory.learn.feedback import is_broken
 from memory.model import Turn
 
 
-def with_breaks(
+def with_failed_turns(
     context: Sequence[Turn], turns: Sequence[Turn], breaks: Sequence[Turn]
 ) -> tuple[list[Turn], list[Turn]]:
-    """Context and window with the turns that broke off in their places, by time: a "yes" is to what stood right before.
+    """Context and window with the failed turns at their positions in time: a "yes" refers to what stood right before.
 
-    What broke off before all of the context is left out.
+    Failed turns before the whole context are left out.
     """
     oldest, first = min(turn.at for turn in (*context, *turns)), min(turn.at for turn in turns)
     before = [turn for turn in breaks if oldest <= turn.at < first]
@@ -29,8 +29,8 @@ def with_breaks(
 
 
 def muted(turn: Turn) -> Turn:
-    """A turn that broke off stays as a gap: nobody learns from it, or takes what it asked for asked."""
+    """A failed turn without its content: nothing is learnt from it, and its requests have no effect."""
     return replace(turn, messages=(), answer="") if is_broken(turn) else turn
 
 
-__all__ = ["muted", "with_breaks"]
+__all__ = ["muted", "with_failed_turns"]

@@ -1,7 +1,7 @@
-"""What the user says about an answer: that it is right. Only memories that the answer restated get surer by it.
+"""Confirmations: when the user says that an answer is right, the memories that it restated gain confidence.
 
-A bare "yes" adds no evidence and changes no word. What is wrong comes as a correcting claim, and consolidation lets
-it take the place of what it puts right. Pure.
+A bare "yes" adds no evidence and changes no text. Errors are reported as correcting claims, which consolidation lets
+supersede what they correct. Pure.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from memory.language import content_words
 from memory.model import Act, Claim, Memory, Scope, Turn, TurnStatus
 
-RESTATED_SHARE_MIN = 0.6  # of a memory's words that a line of the answer has to hold
-ANSWER_CHARACTERS_MAX = 8_000  # of an answer; what is behind them was hardly meant by a "yes"
-RAISED_STEP = 0.3  # of what is missing to certainty
-CONFIDENCE_SURE = 0.99  # nothing to be gained past it: a thousand times "yes" write nothing
+RESTATED_SHARE_MIN = 0.6  # share of a memory's words that a line of the answer has to contain
+ANSWER_CHARACTERS_MAX = 8_000  # of an answer; a "yes" rarely refers to what is beyond
+RAISED_STEP = 0.3  # share of the missing confidence
+CONFIDENCE_SURE = 0.99  # no increase beyond it: otherwise every "yes" would cause a write
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """`answer`: what the assistant had said, right before it was called right at `at` (Unix seconds)."""
+    """`answer`: the assistant's message right before the user called it right, at `at` (Unix seconds)."""
 
     answer: str
     scope: Scope
@@ -28,7 +28,7 @@ class Confirmation:
 
 
 def confirmations_of(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmation]:
-    """`turns`: context and window in the order said, those that broke off among them: a "yes" behind one confirms
+    """`turns`: context and window in the order said, including failed ones: a "yes" after such a turn confirms
     nothing.
     """
     place = {turn.id: index for index, turn in enumerate(turns)}
@@ -41,12 +41,12 @@ def confirmations_of(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Con
 
 
 def is_broken(turn: Turn) -> bool:
-    """Whether its reply never reached its end: what was said there teaches nothing."""
+    """Whether its reply is incomplete; nothing is learnt from such a turn."""
     return turn.status in (TurnStatus.FAILED, TurnStatus.ABORTED)
 
 
 def is_restated(memory: Memory, answer: str, *, words_min: int = 1) -> bool:
-    """Whether a line of the answer says what the memory says, all its values among it, and `words_min` words of it."""
+    """Whether a line of the answer restates the memory: all its values, and at least `words_min` of its words."""
     known = content_words(memory.content)
     lines = [line for line in answer.splitlines() if line.strip()]
     return any(_says(line, known, memory) for line in lines) if len(known) >= words_min else False
@@ -59,7 +59,7 @@ def _says(line: str, known: frozenset[str], memory: Memory) -> bool:
 
 
 def raised(memory: Memory, *, now: float) -> Memory | None:
-    """None where it is as sure as can be."""
+    """The memory with higher confidence; None if it is already certain."""
     if memory.confidence >= CONFIDENCE_SURE:
         return None
     return replace(memory, confidence=memory.confidence + (1.0 - memory.confidence) * RAISED_STEP, updated_at=now)

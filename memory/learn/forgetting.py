@@ -1,9 +1,8 @@
-"""What the user asks to be forgotten or kept out of memory, and which memories and claims that means.
+"""Requests to forget, or not to store, something: which memories and claims each of them means.
 
-Deleting cannot be undone, so it stays closed: a request of which the reader is sure, and of the memories only those
-that say what it names: all its words, or the very attribute of the very person. Where nothing does, nothing goes; what
-is only like it is named to the user, and stays. A request reaches back, never forward: what is said after it is learnt
-as ever. Pure.
+Deleting cannot be undone, so the rules are strict: the reader has to be sure of the request, and a memory has to match
+it completely, by all its words or by the same attribute of the same person. Otherwise nothing is deleted; memories that
+are merely similar are reported to the user and kept. A request concerns what was said before it, never after. Pure.
 """
 
 from __future__ import annotations
@@ -23,58 +22,59 @@ from memory.language import (
     names_same_person,
     relation_named,
 )
-from memory.language.borders import whole_places
 from memory.language.phrases import is_han
+from memory.language.word_boundaries import whole_word_positions
 from memory.learn.reading.units import own_messages
 from memory.model import Act, Claim, Memory, MemoryStatus, Relation, Turn
 from memory.service.erasure import without_source
 
-FORGET_MEMORIES_MAX = 20_000  # of one request; more than anybody has
-LATER_REQUESTS_MAX = 200  # that a window heeds which was learnt late; more than anybody gives
-SIMILAR_MAX = 20  # named in a receipt
-OUTCOME_IDS_MAX = 100  # named in a receipt; `count` has them all
-ASKING_ACTS = frozenset({Act.REMEMBER, Act.FORGET, Act.WITHHOLD})  # that ask something of memory itself
-SURE_MIN = 0.7  # confidence of a claim at its reader's bar
-SIMILAR_LIKENESS_MIN = 0.55  # cosine of what is named to the user as similar; it never goes for that
-SIMILAR_SHARE_MIN = 0.5  # of the words of a request
-PAIRS_SHARE_MIN = 0.6  # of a Chinese topic's pairs of characters: four characters make three pairs, and one may differ
+FORGET_MEMORIES_MAX = 20_000  # examined for one request; more than anybody has
+LATER_REQUESTS_MAX = 200  # applied to a window that is learnt late; more than anybody makes
+SIMILAR_MAX = 20  # listed in a receipt
+OUTCOME_IDS_MAX = 100  # listed in a receipt; `count` has the total
+ASKING_ACTS = frozenset({Act.REMEMBER, Act.FORGET, Act.WITHHOLD})  # acts that ask something of memory itself
+SURE_MIN = 0.7  # confidence at which a claim counts as certain
+SIMILAR_LIKENESS_MIN = 0.55  # cosine at which a memory is reported as similar; never a reason to delete
+SIMILAR_SHARE_MIN = 0.5  # share of the words of a request
+# Share of a Chinese topic's character pairs: four characters make three pairs, of which one may differ.
+PAIRS_SHARE_MIN = 0.6
 
 
-class Reach(StrEnum):
-    """How much a request is about."""
+class ForgetReach(StrEnum):
+    """The extent of a request."""
 
     TOPIC = "topic"  # what its words name
     PREVIOUS = "previous"  # what was said right before
-    MESSAGE = "message"  # the message that it stands in
-    EVERYTHING = "everything"  # all that is known about the user
-    NOTHING = "nothing"  # it names nothing, or only for a while, or with an exception
+    MESSAGE = "message"  # the message that contains the request
+    EVERYTHING = "everything"  # everything known about the user
+    NOTHING = "nothing"  # nothing named, or only temporarily, or with an exception
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One request, and where it stands: the `message`-th message of the user in its turn, from character `start`."""
+class ForgetRequest:
+    """A request and its position: the user's `message`-th message of the turn, from character `start`."""
 
     claim: Claim
     turn: Turn
     message: int
     start: int
-    reach: Reach
+    reach: ForgetReach
 
     @property
     def topic(self) -> str:
-        return self.claim.text if self.reach is Reach.TOPIC else ""
+        return self.claim.text if self.reach is ForgetReach.TOPIC else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Spared:
-    """Claims that may be learnt, and those that a request takes away."""
+class SplitClaims:
+    """Claims that may be learnt, and those that a request withholds."""
 
     kept: tuple[Claim, ...]
     withheld: tuple[Claim, ...]
 
 
-def requests_of(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Request]:
-    """What the user asked to be forgotten or kept out, in the order said."""
+def requests_of(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[ForgetRequest]:
+    """The user's requests to forget or not to store something, in the order said."""
     by_id = {turn.id: turn for turn in turns}
     return [
         _request(claim, by_id[claim.evidence.turn_id])
@@ -83,31 +83,31 @@ def requests_of(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Request]
     ]
 
 
-def _request(claim: Claim, turn: Turn) -> Request:
+def _request(claim: Claim, turn: Turn) -> ForgetRequest:
     message, start = _position(claim, turn)
-    return Request(claim, turn, message, start, _reach(claim, turn, message))
+    return ForgetRequest(claim, turn, message, start, _reach(claim, turn, message))
 
 
-def _reach(claim: Claim, turn: Turn, message: int) -> Reach:
+def _reach(claim: Claim, turn: Turn, message: int) -> ForgetReach:
     if claim.act is Act.WITHHOLD:
         said = list(own_messages(turn))[message : message + 1]
         is_alone = bool(said) and said[0].strip() == claim.evidence.quote.strip()
-        return Reach.PREVIOUS if is_alone and names_previous(claim.text) else Reach.MESSAGE
+        return ForgetReach.PREVIOUS if is_alone and names_previous(claim.text) else ForgetReach.MESSAGE
     if is_limited(claim.text):
-        return Reach.NOTHING
+        return ForgetReach.NOTHING
     if asked_words(claim.text) or attributes_named(claim.text) or relation_named(claim.text) is not None:
-        return Reach.TOPIC
+        return ForgetReach.TOPIC
     if names_everything(claim.text):
-        return Reach.EVERYTHING
-    return Reach.PREVIOUS if names_previous(claim.text) else Reach.NOTHING
+        return ForgetReach.EVERYTHING
+    return ForgetReach.PREVIOUS if names_previous(claim.text) else ForgetReach.NOTHING
 
 
-def topics_of(requests: Iterable[Request]) -> list[str]:
-    """What has to be embedded before `meant` can be asked."""
+def topics_of(requests: Iterable[ForgetRequest]) -> list[str]:
+    """The texts that have to be embedded before `similar_ids` is called."""
     return list(dict.fromkeys(request.topic for request in requests if request.topic))
 
 
-def spare(claims: Sequence[Claim], requests: Sequence[Request], turns: Sequence[Turn]) -> Spared:
+def split_claims(claims: Sequence[Claim], requests: Sequence[ForgetRequest], turns: Sequence[Turn]) -> SplitClaims:
     """`turns`: context and window, in the order said."""
     place = {turn.id: index for index, turn in enumerate(turns)}
     kept: list[Claim] = []
@@ -115,41 +115,41 @@ def spare(claims: Sequence[Claim], requests: Sequence[Request], turns: Sequence[
     for claim in claims:
         is_taken = any(_takes(request, claim, turns, place) for request in requests)
         (withheld if is_taken else kept).append(claim)
-    return Spared(tuple(kept), tuple(withheld))
+    return SplitClaims(tuple(kept), tuple(withheld))
 
 
-def lasting(requests: Sequence[Request]) -> list[Request]:
-    """Those that also mean what is said before them and learnt after them, out of a dead letter, say."""
-    return [request for request in requests if request.reach in (Reach.TOPIC, Reach.EVERYTHING)]
+def lasting(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
+    """The requests that also apply to earlier statements that are learnt later, for example from a dead letter."""
+    return [request for request in requests if request.reach in (ForgetReach.TOPIC, ForgetReach.EVERYTHING)]
 
 
-def is_overtaken(requests: Sequence[Request], known: Claim | Memory) -> bool:
-    """Whether one of these later, `lasting` requests means what is only being learnt now."""
+def is_forgotten_later(requests: Sequence[ForgetRequest], known: Claim | Memory) -> bool:
+    """Whether one of these `lasting` requests, made later, means what is being learnt now."""
     project_id = known.project_id if isinstance(known, Memory) else known.scope.project_id
     return any(
         known.said_at <= request.turn.at
         and request.turn.scope.project_id in ("", project_id)
-        and (request.reach is Reach.EVERYTHING or names(request.claim, known))
+        and (request.reach is ForgetReach.EVERYTHING or names(request.claim, known))
         for request in requests
     )
 
 
 Likeness = Callable[[Memory], float]
-"""Cosine of a memory to the words of the request at hand, -1..1."""
+"""Cosine of a memory to the words of the current request, -1..1."""
 
 
-def meant(request: Request, memories: Iterable[Memory], turns: Sequence[Turn]) -> list[str]:
-    """Ids of the memories that go. `memories`: all that the user has where the request was made, whatever status.
+def matching_ids(request: ForgetRequest, memories: Iterable[Memory], turns: Sequence[Turn]) -> list[str]:
+    """Ids of the memories to delete. `memories`: all of the user's in the request's project, of any status.
 
-    Only those that were said before the request. `turns`: context and window, in the order said.
+    Only those said before the request match. `turns`: context and window, in the order said.
     """
     before = [memory for memory in memories if memory.said_at <= request.turn.at]
     match request.reach:
-        case Reach.EVERYTHING:
+        case ForgetReach.EVERYTHING:
             found = before
-        case Reach.TOPIC:
+        case ForgetReach.TOPIC:
             found = [memory for memory in before if names(request.claim, memory)]
-        case Reach.PREVIOUS:
+        case ForgetReach.PREVIOUS:
             previous = turn_meant(request, turns)
             found = [m for m in before if previous and _stands_on_alone(m, previous.id)]
         case _:
@@ -157,12 +157,12 @@ def meant(request: Request, memories: Iterable[Memory], turns: Sequence[Turn]) -
     return [memory.id for memory in found[:FORGET_MEMORIES_MAX]]
 
 
-def similar(request: Request, memories: Iterable[Memory], likeness: Likeness) -> list[str]:
-    """Ids of active memories that stay although the user may have thought of them: a person has to decide.
+def similar_ids(request: ForgetRequest, memories: Iterable[Memory], likeness: Likeness) -> list[str]:
+    """Ids of active memories that are kept although the user may have meant them; the user has to decide.
 
-    The likest first. `memories` as for `meant`.
+    Most similar first. `memories` as for `matching_ids`.
     """
-    if request.reach is not Reach.TOPIC:
+    if request.reach is not ForgetReach.TOPIC:
         return []
     found = [
         (likeness(memory), memory.id)
@@ -173,33 +173,33 @@ def similar(request: Request, memories: Iterable[Memory], likeness: Likeness) ->
     return [memory_id for _, memory_id in sorted(found, reverse=True)[:SIMILAR_MAX]]
 
 
-def turn_meant(request: Request, turns: Sequence[Turn]) -> Turn | None:
-    """The turn that a request means by "what I just said"; None where it means something else, or nothing is known."""
-    is_of_previous = request.reach is Reach.PREVIOUS and request.message == 0
+def turn_meant(request: ForgetRequest, turns: Sequence[Turn]) -> Turn | None:
+    """The turn that a request means by "what I just said"; None if it means something else, or there is none."""
+    is_of_previous = request.reach is ForgetReach.PREVIOUS and request.message == 0
     return _turn_before(request.turn, turns) if is_of_previous else None
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Of one request: ids of the memories that go, and of those that stay but are `similar`."""
+class ForgetMatches:
+    """For one request: ids of the memories to delete, and of `similar` ones that are kept."""
 
     gone: Sequence[str] = ()
     similar: Sequence[str] = ()
 
 
-def outcomes_of(requests: Sequence[Request], found: Mapping[int, Found]) -> dict[str, dict[str, Any]]:
-    """By receipt id, the confirmation. `found`: by index in `requests`."""
+def outcomes_of(requests: Sequence[ForgetRequest], found: Mapping[int, ForgetMatches]) -> dict[str, dict[str, Any]]:
+    """The outcome of the requests by receipt id. `found`: by index in `requests`."""
     by_receipt: dict[str, list[int]] = {}
     for index, request in enumerate(requests):
         if request.turn.receipt_id:
             by_receipt.setdefault(request.turn.receipt_id, []).append(index)
     return {
-        receipt_id: _outcome([(requests[index].claim.act, found.get(index, Found())) for index in indexes])
+        receipt_id: _outcome([(requests[index].claim.act, found.get(index, ForgetMatches())) for index in indexes])
         for receipt_id, indexes in by_receipt.items()
     }
 
 
-def _outcome(done: Sequence[tuple[Act, Found]]) -> dict[str, Any]:
+def _outcome(done: Sequence[tuple[Act, ForgetMatches]]) -> dict[str, Any]:
     ids = list(dict.fromkeys(memory_id for _, found in done for memory_id in found.gone))
     stayed = list(dict.fromkeys(one for _, found in done for one in found.similar if one not in ids))
     outcome: dict[str, Any] = {}
@@ -214,7 +214,7 @@ def _outcome(done: Sequence[tuple[Act, Found]]) -> dict[str, Any]:
     return outcome
 
 
-def _takes(request: Request, claim: Claim, turns: Sequence[Turn], place: Mapping[str, int]) -> bool:
+def _takes(request: ForgetRequest, claim: Claim, turns: Sequence[Turn], place: Mapping[str, int]) -> bool:
     if request.turn.scope.project_id not in ("", claim.scope.project_id):
         return False
     here, there = place.get(request.turn.id), place.get(claim.evidence.turn_id)
@@ -222,21 +222,21 @@ def _takes(request: Request, claim: Claim, turns: Sequence[Turn], place: Mapping
         return False
     if there == here:
         message, start = _position(claim, request.turn)
-        if request.reach is Reach.MESSAGE and message == request.message:
+        if request.reach is ForgetReach.MESSAGE and message == request.message:
             return True
         if (message, start) >= (request.message, request.start):
             return False
     return _reaches(request, claim, turns)
 
 
-def _reaches(request: Request, claim: Claim, turns: Sequence[Turn]) -> bool:
-    """Whether it means a claim that was made before it."""
+def _reaches(request: ForgetRequest, claim: Claim, turns: Sequence[Turn]) -> bool:
+    """Whether the request matches a claim that was made before it."""
     match request.reach:
-        case Reach.EVERYTHING:
+        case ForgetReach.EVERYTHING:
             return True
-        case Reach.TOPIC:
+        case ForgetReach.TOPIC:
             return names(request.claim, claim)
-        case Reach.PREVIOUS:
+        case ForgetReach.PREVIOUS:
             previous = turn_meant(request, turns)
             return previous is not None and claim.evidence.turn_id == previous.id
         case _:
@@ -244,7 +244,7 @@ def _reaches(request: Request, claim: Claim, turns: Sequence[Turn]) -> bool:
 
 
 def _position(claim: Claim, turn: Turn) -> tuple[int, int]:
-    """Which message of the turn holds the quote, and where; the last message where none does."""
+    """The index of the message that contains the quote, and the position in it; the last message if none does."""
     messages = list(own_messages(turn))
     for index, content in enumerate(messages):
         start = content.find(claim.evidence.quote)
@@ -264,7 +264,7 @@ def _stands_on_alone(memory: Memory, turn_id: str) -> bool:
 
 
 def names(request: Claim, known: Claim | Memory) -> bool:
-    """Whether `known` says all that the request names, of the person that the request names."""
+    """Whether `known` contains everything that the request names, about the person that the request names."""
     content, subject = _said_of(known)
     if not (_is_of_person(request, subject, known.name, content) and _is_of_attribute(request, known)):
         return False
@@ -275,14 +275,14 @@ def names(request: Claim, known: Claim | Memory) -> bool:
 
 
 def _says_all(words: frozenset[str], said: frozenset[str]) -> bool:
-    """Every word. Of Chinese every character, and most pairs of them, for where a pair ends is a matter of chance."""
+    """Whether all words occur. In Chinese: every character and most pairs, since word boundaries are ambiguous."""
     pairs = {word for word in words if is_han(word)}
     has_characters = set("".join(pairs)) <= set("".join(said))
     return words - pairs <= said and has_characters and len(pairs & said) >= PAIRS_SHARE_MIN * len(pairs)
 
 
 def _is_similar(request: Claim, memory: Memory, likeness: float) -> bool:
-    """Whether it may be thought to be what a request names: half of the words, or somebody of the same kind."""
+    """Whether the request may refer to it: half of the words match, or it is about a person of the same kind."""
     words = asked_words(request.text)
     if not words:
         named = relation_named(request.text)
@@ -293,20 +293,21 @@ def _is_similar(request: Claim, memory: Memory, likeness: float) -> bool:
 
 
 def _said_of(known: Claim | Memory) -> tuple[str, str]:
-    """Its words, and whom they are about."""
+    """Its text, and whom it is about."""
     return (known.content, known.subject) if isinstance(known, Memory) else (known.text, known.relation.value)
 
 
 def _is_of_attribute(request: Claim, known: Claim | Memory) -> bool:
     named = relation_named(request.text)
-    attributes = attributes_named(request.text) - {named.value if named is not None else ""}  # "my pets" are somebody
+    # "my pets" refers to a subject.
+    attributes = attributes_named(request.text) - {named.value if named is not None else ""}
     return not attributes or known.attribute in attributes
 
 
 def _is_of_person(request: Claim, subject: str, name: str, content: str) -> bool:
-    """ "My job" does not mean the sister's job, nor "my dog" the cat; a name has to stand in what goes."""
-    is_named = bool(request.name) or bool(whole_places(name.casefold(), request.text.casefold()))
-    if request.name and not whole_places(request.name.casefold(), content.casefold()):
+    """ "My job" does not mean the sister's job, nor "my dog" the cat; a given name has to occur in the memory."""
+    is_named = bool(request.name) or bool(whole_word_positions(name.casefold(), request.text.casefold()))
+    if request.name and not whole_word_positions(request.name.casefold(), content.casefold()):
         return False
     named = relation_named(request.text)
     if named is None:
@@ -317,18 +318,18 @@ def _is_of_person(request: Claim, subject: str, name: str, content: str) -> bool
 
 __all__ = [
     "LATER_REQUESTS_MAX",
-    "Found",
-    "Reach",
-    "Request",
-    "Spared",
-    "is_overtaken",
+    "ForgetMatches",
+    "ForgetReach",
+    "ForgetRequest",
+    "SplitClaims",
+    "is_forgotten_later",
     "lasting",
-    "meant",
+    "matching_ids",
     "names",
     "outcomes_of",
     "requests_of",
-    "similar",
-    "spare",
+    "similar_ids",
+    "split_claims",
     "topics_of",
     "turn_meant",
 ]

@@ -1,7 +1,7 @@
-"""What may be stored at all. Closed when in doubt; every refusal has a reason that is counted.
+"""Decides which claims may be stored: checks only, closed when in doubt; every refusal has a counted reason.
 
-The gate understands nothing and trusts no reader: it checks. The evidence is looked up again in the stored messages; a
-message in which the reader saw a planted order, or that hides characters or markup, teaches nothing. Pure.
+The gate does not interpret text and trusts no reader. It looks up the evidence again in the stored messages; a message
+in which the reader saw an instruction injection, or which hides characters or markup, yields no memory. Pure.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from memory.learn.reading.units import own_messages, units_of
 from memory.model import STORED_ACTS, Act, Claim, Role, Turn, statement_key
 from memory.secrets.redaction import PLACEHOLDER, REDACT_ALL, SecretClass, SecretPolicy, redact
 
-CLAIMS_OF_TURN_MAX = 200  # that leave a memory: nobody says more of themselves at once, a loop or a flood does
-REQUESTS_OF_TURN_MAX = 100  # to forget or to withhold; each looks through all that is stored
-ECHOED_WORDS_MIN = 2  # of a note that a question says again: "what is your cat called?" only takes up one
-WORDS_BESIDE_A_SECRET_MIN = 4  # "my card is [redacted]" says nothing
+# Claims that leave a memory: nobody says more about themselves in one turn, but a loop or a flood does.
+CLAIMS_OF_TURN_MAX = 200
+REQUESTS_OF_TURN_MAX = 100  # to forget or to withhold; each of them scans everything that is stored
+ECHOED_WORDS_MIN = 2  # words of a note that a question repeats: "what is your cat called?" only repeats one
+WORDS_BESIDE_A_SECRET_MIN = 4  # "my card is [redacted]" has no content
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """`content` in characters; `confidence` in 0..1; `echo_characters_min`: shorter statements recur by chance.
+class GateLimits:
+    """`content_*` in characters; `confidence_min` in 0..1; `echo_characters_min`: shorter statements recur by chance.
 
-    `echo_turns_max`: so many answers before a statement may it echo, however many turns are learnt with it.
-    `secrets` is the policy by which what is quoted was recorded.
+    `echo_turns_max`: number of answers before a statement that are checked for echoes, however many turns are learnt
+    together. `secrets`: the policy with which the turns were recorded.
     """
 
     content_characters_min: int = 5
@@ -43,7 +44,7 @@ class Limits:
 
 
 class Refusal(StrEnum):
-    """Values of the `reason` label."""
+    """Values of the metric label `reason`."""
 
     NO_EVIDENCE = "no_evidence"
     TOO_SHORT = "too_short"
@@ -63,14 +64,14 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GateResult:
     kept: tuple[Claim, ...]
     dropped: tuple[Dropped, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What a user may echo: a turn's answer, or, of no turn and before all, our own note. `lines`: their keys."""
+    """Text that a user may echo: the answer of a turn, or, without a turn, our own note. `lines`: statement keys."""
 
     turn_id: str
     at: float
@@ -82,8 +83,8 @@ class _Before:
         return len(self.words) >= ECHOED_WORDS_MIN and self.words <= content_words(asked)
 
 
-def few(claims: Sequence[Claim]) -> list[Claim]:
-    """The claims without repetitions, and of one turn no more than a person says in it; planted orders all stay."""
+def without_repetitions(claims: Sequence[Claim]) -> list[Claim]:
+    """The claims without repetitions, limited per turn; claims of planted instructions are all kept."""
     unique = {(claim.evidence.turn_id, claim.evidence.quote, claim.act, claim.text): claim for claim in claims[::-1]}
     seen: Counter[tuple[str, int]] = Counter()
     kept: list[Claim] = []
@@ -99,21 +100,21 @@ def few(claims: Sequence[Claim]) -> list[Claim]:
     return kept
 
 
-def judge(
+def check_claims(
     claims: Sequence[Claim],
     turns: Sequence[Turn],
     *,
     shown: Sequence[str] = (),
-    limits: Limits | None = None,
-    room: int | None = None,
-) -> Verdict:
-    """Split the claims whose acts leave a memory into what may be stored and what may not.
+    limits: GateLimits | None = None,
+    facts_left: int | None = None,
+) -> GateResult:
+    """Split the claims whose acts leave a memory into those to be stored and those refused.
 
-    `turns`: those that the claims quote, and earlier ones of the session whose answers they may echo. `shown`: texts
-    that we put before the model ourselves (notes), if known. `room`: how many more may be kept of this session;
-    what the user asked to be remembered is never too much.
+    `turns`: those that the claims quote, and earlier ones of the session whose answers may be echoed. `shown`: texts
+    that we added to the prompt (notes), if known. `facts_left`: how many more facts the session may store; explicit
+    requests to remember are not limited.
     """
-    rules = limits or Limits()
+    rules = limits or GateLimits()
     by_id = {turn.id: turn for turn in turns}
     orders = [c.evidence for c in claims if c.act is Act.INSTRUCT and c.confidence >= rules.confidence_min]
     planted = {source for order in orders if (source := _message(order.quote, by_id.get(order.turn_id)))}
@@ -124,17 +125,17 @@ def judge(
     for claim in claims:
         if claim.act not in STORED_ACTS:
             continue
-        is_full = room is not None and len(kept) >= room and not claim.is_explicit
+        is_full = facts_left is not None and len(kept) >= facts_left and not claim.is_explicit
         reason = Refusal.RATE if is_full else _refusal(claim, by_id, planted, before, rules)
         if reason is None:
             kept.append(_readable(claim))
         else:
             dropped.append(Dropped(claim, reason))
-    return Verdict(tuple(kept), tuple(dropped))
+    return GateResult(tuple(kept), tuple(dropped))
 
 
 def _refusal(
-    claim: Claim, turns: Mapping[str, Turn], planted: Collection[str], before: Sequence[_Before], limits: Limits
+    claim: Claim, turns: Mapping[str, Turn], planted: Collection[str], before: Sequence[_Before], limits: GateLimits
 ) -> Refusal | None:
     source = _source(claim, turns)
     if source is None:
@@ -162,12 +163,12 @@ def _lines(text: str) -> frozenset[str]:
 
 
 def _sources(claims: Sequence[Claim], turns: Mapping[str, Turn]) -> set[str]:
-    """The messages that claims stand on which would leave a memory."""
+    """The messages quoted by claims that would leave a memory."""
     return {source for claim in claims if claim.act in STORED_ACTS and (source := _source(claim, turns))}
 
 
 def _readable(claim: Claim) -> Claim:
-    """As it is stored: without marks that only set names apart. Its quote stays as it was typed."""
+    """The claim as it is stored, without direction marks around names. Its quote stays as it was typed."""
     bare = hidden_text.shown
     if bare(claim.text) == claim.text:
         return claim
@@ -175,7 +176,7 @@ def _readable(claim: Claim) -> Claim:
 
 
 def _source(claim: Claim, turns: Mapping[str, Turn]) -> str | None:
-    """The stored message that holds the quote: of the user, or an answer whose question the user confirmed."""
+    """The stored message that contains the quote: the user's, or an answer whose question the user confirmed."""
     turn, quote = turns.get(claim.evidence.turn_id), claim.evidence.quote
     if turn is None or not quote.strip():
         return None
@@ -185,18 +186,18 @@ def _source(claim: Claim, turns: Mapping[str, Turn]) -> str | None:
 
 
 def _message(quote: str, turn: Turn | None) -> str:
-    """The user's message in that turn that holds the quote, or ""."""
+    """The user's message in that turn that contains the quote, or ""."""
     return next((content for content in own_messages(turn) if quote in content), "") if turn is not None else ""
 
 
 def _refused_as_request(claim: Claim) -> Refusal | None:
-    """A reader that takes "forget that I am ill" for a statement would have the opposite of it stored."""
+    """If a reader takes "forget that I am ill" for a statement, the opposite of the request would be stored."""
     is_own = claim.evidence.role != Role.ASSISTANT
     asks = is_own and any(asks_to_erase(unit.text) for unit in units_of(claim.evidence.quote))
     return Refusal.ASKS_TO_FORGET if asks else None
 
 
-def _refused_by_size(claim: Claim, limits: Limits) -> Refusal | None:
+def _refused_by_size(claim: Claim, limits: GateLimits) -> Refusal | None:
     content = claim.text.strip()
     smallest = limits.content_ideographs_min if language_of(content) == "zh" else limits.content_characters_min
     if len(content) < smallest:
@@ -204,8 +205,10 @@ def _refused_by_size(claim: Claim, limits: Limits) -> Refusal | None:
     return Refusal.TOO_LONG if len(content) > limits.content_characters_max else None
 
 
-def _refused_as_secret(claim: Claim, limits: Limits) -> Refusal | None:
-    """A secret that escaped redaction, one whose policy is to drop, or a statement that says nothing but the secret."""
+def _refused_as_secret(claim: Claim, limits: GateLimits) -> Refusal | None:
+    """A secret that redaction missed, one whose policy is to drop, or a statement that contains nothing but a
+    secret.
+    """
     if any(redact(text, limits.secrets) != text for text in (claim.text, claim.evidence.quote)):
         return Refusal.SECRET
     placeholders = list(PLACEHOLDER.finditer(claim.text))
@@ -215,20 +218,20 @@ def _refused_as_secret(claim: Claim, limits: Limits) -> Refusal | None:
     return Refusal.SECRET if placeholders and len(words_left) < WORDS_BESIDE_A_SECRET_MIN else None
 
 
-def _refused_as_unsure(claim: Claim, limits: Limits) -> Refusal | None:
+def _refused_as_unsure(claim: Claim, limits: GateLimits) -> Refusal | None:
     return Refusal.UNSURE if claim.confidence < limits.confidence_min else None
 
 
 def _refused_as_echo(
-    claim: Claim, turns: Mapping[str, Turn], before: Sequence[_Before], limits: Limits
+    claim: Claim, turns: Mapping[str, Turn], before: Sequence[_Before], limits: GateLimits
 ) -> Refusal | None:
-    """The user repeats, word for word, what an earlier answer or our note said: nothing new, and not their words.
+    """The user repeats an earlier answer or our own note word for word, which is not a new statement of theirs.
 
-    Nor may what the assistant asked, where it goes along with a reply, say again what our note said.
+    The same holds for an assistant's question, stored with a reply, that repeats our note.
     """
     quote = claim.evidence.quote
     if claim.evidence.role == Role.ASSISTANT:
-        return None  # what a bare yes confirms is compared with all that is known
+        return None  # what a bare "yes" confirms is compared with all known memories
     asked = claim.text.replace(quote, "")
     if asked and any(one.is_said_again_by(asked) for one in before):
         return Refusal.ECHO

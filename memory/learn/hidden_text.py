@@ -1,7 +1,7 @@
-"""What a message hides: characters without a shape, and markup that no page shows. A model reads them, nobody sees.
+"""Detects text that a model reads and nobody sees: invisible characters, and markup that is not displayed.
 
-Emoji, scripts that join letters, and names set apart from the direction of the text around them use some of the same
-characters; those hide nothing. Understands no word. Pure.
+Emoji, scripts with joined letters, and direction marks around names use some of the same characters legitimately. Does
+not interpret words. Pure.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from itertools import groupby
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-SHAPELESS_MAX = 8  # past which a text hides something; scripts that run both ways need a few
-RUN_MIN = 3  # shapeless characters in a row; emoji have two: a selector and a joiner
-HIDDEN_WORDS_MIN = 3  # of a comment; "<!-- nav -->" in a pasted page tells a model nothing
+SHAPELESS_MAX = 8  # invisible characters that a text may have; bidirectional scripts need a few
+RUN_MIN = 3  # invisible characters in a row; emoji have two: a selector and a joiner
+HIDDEN_WORDS_MIN = 3  # of a comment; "<!-- nav -->" in a pasted page has no effect on a model
 
 JOINERS = "\u200c\u200d\u00ad"  # zero-width joiners of emoji and scripts, soft hyphens
-MARK = "\ufeff"  # a byte-order mark, where a file begins
-OVERRIDES = "\u202a\u202b\u202d\u202e"  # turn the direction in which text is shown
-ISOLATES, ISOLATE_END = "\u2066\u2067\u2068", "\u2069"  # set a name apart from the direction around it
-FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # counted as letters or marks, and shown as nothing
-FLAG, TAG_END = "\U0001f3f4", "\U000e007f"  # a black flag and tags are the flag of a region
+MARK = "\ufeff"  # a byte-order mark at the beginning of a file
+OVERRIDES = "\u202a\u202b\u202d\u202e"  # override the direction in which text is displayed
+ISOLATES, ISOLATE_END = "\u2066\u2067\u2068", "\u2069"  # isolate a name from the direction of the text around it
+FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # count as letters or marks and have no shape
+FLAG, TAG_END = "\U0001f3f4", "\U000e007f"  # a black flag followed by tags is the flag of a region
 FLAG_TAGS_MAX = 6
-PICTURES_FIRST, PICTURES_LAST = "\U0001f000", "\U0001fbff"  # new emoji come here, before Python knows them
+PICTURES_FIRST, PICTURES_LAST = "\U0001f000", "\U0001fbff"  # the range of new emoji, which Python may not know yet
 UNSEEN_STYLES = ("display:none", "visibility:hidden", "font-size:0", "opacity:0")
-UNSEEN_TARGETS = ("", "#")  # of a link that is none: "[//]: # (a comment)"
+UNSEEN_TARGETS = ("", "#")  # link targets of Markdown comments: "[//]: # (a comment)"
 
 _markdown = MarkdownIt("commonmark").enable("table")
 _without_isolates = dict.fromkeys(map(ord, ISOLATES + ISOLATE_END))
 
 
 def hides_text(message: str) -> bool:
-    """In time proportional to the message."""
+    """Whether the message hides text. Takes time proportional to its length."""
     return _has_shapeless(message) or _has_unseen_markup(message)
 
 
 def shown(text: str) -> str:
-    """The text without the marks that only set names apart from the direction around them."""
+    """The text without direction marks around names."""
     return text if text.isascii() else text.translate(_without_isolates)
 
 
@@ -70,7 +70,7 @@ def _is_tag(c: str) -> bool:
 
 
 def _belongs(before: str, c: str) -> bool:
-    """Whether writing needs it there: a joiner between letters that join, or a selector behind what has variants."""
+    """Whether the character is needed there: a joiner between letters that join, or a variation selector."""
     if c in JOINERS:
         return before > "\x7f" or c == "\u00ad"
     if "\ufe00" <= c <= "\ufe0f":
@@ -79,7 +79,7 @@ def _belongs(before: str, c: str) -> bool:
 
 
 def _without_flags(text: str) -> str:
-    """Flags of regions are written in tags; of other tags nothing is taken."""
+    """The text without flags of regions, which are written with tag characters; no other tags are removed."""
     if FLAG not in text:
         return text
     first, *others = text.split(FLAG)
@@ -91,7 +91,7 @@ def _without_flags(text: str) -> str:
 
 
 def _is_balanced(text: str) -> bool:
-    """Whether what an isolate opens is closed in its line, and nothing else."""
+    """Whether every isolate is closed in its line, and nothing else is."""
     depth = 0
     for c in text:
         depth += (c in ISOLATES) - (c == ISOLATE_END)
@@ -116,7 +116,7 @@ def _is_html(token: Token) -> bool:
 
 
 def _is_unseen(html: str) -> bool:
-    """Whether it has a comment that says something, or an element that its style hides."""
+    """Whether it has a comment with content, or an element hidden by its style."""
     _, *comments = html.split("<!--")
     if any(_is_said(comment.partition("-->")[0]) for comment in comments):
         return True

@@ -1,9 +1,9 @@
-"""The memories that new claims may say again or change: which of a user's rows consolidation gets to see.
+"""Finds the memories that new claims may repeat or change: the rows that consolidation compares.
 
-Of a user with few memories all of them. Of one with many: those that say the same, and what is near, by vector and by
-words. Where a memory was said after a claim, which is then learnt late, superseded rows are looked at as well: one of
-them may have taken the claim's place before it was known. However many there are, it costs the same few calls. It must
-never decide anything: nearness proposes, consolidation compares fields.
+For a user with few memories these are all of them; otherwise those with the same statement and those nearby, by vector
+and by words. If a claim is older than a stored memory (it is learnt late), superseded rows are included: one of them
+may already have replaced the claim. The number of store calls is constant. Nothing is decided here: consolidation
+compares fields.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from memory.language import content_words
 from memory.learn.consolidation import stood_until
 from memory.learn.feedback import Confirmation
 from memory.model import Claim, MemoryStatus, Record, Vector, statement_key
-from memory.ports import MemoryFilter, MemoryStore, Nearby, UserMemories
+from memory.ports import MemoryFilter, MemoryLookup, MemoryStore, UserMemories
 
-ALL_MAX = 300  # of one project: so few are all looked at
-FOUND_MAX = 600  # rows that one search may bring, for a whole window: 2 MB
-FOUND_OF_ONE_MIN, FOUND_OF_ONE_MAX = 6, 60  # near one text
-WORDS_OF_ONE_MAX, WORDS_MAX = 12, 60  # each is looked for in all contents: 1 ms for 20,000 of them
-ANSWER_LINES_MAX = 12  # of answers that the user called right
-TEXTS_MAX = 60  # of a window, near which is looked
+ALL_MAX = 300  # of one project: up to so many are all returned
+FOUND_MAX = 600  # rows that one search may return for a whole window: 2 MB
+FOUND_OF_ONE_MIN, FOUND_OF_ONE_MAX = 6, 60  # nearest rows per text
+WORDS_OF_ONE_MAX, WORDS_MAX = 12, 60  # each is searched in all contents: 1 ms for 20,000 rows
+ANSWER_LINES_MAX = 12  # of confirmed answers
+TEXTS_MAX = 60  # texts of a window for which neighbours are searched
 
 Embedded = Callable[[Sequence[str]], Awaitable[dict[str, Vector]]]
-"""Vectors by text. Raises `Unavailable`."""
+"""Returns vectors by text. Raises `Unavailable`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is looked for in one project: near texts, among all and among what holds one of the words.
+    """The search within one project: by statement key, by vector, and by vector among rows with one of the words.
 
     `since`: when the first of the claims was said, in Unix seconds.
     """
@@ -44,15 +44,15 @@ class _Wanted:
     words: Sequence[str]
 
 
-class Neighbours:
-    """Remembers nothing. Raises `Unavailable`."""
+class NeighbourSearch:
+    """Stateless. Raises `Unavailable`."""
 
-    def __init__(self, *, store: MemoryStore, at_hand: UserMemories, embedded: Embedded) -> None:
+    def __init__(self, *, store: MemoryStore, local_memories: UserMemories, embedded: Embedded) -> None:
         self._store = store
-        self._at_hand = at_hand
+        self._local_memories = local_memories
         self._embedded = embedded
 
-    async def of(
+    async def find(
         self,
         user_id: str,
         claims: Sequence[Claim],
@@ -63,8 +63,8 @@ class Neighbours:
     ) -> list[Record]:
         """Active rows, and superseded ones for claims that are learnt late, each once.
 
-        `vectors`: by text, as far as they are known; the rest is embedded if it is needed. `revision`: of the user's
-        memories, where nobody writes; what is at hand is as good as the store then.
+        `vectors`: known vectors by text; missing ones are embedded if needed. `revision`: the user's revision, if
+        nobody is writing; local memories of that revision are then used instead of the store.
         """
         projects = {c.scope.project_id for c in claims} | {c.scope.project_id for c in confirmations}
         wanted = {
@@ -76,27 +76,29 @@ class Neighbours:
         }
         texts = dict.fromkeys(text for one in wanted.values() for text in one.texts)
         known = {**vectors, **await self._embedded([text for text in texts if text not in vectors])}
-        at_hand = await self._at_hand.as_of(user_id, revision) if revision is not None else None
+        local_memories = await self._local_memories.as_of(user_id, revision) if revision is not None else None
         found: dict[str, Record] = {}
         for project_id, one in wanted.items():
             where = MemoryFilter(user_id, project_id=project_id, exact_project=True)
-            rows = await _found(at_hand or self._store, where, one, known)
+            rows = await _found(local_memories or self._store, where, one, known)
             found |= {record.memory.id: record for record in rows}
         return list(found.values())
 
 
-async def _found(memories: Nearby, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]) -> list[Record]:
+async def _found(
+    memories: MemoryLookup, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]
+) -> list[Record]:
     if not wanted.texts:
         return []
     active = await _of_status(memories, where, wanted, vectors)
     if all(record.memory.said_at <= wanted.since for record in active):
-        return active  # what was superseded by now was so before the claims were made
+        return active  # what is superseded now was superseded before the claims were made
     superseded = await _of_status(memories, replace(where, status=MemoryStatus.SUPERSEDED), wanted, vectors)
     return [*active, *(record for record in superseded if stood_until(record.memory) >= wanted.since)]
 
 
 async def _of_status(
-    memories: Nearby, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]
+    memories: MemoryLookup, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]
 ) -> list[Record]:
     everything = await memories.load_few(where, most=ALL_MAX)
     if everything is not None:
@@ -109,8 +111,10 @@ async def _of_status(
     return found
 
 
-async def _near(memories: Nearby, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]) -> list[Record]:
-    """Among all, and once more among those that share a word: what shares one may be far by its vector."""
+async def _near(
+    memories: MemoryLookup, where: MemoryFilter, wanted: _Wanted, vectors: Mapping[str, Vector]
+) -> list[Record]:
+    """By vector among all rows, and again among those that share a word, which may be distant by vector."""
     matrix = np.stack([vectors[text] for text in wanted.texts])
     limit = max(FOUND_OF_ONE_MIN, min(FOUND_OF_ONE_MAX, FOUND_MAX // len(wanted.texts)))
     found = await memories.nearest(where, matrix, limit=limit)
@@ -129,9 +133,9 @@ def _wanted(claims: Sequence[Claim], confirmations: Sequence[Confirmation]) -> _
 
 
 def _words(text: str) -> list[str]:
-    """The longest, which are the rarest; a single letter or digit stands everywhere."""
+    """The longest words, which are the rarest; single letters and digits occur everywhere."""
     telling = [word for word in content_words(text) if word.isalnum() and (len(word) > 1 or not word.isascii())]
     return sorted(telling, key=lambda word: (-len(word), word))[:WORDS_OF_ONE_MAX]
 
 
-__all__ = ["ALL_MAX", "FOUND_MAX", "Neighbours"]
+__all__ = ["ALL_MAX", "FOUND_MAX", "NeighbourSearch"]

@@ -1,7 +1,6 @@
-"""The plan of a window as it is stored before it is applied: versioned JSON, so that a repeat does the same.
+"""The plan of a window, stored as versioned JSON before it is applied, so that a repeat does the same.
 
-A plan that another release wrote and this one cannot read is reported as such, never guessed at: planning anew could
-double what was applied.
+A plan that this release cannot read is reported and never replaced: a new plan could apply changes twice.
 """
 
 from __future__ import annotations
@@ -12,29 +11,29 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from memory.errors import BadInput, MemproxyError
-from memory.learn import plan_snapshot as bases
-from memory.learn.plan_snapshot import Basis
+from memory.learn import plan_inputs
+from memory.learn.plan_inputs import PlanInputs
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Trust
 
 VERSION = 5
 
 
 class UnreadablePlan(MemproxyError):
-    """Stored by another version, or damaged. Nothing of it was applied by us; a human has to look."""
+    """Stored by another version, or damaged. Nothing of it was applied by us; an operator has to look."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a window does, in this order: `forget` goes for good, `changes` are written, receipts get their `outcomes`.
+    """The actions of a window, in this order: delete `forget`, write `changes`, add `outcomes` to receipts.
 
-    `outcomes`: by receipt id, what was done about what the user asked of memory; ids and counts, never contents.
-    `basis`: what the changes were made of; None where nothing was claimed.
+    `outcomes`: by receipt id, the results of what the user asked of memory; ids and counts, never contents.
+    `inputs`: what the changes were planned from; None for a plan without claims.
     """
 
     changes: Sequence[Change] = ()
     forget: Sequence[str] = ()
     outcomes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    basis: Basis | None = None
+    inputs: PlanInputs | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -42,28 +41,28 @@ class Plan:
 
 
 def encode(plan: Plan) -> bytes:
-    """ASCII, so that lone surrogates, which some clients send, come back as they were."""
+    """ASCII JSON, which preserves lone surrogates that some clients send."""
     rows = [{"kind": change.kind.value, "memory": asdict(change.memory)} for change in plan.changes]
-    basis = None if plan.basis is None else bases.fields_of(plan.basis)
+    inputs = None if plan.inputs is None else plan_inputs.to_json(plan.inputs)
     stored = {
         "version": VERSION,
         "forget": list(plan.forget),
         "changes": rows,
         "outcomes": plan.outcomes,
-        "basis": basis,
+        "basis": inputs,
     }
     return json.dumps(stored, allow_nan=False).encode()
 
 
 def decode(plan: bytes) -> Plan:
-    """The plan as it was made. Raises `UnreadablePlan`."""
+    """The decoded plan. Raises `UnreadablePlan`."""
     try:
         stored = json.loads(plan)
         if stored["version"] != VERSION:
             raise UnreadablePlan(f"the stored plan has version {stored['version']!r:.20}, we read {VERSION}")
         changes = [Change(ChangeKind(row["kind"]), _memory(row["memory"])) for row in stored["changes"]]
-        basis = None if stored.get("basis") is None else bases.of_fields(stored["basis"])
-        return Plan(changes, tuple(stored["forget"]), dict(stored["outcomes"]), basis)
+        inputs = None if stored.get("basis") is None else plan_inputs.from_json(stored["basis"])
+        return Plan(changes, tuple(stored["forget"]), dict(stored["outcomes"]), inputs)
     except (ValueError, KeyError, TypeError, BadInput) as error:
         raise UnreadablePlan("the stored plan is not one of ours") from error
 

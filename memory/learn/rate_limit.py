@@ -1,7 +1,7 @@
-"""How fast one session may teach: a bound on what a script, a loop or a pasted flood can put into memory.
+"""Limits how many facts one session may store per hour, against scripts, loops and pasted floods.
 
-Time is that of the talk, so that a history brought from elsewhere, which spans days, is not taken for a flood. Counts
-are kept by this process alone and bounded: a restart, or a second worker, allows a session that much again. Pure.
+Time is that of the conversation, so that an imported history of several days does not count as a flood. Counts are
+local to the process and bounded: after a restart, or with a second worker, a session may store as much again. Pure.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
 PACE_SECONDS = 3_600.0
-SESSIONS_MAX = 10_000  # the one that was looked at longest ago is forgotten first
+SESSIONS_MAX = 10_000  # the session that was accessed longest ago is dropped first
 
 
 @dataclass(slots=True)
 class _Session:
-    windows: deque[tuple[str, float, int]] = field(default_factory=deque)  # id, when it was said, facts kept
+    windows: deque[tuple[str, float, int]] = field(default_factory=deque)  # window id, time said, facts stored
 
 
-class SessionPace:
-    """At most `facts_max` facts of one session within an hour of its talk."""
+class SessionRateLimit:
+    """At most `facts_max` facts per session and hour of conversation time."""
 
     def __init__(self, facts_max: int) -> None:
         self._facts_max = facts_max
         self._sessions: OrderedDict[tuple[str, str], _Session] = OrderedDict()
 
-    def room(self, user_id: str, session_id: str, window_id: str, *, at: float) -> int:
-        """How many facts the window may still bring; an earlier attempt at it does not count."""
+    def facts_left(self, user_id: str, session_id: str, window_id: str, *, at: float) -> int:
+        """How many facts the window may still store; an earlier attempt at the same window does not count."""
         session = self._session(user_id, session_id)
         near = (kept for known, said, kept in session.windows if known != window_id and abs(said - at) < PACE_SECONDS)
         return max(0, self._facts_max - sum(near))
 
-    def note(self, user_id: str, session_id: str, window_id: str, *, at: float, kept: int) -> None:
+    def record_window(self, user_id: str, session_id: str, window_id: str, *, at: float, kept: int) -> None:
         session = self._session(user_id, session_id)
         still = [one for one in session.windows if one[0] != window_id and at - one[1] < PACE_SECONDS]
         session.windows = deque(still)

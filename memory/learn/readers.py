@@ -1,4 +1,4 @@
-"""Who reads: the trained reader always can; a chat model reads windows once it is trusted with that."""
+"""Selects the reader: the trained reader is always available; a chat model reads windows once it passed the exam."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from memory.ports import PairRelation, PairVerdict, StatementPair, StatementRead
 
 
 class Readers:
-    """`ready` answers at once and always; `first` reads windows, and is `ready` until a model is promoted."""
+    """`ready` always answers at once; `first` reads windows, and equals `ready` until a model is promoted."""
 
     def __init__(self, ready: StatementReader, first: StatementReader | None = None) -> None:
         self.ready = ready
@@ -17,18 +17,18 @@ class Readers:
 
     @property
     def is_slow(self) -> bool:
-        """Whether windows are read by calls that are worth saving up, and storing, for they may differ the next
-        time.
+        """Whether windows are read by expensive, non-deterministic calls, which are batched and whose results are
+        stored.
         """
         return self.first is not self.ready
 
     def promote(self, reader: StatementReader) -> None:
-        """From the next window on, `reader` reads."""
+        """Let `reader` read from the next window on."""
         self.first = reader
 
 
 class OffReader:
-    """`StatementReader` of an operator who wants nothing learnt: it finds nothing."""
+    """The `StatementReader` of the setting `off`: it finds nothing."""
 
     name = "off"
 

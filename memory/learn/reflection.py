@@ -1,8 +1,9 @@
-"""What many memories about one matter have in common, said in one sentence: proposed by a model, checked by rules.
+"""Derives reflections: one sentence that several memories of one subject have in common, proposed by a model and
+checked by rules.
 
-A reflection stands on other memories and quotes their evidence; nobody said it, so it is trusted least. It may not name
-a name, a number or a "not" that its grounds do not have, and it is put away as soon as one of them no longer holds.
-Without a model nothing is derived. It must never be derived from another reflection.
+A reflection is based on other memories (its grounds) and quotes their evidence; nobody said it, so it has the lowest
+trust. It may not contain a name, number or negation that its grounds do not have, and it is archived as soon as one of
+them becomes invalid. Without a model nothing is derived. Reflections are never derived from reflections.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from typing import Any
 from memory.errors import Unavailable
 from memory.language import content_words, is_denied
 from memory.learn.consolidation import EVIDENCE_MAX
-from memory.learn.retention import Step, Why, put_away, usefulness
+from memory.learn.retention import RetentionReason, RetentionStep, put_away, usefulness
 from memory.model import Memory, MemoryStatus, Message, Role, Trust
 from memory.model.derived import REFLECTS, stands_on
 from memory.ports import ChatModel
 
-GROUNDS_MAX = 20  # of one reflection, the most useful ones
+GROUNDS_MAX = 20  # per reflection, the most useful ones
 CHARACTERS_MAX = 300
-FIRST_PERSON = frozenset(("I", "I'm", "I've", "I'd"))  # has its capital everywhere
-NEW_WORDS_MAX = 0.4  # of the words of matter that no ground has: "prefers", "often", "various"
+FIRST_PERSON = frozenset(("I", "I'm", "I've", "I'd"))  # capitalised everywhere
+NEW_WORDS_MAX = 0.4  # share of content words that no ground has: "prefers", "often", "various"
 ANSWER_TOKENS = 120
 PROMPT = (Path(__file__).parent / "reflection.txt").read_text(encoding="utf-8")
 VERSION = hashlib.sha256(PROMPT.encode()).hexdigest()[:8]
@@ -41,15 +42,15 @@ _IDS = uuid.UUID("3d1f3c0a-7f0e-5a53-a9a5-0c4d9b8f6e27")
 
 
 @dataclass(frozen=True, slots=True)
-class Matter:
-    """Memories about one subject, of one category, in one project: enough to say something of all of them."""
+class ReflectionTopic:
+    """Memories of one subject, category and project, enough for a reflection."""
 
     key: tuple[str, str, str, str]  # project, agent, subject, category
     grounds: tuple[Memory, ...]
 
 
-def matters(memories: Iterable[Memory], *, at_least: int, now: float) -> list[Matter]:
-    """Those of at least so many memories that no reflection tells of yet."""
+def matters(memories: Iterable[Memory], *, at_least: int, now: float) -> list[ReflectionTopic]:
+    """Topics with at least `at_least` memories and no current reflection."""
     told: set[tuple[str, str, str, str]] = set()
     groups: dict[tuple[str, str, str, str], list[Memory]] = {}
     for memory in memories:
@@ -60,26 +61,26 @@ def matters(memories: Iterable[Memory], *, at_least: int, now: float) -> list[Ma
         else:
             groups.setdefault(_key(memory), []).append(memory)
     return [
-        Matter(key, tuple(sorted(group, key=lambda m: (-usefulness(m, now), m.id))[:GROUNDS_MAX]))
+        ReflectionTopic(key, tuple(sorted(group, key=lambda m: (-usefulness(m, now), m.id))[:GROUNDS_MAX]))
         for key, group in groups.items()
         if len(group) >= at_least and key not in told
     ]
 
 
-def stale(memories: Sequence[Memory], *, now: float) -> list[Step]:
-    """Reflections whose grounds do not all hold any more, put away."""
+def stale(memories: Sequence[Memory], *, now: float) -> list[RetentionStep]:
+    """Steps that archive reflections whose grounds are not all valid any more."""
     active = {memory.id for memory in memories if memory.status is MemoryStatus.ACTIVE}
     ours = [m for m in memories if m.id in active and m.memory_type == "reflective" and stands_on(m)]
-    return [put_away(memory, Why.STALE, now=now) for memory in ours if not stands_on(memory) <= active]
+    return [put_away(memory, RetentionReason.STALE, now=now) for memory in ours if not stands_on(memory) <= active]
 
 
-def grounds_of(step: Step) -> frozenset[str]:
-    """What has to hold for a new row to be written."""
+def grounds_of(step: RetentionStep) -> frozenset[str]:
+    """The ids that have to be valid for a new row to be written."""
     return stands_on(step.memory) if step.before is None else frozenset()
 
 
 def is_grounded(summary: str, grounds: Sequence[Memory]) -> bool:
-    """Whether it says nothing that the grounds do not: no new name, number or denial, and mostly their words."""
+    """Whether the summary adds nothing to the grounds: no new name, number or negation, and mostly their words."""
     if not summary.strip() or len(summary) > CHARACTERS_MAX or "\n" in summary.strip():
         return False
     known = frozenset[str]().union(*(content_words(memory.content) for memory in grounds))
@@ -95,33 +96,39 @@ def is_grounded(summary: str, grounds: Sequence[Memory]) -> bool:
     return bool(words & known) and len(words - known) <= NEW_WORDS_MAX * len(words)
 
 
-class Reflecting:
-    """Asks a model for what the memories of each matter have in common."""
+class Reflector:
+    """Asks a model for what the memories of each topic have in common."""
 
     def __init__(self, model: ChatModel, *, name: str, at_least: int, seconds: float) -> None:
-        """`name` of the model, for the record; `at_least` so many memories about one matter; `seconds` per call."""
+        """`name`: of the model, for the record; `at_least`: memories per topic; `seconds`: limit of one call."""
         self._model = model
         self._name = name
         self._at_least = at_least
         self._seconds = seconds
 
-    async def derive(self, memories: Sequence[Memory], *, now: float) -> list[Step]:
-        """New rows, not written yet. A model that is down, or says what nothing bears out, gives none."""
+    async def derive(self, memories: Sequence[Memory], *, now: float) -> list[RetentionStep]:
+        """Steps for new rows, not written yet. None if the model is down, or proposes what the grounds do not
+        support.
+        """
         steps = []
         for matter in matters(memories, at_least=self._at_least, now=now):
             try:
                 summary = await self._asked(matter)
             except Unavailable:
-                break  # the next round asks again
+                break  # retried in the next round
             if is_grounded(summary, matter.grounds):
-                steps.append(Step(Why.REFLECTED, None, reflection(matter, summary, made_by=self._made_by, now=now)))
+                steps.append(
+                    RetentionStep(
+                        RetentionReason.REFLECTED, None, reflection(matter, summary, made_by=self._made_by, now=now)
+                    )
+                )
         return steps
 
     @property
     def _made_by(self) -> str:
         return f"{self._name[:200]} reflection-{VERSION}"
 
-    async def _asked(self, matter: Matter) -> str:
+    async def _asked(self, matter: ReflectionTopic) -> str:
         notes = "\n".join(f"- {memory.content}" for memory in matter.grounds)
         messages = [Message(Role.SYSTEM, PROMPT), Message(Role.USER, notes)]
         said = await self._model.complete(messages, max_tokens=ANSWER_TOKENS, seconds=self._seconds, schema=SCHEMA)
@@ -131,8 +138,8 @@ class Reflecting:
             return ""
 
 
-def reflection(matter: Matter, summary: str, *, made_by: str, now: float) -> Memory:
-    """The row; the same id for the same grounds."""
+def reflection(matter: ReflectionTopic, summary: str, *, made_by: str, now: float) -> Memory:
+    """The row; its id is derived from its grounds."""
     first, ids = matter.grounds[0], [memory.id for memory in matter.grounds]
     evidence = dict.fromkeys(one for memory in matter.grounds for one in memory.evidence[:1])
     return Memory(

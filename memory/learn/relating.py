@@ -1,9 +1,9 @@
-"""Which claims are put to the reader beside which memories, and which ones only restate a memory.
+"""Selects the pairs of statements that a reader compares, and finds claims that only restate a memory.
 
-Each statement is put beside the nearest few that were said before it and still stood then, as far as both may be about
-the same subject and one of them is a claim; before all else beside another value of an attribute that has one. So the
-pairs follow from what was said when: it makes no difference whether two statements are learnt in one window or in two,
-or which of them first. Nothing is decided of them here. Pure.
+Each statement is paired with the nearest few that were said before it and were still valid then, provided that both may
+be about the same subject and at least one is a claim; pairs with different values of one attribute come first. The
+pairs depend only on when things were said: not on whether two statements are learnt in one window or two, or in which
+order. Nothing is decided here. Pure.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from memory.model import (
 from memory.ports import PairVerdict, StatementPair
 
 PAIRS_OF_ONE_MAX = 4
-PAIRS_MAX = 240  # of a window of 20 turns with 3 statements each
-RESTATED_WORDS_MIN = 2  # of a memory, by a question that asks for more: one is all that "what is your cat called?" has
-NEAR_MIN = 0.25  # cosine; a change told in passing shares few words with what it changes
+PAIRS_MAX = 240  # for a window of 20 turns with 3 statements each
+RESTATED_WORDS_MIN = 2  # of a memory in a question that asks for more: "what is your cat called?" repeats one
+NEAR_MIN = 0.35  # cosine; a change told in passing shares few words with what it changes
 LIKENESS_DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A memory, or, with its `place`, a claim. `id` is that of its row, `until` when it stopped to count."""
+    """A memory, or, with a `place`, a claim. `id`: of its row; `until`: when it stopped being valid."""
 
     id: str
     text: str
@@ -48,8 +48,8 @@ class _Statement:
     said_at: float
     until: float = inf
     place: int = -1
-    breath: str = ""  # the turn whose statements hold together; "" for a correction
-    is_news: bool = True  # not only the words of another one
+    breath: str = ""  # the turn, whose statements all hold together; "" for a correction
+    is_news: bool = True  # it does more than repeat another statement
 
     @property
     def moment(self) -> tuple[float, int]:
@@ -59,10 +59,10 @@ class _Statement:
 def pairs_to_ask(
     claims: Sequence[Claim], memories: Sequence[Memory], *, vectors: Mapping[str, Vector], ids: Ids
 ) -> dict[Pair, StatementPair]:
-    """By a claim's index and the id of a memory, or of the row that another claim makes: `ids` of its index.
+    """Pairs by a claim's index and the id of a memory, or of the row of another claim (`ids` of its index).
 
-    Of two claims the index is that of the later one. `vectors`: by text; a text without one is not compared. The older
-    one of a pair is what was said first, whichever of the two is the claim.
+    Of two claims the index is that of the later one. `vectors`: by text; texts without one are not compared. `older` of
+    a pair was said first, whichever of the two is the claim.
     """
     known = [one for one in [*map(_of_memory, memories), *_of_claims(claims, memories, ids)] if one.text in vectors]
     if not known:
@@ -72,7 +72,7 @@ def pairs_to_ask(
     found: dict[Pair, StatementPair] = {}
     for row, newer in enumerate(known):
         if newer.moment < first:
-            continue  # learnt when it was said: it knew all that was said before it
+            continue  # learnt when it was said: it was compared with everything before it
         near = [one for one in range(len(known)) if _is_near(newer, known[one], float(likeness[row, one]))]
         rank = [(_is_in_question(newer, known[one]), float(likeness[row, one]), known[one].moment, one) for one in near]
         for older in [known[one] for *_, one in sorted(rank, reverse=True)[:PAIRS_OF_ONE_MAX]]:
@@ -94,7 +94,7 @@ def _of_memory(memory: Memory) -> _Statement:
 
 
 def _of_claims(claims: Sequence[Claim], memories: Sequence[Memory], ids: Ids) -> Iterator[_Statement]:
-    """Those that say what is known already, or what a claim before them says, are compared, but stand for nothing."""
+    """Claims that repeat a known statement or an earlier claim are compared, but nothing is paired with them."""
     known = {(one.project_id, statement_key(one.content)) for one in memories if one.status is MemoryStatus.ACTIVE}
     for place, claim in enumerate(claims):
         key = (claim.scope.project_id, statement_key(claim.text))
@@ -113,13 +113,13 @@ def _of_claims(claims: Sequence[Claim], memories: Sequence[Memory], ids: Ids) ->
 
 
 def _likeness(known: Sequence[_Statement], vectors: Mapping[str, Vector]) -> npt.NDArray[np.float64]:
-    """Shape `(known, known)`; digits that depend on how many are multiplied at once are left out."""
+    """Cosines, shape `(known, known)`; rounded, since the last digits depend on the size of the matrix."""
     matrix = np.stack([vectors[one.text] for one in known])
     return (matrix @ matrix.T).astype(np.float64).round(LIKENESS_DIGITS)
 
 
 def _is_near(newer: _Statement, older: _Statement, likeness: float) -> bool:
-    """Whether `older` stood when `newer` was said, and may be changed by it."""
+    """Whether `older` was valid when `newer` was said, and may be changed by it."""
     if not (older.is_news and older.moment < newer.moment and newer.said_at < older.until):
         return False
     if older.project_id != newer.project_id or not may_be_of_one_subject(older.subject, newer.subject):
@@ -131,13 +131,13 @@ def _is_near(newer: _Statement, older: _Statement, likeness: float) -> bool:
 
 
 def _is_in_question(newer: _Statement, older: _Statement) -> bool:
-    """Whether their fields alone would let one take the place of the other, unless a reader says no."""
+    """Whether their fields alone would let one supersede the other unless a reader objects."""
     is_one_field = (newer.subject, newer.attribute) == (older.subject, older.attribute)
     return is_one_field and is_single_valued(newer.attribute)
 
 
 def _pair(newer: _Statement, older: _Statement) -> Iterator[Pair]:
-    """None of two memories; of two claims the later one in order is compared with the row of the other."""
+    """Nothing for two memories; of two claims, the later one is compared with the row of the other."""
     later, other = (newer, older) if newer.place > older.place else (older, newer)
     if later.place >= 0:
         yield later.place, other.id
@@ -146,7 +146,7 @@ def _pair(newer: _Statement, older: _Statement) -> Iterator[Pair]:
 def renumbered(
     verdicts: Mapping[Pair, PairVerdict], places: Sequence[int], *, count: int, ids: Ids
 ) -> dict[Pair, PairVerdict]:
-    """The verdicts on the claims at `places`, of `count`, by what their index and row are among these alone."""
+    """The verdicts on the claims at `places` (out of `count`), keyed by index and row among these claims alone."""
     new = {place: str(index) for index, place in enumerate(places)}
     rows = {ids(str(place)): new.get(place) for place in range(count)}
     found: dict[Pair, PairVerdict] = {}
@@ -157,11 +157,11 @@ def renumbered(
     return found
 
 
-def news(claims: Sequence[Claim], memories: Sequence[Memory], turns: Sequence[Turn]) -> list[int]:
-    """Indices of the claims without those that take up a question of the assistant which restates what is known.
+def new_claim_indexes(claims: Sequence[Claim], memories: Sequence[Memory], turns: Sequence[Turn]) -> list[int]:
+    """Indexes of the claims, without those that come from an assistant's question which restates what is known.
 
-    Known is what `memories` hold, and what the user said in the claims before it; else an assistant that repeats its
-    note would have it stored again as an answer. `turns`: those that the claims quote.
+    Known are `memories` and the user's earlier claims; otherwise an assistant that repeats its note would have it
+    stored again as an answer. `turns`: those that the claims quote.
     """
     known = [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
     kept: list[int] = []
@@ -178,7 +178,7 @@ def news(claims: Sequence[Claim], memories: Sequence[Memory], turns: Sequence[Tu
 
 
 def _asked(claim: Claim) -> str:
-    """What the assistant asked, where a reply of the user takes it along; else ""."""
+    """The assistant's question that a reply is stored with, or ""."""
     return "" if claim.evidence.role == Role.ASSISTANT else claim.text.replace(claim.evidence.quote, "").strip()
 
 
@@ -192,7 +192,7 @@ def confirmed_line(claim: Claim, turns: Sequence[Turn]) -> str:
 
 
 def _as_memory(claim: Claim) -> Memory:
-    """What it says, as far as it is compared here."""
+    """The claim as a memory, as far as it is compared here."""
     at, scope = claim.said_at, claim.scope
     return Memory(
         id=claim.evidence.turn_id,
@@ -206,4 +206,4 @@ def _as_memory(claim: Claim) -> Memory:
     )
 
 
-__all__ = ["confirmed_line", "news", "pairs_to_ask", "renumbered"]
+__all__ = ["confirmed_line", "new_claim_indexes", "pairs_to_ask", "renumbered"]

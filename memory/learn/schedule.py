@@ -1,6 +1,6 @@
-"""Upkeep on schedule, beside learning: one user after the other, each in their time, and one process at a time.
+"""Runs upkeep periodically, in the background of learning: one user after the other, in one process at a time.
 
-It must never disturb learning: what goes wrong with one user is counted and left until that user's next round.
+It must never disturb learning: an error with one user is counted, and that user waits for the next round.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import structlog
 from memory.errors import MemproxyError, Unavailable
 from memory.learn.retention import totals
 from memory.learn.upkeep import Upkeep
-from memory.ports import Clock, Rounds
+from memory.ports import Clock, UpkeepSchedule
 from memory.runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """In seconds. `every`: between two rounds over one user; `look`: between two looks for whose turn it is.
+class ScheduleTiming:
+    """Seconds. `every`: between two rounds for one user. `look`: between two checks for a due user.
 
-    `rest`: between two users, so that writers of Milvus Lite get their turn. `patience`: a round that takes longer is
-    taken for dead by the other processes.
+    `rest`: between two users, so that other writers of Milvus Lite get their turn. `patience`: other processes take
+    over a round that takes longer.
     """
 
     every: float = 86_400.0
@@ -33,35 +33,37 @@ class Pace:
     patience: float = 900.0
 
 
-class Schedule:
-    """Looks after everybody until told to stop. Any number of workers may; one at a time does something."""
+class UpkeepLoop:
+    """Upkeep of all users until told to stop. Any number of workers may run it; one at a time is active."""
 
-    def __init__(self, upkeep: Upkeep, *, rounds: Rounds, clock: Clock, metrics: Metrics, pace: Pace) -> None:
+    def __init__(
+        self, upkeep: Upkeep, *, upkeep_schedule: UpkeepSchedule, clock: Clock, metrics: Metrics, timing: ScheduleTiming
+    ) -> None:
         self._upkeep = upkeep
-        self._rounds = rounds
+        self._schedule = upkeep_schedule
         self._clock = clock
         self._metrics = metrics
-        self._pace = pace
+        self._timing = timing
 
     async def run(self, until: asyncio.Event) -> None:
         while not until.is_set():
             had_work = await self.look_after_next()
             try:
-                async with asyncio.timeout(self._pace.rest if had_work else self._pace.look):
+                async with asyncio.timeout(self._timing.rest if had_work else self._timing.look):
                     await until.wait()
             except TimeoutError:
                 continue
 
     async def look_after_next(self) -> bool:
-        """One round over whoever is due; False where nobody is, or where that cannot be found out now."""
-        pace = self._pace
+        """One round for the user who is due; False if nobody is, or if that is not known now."""
+        timing = self._timing
         try:
-            user_id = await self._rounds.next_due(now=self._clock(), every=pace.every, patience=pace.patience)
+            user_id = await self._schedule.next_due(now=self._clock(), every=timing.every, patience=timing.patience)
             if user_id is None:
                 return False
             self._metrics.upkeep_rounds.labels(await self._looked_after(user_id)).inc()
-            await self._rounds.ended(user_id, now=self._clock())
-        except Unavailable:  # the turn log's; whoever is in the middle of a round has it taken over
+            await self._schedule.ended(user_id, now=self._clock())
+        except Unavailable:  # of the turn log; a round in progress will be taken over
             return False
         return True
 

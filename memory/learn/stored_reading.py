@@ -1,8 +1,8 @@
-"""What was read, as it is stored: all of a window in place of a plan until there is one, a request with its turn.
+"""Stores what was read: the claims of a window until there is a plan, or of a request to forget, with its turn.
 
-A model is slow and may say something else the next time: a worker that dies between asking and planning must find what
-was read. Only claims are stored; the gate looks at them again. What another release stored, or what is damaged, is
-nothing that was applied: the window is read again.
+A model is slow and its next answer may differ, so a worker that dies between reading and planning must find the claims
+again. Only claims are stored; the gate checks them again. If they are damaged or of another release, the window is read
+again, which is safe because nothing was applied.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any
 from memory.errors import BadInput
 from memory.model import Act, Claim, Evidence, Relation, Scope
 
-STAGE = "read"  # a plan has no stage
+STAGE = "read"  # marks a reading; plans have no stage
 VERSION = 1
 
 
 def encode(claims: Sequence[Claim]) -> bytes:
-    """ASCII, so that lone surrogates, which some clients send, come back as they were."""
+    """ASCII JSON, which preserves lone surrogates that some clients send."""
     stored = {"stage": STAGE, "version": VERSION, "claims": [asdict(claim) for claim in claims]}
     return json.dumps(stored, allow_nan=False).encode()
 
 
 def is_reading(stored: bytes | None) -> bool:
-    """Whether nothing was planned yet. What cannot be read is taken for a plan, which says so itself."""
+    """Whether nothing was planned yet. Undecodable bytes count as a plan, whose decoder reports the error."""
     if stored is None:
         return True
     try:
@@ -37,7 +37,7 @@ def is_reading(stored: bytes | None) -> bool:
 
 
 def decode(stored: bytes | None) -> list[Claim] | None:
-    """The claims as they were read; None where the window has to be read again."""
+    """The stored claims; None if the window has to be read again."""
     try:
         read = json.loads(stored or b"null")
         is_ours = read is not None and (read["stage"], read["version"]) == (STAGE, VERSION)
@@ -47,7 +47,7 @@ def decode(stored: bytes | None) -> list[Claim] | None:
 
 
 def claim_of(fields: dict[str, Any]) -> Claim:
-    """A claim as `asdict` took it apart, also after JSON."""
+    """A claim from the fields that `asdict` produced, also after JSON."""
     built = {
         "act": Act(fields["act"]),
         "relation": Relation(fields["relation"]),

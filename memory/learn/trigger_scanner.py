@@ -1,7 +1,8 @@
-"""The watch beside the worker: looks once at each newly finished turn, marks what is urgent, and keeps the queue short.
+"""Examines each finished turn once, in the background of the worker: marks urgent turns, and sheds turns under
+overload.
 
-Never in a request, and never needed: a turn that nobody looked at is due when its session has been quiet for long
-enough. Any number of watches may look at the same turns. Logs no content.
+Never part of a request, and optional: an unexamined turn is due when its session has been idle long enough. Several
+scanners may examine the same turns. Logs no content.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from memory.model import Urgency, Vector
 from memory.ports import Embedder, FreshTurn, LearnDue, TurnTriage
 from memory.runtime.instruments import Instruments
 
-TURNS_PER_LOOK = 32  # some 10 ms each, in a thread
+TURNS_PER_LOOK = 32  # about 10 ms each, in a thread
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class WatchSettings:
-    """`drift_similarity`: a cosine, 0 for none. `queue_turns_max`: finished turns that may wait to be learnt."""
+class TriggerSettings:
+    """`drift_similarity`: a cosine, 0 to disable. `queue_turns_max`: finished turns that may wait to be learnt."""
 
     drift_similarity: float = 0.0
     queue_turns_max: int = 10_000
 
 
-class Watch:
-    """Its calls raise `Unavailable` when the turn log is down; without the embedder it goes on, blind for topics."""
+class TriggerScanner:
+    """Raises `Unavailable` while the turn log is down; without the embedder it continues without topic changes."""
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class Watch:
         readers: Readers,
         due: LearnDue,
         instruments: Instruments,
-        settings: WatchSettings,
+        settings: TriggerSettings,
     ) -> None:
         self._turn_log = turn_log
         self._embedder = embedder
@@ -53,13 +54,14 @@ class Watch:
         self._metrics = instruments.metrics
         self._settings = settings
 
-    async def look(self) -> None:
-        """Examine and mark every finished turn that waits and has not been looked at."""
-        if self._readers.is_slow and self._due.idle_seconds > 0:  # else all is due already, and a look would only cost
+    async def scan(self) -> None:
+        """Examine and mark every finished turn that waits and is not marked."""
+        # Otherwise everything is due at once and marks have no effect.
+        if self._readers.is_slow and self._due.idle_seconds > 0:
             await self._examine_all()
 
     async def relieve(self) -> None:
-        """Shed what promises least, while more is waiting than may."""
+        """Shed the least valuable turns while more are waiting than allowed."""
         settings, now = self._settings, self._clock()
         depth = await self._turn_log.depth(now=now)
         if depth.due + depth.leased + depth.retrying <= settings.queue_turns_max:
@@ -88,7 +90,7 @@ class Watch:
         )
 
     async def _likeness(self, fresh: Sequence[FreshTurn]) -> dict[str, float]:
-        """By turn: the greatest cosine to a turn of its session that waits. Those without a topic are left out."""
+        """By turn, the highest cosine to a waiting turn of its session. Turns without a topic are left out."""
         if self._settings.drift_similarity <= 0 or self._due.idle_seconds <= 0:
             return {}
         topics = {one.turn.id: triggers.topic_text(one.turn) for one in fresh if one.earlier}
@@ -108,7 +110,7 @@ class Watch:
         }
 
     async def _embedded(self, texts: Sequence[str]) -> dict[str, Vector]:
-        """Empty also while the embedder is down: then nothing is known of topics, and silence decides."""
+        """Empty while the embedder is down: topics are then unknown, and only idle time decides."""
         if not texts:
             return {}
         try:

@@ -1,7 +1,7 @@
-"""A look at one finished turn: is it to be learnt at once, does it leave the topic, what would be lost without it?
+"""Examines one finished turn: whether it is urgent, whether it changes the topic, and its value for load shedding.
 
-Only where a chat model reads, whose calls are saved up; the trained reader says what kind of turn it is. It only says
-when, and what goes first when there is too much. Never says that a turn is not to be learnt. Pure.
+Used only with a chat model as the reader, whose calls are batched; the trained reader supplies the claims. The result
+decides when a turn is learnt, and which turns are shed first, never that a turn is not learnt. Pure.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from memory.learn.forgetting import ASKING_ACTS, SURE_MIN
 from memory.learn.reading.units import own_messages
 from memory.model import STORED_ACTS, Act, Claim, Message, Role, Turn, Urgency
 
-MESSAGES_MAX = 8  # looked at of one turn, the last ones
-CHARACTERS_MAX = 4_000  # of a message, from its beginning; a longer one was pasted for the most part
-TOPIC_CHARACTERS_MAX = 500  # what a short question's vector can be compared with
-TOPIC_WORDS_MIN = 4  # of content; fewer say too little of a topic: "and how much is that?"
+MESSAGES_MAX = 8  # of one turn, the last ones
+CHARACTERS_MAX = 4_000  # of the beginning of a message; longer ones are mostly pasted text
+TOPIC_CHARACTERS_MAX = 500  # similar in length to what a short question can be compared with
+TOPIC_WORDS_MIN = 4  # content words; with fewer, the topic is unclear: "and how much is that?"
 
-WORTH_NOTHING = 0.1  # the reader finds nothing; a model may find more
-WORTH_STATEMENT = 0.5  # something that would be kept; the rest up to 1 is its importance
+WORTH_NOTHING = 0.1  # the trained reader finds nothing; a model may find more
+WORTH_STATEMENT = 0.5  # something that would be stored; up to 1 by its importance
 
 
 def examine(
@@ -31,10 +31,10 @@ def examine(
     likeness: float | None = None,
     drift_similarity: float = 0.0,
 ) -> Urgency:
-    """`claims`: of this turn, by the trained reader. `has_earlier`: turns of its session wait, too.
+    """`claims`: of this turn, by the trained reader. `has_earlier`: earlier turns of its session wait as well.
 
-    `likeness`: the greatest cosine of its `topic_text` to one of theirs, None where there is nothing to compare; below
-    `drift_similarity` the turn speaks of something else. 0 means that topics do not count.
+    `likeness`: the highest cosine of its `topic_text` to theirs, None if there is nothing to compare; below
+    `drift_similarity` the turn starts another topic. A `drift_similarity` of 0 disables this.
     """
     sure = [claim for claim in claims if claim.confidence >= SURE_MIN and claim.evidence.turn_id == turn.id]
     has_left_topic = likeness is not None and drift_similarity > 0 and likeness < drift_similarity
@@ -49,13 +49,13 @@ def examine(
 
 
 def shortened(turn: Turn) -> Turn:
-    """The turn with the user's own messages alone, cut to what is looked at."""
+    """The turn with the user's own messages only, cut to the limits."""
     own = [m for m in turn.messages if m.role == Role.USER and not m.is_tool_traffic]
     messages: tuple[Message, ...] = tuple(replace(m, content=m.content[:CHARACTERS_MAX]) for m in own[-MESSAGES_MAX:])
     return replace(turn, messages=messages)
 
 
 def topic_text(turn: Turn) -> str:
-    """What the turn is about, in the user's words; "" where they say too little to tell."""
+    """The user's words in the turn, for comparing topics; "" if there are too few."""
     text = " ".join(own_messages(shortened(turn)))[:TOPIC_CHARACTERS_MAX]
     return text if len(content_words(text)) >= TOPIC_WORDS_MIN else ""

@@ -1,9 +1,8 @@
-"""Upkeep of one user's memories: uses brought into the rows, duplicates united, the useless put away, patterns derived.
+"""Upkeep of one user's memories: stores usage counts, unites duplicates, archives useless rows, derives reflections.
 
-`retention`, `duplicates`, `reflection` decide; this reads, and writes under the user's lock. It plans on what it read
-without the lock, and under it looks again: a row that anybody changed meanwhile is left for the next round. What
-belongs together is one write, so whoever dies in between leaves nothing half done. A dry run writes nothing at all.
-Logs no content.
+`retention`, `duplicates` and `reflection` decide; this module reads, and writes under the user's lock. Planning happens
+before the lock; under it each step is checked again, and a row that was changed meanwhile is left for the next round.
+Dependent steps are one write, so that a crash leaves nothing half done. A dry run writes nothing. Logs no content.
 """
 
 from __future__ import annotations
@@ -16,33 +15,33 @@ from typing import TypeAlias
 import numpy as np
 
 from memory.learn import duplicates, retention
-from memory.learn.reflection import Reflecting, grounds_of, stale
-from memory.learn.retention import LifeRules, Step
+from memory.learn.reflection import Reflector, grounds_of, stale
+from memory.learn.retention import RetentionRules, RetentionStep
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector
-from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RequestTraces, Use
+from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RequestTraces, UsageCount
 from memory.runtime.instruments import Instruments
 from memory.service.locked_writes import write_rows
 
 ROWS_PER_PAGE = 1_000
-ROWS_MAX = 200_000  # of one user, looked at in one round: the newest ones
-ROWS_PER_WRITE = 200  # under one hold of the lock: well inside its expiry, and a chat's refresh waits for it
-USES_MAX = 20_000  # brought in with one round; the rest comes with the next
+ROWS_MAX = 200_000  # of one user per round: the newest
+ROWS_PER_WRITE = 200  # under one hold of the lock: well within its expiry, since a chat's refresh waits for it
+USES_MAX = 20_000  # usage counts stored in one round; the rest follows in the next
 
-Unit: TypeAlias = list[Step]
-"""Steps that only make sense together, so they are one write."""
+Unit: TypeAlias = list[RetentionStep]
+"""Steps that depend on each other, hence one write."""
 
 
-class Task(StrEnum):
+class UpkeepTask(StrEnum):
     CONSOLIDATE = "consolidate"
     PRUNE = "prune"
     REFLECT = "reflect"
 
 
-EVERY_TASK = tuple(Task)
+EVERY_TASK = tuple(UpkeepTask)
 
 
 class Upkeep:
-    """Looks after one user at a time. Any number of processes may: they are in each other's way, and nothing worse."""
+    """Upkeep for one user at a time. Several processes may run it: they only delay each other."""
 
     def __init__(
         self,
@@ -50,23 +49,25 @@ class Upkeep:
         memories: MemoryBank,
         traces: RequestTraces,
         instruments: Instruments,
-        rules: LifeRules,
-        reflecting: Reflecting | None = None,
+        rules: RetentionRules,
+        reflecting: Reflector | None = None,
     ) -> None:
-        """`reflecting`: None derives nothing, for no model is there to do it."""
+        """`reflecting`: None if there is no model for reflections."""
         self._store = memories.store
         self._embedder = memories.embedder
         self._ledger = memories.ledger
-        self._uses = traces.uses
+        self._usage_counts = traces.usage_counts
         self._notes = traces.notes
         self._clock = instruments.clock
         self._metrics = instruments.metrics
         self._rules = rules
         self._reflecting = reflecting
 
-    async def run(self, user_id: str, tasks: Sequence[Task] = EVERY_TASK, *, is_dry: bool = False) -> list[Step]:
-        """What was changed, or, in a dry run, would be. Raises `Unavailable`, `Conflict`."""
-        done: list[Step] = []
+    async def run(
+        self, user_id: str, tasks: Sequence[UpkeepTask] = EVERY_TASK, *, is_dry: bool = False
+    ) -> list[RetentionStep]:
+        """The steps that were applied, or, in a dry run, would be. Raises `Unavailable`, `Conflict`."""
+        done: list[RetentionStep] = []
         with self._metrics.upkeep_seconds.time():
             rows = await self._rows(user_id) | ({} if is_dry else await self._with_uses_stored(user_id))
             if is_dry:
@@ -79,13 +80,13 @@ class Upkeep:
                         _take(rows, step)
         return done
 
-    async def _planned(self, task: Task, rows: dict[str, Memory]) -> list[Unit]:
-        """Units of steps that only make sense together."""
+    async def _planned(self, task: UpkeepTask, rows: dict[str, Memory]) -> list[Unit]:
+        """Units of dependent steps."""
         now, memories = self._clock(), list(rows.values())
         match task:
-            case Task.CONSOLIDATE:
+            case UpkeepTask.CONSOLIDATE:
                 return duplicates.united(memories, now=now)
-            case Task.PRUNE:
+            case UpkeepTask.PRUNE:
                 steps = [
                     *retention.pruned(memories, self._rules, now=now),
                     *retention.erasable(memories, self._rules, now=now),
@@ -93,7 +94,7 @@ class Upkeep:
                 gone = {step.memory.id for step in steps}
                 dated = retention.dated([m for m in memories if m.id not in gone], self._rules, now=now)
                 return [[step] for step in (*steps, *dated)]
-            case Task.REFLECT:
+            case UpkeepTask.REFLECT:
                 steps = stale(memories, now=now)
                 if self._reflecting is not None:
                     gone = {step.memory.id for step in steps}
@@ -101,7 +102,7 @@ class Upkeep:
                 return [[step] for step in steps]
 
     async def _rows(self, user_id: str) -> dict[str, Memory]:
-        """All of the user's by id, newest first."""
+        """All rows of the user by id, newest first."""
         rows: dict[str, Memory] = {}
         where, cursor = MemoryFilter(user_id, status=None), ""
         while len(rows) < ROWS_MAX:
@@ -113,36 +114,36 @@ class Upkeep:
         return rows
 
     async def _with_uses_counted(self, user_id: str, rows: Mapping[str, Memory]) -> dict[str, Memory]:
-        """For a dry run: as if their uses stood in the rows."""
-        waiting = await self._uses.waiting(user_id, limit=USES_MAX)
+        """For a dry run: the rows with their pending usage counts added."""
+        waiting = await self._usage_counts.unstored(user_id, limit=USES_MAX)
         return {**rows, **{i: _used(rows[i], use) for i, use in waiting.items() if i in rows}}
 
     async def _with_uses_stored(self, user_id: str) -> dict[str, Memory]:
-        """Bring what requests counted into the rows; nothing but that changes, not even `updated_at`."""
-        ids = list(await self._uses.waiting(user_id, limit=USES_MAX))
+        """Store the pending usage counts in the rows; no other field changes, not even `updated_at`."""
+        ids = list(await self._usage_counts.unstored(user_id, limit=USES_MAX))
         written: dict[str, Memory] = {}
         for start in range(0, len(ids), ROWS_PER_WRITE):
             batch = ids[start : start + ROWS_PER_WRITE]
             async with self._ledger.write(user_id) as held:
                 records = await self._store.get(user_id, batch)
                 stored = {record.memory.id: record.memory.access_count for record in records}
-                await self._uses.settle(user_id, stored)
-                uses = await self._uses.waiting(user_id, limit=USES_MAX)
+                await self._usage_counts.begin_store(user_id, stored)
+                usage_counts = await self._usage_counts.unstored(user_id, limit=USES_MAX)
                 counted = [
-                    Record(_used(one.memory, replace(uses[one.memory.id], counted=0)), one.vector)
+                    Record(_used(one.memory, replace(usage_counts[one.memory.id], counted=0)), one.vector)
                     for one in records
-                    if one.memory.id in uses
+                    if one.memory.id in usage_counts
                 ]
                 await self._apply(user_id, held, counted)
-                await self._uses.written(user_id, list(stored))
+                await self._usage_counts.end_store(user_id, list(stored))
                 if gone := [memory_id for memory_id in batch if memory_id not in stored]:
-                    await self._uses.drop(user_id, gone)
+                    await self._usage_counts.drop(user_id, gone)
             written |= {record.memory.id: record.memory for record in counted}
         return written
 
-    async def _write(self, user_id: str, units: Sequence[Unit]) -> list[Step]:
-        """The steps of those units that still fit what is stored, done."""
-        vectors = await self._vectors_of_new(units)  # before the lock: it takes longest
+    async def _write(self, user_id: str, units: Sequence[Unit]) -> list[RetentionStep]:
+        """Apply those units that still match the stored rows, and return their steps."""
+        vectors = await self._vectors_of_new(units)  # before the lock, because it takes longest
         async with self._ledger.write(user_id) as held:
             named = [row.id for unit in units for step in unit for row in (step.before, step.after) if row is not None]
             grounds = [memory_id for unit in units for step in unit for memory_id in grounds_of(step)]
@@ -151,7 +152,7 @@ class Upkeep:
             steps = [step for unit in units if all(_fits(step, found, forgotten) for step in unit) for step in unit]
             erased = [step.memory.id for step in steps if step.after is None]
             if erased:
-                await held.forget(erased)  # first: should we die in between, no stored plan brings them back
+                await held.forget(erased)  # first: if we die in between, no stored plan restores them
                 await self._drop_traces(user_id, erased)
                 await held.renew()
                 await self._store.delete(user_id, erased)
@@ -159,7 +160,7 @@ class Upkeep:
             rows = [step.after for step in steps if step.after is not None]
             await self._apply(user_id, held, [Record(row, vectors[row.id]) for row in rows])
         if erased:
-            await self._drop_traces(user_id, erased)  # a request under way may have kept a note of them meanwhile
+            await self._drop_traces(user_id, erased)  # a request in progress may have stored a note of them meanwhile
         for step in steps:
             self._metrics.upkeep_changes.labels(step.why.value).inc()
         return steps
@@ -178,27 +179,27 @@ class Upkeep:
 
     async def _drop_traces(self, user_id: str, memory_ids: Sequence[str]) -> None:
         await self._notes.drop(user_id, memory_ids, now=self._clock())
-        await self._uses.drop(user_id, memory_ids)
+        await self._usage_counts.drop(user_id, memory_ids)
 
 
-def _used(memory: Memory, use: Use) -> Memory:
+def _used(memory: Memory, use: UsageCount) -> Memory:
     used_at = use.used_at if memory.used_at is None else max(memory.used_at, use.used_at)
     return replace(memory, access_count=use.on_top_of(memory.access_count), used_at=used_at)
 
 
-def _fits(step: Step, found: Mapping[str, Record], forgotten: Collection[str]) -> bool:
-    """Whether the step was planned on what is stored now, uses aside."""
-    if step.memory.id in forgotten and step.after is not None:  # one that we died over is erased all the same
+def _fits(step: RetentionStep, found: Mapping[str, Record], forgotten: Collection[str]) -> bool:
+    """Whether the row is still as it was at planning, apart from usage counts."""
+    if step.memory.id in forgotten and step.after is not None:  # an erasure that was interrupted is completed
         return False
     if step.before is None:
         grounds = [found.get(memory_id) for memory_id in grounds_of(step)]
         return all(one is not None and one.memory.status is MemoryStatus.ACTIVE for one in grounds)
     stored = found.get(step.before.id)
-    uses = {"access_count": step.before.access_count, "used_at": step.before.used_at}
-    return stored is not None and replace(stored.memory, **uses) == step.before  # type: ignore[arg-type]
+    usage_counts = {"access_count": step.before.access_count, "used_at": step.before.used_at}
+    return stored is not None and replace(stored.memory, **usage_counts) == step.before  # type: ignore[arg-type]
 
 
-def _take(rows: dict[str, Memory], step: Step) -> None:
+def _take(rows: dict[str, Memory], step: RetentionStep) -> None:
     if step.after is None:
         del rows[step.memory.id]
     else:
@@ -206,7 +207,7 @@ def _take(rows: dict[str, Memory], step: Step) -> None:
 
 
 def _batches(units: Sequence[Unit]) -> Iterator[list[Unit]]:
-    """As many whole units as one write may hold."""
+    """As many whole units as fit into one write."""
     batch: list[Unit] = []
     for unit in units:
         if batch and sum(map(len, batch)) + len(unit) > ROWS_PER_WRITE:

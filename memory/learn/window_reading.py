@@ -1,7 +1,7 @@
-"""A window of turns, read: claims that passed the gate, and what the user asked to be forgotten or called right.
+"""Reads a window of turns: the claims that pass the gate, requests to forget, and confirmations.
 
-Looks at no memory but those that our own notes told, and writes none. Safe to break off at any await: what a model
-read is stored before anything is made of it. Logs no content.
+Looks up no memories except those that our own notes contained, and writes none. Safe to interrupt at any await: a
+model's answer is stored before it is used. Logs no content.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from functools import partial
 
 from memory.errors import Unavailable
 from memory.learn import forgetting, gate, stored_reading
-from memory.learn.failed_turns import muted, with_breaks
+from memory.learn.failed_turns import muted, with_failed_turns
 from memory.learn.feedback import ANSWER_CHARACTERS_MAX, Confirmation, confirmations_of
-from memory.learn.forgetting import Request
-from memory.learn.rate_limit import SessionPace
+from memory.learn.forgetting import ForgetRequest
+from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line
 from memory.model import STORED_ACTS, Claim, MemoryStatus, Turn, TurnStatus
 from memory.ports import ConversationRecord, Lease, MemoryBank, Receipts
 from memory.runtime.metrics import Metrics
 
-TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # what a failed or aborted turn said is not learnt
-CONTEXT_TURNS_MAX = 8  # of the session, before the window: enough to see what a bare "yes" answers
-BREAKS_MAX = 20  # of the session, up to the window's end
+TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # failed and aborted turns are not learnt
+CONTEXT_TURNS_MAX = 8  # of the session before the window: enough to see what a bare "yes" answers
+FAILED_TURNS_MAX = 20  # of the session, up to the window's end
 
 Store = Callable[[bytes], Awaitable[None]]
-"""Keeps bytes with the window, in place of a plan. Raises `Unavailable` or `Conflict`."""
+"""Stores bytes with the window, in place of a plan. Raises `Unavailable` or `Conflict`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowClaims:
-    """What a window says. `turns`: context and window, in the order said."""
+    """The content of a window. `turns`: context and window, in the order said."""
 
     claims: Sequence[Claim]
-    requests: Sequence[Request]
+    requests: Sequence[ForgetRequest]
     turns: Sequence[Turn]
     confirmations: Sequence[Confirmation] = ()
 
@@ -47,10 +47,10 @@ class WindowClaims:
 
 @dataclass(frozen=True, slots=True)
 class WindowBounds:
-    """What of a window may be kept: `limits` of each claim, and the `pace` of a session, which outlives windows."""
+    """Limits what is stored of a window: `limits` per claim, and a session's `rate_limit`, which outlives windows."""
 
-    pace: SessionPace
-    limits: gate.Limits | None = None
+    rate_limit: SessionRateLimit
+    limits: gate.GateLimits | None = None
 
 
 class WindowReading:
@@ -68,56 +68,63 @@ class WindowReading:
     ) -> None:
         self._turn_log = turn_log
         self._store = memories.store
-        self._at_hand = memories.at_hand
+        self._local_memories = memories.local_memories
         self._readers = readers
         self._receipts = receipts
         self._metrics = metrics
-        self._pace = bounds.pace
+        self._rate_limit = bounds.rate_limit
         self._limits = bounds.limits
 
     async def read(self, lease: Lease, *, save: Store) -> WindowClaims:
-        """What came through the gate and heeds what the user asked, before this window or since."""
+        """The claims that pass the gate, minus what the user asked to forget in this window or since."""
         turns = [turn for turn in lease.turns if turn.status in TEACHING]
         if not turns:
             return WindowClaims((), (), ())
         context = await self._turn_log.context(lease, limit=CONTEXT_TURNS_MAX)
-        breaks = await self._turn_log.breaks(lease, limit=BREAKS_MAX)
-        before, during = with_breaks(context, turns, breaks)
-        claims = gate.few(await self._claims(lease, list(map(muted, during)), list(map(muted, before)), save))
+        failed = await self._turn_log.failed_turns(lease, limit=FAILED_TURNS_MAX)
+        before, during = with_failed_turns(context, turns, failed)
+        claims = gate.without_repetitions(
+            await self._claims(lease, list(map(muted, during)), list(map(muted, before)), save)
+        )
         proposed = [claim for claim in claims if claim.act in STORED_ACTS]
         shown = await self._shown(lease.user_id, turns) if proposed else ()
         at, session = turns[-1].at, (lease.user_id, lease.session_id, lease.window_id)
-        room = self._pace.room(*session, at=at)
-        judging = partial(gate.judge, claims, [*context, *turns], shown=shown, limits=self._limits, room=room)
-        verdict = await asyncio.to_thread(judging)  # a flood takes longer than a lease may go without its beat
-        self._pace.note(*session, at=at, kept=len(verdict.kept))
+        facts_left = self._rate_limit.facts_left(*session, at=at)
+        judging = partial(
+            gate.check_claims, claims, [*context, *turns], shown=shown, limits=self._limits, facts_left=facts_left
+        )
+        # A flood takes longer than the interval at which a lease must be extended.
+        verdict = await asyncio.to_thread(judging)
+        self._rate_limit.record_window(*session, at=at, kept=len(verdict.kept))
         for dropped in verdict.dropped:
             self._metrics.facts_dropped.labels(dropped.reason.value).inc()
         requests = forgetting.requests_of(claims, turns)
         if lasting := forgetting.lasting(requests):
-            await self._turn_log.note_orders(lease, _by_turn(lasting))
-        spared = await asyncio.to_thread(forgetting.spare, verdict.kept, requests, [*context, *turns])
+            await self._turn_log.mark_forget_requests(lease, _by_turn(lasting))
+        spared = await asyncio.to_thread(forgetting.split_claims, verdict.kept, requests, [*context, *turns])
         later = await self.later_requests(lease)
         kept = await asyncio.to_thread(_standing, spared.kept, later)
         self._metrics.facts_dropped.labels("withheld").inc(len(verdict.kept) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
         return WindowClaims(kept, requests, (*context, *turns), confirmations)
 
-    async def later_requests(self, lease: Lease) -> list[Request]:
-        """What the user asked to be forgotten after they had said what is in this window, as it was read then."""
-        orders = await self._turn_log.orders_after(lease, limit=forgetting.LATER_REQUESTS_MAX)
+    async def later_requests(self, lease: Lease) -> list[ForgetRequest]:
+        """The requests to forget that the user made after this window, as they were read then."""
+        orders = await self._turn_log.forget_requests_after(lease, limit=forgetting.LATER_REQUESTS_MAX)
         stored = [(order.turn, stored_reading.decode(order.claims or None)) for order in orders]
         claims = [claim for _, found in stored for claim in found or ()]
-        unread = [turn for turn, found in stored if found is None]  # another release noted them
+        unread = [turn for turn, found in stored if found is None]  # marked by another release
         claims += await self._readers.ready.read(unread, context=()) if unread else []
-        return forgetting.lasting(forgetting.requests_of(gate.few(claims), [order.turn for order in orders]))
+        return forgetting.lasting(
+            forgetting.requests_of(gate.without_repetitions(claims), [order.turn for order in orders])
+        )
 
     async def _claims(
         self, lease: Lease, turns: Sequence[Turn], context: Sequence[Turn], save: Store
     ) -> Sequence[Claim]:
-        """What an earlier attempt read, or what is read now, stored before anything is made of it.
+        """The claims stored by an earlier attempt, or read now and stored before they are used.
 
-        Where the model is away and the user asks something of memory, nobody waits for it.
+        If the model is unavailable and the user asks something of memory, the trained reader is used instead.
         """
         if not self._readers.is_slow:
             return await self._readers.ready.read(turns, context=context)
@@ -135,9 +142,9 @@ class WindowReading:
         return claims
 
     async def _shown(self, user_id: str, turns: Sequence[Turn]) -> list[str]:
-        """What our own notes told the model in these turns and still holds: no news when somebody says it again.
+        """Contents of our own notes in these turns that are still valid: repeating them is not a new statement.
 
-        What does not hold any more is news: whoever says it again says that it is so after all.
+        Invalid ones are left out: who repeats those states that they hold again.
         """
         ids: dict[str, None] = {}
         for receipt_id in {turn.receipt_id: None for turn in turns if turn.receipt_id}:
@@ -145,20 +152,20 @@ class WindowReading:
             ids |= {} if receipt is None else {one: None for note in receipt.notes for one in note.memory_ids}
         if not ids:
             return []
-        memories = await self._at_hand.as_of(user_id) or self._store
+        memories = await self._local_memories.as_of(user_id) or self._store
         told = [record.memory for record in await memories.get(user_id, list(ids))]
         return [memory.content for memory in told if memory.status is MemoryStatus.ACTIVE]
 
 
-def _by_turn(requests: Sequence[Request]) -> dict[str, bytes]:
+def _by_turn(requests: Sequence[ForgetRequest]) -> dict[str, bytes]:
     claims: dict[str, list[Claim]] = {}
     for request in requests:
         claims.setdefault(request.turn.id, []).append(request.claim)
     return {turn_id: stored_reading.encode(found) for turn_id, found in claims.items()}
 
 
-def _standing(claims: Sequence[Claim], later: Sequence[Request]) -> list[Claim]:
-    return [claim for claim in claims if not forgetting.is_overtaken(later, claim)]
+def _standing(claims: Sequence[Claim], later: Sequence[ForgetRequest]) -> list[Claim]:
+    return [claim for claim in claims if not forgetting.is_forgotten_later(later, claim)]
 
 
 def _answered(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmation]:
@@ -168,7 +175,7 @@ def _answered(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmati
 
 
 def asks_memory(claims: Sequence[Claim]) -> bool:
-    """Whether the user asks something of memory: to remember, to forget, or not to store. A reader's guess is none."""
+    """Whether the user asks to remember, forget, or not to store something. A low-confidence claim does not count."""
     return any(c.act in forgetting.ASKING_ACTS and c.confidence >= forgetting.SURE_MIN for c in claims)
 
 

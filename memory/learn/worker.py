@@ -1,8 +1,9 @@
-"""The worker: leases finished turns, has each window learnt, and decides what becomes of a window that failed.
+"""The worker: leases finished turns, has each window learnt, and decides what happens to a window that failed.
 
-Slow and patient, beside the request path. A window that fails is tried again, later and later, and in the end becomes a
-dead letter with a reason. An outage is nobody's fault and costs no attempt: that of our own parts halts learning until
-they are back, that of the model only the windows that need it; either is sat out for a time. Never logs content.
+It runs in the background, apart from the request path. A failed window is retried with exponential back-off, and
+finally becomes a dead letter with a reason. Outages do not count as attempts: an outage of our own parts stops learning
+until they are back, one of the model affects only windows that need it; both are waited out for a limited time. Never
+logs content.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import structlog
 from memory.errors import Conflict, Unavailable, Unusable
 from memory.learn import gate
 from memory.learn.plan import UnreadablePlan
-from memory.learn.rate_limit import SessionPace
+from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
-from memory.learn.trigger_scanner import Watch, WatchSettings
+from memory.learn.trigger_scanner import TriggerScanner, TriggerSettings
 from memory.learn.window import LearningTurns, WindowLearning
 from memory.learn.window_reading import WindowBounds
 from memory.ports import LearnDue, Lease, MemoryBank, RequestTraces, TurnTriage
@@ -38,26 +39,28 @@ class WorkerSettings:
     """Times in seconds."""
 
     due: LearnDue = field(default_factory=LearnDue)
-    watch: WatchSettings = field(default_factory=WatchSettings)
-    windows_at_once: int = 4  # of different users; the models and the store serialise more anyway
+    triggers: TriggerSettings = field(default_factory=TriggerSettings)
+    windows_at_once: int = 4  # of different users; more would only be serialised by the models and the store
     lease_seconds: float = 30.0  # extended while working; after a crash nobody waits longer
     poll_seconds: float = 0.05  # a closed turn has to be learnt within a second
-    recover_seconds: float = 0.5  # between two looks for turns that dead processes left open
-    look_seconds: float = 0.1  # between two looks at what has ended: "remember this" is not made to wait
-    measure_seconds: float = 5.0  # between two readings of the queue
-    attempts_max: int = 8  # then the window is a dead letter; an outage is no attempt
-    retry_base_seconds: float = 1.0  # doubled at each attempt, and at each that met an outage of the model
+    recover_seconds: float = 0.5  # between two checks for turns left open by dead processes
+    scan_seconds: float = 0.1  # between two scans of finished turns: "remember this" should not wait
+    measure_seconds: float = 5.0  # between two measurements of the queue
+    attempts_max: int = 8  # then the window is a dead letter; outages do not count
+    retry_base_seconds: float = 1.0  # doubled at each attempt, and at each outage of the model
     retry_seconds_max: float = 300.0
-    outage_pause_seconds: float = 0.5  # while a part of ours is down nothing is leased: memory is back as soon as it is
-    outage_seconds_max: float = 86_400.0  # an outage of our own parts that lasts longer buries what it met
-    model_outage_seconds_max: float = 21_600.0  # likewise of the model: a night's work on its server is sat out
-    facts_per_session_max: int = 200  # within an hour of its talk: a lasting statement every 18 seconds
+    # While one of our parts is down nothing is leased, so that learning resumes as soon as it is back.
+    outage_pause_seconds: float = 0.5
+    # A longer outage of our own parts sends the affected windows to the dead letters.
+    outage_seconds_max: float = 86_400.0
+    model_outage_seconds_max: float = 21_600.0  # likewise for the model: long enough for a night's maintenance
+    facts_per_session_max: int = 200  # per hour of conversation: one fact every 18 seconds
     secrets: Mapping[SecretClass, SecretPolicy] = field(default_factory=lambda: REDACT_ALL)  # as turns are recorded
-    drain_seconds: float = 10.0  # at the end, for windows under way; what is cut off is taken up again later
+    drain_seconds: float = 10.0  # at the end, for windows in progress; interrupted ones are continued later
 
 
 class WorkerTurns(LearningTurns, TurnTriage, Protocol):
-    """What of the turn log a worker needs: all but recording."""
+    """The parts of the turn log that a worker needs: all but recording."""
 
 
 class Worker:
@@ -81,16 +84,16 @@ class Worker:
             readers=readers,
             instruments=instruments,
             bounds=WindowBounds(
-                SessionPace(self.settings.facts_per_session_max), gate.Limits(secrets=self.settings.secrets)
+                SessionRateLimit(self.settings.facts_per_session_max), gate.GateLimits(secrets=self.settings.secrets)
             ),
         )
-        self._watch = Watch(
+        self._trigger_scanner = TriggerScanner(
             turn_log=turn_log,
             embedder=memories.embedder,
             readers=readers,
             due=self.settings.due,
             instruments=instruments,
-            settings=self.settings.watch,
+            settings=self.settings.triggers,
         )
         self._turn_log = turn_log
         self._readers = readers
@@ -98,27 +101,27 @@ class Worker:
         self._jitter = instruments.jitter
         self._metrics = instruments.metrics
         self._is_log_down = False
-        self._is_part_down = False  # seen by the last window that was put off
+        self._is_part_down = False  # according to the last postponed window
 
     async def run(self, until: asyncio.Event) -> None:
-        """Work until `until` is set, then finish what is under way, at most `drain_seconds`."""
+        """Work until `until` is set, then finish current windows within `drain_seconds`."""
         async with asyncio.TaskGroup() as upkeep:
-            watches = (
+            periodic = (
                 upkeep.create_task(self._every(self.settings.recover_seconds, self._recover)),
-                upkeep.create_task(self._every(self.settings.look_seconds, self._watch.look)),
+                upkeep.create_task(self._every(self.settings.scan_seconds, self._trigger_scanner.scan)),
                 upkeep.create_task(self._every(self.settings.measure_seconds, self._measure)),
-                upkeep.create_task(self._every(self.settings.measure_seconds, self._watch.relieve)),
+                upkeep.create_task(self._every(self.settings.measure_seconds, self._trigger_scanner.relieve)),
             )
             try:
                 await self._serve(until)
             finally:
-                for watch in watches:
-                    watch.cancel()
+                for task in periodic:
+                    task.cancel()
 
     async def work_off(self) -> int:
-        """Handle what is due now, one window after the other; how many there were. Raises `Unavailable`."""
+        """Handle all due windows, one after the other; returns how many. Raises `Unavailable`."""
         handled = 0
-        await self._watch.look()
+        await self._trigger_scanner.scan()
         while lease := await self._lease():
             await self._handle(lease)
             handled += 1
@@ -146,7 +149,7 @@ class Worker:
             await self._drain(set(under_way))
 
     def _pause_seconds(self) -> float:
-        """Until the next look for work; a part that was down gets a new chance after it."""
+        """Until the next poll; a part that was down is tried again after it."""
         was_down, self._is_part_down = self._is_part_down, False
         return self.settings.outage_pause_seconds if was_down else self.settings.poll_seconds
 
@@ -162,7 +165,7 @@ class Worker:
         return await self._turn_log.lease(now=self._clock(), seconds=settings.lease_seconds, due=due)
 
     async def _lease_or_none(self) -> Lease | None:
-        """None also while the turn log is down, which is said once."""
+        """None also while the turn log is down, which is logged once."""
         try:
             lease = await self._lease()
         except Unavailable:
@@ -174,7 +177,7 @@ class Worker:
         return lease
 
     async def _handle(self, lease: Lease) -> None:
-        """One job, and the boundary at which its errors end."""
+        """One job, with the boundary for its errors."""
         outcome = "learnt"
         with self._metrics.learn_seconds.time():
             try:
@@ -183,13 +186,13 @@ class Worker:
                     await self._turn_log.acknowledge(lease)
                 self._metrics.learn_lag_seconds.observe(max(0.0, self._clock() - lease.waiting_since))
             except Conflict:
-                outcome = "lost"  # somebody else goes on with it
+                outcome = "lost"  # another worker continues
             except Unusable as error:
                 outcome = await self._put_off(lease, str(error))
             except Unavailable as error:
                 outcome = await self._sit_out(lease, error)
             except UnreadablePlan as error:
-                outcome = await self._bury(lease, str(error))
+                outcome = await self._give_up(lease, str(error))
             except Exception as error:  # noqa: BLE001 (one job: a fault in one window must not stop the others)
                 log.error("a window could not be learnt", error=type(error).__name__, attempt=lease.attempt)
                 outcome = await self._put_off(lease, f"unexpected {type(error).__name__}")
@@ -197,7 +200,7 @@ class Worker:
 
     @asynccontextmanager
     async def _kept(self, lease: Lease) -> AsyncIterator[None]:
-        """Extends the lease while the body works; raises `Conflict` out of the body once the lease is lost."""
+        """Extends the lease while the body works; raises `Conflict` in the body once the lease is lost."""
         with unwrapped():
             async with asyncio.TaskGroup() as group:
                 beat = group.create_task(self._extend(lease))
@@ -211,54 +214,54 @@ class Worker:
             try:
                 await self._turn_log.extend(lease, until=self._clock() + seconds)
             except Unavailable:
-                continue  # the next step of the job will tell whether the lease outlived it
+                continue  # the next step of the job shows whether the lease survived
 
     async def _put_off(self, lease: Lease, reason: str) -> str:
-        """Back into the queue for later, or, after the last attempt, to the dead letters."""
+        """Return the window to the queue for a retry, or after the last attempt move it to the dead letters."""
         if lease.attempt >= self.settings.attempts_max:
-            return await self._bury(lease, reason)
+            return await self._give_up(lease, reason)
         due_at = self._clock() + self._back_off(lease.attempt - 1)
         return await self._told(self._turn_log.retry_at(lease, due_at=due_at, reason=reason), "retried")
 
     async def _sit_out(self, lease: Lease, error: Unavailable) -> str:
-        """Back into the queue until the part may be up again, or, at the end of our patience, to the dead letters."""
+        """Return the window to the queue until the part may be back, or after the limit move it to the dead letters."""
         settings, now = self.settings, self._clock()
         is_ours = error.part in OWN_PARTS
         since = now if lease.outage_since is None else lease.outage_since
         if now - since >= (settings.outage_seconds_max if is_ours else settings.model_outage_seconds_max):
-            return await self._bury(lease, str(error))
+            return await self._give_up(lease, str(error))
         self._is_part_down = self._is_part_down or is_ours
         due_at = now + (settings.outage_pause_seconds if is_ours else self._back_off(lease.outages))
         waiting = self._turn_log.retry_at(lease, due_at=due_at, reason=str(error), outage_since=since)
         return await self._told(waiting, "sat_out")
 
     def _back_off(self, doublings: int) -> float:
-        """Seconds, between half and all of what the settings say for so many."""
-        exponent = min(doublings, 30)  # it must not overflow in a long outage
+        """Seconds, between half and all of the configured back-off after so many doublings."""
+        exponent = min(doublings, 30)  # avoids an overflow in a long outage
         longest = min(self.settings.retry_base_seconds * 2.0**exponent, self.settings.retry_seconds_max)
         return longest * (0.5 + self._jitter() / 2)
 
-    async def _bury(self, lease: Lease, reason: str) -> str:
+    async def _give_up(self, lease: Lease, reason: str) -> str:
         log.error("a window is given up", reason=reason, attempts=lease.attempt)
-        return await self._told(self._turn_log.bury(lease, now=self._clock(), reason=reason), "buried")
+        return await self._told(self._turn_log.move_to_dead_letters(lease, now=self._clock(), reason=reason), "buried")
 
     async def _told(self, telling: Awaitable[None], outcome: str) -> str:
-        """The outcome, or "lost" where the turn log cannot be told: then the lease runs out, and it is tried again."""
+        """The outcome, or "lost" if the turn log is unavailable: the lease then expires, and the window is retried."""
         try:
             await telling
         except (Conflict, Unavailable):
             return "lost"
         return outcome
 
-    async def _every(self, seconds: float, watch: Callable[[], Awaitable[None]]) -> None:
-        """Again and again. A fault of ours in a watch is said once, and never stops the learning beside it."""
+    async def _every(self, seconds: float, task: Callable[[], Awaitable[None]]) -> None:
+        """Run `task` periodically. An error of ours is logged once, and never stops learning."""
         known_faults: set[str] = set()
         while True:
-            (outcome,) = await asyncio.gather(watch(), return_exceptions=True)
-            if isinstance(outcome, Exception) and not isinstance(outcome, Unavailable):  # said by `_lease_or_none`
+            (outcome,) = await asyncio.gather(task(), return_exceptions=True)
+            if isinstance(outcome, Exception) and not isinstance(outcome, Unavailable):  # logged by `_lease_or_none`
                 fault = type(outcome).__name__
                 if fault not in known_faults:
-                    log.error("a watch of the worker failed", watch=watch.__name__, error=fault)
+                    log.error("a periodic task of the worker failed", task=task.__name__, error=fault)
                 known_faults.add(fault)
             await asyncio.sleep(seconds)
 
@@ -275,7 +278,7 @@ class Worker:
 
 
 async def _wait(until: asyncio.Event, seconds: float) -> None:
-    """Until the event is set, at most `seconds`."""
+    """Wait for the event, at most `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             await until.wait()

@@ -1,7 +1,7 @@
-"""The values that travel between the stages. Frozen, checked at birth, free of IO.
+"""The values passed between the stages: frozen, validated on construction, without IO.
 
-Times are Unix seconds (UTC, float). Token counts are estimates in WordPiece tokens of the embedding model.
-An empty `project_id`, `session_id` or `agent_id` means "not given"; an empty `user_id` cannot be built.
+Times are Unix seconds (UTC, float). Token counts are estimates in WordPiece tokens of the embedding model. An empty
+`project_id`, `session_id` or `agent_id` means "not given"; an empty `user_id` is refused.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from memory.model.memories import (
 )
 from memory.model.recalled import (
     Candidate,
+    CandidateVerdict,
     CarriedNote,
     Note,
     PastNote,
@@ -51,9 +52,8 @@ from memory.model.recalled import (
     Question,
     RecallStatus,
     Receipt,
+    ReceiptCandidate,
     Selection,
-    Verdict,
-    Weighed,
 )
 from memory.model.turns import Turn, TurnStatus, Urgency
 from memory.model.vectors import VectorOrigin
@@ -71,6 +71,7 @@ __all__ = [
     "STORED_ACTS",
     "Act",
     "Candidate",
+    "CandidateVerdict",
     "CarriedNote",
     "Category",
     "ChainLink",
@@ -89,6 +90,7 @@ __all__ = [
     "Question",
     "RecallStatus",
     "Receipt",
+    "ReceiptCandidate",
     "Record",
     "Relation",
     "RequestOptions",
@@ -101,8 +103,6 @@ __all__ = [
     "Urgency",
     "Vector",
     "VectorOrigin",
-    "Verdict",
-    "Weighed",
     "derived_session_id",
     "is_single_valued",
     "is_valid_id",

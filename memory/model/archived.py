@@ -1,4 +1,4 @@
-"""How an archived memory is restored, and which marks in its metadata are ours. Pure: `now` is given."""
+"""How an archived memory is restored, and which keys of its metadata are ours. Pure: `now` is an argument."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from memory.model.memories import Memory, MemoryStatus, Trust
 
 
 def restored(memory: Memory, *, now: float) -> Memory:
-    """The row as it was before it was put away, marked so that no upkeep puts it away for its age or its likeness.
+    """The row as it was before archiving, marked so that upkeep does not archive it again for age or similarity.
 
-    Raises `BadInput` for a superseded one: what took its place has to go, or be corrected, first.
+    Raises `BadInput` for a superseded memory: its successor has to be deleted or corrected first.
     """
     if memory.status is MemoryStatus.SUPERSEDED:
-        raise BadInput("only an archived memory can be brought back; what superseded this one still holds")
+        raise BadInput("only archived memories can be restored; the memory that superseded this one still holds")
     if memory.status is MemoryStatus.ACTIVE:
         return memory
     metadata = dict(memory.metadata)
@@ -28,7 +28,7 @@ def restored(memory: Memory, *, now: float) -> Memory:
 
 
 def kept_keys(memory: Memory) -> list[str]:
-    """Our own marks in its metadata, which an edit of the metadata leaves alone."""
+    """Our own keys in its metadata, which a change of the metadata preserves."""
     ours = {
         ARCHIVED: memory.status is MemoryStatus.ARCHIVED,
         RESTORED: True,

@@ -1,4 +1,4 @@
-"""What a request says, and how it wants to be served."""
+"""The content and options of a chat request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message as text; parts that are not text (images, audio) are left out."""
+    """One message as text; images, audio and other parts are left out."""
 
     role: str  # one of Role, or whatever else the client sent ("developer")
     content: str
@@ -29,7 +29,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What a request says, in the order it says it; never empty."""
+    """The messages of a request, in order; never empty."""
 
     messages: tuple[Message, ...]
     model: str = ""
@@ -41,7 +41,7 @@ class Conversation:
         return next((m.content for m in reversed(self.messages) if m.role == Role.USER), "")
 
     def new_user_messages(self) -> tuple[Message, ...]:
-        """The user messages after the last assistant message: what this request adds to the record."""
+        """The user messages after the last assistant message, which this request adds to the record."""
         fresh: list[Message] = []
         for message in reversed(self.messages):
             if message.role == Role.ASSISTANT:
@@ -52,7 +52,7 @@ class Conversation:
 
 
 class Placement(StrEnum):
-    """Where the note goes: merged into the first system message, right before the last user message, or nowhere."""
+    """Where the note is placed: in the first system message, right before the last user message, or nowhere."""
 
     SYSTEM = "system"
     BEFORE_LAST_USER = "before_last_user"

@@ -1,4 +1,4 @@
-"""One thing that a message says about its author, read once: everything after it compares these fields, never prose."""
+"""One statement of a message about its author; later stages compare these fields and never parse prose."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from memory.model.memories import CATEGORIES, MEMORY_TYPES, NO_ATTRIBUTE, Eviden
 
 
 class Act(StrEnum):
-    """What the author does by saying it."""
+    """The speech act of a message."""
 
     STATE = "state"
-    WISH = "wish"  # how the assistant is to answer from now on
+    WISH = "wish"  # how the assistant should answer from now on
     REMEMBER = "remember"
     FORGET = "forget"
     WITHHOLD = "withhold"  # not to be stored
     CORRECT = "correct"
     CONFIRM = "confirm"
-    INSTRUCT = "instruct"  # tries to plant an order; never stored
+    INSTRUCT = "instruct"  # an instruction injection; never stored
 
 
 STORED_ACTS = frozenset({Act.STATE, Act.WISH, Act.REMEMBER, Act.CORRECT})
-"""Acts that leave a memory; the others do something to memories, or nothing."""
+"""Acts that store a memory; the others change memories, or do nothing."""
 
 EXPLICIT_ACTS = frozenset({Act.REMEMBER, Act.CORRECT})
-"""Acts by which the author wants a memory to be made."""
+"""Acts by which the author explicitly asks for a memory."""
 
 
 class Relation(StrEnum):
-    """Who a claim is about, seen from the author."""
+    """The relation of the claim's subject to the author."""
 
     USER = "user"
     PARTNER = "partner"
@@ -54,19 +54,19 @@ _ATTRIBUTES = (
     "appointment trip purchase event possession vehicle device budget contact number answer_style answer_language"
 )
 ATTRIBUTES = MappingProxyType({name: name in _SINGLE_VALUED for name in _ATTRIBUTES.split()})
-"""The table of attributes: name to whether one subject has one value of it at a time."""
+"""The attributes; the value says whether a subject has only one value of it at a time."""
 
 Values: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """`text` is what the author said, in whole sentences; `evidence.quote` stands word for word in their message.
+    """`text`: the author's statement in whole sentences; `evidence.quote`: verbatim text of their message.
 
-    `values`: the words of the text that would differ if the fact changed, as typed. `name`: of the person or pet that
-    it is about, "" for the author or where none is given. `is_affirmed`: False where it denies ("I don't eat fish").
-    `said_at`, `holds_from`, `holds_until`: Unix seconds; None where open. `confidence`, `importance` lie in 0..1.
-    `made_by`: the reader, with its version.
+    `values`: the words of `text` that would differ if the fact changed, as typed. `name`: of the person or pet that it
+    is about, "" for the author or if not given. `is_affirmed`: False for a denial ("I don't eat fish"). `said_at`,
+    `holds_from`, `holds_until`: Unix seconds; None if open. `confidence`, `importance`: 0..1. `made_by`: the reader
+    with its version.
     """
 
     act: Act
@@ -97,7 +97,7 @@ class Claim:
 
     @property
     def is_explicit(self) -> bool:
-        """Whether the author asked for it to be kept, or put it right."""
+        """Whether the author asked for it to be remembered, or corrected it."""
         return self.act in EXPLICIT_ACTS
 
 

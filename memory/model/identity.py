@@ -1,4 +1,4 @@
-"""Who asks, and from where."""
+"""The identity and scope of a request."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ ID_BYTES_MAX = 256  # of any user, project, session or agent id, in UTF-8; Milvu
 
 
 def is_valid_id(value: str) -> bool:
-    """Whether `value` may name a user, project, session or agent.
+    """Whether `value` may be the id of a user, project, session or agent.
 
-    1 to 256 bytes of UTF-8, no control, format or surrogate character, no white space at an edge. Ids are compared
-    exactly: nothing is trimmed, folded or normalised, so two ids that merely look alike stay two.
+    1 to 256 bytes of UTF-8, no control, format or surrogate characters, no white space at either end. Ids are compared
+    exactly: nothing is trimmed, folded or normalised, so ids that look alike remain different.
     """
     if not value or value[0].isspace() or value[-1].isspace():
         return False
@@ -25,7 +25,7 @@ def is_valid_id(value: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose memories, and from where. `user_id` and `project_id` bound what may be seen; the rest only ranks."""
+    """Whose memories are used. `user_id` and `project_id` limit what is visible; the others only affect ranking."""
 
     user_id: str
     project_id: str = ""

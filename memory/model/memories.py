@@ -1,4 +1,4 @@
-"""What is known about a user, with its evidence and its past."""
+"""A memory: one fact about a user, with its evidence and its history."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ Vector: TypeAlias = npt.NDArray[np.float32]
 
 
 class MemoryStatus(StrEnum):
-    """Only active memories are recalled; the others can be brought back until they are forgotten."""
+    """Only active memories are recalled; the others can be restored until they are forgotten."""
 
     ACTIVE = "active"
-    SUPERSEDED = "superseded"  # something said later took its place
-    ARCHIVED = "archived"  # put away by upkeep: beyond the quota, a duplicate, or of no use for long
+    SUPERSEDED = "superseded"  # something said later replaced it
+    ARCHIVED = "archived"  # by upkeep: beyond the quota, a duplicate, or unused for long
 
 
 class Trust(StrEnum):
-    """How a memory came to be, from the most to the least trusted."""
+    """How a memory was created, from the most to the least trusted."""
 
     BOOTSTRAPPED = "bootstrapped"  # given by an application or an import
     EXPLICIT = "explicit"  # the user asked for it to be remembered, or corrected it
@@ -63,7 +63,7 @@ CATEGORIES: tuple[str, ...] = get_args(Category)
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Where a memory comes from: `quote` is an exact substring of a message of `role` in turn `turn_id`."""
+    """The source of a memory: `quote` is an exact substring of a message of `role` in turn `turn_id`."""
 
     quote: str
     turn_id: str
@@ -72,10 +72,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One thing we know about a user.
+    """One fact about a user.
 
-    World time: `valid_from` to `invalid_at` (None: open). System time: `created_at`, `updated_at`, `superseded_at`.
-    `said_at` is when the user said it, which decides what supersedes what. Scores lie in 0..1.
+    Valid time: `valid_from` to `invalid_at` (None: open). System time: `created_at`, `updated_at`, `superseded_at`.
+    `said_at`: when the user said it, which decides what supersedes what. Importance and confidence: 0..1.
     """
 
     id: str
@@ -98,11 +98,12 @@ class Memory:
     invalid_at: float | None = None
     superseded_at: float | None = None
     superseded_by: str = ""
-    expires_at: float | None = None  # world time after which it is of little use; lowers its rank, never its status
-    used_at: float | None = None  # when it last went into a prompt, as far as it has been counted
+    # Valid time after which it is of little use; lowers its rank, never changes its status.
+    expires_at: float | None = None
+    used_at: float | None = None  # when it was last part of a prompt, as far as counted
     trust: Trust = Trust.INFERRED
-    made_by: str = ""  # the reader that made it, with the version of its weights or prompt
-    subject: str = "user"  # whom it is about: one of `Relation`, or a word of whoever stored it
+    made_by: str = ""  # the reader that created it, with the version of its weights or prompt
+    subject: str = "user"  # whom it is about: one of `Relation`, or the word of whoever stored it
     name: str = ""  # of that person or pet
     attribute: str = NO_ATTRIBUTE  # one of the table in `claims`
     values: tuple[str, ...] = ()  # the words of `content` that would differ if the fact changed
@@ -121,9 +122,9 @@ class Memory:
             raise BadInput("importance and confidence must lie between 0 and 1")
 
     def status_at(self, at: float) -> MemoryStatus | None:
-        """What this was at that time, judged by when things were said; None: it was not said yet.
+        """Its status at that time, by when things were said; None if it had not been said yet.
 
-        What is put away by now stays put away, whichever time is asked about.
+        A memory archived now counts as archived at all times.
         """
         if self.said_at > at:
             return None
@@ -138,9 +139,10 @@ _SENTENCE_MARKS = re.compile(r"[.,;:!?\"'()\[\]{}<>\u2010-\u201f\u2026\u3001\u30
 
 
 def statement_key(content: str) -> str:
-    """A hash that is equal for the same statement: case, white space, width and sentence marks are folded away.
+    """A hash that is equal for the same statement, ignoring case, white space, character width and punctuation.
 
-    What may carry meaning stays: currency and other symbols, and any mark right before a digit ("1.5", "-3", "10:30").
+    Characters that may carry meaning count: currency and other symbols, and any mark before a digit ("1.5", "-3",
+    "10:30").
     """
     folded = unicodedata.normalize("NFKC", content).casefold()
     words = _SENTENCE_MARKS.sub(" ", folded).split()
@@ -163,7 +165,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One planned write. `memory` is the complete row as it will stand, so applying a change twice changes nothing."""
+    """One planned write. `memory` is the complete row after it, so that applying a change twice is harmless."""
 
     kind: ChangeKind
     memory: Memory

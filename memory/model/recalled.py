@@ -1,4 +1,4 @@
-"""What a request finds, what it carries, and the receipt that tells why."""
+"""The results of recall: candidates, selection, notes, and the receipt that explains them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memory.model.memories import Memory
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What to look for. `text` is what gets embedded and matched by words."""
+    """What to search for. `text` is embedded and matched by words."""
 
     text: str
 
@@ -22,22 +22,22 @@ class Query:
 class Question:
     """One question to memory: what to look for, for whom, and when it is asked (Unix seconds).
 
-    `memory_types`: none but these, where there are any. `told`: ids in earlier notes of the conversation, oldest first.
+    `memory_types`: only these, if not empty. `in_notes`: ids in earlier notes of the conversation, oldest first.
     """
 
     query: Query
     scope: Scope
     now: float
     memory_types: tuple[str, ...] = ()
-    told: Sequence[str] = ()
+    in_notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory with what speaks for it: `parts` holds each score by name, `score` their sum. Higher is better.
+    """A memory with its score: `parts` are the score's parts by name, `score` their sum. Higher is better.
 
-    `tokens`: what its content costs on a line of a note; `wording`: equal for contents that say the same in the same
-    words. None where that was not found out yet.
+    `tokens`: cost of its content on a line of a note. `wording`: a number equal for contents with the same wording.
+    None: not computed yet.
     """
 
     memory: Memory
@@ -47,33 +47,33 @@ class Candidate:
     wording: int | None = None
 
 
-class Verdict(StrEnum):
-    """What became of a candidate, and why."""
+class CandidateVerdict(StrEnum):
+    """Whether a candidate was injected, or why not."""
 
     INJECTED = "injected"
-    ALREADY_TOLD = "already_told"  # a note that this conversation carried before holds it
+    ALREADY_TOLD = "already_told"  # an earlier note of this conversation holds it
     IRRELEVANT = "irrelevant"
     DUPLICATE = "duplicate"
     OVER_BUDGET = "over_budget"  # of tokens
     OVER_LIMIT = "over_limit"  # of memories
-    NOT_CHOSEN = "not_chosen"  # for no reason that the ranking named
+    NOT_CHOSEN = "not_chosen"  # for a reason that the ranking did not give
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What goes into the note, best first, what it costs, and why the other candidates stay out, by memory id."""
+    """The memories for the note, best first; its tokens; and the verdicts on the other candidates by memory id."""
 
     candidates: tuple[Candidate, ...]
     tokens: int
-    cuts: Mapping[str, Verdict] = field(default_factory=dict)
+    cuts: Mapping[str, CandidateVerdict] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Text for the model, and where it goes.
+    """Text for the model, and its position.
 
-    `before` is the index, among the client's own messages, of the message that it stands right before, as a system
-    message of its own; None merges it into the first message if that is a system message, else it becomes the first.
+    `before`: index of the client's message before which the note is inserted as a system message of its own. None: it
+    is appended to the first message if that is a system message, otherwise it becomes the first message.
     """
 
     text: str
@@ -82,7 +82,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class PastNote:
-    """The text of a note as an earlier request carried it, the memories it holds, and what it costs."""
+    """A note of an earlier request: its text, the ids of its memories, and its tokens."""
 
     text: str
     memory_ids: tuple[str, ...]
@@ -100,18 +100,18 @@ class RecallStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class ReceiptCandidate:
     """A candidate in a receipt: its id and scores, never its text."""
 
     memory_id: str
     score: float
     parts: Mapping[str, float]
-    verdict: Verdict
+    verdict: CandidateVerdict
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedNote:
-    """A note in a receipt. `before` as in `Note`; one that is not new was put back from an earlier request."""
+    """A note in a receipt. `before` as in `Note`; if not `is_new`, it was put back from an earlier request."""
 
     before: int | None
     memory_ids: tuple[str, ...]
@@ -121,10 +121,11 @@ class CarriedNote:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Why a request got the memories that it got. No memory's text is in it: what is forgotten is gone here, too.
+    """Explains which memories a request got, and why. Holds no memory's text, so that forgotten content is gone here
+    too.
 
-    `query` is in the user's own words. `candidates` are the best of those looked at, best first, and `left_out` counts
-    the others. `timings_ms` has milliseconds by stage.
+    `query`: in the user's words. `candidates`: the best of those examined, best first; `left_out`: the number of
+    others. `timings_ms`: milliseconds by stage.
     """
 
     id: str
@@ -134,13 +135,13 @@ class Receipt:
     reason: str
     signals: Mapping[str, Any] = field(default_factory=dict)
     query: str = ""
-    candidates: tuple[Weighed, ...] = ()
+    candidates: tuple[ReceiptCandidate, ...] = ()
     left_out: int = 0
     notes: tuple[CarriedNote, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
-    outcome: Mapping[str, Any] = field(default_factory=dict)  # what the worker did about what the user asked of memory
+    outcome: Mapping[str, Any] = field(default_factory=dict)  # what the worker did about the user's requests to memory
 
     def memory_ids(self) -> tuple[str, ...]:
-        """Every memory that the receipt names, once."""
+        """The ids of all memories in the receipt, each once."""
         named = [note_id for note in self.notes for note_id in note.memory_ids]
         return tuple(dict.fromkeys([*named, *(candidate.memory_id for candidate in self.candidates)]))

@@ -1,4 +1,4 @@
-"""What was said and answered: what is learnt from."""
+"""A turn: what the user said and the answer, the unit of learning."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ class TurnStatus(StrEnum):
     OPENED = "opened"
     CLOSED = "closed"
     FAILED = "failed"  # the upstream answered with an error
-    ABORTED = "aborted"  # the reply ended before its end: client gone, or upstream reset
-    UNKNOWN = "unknown"  # we went down before the reply ended
+    ABORTED = "aborted"  # the reply was incomplete: the client or the upstream disconnected
+    UNKNOWN = "unknown"  # this process died before the end of the reply
 
 
 @dataclass(frozen=True, slots=True)
 class Urgency:
-    """What a look at a finished turn says about when it is to be learnt, and what is lost if it never is.
+    """The result of examining a finished turn: when it has to be learnt, and its value for load shedding.
 
-    `worth` lies in 0..1, 0 for small talk. `is_explicit`: the user asked for something to be remembered or forgotten,
-    or put something right: due at once, never shed. `asks_memory`: the former; it does not wait for what is retried.
-    `ends_topic`: it speaks of something else than the turns before it.
+    `worth`: 0..1, 0 for small talk. `is_explicit`: the user asked to remember or forget something, or corrected it; due
+    at once, never shed. `asks_memory`: asked to remember or forget; such a turn does not wait for retries of its
+    session. `ends_topic`: it is about something else than the turns before it.
     """
 
     worth: float

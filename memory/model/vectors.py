@@ -1,4 +1,4 @@
-"""What vectors were made with: those of one origin can be compared with each other, and with nothing else."""
+"""The origin of vectors: only vectors of one origin can be compared."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ FINGERPRINT_CHARACTERS_SHOWN = 12
 
 @dataclass(frozen=True, slots=True)
 class VectorOrigin:
-    """The embedding model behind the vectors of a collection, and what it was given before each memory.
+    """The embedding model of a collection's vectors, and the prefix of each memory.
 
-    `fingerprint` follows from the model's weights alone, wherever they lie; "" where a server keeps them. What is put
-    before a question is no part of it: questions are not stored.
+    `fingerprint`: a hash of the model's weights, "" for a model behind a server. The prefix of questions is not
+    included, since questions are not stored.
     """
 
     model: str
@@ -22,7 +22,7 @@ class VectorOrigin:
     document_input_type: str = ""
 
     def agrees_with(self, other: VectorOrigin) -> bool:
-        """Whether vectors of both may stand side by side. Names count only where a fingerprint is missing."""
+        """Whether vectors of both may be mixed. Model names count only if a fingerprint is missing."""
         if self._given != other._given:
             return False
         if self.fingerprint and other.fingerprint:

@@ -1,7 +1,7 @@
-"""What the domain needs from the world: small protocols, each with its guarantees and its errors.
+"""The ports of the domain: small protocols, each with its guarantees and errors.
 
-Every port has one contract suite in `tests/contracts/` that runs on every adapter. Every call is bounded in time by the
-adapter's own time-out and raises `Unavailable` past it; a cancelled call leaves nothing half done.
+Every port has one contract suite in `tests/contracts/` that runs on every adapter. Every call has a time limit of its
+adapter and raises `Unavailable` beyond it; a cancelled call leaves nothing half done.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from memory.ports.reading import (
     StatementPair,
     StatementReader,
 )
-from memory.ports.reembedding import Reembedding, Standing, StoredText
-from memory.ports.requests import ChatTemplates, ModelTraits, NoteBook, Receipts, RequestTraces, ServerKnowledge
+from memory.ports.reembedding import Reembedding, ReembeddingStatus, StoredText
+from memory.ports.requests import ChatTemplates, ModelCapabilities, NoteBook, Receipts, RequestTraces, ServerKnowledge
 from memory.ports.snapshots import Snapshots
 from memory.ports.stores import (
     LedgerWrite,
     MemoryBank,
     MemoryFilter,
+    MemoryLookup,
     MemoryStore,
-    Nearby,
-    NothingAtHand,
+    NoLocalMemories,
     Page,
     Revision,
     UserLedger,
     UserMemories,
 )
 from memory.ports.turn_log import ConversationRecord, TurnLog, TurnRecording, TurnTriage, WindowLeases
-from memory.ports.turns import Backlog, DeadLetter, FreshTurn, LearnDue, Lease, Order, QueueDepth
-from memory.ports.upkeep import Rounds, Use, Uses
+from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
+from memory.ports.upkeep import UpkeepSchedule, UsageCount, UsageCounts
 
 __all__ = [
     "Backlog",
@@ -48,31 +48,30 @@ __all__ = [
     "ExamKey",
     "ExamResult",
     "ExamResults",
+    "ForgetRequestTurn",
     "FreshTurn",
     "LearnDue",
     "Lease",
     "LedgerWrite",
     "MemoryBank",
     "MemoryFilter",
+    "MemoryLookup",
     "MemoryStore",
-    "ModelTraits",
-    "Nearby",
+    "ModelCapabilities",
+    "NoLocalMemories",
     "NoteBook",
-    "NothingAtHand",
-    "Order",
     "Page",
     "PairRelation",
     "PairVerdict",
     "QueueDepth",
     "Receipts",
     "Reembedding",
+    "ReembeddingStatus",
     "RequestTraces",
     "ResponseChains",
     "Revision",
-    "Rounds",
     "ServerKnowledge",
     "Snapshots",
-    "Standing",
     "StatementPair",
     "StatementReader",
     "StoredText",
@@ -80,9 +79,10 @@ __all__ = [
     "TurnLog",
     "TurnRecording",
     "TurnTriage",
-    "Use",
+    "UpkeepSchedule",
+    "UsageCount",
+    "UsageCounts",
     "UserLedger",
     "UserMemories",
-    "Uses",
     "WindowLeases",
 ]

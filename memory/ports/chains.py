@@ -1,4 +1,4 @@
-"""Which exchange a request goes on from, where the client names it instead of sending it again."""
+"""Links between exchanges, for requests that name an earlier exchange instead of sending it again."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from memory.model import ChainLink
 
 
 class ResponseChains(Protocol):
-    """Exchanges by the names that later requests may give them, of one user, bounded. Raises `Unavailable`.
+    """Exchanges by the names that later requests use for them; per user, limited in number. Raises `Unavailable`.
 
-    Names are the server's ids of responses and conversations, and keys of conversations whose tool loop is under way.
-    An exchange that is lost is a new session and costs a repeated note, never an answer; so it may forget the oldest.
+    Names are the server's ids of responses and conversations, and keys of conversations with an unfinished tool loop.
+    The oldest exchanges may be dropped: the next request then starts a new session and may repeat a note.
     """
 
     async def find(self, user_id: str, name: str) -> ChainLink | None:
-        """None for what is not known of this user, whoever else's it may be, and for what is no id."""
+        """None for invalid ids, and for names that are unknown or belong to another user."""
         ...
 
     async def keep(self, user_id: str, names: tuple[str, ...], link: ChainLink, *, at: float) -> None:
-        """In the place of an earlier one. This process finds it from the call on, all others on return.
+        """Replaces an earlier exchange of the same name. Visible to this process at once, to all others on return.
 
-        Names that are no ids are passed over.
+        Names that are not valid ids are ignored.
         """
+        ...
+
+    async def erase(self, user_id: str) -> None:
+        """Delete all exchanges of this user, for all processes. Durable on return."""
         ...

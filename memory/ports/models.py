@@ -1,4 +1,4 @@
-"""The models that we ask: for vectors, for an answer; and the clock."""
+"""Ports to models, for vectors and answers, and the clock."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from memory.model import (
 )
 
 Clock: TypeAlias = Callable[[], float]
-"""Unix seconds. Handed in; only `memory/processes/composition.py` knows the real one."""
+"""Unix seconds. Passed in; only `memory/processes/composition.py` uses the system clock."""
 
 
 class Embedder(Protocol):
-    """Text to vectors. Requests go ahead of learning."""
+    """Text to vectors. Requests have priority over learning."""
 
     @property
     def dimension(self) -> int:
@@ -26,31 +26,32 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
         """Unit vectors, shape `(len(texts), dimension)`, float32. Raises `Unavailable`.
 
-        `as_query`: the texts are questions, which some models embed otherwise than what is to be found.
+        `as_query`: the texts are questions, which some models embed differently from documents.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model answered. `is_cut`: it had more to say than `max_tokens`, so that the text breaks off anywhere."""
+    """The answer of a model. `is_cut`: it reached `max_tokens` and ends abruptly."""
 
     text: str
     is_cut: bool = False
 
 
 class ChatModel(Protocol):
-    """A language model that answers one request at a time. What it says is a proposal, to be checked by the caller."""
+    """A language model that answers one request at a time. The caller has to validate its answers."""
 
     async def complete(
         self, messages: Sequence[Message], *, max_tokens: int, seconds: float, schema: Mapping[str, Any] | None = None
     ) -> Completion:
         """The answer, at most 256 KB, within `seconds`.
 
-        Raises `Unusable("model", …)` where this request got no answer that can be read, or was refused as a bad one;
-        `Unavailable("model", …)` where the model is away, too slow, or refuses everybody.
+        Raises `Unusable("model", …)` if this request was refused, or its answer cannot be parsed; `Unavailable("model",
+        …)` if the model is down, too slow, or refuses all requests.
 
-        With a JSON schema the model is asked to follow it, which no caller may rely on. Cancelled, it is told to stop.
+        With a JSON schema the model is asked to follow it; callers must not rely on that. Cancelling stops the
+        generation.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Who reads messages: what was said becomes claims, and a new claim is held against an older memory."""
+"""The port of readers, which turn messages into claims and compare new claims with older memories."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from memory.model import Claim, Turn
 
 
 class PairRelation(StrEnum):
-    """What a newer statement does to an older one."""
+    """The effect of a newer statement on an older one."""
 
-    SAME = "same"  # says it again
+    SAME = "same"  # repeats it
     REPLACES = "replaces"  # the older one does not hold any more
-    UNRELATED = "unrelated"  # both stand
+    UNRELATED = "unrelated"  # both hold
 
 
 @dataclass(frozen=True, slots=True)
 class StatementPair:
-    """Two statements of one user, in their own words; `older` was said first."""
+    """Two statements of one user, verbatim; `older` was said first."""
 
     older: str
     newer: str
@@ -28,39 +28,39 @@ class StatementPair:
 
 @dataclass(frozen=True, slots=True)
 class PairVerdict:
-    """`confidence` lies in 0..1."""
+    """`confidence`: 0..1."""
 
     relation: PairRelation
     confidence: float
 
 
 class StatementReader(Protocol):
-    """The only part that understands what a sentence means. Two implementations: a chat model, and our encoder.
+    """The only component that interprets sentences. Two implementations: a chat model, and our own encoder.
 
-    Deterministic or not, it proposes: checks look at every claim again. It never sees another user's words.
+    Its claims are proposals, checked afterwards. It never sees another user's text.
     """
 
     @property
     def name(self) -> str:
-        """What stands in `made_by` of what it read: the kind, with the version of its weights or prompt."""
+        """The value of `made_by`: the kind of reader, with the version of its weights or prompt."""
         ...
 
     async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         """The claims of `turns`, all of one user and session, in the order said.
 
-        `context`: up to a few turns before them, oldest first; no claim is made of those. Each claim quotes a message
-        of `turns`, word for word. Bounded in time. Raises `Unavailable("model", …)`, `Unusable` among them.
+        `context`: a few turns before them, oldest first; no claims are made from those. Each claim quotes a message of
+        `turns` verbatim. Limited in time. Raises `Unavailable("model", …)`, including `Unusable`.
         """
         ...
 
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
-        """One verdict for each pair, in order. Raises `Unavailable("model", …)`, `Unusable` among them."""
+        """One verdict per pair, in order. Raises `Unavailable("model", …)`, including `Unusable`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ExamKey:
-    """Who sat which exam: a model's name, where it answers, and the version of its prompts and of the exam."""
+    """The key of an exam result: the model's name, its server, and the version of prompts and exam."""
 
     model: str
     server: str
@@ -69,7 +69,7 @@ class ExamKey:
 
 @dataclass(frozen=True, slots=True)
 class ExamResult:
-    """`score` lies in 0..1, for people to compare; `failures` names the chats and pairs that went wrong."""
+    """`score`: 0..1, for people to compare; `failures`: names of the failed chats and pairs."""
 
     passed: bool
     score: float
@@ -77,15 +77,15 @@ class ExamResult:
 
 
 class ExamResults(Protocol):
-    """What exams showed, shared by all workers, bounded. Raises `Unavailable`.
+    """Exam results, shared by all workers, bounded. Raises `Unavailable`.
 
-    A failed exam is forgotten after a day, a passed one after a month: the model behind a name may have been replaced.
+    A failed exam expires after a day, a passed one after a month: the model behind a name may have been replaced.
     """
 
     async def get(self, key: ExamKey) -> ExamResult | None:
-        """None where nothing is known, or not any more."""
+        """The result, or None if there is none or it has expired."""
         ...
 
     async def put(self, key: ExamKey, result: ExamResult) -> None:
-        """In place of an earlier result of that key; durable on return."""
+        """Replaces an earlier result of that key; durable on return."""
         ...

@@ -1,4 +1,4 @@
-"""The memories of all users, on their way from the vectors of one model to those of another."""
+"""The port for replacing all vectors by those of another model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memory.model import Vector, VectorOrigin
 
 @dataclass(frozen=True, slots=True)
 class StoredText:
-    """A memory as it is stored, of any user and status, even one that we could not read. `row`: all but the vector."""
+    """A memory as stored, of any user and status, even one that cannot be decoded. `row`: all fields but the vector."""
 
     id: str
     content: str
@@ -19,10 +19,10 @@ class StoredText:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What there is. `origin` of the vectors that parts find, None where nothing is stored yet; `memories` with them.
+class ReembeddingStatus:
+    """The state of the store. `origin`: of the vectors in use, None if nothing is stored; `memories`: their number.
 
-    `embedded`: memories that an earlier attempt has embedded for the wanted origin already.
+    `embedded`: memories that an earlier attempt has already embedded.
     """
 
     origin: VectorOrigin | None
@@ -31,42 +31,46 @@ class Standing:
 
 
 class Reembedding(Protocol):
-    """New vectors grow beside the old ones, which parts go on to find, until `switch`. Raises `Unavailable`.
+    """Builds the new vectors next to the old ones, which stay in use until `switch`. Raises `Unavailable`.
 
-    Killed at any point, whoever comes next finds all memories, with the old vectors or with the new ones, never with
-    both, and goes on where it was. Only one caller at a time.
+    After a crash at any point, all memories have either their old or their new vectors, never a mix, and another run
+    continues. Only one caller at a time.
     """
 
-    async def standing(self) -> Standing:
-        """Changes nothing."""
+    async def status(self) -> ReembeddingStatus:
+        """The current state; changes nothing."""
         ...
 
     async def begin(self) -> None:
-        """Make room for the new vectors, or find those of an earlier attempt; others that nobody finds are cleared."""
+        """Create the storage for the new vectors, or find that of an earlier attempt; other leftovers are deleted."""
         ...
 
     def remaining(self) -> AsyncIterator[Sequence[StoredText]]:
-        """Memories that are not embedded yet, or were written since, in the order of their ids, some hundred at a time.
+        """Memories that are not embedded yet, or were changed since, ordered by id, a few hundred at a time.
 
-        Each is looked at once. Before `begin`, these are all of them.
+        Each is returned once. Before `begin`, these are all memories.
         """
         ...
 
     async def put(self, texts: Sequence[StoredText], vectors: Vector) -> None:
-        """Keep them durably with these vectors, all else as it is. `vectors` has shape `(len(texts), dimension)`."""
+        """Store these vectors durably, all other fields unchanged. `vectors` has shape `(len(texts), dimension)`."""
         ...
 
-    async def settle(self) -> bool:
-        """Take out what was deleted since it was embedded; whether there are now as many as are to be found."""
+    async def remove_deleted(self) -> bool:
+        """Remove memories deleted since they were embedded; whether old and new have the same number of memories
+        now.
+        """
         ...
 
     async def switch(self) -> None:
-        """From here on every part finds the new vectors: in one step, wholly or not at all."""
+        """Let all parts use the new vectors from now on, atomically."""
         ...
 
     async def clear(self) -> None:
-        """Drop whatever parts do not find. Raises `Unavailable`, and keeps it, where it holds more."""
+        """Delete unused data. Raises `Unavailable` and deletes nothing if it holds more memories than the data in
+        use.
+        """
         ...
 
 
-__all__ = ["Reembedding", "Standing", "StoredText"]
+__all__ = ["Reembedding", "ReembeddingStatus", "StoredText"]

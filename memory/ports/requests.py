@@ -1,4 +1,4 @@
-"""What a request leaves behind for later ones: notes, receipts, and what was learnt about a model."""
+"""What a request stores for later ones: notes, receipts, and the capabilities of models."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from memory.model import (
     Receipt,
 )
 from memory.ports.chains import ResponseChains
-from memory.ports.upkeep import Uses
+from memory.ports.upkeep import UsageCounts
 
 
 class NoteBook(Protocol):
     """Notes of earlier requests by conversation key, shared by all filters, bounded. Raises `Unavailable`.
 
-    Losing a note costs a prefix, never an answer, so it may forget the oldest.
+    Losing a note costs a prefix-cache hit, never an answer, so the oldest may be dropped.
     """
 
     async def find(self, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
-        """Those of the keys that have a note."""
+        """The notes of those keys that have one."""
         ...
 
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
-        """In the place of an earlier note of that key. On return, every later `find` of this process sees it.
+        """Replaces an earlier note of that key. On return, every later `find` of this process sees it.
 
-        So does that of any other process which takes requests from the same proxy.
+        So does that of any other process that serves requests of the same proxy.
 
-        `made_at` is when the search behind it began. A note made before a `drop` of one of its memories is not kept.
+        `made_at`: when the search for it began. A note made before a `drop` of one of its memories is not stored.
         """
         ...
 
     async def drop(self, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
-        """Forget every note that holds one of these memories, also those made until `now` that come within a minute.
+        """Drop every note with one of these memories, including notes made until `now` that arrive within a minute.
 
         An empty collection means all of the user's notes.
         """
@@ -43,67 +43,67 @@ class NoteBook(Protocol):
 
 
 class Receipts(Protocol):
-    """What was decided for a request, and why; bounded per user, in bytes and in time."""
+    """The receipts of requests; limited in number per user, in bytes and in age."""
 
     def keep(self, receipt: Receipt) -> None:
-        """Readable by every process soon after, unless the part is down or busy. Never waits, never raises."""
+        """Visible to all processes soon after, unless the storage is down or busy. Never waits, never raises."""
         ...
 
     async def get(self, user_id: str, receipt_id: str) -> Receipt | None:
-        """None for one that never was, is too old, or is somebody else's. Raises `Unavailable`."""
+        """None if it does not exist, has expired, or belongs to somebody else. Raises `Unavailable`."""
         ...
 
     async def amend(self, user_id: str, receipt_id: str, outcome: Mapping[str, Any]) -> None:
-        """Put in what learning from that exchange did, in the place of what was put in before.
+        """Set the outcome of learning from that exchange, replacing an earlier one.
 
-        Ignored for a receipt that is not there. Durable on return; raises `Unavailable`.
+        Ignored if there is no such receipt. Durable on return; raises `Unavailable`.
         """
         ...
 
     async def erase(self, user_id: str) -> None:
-        """All of this user's, with the words that they quote. Raises `Unavailable`."""
+        """Delete all receipts of this user, including the queries in them. Raises `Unavailable`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RequestTraces:
-    """What requests leave behind that names memories: whoever forgets one has to look there."""
+    """What requests store that refers to memories by id: forgetting a memory includes all of it."""
 
     notes: NoteBook
     receipts: Receipts
-    uses: Uses
+    usage_counts: UsageCounts
 
 
-class ModelTraits(Protocol):
-    """What was learnt about the upstream's models, shared by all filters. Raises `Unavailable`."""
+class ModelCapabilities(Protocol):
+    """Capabilities of the upstream's models, shared by all filters. Raises `Unavailable`."""
 
     async def placement(self, model: str) -> Placement | None:
-        """Where a note may stand for this model; None: nothing is known. What others learnt is seen within seconds."""
+        """Where this model accepts notes; None if unknown. Changes by other processes are seen within seconds."""
         ...
 
     async def learn(self, model: str, placement: Placement) -> None:
-        """Seen by this process at once. Once `off` is known, `system` is no news: it only ever becomes more careful."""
+        """Visible to this process at once. Only changes to a more careful placement are stored."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ServerKnowledge:
-    """What is known of the model server: where its models take notes, and which conversations it holds.
+    """What is known about the model server: the placements that its models accept, and the conversations it stores.
 
-    `chains`: None for whoever serves no conversations that a server holds.
+    `chains`: None where no conversations stored by the server are supported.
     """
 
-    traits: ModelTraits
+    model_capabilities: ModelCapabilities
     chains: ResponseChains | None = None
 
 
 class ChatTemplates(Protocol):
-    """What the upstream itself says about its models' chat templates. May be asked beside a request, never in it."""
+    """The upstream's own information about chat templates. For use in the background, not in a request."""
 
     async def placement(self, model: str) -> Placement | None:
-        """The freest placement that this model's template takes; None: the server cannot tell. Never raises."""
+        """The least restrictive placement that this model's template accepts; None if unknown. Never raises."""
         ...
 
     async def models(self) -> Sequence[str]:
-        """Some of the models that it serves, by the names that chats use; none where it does not say. Never raises."""
+        """Names of models that the upstream serves, possibly not all; empty if it does not tell. Never raises."""
         ...

@@ -1,4 +1,4 @@
-"""Where memories live, and the lock and the revision of each user."""
+"""The ports of memory storage, and of the lock and revision of each user."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from memory.ports.models import Embedder
 
 @dataclass(frozen=True, slots=True)
 class MemoryFilter:
-    """Which memories of one user. Empty means "any". A given project (agent) also admits memories that have none."""
+    """Which memories of one user. Empty means "any". A project (agent) also admits memories that have none."""
 
     user_id: str
     project_id: str = ""
     agent_id: str = ""
     memory_types: tuple[str, ...] = ()
     status: MemoryStatus | None = MemoryStatus.ACTIVE
-    exact_project: bool = False  # only those of that very project, "" being none: to learn and delete, never to recall
-    with_archived: bool = True  # without a status: also what upkeep put away; False: what may ever be recalled
+    exact_project: bool = False  # exactly that project, "" meaning none: for learning and deleting, never for recall
+    # Without a status: whether archived memories are included; False: only what may be recalled.
+    with_archived: bool = True
     created_after: float | None = None  # Unix seconds, by `created_at`
 
 
@@ -41,16 +42,16 @@ class Page:
 
 
 class MemoryStore(Protocol):
-    """Where memories live. All calls are bound to one user; nothing of another user is ever returned or changed.
+    """Stores memories. Every call concerns one user; memories of others are never returned or changed.
 
-    Read-modify-write is the caller's: hold `UserLedger.write` around it. What `apply` wrote is seen by every later call
-    of any process. Raises `Unavailable`.
+    For read-modify-write the caller holds `UserLedger.write`. Rows written by `apply` are visible to all later calls of
+    any process. Raises `Unavailable`.
     """
 
     async def prepare(self) -> None:
-        """Make sure that it can hold our vectors. Raises `BadSetting` where those that it holds are of another origin.
+        """Make sure that it can hold our vectors. Raises `BadSetting` if its vectors are of another origin.
 
-        All other calls do so as well, and raise `Unavailable` there: no vectors are ever mixed.
+        All other calls check that as well and raise `Unavailable`: vectors are never mixed.
         """
         ...
 
@@ -61,26 +62,27 @@ class MemoryStore(Protocol):
     async def nearest(
         self, where: MemoryFilter, vectors: Vector, *, limit: int, words: Collection[str] = ()
     ) -> list[Record]:
-        """The memories nearest to any of these vectors, at most `limit` for each, with their vectors, as last written.
+        """The memories nearest to any of these vectors, at most `limit` per vector, with their vectors, as last
+        written.
 
-        In no order, each once. `vectors` has shape `(n, dimension)`. `words`: only memories whose content holds one of
-        these pieces of text, as it is given or with a capital first letter; letters and digits only. One round trip.
+        Unordered, each once. `vectors` has shape `(n, dimension)`. `words`: only memories whose content contains one of
+        these strings, as given or capitalised; letters and digits only. One round trip.
         """
         ...
 
     async def load(self, where: MemoryFilter, *, limit: int) -> list[Record]:
-        """All memories with their vectors, newest first, at most `limit`, as last written: for a working set."""
+        """All memories with their vectors, newest first, at most `limit`, as last written; for working sets."""
         ...
 
     async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record] | None:
-        """All memories with their vectors, in no order, as last written; None where there are more than `most`.
+        """All memories with their vectors, unordered, as last written; None if there are more than `most`.
 
-        Costs the same however many there are.
+        The cost does not depend on how many there are.
         """
         ...
 
     async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
-        """The memory whose content has this `model.statement_key`, the newest if there are several."""
+        """The memory with this `model.statement_key`, the newest of several; None if there is none."""
         ...
 
     async def get(self, user_id: str, memory_ids: Sequence[str]) -> list[Record]:
@@ -88,7 +90,7 @@ class MemoryStore(Protocol):
         ...
 
     async def page(self, where: MemoryFilter, *, limit: int, cursor: str) -> Page:
-        """Raises `BadInput` for a cursor that we did not make."""
+        """One page. Raises `BadInput` for an invalid cursor."""
         ...
 
     async def count(self, where: MemoryFilter) -> int: ...
@@ -101,25 +103,25 @@ class MemoryStore(Protocol):
         *,
         before_each: Callable[[], None] | None = None,
     ) -> None:
-        """Write every row, or raise; repeating is harmless. `vectors` has shape `(len(changes), dimension)`.
+        """Write every row, or raise; idempotent. `vectors` has shape `(len(changes), dimension)`.
 
-        Return once the rows survive a crash of the store and are found by search. `before_each` is called right before
-        each part is sent, with nothing awaited in between; what it raises ends the write and is raised here.
+        Returns once the rows survive a crash of the store and are found by search. `before_each` is called right before
+        each batch is sent, with no await in between; if it raises, the write ends with that error.
         """
         ...
 
     async def delete(self, user_id: str, memory_ids: Collection[str]) -> None:
-        """Gone for good; ids that do not exist are ignored."""
+        """Delete permanently; unknown ids are ignored."""
         ...
 
     async def is_ready(self) -> bool:
-        """Whether a search would work now. Never raises."""
+        """Whether searches work now. Never raises."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A user's revision: odd while a write is under way, even when all is visible."""
+    """A user's revision: odd during a write, even when all writes are visible."""
 
     number: int
 
@@ -129,34 +131,34 @@ class Revision:
 
 
 class LedgerWrite(Protocol):
-    """The user's lock, held. Names what changes, so that readers refresh just that."""
+    """The user's lock, held. Records the changed ids, so that readers refresh only those."""
 
     def touch(self, memory_ids: Collection[str]) -> None:
-        """These memories are written or deleted while the lock is held. Call before the write."""
+        """Record that these memories are written or deleted while the lock is held. Call before the write."""
         ...
 
     async def renew(self) -> None:
-        """It is still ours, and from now on for as long again. Call right before a write. Raises `Conflict` if lost."""
+        """Extend the lock for another full term. Call right before a write. Raises `Conflict` if it was lost."""
         ...
 
     def check_term(self) -> None:
-        """Raise `Conflict` where a row that is sent now might arrive when the lock is no longer ours.
+        """Raise `Conflict` if a row sent now might arrive after the lock has expired.
 
-        By the clock alone: it asks nobody and awaits nothing. Who was frozen since `renew` finds out here.
+        Uses the clock only, without IO or await: it detects that this process was suspended since `renew`.
         """
         ...
 
     async def forgotten(self, memory_ids: Collection[str]) -> frozenset[str]:
-        """Those of them that were deleted for good: a stored plan must not bring them back."""
+        """Those ids that were deleted permanently: a stored plan must not restore them."""
         ...
 
     async def forget(self, memory_ids: Collection[str]) -> None:
-        """Remember that these ids were deleted. Implies `touch`, and `renew`: a lost lock forgets nothing."""
+        """Record these ids as deleted. Implies `touch` and `renew`: without the lock nothing is recorded."""
         ...
 
 
-class Nearby(Protocol):
-    """What is asked of a user's memories before new ones are stored beside them. As `MemoryStore` says, each."""
+class MemoryLookup(Protocol):
+    """Lookups among a user's memories before new ones are stored. Semantics as in `MemoryStore`."""
 
     async def nearest(
         self, where: MemoryFilter, vectors: Vector, *, limit: int, words: Collection[str] = ()
@@ -170,50 +172,50 @@ class Nearby(Protocol):
 
 
 class UserMemories(Protocol):
-    """Memories that are at hand in this process, so that nobody need ask the store for them again and again."""
+    """A user's memories held in this process, which spare queries of the store."""
 
-    async def as_of(self, user_id: str, revision: int | None = None) -> Nearby | None:
-        """All that may ever be recalled of the user's memories: as of that settled revision, of now without one.
+    async def as_of(self, user_id: str, revision: int | None = None) -> MemoryLookup | None:
+        """All of the user's memories that may be recalled, at that settled revision, or now if None.
 
-        Their vectors may have been rounded to 16 bits. None where they are not at hand so: then the store is to be
-        asked. To be used before the next await that waits for anything else; its own calls never wait. Never raises.
+        Vectors may be rounded to 16 bits. None if the memories are not available locally: query the store. Must be used
+        before the next await; its own calls never wait. Never raises.
         """
         ...
 
 
 class UserLedger(Protocol):
-    """Locks and revisions per user, as a sequence lock (DESIGN §4, "Working set"). Raises `Unavailable`."""
+    """Locks and revisions per user, as a sequence lock. Raises `Unavailable`."""
 
     def write(self, user_id: str) -> AbstractAsyncContextManager[LedgerWrite]:
-        """Hold the user's lock: the revision is odd inside and even, and higher, after. Across processes and machines.
+        """Hold the user's lock: the revision is odd inside, and even and higher afterwards. Works across processes.
 
-        A lock whose holder died, or held it for 30 s, goes to the next one, who repairs the odd revision; `recover` of
-        the turn log repairs it, too. Waits 5 s, then `Unavailable`. Leaving raises `Conflict` where the lock was lost.
+        A lock whose holder died, or held it for 30 s, is taken over, and the odd revision is repaired, also by the turn
+        log's `recover`. Waits up to 5 s, then raises `Unavailable`. Raises `Conflict` on exit if the lock was lost.
         """
         ...
 
     async def revision(self, user_id: str) -> Revision: ...
 
     async def changed_since(self, user_id: str, number: int) -> frozenset[str] | None:
-        """Ids touched after that (even) revision; None when that is no longer known: load everything."""
+        """Ids changed after that (even) revision; None if it is too old: load everything."""
         ...
 
 
-class NothingAtHand:
-    """`UserMemories` of a process that holds none."""
+class NoLocalMemories:
+    """`UserMemories` of a process without working sets."""
 
-    async def as_of(self, user_id: str, revision: int | None = None) -> Nearby | None:
+    async def as_of(self, user_id: str, revision: int | None = None) -> MemoryLookup | None:
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryBank:
-    """The memories of all users: their rows, the locks under which rows are written, and what makes their vectors.
+    """The memories of all users: their store, the locks for writing, and the embedder of their vectors.
 
-    `at_hand` spares the store where this process holds a user's memories.
+    `local_memories`: used instead of the store for users whose memories this process holds.
     """
 
     store: MemoryStore
     ledger: UserLedger
     embedder: Embedder
-    at_hand: UserMemories = field(default_factory=NothingAtHand)
+    local_memories: UserMemories = field(default_factory=NoLocalMemories)

@@ -1,7 +1,7 @@
-"""The turn log: the durable queue of what is to be learnt, and the record of what was said. Four ports on one queue.
+"""The four ports of the turn log: the durable queue for learning, and the conversation record.
 
-An adapter keeps all four in one place, since they change the same turns: `TurnLog`, on which the contract suites run.
-Nobody who uses it takes more of it than they need.
+An adapter implements all four as `TurnLog`, since they change the same turns; the contract suites run on it. Callers
+take only the ports that they use.
 """
 
 from __future__ import annotations
@@ -11,69 +11,72 @@ from typing import Protocol
 
 from memory.model import Turn, TurnStatus, Urgency
 from memory.ports.chains import ResponseChains
-from memory.ports.turns import Backlog, DeadLetter, FreshTurn, LearnDue, Lease, Order, QueueDepth
+from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
 
 
 class TurnRecording(Protocol):
-    """Turns as they are said, or told later. Raises `Unavailable` (also when the disk is full)."""
+    """Records turns as they happen, or imported ones. Raises `Unavailable` (also when the disk is full)."""
 
     @property
     def chains(self) -> ResponseChains:
-        """Where its turns stand in conversations that clients go on from by name."""
+        """The links by which later requests continue exchanges with these turns."""
         ...
 
     async def open(self, turn: Turn) -> None:
-        """Append the turn with status opened. Return once it would survive a crash of this process.
+        """Append the turn with status opened. Return once it survives a crash of this process.
 
-        The turn belongs to this process; when the process dies, `recover` makes it `unknown`.
+        The turn belongs to this process; if the process dies, `recover` makes it `unknown`.
         """
         ...
 
     async def finish(
         self, turn_id: str, *, status: TurnStatus, answer: str, answered_at: float, receipt_id: str = ""
     ) -> None:
-        """How the reply ended. Closed, aborted-before-open and repeated calls are ignored; durable on return.
+        """Record how the reply ended. Repeated calls, and calls for turns that are not open, are ignored; durable on
+        return.
 
-        Closed and unknown turns are learnt; failed and aborted ones are recorded and teach nothing.
+        Closed and unknown turns are learnt; failed and aborted ones are only recorded.
         """
         ...
 
     async def complete(self, turn_id: str, *, answer: str, answered_at: float) -> None:
-        """The final answer of a tool loop: it belongs to the turn that the user opened, which had none when it closed.
+        """Add the final answer of a tool loop to the turn that the user opened, which was closed without one.
 
-        Ignored for a turn that is not closed, or has an answer. Durable on return. What was learnt already, or is
-        being learnt, was learnt without it.
+        Ignored for a turn that is not closed, or has an answer. Durable on return. Turns that are learnt already, or
+        are being learnt, are not learnt again.
         """
         ...
 
     async def append(self, turn: Turn) -> None:
-        """A turn that is already finished (history from elsewhere). The same id again is ignored."""
+        """Append a finished turn (imported history). A known id is ignored."""
         ...
 
 
 class WindowLeases(Protocol):
-    """Windows of finished turns, each in the hands of one worker until it is learnt, put off or given up.
+    """Windows of finished turns, each leased to one worker until it is learnt, postponed or given up.
 
     Raises `Unavailable`.
     """
 
     async def recover(self) -> int:
-        """Turns left open by dead processes become `unknown`; how many. Leases and locks that they held end now.
+        """Make open turns of dead processes `unknown`, and end their leases and locks. Returns the number of turns.
 
-        Cheap when nobody died: may be called every 50 ms, as may `lease`.
+        Cheap if nobody died: may be called every 50 ms, like `lease`.
         """
         ...
 
     async def lease(self, *, now: float, seconds: float, due: LearnDue) -> Lease | None:
-        """The oldest due window of a user nobody else works for, or None. Expired ones are taken over, plan and all."""
+        """The oldest due window of a user without a live lease, or None. Expired leases are taken over with their
+        plan.
+        """
         ...
 
     async def extend(self, lease: Lease, *, until: float) -> None:
-        """Raises `Conflict` when the lease is no longer ours, or ended and somebody works for that user by now."""
+        """Raises `Conflict` if the lease is lost, or has expired and another worker works for that user."""
         ...
 
     async def save_plan(self, lease: Lease, plan: bytes) -> None:
-        """Store what will be applied, before it is. Raises `Conflict`."""
+        """Store the plan before it is applied. Raises `Conflict`."""
         ...
 
     async def acknowledge(self, lease: Lease) -> None:
@@ -81,102 +84,107 @@ class WindowLeases(Protocol):
         ...
 
     async def retry_at(self, lease: Lease, *, due_at: float, reason: str, outage_since: float | None = None) -> None:
-        """Give the window back until `due_at`. Raises `Conflict`.
+        """Return the window to the queue until `due_at`. Raises `Conflict`.
 
-        `outage_since`: a part that it needs has been away since then, so that this attempt does not count.
+        `outage_since`: a required part has been unavailable since then, so that this attempt does not count.
         """
         ...
 
-    async def bury(self, lease: Lease, *, now: float, reason: str) -> None:
-        """To the dead letters, which keep turns and plan. Raises `Conflict`."""
+    async def move_to_dead_letters(self, lease: Lease, *, now: float, reason: str) -> None:
+        """Keeps turns and plan. Raises `Conflict`."""
         ...
 
 
 class TurnTriage(Protocol):
-    """What waits to be learnt: how much, what goes first, what is given up, and what of that comes back.
+    """The turns that wait to be learnt: their number and priority, and which are shed, replayed or dropped.
 
     Raises `Unavailable`.
     """
 
     async def unexamined(self, *, limit: int) -> list[FreshTurn]:
-        """Finished turns that wait to be leased and are not marked yet, oldest first, at most `limit` (and 8 MB).
+        """Finished turns that wait for a lease and are not marked, oldest first, at most `limit` (and 8 MB).
 
-        Cheap when there are none: may be called every 50 ms.
+        Cheap if there are none: may be called every 50 ms.
         """
         ...
 
     async def mark(self, urgencies: Mapping[str, Urgency]) -> None:
-        """What a look at these turns (by id) found. Only the first mark counts; leased and unknown turns are ignored.
+        """Store the urgency of these turns, by id. Only the first mark counts; leased and unknown ids are ignored.
 
-        What made an earlier turn of the session urgent stays so, whatever is marked or told after it.
+        Later marks never make an earlier turn of the session less urgent.
         """
         ...
 
     async def shed(self, *, now: float, keep: int, window_turns: int) -> int:
-        """Give up the least valuable windows while more than `keep` finished turns are not learnt; how many turns.
+        """Shed the least valuable windows while more than `keep` finished turns wait. Returns the number of turns.
 
-        A window is worth as much as its best turn; of equal ones the oldest go first. Only marked turns that were never
-        leased, in windows of at most `window_turns`, and never one with an explicit turn. They become dead letters with
-        a reason: they stay on record, and `replay` brings them back.
+        The value of a window is that of its best turn; of equal ones the oldest go first. Only marked turns that were
+        never leased are shed, in windows of at most `window_turns`, and none with an explicit turn. They become dead
+        letters with a reason: they stay on record, and `replay` makes them due again.
         """
         ...
 
-    async def hurry(self, user_id: str, *, session_id: str = "") -> None:
-        """Make all turns of the user (or of one session) that are finished now due, debounce aside; later ones wait.
+    async def make_due_now(self, user_id: str, *, session_id: str = "") -> None:
+        """Make all finished turns of the user (or of one session) due now, without debounce; later ones wait.
 
-        Retries keep their time. Called for a session, this is how its end is said.
+        Retries keep their time. For a session, this marks its end.
         """
         ...
 
     async def depth(self, *, now: float) -> QueueDepth: ...
 
     async def backlog(self, user_id: str, *, session_id: str = "", opened_before: float) -> Backlog:
-        """Of the turns that reached the log before that time, whatever their own `at` says. Open turns are pending."""
+        """Counts turns that reached the log before that time, whatever their own `at`. Open turns are pending."""
         ...
 
     async def dead_letters(self, *, limit: int) -> list[DeadLetter]: ...
 
     async def replay(self, window_ids: Collection[str]) -> int:
-        """Make dead letters due again, attempt 1; how many. Empty means all. What was shed is not shed again."""
+        """Make dead letters due again, as attempt 1; returns how many. Empty means all. They are not shed again."""
         ...
 
     async def drop(self, window_ids: Collection[str]) -> int:
-        """Give dead letters up for good; how many. Empty means none: who gives up must say what."""
+        """Delete dead letters without learning them; returns how many. Empty means none."""
         ...
 
 
 class ConversationRecord(Protocol):
-    """The conversations as they were recorded: read, or kept from being learnt. Raises `Unavailable`."""
+    """Reads the recorded conversations, and withdraws turns from learning. Raises `Unavailable`."""
+
+    @property
+    def chains(self) -> ResponseChains:
+        """The links by which later requests continue recorded exchanges."""
+        ...
 
     def turns(self, user_id: str, *, session_id: str = "") -> AsyncIterator[Turn]:
-        """The record, in the order of opening (which for imported history is not the order of `at`)."""
+        """The record in the order of opening, which for imported history differs from the order of `at`."""
         ...
 
     async def context(self, lease: Lease, *, limit: int) -> list[Turn]:
-        """The last turns of the session before the window, oldest first, that taught, or would have, and still may.
+        """The last turns of the session before the window, oldest first.
 
-        Not those that failed, were aborted, or were withdrawn. Costs the same however long the session is.
+        Without failed, aborted and withdrawn turns. The cost does not depend on the length of the session.
         """
         ...
 
-    async def breaks(self, lease: Lease, *, limit: int) -> list[Turn]:
-        """The session's last turns before the window's end that failed or were aborted, oldest first.
+    async def failed_turns(self, lease: Lease, *, limit: int) -> list[Turn]:
+        """The session's last failed or aborted turns before the window's end, oldest first.
 
-        Whoever reads the talk has to know that something stood there. Costs the same however long the session is.
+        Readers need to know about the gaps. The cost does not depend on the length of the session.
         """
         ...
 
-    async def note_orders(self, lease: Lease, claims: Mapping[str, bytes]) -> None:
-        """These turns of the window ask for something to be forgotten, so that `orders_after` finds them from now on.
+    async def mark_forget_requests(self, lease: Lease, claims: Mapping[str, bytes]) -> None:
+        """Mark turns of the window as requests to forget, for `forget_requests_after`.
 
-        `claims`: by turn id, what was read there, encoded. It goes with the turn. Raises `Conflict`.
+        `claims`: the encoded claims by turn id, stored with the turn. Raises `Conflict`.
         """
         ...
 
-    async def orders_after(self, lease: Lease, *, limit: int) -> list[Order]:
-        """The latest turns of the user, in any session, that were noted so and were opened after the window's first.
+    async def forget_requests_after(self, lease: Lease, *, limit: int) -> list[ForgetRequestTurn]:
+        """The user's latest marked turns, in any session, opened after the window's first turn.
 
-        Oldest first, and none of the window's own. Costs the same however much was said.
+        Oldest first, without the window's own. The cost does not depend on the length of the record.
         """
         ...
 
@@ -189,15 +197,15 @@ class ConversationRecord(Protocol):
         only: Collection[str] = (),
         spare: Collection[str] = (),
     ) -> int:
-        """Take not yet learnt turns, open ones too, out of the queue (what they say was just forgotten); how many.
+        """Remove turns that are not learnt yet, including open ones, from the queue, because they were forgotten.
 
-        `only` these turns, by id, where there are any; never those to `spare`.
+        `only`: these turn ids, if not empty; `spare`: never these. Returns the number of turns.
 
-        What is left of a window becomes another one without a plan, and whoever holds the old lease gets a `Conflict`:
-        so a worker must `extend` or `save_plan` under the user's lock right before it applies a plan.
+        The rest of a window becomes another one without a plan, and the holder of the old lease gets a `Conflict`: a
+        worker must call `extend` or `save_plan` under the user's lock right before it applies a plan.
         """
         ...
 
 
 class TurnLog(TurnRecording, WindowLeases, TurnTriage, ConversationRecord, Protocol):
-    """All of it: what an adapter is."""
+    """All four ports: what an adapter implements."""

@@ -1,4 +1,4 @@
-"""What upkeep needs from the world: how often memories went into prompts, and whose turn it is."""
+"""The ports of upkeep: how often memories were used, and which user is due."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """Of one memory: `counted` uses that nobody set out to store yet, on top of `total`, which somebody did.
+class UsageCount:
+    """Uses of one memory: `counted` since the last store attempt, and the `total` that this attempt was to store.
 
-    `used_at`: when it last went into a prompt. A `total` below what the store has is of no account.
+    `used_at`: when it was last part of a prompt. A `total` below the stored value is ignored.
     """
 
     counted: int
@@ -19,57 +19,57 @@ class Use:
     used_at: float
 
     def on_top_of(self, stored: int) -> int:
-        """What `access_count` has to be, where the store has `stored`."""
+        """The new `access_count`, if the store has `stored`."""
         return max(stored, self.total) + self.counted
 
 
-class Uses(Protocol):
-    """How often each memory went into a note, counted beside the requests, until upkeep brings it into the store.
+class UsageCounts(Protocol):
+    """Counts how often each memory is part of a note, in the background of requests, until upkeep stores the counts.
 
-    Counts of several processes add up. Losing some, in a crash or under pressure, costs a little of a memory's rank
-    among those to put away, and nothing else. All but `count` raise `Unavailable`.
+    Counts of several processes are summed. Losing some in a crash or under load slightly affects which memories are
+    archived, and nothing else. All methods except `count` raise `Unavailable`.
     """
 
     def count(self, user_id: str, memory_ids: Collection[str], *, at: float) -> None:
-        """One use of each. Durable some seconds later, with many others in one write. Never waits, never raises."""
+        """Count one use of each. Written some seconds later, in batches. Never waits, never raises."""
         ...
 
-    async def waiting(self, user_id: str, *, limit: int) -> dict[str, Use]:
-        """Those of the user's memories whose uses the store does not have yet, by id, in the order of the ids."""
+    async def unstored(self, user_id: str, *, limit: int) -> dict[str, UsageCount]:
+        """Counts that the store does not have yet, by memory id, ordered by id."""
         ...
 
-    async def settle(self, user_id: str, stored: Mapping[str, int]) -> None:
-        """We set out to write the uses of these memories, of which the store has `stored`; `waiting` tells how many.
+    async def begin_store(self, user_id: str, stored: Mapping[str, int]) -> None:
+        """Record that the counts of these memories are about to be stored; `stored`: the store's current values.
 
-        Remembered, so that whoever dies before the write has it done right by the next one: no use counts twice. Hold
-        the user's lock.
+        If we die before the write, the next attempt computes the right totals: no use counts twice. Hold the user's
+        lock.
         """
         ...
 
-    async def written(self, user_id: str, memory_ids: Collection[str]) -> None:
-        """The store has what `settle` told; what was counted since then stays."""
+    async def end_store(self, user_id: str, memory_ids: Collection[str]) -> None:
+        """The store now has the totals of `begin_store`; uses counted since then remain."""
         ...
 
     async def drop(self, user_id: str, memory_ids: Collection[str]) -> None:
-        """Forget their counts; an empty collection means all of the user's."""
+        """Delete their counts; an empty collection means all of the user's."""
         ...
 
 
-class Rounds(Protocol):
-    """Whose memories are to be looked after now, across processes: one user at a time. Raises `Unavailable`."""
+class UpkeepSchedule(Protocol):
+    """Schedules upkeep across processes: one user at a time. Raises `Unavailable`."""
 
     async def users(self, *, after: str, limit: int) -> Sequence[str]:
-        """Users whose memories were ever written to, in the order of their ids, those behind `after`; "" begins."""
+        """Users with memories, ordered by id, after `after`; "" starts from the beginning."""
         ...
 
     async def next_due(self, *, now: float, every: float, patience: float) -> str | None:
-        """A user whose last round ended `every` seconds ago, theirs from now on; None: nobody, or somebody is at work.
+        """Claim a user whose last round ended `every` seconds ago; None: nobody is due, or a round is in progress.
 
-        Who is seen for the first time is due `every` seconds later. A round that has not ended after `patience` seconds
-        is taken for dead.
+        A new user is due `every` seconds after first seen. A round that takes longer than `patience` seconds counts as
+        dead.
         """
         ...
 
     async def ended(self, user_id: str, *, now: float) -> None:
-        """The user's round is over, well or not: the next one is due in its time."""
+        """The user's round is over, successful or not; the next one is due after the interval."""
         ...

@@ -1,1 +1,1 @@
-"""The composition root: adapters are built and put together here, and nowhere else."""
+"""The composition root: the only place where adapters are built and connected."""

@@ -1,7 +1,7 @@
-"""The one place where adapters are built and put together, and where the real clock and chance live.
+"""The composition root: builds and connects adapters, and owns the system clock and random ids.
 
-Each part (filter, worker, API) asks for what it needs and gets it opened; leaving the `async with` closes everything in
-reverse order, however the part ends. Nothing here decides anything.
+Each part (filter, worker, API) opens what it needs; leaving the `async with` closes everything in reverse order. No
+decisions are made here.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.exams import SqliteExamResults
 from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
+from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.upkeep_schedule import SqliteRounds
-from memory.adapters.sqlite.usage_counts import SqliteUses
+from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
+from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.errors import BadSetting
 from memory.learn.readers import Readers
-from memory.learn.reflection import Reflecting
+from memory.learn.reflection import Reflector
 from memory.learn.upkeep import Upkeep
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import VectorOrigin
@@ -50,17 +50,17 @@ from memory.ports import (
     Embedder,
     MemoryBank,
     MemoryStore,
-    ModelTraits,
+    ModelCapabilities,
     NoteBook,
     Receipts,
     RequestTraces,
-    Rounds,
     ServerKnowledge,
     Tokens,
     TurnLog,
+    UpkeepSchedule,
+    UsageCounts,
     UserLedger,
     UserMemories,
-    Uses,
 )
 from memory.ports.reading import ExamResults
 from memory.processes.from_settings import (
@@ -68,17 +68,17 @@ from memory.processes.from_settings import (
     chat_server,
     embedding_limits,
     embedding_server,
-    life_rules,
     note_limits,
     recall_settings,
     receipt_limits,
     recording,
+    retention_rules,
     vector_origin,
     worker_settings,
 )
 from memory.processes.working_set_parts import Process, opened_sets
-from memory.recall.notes.template_compatibility import PlacementLessons
-from memory.recall.pipeline import Recall
+from memory.recall.notes.template_compatibility import TemplateCompatibility
+from memory.recall.pipeline import RecallPipeline
 from memory.recall.query_rewriter import Rewriter, RewriteSettings
 from memory.recall.retrieval import Corpora, Retrieval
 from memory.recall.rewrite_prompt import ANSWER_TOKENS, RewriteMode
@@ -90,20 +90,20 @@ from memory.service.library import Intake, Library
 from memory.service.reembedding import Reembed
 from memory.settings.loader import Settings
 
-SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the one place that knows the real clock
-REQUEST_SEARCH_SECONDS = 0.1  # of one search in Milvus inside a request: below its deadline
+SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the only use of the system clock
+REQUEST_SEARCH_SECONDS = 0.1  # limit of one Milvus search inside a request: below its deadline
 
 log = structlog.get_logger(__name__)
 
 
 def new_id() -> str:
-    """An id that nobody else has."""
+    """A unique id."""
     return str(uuid.uuid4())
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The adapters of one process, opened."""
+    """The open adapters of one process."""
 
     store: MemoryStore
     corpora: Corpora
@@ -114,9 +114,9 @@ class Parts:
     ledger: UserLedger
     notes: NoteBook
     receipts: Receipts
-    uses: Uses
-    rounds: Rounds
-    traits: ModelTraits
+    usage_counts: UsageCounts
+    upkeep_schedule: UpkeepSchedule
+    model_capabilities: ModelCapabilities
     exams: ExamResults
     templates: ChatTemplates
     rewriter: Rewriter | None
@@ -134,9 +134,9 @@ class Parts:
 
     @property
     def traces(self) -> RequestTraces:
-        return RequestTraces(self.notes, self.receipts, self.uses)
+        return RequestTraces(self.notes, self.receipts, self.usage_counts)
 
-    def recall(self) -> Recall:
+    def recall(self) -> RecallPipeline:
         search = SearchParts(
             embedder=self.embedder,
             classifier=self.training.current,
@@ -144,18 +144,18 @@ class Parts:
             tokens=self.tokens,
             rewriter=self.rewriter,
         )
-        return Recall(
+        return RecallPipeline(
             search=search,
             traces=self.traces,
-            server=ServerKnowledge(self.traits, self.turn_log.chains),
+            server=ServerKnowledge(self.model_capabilities, self.turn_log.chains),
             instruments=self.instruments,
             new_id=new_id,
             settings=recall_settings(self.settings),
         )
 
-    def lessons(self) -> PlacementLessons:
-        return PlacementLessons(
-            traits=self.traits,
+    def template_compatibility(self) -> TemplateCompatibility:
+        return TemplateCompatibility(
+            model_capabilities=self.model_capabilities,
             templates=self.templates,
             clock=self.instruments.clock,
             metrics=self.instruments.metrics,
@@ -171,7 +171,7 @@ class Parts:
         )
 
     def worker(self, readers: Readers, settings: WorkerSettings | None = None) -> Worker:
-        """`settings`: others than the configuration's."""
+        """`settings`: replaces those of the configuration."""
         return Worker(
             turn_log=self.turn_log,
             memories=self.bank,
@@ -184,9 +184,9 @@ class Parts:
 
 @asynccontextmanager
 async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIterator[Parts]:
-    """Everything that a filter, a worker or the API stands on. Raises `BadSetting`; needs no server to be up.
+    """Everything that a filter, a worker or the API needs. Raises `BadSetting`; no server has to be up.
 
-    `is_hurried`: chats wait for this process, so a search and an embedding get no longer than a request has.
+    `is_hurried`: the process serves chats, so searches and embeddings are limited to the time of a request.
     """
     metrics = Metrics(REGISTRY)
     async with AsyncExitStack() as stack:
@@ -201,7 +201,7 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIt
 
 @asynccontextmanager
 async def open_reembedding(settings: Settings) -> AsyncIterator[Reembed]:
-    """What embeds all memories again with the model that the settings name. Raises `BadSetting`."""
+    """The run that embeds all memories again with the configured model. Raises `BadSetting`."""
     metrics = Metrics(CollectorRegistry())
     async with AsyncExitStack() as stack:
         embedder = await stack.enter_async_context(open_embedder(settings, metrics))
@@ -214,7 +214,7 @@ async def open_reembedding(settings: Settings) -> AsyncIterator[Reembed]:
 
 
 async def _origin(settings: Settings) -> VectorOrigin:
-    """What the embedder of these settings makes vectors with; its model is made ready where it is not."""
+    """The origin of the configured embedder's vectors; its model is converted if necessary."""
     embedding = settings.memory.embedding
     if embedding.endpoint:
         return vector_origin(settings)
@@ -229,7 +229,7 @@ def _address(settings: Settings, origin: VectorOrigin) -> MilvusAddress:
 async def open_parts_on(
     process: Process, stack: AsyncExitStack, *, store: MemoryStore, embedder: Embedder, origin: VectorOrigin
 ) -> Parts:
-    """The parts that go with this store and this embedder; the stack closes them."""
+    """The parts with this store and this embedder; the stack closes them."""
     settings, clock = process.settings, process.instruments.clock
     database = await stack.enter_async_context(
         SqliteDatabase(settings.turn_log_path, synchronous=settings.memory.turn_log.synchronous)
@@ -247,9 +247,9 @@ async def open_parts_on(
         ledger=ledger,
         notes=SqliteNoteBook(database, limits=note_limits(settings), waits_for_others=settings.filters > 1),
         receipts=SqliteReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
-        uses=await stack.enter_async_context(SqliteUses(database)),
-        rounds=SqliteRounds(database),
-        traits=SqliteModelTraits(database, clock=clock),
+        usage_counts=await stack.enter_async_context(SqliteUsageCounts(database)),
+        upkeep_schedule=SqliteUpkeepSchedule(database),
+        model_capabilities=SqliteModelCapabilities(database, clock=clock),
         exams=SqliteExamResults(database, clock=clock),
         templates=await stack.enter_async_context(TemplateProbe(settings.upstream)),
         rewriter=await _open_rewriter(settings, stack, process.instruments.metrics),
@@ -260,7 +260,7 @@ async def open_parts_on(
 
 
 async def _open_rewriter(settings: Settings, stack: AsyncExitStack, metrics: Metrics) -> Rewriter | None:
-    """None where no model is configured for it, or none is wanted."""
+    """None if no model is configured for it, or rewriting is off."""
     model, mode = settings.model_for("memory_rewrite"), RewriteMode(settings.memory.rewrite)
     if model is None or mode is RewriteMode.OFF:
         return None
@@ -276,7 +276,7 @@ async def _open_rewriter(settings: Settings, stack: AsyncExitStack, metrics: Met
 
 @asynccontextmanager
 async def open_library(settings: Settings) -> AsyncIterator[Library]:
-    """The library alone, for the operator's tools."""
+    """Only the library, for the operator's tools."""
     async with open_parts(settings) as parts:
         yield parts.library()
 
@@ -285,9 +285,9 @@ async def open_library(settings: Settings) -> AsyncIterator[Library]:
 async def open_embedder(
     settings: Settings, metrics: Metrics | None = None, *, is_hurried: bool = False
 ) -> AsyncIterator[Embedder]:
-    """Vectors from the server that the settings name, else from their model in this process. Raises `BadSetting`.
+    """The embedder: the configured server, or the model in this process. Raises `BadSetting`.
 
-    Loading takes half a second, and up to 30 s where the model was never made ready (`memproxy prepare`).
+    Loading takes half a second, and up to 30 s if the model has not been converted (`memproxy prepare`).
     """
     metrics, embedding = metrics or Metrics(CollectorRegistry()), settings.memory.embedding
     if embedding.endpoint:
@@ -308,26 +308,26 @@ async def open_embedder(
 
 @asynccontextmanager
 async def open_upkeep(parts: Parts, *, embedder: Embedder | None = None) -> AsyncIterator[Upkeep]:
-    """What looks after memories. It derives some only where the settings want that, and name a model for it."""
+    """Upkeep. Reflections are derived only if enabled, with a model configured for it."""
     model, at_least = parts.settings.model_for("memory_extraction"), parts.settings.memory.life.reflect_from
     reflecting = None
     async with AsyncExitStack() as stack:
         if model is not None and at_least:
             opened = await stack.enter_async_context(OpenAiChatModel(chat_server(model), metrics=parts.metrics))
-            reflecting = Reflecting(
+            reflecting = Reflector(
                 opened, name=model.llm_model_name, at_least=at_least, seconds=model.llm_timeout_seconds
             )
         yield Upkeep(
             memories=replace(parts.bank, embedder=embedder or parts.embedder),
             traces=parts.traces,
             instruments=parts.instruments,
-            rules=life_rules(parts.settings),
+            rules=retention_rules(parts.settings),
             reflecting=reflecting,
         )
 
 
 def signal_training(settings: Settings, embedder: Embedder) -> ClassifierTraining:
-    """What tells questions that want memory from others, here and where it is measured."""
+    """The signal classifier's training, for the filter and for evaluations."""
     return ClassifierTraining(embedder, shipped=partial(classifier_file.shipped, settings.memory.embedding.model))
 
 

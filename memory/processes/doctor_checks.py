@@ -1,7 +1,7 @@
-"""What works here and what does not: each part is asked once, and each answer comes with what to do.
+"""Checks of the installation: each part is tested once, and each finding comes with advice.
 
-It looks as a part would at its start, with the same settings, and like it makes sure of the collection where Milvus
-answers; beyond that it writes nothing. It must never show what a memory, a turn or a secret setting holds.
+Tests what a part does at its start, with the same settings, including the creation of a missing Milvus collection;
+nothing else is written. Contents of memories, turns and secret settings are never shown.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ PREPARE = "run `memproxy prepare`, or let the next start do it (30 s)"
 
 class Level(StrEnum):
     OK = "ok"
-    WARN = "warn"  # it runs, and not as it might
+    WARN = "warn"  # works, with limitations
     FAIL = "fail"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check. `advice`: what to do, "" where all is well."""
+    """The result of one check. `advice`: what to do, "" if nothing is wrong."""
 
     check: str
     level: Level
@@ -63,7 +63,7 @@ Findings = list[Finding]
 
 
 async def look(settings: Settings) -> Findings:
-    """All checks, in the order in which a start depends on them. None of them raises."""
+    """All checks, in the order in which a start depends on them. Never raises."""
     async with AsyncExitStack() as stack:
         database: list[SqliteDatabase] = []
 
@@ -92,13 +92,13 @@ async def _checked(name: str, check: Callable[[], Awaitable[Finding]]) -> Findin
         async with asyncio.timeout(CHECK_SECONDS_MAX):
             return await check()
     except BadInput as error:
-        return Finding(name, Level.FAIL, str(error), "mend what it names, then start again")
+        return Finding(name, Level.FAIL, str(error), "correct what it names, then start again")
     except Unavailable as error:
-        return Finding(name, Level.FAIL, str(error), f"see whether {error.part} runs and can be reached from here")
+        return Finding(name, Level.FAIL, str(error), f"check whether {error.part} runs and can be reached from here")
     except TimeoutError:
-        return Finding(name, Level.FAIL, f"no answer within {CHECK_SECONDS_MAX:.0f} s", "see what it waits for")
+        return Finding(name, Level.FAIL, f"no answer within {CHECK_SECONDS_MAX:.0f} s", "check what it waits for")
     except OSError as error:
-        return Finding(name, Level.FAIL, str(error), "see who owns the file, and whether the disk is well")
+        return Finding(name, Level.FAIL, str(error), "check who owns the file, and the disk's health")
 
 
 async def _embedding(settings: Settings) -> Finding:
@@ -107,7 +107,7 @@ async def _embedding(settings: Settings) -> Finding:
     if not where:
         folder = embedding_model.folder_of(embedding.model, settings.models_path)
         if not is_complete(folder):
-            return Finding("embedding model", Level.WARN, f"{embedding.model} is not made ready", PREPARE)
+            return Finding("embedding model", Level.WARN, f"{embedding.model} is not converted yet", PREPARE)
         where = folder.name
     async with composition.open_embedder(settings) as embedder:
         vectors = await embedder.embed(["Is everything there?"], is_urgent=False)
@@ -123,7 +123,7 @@ async def _trained_reader(settings: Settings) -> Finding:
         version = reader_weights.version_of(weights)
     folder = reader_weights.folder_of(settings.models_path, version)
     if not is_complete(folder):
-        return Finding("trained reader", Level.WARN, f"version {version} is not made ready", PREPARE)
+        return Finding("trained reader", Level.WARN, f"version {version} is not converted yet", PREPARE)
     await asyncio.to_thread(OnnxStatementEncoder, folder)
     return Finding("trained reader", Level.OK, f"version {version}")
 
@@ -131,14 +131,14 @@ async def _trained_reader(settings: Settings) -> Finding:
 def _data_dir(settings: Settings) -> Finding:
     name, folder = "data directory", settings.turn_log_path.parent
     if not folder.is_dir():
-        return Finding(name, Level.WARN, f"{folder} is not there", "the first `memproxy up` makes it")
+        return Finding(name, Level.WARN, f"{folder} does not exist", "the first `memproxy up` creates it")
     try:
         with tempfile.TemporaryFile(dir=folder):
             free = shutil.disk_usage(folder).free
     except OSError as error:
         return Finding(name, Level.FAIL, f"{folder}: {error.strerror}", "make it writable for the user who runs us")
     level = Level.FAIL if free < FREE_BYTES_MIN else Level.WARN if free < FREE_BYTES_LOW else Level.OK
-    advice = "make room: turns are lost when it is full" if level is not Level.OK else ""
+    advice = "free space: turns are lost when it is full" if level is not Level.OK else ""
     return Finding(name, level, f"{folder}, {free / (1 << 30):.1f} GiB free", advice)
 
 
@@ -149,7 +149,7 @@ async def _queue(database: SqliteDatabase) -> Finding:
     if depth.dead:
         return Finding("queue", Level.WARN, says, "`memproxy dlq list` says why, `memproxy dlq replay` tries again")
     if waiting and depth.oldest_seconds > WAITING_SECONDS_LONG:
-        return Finding("queue", Level.WARN, says, "see whether a worker runs, and what its log says")
+        return Finding("queue", Level.WARN, says, "check whether a worker runs, and its log")
     return Finding("queue", Level.OK, says)
 
 
@@ -170,7 +170,7 @@ async def _milvus(settings: Settings) -> Finding:
 
 
 def _origin(settings: Settings) -> VectorOrigin | None:
-    """What our vectors would be made with; None where that is not known before the model is made ready."""
+    """The origin of our vectors; None if unknown until the model is converted."""
     embedding = settings.memory.embedding
     if embedding.endpoint:
         return vector_origin(settings)
@@ -184,13 +184,13 @@ async def _upstream(settings: Settings) -> Finding:
     try:
         model = await first_model(settings.upstream, seconds=PATIENT_SECONDS)
     except Unavailable as error:
-        advice = "start it, or mend `upstream`; chats have no answer until then"
+        advice = "start it, or correct `upstream`; chats fail until then"
         return Finding("upstream", Level.WARN, f"{settings.upstream} lists no models ({error})", advice)
     return Finding("upstream", Level.OK, f"{settings.upstream} serves {model}")
 
 
 async def _reader(settings: Settings, database: Sequence[SqliteDatabase]) -> Finding:
-    """Who reads what users say, and what the exam of the chat model showed."""
+    """The reader in use, and the exam result of the chat model."""
     wanted = settings.memory.learn.reader
     if not asks_model(settings):
         says = {"off": "nothing is learnt: memory.learn.reader is off"}.get(wanted, "the trained reader reads")

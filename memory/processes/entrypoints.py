@@ -1,6 +1,6 @@
-"""The processes that memory runs as: each opens its parts, does its work until told to stop, and closes them.
+"""The processes of memory: each opens its parts, works until told to stop, and closes them.
 
-Nothing here builds an adapter, nor decides anything.
+No adapters are built here, and no decisions are made.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import uvicorn
 from memory.api.rest import create_app
 from memory.errors import Unavailable
 from memory.learn.readers import Readers
-from memory.learn.schedule import Pace, Schedule
+from memory.learn.schedule import ScheduleTiming, UpkeepLoop
 from memory.model import RequestOptions, Scope
 from memory.ports import MemoryFilter
 from memory.processes.composition import SYSTEM_CLOCK, Parts, open_parts, open_upkeep
 from memory.processes.reader_parts import examining, open_readers
-from memory.recall.notes.template_compatibility import PlacementLessons
-from memory.runtime.gc_freeze import settle
+from memory.recall.notes.template_compatibility import TemplateCompatibility
+from memory.runtime.gc_freeze import freeze_live_objects
 from memory.runtime.task_groups import unwrapped
 from memory.settings.loader import Settings
 
@@ -37,18 +37,20 @@ async def run_worker(settings: Settings, until: asyncio.Event) -> None:
 
 
 async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
-    """Learn, and look after what was learnt."""
+    """Learn, and run upkeep."""
     life = parts.settings.memory.life
     with unwrapped():
         async with open_upkeep(parts) as upkeep, asyncio.TaskGroup() as group:
-            pace = Pace(every=life.every_hours * 3600)
-            schedule = Schedule(upkeep, rounds=parts.rounds, clock=SYSTEM_CLOCK, metrics=parts.metrics, pace=pace)
+            timing = ScheduleTiming(every=life.every_hours * 3600)
+            schedule = UpkeepLoop(
+                upkeep, upkeep_schedule=parts.upkeep_schedule, clock=SYSTEM_CLOCK, metrics=parts.metrics, timing=timing
+            )
             looking_after = group.create_task(schedule.run(until)) if life.every_hours else None
             examination = group.create_task(examining(parts.settings, readers, parts.exams, parts.metrics))
             await parts.worker(readers).run(until)
             examination.cancel()
             if looking_after is not None:
-                looking_after.cancel()  # what it was in the middle of is left whole, and taken up again later
+                looking_after.cancel()  # an interrupted round leaves nothing half done, and is continued later
 
 
 async def run_api(settings: Settings, until: asyncio.Event) -> None:
@@ -66,7 +68,7 @@ async def run_api(settings: Settings, until: asyncio.Event) -> None:
             port=settings.api_port,
             loop="none",
             lifespan="off",
-            access_log=False,  # its lines would hold query strings
+            access_log=False,  # its lines contain query strings
             log_config=None,
             timeout_graceful_shutdown=API_DRAIN_SECONDS,
         )
@@ -74,34 +76,38 @@ async def run_api(settings: Settings, until: asyncio.Event) -> None:
 
 
 async def warming_up(
-    parts: Parts, work: Coroutine[None, None, None], *, decides: bool = False, lessons: PlacementLessons | None = None
+    parts: Parts,
+    work: Coroutine[None, None, None],
+    *,
+    decides: bool = False,
+    template_compatibility: TemplateCompatibility | None = None,
 ) -> None:
-    """Do the work, and search once beside it, so that the first chat finds connections and caches ready.
+    """Run `work`, and search once in the background, so that the first chat finds connections and caches ready.
 
-    `decides`: this process tells questions from small talk, so its classifier is trained first. `lessons`: it places
-    notes, so the upstream is asked which models it has, and where their templates take notes.
+    `decides`: this process decides whether to search, so its classifier is trained first. `template_compatibility`: it
+    places notes, so the upstream's models are probed.
 
-    When that has succeeded, the file `warm-PID` in `run_dir` says so to whoever waits. The work never waits for it.
+    On success the file `warm-PID` in `run_dir` tells others. `work` never waits for it.
     """
     with unwrapped():
         async with asyncio.TaskGroup() as group:
-            warming = group.create_task(_warm(parts, decides=decides, lessons=lessons))
+            warming = group.create_task(_warm(parts, decides=decides, template_compatibility=template_compatibility))
             await work
             warming.cancel()
 
 
-async def _warm(parts: Parts, *, decides: bool, lessons: PlacementLessons | None) -> None:
+async def _warm(parts: Parts, *, decides: bool, template_compatibility: TemplateCompatibility | None) -> None:
     with unwrapped():
         async with asyncio.TaskGroup() as group:
             group.create_task(_search_once(parts, decides=decides))
-            if lessons is not None:
-                group.create_task(lessons.meet_served())
-    settle()
+            if template_compatibility is not None:
+                group.create_task(template_compatibility.probe_served_models())
+    freeze_live_objects()
     (Path(parts.settings.run_dir) / f"warm-{os.getpid()}").touch()
 
 
 async def _search_once(parts: Parts, *, decides: bool) -> None:
-    """Raises `BadSetting`, which ends the part, where the store holds vectors that ours must not join."""
+    """Raises `BadSetting`, which ends the part, if the store's vectors are of another origin."""
     recall, options = parts.recall(), RequestOptions()
     while True:
         try:
@@ -109,8 +115,9 @@ async def _search_once(parts: Parts, *, decides: bool) -> None:
             if decides and parts.training.current() is None:
                 await parts.training.run()
             question = await parts.embedder.embed(["Is everything there?"], is_urgent=True, as_query=True)
-            await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)  # as for a user without a set
-            await parts.store.get(WARM_UP_USER, [WARM_UP_USER])  # as for one whose set must be brought up to date
+            # Like a user without a working set.
+            await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)
+            await parts.store.get(WARM_UP_USER, [WARM_UP_USER])  # like a user whose working set is refreshed
             await parts.notes.find(WARM_UP_USER, [WARM_UP_USER])
             await recall.search(Scope(WARM_UP_USER), query="Is everything there?", history=(), options=options)
         except Unavailable:

@@ -1,4 +1,4 @@
-"""Settings, as people write them, turned into the values that each part takes. Decides nothing, opens nothing."""
+"""Converts settings into the values of each part. Decides nothing, opens nothing."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from memory.adapters.models.recent_vectors import Prefixes
 from memory.adapters.sqlite.notes import NoteLimits
 from memory.adapters.sqlite.receipts import ReceiptLimits
 from memory.adapters.working_set.working_sets import WorkingSetLimits
-from memory.learn.reading.model_reader import Asking
+from memory.learn.reading.model_reader import ModelReaderSettings
 from memory.learn.reading.prompting import own_examples
-from memory.learn.retention import DAY, FADING, Fading, LifeRules
-from memory.learn.trigger_scanner import WatchSettings
+from memory.learn.retention import DAY, FADING, Decay, RetentionRules
+from memory.learn.trigger_scanner import TriggerSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Placement, VectorOrigin
 from memory.ports import LearnDue
@@ -25,8 +25,8 @@ from memory.secrets.redaction import SecretClass, SecretPolicy, recordable
 from memory.settings import ExternalModel, Settings
 
 IDLE_SECONDS_WITH_A_MODEL = 30.0
-MODEL_NAME_CHARACTERS = 200  # in what a memory says it was made by
-PATIENT_SECONDS = 5.0  # of a search or an embedding that no chat waits for
+MODEL_NAME_CHARACTERS = 200  # in `made_by`
+PATIENT_SECONDS = 5.0  # limit of a search or an embedding that no chat waits for
 
 
 def recall_settings(settings: Settings) -> RecallSettings:
@@ -83,7 +83,7 @@ def secret_policy(settings: Settings) -> dict[SecretClass, SecretPolicy]:
 
 
 def recording(settings: Settings) -> Callable[[str], str]:
-    """What every text goes through before a file sees it: the turn log's, the API's imports', the receipts'."""
+    """The redaction of every text before it is stored: turn log, imports through the API, receipts."""
     return partial(recordable, policy=secret_policy(settings))
 
 
@@ -91,7 +91,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
     learn = settings.memory.learn
     return WorkerSettings(
         due=learn_due(settings),
-        watch=WatchSettings(drift_similarity=learn.drift_similarity, queue_turns_max=learn.queue_turns_max),
+        triggers=TriggerSettings(drift_similarity=learn.drift_similarity, queue_turns_max=learn.queue_turns_max),
         windows_at_once=learn.windows_in_flight_max,
         facts_per_session_max=learn.facts_per_session_max,
         secrets=secret_policy(settings),
@@ -104,7 +104,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
 
 
 def learn_due(settings: Settings) -> LearnDue:
-    """When a session is worth a model's call. What the trained reader reads is due at once."""
+    """When a session is worth a model's call. With the trained reader, turns are due at once."""
     learn = settings.memory.learn
     idle = IDLE_SECONDS_WITH_A_MODEL if learn.idle_seconds is None else learn.idle_seconds
     if idle == 0:
@@ -118,14 +118,14 @@ def learn_due(settings: Settings) -> LearnDue:
     )
 
 
-def life_rules(settings: Settings) -> LifeRules:
-    """Where the settings say 0, a rule is switched off; a category that they do not name ages as it does otherwise."""
+def retention_rules(settings: Settings) -> RetentionRules:
+    """A setting of 0 disables a rule; categories that are not named keep their defaults."""
     life = settings.memory.life
-    named: dict[str, Fading] = {
-        one.category: Fading(one.half_life_days * DAY or None, one.expires_after_days * DAY or None)
+    named: dict[str, Decay] = {
+        one.category: Decay(one.half_life_days * DAY or None, one.expires_after_days * DAY or None)
         for one in life.categories or ()
     }
-    return LifeRules(
+    return RetentionRules(
         quota=life.quota_memories or None,
         floor=life.floor,
         floor_seconds=life.floor_days * DAY,
@@ -134,10 +134,10 @@ def life_rules(settings: Settings) -> LifeRules:
     )
 
 
-def asking(settings: Settings, model: ExternalModel) -> Asking:
-    """Raises `BadSetting` for a file of examples that cannot be used."""
+def model_reader_settings(settings: Settings, model: ExternalModel) -> ModelReaderSettings:
+    """Raises `BadSetting` for an invalid file of examples."""
     extraction = settings.memory.extraction
-    return Asking(
+    return ModelReaderSettings(
         name=model.llm_model_name[:MODEL_NAME_CHARACTERS],
         seconds=model.llm_timeout_seconds,
         max_tokens=model.max_tokens,
@@ -147,9 +147,9 @@ def asking(settings: Settings, model: ExternalModel) -> Asking:
 
 
 def chat_server(model: ExternalModel, *, priority: int | None = None, endpoint: str = "") -> ChatServer:
-    """Where that model answers. An address may name its scheme; without one it is plain HTTP.
+    """The server of that model. An address without a scheme means plain HTTP.
 
-    `endpoint`: a base URL, which is taken as it is, instead of that address.
+    `endpoint`: a base URL that replaces that address.
     """
     address, port = model.llm_endpoint.address, model.llm_endpoint.port
     base = address if "://" in address else f"http://{f'[{address}]' if ':' in address else address}"
@@ -164,7 +164,7 @@ def chat_server(model: ExternalModel, *, priority: int | None = None, endpoint: 
 
 
 def embedding_server(settings: Settings, *, is_hurried: bool) -> EmbeddingServer:
-    """The server that the settings name."""
+    """The configured server."""
     embedding = settings.memory.embedding
     return EmbeddingServer(
         endpoint=embedding.endpoint,
@@ -179,7 +179,7 @@ def embedding_server(settings: Settings, *, is_hurried: bool) -> EmbeddingServer
 
 
 def embedding_limits(settings: Settings, own: Prefixes, *, is_hurried: bool) -> EmbeddingLimits:
-    """For the model in this process. `own`: the prefixes that it brought along."""
+    """Limits of the model in this process. `own`: the prefixes that come with it."""
     embedding = settings.memory.embedding
     query, document = embedding.query_prefix, embedding.document_prefix
     return EmbeddingLimits(
@@ -191,7 +191,7 @@ def embedding_limits(settings: Settings, own: Prefixes, *, is_hurried: bool) -> 
 
 
 def vector_origin(settings: Settings, card: Card | None = None) -> VectorOrigin:
-    """What vectors of memories are made with. `card`: of the model in this process; None: a server makes them."""
+    """The origin of memory vectors. `card`: of the model in this process; None: a server embeds."""
     embedding = settings.memory.embedding
     prefix = embedding.document_prefix
     if card is None:

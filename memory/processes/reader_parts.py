@@ -1,6 +1,6 @@
-"""The part of the composition root that builds readers: the trained one, a chat model's, and who may read.
+"""The part of the composition root that builds readers: the trained one and a chat model's.
 
-As in `composition`, adapters are built here and nothing is decided.
+As in `composition`, no decisions are made here.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from memory.learn.reading.model_reader import ModelReader
 from memory.learn.reading.trained import TrainedReader
 from memory.ports import StatementReader
 from memory.ports.reading import ExamResult, ExamResults
-from memory.processes.from_settings import PATIENT_SECONDS, asking, chat_server
+from memory.processes.from_settings import PATIENT_SECONDS, chat_server, model_reader_settings
 from memory.runtime.metrics import Metrics
 from memory.settings import ExternalModel, ModelEndpoint
 from memory.settings.loader import Settings
 
-MODEL_FAILURES_MAX = 2  # slow answers in a row until one at a time is asked: each may cost 30 s
-READ_TOKENS_MAX = 1_000  # of an answer of the upstream's own model
+MODEL_FAILURES_MAX = 2  # slow answers in a row, after which one call at a time is made: each may take 30 s
+READ_TOKENS_MAX = 1_000  # limit of an answer of the upstream's own model
 
 log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
 async def open_readers(settings: Settings, metrics: Metrics) -> AsyncIterator[Readers]:
-    """As the settings want it, in the worker and where it is measured. Raises `BadSetting`; no model need be up.
+    """The configured readers, for the worker and for evaluations. Raises `BadSetting`; no model has to be up.
 
-    A model is trusted here without an exam only where the settings say `model` and name one; see `examining`.
+    Here a model reads without an exam only if the settings say `model` and name one; see `examining`.
     """
     learn, model = settings.memory.learn, settings.model_for("memory_extraction")
     if learn.reader == "off":
@@ -57,19 +57,18 @@ async def open_readers(settings: Settings, metrics: Metrics) -> AsyncIterator[Re
 async def open_model_reader(
     settings: Settings, model: ExternalModel, metrics: Metrics, *, endpoint: str = ""
 ) -> AsyncIterator[ModelReader]:
-    """`endpoint`: the base URL where it answers, if not where the model's settings say."""
+    """`endpoint`: the base URL, if it differs from the model's settings."""
     server = chat_server(model, priority=settings.memory.extraction.priority, endpoint=endpoint)
     breaker = Breaker("model", failures_max=MODEL_FAILURES_MAX)
     async with OpenAiChatModel(server, metrics=metrics, breaker=breaker) as opened:
-        yield ModelReader(opened, asking(settings, model), metrics=metrics)
+        yield ModelReader(opened, model_reader_settings(settings, model), metrics=metrics)
 
 
 async def examining(settings: Settings, readers: Readers, exams: ExamResults, metrics: Metrics) -> None:
-    """Has the model that the settings name, or else the upstream's first one, read once it may. Returns when that is
-    clear.
+    """Let the configured model, or else the upstream's first, read once it may. Returns when that is decided.
 
-    With `auto` it sits the exam; with `model` it need not. Any other setting asks no model. Whatever goes wrong, the
-    trained reader goes on reading.
+    With `auto` it takes the exam; with `model` it need not. Other settings use no model. On any error the trained
+    reader continues.
     """
     (outcome,) = await asyncio.gather(_examining(settings, readers, exams, metrics), return_exceptions=True)
     if isinstance(outcome, Exception):
@@ -96,15 +95,15 @@ async def _examining(settings: Settings, readers: Readers, exams: ExamResults, m
 
 
 def asks_model(settings: Settings) -> bool:
-    """Whether the settings want a chat model to read, and have one that may."""
+    """Whether the settings want a chat model as the reader, and name one or an upstream."""
     has_one = settings.model_for("memory_extraction") is not None or bool(settings.upstream)
     return settings.memory.learn.reader in ("auto", "model") and has_one
 
 
 async def examinee(settings: Settings) -> tuple[ExternalModel, str]:
-    """The model that is to read, and the base URL where it answers: the one that is named, or the upstream's first.
+    """The model that should read, and its base URL: the configured one, or the upstream's first.
 
-    Raises `Unavailable` where the upstream does not list its models.
+    Raises `Unavailable` if the upstream does not list its models.
     """
     named = settings.model_for("memory_extraction")
     if named is not None:

@@ -1,6 +1,6 @@
-"""The product put together for an evaluation: the same parts, on a store in memory and a clock that records set.
+"""Builds the product for an evaluation: the same parts, with a store in memory and a clock that records set.
 
-Nothing that serves a chat imports this, for it imports `memory.evaluation`.
+Not imported by anything that serves chats, since it imports `memory.evaluation`.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from memory.settings.loader import Settings
 async def open_sandbox(
     settings: Settings, readers: Readers, *, embedder: Embedder, metrics: Metrics
 ) -> AsyncIterator[Sandbox]:
-    """The product as the settings want it, on a store in memory and a turn log in a folder that is gone afterwards."""
+    """The product with these settings, a store in memory and a turn log in a temporary folder."""
     clock = SettableClock()
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-"))
         here = msgspec.structs.replace(settings, data_dir=folder, memory=without_snapshots(settings.memory))
         store = InMemoryStore(dimension=settings.memory.milvus.dimension)
-        origin = vector_origin(settings)  # of no account: nothing outlives this
+        origin = vector_origin(settings)  # irrelevant: nothing outlives this
         process = Process(here, Instruments(clock, metrics))
         parts = await open_parts_on(process, stack, store=store, embedder=embedder, origin=origin)
         learning = impatient(worker_settings(here))
-        await parts.training.run()  # a chat is told from a question to search for by the classifier, as in the filter
+        await parts.training.run()  # the classifier decides whether to search, as in the filter
         yield Sandbox(
             turn_log=parts.turn_log,
             store=store,

@@ -1,4 +1,4 @@
-"""Working sets with their snapshots: what a process searches, and the ledger whose writes keep the snapshots."""
+"""Builds working sets with their snapshots, and the ledger whose writes update the snapshots."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from memory.adapters.working_set.snapshot_codec import SnapshotCodec, stamp_of
 from memory.adapters.working_set.snapshot_files import FileSnapshots
-from memory.adapters.working_set.snapshot_keeping import KeptLedger, SnapshotKeeper
-from memory.adapters.working_set.snapshot_shelf import SnapshotShelf, stamp_of
+from memory.adapters.working_set.snapshot_writer import SnapshottingLedger, SnapshotWriter
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.model import VectorOrigin
 from memory.ports import MemoryStore, Tokens, UserLedger
@@ -20,7 +20,7 @@ from memory.settings.loader import MemorySettings, Settings
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What parts are opened for. `is_hurried`: chats wait for this process, so everything in it is impatient."""
+    """The process that parts are opened for. `is_hurried`: it serves chats, so its calls have short time limits."""
 
     settings: Settings
     instruments: Instruments
@@ -36,41 +36,41 @@ async def opened_sets(
     origin: VectorOrigin,
     tokens: Tokens,
 ) -> tuple[WorkingSets, UserLedger]:
-    """The stack closes them, before store and ledger. All writes must go through the ledger that this returns.
+    """The stack closes them, before store and ledger. All writes must go through the returned ledger.
 
     `origin`: of the vectors in the store.
     """
     settings = process.settings
-    shelf = await _opened_shelf(process, stack, origin=origin, tokens=tokens)
+    snapshots = await _opened_snapshots(process, stack, origin=origin, tokens=tokens)
     sets = WorkingSets(
         store=store,
         ledger=ledger,
         shape=CorpusShape(settings.memory.milvus.dimension, settings.memory.ranking.neighbours, tokens),
-        limits=replace(working_set_limits(settings), keeps_spare=process.is_hurried),
-        shelf=shelf,
+        limits=replace(working_set_limits(settings), preallocates=process.is_hurried),
+        snapshots=snapshots,
     )
     await stack.enter_async_context(sets)
-    if shelf is None:
+    if snapshots is None:
         return sets, ledger
-    keeper = await stack.enter_async_context(SnapshotKeeper(sets, shelf))
-    return sets, KeptLedger(ledger, keeper)
+    writer = await stack.enter_async_context(SnapshotWriter(sets, snapshots))
+    return sets, SnapshottingLedger(ledger, writer)
 
 
 def without_snapshots(memory: MemorySettings) -> MemorySettings:
-    """For what lives shorter than a user stays away."""
+    """For processes that end before a user returns."""
     snapshots = msgspec.structs.replace(memory.snapshots, total_mib=0)
     return msgspec.structs.replace(memory, snapshots=snapshots)
 
 
-async def _opened_shelf(
+async def _opened_snapshots(
     process: Process, stack: AsyncExitStack, *, origin: VectorOrigin, tokens: Tokens
-) -> SnapshotShelf | None:
+) -> SnapshotCodec | None:
     settings = process.settings
     bytes_max = settings.memory.snapshots.total_mib << 20
     if not bytes_max:
         return None
     files = FileSnapshots(settings.snapshots_dir, bytes_max=bytes_max, clock=process.instruments.clock)
-    return SnapshotShelf(
+    return SnapshotCodec(
         await stack.enter_async_context(files),
         stamp=stamp_of(origin=origin, neighbours=settings.memory.ranking.neighbours, tokens=tokens),
         neighbours=settings.memory.ranking.neighbours,

@@ -1,1 +1,3 @@
-"""In the request: decide, search, rank, inject, inside a deadline; recall never fails the request."""
+"""The request path: decide whether to search, search, rank and inject, within a deadline. Recall never fails a
+request.
+"""

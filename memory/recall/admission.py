@@ -1,10 +1,9 @@
-"""How many questions are embedded at a time, so that each search ends within the deadline, and who waits for a place.
+"""Admission control: how many questions are embedded concurrently, so that each search ends within the deadline.
 
-The cores are few, and a question waits for the embedding of whoever came before. How long one takes of the time of all
-is learnt from those that ran; from that follows how many may be under way. A chat that finds no place waits for one,
-since a crowd that comes at once is soon over, and a chat that goes on without memory is soon back. What cannot end in
-time any more goes on without: before it costs an embedding, and before it makes the others late. Only embedding is
-counted: whoever waits for the store must not keep those out who need nothing of it.
+The CPU cores are few, so a question waits behind the embeddings that were started before it. `Admission` estimates the
+time of one embedding from those that completed, and derives from it how many may run at a time. A chat that gets no
+slot waits for one while enough of its deadline is left; otherwise it continues without memory, before it costs an
+embedding. Only embeddings occupy a slot, so that requests that wait for the store do not block the others.
 """
 
 from __future__ import annotations
@@ -15,31 +14,35 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-RUN_SHARE = 0.3  # of the deadline that an embedding may be expected to take: the slowest take twice as long
-LEFT_MIN = 0.5  # of the deadline; with less of it left no search begins, as the slowest would be late
-SMOOTHING = 0.15  # weight of the newest; about ten of them make the estimate
-OUTLIER = 2.0  # one that takes longer than so many times the estimate counts as that: it is no trend yet
-ALWAYS = 2  # that may run whatever the estimate says
-WAITING_MAX = 256  # chats; each holds a body of some KB, and so many do not all get a place in time
+RUN_SHARE = 0.3  # share of the deadline that an embedding may be expected to take: the slowest take twice as long
+LEFT_MIN = 0.5  # share of the deadline; with less of it left no search starts, because the slowest would be late
+SMOOTHING = 0.15  # weight of the newest measurement in the moving average, which spans about ten of them
+OUTLIER = 2.0  # a measurement counts as at most this multiple of the estimate: a single slow one is not a trend
+ALWAYS = 2  # embeddings that may run whatever the estimate says
+WAITING_MAX = 256  # chats; each holds a body of some KB, and not all of so many would get a slot in time
 
 
 @dataclass(slots=True)
-class Place:
-    """One question's, until it is embedded. `beside`: how many were under way when it began, itself included."""
+class AdmissionSlot:
+    """The slot of one question, held until it is embedded. `in_flight_at_start` counts the slots then, this one
+    included.
+    """
 
-    beside: int
-    left: Callable[..., None]
-    is_left: bool = False
+    in_flight_at_start: int
+    on_release: Callable[..., None]
+    is_released: bool = False
 
-    def leave(self, seconds: float, *, is_complete: bool) -> None:
-        """Give it to the next, and say how long embedding took, and whether it got to its end. Only once."""
-        if not self.is_left:
-            self.is_left = True
-            self.left(self, seconds, is_complete=is_complete)
+    def release(self, seconds: float, *, is_complete: bool) -> None:
+        """Return the slot. `seconds`: how long embedding took. `is_complete`: it ended by itself. Later calls do
+        nothing.
+        """
+        if not self.is_released:
+            self.is_released = True
+            self.on_release(self, seconds, is_complete=is_complete)
 
 
 class Admission:
-    """One per process; used from one loop."""
+    """One per process, used from one event loop."""
 
     def __init__(self, *, at_once_max: int, deadline_seconds: float) -> None:
         self._at_once_max = at_once_max
@@ -49,30 +52,30 @@ class Admission:
         self.in_flight = 0
 
     @asynccontextmanager
-    async def place(self, seconds_left: float) -> AsyncIterator[Place | None]:
-        """Hold a place until it is left, at the latest at the end. None: there is none in time.
+    async def slot(self, seconds_left: float) -> AsyncIterator[AdmissionSlot | None]:
+        """Hold a slot until it is released, at the latest when the block ends. None: no slot was free in time.
 
-        `seconds_left` until the deadline; a part of them may be spent waiting.
+        `seconds_left` until the deadline; part of it may be spent waiting.
         """
-        if not await self._entered(seconds_left - LEFT_MIN * self._deadline_seconds):
+        if not await self._acquired(seconds_left - LEFT_MIN * self._deadline_seconds):
             yield None
             return
-        place = Place(self.in_flight, self._left)
+        slot = AdmissionSlot(self.in_flight, self._released)
         try:
-            yield place
+            yield slot
         finally:
-            place.leave(0.0, is_complete=False)
+            slot.release(0.0, is_complete=False)
 
     @property
     def _has_room(self) -> bool:
-        """Whether one more may run beside those that do."""
+        """Whether one more embedding may run concurrently."""
         if self.in_flight >= self._at_once_max:
             return False
         each = self._seconds_each
         return self.in_flight < ALWAYS or (self.in_flight + 1) * each <= RUN_SHARE * self._deadline_seconds
 
-    async def _entered(self, seconds: float) -> bool:
-        """Whether a place was found within that time; it is counted as taken then."""
+    async def _acquired(self, seconds: float) -> bool:
+        """Whether a slot was free within that time; it is then counted as in use."""
         if seconds < 0:
             return False
         if self._has_room and not self._waiting:
@@ -86,23 +89,23 @@ class Admission:
             await asyncio.wait((called,), timeout=seconds)
         except asyncio.CancelledError:
             if called.done():
-                self._leave()  # it was given a place in the same moment
+                self._free_slot()  # it was given a slot at the same moment
             raise
         finally:
             with suppress(ValueError):
                 self._waiting.remove(called)
         return called.done()
 
-    def _left(self, place: Place, seconds: float, *, is_complete: bool) -> None:
-        each, known = seconds / max(place.beside, self.in_flight), self._seconds_each
+    def _released(self, slot: AdmissionSlot, seconds: float, *, is_complete: bool) -> None:
+        each, known = seconds / max(slot.in_flight_at_start, self.in_flight), self._seconds_each
         if not known:
             self._seconds_each = each
-        elif is_complete or each > known:  # one that failed quickly tells nothing
+        elif is_complete or each > known:  # one that failed quickly says nothing about the time that an embedding takes
             self._seconds_each += SMOOTHING * (min(each, OUTLIER * known) - known)
-        self._leave()
+        self._free_slot()
 
-    def _leave(self) -> None:
-        """Give the place up, to those who wait longest."""
+    def _free_slot(self) -> None:
+        """Return a slot and hand it to whoever has waited longest."""
         self.in_flight -= 1
         while self._waiting and self._has_room:
             self.in_flight += 1

@@ -1,8 +1,8 @@
-"""Stages 6 to 9 in order, inside a deadline: decide, query, retrieve, rank, and word the note.
+"""Runs stages 6 to 9 within a deadline: decide, query, retrieve, rank, and render the note.
 
-It must never fail a request and never hold one past the deadline: whatever goes wrong below becomes an outcome with a
-status and a reason, and notes that the conversation carries already go along all the same. Work in flight is bounded;
-past the bound a request is passed on before it costs an embedding. Each outcome leaves a receipt.
+It never fails a request and never holds one past the deadline: every error becomes an outcome with a status and a
+reason, and notes that the conversation already carries are put back in any case. Work in flight is bounded; beyond the
+bound a request is passed on before it costs an embedding. Each outcome leaves a receipt.
 """
 
 from __future__ import annotations
@@ -27,31 +27,33 @@ from memory.model import (
     Scope,
 )
 from memory.ports import RequestTraces, ServerKnowledge
-from memory.recall.admission import Admission, Place
-from memory.recall.notes.past_notes import NotePlan, carried_notes, note_keys, plan
+from memory.recall.admission import Admission, AdmissionSlot
+from memory.recall.notes.past_notes import NotePlan, carried_notes, note_keys, plan_notes
 from memory.recall.notes.receipts import Answered, Findings, receipt_of
-from memory.recall.search_flow import Searching, SearchParts
+from memory.recall.search_flow import SearchFlow, SearchParts
 from memory.recall.signals import search_decision
 from memory.recall.signals.search_decision import Decision
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
 from memory.runtime.instruments import Instruments
 
-KEEP_SECONDS_MAX = 0.05  # to write a note into the note book; a note that is not kept costs a prefix, no answer
-KEEP_SECONDS_MIN = 0.01  # also past the deadline: it is a hundred times what the write usually takes
+KEEP_SECONDS_MAX = 0.05  # to write a note into the note book; losing a note costs a prefix-cache hit, never an answer
+KEEP_SECONDS_MIN = 0.01  # granted also past the deadline: a hundred times what the write usually takes
 BY_CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
-HEAVY_BODY_BYTES = 256 << 10  # hashing its messages takes a millisecond, in which no other stream would move
+HEAVY_BODY_BYTES = 256 << 10  # hashing its messages takes a millisecond, during which no other stream runs
 
-TURNS_BEFORE = 3  # of the loop, from a request's arrival until it gets here: its headers, our answer to them, its body
+# Turns of the event loop from a request's arrival until it gets here: headers, our answer to them, body.
+TURNS_BEFORE = 3
 
-RECEIPT_PAUSE_SECONDS = 0.02  # from a request to its receipt: it must not hold up the request, nor a quick reply
-LOG_PAUSE_SECONDS = 5.0  # between two lines about parts that come and go
+# From a request to its receipt, so that the receipt delays neither the request nor a quick reply.
+RECEIPT_PAUSE_SECONDS = 0.02
+LOG_PAUSE_SECONDS = 5.0  # between two log lines about a part that fails and recovers
 
 log = structlog.get_logger(__name__)
 
 
-class Recall:
-    """The request's way through memory. One per process."""
+class RecallPipeline:
+    """Stages 6 to 9 of a request. One per process."""
 
     def __init__(
         self,
@@ -63,12 +65,12 @@ class Recall:
         new_id: Callable[[], str],
         settings: RecallSettings,
     ) -> None:
-        """`new_id` draws the ids of receipts."""
-        self._searching = Searching(search, metrics=instruments.metrics, settings=settings)
+        """`new_id` generates the ids of receipts."""
+        self._searching = SearchFlow(search, metrics=instruments.metrics, settings=settings)
         self._notes = traces.notes
         self._receipts = traces.receipts
-        self._uses = traces.uses
-        self._traits = server.traits
+        self._usage_counts = traces.usage_counts
+        self._model_capabilities = server.model_capabilities
         self._chains = server.chains
         self._tokens = search.tokens
         self._clock = instruments.clock
@@ -80,9 +82,9 @@ class Recall:
         self._quiet_until = 0.0
 
     async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals = NO_SIGNALS) -> RecallOutcome:
-        """Never raises. Takes no longer than the deadline, plus the loop's own delay.
+        """Never raises. Takes no longer than the deadline, plus the event loop's own delay.
 
-        Where chats are spread over several filters, writing a new note down may take 10 ms more.
+        If chats are spread over several filters, storing a new note may take 10 ms more.
         """
         conversation = request.conversation
         if not (self._settings.is_enabled and request.options.enabled) or conversation is None:
@@ -101,7 +103,8 @@ class Recall:
         loop = asyncio.get_running_loop()
         came_at = loop.time()
         await asyncio.sleep(0)
-        lag = loop.time() - came_at  # what one turn of the loop takes now; it took as long for what came before this
+        # The duration of one turn of the loop now, as an estimate for the turns before this one.
+        lag = loop.time() - came_at
         trace = Trace(
             began_at=self._clock(),
             ends_at=came_at + self._settings.deadline_seconds - TURNS_BEFORE * lag,
@@ -124,9 +127,9 @@ class Recall:
             status, reason = RecallStatus.UNAVAILABLE, error.part
         found = trace.selection.candidates
         budget = request.options.token_budget or self._settings.token_budget
-        planned = plan(trace.carried, found, budget=budget, tokens=self._tokens, now=trace.began_at)
+        planned = plan_notes(trace.carried, found, budget=budget, tokens=self._tokens, now=trace.began_at)
         await self._keep(scope, trace, planned)
-        return self._told(scope, status, reason, trace, planned)
+        return self._outcome(scope, status, reason, trace, planned)
 
     async def _found(
         self,
@@ -136,48 +139,54 @@ class Recall:
         upstream: UpstreamSignals,
         trace: Trace,
     ) -> tuple[RecallStatus, str]:
-        """Fill the trace as far as the deadline lets us; the status where no note goes along. Raises `Unavailable`."""
+        """Fill the trace as far as the deadline allows; returns the status if no note is injected. Raises
+        `Unavailable`.
+        """
         trace.decision = search_decision.decide_early(conversation, upstream=upstream)
         said = [message.role for message in conversation.messages]
         is_asked = said[-1:] == [Role.USER] and (trace.decision is None or trace.decision.search)
         if not is_asked:
-            await self._look_back(scope, request, conversation, trace)
+            await self._review_notes(scope, request, conversation, trace)
             if trace.carried.is_settled:
                 return RecallStatus.SKIPPED, "settled"
             if trace.decision is not None and not trace.decision.search:
                 return RecallStatus.SKIPPED, trace.decision.reason
-        look_back = partial(self._look_back, scope, request, conversation, trace)
-        async with self._admitted(trace) as place:
-            if place is not None:
+        review_notes = partial(self._review_notes, scope, request, conversation, trace)
+        async with self._admitted(trace) as slot:
+            if slot is not None:
                 try:
-                    return await self._searching.for_chat(scope, conversation, request.options, trace, look_back, place)
+                    return await self._searching.for_chat(
+                        scope, conversation, request.options, trace, review_notes, slot
+                    )
                 except MemproxyError:
-                    await look_back()  # whatever becomes of the search, the prompt's prefix stays
+                    await review_notes()  # whatever happens to the search, the prompt's prefix has to stay
                     raise
-        if said.count(Role.USER) > 1 or request.chain.held_under:  # else nothing was told earlier
-            await look_back()
+        if said.count(Role.USER) > 1 or request.chain.held_under:  # otherwise there are no earlier notes
+            await review_notes()
         return self._shed()
 
     def _shed(self) -> tuple[RecallStatus, str]:
         self._metrics.recall_shed.inc()
         return RecallStatus.UNAVAILABLE, "busy"
 
-    async def _look_back(self, scope: Scope, request: ChatRequest, conversation: Conversation, trace: Trace) -> None:
-        """The notes that this conversation carries, and where this model takes notes. Both can do without an answer."""
-        if trace.has_looked_back:
+    async def _review_notes(self, scope: Scope, request: ChatRequest, conversation: Conversation, trace: Trace) -> None:
+        """Load the notes that this conversation carries, and this model's placement. Continues without either on
+        errors.
+        """
+        if trace.are_notes_reviewed:
             return
         with trace.timed("notes", self._metrics), suppress(Unavailable):
             if request.options.placement is None and request.shape.is_bound_by_templates:
-                learnt = await self._traits.placement(conversation.model) or trace.placement
+                learnt = await self._model_capabilities.placement(conversation.model) or trace.placement
                 trace.placement = max(learnt, trace.placement, key=BY_CAUTION.index)
             keys = await _keys(scope, request)
             at_server = await self._keys_at_server(scope, request)
             past = await self._notes.find(scope.user_id, [*at_server, *keys.values()])
             trace.carried = carried_notes(conversation, keys, past, at_server=at_server)
-        trace.has_looked_back = True
+        trace.are_notes_reviewed = True
 
     async def _keys_at_server(self, scope: Scope, request: ChatRequest) -> tuple[str, ...]:
-        """Of the notes in what the server holds of this conversation, as far as that is known. Raises `Unavailable`."""
+        """Keys of the notes in the stored part of this conversation, as far as known. Raises `Unavailable`."""
         if self._chains is None or not request.chain.held_under:
             return ()
         link = await self._chains.find(scope.user_id, request.chain.held_under)
@@ -198,7 +207,7 @@ class Recall:
         )
 
     async def _keep(self, scope: Scope, trace: Trace, planned: NotePlan) -> None:
-        """Write the new note down, so that the conversation's next request carries it."""
+        """Store the new note, so that the conversation's next request carries it."""
         if planned.fresh is None or not trace.carried.key or trace.placement is Placement.OFF:
             return
         now = asyncio.get_running_loop().time()
@@ -207,7 +216,9 @@ class Recall:
             async with asyncio.timeout_at(ends_at):
                 await self._notes.keep(scope.user_id, trace.carried.key, planned.fresh, made_at=trace.began_at)
 
-    def _told(self, scope: Scope, status: RecallStatus, reason: str, trace: Trace, planned: NotePlan) -> RecallOutcome:
+    def _outcome(
+        self, scope: Scope, status: RecallStatus, reason: str, trace: Trace, planned: NotePlan
+    ) -> RecallOutcome:
         """The outcome, its metrics and its receipt."""
         notes = planned.placed(trace.placement)
         count = len(planned.memory_ids()) if notes else 0
@@ -218,8 +229,8 @@ class Recall:
         if notes and planned.fresh is not None:
             self._metrics.memories_injected.observe(len(planned.fresh.memory_ids))
             self._metrics.note_tokens.observe(planned.fresh.tokens)
-            # what is put back was counted when it was new
-            self._uses.count(scope.user_id, planned.fresh.memory_ids, at=trace.began_at)
+            # notes put back were counted when they were new
+            self._usage_counts.count(scope.user_id, planned.fresh.memory_ids, at=trace.began_at)
         receipt_id = self._new_id()
         answered = Answered(receipt_id, scope.user_id, trace.began_at, status, reason)
         leave = partial(self._leave_receipt, answered, trace, planned)
@@ -237,21 +248,21 @@ class Recall:
         self._receipts.keep(receipt_of(answered, found, plan=planned, placement=trace.placement))
 
     @asynccontextmanager
-    async def _admitted(self, trace: Trace) -> AsyncIterator[Place | None]:
-        """A place to embed the question; None where none comes free in time."""
+    async def _admitted(self, trace: Trace) -> AsyncIterator[AdmissionSlot | None]:
+        """A slot to embed the question, or None if none becomes free in time."""
         came_at = asyncio.get_running_loop().time()
-        async with self._admission.place(trace.seconds_left) as place:
+        async with self._admission.slot(trace.seconds_left) as slot:
             trace.timings_ms["wait"] = (asyncio.get_running_loop().time() - came_at) * 1000
             self._metrics.recall_in_flight.set(self._admission.in_flight)
             try:
-                yield place
+                yield slot
             finally:
-                if place is not None:  # an embedding that never ended took this long at least
-                    place.leave(trace.timings_ms.get("embed", 0.0) / 1000, is_complete=False)
+                if slot is not None:  # an embedding that did not end took at least this long
+                    slot.release(trace.timings_ms.get("embed", 0.0) / 1000, is_complete=False)
         self._metrics.recall_in_flight.set(self._admission.in_flight)
 
     def _note_breakage(self, part: str) -> None:
-        """One log line for each change of state, not for each request; and few where it changes all the time."""
+        """Log one line per change of state, not per request, and at most one per `LOG_PAUSE_SECONDS`."""
         now = asyncio.get_running_loop().time()
         if part != self._broken_part and now >= self._quiet_until:
             self._quiet_until = now + LOG_PAUSE_SECONDS
@@ -274,4 +285,4 @@ def _explained(decision: Decision | None) -> dict[str, object]:
     return {"search": decision.search, "reason": decision.reason, **label, **scores}
 
 
-__all__ = ["Recall", "RecallOutcome", "RecallSettings"]
+__all__ = ["RecallOutcome", "RecallPipeline", "RecallSettings"]

@@ -1,8 +1,8 @@
-"""Stage 7: what to look for. Turns a conversation into one `Query`; calls nothing and nobody.
+"""Stage 7: turns a conversation into one `Query`. Pure.
 
-A question that stands on its own is taken as it is. A vague one ("How much?", "And the other one?") borrows the words
-of what it leans on: the user's earlier messages, back past thanks and other vague ones to the one that names something,
-and what the assistant asked where the user only agreed. Of those it takes the words that carry a topic, not the rest.
+A question that stands on its own is used as it is. A vague one ("How much?", "And the other one?") is extended with
+topic words of what it refers to: the user's earlier messages, back to the latest one that names a topic, and the
+assistant's question where the user only agreed.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from memory.language.small_talk import is_pleasantry
 from memory.model import Conversation, Message, Query, Role
 from memory.recall.ranking.lexical import STOP_CHARACTERS, UNSPACED, terms
 
-QUERY_CHARACTERS_MAX = 900  # the embedding model reads 256 tokens; a longer message keeps its head and its tail
-HEAD_CHARACTERS = 250  # people put the question last and its subject first
-TOPIC_CHARACTERS_MAX = 400  # of an earlier message in which topic words are looked for, from its end
-TOPIC_WORDS_MAX = 16  # of one earlier message: more would drown the question
-VAGUE_WORDS_MAX = 3  # with fewer words of its own, a question leans on what was said before
-EARLIER_MAX = 3  # of the user's messages that a vague question may lean on
+# The embedding model reads 256 tokens; of a longer message we keep the beginning and the end.
+QUERY_CHARACTERS_MAX = 900
+HEAD_CHARACTERS = 250  # people name the subject first and ask last
+TOPIC_CHARACTERS_MAX = 400  # of the end of an earlier message, searched for topic words
+TOPIC_WORDS_MAX = 16  # of one earlier message: more would outweigh the question itself
+VAGUE_WORDS_MAX = 3  # a question with fewer words of its own refers to what was said before
+EARLIER_MAX = 3  # earlier user messages that a vague question may refer to
 
 _WORDS = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
@@ -34,7 +35,7 @@ _FUNCTION_WORDS = frozenset(
 
 
 def build_query(conversation: Conversation) -> Query:
-    """The last user message, with the topics that it leans on where it is vague."""
+    """The last user message, extended with topic words of earlier messages if it is vague."""
     asked = _last_question(conversation.messages)
     if asked is None:
         return Query(text="")
@@ -45,7 +46,7 @@ def build_query(conversation: Conversation) -> Query:
 
 
 def is_vague(text: str) -> bool:
-    """Whether so few words of the text mean something that it cannot be searched for alone.
+    """Whether the text has too few content words to be searched for on its own.
 
     In scripts without spaces, about two characters make a word.
     """
@@ -55,9 +56,9 @@ def is_vague(text: str) -> bool:
 
 
 def topic_words(text: str) -> list[str]:
-    """The words of a text that carry a topic, each once, in order; the latest where there are many.
+    """The content words of a text, each once, in order; if there are many, the latest.
 
-    A script without spaces gives its runs of characters, without those that only build sentences around them.
+    In a script without spaces these are runs of characters, without the characters that only have a grammatical role.
     """
     found: dict[str, None] = {}
     for piece in _PIECES.findall(text[-TOPIC_CHARACTERS_MAX:]):
@@ -76,10 +77,10 @@ def _says_something(message: Message, role: Role) -> bool:
 
 
 def _topics_before(messages: Sequence[Message]) -> list[str]:
-    """Topic words, oldest first, back to a message of the user's that is not vague itself."""
+    """Topic words of earlier messages, oldest first, back to the latest user message that is not vague."""
     topics: list[list[str]] = []
     seen = 0
-    agrees = True  # the last question follows the assistant's last words as agreement does
+    agrees = True  # the last question refers to the assistant's last words, as an agreement does
     for message in reversed(messages):
         if _says_something(message, Role.ASSISTANT) and not message.is_tool_traffic and agrees:
             topics.append(_asked_about(message.content))
@@ -97,7 +98,7 @@ def _topics_before(messages: Sequence[Message]) -> list[str]:
 
 
 def _asked_about(answer: str) -> list[str]:
-    """Topics of the assistant's last sentence or two, where they are few enough to be what it speaks of."""
+    """Topic words of the assistant's last one or two sentences; none if there are too many to be one topic."""
     sentences = re.split(r"(?<=[.!?。！？])\s*", answer.strip()[-TOPIC_CHARACTERS_MAX:])
     return topic_words(" ".join([s for s in sentences if s][-1:]))
 

@@ -1,7 +1,7 @@
-"""Asks the `memory_rewrite` model for a better question, beside the plain search, and never for longer than it is told.
+"""Asks the `memory_rewrite` model to rephrase the question, concurrently with the plain search and with a time limit.
 
-A model that is down, late or talking nonsense costs a chat nothing but the wait that was allowed; after a few such
-answers in a row it is left alone for a while. It must never raise, and never log what was asked or answered.
+A model that is down, late or returns junk costs a chat only the permitted wait; after a few failures in a row it is not
+asked for `REST_SECONDS`. This module must never raise, and never log questions or answers.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from memory.recall.rewrite_prompt import (
     wants_rewrite,
 )
 
-IN_FLIGHT_MAX = 4  # a flood of vague questions must not take the model from those who chat with it
+IN_FLIGHT_MAX = 4  # concurrent calls: many vague questions must not take the model from the users who chat with it
 FAILURES_MAX = 3  # in a row
-REST_SECONDS = 30.0  # then; a model that is too slow now will not be quick in a second, and each try costs a wait
+# Pause after them: a model that is too slow now will be slow in a second, and each attempt costs a wait.
+REST_SECONDS = 30.0
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteSettings:
-    """`seconds_max`: of one call, wherever a request would leave it more."""
+    """`seconds_max`: limit of one call, even where a request has more time left."""
 
     mode: RewriteMode = RewriteMode.VAGUE
     hyde: bool = False
@@ -43,16 +44,16 @@ class RewriteSettings:
 
 
 class NoRewrite(StrEnum):
-    """Why there is none; also what a receipt says."""
+    """Why there is no rewritten question; also the value in a receipt."""
 
-    BUSY = "busy"  # as many calls as we allow ourselves are under way
+    BUSY = "busy"  # the limit of concurrent calls is reached
     LATE = "late"
     NO_ANSWER = "no_answer"  # the model is down, or answered with an error
-    USELESS = "useless"  # junk, or a query that has nothing to do with the chat
+    USELESS = "useless"  # junk, or a query that shares no word with the chat
 
 
 class Rewriter:
-    """One per process. Ask `wants` first; then `rewrite` calls the model."""
+    """One per process. Call `wants` first; `rewrite` then calls the model."""
 
     def __init__(self, model: ChatModel, settings: RewriteSettings) -> None:
         self._model = model
@@ -62,13 +63,13 @@ class Rewriter:
         self._rests_until = 0.0
 
     def wants(self, conversation: Conversation) -> bool:
-        """Whether this question is worth a call, and the model fit for one."""
+        """Whether this question is worth a call, and the model is not paused."""
         if asyncio.get_running_loop().time() < self._rests_until:
             return False
         return wants_rewrite(conversation, self._settings.mode)
 
     async def rewrite(self, conversation: Conversation, *, seconds: float) -> Rewritten | NoRewrite:
-        """The question as the model would ask it, within `seconds` and the setting's bound; or why there is none."""
+        """The question as the model rephrases it, within `seconds` and the configured limit; or why there is none."""
         if self._in_flight >= IN_FLIGHT_MAX:
             return NoRewrite.BUSY
         hyde = self._settings.hyde

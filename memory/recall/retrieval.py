@@ -1,6 +1,7 @@
-"""Stage 8: score the memories that may bear on a query, in the user's working set or, without one, in the store.
+"""Stage 8: scores the memories relevant to a query, in the user's working set or, without one, in the store.
 
-Whatever a store returned, nothing of another user or project leaves this stage: the scope is checked here once more.
+The scope is checked again here: memories of another user or project never leave this stage, whatever the store
+returned.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from memory.errors import Busy
 from memory.model import Candidate, MemoryStatus, Question, Record, Scope, Vector
 from memory.ports import MemoryFilter, MemoryStore
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked, Reading, rank, rank_found, read_ahead
+from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked, TextFeatures, rank, rank_found, read_ahead
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingSettings
 
-AS_OF_MEMORIES_MAX = 20_000  # looked through for a question about the state of knowledge at some time
-CHAT_CANDIDATES_MAX = 80  # for a chat: twice what a note has room for; each holds the loop for 0.1 ms
-CHAT_SEARCHES_MAX = 4  # in the store at a time: Milvus Lite takes 20 ms for each, one after another
+AS_OF_MEMORIES_MAX = 20_000  # examined for a search of the state of knowledge at an earlier time
+CHAT_CANDIDATES_MAX = 80  # for a chat: twice what fits into a note; each occupies the event loop for 0.1 ms
+CHAT_SEARCHES_MAX = 4  # concurrent searches of the store: Milvus Lite takes 20 ms for each, one after another
 
 
 @dataclass(slots=True, eq=False)
 class Expected:
-    """What `Corpora.expect` returns: meanwhile, `task` looks after the user's set.
+    """What `Corpora.expect` returns: `task` loads and refreshes the user's set in the background.
 
-    `written`: what has to be in it, as the ledger counts; None while the ledger has not said.
+    `written`: the ledger's revision that the set has to reach; None while the ledger has not answered.
     """
 
     task: asyncio.Task[None] = field(init=False)
@@ -38,28 +39,30 @@ class Expected:
 
 
 class Corpora(Protocol):
-    """Where loaded working sets come from."""
+    """The source of loaded working sets."""
 
     def searching(self) -> AbstractContextManager[None]:
-        """The store is searched for a chat that got no corpus here: nothing else may keep the store busy meanwhile."""
+        """Held while a chat without a corpus searches the store: nothing is loaded from the store meanwhile."""
         ...
 
     def expect(self, user_id: str) -> Expected:
-        """A request of this user has come: find out meanwhile what was written before it."""
+        """A request of this user has arrived: load the set and find out which writes came before it, in the
+        background.
+        """
         ...
 
     async def corpus(
         self, user_id: str, *, waits: bool = False, expected: Expected | None = None, seconds: float = math.inf
     ) -> Corpus | None:
-        """All memories of the user as of now, or of `expected`; None while they are not loaded, or might be older.
+        """All memories of the user as of now, or of `expected`; None while they are not loaded or may be out of date.
 
-        A chat waits `seconds` at most. To be used before the next await. Never raises.
+        A chat waits `seconds` at most. The corpus must be used before the next await. Never raises.
         """
         ...
 
 
 class Retrieval:
-    """Candidates for a query, from wherever they are found soonest."""
+    """Finds candidates for a query in the working set or in the store."""
 
     def __init__(self, *, corpora: Corpora, store: MemoryStore, ranking: RankingSettings = DEFAULT_RANKING) -> None:
         self._corpora = corpora
@@ -68,11 +71,13 @@ class Retrieval:
         self._chat_searches = 0
 
     def expect(self, scope: Scope) -> Expected:
-        """Get ready for `ranked`, which takes what this returns, while the query is being embedded."""
+        """Prepare for `ranked`, which takes the result, while the query is being embedded."""
         return self._corpora.expect(scope.user_id)
 
-    async def read_ahead(self, asked: Question, expected: Expected) -> Reading | None:
-        """What the words of the query say, for `ranked`, while its vector is being made. None without a set."""
+    async def read_ahead(self, asked: Question, expected: Expected) -> TextFeatures | None:
+        """The features of the query's words, for `ranked`, computed while the query is being embedded. None without a
+        set.
+        """
         corpus = await self._corpora.corpus(asked.scope.user_id, expected=expected)
         return None if corpus is None else read_ahead(corpus, asked, ranking=self._ranking)
 
@@ -84,13 +89,12 @@ class Retrieval:
         waits: bool = False,
         expected: Expected | None = None,
         seconds: float = math.inf,
-        reading: Reading | None = None,
+        reading: TextFeatures | None = None,
     ) -> Ranked:
         """The best candidates with every part of their score. Raises `Unavailable` without set and store, and `Busy`.
 
-        `waits`: no chat waits for this, so a set that is not there is loaded first, and more candidates are looked at.
-        A chat waits `seconds` at most for its set.
-        `reading`: what `read_ahead` returned for the same question.
+        `waits`: for callers other than chats: load a missing set first and examine more candidates. A chat waits at
+        most `seconds` for its set. `reading`: the result of `read_ahead` for the same question.
         """
         limit = CANDIDATES_MAX if waits else CHAT_CANDIDATES_MAX
         corpus = await self._corpora.corpus(asked.scope.user_id, waits=waits, expected=expected, seconds=seconds)
@@ -104,7 +108,7 @@ class Retrieval:
 
     @contextmanager
     def _room_in_the_store(self) -> Iterator[None]:
-        """One more would come too late, and make the others late, too."""
+        """Raises `Busy` beyond `CHAT_SEARCHES_MAX`: one more search would be late, and delay the others."""
         if self._chat_searches >= CHAT_SEARCHES_MAX:
             raise Busy("milvus", f"{self._chat_searches} searches are under way")
         self._chat_searches += 1
@@ -115,7 +119,7 @@ class Retrieval:
             self._chat_searches -= 1
 
     async def ranked_as_of(self, asked: Question, vector: Vector) -> Ranked:
-        """The same, with what was known and held true when it was asked. Raises `Unavailable`."""
+        """The same over what was known and held true when the question was asked. Raises `Unavailable`."""
         everything = replace(filter_of(asked), status=None, with_archived=False)
         records = await self._store.load(everything, limit=AS_OF_MEMORIES_MAX)
 
@@ -128,11 +132,11 @@ class Retrieval:
             corpus = Corpus(known, dimension=int(np.shape(vector)[0]), neighbours=self._ranking.neighbours)
             return rank(corpus, asked, vector, ranking=self._ranking)
 
-        return await asyncio.to_thread(ranked)  # seconds of work, with as many memories as there may be
+        return await asyncio.to_thread(ranked)  # takes seconds for the largest number of memories
 
 
 def filter_of(asked: Question) -> MemoryFilter:
-    """What its scope may see: its user; within a given project (agent) that one's and the general ones."""
+    """What its scope may see: its user's memories; with a project (agent), those of that one and those of none."""
     return MemoryFilter(
         user_id=asked.scope.user_id,
         project_id=asked.scope.project_id,

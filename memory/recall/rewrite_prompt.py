@@ -1,7 +1,7 @@
-"""Part of stage 7: what to ask a model so that a vague question can be searched for, and what to believe of its answer.
+"""Part of stage 7: the prompt that asks a model to rephrase a vague question, and the validation of its answer.
 
-Pure. The model's answer is a proposal from outside: it becomes one short line of plain text that shares words with the
-conversation, or it is ignored. It must never reach the prompt, a log, or anything but a search.
+Pure. The answer is untrusted: it becomes one short line of plain text that shares words with the conversation, or it is
+ignored. It is used for searching only, never for the prompt or a log.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from memory.model import Conversation, Message, Role
 from memory.recall.query import is_vague
 from memory.recall.ranking.lexical import terms
 
-SHOWN_MESSAGES = 6  # three exchanges: what "it" is was said in them, and a model reads them in milliseconds
+SHOWN_MESSAGES = 6  # three exchanges: enough to tell what "it" refers to, and read by a model in milliseconds
 SHOWN_CHARACTERS = 400  # of each, half from either end: an answer of a page would push the question out of sight
-TOPIC_WORDS_MAX = 12  # of what was said before those
-TOPIC_MESSAGES_MAX = 20  # that they are taken from
-LINE_CHARACTERS_MAX = 300  # of a query or a memory that a model wrote: longer ones ramble
+TOPIC_WORDS_MAX = 12  # topic words of earlier messages
+TOPIC_MESSAGES_MAX = 20  # earlier messages from which they are taken
+LINE_CHARACTERS_MAX = 300  # of a query or memory written by the model; longer ones are not usable
 ANSWER_TOKENS = 160  # both lines, with their braces
 
 _THOUGHTS = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
@@ -43,14 +43,16 @@ class RewriteMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A query that stands on its own; `hypothesis` is a memory that would answer it, "" where none was asked for."""
+    """A query that stands on its own; `hypothesis` is a hypothetical memory that answers it (HyDE), "" if not asked
+    for.
+    """
 
     query: str
     hypothesis: str = ""
 
     @property
     def text(self) -> str:
-        """Both, to be embedded and matched by words."""
+        """Query and hypothesis, as they are embedded and matched by words."""
         return f"{self.query} {self.hypothesis}".rstrip()
 
 
@@ -60,7 +62,7 @@ class _Answer(msgspec.Struct):
 
 
 def wants_rewrite(conversation: Conversation, mode: RewriteMode) -> bool:
-    """Whether there is something to ask: a vague question needs a chat before it, or no model could know better."""
+    """Whether to ask the model; a vague question without earlier messages cannot be rephrased."""
     text = conversation.last_user_text().strip()
     if mode is RewriteMode.OFF or not text:
         return False
@@ -68,7 +70,7 @@ def wants_rewrite(conversation: Conversation, mode: RewriteMode) -> bool:
 
 
 def rewrite_messages(conversation: Conversation, *, hyde: bool) -> tuple[Message, Message]:
-    """The instruction, and the end of the chat as one message: a chat of another's must not be gone on with."""
+    """The instruction, and the end of the chat as one quoted message, so that the model does not continue the chat."""
     spoken = _spoken(conversation)
     shown = spoken[-SHOWN_MESSAGES:]
     topics = _topic_words(spoken[:-SHOWN_MESSAGES])
@@ -80,7 +82,7 @@ def rewrite_messages(conversation: Conversation, *, hyde: bool) -> tuple[Message
 
 
 def rewrite_schema(*, hyde: bool) -> Mapping[str, Any]:
-    """What the answer must look like, as a JSON schema."""
+    """The JSON schema of the answer."""
     names = ("query", "memory") if hyde else ("query",)
     return {
         "type": "object",
@@ -91,7 +93,7 @@ def rewrite_schema(*, hyde: bool) -> Mapping[str, Any]:
 
 
 def read_rewrite(answer: str, conversation: Conversation, *, hyde: bool) -> Rewritten | None:
-    """What the model proposes; None for junk, and for a query that has no word in common with the chat."""
+    """The model's proposal; None for junk, and for a query that has no word in common with the chat."""
     found = _OBJECT.search(_THOUGHTS.sub("", answer))
     if found is None:
         return None
@@ -102,12 +104,12 @@ def read_rewrite(answer: str, conversation: Conversation, *, hyde: bool) -> Rewr
     query, hypothesis = _line(proposed.query), _line(proposed.memory) if hyde else ""
     said = {term for m in _spoken(conversation)[-SHOWN_MESSAGES - TOPIC_MESSAGES_MAX :] for term in terms(m.content)}
     if not said.intersection(terms(query)):
-        return None  # "I cannot help with that", or something out of the model's own dreams
+        return None  # a refusal ("I cannot help with that"), or invented
     return Rewritten(query, hypothesis)
 
 
 def _spoken(conversation: Conversation) -> Sequence[Message]:
-    """What user and assistant said up to the user's last message."""
+    """User and assistant messages up to the user's last message."""
     spoken = [
         m
         for m in conversation.messages
@@ -118,7 +120,7 @@ def _spoken(conversation: Conversation) -> Sequence[Message]:
 
 
 def _topic_words(earlier: Sequence[Message]) -> list[str]:
-    """The latest words of substance that the user said, each once, in the order in which they were said."""
+    """The latest content words of the user, each once, in the order in which they were said."""
     said = [m.content for m in earlier[-TOPIC_MESSAGES_MAX:] if m.role == Role.USER]
     words = [word for text in said for word in _WORD.findall(_shortened(text)) if len(word) > 1 and terms(word)]
     latest = list(dict.fromkeys(reversed(words)))[:TOPIC_WORDS_MAX]
@@ -134,7 +136,7 @@ def _shortened(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    """One line of printable text without quotes around it; "" for one that rambles."""
+    """One line of printable text without surrounding quotes; "" if it is too long."""
     printable = "".join(c if c.isprintable() else " " for c in text)
     line = " ".join(printable.split()).strip(_QUOTES).strip()
     return line if len(line) <= LINE_CHARACTERS_MAX else ""

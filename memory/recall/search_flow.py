@@ -1,8 +1,8 @@
 """Stages 7 to 9 for one question: query, embed, decide what was left open, retrieve, rank, select.
 
-For a chat and for a caller of the API alike, so that a search shows what a chat would get. Where a `memory_rewrite`
-model may ask better, its question is searched for too, beside the plain one and never instead of it. What the plain
-search found must stand whatever becomes of the model: junk, silence, or an answer past the deadline.
+Chats and API searches share this code, so that a search returns what a chat would get. Where a `memory_rewrite` model
+may rephrase the question, its version is searched in addition to the plain one, never instead of it: the result of the
+plain search stands if the model fails, returns junk, or is late.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from memory.model import (
     Vector,
 )
 from memory.ports import Embedder, Tokens
-from memory.recall.admission import Place
+from memory.recall.admission import AdmissionSlot
 from memory.recall.notes.injection import line_tokens
 from memory.recall.query import build_query
 from memory.recall.query_rewriter import NoRewrite, Rewriter
@@ -43,11 +43,12 @@ from memory.recall.trace import RecallSettings, Trace
 from memory.runtime.metrics import Metrics
 from memory.runtime.task_groups import unwrapped
 
-LABEL = "- [2025-01-31]"  # what stands before a memory in a note, for counting: all dates cost the same
-SECOND_SEARCH_SECONDS = 0.025  # kept for embedding and ranking a rewritten question: an embedding is 5 ms, its tail 20
-RANKING_SECONDS = 0.01  # kept for ranking and wording what was found: 2 ms, and its tail
-CALLERS_AT_ONCE = 4  # searches through the API; chats wait behind what these have embedded
-MODEL_SECONDS_MIN = 0.005  # no model reads a chat and answers in less, so that none is asked in vain
+LABEL = "- [2025-01-31]"  # the label of a memory's line, for counting: all dates cost the same
+# Reserved for embedding and ranking a rewritten question: an embedding takes 5 ms, at worst 20.
+SECOND_SEARCH_SECONDS = 0.025
+RANKING_SECONDS = 0.01  # reserved for ranking and rendering: usually 2 ms
+CALLERS_AT_ONCE = 4  # API searches; chats wait behind their embeddings
+MODEL_SECONDS_MIN = 0.005  # no model answers in less, so it is not asked
 
 T = TypeVar("T")
 Rewriting: TypeAlias = "asyncio.Task[Rewritten | NoRewrite]"
@@ -55,10 +56,10 @@ Rewriting: TypeAlias = "asyncio.Task[Rewritten | NoRewrite]"
 
 @dataclass(frozen=True, slots=True)
 class SearchParts:
-    """What a question goes through: its vector, whether it wants memory at all, a better question, and the search.
+    """The parts of a search: embedding, the decision whether to search at all, rewriting, and retrieval.
 
-    `classifier` gives None until it has been trained; rules decide meanwhile. `tokens`: what goes along costs.
-    `rewriter`: None asks no model.
+    `classifier` returns None until it has been trained; rules decide meanwhile. `tokens` counts the cost of memories.
+    `rewriter`: None rewrites nothing.
     """
 
     embedder: Embedder
@@ -68,8 +69,8 @@ class SearchParts:
     rewriter: Rewriter | None = None
 
 
-class Searching:
-    """One per process."""
+class SearchFlow:
+    """Runs searches. One per process."""
 
     def __init__(self, parts: SearchParts, *, metrics: Metrics, settings: RecallSettings) -> None:
         self._embedder = parts.embedder
@@ -81,7 +82,7 @@ class Searching:
         self._rewriter = parts.rewriter
         self._callers = asyncio.Semaphore(CALLERS_AT_ONCE)
 
-    # For a chat
+    # Chats
 
     async def for_chat(
         self,
@@ -89,44 +90,45 @@ class Searching:
         conversation: Conversation,
         options: RequestOptions,
         trace: Trace,
-        look_back: Callable[[], Awaitable[None]],
-        place: Place,
+        review_notes: Callable[[], Awaitable[None]],
+        slot: AdmissionSlot,
     ) -> tuple[RecallStatus, str]:
-        """Fill the trace; the status where no note goes along. Raises `Unavailable`.
+        """Search and fill the trace; returns the status to report if no note is injected. Raises `Unavailable`.
 
-        `look_back`: at what the conversation carries, which goes into the trace while the question is embedded.
-        `place`: to embed it; it is left as soon as that is done.
+        `review_notes`: loads the notes that the conversation carries into the trace; runs while the question is
+        embedded. `slot`: admission for the embedding; released as soon as that is done.
         """
-        plainly = partial(self._plainly, scope, conversation, options, trace, look_back, place)
+        search_plain = partial(self._search_plain, scope, conversation, options, trace, review_notes, slot)
         seconds = trace.seconds_left - SECOND_SEARCH_SECONDS
         if self._rewriter is None or not self._rewriter.wants(conversation):
-            return await plainly()
+            return await search_plain()
         if seconds < MODEL_SECONDS_MIN:
             trace.rewrite = {"rewrite": "no_time"}
-            return await plainly()
-        async with beside(self._rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
-            outcome = await plainly()
+            return await search_plain()
+        async with background(self._rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
+            outcome = await search_plain()
             if outcome[0] is RecallStatus.EMPTY:
-                await self._once_more(scope, rewriting, options, trace)
+                await self._search_rewritten(scope, rewriting, options, trace)
         return outcome
 
-    async def _plainly(
+    async def _search_plain(
         self,
         scope: Scope,
         conversation: Conversation,
         options: RequestOptions,
         trace: Trace,
-        look_back: Callable[[], Awaitable[None]],
-        place: Place,
+        review_notes: Callable[[], Awaitable[None]],
+        slot: AdmissionSlot,
     ) -> tuple[RecallStatus, str]:
         query = build_query(conversation)
         trace.query = query.text
         asked = Question(query, scope, trace.began_at, options.memory_types)
-        async with beside(self._embedded_for_chat(query, trace, place)) as embedding:
-            await asyncio.sleep(0)  # a thread has it now, or a server's client writes it: what follows is done beside
+        async with background(self._embedded_for_chat(query, trace, slot)) as embedding:
+            # The embedding is now in a thread, or on its way to a server: what follows runs concurrently.
+            await asyncio.sleep(0)
             expected = self._retrieval.expect(scope)
-            await look_back()
-            async with beside(self._retrieval.read_ahead(asked, expected)) as reading:
+            await review_notes()
+            async with background(self._retrieval.read_ahead(asked, expected)) as reading:
                 vector = await embedding
         if trace.decision is None:
             with trace.timed("decide", self._metrics):
@@ -136,7 +138,7 @@ class Searching:
                 return trace.plain
         with trace.timed("retrieve", self._metrics):
             ranked = await self._retrieval.ranked(
-                replace(asked, told=trace.carried.held_earlier()),
+                replace(asked, in_notes=trace.carried.held_earlier()),
                 vector,
                 expected=expected,
                 reading=None if reading.cancelled() else reading.result(),
@@ -146,9 +148,11 @@ class Searching:
         trace.plain = RecallStatus.EMPTY, "nothing_relevant"
         return trace.plain
 
-    async def _once_more(self, scope: Scope, rewriting: Rewriting, options: RequestOptions, trace: Trace) -> None:
-        """Search with the model's question too, if it comes in time; what the plain one found stands in any case."""
-        trace.rewrite = {"rewrite": NoRewrite.LATE}  # what the deadline leaves
+    async def _search_rewritten(
+        self, scope: Scope, rewriting: Rewriting, options: RequestOptions, trace: Trace
+    ) -> None:
+        """Search with the rewritten question too, if it comes in time; otherwise the plain result stands."""
+        trace.rewrite = {"rewrite": NoRewrite.LATE}  # stays if the deadline ends this step
         try:
             with trace.timed("rewrite", self._metrics):
                 rewritten = await rewriting
@@ -158,8 +162,8 @@ class Searching:
             query = Query(rewritten.text)
             with trace.timed("search_again", self._metrics):
                 vector = await self._embedded(query)
-                told = trace.carried.held_earlier()
-                asked = Question(query, scope, trace.began_at, options.memory_types, told)
+                in_notes = trace.carried.held_earlier()
+                asked = Question(query, scope, trace.began_at, options.memory_types, in_notes)
                 again = await self._retrieval.ranked(asked, vector)
         except Unavailable:
             trace.rewrite = {"rewrite": "unused"}
@@ -168,13 +172,15 @@ class Searching:
         trace.rewrite = {"rewrite": "used", "rewritten": rewritten.query, "hypothesis": rewritten.hypothesis}
 
     def _take(self, ranked: Ranked, options: RequestOptions, trace: Trace) -> None:
-        """What was found, and what of it goes along, both at once: the deadline never parts them."""
+        """Store ranking and selection together, without an await, so that the deadline cannot separate them."""
         with trace.timed("select", self._metrics):
             room = trace.carried.room(budget=options.token_budget or self._settings.token_budget, tokens=self._tokens)
-            trace.selection = self._selected(ranked, options, room=room, told=frozenset(trace.carried.held_earlier()))
+            trace.selection = self._selected(
+                ranked, options, room=room, in_notes=frozenset(trace.carried.held_earlier())
+            )
             trace.ranked = ranked
 
-    # For a caller of the API
+    # API callers
 
     async def for_caller(
         self,
@@ -186,10 +192,10 @@ class Searching:
         now: float,
         as_of: float | None = None,
     ) -> list[Candidate]:
-        """What a chat with this history would get; a named `token_budget` is filled. Raises `Unavailable`.
+        """What a chat with this history would get; a given `token_budget` is filled. Raises `Unavailable`.
 
-        Nobody's answer waits for this one, so a working set that is not there yet is loaded first. A model that
-        rewrites has as long as it would have for a chat.
+        No chat waits for this call, so a missing working set is loaded first. A rewriting model gets as much time as it
+        would for a chat.
         """
         conversation = Conversation(messages=(*history, Message(role=Role.USER, content=query)))
 
@@ -200,30 +206,33 @@ class Searching:
             return await self._retrieval.ranked(Question(query, scope, now, options.memory_types), vector, waits=True)
 
         async with self._callers:
-            found = await self._with_a_rewrite(conversation, ranked)
+            found = await self._search_with_rewrite(conversation, ranked)
         room = options.token_budget or self._settings.token_budget
-        fill = options.token_budget is not None  # a search that names a budget wants it filled; a chat wants what helps
+        # A search that names a budget wants it filled; a chat wants only what is relevant.
+        fill = options.token_budget is not None
         return list(self._selected(found, options, room=room, fill=fill).candidates)
 
-    async def _with_a_rewrite(self, conversation: Conversation, ranked: Callable[[Query], Awaitable[Ranked]]) -> Ranked:
+    async def _search_with_rewrite(
+        self, conversation: Conversation, ranked: Callable[[Query], Awaitable[Ranked]]
+    ) -> Ranked:
         query = build_query(conversation)
         seconds = self._settings.deadline_seconds - SECOND_SEARCH_SECONDS
         if self._rewriter is None or seconds < MODEL_SECONDS_MIN or not self._rewriter.wants(conversation):
             return await ranked(query)
-        async with beside(self._rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
+        async with background(self._rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
             found = await ranked(query)
             rewritten = await rewriting
             if not isinstance(rewritten, Rewritten):
                 return found
             return self._fused(found, await ranked(Query(rewritten.text)))
 
-    async def _embedded_for_chat(self, query: Query, trace: Trace, place: Place) -> Vector:
+    async def _embedded_for_chat(self, query: Query, trace: Trace, slot: AdmissionSlot) -> Vector:
         with trace.timed("embed", self._metrics):
             vector = await self._embedded(query)
-        place.leave(trace.timings_ms["embed"] / 1000, is_complete=True)
+        slot.release(trace.timings_ms["embed"] / 1000, is_complete=True)
         return vector
 
-    # For both
+    # Both
 
     async def _embedded(self, query: Query) -> Vector:
         vectors = await self._embedder.embed([query.text], is_urgent=True, as_query=True)
@@ -239,7 +248,7 @@ class Searching:
         options: RequestOptions,
         *,
         room: int,
-        told: frozenset[str] = frozenset(),
+        in_notes: frozenset[str] = frozenset(),
         fill: bool = False,
     ) -> Selection:
         threshold = options.similarity_threshold
@@ -254,13 +263,15 @@ class Searching:
             budget,
             tokens=partial(line_tokens, tokens=self._tokens, label=LABEL),
             similarity_threshold=self._settings.similarity_threshold if threshold is None else threshold,
-            told=told,
+            in_notes=in_notes,
         )
 
 
 @asynccontextmanager
-async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
-    """Do it while the body runs; it is told to stop when the body is done. An error comes out as it is, no group."""
+async def background(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
+    """Run `work` while the body runs, and cancel it when the body ends. A single error is raised as it is, without a
+    group.
+    """
     with unwrapped():
         async with asyncio.TaskGroup() as group:
             task = group.create_task(work)
@@ -268,4 +279,4 @@ async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]
             task.cancel()
 
 
-__all__ = ["SearchParts", "Searching", "beside"]
+__all__ = ["SearchFlow", "SearchParts", "background"]

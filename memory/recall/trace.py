@@ -1,7 +1,7 @@
-"""What recall is told, what it answers, and the trace of one request between the two.
+"""The settings of recall, its outcome, and the trace that the stages of one request fill.
 
-The trace outlives the deadline: each stage writes down what it found as soon as it has found it, so that whatever was
-there when time ran out is used, and told. It must never hold anything past its request.
+Each stage writes its result into the trace as soon as it has it, so that results found before the deadline are used and
+reported. A trace must not keep anything beyond its request.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from memory.model import Note, Placement, RecallStatus, Selection
-from memory.recall.notes.past_notes import Carried
+from memory.recall.notes.past_notes import CarriedNotes
 from memory.recall.ranking.ranking import Ranked
 from memory.recall.ranking.weights import DEFAULT_RANKING
 from memory.recall.signals.search_decision import Decision
@@ -21,17 +21,17 @@ from memory.runtime.metrics import Metrics
 
 @dataclass(frozen=True, slots=True)
 class RecallSettings:
-    """How recall behaves where a request does not say otherwise."""
+    """How recall works where a request does not say otherwise."""
 
     is_enabled: bool = True
     deadline_seconds: float = 0.120  # inside Envoy's message_timeout (1 s), so that a late request is still stripped
-    in_flight_max: int = 16  # never more, however quick they are; what they take says how many there may be
+    in_flight_max: int = 16  # upper limit; `Admission` allows fewer if embeddings are slow
     token_budget: int = 800
     retrieval_limit: int | None = None
     similarity_threshold: float | None = None
     placement: Placement = Placement.BEFORE_LAST_USER
-    near_tokens: int = DEFAULT_RANKING.bar.near_tokens  # up to which a short note is filled
-    several_tokens: int = DEFAULT_RANKING.bar.several_tokens  # the same, where the question wants several memories
+    near_tokens: int = DEFAULT_RANKING.bar.near_tokens  # tokens up to which near-relevant memories fill a short note
+    several_tokens: int = DEFAULT_RANKING.bar.several_tokens  # the same for a question that asks for several memories
     rewritten_weight: float = DEFAULT_RANKING.rewritten  # against 1 for the plain question
 
 
@@ -48,20 +48,21 @@ class RecallOutcome:
 
 @dataclass(slots=True)
 class Trace:
-    """What has been found for one request so far. `ends_at` is in the loop's time, `began_at` in Unix seconds."""
+    """What was found for one request so far. `ends_at`: the event loop's time, `began_at`: Unix seconds."""
 
     began_at: float
     ends_at: float
     placement: Placement
-    carried: Carried
+    carried: CarriedNotes
     decision: Decision | None = None
     query: str = ""
-    plain: tuple[RecallStatus, str] | None = None  # what the plain search gave; None until it has ended
-    rewrite: dict[str, str] = field(default_factory=dict)  # what became of it, for the receipt; empty: none was asked
+    plain: tuple[RecallStatus, str] | None = None  # result of the plain search; None until it has ended
+    # Outcome of the rewrite, for the receipt; empty if none was asked for.
+    rewrite: dict[str, str] = field(default_factory=dict)
     ranked: Ranked = field(default_factory=Ranked)
     selection: Selection = field(default_factory=lambda: Selection((), 0))
     timings_ms: dict[str, float] = field(default_factory=dict)
-    has_looked_back: bool = False  # `carried` holds what the conversation carries
+    are_notes_reviewed: bool = False  # `carried` holds the notes of the conversation
 
     @property
     def seconds_left(self) -> float:
@@ -70,7 +71,7 @@ class Trace:
 
     @contextmanager
     def timed(self, stage: str, metrics: Metrics) -> Iterator[None]:
-        """Write down how long a stage took, also one that the deadline ends."""
+        """Measure the duration of a stage, even one that the deadline ends."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:

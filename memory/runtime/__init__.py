@@ -1,1 +1,1 @@
-"""What any process needs, whatever it does: logs, metrics, tasks, threads, garbage collection."""
+"""What every process uses: logs, metrics, tasks, threads, garbage collection."""

@@ -1,7 +1,7 @@
-"""Log lines of a part: on standard error, one event per line, as text or JSON.
+"""Logging of a part: one event per line on standard error, as text or JSON.
 
-Standard output belongs to whoever started the part. No traceback shows the values of variables: they hold what users
-said. A library's own logging comes out from warnings up, in the same shape.
+Standard output is left to the caller. Tracebacks never show values of variables, which may be users' text. Libraries'
+log records from warnings up appear in the same format.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import structlog
 
 
 def log_to_stderr(log_format: Literal["text", "json"]) -> None:
-    """Set up this process's logging; once, before the first line."""
+    """Configure this process's logging. Call once, before the first log line."""
     shared: list[Any] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -23,7 +23,7 @@ def log_to_stderr(log_format: Literal["text", "json"]) -> None:
     if log_format == "json":
         render = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
     else:
-        plain = structlog.dev.plain_traceback  # the default one, of rich, prints local variables
+        plain = structlog.dev.plain_traceback  # rich's default prints local variables
         render = [structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0, exception_formatter=plain)]
     structlog.configure(
         processors=[*shared, *render],

@@ -1,7 +1,7 @@
-"""Every metric of the product, in one place: names and labels are a contract with dashboards and alerts.
+"""All metrics of the product; names and labels are a contract with dashboards and alerts.
 
-No label ever holds a user, a session, a project, or anything that a client chose. Seconds, bytes and turns are said in
-the name. docs/operations.md has a heading for each one.
+No label ever contains a user, a session, a project, or anything that a client chose. Units are part of the name.
+docs/operations.md has a heading for each metric.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Work on long texts, off the event loop: what takes longer than a request may wait goes to a thread.
+"""Runs work on long texts in a thread, off the event loop.
 
-It must never be used for work that holds a lock or touches shared state.
+Must not be used for work that holds a lock or touches shared state.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-HEAVY_CHARACTERS = 1_024  # looking for secrets in so many takes up to 10 ms
+HEAVY_CHARACTERS = 1_024  # finding secrets in so many takes up to 10 ms
 
 
 async def run_offloaded(rewrite: Callable[[str], str], text: str) -> str:
-    """What `rewrite` makes of the text; of a long one in a thread, beside everybody's requests."""
+    """`rewrite(text)`; for a long text computed in a thread."""
     return await asyncio.to_thread(rewrite, text) if len(text) > HEAVY_CHARACTERS else rewrite(text)
 
 

@@ -1,4 +1,4 @@
-"""What comes out of a group of tasks. It hides no error: different ones at once stay a group."""
+"""Unwraps errors of task groups: a single error is raised as it is; several different ones stay a group."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def unwrapped() -> Iterator[None]:
-    """A single error out of a group of tasks stays what it is: a bad setting, say.
+    """A single error of a task group, such as a bad setting, is raised without the group.
 
-    One that a task raised, and then whoever awaited that task, is a single one.
+    An error that a task raised, and that was raised again where the task was awaited, counts once.
     """
     try:
         yield

@@ -1,5 +1,5 @@
-"""Secrets in a text: where they are, and what is put in their place.
+"""Finds secrets in a text and redacts them.
 
-`redaction` is the door: `redact` and `recordable`. Every finder here is pure and must never keep, log or return more of
-a secret than its place.
+The entry points are `redaction.redact` and `recordable`. Finders are pure and must never keep, log or return more of a
+secret than its position.
 """

@@ -1,7 +1,7 @@
-"""Numbers of cards, bank accounts and people, known by how they are written and by their check digits.
+"""Finds numbers of cards, bank accounts and people, by their written form and their check digits.
 
-A check digit that one number in ten has by chance is not enough: then the number must also be written as such numbers
-are, or a word for it must stand in its sentence. It must never take a telephone number for one.
+One number in ten passes a check digit by chance, so the number must also have a typical written form, or a label in its
+sentence. Telephone numbers must never match.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from stdnum import iban, luhn
 
 from memory.secrets.plain_text import PlainText
 from memory.secrets.secret_classes import SecretClass, Span
-from memory.secrets.vocabulary import Labels
+from memory.secrets.vocabulary import LabelMatches
 
-GROUPS_MAX = 10  # of characters that one number is written in; an IBAN of 34 takes nine
+GROUPS_MAX = 10  # groups of characters that one number is written in; an IBAN of 34 characters has nine
 CHARACTERS_MIN = 8  # of a number without a label
-LEAD_CHARACTERS_MAX = 7  # of letters before the first digit, and what must not stand before these
+LEAD_CHARACTERS_MAX = 7  # of letters before the first digit
 IBAN_CHARACTERS = range(15, 35)
 CARD_LENGTHS = {"2": (16,), "3": (14, 15, 16), "4": (16, 19), "5": (16,), "6": (16, 17, 18, 19)}  # by the first digit
 CARD_GROUPS = ((4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 4, 3))
@@ -35,8 +35,8 @@ _GROUP = re.compile(r"[^\W_]+")
 
 
 class NumberKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One kind of national id. `check` names a module of python-stdnum. A form is written with `d` for a digit and `L`
-    for a letter: in an `unmistakable` one a number is taken as it stands, in a `labelled` one beside a label only."""
+    """One kind of national id. `check`: a module of python-stdnum. In a form, `d` stands for a digit and `L` for a
+    letter: a number in an `unmistakable` form always matches, one in a `labelled` form only next to a label."""
 
     secret_class: SecretClass = msgspec.field(name="class")
     check: str = ""
@@ -50,15 +50,15 @@ class _NumberFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One way in which one kind of number is written."""
+    """One written form of a kind of number."""
 
     secret_class: SecretClass
     is_valid: Callable[[str], bool]
     needs_label: bool
 
 
-def number_spans(plain: PlainText, labels: Labels) -> Iterator[Span]:
-    """In no order; they may overlap."""
+def number_spans(plain: PlainText, labels: LabelMatches) -> Iterator[Span]:
+    """Unordered; may overlap."""
     for match in _FROM_DIGIT.finditer(plain.text):
         lead = _LEAD.search(plain.text, max(0, match.start() - LEAD_CHARACTERS_MAX), match.start())
         if lead and match.end() - match.start() + len(lead[0]) >= CHARACTERS_MIN:
@@ -66,8 +66,8 @@ def number_spans(plain: PlainText, labels: Labels) -> Iterator[Span]:
             yield from _in_groups(plain, labels, groups)
 
 
-def _in_groups(plain: PlainText, labels: Labels, groups: list[tuple[int, int]]) -> Iterator[Span]:
-    """The first and longest row of groups that is a number of a kind, and what comes behind it."""
+def _in_groups(plain: PlainText, labels: LabelMatches, groups: list[tuple[int, int]]) -> Iterator[Span]:
+    """The first and longest sequence of groups that is a valid number, and those after it."""
     first = 0
     while first < len(groups):
         for last in range(len(groups) - 1, first - 1, -1):
@@ -81,7 +81,9 @@ def _in_groups(plain: PlainText, labels: Labels, groups: list[tuple[int, int]]) 
         first += 1
 
 
-def _class_of(plain: PlainText, labels: Labels, start: int, end: int, sizes: tuple[int, ...]) -> SecretClass | None:
+def _class_of(
+    plain: PlainText, labels: LabelMatches, start: int, end: int, sizes: tuple[int, ...]
+) -> SecretClass | None:
     written = plain.text[start:end]
     if sum(sizes) in IBAN_CHARACTERS and written[:2].isalpha() and written[2:4].isdigit() and _is_iban(written):
         return SecretClass.BANK_ACCOUNT
@@ -110,7 +112,7 @@ def _is_iban(written: str) -> bool:
 
 
 def is_phone_number(written: str) -> bool:
-    """Whether it is written as a telephone number in one of `PHONE_REGIONS`, or with its country's code."""
+    """Whether it is a telephone number of one of `PHONE_REGIONS`, or has an international prefix."""
     strict = phonenumbers.Leniency.STRICT_GROUPING
     return any(
         phonenumbers.PhoneNumberMatcher(written, region, leniency=strict, max_tries=2).has_next()
@@ -120,7 +122,7 @@ def is_phone_number(written: str) -> bool:
 
 @cache
 def forms() -> dict[str, tuple[Form, ...]]:
-    """By how they are written."""
+    """Forms by their pattern."""
     text = (resources.files("memory.secrets") / "id_numbers.toml").read_bytes()
     known: dict[str, tuple[Form, ...]] = {}
     for kind in msgspec.toml.decode(text, type=_NumberFile).number:
@@ -139,7 +141,7 @@ def _check(name: str) -> Callable[[str], bool]:
     def is_valid(number: str) -> bool:
         try:
             return bool(validate(number))
-        except KeyError:  # python-stdnum's list of Chinese counties lacks some; the check digit and the date were right
+        except KeyError:  # python-stdnum lacks some Chinese counties; check digit and date were valid
             return True
 
     return is_valid

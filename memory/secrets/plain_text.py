@@ -1,7 +1,7 @@
-"""A text as every finder reads it: read once, character for character as long as the original.
+"""The text that all finders use, normalised once, with the same length as the original.
 
-Full-width characters and quotation marks become ASCII, placeholders and private keys become opaque characters that no
-pattern matches. It must never change the length, for a place found in it is a place in the original.
+Full-width characters and quotation marks become ASCII; placeholders and private keys become opaque characters that no
+pattern matches. The length never changes, so that positions are valid in the original.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from memory.secrets.secret_classes import Span
 
 PLACEHOLDER = re.compile(r"\[(?P<how>redacted|withheld) [a-z ]{3,20}\]")
-OPAQUE = "\ue000"  # of Unicode's private use: no letter, no digit, no white space
+OPAQUE = "\ue000"  # private use area: no letter, digit or white space
 
-SENTENCE_CHARACTERS = 200  # on either side of a place; a label further away is about something else
+SENTENCE_CHARACTERS = 200  # on either side of a position; a label further away is about something else
 
 _AS_ASCII = {0xFF01 + offset: 0x21 + offset for offset in range(94) if chr(0x21 + offset) not in ",.!?;"}
 _AS_ASCII |= {ord(mark): ord('"') for mark in "“”„«»「」"} | {ord(mark): ord("'") for mark in "‘’"}
@@ -24,20 +24,20 @@ SENTENCE_END = re.compile(r"[.?](?=\s)|!(?=\s+[^\sa-z])|[。！？；]|\n\s*\n")
 
 @dataclass(frozen=True, slots=True)
 class PlainText:
-    """`lower` is `text` in small letters, as long as `text`."""
+    """`lower` is `text` in lower case, of the same length."""
 
     text: str
     lower: str
 
     def sentence(self, start: int, end: int) -> tuple[int, int]:
-        """Where the sentence that holds the place from `start` to `end` begins and ends."""
+        """Start and end of the sentence that contains `start` to `end`."""
         begin, limit = max(0, start - SENTENCE_CHARACTERS), min(len(self.text), end + SENTENCE_CHARACTERS)
         for mark in SENTENCE_END.finditer(self.text, begin, start):
             begin = mark.end()
         return begin, self.sentence_end(end, limit)
 
     def sentence_end(self, start: int, limit: int) -> int:
-        """Where the sentence that goes on at `start` ends, or `limit`."""
+        """The end of the sentence from `start` on, or `limit`."""
         found = SENTENCE_END.search(self.text, start, limit)
         return found.start() if found else min(limit, len(self.text))
 
@@ -54,7 +54,7 @@ def plain_text(text: str) -> PlainText:
 
 
 def hidden(plain: PlainText, places: Iterable[Span]) -> PlainText:
-    """The same text with these places made opaque."""
+    """The same text with these spans made opaque."""
     text, lower = plain.text, plain.lower
     for start, end, _ in places:
         filler = OPAQUE * (end - start)

@@ -1,8 +1,8 @@
-"""Secrets taken out of a text before it is written anywhere: the turn log, memories, evidence.
+"""Removes secrets from a text before it is stored anywhere: turn log, memories, evidence.
 
-A pure function that the observer and the REST shell call before the append, so that the raw secret is in no file. What
-counts as a secret stands in `secret_spans`; here is only what is put in its place, by the policy of its class. It must
-never let a part of a secret through, nor change a word of a text that holds none.
+Pure functions that the observer and the REST API call before storing, so that no file contains the secret.
+`secret_spans` finds secrets; this module replaces them according to the policy of their class. No part of a secret may
+remain, and a text without secrets is not changed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from memory.secrets.secret_spans import secret_spans
 
 
 class SecretPolicy(StrEnum):
-    REDACT = "redact"  # a placeholder takes its place; what else the sentence says is learnt
-    DROP = "drop"  # a placeholder takes the whole text's place: nothing of it is recorded or learnt
-    ALLOW = "allow"  # it is recorded, and learnt like anything else
+    REDACT = "redact"  # replaced by a placeholder; the rest of the sentence is learnt
+    DROP = "drop"  # the whole text is replaced: nothing of it is recorded or learnt
+    ALLOW = "allow"  # recorded and learnt like any other text
 
 
-RECORDED_CHARACTERS_MAX = 65_536  # of one message: nobody says more, and looking for secrets takes time in proportion
-ROUNDS_MAX = 8  # a placeholder may show what stood behind it; each round leaves less that can be found
-WORD_CHARACTERS_MAX = 512  # that a cut leaves out, lest half a secret be seen
+# Of one message: nobody types more, and finding secrets takes time proportional to the length.
+RECORDED_CHARACTERS_MAX = 65_536
+ROUNDS_MAX = 8  # a replacement may expose another secret; each round leaves fewer
+WORD_CHARACTERS_MAX = 512  # maximum part of a word dropped at a cut, so that no half of a secret remains
 _WORD_AT_END = re.compile(rf"\S{{0,{WORD_CHARACTERS_MAX}}}\Z")
 _WORD_AT_START = re.compile(rf"\S{{0,{WORD_CHARACTERS_MAX}}}")
 _LEFT_OUT = "\n[…]\n"
@@ -35,10 +36,9 @@ REDACT_ALL: Mapping[SecretClass, SecretPolicy] = MappingProxyType(dict.fromkeys(
 
 
 def redact(text: str, policy: Mapping[SecretClass, SecretPolicy] = REDACT_ALL) -> str:
-    """`text` with each secret replaced by "[redacted …]"; "[withheld …]" and nothing else if one's policy is to drop.
+    """`text` with each secret replaced by "[redacted …]", or only "[withheld …]" if the policy of one is `drop`.
 
-    A class that `policy` does not name is redacted. Redacting twice changes nothing. Text without secrets comes back as
-    the same object.
+    Classes missing in `policy` are redacted. Idempotent. Text without secrets is returned as the same object.
     """
     for _ in range(ROUNDS_MAX):
         spans = [span for span in secret_spans(text) if policy.get(span[2]) is not SecretPolicy.ALLOW]
@@ -57,11 +57,10 @@ def recordable(
     policy: Mapping[SecretClass, SecretPolicy] = REDACT_ALL,
     characters_max: int = RECORDED_CHARACTERS_MAX,
 ) -> str:
-    """What may be written of a text: as `redact` leaves it, and of a very long one its beginning and its end.
+    """The text as it may be stored: redacted, and of a very long one only the beginning and the end.
 
-    Of what lies between these nothing is written, nor is it looked at. The cuts fall on white space and never within a
-    private key, so that no half of a secret is left unseen. Raises `NotRecordable` where looking failed, which is a
-    fault of ours: better a text that is lost than a secret that is written.
+    The middle is neither stored nor searched. Cuts are made at white space and never inside a private key, so that no
+    half of a secret remains. Raises `NotRecordable` if the search fails: losing a text is better than storing a secret.
     """
     try:
         return _recordable(text, policy, characters_max)
@@ -103,7 +102,7 @@ def _replaced(text: str, spans: list[Span]) -> str:
 
 
 def _merged(spans: list[Span]) -> list[Span]:
-    """In order, without overlap; overlapping ones become one."""
+    """In order, overlapping spans merged."""
     merged: list[Span] = []
     for start, end, kind in sorted(spans, key=lambda span: (span[0], -span[1])):
         if merged and start < merged[-1][1]:

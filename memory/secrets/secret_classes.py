@@ -1,4 +1,4 @@
-"""The classes of secrets, and what it is to have found one. Only names: it must never decide what a secret is."""
+"""The classes of secrets, and the type of a finding. Names only."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where a text holds secrets: three finders, put together here and nowhere else.
+"""Combines the three finders of secrets.
 
-Keys and tokens by their shape (`vendor_tokens`), numbers by their check digits (`id_numbers`), and what a label
-announces (`spoken`). It must never return a place that holds nothing but placeholders. Linear in the text.
+Keys and tokens by their form (`vendor_tokens`), numbers by their check digits (`id_numbers`), and values announced by a
+label (`spoken`). Spans of placeholders only are not returned. Linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from memory.secrets.plain_text import hidden, plain_text
 from memory.secrets.secret_classes import Span
 from memory.secrets.spoken import spoken_spans
 from memory.secrets.vendor_tokens import private_key_spans, vendor_token_spans
-from memory.secrets.vocabulary import Labels, vocabulary
+from memory.secrets.vocabulary import LabelMatches, vocabulary
 
 
 def secret_spans(text: str) -> list[Span]:
-    """Every secret; they may overlap. What a label says of a place comes first, for it names the class best."""
+    """Every secret; spans may overlap. Labelled ones come first, since a label determines the class best."""
     plain, words = plain_text(text), vocabulary()
     private_keys = list(private_key_spans(plain))
     plain = hidden(plain, private_keys)
-    labels = Labels(words.find(plain))
+    labels = LabelMatches(words.find(plain))
     return [
         *private_keys,
         *spoken_spans(plain, labels, words),

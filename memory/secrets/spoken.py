@@ -1,8 +1,8 @@
-"""Secrets that a label announces: "the wifi password for guests is blue-otter-42", "PIN: 4471", "密码是…".
+"""Finds secrets announced by a label: "the wifi password for guests is blue-otter-42", "PIN: 4471", "密码是…".
 
-A small grammar: a label, perhaps what it is for, a link, the value; or the value, a link and "my" label. The words are
-data (`labels/*.toml`), the readers of values are in `value_readers`. It must never take talk about secrets for one, nor
-look further than a sentence.
+A small grammar: a label, optionally its purpose, a link, the value; or the value, a link and "my" label. The words are
+data (`labels/*.toml`), the value parsers are in `value_readers`. Talk about secrets must not match, and a match never
+extends beyond a sentence.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from memory.secrets.plain_text import SENTENCE_END, PlainText
 from memory.secrets.secret_classes import Span
 from memory.secrets.value_readers import Certainty, Values, ends_sentence
 from memory.secrets.values import value_shape
-from memory.secrets.vocabulary import Kind, Label, Labels, Vocabulary
+from memory.secrets.vocabulary import LabelMatch, LabelMatches, ValueKind, Vocabulary
 
 REACH_CHARACTERS = 160  # from a label to its value
-LINK_CHARACTERS = 16  # of the longest link between a value and the label behind it
-BEFORE_CHARACTERS = 120  # in which a value may stand before its label
-LABELS_CROSSED_MAX = 4  # between a label and its value: "the PIN of my card is …"
-LIST_MAX = 24  # values behind one label
-IDENTIFIER_CHARACTERS = 24  # of a name's rest behind its label: "_TOKEN_2", "KeyId"
+LINK_CHARACTERS = 16  # of the longest link between a value and the label after it
+BEFORE_CHARACTERS = 120  # in which a value may precede its label
+LABELS_CROSSED_MAX = 4  # labels between a label and its value: "the PIN of my card is …"
+LIST_MAX = 24  # values after one label
+IDENTIFIER_CHARACTERS = 24  # of the rest of an identifier after its label: "_TOKEN_2", "KeyId"
 
 
 class _Matches:
-    """Where a pattern matches in a text: looked for once, for labels that stand close share what lies behind them.
+    """The matches of a pattern in a text, computed once, since neighbouring labels share the text after them.
 
-    Gives what `finditer` from any place would, but for looking past its end.
+    Equivalent to `finditer` from any position, except that it does not look past the end.
     """
 
     __slots__ = ("_found", "_starts")
@@ -41,12 +41,12 @@ class _Matches:
         self._starts = [found.start() for found in self._found]
 
     def first_from(self, place: int, otherwise: int) -> int:
-        """Where the first one begins that does so there or behind, or `otherwise`."""
+        """The start of the first match at or after `place`, or `otherwise`."""
         index = bisect_left(self._starts, place)
         return min(self._starts[index], otherwise) if index < len(self._starts) else otherwise
 
     def last_before(self, place: int) -> re.Match[str] | None:
-        """The last one that ends there or before."""
+        """The last match that ends at or before `place`."""
         for index in range(bisect_left(self._starts, place) - 1, -1, -1):
             if self._found[index].end() <= place:
                 return self._found[index]
@@ -62,15 +62,15 @@ class _Matches:
                 return
 
 
-def spoken_spans(plain: PlainText, labels: Labels, vocabulary: Vocabulary) -> Iterator[Span]:
-    """In no order; they may overlap."""
+def spoken_spans(plain: PlainText, labels: LabelMatches, vocabulary: Vocabulary) -> Iterator[Span]:
+    """Unordered; may overlap."""
     found = labels.all
     if not found:
         return
     links, owners = _Matches(vocabulary.link, plain.lower, found[0].end), _Matches(vocabulary.owner, plain.lower, 0)
     values_of, ends = Values(plain, vocabulary), _Matches(SENTENCE_END, plain.text, 0)
     for index, label in enumerate(found):
-        if label.words.kind is Kind.CONTEXT:
+        if label.words.kind is ValueKind.CONTEXT:
             continue
         stop = found[index + LABELS_CROSSED_MAX].start if index + LABELS_CROSSED_MAX < len(found) else len(plain.text)
         begin = found[index - LABELS_CROSSED_MAX].start if index >= LABELS_CROSSED_MAX else 0
@@ -81,28 +81,28 @@ def spoken_spans(plain: PlainText, labels: Labels, vocabulary: Vocabulary) -> It
             yield start, end, label.words.secret_class
 
 
-def _reach(label: Label, stop: int, ends: _Matches) -> int:
-    """How far behind a label its value is looked for: within its sentence."""
+def _reach(label: LabelMatch, stop: int, ends: _Matches) -> int:
+    """Up to where the value of a label is searched: within its sentence."""
     return ends.first_from(label.end + 2, min(stop, label.end + REACH_CHARACTERS))
 
 
-def _behind(values: Values, label: Label, stop: int, links: _Matches) -> Iterator[tuple[int, int]]:
+def _behind(values: Values, label: LabelMatch, stop: int, links: _Matches) -> Iterator[tuple[int, int]]:
     plain, vocabulary = values.plain, values.vocabulary
-    found = values.read(label.end, label.words, Certainty.BARE)
+    found = values.read_value(label.end, label.words, Certainty.BARE)
     if found:
         yield from _listed(values, found, label)
     for link in links.between(label.end, stop):
         certainty = _certainty(plain, label, link.start(), str(link.lastgroup), vocabulary)
         if certainty is None or (found and link.lastgroup != "late_links"):
             continue
-        value = values.read(link.end(), label.words, certainty)
+        value = values.read_value(link.end(), label.words, certainty)
         if value:
             found = value
             yield from _listed(values, value, label)
 
 
-def _certainty(plain: PlainText, label: Label, link: int, name: str, vocabulary: Vocabulary) -> Certainty | None:
-    """How sure a link makes that a value follows; None where it is about something else."""
+def _certainty(plain: PlainText, label: LabelMatch, link: int, name: str, vocabulary: Vocabulary) -> Certainty | None:
+    """How certain the link makes a value; None if it is about something else."""
     gap = plain.lower[label.end : link].strip(" \t*_`\"')]")
     is_linked = gap[:1].isalpha() and vocabulary.link.fullmatch(gap)  # "is:"
     is_direct = not gap or gap in vocabulary.fillers or bool(is_linked)
@@ -125,23 +125,25 @@ def _is_identifier_rest(gap: str) -> bool:
     return is_one and (gap[0] in "_-." or gap[0].isupper() or gap[0].isdigit())
 
 
-def _listed(values: Values, value: tuple[int, int], label: Label) -> Iterator[tuple[int, int]]:
-    """The value and those of the same shape that are listed behind it: "4821-9921, 1123-8842 and 7741-0032"."""
+def _listed(values: Values, value: tuple[int, int], label: LabelMatch) -> Iterator[tuple[int, int]]:
+    """The value, and others of the same form in a list after it: "4821-9921, 1123-8842 and 7741-0032"."""
     plain, vocabulary = values.plain, values.vocabulary
     yield value
     for _ in range(LIST_MAX):
         join = vocabulary.join.match(plain.lower, value[1])
-        found = values.read(join.end(), label.words, Certainty.LISTED) if join else None
+        found = values.read_value(join.end(), label.words, Certainty.LISTED) if join else None
         if not found or value_shape(plain.text[slice(*found)]) != value_shape(plain.text[slice(*value)]):
             return
         value = found
         yield value
 
 
-def _before(values: Values, label: Label, begin: int, owners: _Matches, ends: _Matches) -> Iterator[tuple[int, int]]:
-    """The value, where it comes first: "hunter2 is my password", "that's Kuckuck77, our wifi password"."""
+def _before(
+    values: Values, label: LabelMatch, begin: int, owners: _Matches, ends: _Matches
+) -> Iterator[tuple[int, int]]:
+    """A value before its label: "hunter2 is my password", "that's Kuckuck77, our wifi password"."""
     plain, vocabulary = values.plain, values.vocabulary
-    owner = owners.last_before(label.start) if label.words.kind in (Kind.PASSWORD, Kind.CODE) else None
+    owner = owners.last_before(label.start) if label.words.kind in (ValueKind.PASSWORD, ValueKind.CODE) else None
     sentence_end = ends.last_before(label.start)
     begin = max(begin, sentence_end.end() if sentence_end else 0, label.start - BEFORE_CHARACTERS)
     if owner is None or owner.start() < begin or plain.lower.count(" ", owner.end(), label.start) > 4:
@@ -154,7 +156,7 @@ def _before(values: Values, label: Label, begin: int, owners: _Matches, ends: _M
     end = begin + (links[-1].start() if links else len(lead) if lead.endswith(",") else 0)
     text = plain.text[begin:end].rstrip(" ,\"'`")
     start = begin + max(text.rfind(blank) for blank in " \n\t\"'`") + 1
-    value = values.read(start, label.words, Certainty.BEFORE) if end > begin else None
+    value = values.read_value(start, label.words, Certainty.BEFORE) if end > begin else None
     if value and value[1] >= begin + len(text):
         yield value
 

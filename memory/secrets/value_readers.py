@@ -1,7 +1,7 @@
-"""Readers of what stands behind a label, one for each kind of value: where it begins and ends, if it is one at all.
+"""Parsers for the values after a label, one per kind of value: start and end of the value, if there is one.
 
-How much a value must look like a secret hangs on how surely a label announces it. A reader must never return a part of
-a value, nor white space around it.
+The more certain the announcement, the less a value has to look like a secret. A parser never returns a part of a value,
+nor white space around it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import IntEnum, auto
 from memory.secrets.id_numbers import NUMBER
 from memory.secrets.plain_text import OPAQUE, PlainText
 from memory.secrets.values import is_expression, is_made, is_masked, is_ordinary, is_random, looks_secret
-from memory.secrets.vocabulary import Kind, LabelSet, Vocabulary
+from memory.secrets.vocabulary import LabelSet, ValueKind, Vocabulary
 
 VALUE_CHARACTERS_MAX = 512
 QUOTED_CHARACTERS_MAX = 128
@@ -21,11 +21,11 @@ PHRASE_WORDS_MAX = 25
 PHRASE_CHARACTERS_MAX = 400
 ANSWER_WORDS_MAX = 3
 BARE_KEY_CHARACTERS_MIN = 16
-DIGITS_MIN = {Kind.CODE: 3, Kind.NUMBER: 5}
+DIGITS_MIN = {ValueKind.CODE: 3, ValueKind.NUMBER: 5}
 
 
 class Certainty(IntEnum):
-    """What stands between a label and its value, the surest first."""
+    """What stands between a label and its value, the most certain first."""
 
     SIGN = auto()  # "password: …"
     LINK = auto()  # "password is …"
@@ -51,17 +51,17 @@ _TRAILING = ".,;:'\"`*>"
 
 
 class Values:
-    """The values of one text. Each is read once, however many labels reach it."""
+    """The values of one text. Each is parsed once, however many labels refer to it."""
 
     __slots__ = ("_known", "plain", "vocabulary")
 
     def __init__(self, plain: PlainText, vocabulary: Vocabulary) -> None:
         self.plain = plain
         self.vocabulary = vocabulary
-        self._known: dict[tuple[int, Kind, int, Certainty], tuple[int, int] | None] = {}
+        self._known: dict[tuple[int, ValueKind, int, Certainty], tuple[int, int] | None] = {}
 
-    def read(self, position: int, words: LabelSet, certainty: Certainty) -> tuple[int, int] | None:
-        """Where the value behind `position` begins and ends."""
+    def read_value(self, position: int, words: LabelSet, certainty: Certainty) -> tuple[int, int] | None:
+        """Start and end of the value after `position`, or None."""
         key = (position, words.kind, words.digits_min, certainty)
         if key not in self._known:
             self._known[key] = _read_value(self.plain, position, words, certainty, self.vocabulary)
@@ -71,11 +71,11 @@ class Values:
 def _read_value(
     plain: PlainText, position: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
 ) -> tuple[int, int] | None:
-    start = _BLANKS.match(plain.text, position).end()  # type: ignore[union-attr]  # "" at least
+    start = _BLANKS.match(plain.text, position).end()  # type: ignore[union-attr]  # matches "" at least
     first = plain.text[start : start + 1]
     if not first or (certainty is Certainty.BARE and not (first.isalnum() or first in "#\"'`")):
         return None
-    if certainty is Certainty.LATE and words.kind not in (Kind.PASSWORD, Kind.CODE):
+    if certainty is Certainty.LATE and words.kind not in (ValueKind.PASSWORD, ValueKind.CODE):
         return None
     if first in "\"'`":
         quoted = _quoted(plain, start, words, certainty, vocabulary)
@@ -83,18 +83,18 @@ def _read_value(
             return quoted
         start += 1
         if not plain.text[start : start + 1].strip():
-            return None  # a quotation that opens and says nothing
+            return None  # an empty quotation
     reader = _READERS[words.kind]
     return reader(plain, start, words, certainty, vocabulary)
 
 
 def ends_sentence(plain: PlainText, end: int) -> bool:
-    """Whether punctuation, the end of the line or of the text stands there."""
+    """Whether punctuation, the end of the line or the end of the text follows."""
     return bool(_END.match(plain.text, end))
 
 
 def ends_clause(plain: PlainText, end: int, vocabulary: Vocabulary) -> bool:
-    """Whether what ends there has nothing behind it that belongs to it: punctuation, a preposition, or "and"."""
+    """Whether nothing that belongs to it follows: only punctuation, a preposition, or "and"."""
     if ends_sentence(plain, end):
         return True
     following = plain.lower[end : end + 24].split()[:1]
@@ -118,9 +118,9 @@ def _is_quoted_value(value: str, words: LabelSet, certainty: Certainty, vocabula
     if len(value) < 3 or OPAQUE in value or is_masked(value) or is_expression(value):
         return False
     parts = value.lower().split()
-    if words.kind is Kind.KEY:
+    if words.kind is ValueKind.KEY:
         return len(parts) == 1 and is_random(value)
-    if words.kind in (Kind.NUMBER, Kind.CODE):
+    if words.kind in (ValueKind.NUMBER, ValueKind.CODE):
         return sum(c.isdigit() for c in value) >= (words.digits_min or DIGITS_MIN[words.kind])
     if is_ordinary(value, vocabulary.units) and not value.isdigit():
         return False
@@ -131,7 +131,7 @@ def _is_quoted_value(value: str, words: LabelSet, certainty: Certainty, vocabula
 
 
 def _run(plain: PlainText, start: int) -> str:
-    """The value that begins there: all up to white space, less the punctuation that is the sentence's."""
+    """The value that starts there: up to white space, without the punctuation of the sentence."""
     match = _RUN.match(plain.text, start)
     value = match[0].partition("</")[0].rstrip(_TRAILING) if match else ""
     for opening, closing in ("()", "[]", "{}") if value[-1:] in _CLOSING else ():
@@ -141,7 +141,7 @@ def _run(plain: PlainText, start: int) -> str:
 
 
 def _digits(plain: PlainText, start: int, digits_min: int, vocabulary: Vocabulary) -> int | None:
-    """Where a number of so many digits or more ends that is no quantity; digits may be grouped, listed or spoken."""
+    """The end of a number with at least `digits_min` digits that is no quantity; may be grouped, listed or spoken."""
     spoken = vocabulary.digits_spoken.match(plain.lower, start)
     if spoken:
         return spoken.end()
@@ -160,7 +160,8 @@ def _password(
     value = _run(plain, start)
     end = start + len(value)
     if certainty not in (Certainty.LATE, Certainty.NAMED):
-        digits_min = 3 if certainty in _SURE else 6 if certainty is Certainty.BEFORE else 4  # a year stands before, too
+        # A year may precede as well.
+        digits_min = 3 if certainty in _SURE else 6 if certainty is Certainty.BEFORE else 4
         number_end = _digits(plain, start, digits_min, vocabulary)
         if number_end:
             return start, max(number_end, end)
@@ -215,7 +216,7 @@ def _key(
 def _phrase(
     plain: PlainText, start: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
 ) -> tuple[int, int] | None:
-    """A row of words that has none of those that prose cannot do without; with a comma behind each or behind none."""
+    """A sequence of words without function words; with a comma after each or after none."""
     count, end = 0, start
     has_commas = plain.lower[start : start + PHRASE_CHARACTERS_MAX].partition(" ")[0].endswith(",")
     for word in plain.lower[start : start + PHRASE_CHARACTERS_MAX].split(" ", PHRASE_WORDS_MAX):
@@ -233,7 +234,7 @@ def _phrase(
 def _answer(
     plain: PlainText, start: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
 ) -> tuple[int, int] | None:
-    """Up to three words that end the clause, a name unless a sign announces them."""
+    """Up to three words that end the clause; a capitalised name unless a sign announces them."""
     if certainty not in _SURE:
         return None
     end, position = start, start
@@ -253,7 +254,7 @@ def _answer(
 def _pair(
     plain: PlainText, start: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
 ) -> tuple[int, int] | None:
-    """The second of "anna / hunter2"."""
+    """The second value of "anna / hunter2"."""
     match = _PAIR.match(plain.text, start)
     if not match or certainty not in _SURE or match[0][:1].isdigit():
         return None
@@ -274,13 +275,13 @@ def _number(
 
 
 _READERS = {
-    Kind.PASSWORD: _password,
-    Kind.CODE: _code,
-    Kind.PHRASE: _phrase,
-    Kind.ANSWER: _answer,
-    Kind.KEY: _key,
-    Kind.PAIR: _pair,
-    Kind.NUMBER: _number,
+    ValueKind.PASSWORD: _password,
+    ValueKind.CODE: _code,
+    ValueKind.PHRASE: _phrase,
+    ValueKind.ANSWER: _answer,
+    ValueKind.KEY: _key,
+    ValueKind.PAIR: _pair,
+    ValueKind.NUMBER: _number,
 }
 
 __all__ = ["Certainty", "Values", "ends_sentence"]

@@ -1,6 +1,6 @@
-"""What a value looks like: made up to be secret, made by chance, or a word, a number and a name as prose has them.
+"""Classifies the form of a value: chosen as a secret, random, or an ordinary word, number or name.
 
-Only of the shape of characters. It must never know what announced the value, nor decide that it is redacted.
+Considers characters only, not the context. Whether it is redacted is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -11,33 +11,33 @@ from operator import ne
 
 KEY_CHARACTERS_MIN = 10
 KEY_DISTINCT_MIN = 7
-DIGIT_KEY_MIN = 20  # digits alone are a key from here on: no number that people use is longer
+DIGIT_KEY_MIN = 20  # digits only: no number that people use is longer
 MADE_CHARACTERS_MIN = 5
 SECRET_CHARACTERS_MIN = 4
 QUANTITY_DIGITS_MAX = 3  # "12-character"; with more digits it is rather a password: "1984-orwell"
-SUFFIX_CHARACTERS = range(2, 5)  # of a file's name or a domain's
+SUFFIX_CHARACTERS = range(2, 5)  # of a file name or a domain
 NAME_CHARACTERS_MIN = 3  # of a function
 
 _SYMBOLS = frozenset("!@#$%^&*+=~?|\\_§")
 _EDGES = "!?.,;:'\"*()[]{}<>-_"
-_NUMERIC = re.compile(r"\W?v?\d+(?:[.,:/-]\d+)*(?:\W|(?P<hyphen>-?)(?P<unit>[a-z]+))?")  # a date, a version, a sum
+_NUMERIC = re.compile(r"\W?v?\d+(?:[.,:/-]\d+)*(?:\W|(?P<hyphen>-?)(?P<unit>[a-z]+))?")  # a date, a version, an amount
 _MASK = re.compile(r"(.)\1{4,}")
 _CAMEL = re.compile("[a-z][A-Z]")
 _ASCII_KINDS = {
     code: ("d" if chr(code).isdigit() else "u" if chr(code).isupper() else "l") if chr(code).isalnum() else None
     for code in range(128)
 }
-_GAPS = ("[]", "()", "{}", "<>", "%%", "__")  # around what is to be filled in
+_GAPS = ("[]", "()", "{}", "<>", "%%", "__")  # around placeholders in templates
 _PATH_STARTS = ("/", "./", "../", "~/", "www.")
 
 
 def is_masked(value: str) -> bool:
-    """Whether it shows that something was left out: "*****", "xxxxx", "abc…"."""
+    """Whether it is masked or truncated: "*****", "xxxxx", "abc…"."""
     return "..." in value or "…" in value or bool(_MASK.search(value))
 
 
 def is_expression(value: str) -> bool:
-    """Whether it is source code or a gap to be filled in rather than a value: "input(", "${KEY}", "<token>"."""
+    """Whether it is source code or a template placeholder rather than a value: "input(", "${KEY}", "<token>"."""
     if value[:1] + value[-1:] in _GAPS or value.startswith(("{", "<", "${", "$(", "%(")):
         return True
     name = value.replace("[", "(").partition("(")[0].lstrip("$@")
@@ -48,7 +48,7 @@ def is_expression(value: str) -> bool:
 
 
 def is_ordinary(value: str, units: AbstractSet[str]) -> bool:
-    """Whether prose has such a thing, for all its digits: a date, a quantity, an address, the name of a file."""
+    """Whether it is common in prose although it has digits: a date, a quantity, an address, a file name."""
     numeric = _NUMERIC.fullmatch(value.lower())
     if numeric:
         unit, digits = numeric["unit"], sum(character.isdigit() for character in value)
@@ -67,7 +67,7 @@ def _is_name(value: str) -> bool:
 
 
 def is_made(value: str) -> bool:
-    """Whether letters and digits stand in it together: no word of prose, though perhaps a name."""
+    """Whether it mixes letters and digits: not an ordinary word, but possibly a name."""
     if len(value) < MADE_CHARACTERS_MIN or value.isalpha():
         return False
     has_letter = any(character.isalpha() for character in value)
@@ -75,13 +75,13 @@ def is_made(value: str) -> bool:
 
 
 def value_shape(value: str) -> tuple[frozenset[str], int]:
-    """Which kinds of characters it has, and how many digits if it has no letters."""
+    """Its kinds of characters, and the number of digits if it has no letters."""
     kinds = frozenset("d" if c.isdigit() else "l" if c.isalpha() else c for c in value)
     return kinds, 0 if "l" in kinds else sum(c.isdigit() for c in value)
 
 
 def looks_secret(value: str, function_words: AbstractSet[str]) -> bool:
-    """Whether nobody would write it in prose: digits, capitals within, symbols within, a chain of words."""
+    """Whether it would not occur in prose: digits, capitals or symbols inside, or a chain of words."""
     core = value.strip(_EDGES)
     has_letter = any(character.isalpha() for character in core)
     if any(character.isdigit() for character in core):
@@ -96,7 +96,7 @@ def looks_secret(value: str, function_words: AbstractSet[str]) -> bool:
 
 
 def is_random(value: str, characters_min: int = KEY_CHARACTERS_MIN) -> bool:
-    """Whether letters and digits change places as chance has it; or so many digits as no number has."""
+    """Whether letters and digits alternate as in random text, or it has more digits than any ordinary number."""
     kinds = _kinds(value)
     digits = kinds.count("d")
     if len(kinds) < characters_min or digits < 2 or len(set(value.lower())) < KEY_DISTINCT_MIN:

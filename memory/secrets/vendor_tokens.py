@@ -1,8 +1,7 @@
-"""Keys and tokens known by their shape: betterleaks' rules, run in this process, and the passwords of addresses.
+"""Finds keys and tokens by their form, with the rules of betterleaks run in this process, and passwords in URLs.
 
-The rules, some 460 of them, are the library's and kept up to date by others; `betterleaks.toml` adds a few. It must
-never reach the network, and never trust the text about itself: a comment that asks scanners to look away is no reason
-to.
+The library maintains about 460 rules; `betterleaks.toml` adds a few. No network access. Comments in the text that tell
+scanners to ignore a line have no effect.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ import betterleaks
 from memory.secrets.plain_text import PlainText
 from memory.secrets.secret_classes import SecretClass, Span
 
-RULES = str(Path(__file__).with_name("betterleaks.toml"))  # the library takes a path; read once
-PIECE_CHARACTERS = 4_000  # looked through at once: the library's time grows with the square of what it finds in one
+RULES = str(Path(__file__).with_name("betterleaks.toml"))  # the library takes a path; loaded once
+PIECE_CHARACTERS = 4_000  # searched at once: the library's time grows quadratically with its findings
 HEAD_CHARACTERS = 80  # of a private key's first line
-OVERLAP_CHARACTERS = 400  # so that a key and its name that a cut would part stand together in the next piece
+OVERLAP_CHARACTERS = 400  # so that a key and its name are not separated at a cut
 
 _TOKEN_RULES = ("token", "jwt", "auth", "session", "cookie", "oauth", "bearer", "secret")
 _PASSWORD_RULES = ("password", "passphrase", "credential-uri", "connection-string", "curl-auth-user")
@@ -28,14 +27,14 @@ _NOT_SECRET_RULES = (
     *("tenant-id", "account-id", "account-name", "cloud-name", "token-name"),
 )
 
-# Words end where these stand; the library knows ends of words in source code, not in prose.
+# Word boundaries; the library knows those of source code, not of prose.
 _PROSE_MARK = re.compile(r"[.,)\]](?=\s|$)|[\0\u2000-\uffef]|<(?=/)")
 _REST_OF_RUN = re.compile(r"(?:[\w+/=~-]|\.(?=\w))*", re.ASCII)
 _ADDRESS_PASSWORD = re.compile(r"://[^\s/:@]{0,80}:(?!\d+[/?#])([^\s/@][^\s@]{0,200})(?=@)")
 
 
 def private_key_spans(plain: PlainText) -> Iterator[Span]:
-    """Private keys in PEM, from their first line to their last; one that is cut off, to the end of the text."""
+    """PEM private keys, from first to last line; truncated ones, to the end of the text."""
     text, position = plain.text, 0
     while (start := text.find("-----BEGIN ", position)) >= 0:
         position = start + 11
@@ -48,7 +47,7 @@ def private_key_spans(plain: PlainText) -> Iterator[Span]:
 
 
 def vendor_token_spans(plain: PlainText, labels: frozenset[str]) -> Iterator[Span]:
-    """In no order; they may overlap. A word of `labels` in a password's place is an example, no password."""
+    """Unordered; may overlap. A word of `labels` in place of a password is an example and not returned."""
     text = plain.text
     for start, end in _pieces(text):
         yield from _found_in(text, start, end, labels)
@@ -70,13 +69,13 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 
 def _found_in(text: str, begin: int, end: int, labels: frozenset[str]) -> Iterator[Span]:
     piece = _PROSE_MARK.sub(" ", text[begin:end]).replace("leaks:allow", "leaks allow")
-    position: dict[str, int] = {}  # where to look for the next of those that are found several times
+    position: dict[str, int] = {}  # where to continue the search for values found several times
     for finding in betterleaks.scan_string(piece.encode("utf-8", "replace").decode(), RULES):
         kind, secret, found = _class_of(finding.rule_id), finding.secret, finding.match.full
         start = piece.find(found, position.get(found, 0)) if secret and secret.lower() not in labels else -1
         if kind and start >= 0:
             position[found] = start + 1
-            start += begin + max(0, found.rfind(secret))  # behind what the rule finds it by
+            start += begin + max(0, found.rfind(secret))  # after the text by which the rule finds it
             yield start, _run_end(text, start + len(secret)), kind
 
 
@@ -86,7 +85,7 @@ def _run_end(text: str, end: int) -> int:
 
 
 def _class_of(rule: str) -> SecretClass | None:
-    """By the rule's name; None for what is found beside a secret and is none."""
+    """The class of a rule; None for findings that are no secrets themselves."""
     if any(part in rule for part in _NOT_SECRET_RULES):
         return None
     if rule == "private-key":

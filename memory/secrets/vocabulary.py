@@ -1,7 +1,7 @@
-"""The words that announce a secret, by language: read from `labels/*.toml`, compiled once.
+"""The words that announce a secret, by language: loaded from `labels/*.toml` and compiled once.
 
-Only what is lexical stands there, with its own examples, which are its tests. This module must never hold a word of any
-language itself, nor decide whether something is a secret.
+The files contain only vocabulary, with examples that are its tests. No word of any language stands in this module, and
+it does not decide whether something is a secret.
 """
 
 from __future__ import annotations
@@ -22,61 +22,61 @@ from memory.secrets.secret_classes import SecretClass
 LANGUAGES = ("en", "de", "es", "zh")
 
 
-class Kind(StrEnum):
-    """What stands behind a label."""
+class ValueKind(StrEnum):
+    """The kind of value after a label."""
 
     PASSWORD = "password"  # noqa: S105 (a kind of value): a word that nobody would write in prose
-    CODE = "code"  # digits, mostly
-    PHRASE = "phrase"  # words in a row
+    CODE = "code"  # mostly digits
+    PHRASE = "phrase"  # a sequence of words
     ANSWER = "answer"  # to a security question: a name, a word
-    KEY = "key"  # letters and digits by chance
+    KEY = "key"  # random letters and digits
     PAIR = "pair"  # a user's name and a password
     NUMBER = "number"  # of an account, a card, a person
-    CONTEXT = "context"  # nothing: the label only says what numbers near it are
+    CONTEXT = "context"  # no value: the label only classifies numbers near it
 
 
 class LabelSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Words of one kind. `is_part`: they may end a longer word, as in "db_password" and "Bankpasswort"."""
+    """Words of one kind. `is_part`: they may be the end of a longer word, as in "db_password" and "Bankpasswort"."""
 
-    kind: Kind
+    kind: ValueKind
     secret_class: SecretClass = msgspec.field(name="class")
     words: tuple[str, ...]
     is_part: bool = False
-    digits_min: int = 0  # 0 is the kind's own: 5 of a number, 3 or 4 of a code
+    digits_min: int = 0  # 0: the kind's default, 5 for a number, 3 or 4 for a code
 
 
 class Guards(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a code opens and what it is called: "door code", "code for the door"."""
+    """Objects that a code opens, and words for the code: "door code", "code for the door"."""
 
     things: tuple[str, ...] = ()
     heads: tuple[str, ...] = ()
 
 
 class Language(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One file. `redacted` and `kept` are its examples: text and what it becomes, and text that must stay."""
+    """One file. `redacted` and `kept` are its examples: a text and its redaction, and a text that must not change."""
 
     has_spaces: bool = True  # between words
     labels: tuple[LabelSet, ...]
-    look_alikes: tuple[str, ...] = ()  # terms that hold a label's word and announce nothing
+    look_alikes: tuple[str, ...] = ()  # terms that contain a label's word and announce nothing
     guards: Guards = Guards()
     number_words: tuple[str, ...] = ()  # may follow a label: "number", "no."
     links: tuple[str, ...] = ()  # between a label and its value: "is"
-    change_links: tuple[str, ...] = ()  # behind "I changed my password": "to"
-    late_links: tuple[str, ...] = ()  # further behind in the sentence: "it is"
-    prepositions: tuple[str, ...] = ()  # begin what may stand between a label and its link: "for the router"
+    change_links: tuple[str, ...] = ()  # after "I changed my password": "to"
+    late_links: tuple[str, ...] = ()  # later in the sentence: "it is"
+    prepositions: tuple[str, ...] = ()  # start of what may stand between a label and its link: "for the router"
     fillers: tuple[str, ...] = ()  # may stand there alone: "still"
-    owners: tuple[str, ...] = ()  # stand before a label whose value came first: "hunter2 is my password"
+    owners: tuple[str, ...] = ()  # before a label that follows its value: "hunter2 is my password"
     joins: tuple[str, ...] = ()  # between two values: "and"
-    units: tuple[str, ...] = ()  # behind a number that is a quantity: "characters"
-    function_words: tuple[str, ...] = ()  # prose cannot do without them, and no password is one
-    talk: tuple[str, ...] = ()  # what is said of a password rather than as one: "required"
+    units: tuple[str, ...] = ()  # after a number that is a quantity: "characters"
+    function_words: tuple[str, ...] = ()  # frequent in prose, and never a password
+    talk: tuple[str, ...] = ()  # words about passwords that are not passwords: "required"
     digit_words: tuple[str, ...] = ()
     redacted: tuple[tuple[str, str], ...] = ()
     kept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class LabelMatch:
     """A label in a text, from `start` to `end`."""
 
     start: int
@@ -86,13 +86,13 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """All languages' words, for people mix them; `labels` has one alternation a language."""
+    """The words of all languages, since people mix them; `labels` has one pattern per language."""
 
     labels: tuple[re.Pattern[str], ...]
-    sets: dict[str, LabelSet]  # by the label without blanks and hyphens
-    heads: frozenset[str]  # are labels where `guarded` follows: "code" and "for the door"
+    sets: dict[str, LabelSet]  # by the label without spaces and hyphens
+    heads: frozenset[str]  # labels only if `guarded` follows: "code" and "for the door"
     guarded: re.Pattern[str]
-    example_words: frozenset[str]  # stand for a password in examples: "user:password@host"
+    example_words: frozenset[str]  # used as passwords in examples: "user:password@host"
     number_word: re.Pattern[str]
     link: re.Pattern[str]
     preposition: re.Pattern[str]
@@ -105,11 +105,11 @@ class Vocabulary:
     prose: frozenset[str]  # function words and talk
     digits_spoken: re.Pattern[str]
 
-    def find(self, plain: PlainText) -> list[Label]:
-        """In order, each once, whichever languages have it. A label that a longer word begins with is none:
+    def find(self, plain: PlainText) -> list[LabelMatch]:
+        """In order, each once, whichever languages contain it. The beginning of a longer word does not match:
         "tokenizer".
         """
-        found: dict[tuple[int, int], Label] = {}
+        found: dict[tuple[int, int], LabelMatch] = {}
         for pattern in self.labels:
             position = 0
             while match := pattern.search(plain.lower, position):
@@ -119,7 +119,7 @@ class Vocabulary:
                     found[label.start, label.end] = label
         return sorted(found.values(), key=lambda label: (label.start, -label.end))
 
-    def _label(self, plain: PlainText, start: int, end: int) -> Label | None:
+    def _label(self, plain: PlainText, start: int, end: int) -> LabelMatch | None:
         word = _squashed(plain.lower[start:end])
         words = self.sets.get(word)
         if word in self.heads:
@@ -133,15 +133,15 @@ class Vocabulary:
         end = number_word.end() if number_word else end
         around = plain.lower[max(0, start - 1) : start] + plain.lower[end : end + 1]
         is_inside = not words.is_part and any(c.isalnum() and c < _NO_SPACES for c in around)
-        return None if is_inside else Label(start, end, words)
+        return None if is_inside else LabelMatch(start, end, words)
 
 
-class Labels:
-    """The labels of one text, and whether one of a class stands in a place."""
+class LabelMatches:
+    """The labels of one text, with a test whether a class occurs in a range."""
 
     __slots__ = ("_starts", "all")
 
-    def __init__(self, found: Sequence[Label]) -> None:
+    def __init__(self, found: Sequence[LabelMatch]) -> None:
         self.all = found
         self._starts: dict[SecretClass, list[int]] = {}
         for label in found:
@@ -153,9 +153,9 @@ class Labels:
         return index < len(starts) and starts[index] < end
 
 
-_NOTHING = LabelSet(kind=Kind.CONTEXT, secret_class=SecretClass.PASSWORD, words=())
-_GUARD = LabelSet(kind=Kind.CODE, secret_class=SecretClass.PASSWORD, words=())
-_NO_SPACES = "\u2e80"  # from here on, scripts that write words without spaces, or without capitals
+_NOTHING = LabelSet(kind=ValueKind.CONTEXT, secret_class=SecretClass.PASSWORD, words=())
+_GUARD = LabelSet(kind=ValueKind.CODE, secret_class=SecretClass.PASSWORD, words=())
+_NO_SPACES = "\u2e80"  # from here on: scripts without spaces between words, or without capitals
 _SIGN = r"""[\\"'`*)\]\s]{0,4}(?:[:.?|]{0,3}=>?|:(?!/)|[-=]>|→|(?<=["'>]),|(?<!\s)>)"""
 _DASH = " [-–—] "
 _LINK_BEGINS = r"""(?=[\\"'`*)\]\s]{0,4}[:.?|=>,→–—-]|(?<![^\W_])[a-z]|['\u2e80-\uffff])"""  # most places do not
@@ -167,13 +167,13 @@ def _squashed(label: str) -> str:
 
 
 def _any(words: Iterable[str]) -> str:
-    """An alternation, the longest first, as a tree, which a text is searched for in a fraction of the time that a row
-    takes. A blank stands for a blank, a hyphen, an underscore or nothing."""
+    """An alternation, longest first, as a prefix tree, which is many times faster to match than a flat list.
+    A space matches a space, a hyphen, an underscore or nothing."""
     by_first: dict[str, set[str]] = {}
     for word in words:
         by_first.setdefault(word[:1], set()).add(word[1:])
     is_end = by_first.pop("", None) is not None
-    branches = sorted(by_first.items(), key=lambda branch: (branch[0] == " ", branch[0]))  # a gap may be none: last
+    branches = sorted(by_first.items(), key=lambda branch: (branch[0] == " ", branch[0]))  # the gap may be empty: last
     options = [(_GAP if first == " " else re.escape(first)) + _any(rest) for first, rest in branches]
     tree = options[0] if len(options) == 1 and not is_end else f"(?:{'|'.join(options)})" if options else ""
     return tree + "?" * (is_end and bool(options))
@@ -188,10 +188,10 @@ def _every(languages: Sequence[Language], field: str) -> list[str]:
 
 
 def _words_and_joined(languages: Sequence[Language], field: str, *, is_suffix: bool = False) -> str:
-    """An alternation of words that stand apart, and of those in languages that write none apart."""
+    """An alternation of words that need word boundaries, and of those in languages without spaces."""
     apart = _every([language for language in languages if language.has_spaces], field)
     joined = _every([language for language in languages if not language.has_spaces], field)
-    joined += [word for word in apart if not word[0].isalnum()]  # "'s" stands on the word before it
+    joined += [word for word in apart if not word[0].isalnum()]  # "'s" follows the word before it directly
     options = _whole(apart, is_suffix=is_suffix)
     return f"(?:{options}|{_any(joined)})" if joined else options
 
@@ -202,7 +202,7 @@ def _label_pattern(language: Language) -> re.Pattern[str]:
 
 
 def _guards(language: Language) -> list[str]:
-    """What a code that opens something is called in one term: "door code", "Türcode"."""
+    """Terms for a code that opens something: "door code", "Türcode"."""
     guards = language.guards
     return [f"{thing}{owner} {head}" for thing in guards.things for owner in ("", "'s") for head in guards.heads]
 
@@ -229,7 +229,9 @@ def vocabulary() -> Vocabulary:
         | {_squashed(word): one for language in known for one in language.labels for word in one.words},
         heads=frozenset(head for language in known for head in language.guards.heads),
         guarded=re.compile(rf" {_any(_every(known, 'prepositions'))} (?:\w+ ){{0,2}}{things}(?![^\W\d_])"),
-        example_words=frozenset(word for one in known[0].labels if one.kind is Kind.PASSWORD for word in one.words),
+        example_words=frozenset(
+            word for one in known[0].labels if one.kind is ValueKind.PASSWORD for word in one.words
+        ),
         number_word=re.compile(rf"(?:\s?{_words_and_joined(known, 'number_words', is_suffix=True)})?"),
         link=re.compile(_LINK_BEGINS + f"(?:{'|'.join(f'(?P<{name}>{pattern})' for name, pattern in link.items())})"),
         preposition=re.compile(_words_and_joined(known, "prepositions")),
@@ -244,4 +246,14 @@ def vocabulary() -> Vocabulary:
     )
 
 
-__all__ = ["LANGUAGES", "Kind", "Label", "LabelSet", "Labels", "Language", "Vocabulary", "languages", "vocabulary"]
+__all__ = [
+    "LANGUAGES",
+    "LabelMatch",
+    "LabelMatches",
+    "LabelSet",
+    "Language",
+    "ValueKind",
+    "Vocabulary",
+    "languages",
+    "vocabulary",
+]

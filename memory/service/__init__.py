@@ -1,1 +1,1 @@
-"""What may be done with memories, whoever asks: the library, erasure, and writes under the user's lock."""
+"""Operations on memories, for all callers: the library, erasure, and writes under the user's lock."""

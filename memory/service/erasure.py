@@ -1,8 +1,8 @@
-"""The one way in which memories go for good, whoever asks: a person, a program, or the words of a chat.
+"""Deletes memories permanently: the only code that does so, for REST, command line and requests in a chat.
 
-What is forgotten is first remembered as forgotten, so that no stored plan brings it back; then leaves every note that
-holds it, so that no later request of any conversation carries it; then leaves the store. A superseded memory is never
-brought back to life by it. The conversation record is kept, but nothing is learnt from it again.
+The ids are first recorded as forgotten, so that no stored plan restores them; then all notes that hold them are
+dropped, so that no later request carries them; then the rows are deleted. Deleting a memory never restores one that it
+superseded. The conversation record is kept, but not learnt from again.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from memory.model.memories import CONFIDENCE_STEP
 from memory.ports import Clock, ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestTraces
 from memory.service.locked_writes import write_rows
 
-DELETE_BATCH = 200  # what one hold of the user's lock deletes: well inside the lock's expiry
+DELETE_BATCH = 200  # rows deleted under one hold of the user's lock: well within its expiry
 SOURCE_PAGE = 100
 HANGING_PAGE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class SourceForgotten:
-    """`forgotten`: memories that stood on that turn alone. `kept`: those that others of the user's words hold up."""
+    """`forgotten`: memories based on that turn alone. `kept`: those that have other evidence of the user."""
 
     forgotten: tuple[str, ...]
     kept: tuple[str, ...]
 
 
 class Erasure:
-    """Built from ports. Methods raise `NotFound`, `Unavailable` or `Conflict`; each may be repeated without harm."""
+    """Methods raise `NotFound`, `Unavailable` or `Conflict`; each may be repeated safely."""
 
     def __init__(
         self, *, memories: MemoryBank, turn_log: ConversationRecord, traces: RequestTraces, clock: Clock
@@ -55,27 +55,28 @@ class Erasure:
         self._turn_log = turn_log
         self._notes = traces.notes
         self._receipts = traces.receipts
-        self._uses = traces.uses
+        self._usage_counts = traces.usage_counts
         self._clock = clock
 
     async def forget_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> list[str]:
-        """Under the user's lock, which the caller holds. All that went with them, duplicates put away and reflections.
+        """Delete under the user's lock, which the caller holds. Returns all deleted ids, with duplicates and
+        reflections.
 
-        The caller calls `drop_notes` with those again when it has left the lock.
+        The caller calls `drop_notes` with them again after releasing the lock.
         """
         gone = [*memory_ids, *await self._hanging_on(user_id, memory_ids)]
         await self._erase_held(user_id, held, gone)
         return gone
 
     async def _erase_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> None:
-        await held.forget(memory_ids)  # first: should we die in between, no stored plan brings it back
+        await held.forget(memory_ids)  # first: if we die in between, no stored plan restores them
         await self.drop_notes(user_id, memory_ids)
-        await self._uses.drop(user_id, memory_ids)
-        await held.renew()  # the steps before may have taken their time
+        await self._usage_counts.drop(user_id, memory_ids)
+        await held.renew()  # the steps before may have taken long
         await self._store.delete(user_id, memory_ids)
 
     async def _hanging_on(self, user_id: str, memory_ids: Collection[str]) -> list[str]:
-        """What says the same though it is put away, and what was derived from it."""
+        """Archived duplicates of these memories, and reflections derived from them."""
         if not memory_ids:
             return []
         wheres = (
@@ -92,10 +93,10 @@ class Erasure:
         return hanging_on(possible.values(), memory_ids)
 
     async def drop_notes(self, user_id: str, memory_ids: Collection[str]) -> None:
-        """No later request repeats what these memories said.
+        """Drop all notes that hold these memories, so that no later request repeats them.
 
-        Called before the write, for should we die then nobody asks again; and after the lock, for until then a request
-        under way may read the old words and keep a note of them.
+        Called before the deletion, since nobody would repeat it after a crash; and after releasing the lock, since
+        until then a request in progress may read the old contents and store a note with them.
         """
         if memory_ids:
             await self._notes.drop(user_id, memory_ids, now=self._clock())
@@ -108,11 +109,12 @@ class Erasure:
         await self.drop_notes(user_id, gone)
 
     async def scope(self, user_id: str, project_id: str) -> tuple[int, int]:
-        """All memories of the user, or of exactly that project, and what was not learnt yet before this call.
+        """Delete all memories of the user, or of exactly that project, and withdraw turns not learnt before this call.
 
-        How many memories and turns.
+        Without a project, also deletes the user's receipts and links between exchanges. Returns the numbers of memories
+        and turns.
         """
-        Scope(user_id, project_id)  # refuses ids that cannot be
+        Scope(user_id, project_id)  # refuses invalid ids
         called_at = self._clock()
         where = MemoryFilter(user_id, project_id, status=None, exact_project=bool(project_id))
         memories = turns = 0
@@ -123,18 +125,19 @@ class Erasure:
                 ids = [memory.id for memory in page.memories]
                 if not ids:
                     break
-                await self._erase_held(user_id, held, ids)  # what hangs on them is of the same scope
+                await self._erase_held(user_id, held, ids)  # dependent memories are of the same scope
                 memories += len(ids)
             await self.drop_notes(user_id, ids)
         if not project_id:
-            await self._receipts.erase(user_id)  # they hold what the user asked
+            await self._receipts.erase(user_id)  # they contain the user's queries
+            await self._turn_log.chains.erase(user_id)
         return memories, turns
 
     async def source(self, user_id: str, turn_id: str) -> SourceForgotten:
-        """Forget what stands on that turn alone; take its words out of the evidence of everything else.
+        """Forget what is based on that turn alone, and remove its text from the evidence of everything else.
 
-        Superseded and archived memories, too; if it is not learnt yet, it never is. Raises `NotFound` where there is
-        no such turn to learn from, and no memory stands on it.
+        Includes superseded and archived memories; a turn not learnt yet never will be. Raises `NotFound` if there is
+        neither such a turn to learn nor a memory based on it.
         """
         async with self._ledger.write(user_id):
             is_withdrawn = await self._turn_log.withdraw(user_id, opened_before=math.inf, only=[turn_id]) > 0
@@ -170,7 +173,7 @@ class Erasure:
 
 
 def without_source(memory: Memory, turn_id: str, *, now: float) -> Memory | None:
-    """The memory as it stands without that turn's words; None where nothing else that the user said holds it up."""
+    """The memory without that turn's evidence; None if no other statement of the user supports it."""
     left = tuple(quoted for quoted in memory.evidence if quoted.turn_id != turn_id)
     if not any(_holds_up(quoted, memory) for quoted in left):
         return None
@@ -183,9 +186,9 @@ def _stands_on(memory: Memory, turn_id: str) -> bool:
 
 
 def _holds_up(quoted: Evidence, memory: Memory) -> bool:
-    """Whether these words alone say what the memory says: then they were added because they repeat it.
+    """Whether this quote alone says what the memory says, so that it was added as a repetition.
 
-    A memory that was put into words by a model, or that has a date beside it, counts its first evidence as its source.
+    For a memory worded by a model, or with a date, the first evidence counts as its source.
     """
     if quoted.role == Role.TOOL:
         return False
@@ -194,7 +197,7 @@ def _holds_up(quoted: Evidence, memory: Memory) -> bool:
 
 
 def _is_repetition(quoted: Evidence, memory: Memory) -> bool:
-    """Of the words that the memory was first made of."""
+    """Whether it repeats the text that the memory was made from."""
     return statement_key(quoted.quote) == statement_key(memory.evidence[0].quote)
 
 

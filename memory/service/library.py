@@ -1,7 +1,7 @@
-"""Everything that people and programs may do with memories, in one place: REST, command line, MCP and pages call this.
+"""The library: every operation on memories, called by REST, command line, MCP and pages.
 
-It never shows, changes or counts anything of another user: somebody else's memory is as absent as one that never was.
-What it is told to store is stored as given; what it is told to forget is gone, and no work under way brings it back.
+Other users' memories are never shown, changed or counted: they look as if they did not exist. Memories are stored as
+given, and forgotten ones are gone: no work in progress restores them.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from memory.service.erasure import Erasure, SourceForgotten
 from memory.service.locked_writes import write_rows
 from memory.service.requests import (
     Deleted,
-    Edit,
     ExplainedReceipt,
+    MemoryEdit,
     NewMemory,
     Stats,
     checked_metadata,
@@ -58,17 +58,17 @@ from memory.service.requests import (
     time_said,
 )
 
-MEMORIES_PER_ADD_MAX = 200  # which are embedded in a second
+MEMORIES_PER_ADD_MAX = 200  # embedded within a second
 MESSAGES_PER_APPEND_MAX = 1_000  # each exchange is one durable append
 PAGE_MEMORIES_MAX = 100
-PAGES_PER_LOOK_MAX = 50  # store pages read for one page, or one history, of ours: bounds what a rare match may cost
+PAGES_PER_LOOK_MAX = 50  # store pages read for one page, or one history: limits the cost of a rare match
 
 
 PLAIN = RequestOptions()
 
 
 class Searcher(Protocol):
-    """The ranking that a chat would get: `memory.recall.pipeline.Recall`."""
+    """The ranking that a chat would get: `memory.recall.pipeline.RecallPipeline`."""
 
     async def search(
         self,
@@ -82,19 +82,19 @@ class Searcher(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FlushPace:
+class FlushTiming:
     """How `flush` waits, in seconds."""
 
-    settle: float = 0.3  # a reply's end may still be on its way to the log when the client asks
+    reply_delay: float = 0.3  # the end of a reply may still be on its way to the log when the client calls
     poll: float = 0.05
     longest: float = 120.0
-    retry: float = 3.0  # also waited for: a store that has just come up costs a retry of half a second
+    retry: float = 3.0  # also waited for: a store that has just started costs a retry of half a second
 
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """What happens to whatever comes in: `clock` dates it, `new_id` names it, `redact` takes secrets out of what was
-    said, before the turn log sees it. No two ids are alike.
+    """How new memories and turns are prepared: `clock` gives their times, `new_id` generates unique ids, and `redact`
+    removes secrets from a message before it is stored.
     """
 
     clock: Clock
@@ -103,7 +103,7 @@ class Intake:
 
 
 class LibraryTurns(TurnRecording, TurnTriage, ConversationRecord, Protocol):
-    """What of the turn log the library needs: it appends and reads turns, and looks after those that wait."""
+    """The part of the turn log that the library uses: it appends and reads turns, and manages the waiting ones."""
 
 
 class Library:
@@ -117,7 +117,7 @@ class Library:
         traces: RequestTraces,
         searcher: Searcher,
         intake: Intake,
-        flush_pace: FlushPace = FlushPace(),
+        flush_timing: FlushTiming = FlushTiming(),
     ) -> None:
         self._store = memories.store
         self._embedder = memories.embedder
@@ -129,10 +129,10 @@ class Library:
         self._clock = intake.clock
         self._new_id = intake.new_id
         self._redact = intake.redact
-        self._flush_pace = flush_pace
+        self._flush_timing = flush_timing
 
     async def add(self, scope: Scope, items: Sequence[NewMemory]) -> list[str]:
-        """Store each as given, one id per item, in order; found by search when this returns."""
+        """Store each memory as given, one id per item, in order; search finds them on return."""
         if not 1 <= len(items) <= MEMORIES_PER_ADD_MAX:
             raise BadInput(f"expected 1 to {MEMORIES_PER_ADD_MAX} memories, got {len(items)}; send several calls")
         now = self._clock()
@@ -197,7 +197,7 @@ class Library:
         limit: int = PAGE_MEMORIES_MAX,
         cursor: str = "",
     ) -> Page:
-        """Newest first. `as_of` gives what stood in that status then, by when things were said."""
+        """One page, newest first. `as_of`: the memories that had that status then, by when things were said."""
         types = (memory_type,) if memory_type else ()
         refuse_unknown_types(types)
         asked = None if as_of is not None else status
@@ -215,7 +215,7 @@ class Library:
         return (await self._record(user_id, memory_id)).memory
 
     async def history(self, user_id: str, memory_id: str) -> list[Memory]:
-        """The memory and those that it superseded, directly or through others, latest said first."""
+        """The memory and those that it superseded, directly or through others, latest first."""
         newest = await self.get(user_id, memory_id)
         by_successor: dict[str, list[Memory]] = {}
         where, cursor = MemoryFilter(user_id, status=MemoryStatus.SUPERSEDED), ""
@@ -234,18 +234,19 @@ class Library:
             waiting += [memory.id for memory in older]
         return sorted(chain.values(), key=lambda memory: (memory.id == newest.id, memory.said_at), reverse=True)
 
-    async def patch(self, user_id: str, memory_id: str, edit: Edit) -> Memory:
-        """Change it in place, or bring it back from the archive: same id, same times of saying.
+    async def patch(self, user_id: str, memory_id: str, edit: MemoryEdit) -> Memory:
+        """Change a memory in place, or restore it from the archive; id and times of saying stay.
 
-        Changed content is found by its new words.
+        Changed content is embedded again.
         """
-        edit.on((await self._record(user_id, memory_id)).memory, now=self._clock())  # refuses before embedding
+        # Refuses invalid edits before embedding.
+        edit.applied_to((await self._record(user_id, memory_id)).memory, now=self._clock())
         vectors = await self._embedder.embed([edit.content], is_urgent=False) if edit.content is not None else None
         async with self._ledger.write(user_id) as held:
             record = await self._record(user_id, memory_id)
             if edit.content is not None:
                 await self._erasure.drop_notes(user_id, [memory_id])
-            memory = edit.on(record.memory, now=self._clock())
+            memory = edit.applied_to(record.memory, now=self._clock())
             vectors = record.vector[np.newaxis] if vectors is None else vectors
             await write_rows(self._store, held, user_id, [Change(ChangeKind.UPDATE, memory)], vectors)
         if edit.content is not None:
@@ -256,32 +257,34 @@ class Library:
         await self._erasure.memory(user_id, memory_id)
 
     async def delete_scope(self, user_id: str, project_id: str = "") -> Deleted:
-        """All memories of the user, or of exactly that project, and what was not learnt yet before this call."""
+        """Delete all memories of the user, or of exactly that project, and withdraw turns not learnt before this
+        call.
+        """
         return Deleted(*await self._erasure.scope(user_id, project_id))
 
     async def forget_source(self, user_id: str, turn_id: str) -> SourceForgotten:
-        """Forget what stands on that turn's words alone, and take them out of the evidence of everything else."""
+        """Forget what is based on that turn alone, and remove its text from the evidence of everything else."""
         return await self._erasure.source(user_id, turn_id)
 
     async def receipt(self, user_id: str, receipt_id: str) -> ExplainedReceipt:
-        """Why a request got what it got, with what the memories in it say now."""
+        """Why a request got its memories, with the current contents of those memories."""
         found = await self._receipts.get(user_id, receipt_id) if is_valid_id(receipt_id) else None
         if found is None:
             raise NotFound("there is no such receipt")
         memory_ids = found.memory_ids()
         try:
             records = await self._store.get(user_id, memory_ids) if memory_ids else []
-        except Unavailable:  # the receipt may well be about that
+        except Unavailable:  # the receipt may be about this very outage
             records = []
         return ExplainedReceipt(found, {record.memory.id: record.memory.content for record in records})
 
     async def append_turn(
         self, scope: Scope, messages: Sequence[Message], *, at: float | None = None, trace_id: str = ""
     ) -> str:
-        """Record exchanges from elsewhere, to be learnt as if they had come through the proxy; the last turn's id.
+        """Record imported exchanges, to be learnt as if they had come through the proxy. Returns the last turn's id.
 
-        `at` (None: now) is when the first was said; later exchanges of the same call follow a millisecond apart, so
-        that their order stays known. System messages and tool traffic are left out.
+        `at` (None: now): when the first was said; further exchanges of the call are a millisecond apart, which keeps
+        their order. System messages and tool traffic are left out.
         """
         if len(messages) > MESSAGES_PER_APPEND_MAX:
             raise BadInput(
@@ -314,19 +317,19 @@ class Library:
         return turn_id
 
     async def flush(self, user_id: str, session_id: str = "") -> Backlog:
-        """Have all learnt that was said before this call.
+        """Wait until everything said before this call is learnt.
 
-        What is left then awaits a retry, or took longer than `FlushPace.longest`: also a reply that is still being
-        streamed, for a turn is learnt when its reply has ended.
+        What remains waits for a retry, or took longer than `FlushTiming.longest`; that includes replies still being
+        streamed, since a turn is learnt after its reply has ended.
         """
-        Scope(user_id, session_id=session_id)  # refuses ids that cannot be
-        pace = self._flush_pace
-        await asyncio.sleep(pace.settle)
-        opened_before = self._clock()  # after the pause: a turn counts from when the log got it
-        polls, polls_of_retries = (max(1, int(seconds / pace.poll)) for seconds in (pace.longest, pace.retry))
+        Scope(user_id, session_id=session_id)  # refuses invalid ids
+        timing = self._flush_timing
+        await asyncio.sleep(timing.reply_delay)
+        opened_before = self._clock()  # after the pause: a turn counts from its arrival in the log
+        polls, polls_of_retries = (max(1, int(seconds / timing.poll)) for seconds in (timing.longest, timing.retry))
         for _ in range(polls):
-            # again each time: a reply may end while we wait
-            await self._turn_log.hurry(user_id, session_id=session_id)
+            # repeated, since a reply may end while we wait
+            await self._turn_log.make_due_now(user_id, session_id=session_id)
             backlog = await self._turn_log.backlog(user_id, session_id=session_id, opened_before=opened_before)
             if not backlog.pending:
                 break
@@ -334,7 +337,7 @@ class Library:
                 polls_of_retries -= 1
                 if polls_of_retries <= 0:
                     break
-            await asyncio.sleep(pace.poll)
+            await asyncio.sleep(timing.poll)
         return backlog
 
     async def stats(self, user_id: str) -> Stats:
@@ -349,15 +352,15 @@ class Library:
         return self._turn_log.turns(user_id, session_id=session_id)
 
     async def dead_letters(self, *, limit: int) -> list[DeadLetter]:
-        """For operators: of all users."""
+        """Dead letters of all users, for operators."""
         return await self._turn_log.dead_letters(limit=limit)
 
     async def replay(self, window_ids: Collection[str]) -> int:
-        """Learn dead letters again; how many. Empty means all."""
+        """Learn dead letters again; returns how many. Empty means all."""
         return await self._turn_log.replay(window_ids)
 
     async def drop(self, window_ids: Collection[str]) -> int:
-        """Give these dead letters up for good; how many. Empty means none."""
+        """Delete these dead letters without learning them; returns how many. Empty means none."""
         return await self._turn_log.drop(window_ids)
 
     async def is_ready(self) -> bool:

@@ -1,7 +1,7 @@
-"""Rows of a user, written under the user's lock: the one way to change memories.
+"""Writes a user's rows under the user's lock: the only way to change memories.
 
-Whoever was slow, or was frozen and woke up, must find out before a row leaves this process: somebody else may hold the
-lock by then and have read what this one is about to overwrite. Decides nothing about the rows.
+A process that was slow or suspended has to notice before a row is sent: another one may hold the lock by then and have
+read what would be overwritten. Decides nothing about the rows.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from memory.ports import LedgerWrite, MemoryStore
 async def write_rows(
     store: MemoryStore, held: LedgerWrite, user_id: str, changes: Sequence[Change], vectors: Vector
 ) -> None:
-    """Name them, renew the lock, and send them while it is ours. `vectors` has shape `(len(changes), dimension)`.
+    """Announce the ids, renew the lock, and write while it is held. `vectors` has shape `(len(changes), dimension)`.
 
-    Raises `Conflict` where the lock was lost: then nothing was sent, or, of more than a thousand rows, not all.
+    Raises `Conflict` if the lock was lost: nothing was sent, or, of more than a thousand rows, not all.
     """
     if not changes:
         return

@@ -1,7 +1,7 @@
-"""Every memory embedded again: all that remains, then a whole look that finds nothing missing, then one step.
+"""Embeds every memory again with another model: all remaining ones, then a full comparison, then one atomic switch.
 
-Until that step parts find the old vectors, after it the new ones. It embeds and counts, and changes nothing about a
-memory; it must never switch to what it has not compared with the old, row by row.
+Before the switch all parts use the old vectors, after it the new ones. Memories do not change otherwise, and the switch
+happens only after old and new rows have been compared one by one.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from dataclasses import dataclass
 
 from memory.errors import Unavailable
 from memory.model import Vector, VectorOrigin
-from memory.ports import Embedder, Reembedding, Snapshots, Standing, StoredText
+from memory.ports import Embedder, Reembedding, ReembeddingStatus, Snapshots, StoredText
 
-LOOKS_MAX = 5  # the first embeds, the second finds nothing missing; whoever needs more is written to by somebody else
-SAMPLE_TEXTS = 64  # embedded by a dry run, to say how long all of them take
-RETRY_PAUSES_SECONDS = (1.0, 3.0, 10.0, 30.0)  # of an embedding server that is busy, or being restarted
+# The first pass embeds, the second finds nothing missing; more are needed only if somebody writes meanwhile.
+LOOKS_MAX = 5
+SAMPLE_TEXTS = 64  # embedded by a dry run to estimate the total time
+RETRY_PAUSES_SECONDS = (1.0, 3.0, 10.0, 30.0)  # while an embedding server is busy or restarting
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run would do. `seconds`: of embedding alone, from a sample."""
+    """What a run would do. `seconds`: estimated from a sample, embedding only."""
 
-    standing: Standing
+    status: ReembeddingStatus
     wanted: VectorOrigin
     is_needed: bool
     seconds: float = 0.0
@@ -31,11 +32,11 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`standing`: at the start. `is_needed`: the vectors were others, and are those wanted now. `embedded`: memories
-    that this run embedded, in `seconds`.
+    """`status`: at the start. `is_needed`: the vectors were replaced by the wanted ones. `embedded`: memories that this
+    run embedded, in `seconds`.
     """
 
-    standing: Standing
+    status: ReembeddingStatus
     wanted: VectorOrigin
     is_needed: bool
     embedded: int = 0
@@ -43,7 +44,7 @@ class Outcome:
 
 
 class Reembed:
-    """One run. Methods raise `Unavailable`: nothing is lost then, and another run goes on from there."""
+    """One run. Methods raise `Unavailable`; nothing is lost then, and another run continues from there."""
 
     def __init__(self, store: Reembedding, embedder: Embedder, snapshots: Snapshots, *, wanted: VectorOrigin) -> None:
         self._store = store
@@ -53,9 +54,9 @@ class Reembed:
 
     async def estimate(self) -> Estimate:
         """Changes nothing."""
-        standing = await self._store.standing()
-        if not self._is_needed(standing):
-            return Estimate(standing, self._wanted, is_needed=False)
+        status = await self._store.status()
+        if not self._is_needed(status):
+            return Estimate(status, self._wanted, is_needed=False)
         sample: list[StoredText] = []
         async for texts in self._store.remaining():
             sample += texts
@@ -65,14 +66,16 @@ class Reembed:
         began_at = asyncio.get_running_loop().time()
         await self._vectors(sample)
         seconds_each = (asyncio.get_running_loop().time() - began_at) / max(1, len(sample))
-        seconds = seconds_each * (standing.memories - standing.embedded)
-        return Estimate(standing, self._wanted, is_needed=True, seconds=seconds)
+        seconds = seconds_each * (status.memories - status.embedded)
+        return Estimate(status, self._wanted, is_needed=True, seconds=seconds)
 
     async def run(self, *, advance: Callable[[int, int], None], check_alone: Callable[[], None]) -> Outcome:
-        """`advance`: memories done, and all of them. `check_alone` raises where somebody else may write memories."""
+        """`advance` gets the memories done and the total. `check_alone` raises if another process may write
+        memories.
+        """
         loop = asyncio.get_running_loop()
         began_at, embedded = loop.time(), 0
-        before = await self._store.standing()
+        before = await self._store.status()
         is_needed = self._is_needed(before)
         if is_needed:
             advance(before.embedded, before.memories)
@@ -84,11 +87,11 @@ class Reembed:
         await self._snapshots.erase_all()
         return Outcome(before, self._wanted, is_needed, embedded, loop.time() - began_at)
 
-    def _is_needed(self, standing: Standing) -> bool:
-        return standing.origin is not None and not standing.origin.agrees_with(self._wanted)
+    def _is_needed(self, status: ReembeddingStatus) -> bool:
+        return status.origin is not None and not status.origin.agrees_with(self._wanted)
 
-    async def _embed_all(self, before: Standing, advance: Callable[[int, int], None]) -> int:
-        """How many, when a whole look at old and new has found nothing missing and nothing too much."""
+    async def _embed_all(self, before: ReembeddingStatus, advance: Callable[[int, int], None]) -> int:
+        """The number of embedded memories, once a full comparison has found no differences."""
         embedded = 0
         for _ in range(LOOKS_MAX):
             found_missing = False
@@ -97,7 +100,7 @@ class Reembed:
                 await self._store.put(texts, await self._vectors(texts))
                 embedded += len(texts)
                 advance(min(before.embedded + embedded, before.memories), before.memories)
-            if await self._store.settle() and not found_missing:
+            if await self._store.remove_deleted() and not found_missing:
                 return embedded
         raise Unavailable("milvus", "memories change while they are embedded again: stop whatever writes them")
 

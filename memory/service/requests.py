@@ -1,6 +1,6 @@
-"""What the library may be asked to do, and what it gives back: plain values, and the checks that all of them share.
+"""Arguments and results of the library, with the validation that all callers share.
 
-Pure. Nothing here knows a store, and no check ever repairs what it was given.
+Pure. Invalid values are refused, never corrected.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from memory.errors import BadInput
 from memory.model import CATEGORIES, MEMORY_TYPES, Memory, MemoryStatus, Receipt
 from memory.model.archived import kept_keys, restored
 
-METADATA_BYTES_MAX = 16_384  # of JSON; a Milvus field of this kind takes 65,536
-AHEAD_SECONDS_MAX = 86_400.0  # clocks and time zones of callers differ; later than that, nothing can have been said
-METADATA_DEPTH_MAX = 16  # no recursion, here or in a store's own encoder, comes near its limit
+METADATA_BYTES_MAX = 16_384  # of JSON; a Milvus JSON field holds 65,536
+AHEAD_SECONDS_MAX = 86_400.0  # clocks and time zones differ; a later time is an error
+METADATA_DEPTH_MAX = 16  # far below the recursion limits here and in a store's encoder
 
 
 @dataclass(frozen=True, slots=True)
 class NewMemory:
-    """What to store. `created_at` (None: now) is also when it was said. Empty ids fall back to the caller's scope."""
+    """What to store. `created_at` (None: now) is also the time it was said. Empty ids default to the caller's scope."""
 
     content: str
     memory_type: str = "semantic"
@@ -36,10 +36,10 @@ class NewMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    """What to change about a memory; None leaves it. `metadata` replaces all but our own marks.
+class MemoryEdit:
+    """Changes to a memory; None leaves a field. `metadata` replaces all keys except our own.
 
-    `status` can only become active, which brings back what was put away.
+    `status` can only become active, which restores an archived memory.
     """
 
     content: str | None = None
@@ -49,8 +49,8 @@ class Edit:
     metadata: dict[str, Any] | None = None
     status: str | None = None
 
-    def on(self, memory: Memory, *, now: float) -> Memory:
-        """The memory as this leaves it. Raises `BadInput`."""
+    def applied_to(self, memory: Memory, *, now: float) -> Memory:
+        """The changed memory. Raises `BadInput`."""
         given = {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
         if not given:
             raise BadInput(f"nothing to change: give one of {', '.join(self.__slots__)}")
@@ -67,7 +67,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """How much a deletion by scope took: memories of any status, and turns that were not learnt yet."""
+    """Counts of a deletion by scope: memories of any status, and turns that were not learnt yet."""
 
     memories: int
     turns: int
@@ -75,7 +75,7 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Of one user. `by_type` counts active memories; turns as in `Backlog`."""
+    """Counts for one user. `by_type`: active memories; turns as in `Backlog`."""
 
     active: int
     superseded: int
@@ -87,14 +87,14 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedReceipt:
-    """A receipt, and what its memories say now, by id; those that are forgotten, or cannot be read now, are missing."""
+    """A receipt with the current contents of its memories by id, without forgotten or unavailable ones."""
 
     receipt: Receipt
     contents: Mapping[str, str]
 
 
 def checked_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Refuses what a store could not keep or would be slow to: it is a JSON object, small, flat enough, exact."""
+    """Refuses metadata that a store could not keep exactly or quickly: it must be a small, flat JSON object."""
     waiting: list[tuple[Any, int]] = [(metadata, 0)]
     while waiting:
         value, depth = waiting.pop()
@@ -122,7 +122,7 @@ def refuse_unknown_types(memory_types: Sequence[str]) -> None:
 
 
 def time_said(given: float | None, now: float, name: str) -> float:
-    """`given`, or `now` without it. Refuses a time to come, which milliseconds in the place of seconds would be."""
+    """`given`, or `now`. Refuses future times, such as milliseconds in place of seconds."""
     if given is not None and given > now + AHEAD_SECONDS_MAX:
         raise BadInput(f"{name} is in the future: give when it was said, in ISO 8601 or Unix seconds (UTC)")
     return now if given is None else given

@@ -1,6 +1,6 @@
-"""What the product can be told: every setting with its type, default, limits and meaning.
+"""All settings with their types, defaults, limits and meaning.
 
-Only declarations and their catalogue: nothing here reads anything, from nowhere. `memory/settings/loader.py` does that.
+Declarations and their catalogue only; `memory/settings/loader.py` reads file, environment and flags.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from memory.settings.bounds import NoteSettings, ReceiptSettings, SnapshotSettin
 from memory.settings.catalogue import ENVIRONMENT_PREFIX, Leaf, SettingDoc, is_section, leaves_of, without_secrets
 from memory.settings.extraction import ExtractionSettings
 from memory.settings.learning import LearnSettings
-from memory.settings.life import CategoryLife, LifeSettings
 from memory.settings.models import ExternalModel, ModelEndpoint
-from memory.settings.ranking import Bar, HalfLives, Neighbours, RankingSettings, Unspaced, Weights
+from memory.settings.ranking import Bar, HalfLives, NeighbourWeights, RankingSettings, Unspaced, Weights
 from memory.settings.recall import UpstreamSignal
+from memory.settings.retention import CategoryRetention, RetentionSettings
 from memory.settings.secrets import SecretSettings
 from memory.settings.storage import EmbeddingSettings, MilvusSettings, TurnLogSettings
 from memory.settings.tree import MemorySettings, Settings, every_setting
@@ -20,21 +20,21 @@ from memory.settings.tree import MemorySettings, Settings, every_setting
 __all__ = [
     "ENVIRONMENT_PREFIX",
     "Bar",
-    "CategoryLife",
+    "CategoryRetention",
     "EmbeddingSettings",
     "ExternalModel",
     "ExtractionSettings",
     "HalfLives",
     "Leaf",
     "LearnSettings",
-    "LifeSettings",
     "MemorySettings",
     "MilvusSettings",
     "ModelEndpoint",
-    "Neighbours",
+    "NeighbourWeights",
     "NoteSettings",
     "RankingSettings",
     "ReceiptSettings",
+    "RetentionSettings",
     "SecretSettings",
     "SettingDoc",
     "Settings",

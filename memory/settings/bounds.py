@@ -1,6 +1,6 @@
-"""How much is kept beside the memories: working sets in the filters, receipts and past notes in the turn log's file.
+"""Limits of what is stored besides memories: working sets in the filters, receipts and past notes on disk.
 
-The adapters take their defaults from here, so that each number stands in one place.
+The adapters take their defaults from here, so that each number is defined once.
 """
 
 from __future__ import annotations
@@ -15,21 +15,23 @@ class WorkingSetSettings(msgspec.Struct, frozen=True, kw_only=True):
     user_memories_max: Annotated[
         Annotated[int, Meta(ge=1, le=1_000_000)],
         Meta(
-            description="Most memories of one user that a filter holds at hand; with more, each chat searches Milvus. "
-            "Laying out 10,000 after a change takes about 50 ms of a thread, which that user's requests wait for."
+            description="Maximum memories of one user in a filter's working set; with more, each chat searches Milvus. "
+            "Rebuilding 10,000 after a change takes a thread about 50 ms, during which that user's requests wait."
         ),
     ] = 20_000
     total_mib: Annotated[
         Annotated[int, Meta(ge=1, le=1_048_576)],
         Meta(
-            description="Most MiB of all users' memories in one filter, about 4 KB each; past it, the user who was "
-            "silent longest makes room."
+            description="Maximum MiB of all users' memories in one filter, about 4 KB each; beyond it, the "
+            "user who was "
+            "inactive longest is evicted."
         ),
     ] = 512
     patience_ms: Annotated[
         Annotated[float, Meta(ge=0, le=400)],
         Meta(
-            description="Longest wait of a chat for its user's memories to be loaded or brought up to date, beside the "
+            description="Longest wait of a chat for its user's memories to be loaded or refreshed, "
+            "concurrently with the "
             "embedding; with the ranking it must fit `memory.deadline_ms`."
         ),
     ] = 70.0
@@ -43,8 +45,9 @@ class SnapshotSettings(msgspec.Struct, frozen=True, kw_only=True):
     total_mib: Annotated[
         Annotated[int, Meta(ge=0, le=16_777_216)],
         Meta(
-            description="Most MiB of all users' snapshots in `data_dir`, about 1.4 KB for each memory; past it, those "
-            "go that were not used for longest. 0: none; then a user's first question searches Milvus."
+            description="Maximum MiB of all users' snapshots in `data_dir`, about 1.4 KB per memory; beyond "
+            "it, the least "
+            "recently used are deleted. 0: no snapshots; a user's first question then searches Milvus."
         ),
     ] = 4_096
 
@@ -52,15 +55,18 @@ class SnapshotSettings(msgspec.Struct, frozen=True, kw_only=True):
 class ReceiptSettings(msgspec.Struct, frozen=True, kw_only=True):
     keep_days: Annotated[
         Annotated[float, Meta(ge=0.001, le=3_650)],
-        Meta(description="How long a receipt can be asked for; a week, so that last week's answer can be explained."),
+        Meta(description="How long a receipt is available; a week, so that last week's answer can be explained."),
     ] = 7.0
     user_receipts_max: Annotated[
         Annotated[int, Meta(ge=1, le=1_000_000)],
-        Meta(description="Most receipts of one user, the newest; so that one who talks all day crowds out nobody."),
+        Meta(
+            description="Maximum receipts of one user, the newest; so that one busy user does not displace "
+            "others' receipts."
+        ),
     ] = 1_000
     total_mib: Annotated[
         Annotated[int, Meta(ge=1, le=1_048_576)],
-        Meta(description="Most MiB of all receipts on disk; 256 are some 60,000 of the usual 4 KB."),
+        Meta(description="Maximum MiB of all receipts on disk; 256 are some 60,000 of the usual 4 KB."),
     ] = 256
 
 
@@ -68,14 +74,16 @@ class NoteSettings(msgspec.Struct, frozen=True, kw_only=True):
     total_mib: Annotated[
         Annotated[int, Meta(ge=1, le=1_048_576)],
         Meta(
-            description="Most MiB of all past notes on disk; 256 are 100,000 of the usual 2.5 KB, by when a model "
-            "server's prefix cache has long forgotten the first."
+            description="Maximum MiB of all past notes on disk; 256 are 100,000 of the usual 2.5 KB, by "
+            "which time a model "
+            "server's prefix cache has evicted the first."
         ),
     ] = 256
     user_mib: Annotated[
         Annotated[int, Meta(ge=1, le=1_048_576)],
         Meta(
-            description="Most MiB of one user's past notes: some hundred long conversations. A note that is gone costs "
-            "a prompt's prefix, never an answer."
+            description="Maximum MiB of one user's past notes: about a hundred long conversations. A deleted "
+            "note costs "
+            "a prefix-cache hit, never an answer."
         ),
     ] = 4

@@ -1,4 +1,4 @@
-"""Every setting, described: for the command line's help, the documents, and messages about a wrong one."""
+"""Descriptions of all settings, for the command line's help, the documents, and error messages."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from memory.settings.life import CategoryLife
 from memory.settings.recall import UpstreamSignal
+from memory.settings.retention import CategoryRetention
 
 ENVIRONMENT_PREFIX = "MEMPROXY_"
 
 
 @dataclass(frozen=True, slots=True)
 class SettingDoc:
-    """One setting for people: dotted path in the file, its environment variable, what it takes, and what it does."""
+    """One setting: dotted path in the file, environment variable, accepted values, default and meaning."""
 
     path: str
     environment: str
@@ -35,7 +35,7 @@ class Leaf:
 
 
 def docs_of(settings: type[msgspec.Struct]) -> Iterator[SettingDoc]:
-    """Each of them, described, in the order of the file."""
+    """All settings with descriptions, in the order of the file."""
     return (leaf.doc for leaf in leaves_of(settings, ""))
 
 
@@ -73,7 +73,7 @@ def is_section(annotation: Any) -> bool:  # noqa: ANN401 - a type annotation may
 
 
 def _expected(annotation: Any) -> str:  # noqa: ANN401 - likewise
-    """What a setting takes, in words."""
+    """The accepted values, in words."""
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "nothing"}
     if annotation in words:
         return words[annotation]
@@ -87,7 +87,9 @@ def _expected(annotation: Any) -> str:  # noqa: ANN401 - likewise
     if origin is Literal:
         return "one of " + ", ".join(map(str, arguments))
     if origin is tuple:
-        return {str: "a list of text", UpstreamSignal: "a list of signals", CategoryLife: "a list of categories"}.get(
-            arguments[0], "a list of models"
-        )
+        return {
+            str: "a list of text",
+            UpstreamSignal: "a list of signals",
+            CategoryRetention: "a list of categories",
+        }.get(arguments[0], "a list of models")
     return " or ".join(_expected(argument) for argument in arguments)

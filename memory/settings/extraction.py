@@ -1,4 +1,4 @@
-"""How a chat model is asked to read messages, where one does."""
+"""How a chat model is asked to read messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Meta
 
 class ExtractionSettings(msgspec.Struct, frozen=True, kw_only=True):
     topics: Annotated[
-        tuple[str, ...], Meta(description="What the model is told to look for above all, in a few words each.")
+        tuple[str, ...], Meta(description="Topics that the model should look for in particular, in a few words each.")
     ] = ()
     examples: Annotated[
         str,

@@ -1,4 +1,4 @@
-"""When and how it is learnt from finished turns."""
+"""When and how finished turns are learnt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LearnSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = "auto"
     retry_attempts: Annotated[
         Annotated[int, Meta(ge=1, le=100)],
-        Meta(description="Attempts at one window before it goes to the dead letters; an outage is no attempt."),
+        Meta(description="Attempts at one window before it goes to the dead letters; outages do not count."),
     ] = 8
     retry_base_seconds: Annotated[
         Annotated[float, Meta(gt=0, le=3600)], Meta(description="First wait before a retry; it doubles each time.")
@@ -43,39 +43,40 @@ class LearnSettings(msgspec.Struct, frozen=True, kw_only=True):
     idle_seconds: Annotated[
         Annotated[float, Meta(ge=0, le=86_400)] | None,
         Meta(
-            description="Where a model reads, a session is learnt that long after its last turn, 0: at once; "
-            "none: 30. What the trained reader reads is always due at once."
+            description="With a model as the reader, a session is learnt this long after its last turn, 0: at once; "
+            "none: 30. With the trained reader, turns are always due at once."
         ),
     ] = None
     session_end_seconds: Annotated[
         Annotated[float, Meta(ge=1, le=604_800)],
         Meta(
-            description="A session that is silent for so long has ended and is learnt to its last turn, "
+            description="A session that is idle for this long has ended and is learnt completely, "
             "however long idle_seconds is."
         ),
     ] = 1800.0
     buffer_tokens: Annotated[
         Annotated[int, Meta(ge=1, le=1_000_000)],
-        Meta(description="A session with about so many tokens that are not learnt yet, answers included, is due."),
+        Meta(description="A session with about this many tokens not learnt yet, answers included, is due."),
     ] = 4000
     drift_similarity: Annotated[
         Annotated[float, Meta(ge=0, le=1)],
         Meta(
-            description="A turn less alike than this cosine to all that its session has waiting has left their topic: "
-            "they are due. 0: topics do not count."
+            description="A turn whose cosine to all waiting turns of its session is lower than this starts "
+            "another topic: "
+            "the waiting turns are due. 0: topics do not count."
         ),
     ] = 0.1
     facts_per_session_max: Annotated[
         Annotated[int, Meta(ge=1, le=100_000)],
         Meta(
-            description="Facts learnt of one session within an hour of its talk, so that no loop floods the memory; "
-            "200 is a lasting statement every 18 seconds."
+            description="Facts learnt from one session per hour of conversation, so that no loop floods the memory; "
+            "200 is one fact every 18 seconds."
         ),
     ] = 200
     queue_turns_max: Annotated[
         Annotated[int, Meta(ge=1, le=10_000_000)],
         Meta(
-            description="Finished turns that may wait to be learnt; past it the least valuable are shed, "
-            "to be brought back with `memproxy dlq replay`."
+            description="Finished turns that may wait to be learnt; beyond it the least valuable are shed, "
+            "and can be restored with `memproxy dlq replay`."
         ),
     ] = 10_000

@@ -1,8 +1,7 @@
-"""Everything that the product can be told, and where it was told: flags beat environment beats file beats defaults.
+"""Loads the settings: flags override environment, environment overrides file, file overrides defaults.
 
-This is the one module that reads the environment. It opens no file but the one it was named, never guesses at a key
-that it does not know, and never writes a secret. `load` depends on its arguments alone (and the named file);
-`from_process` adds this process's environment.
+The only module that reads the environment. It opens only the file it is given, refuses unknown keys, and never writes a
+secret. `load` depends on its arguments (and the named file) only; `from_process` adds this process's environment.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import yaml
 from memory.errors import BadSetting
 from memory.settings import (
     ENVIRONMENT_PREFIX,
-    CategoryLife,
+    CategoryRetention,
     ExternalModel,
     Leaf,
     MemorySettings,
@@ -48,16 +47,16 @@ __all__ = [
     "load",
 ]
 
-CONFIG_VARIABLE = "MEMPROXY_CONFIG"  # names the file, as `--config` does; it is no setting itself
+CONFIG_VARIABLE = "MEMPROXY_CONFIG"  # names the file, like `--config`; not a setting itself
 
 # Lists whose items have keys of their own.
 _ITEMS: Mapping[str, type[msgspec.Struct]] = {
     "external_models": ExternalModel,
-    "memory.life.categories": CategoryLife,
+    "memory.life.categories": CategoryRetention,
     "memory.upstream_signals": UpstreamSignal,
 }
-# No signal may travel in them: Envoy takes the headers of signals away from strangers, who need these, and shows them
-# to the filter, which must not see a credential.
+# Headers that cannot carry signals: Envoy removes signal headers from untrusted clients, which need these headers, and
+# shows signal headers to the filter, which must not see credentials.
 _NO_SIGNAL_HEADERS = frozenset(
     """accept api-key authorization connection content-encoding content-length content-type cookie expect host
     proxy-authorization te traceparent transfer-encoding upgrade user-agent x-api-key x-authz-user-id x-forwarded-for
@@ -66,9 +65,9 @@ _NO_SIGNAL_HEADERS = frozenset(
 
 
 class _OnceOnly(yaml.SafeLoader):
-    """YAML as ever, but a key that comes twice in one place is an error: one of its two values would count for nothing.
+    """A YAML loader that refuses duplicate keys, since one of the two values would be ignored.
 
-    What `<<` brings in may be said again, as YAML means it.
+    Keys merged by `<<` may be overridden, as in YAML.
     """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001 - as in the class above
@@ -78,7 +77,7 @@ class _OnceOnly(yaml.SafeLoader):
                 continue
             if key.value in seen:
                 raise yaml.constructor.ConstructorError(
-                    problem=f"the key {key.value:.60} comes twice; take one out", problem_mark=key.start_mark
+                    problem=f"the key {key.value:.60} occurs twice; remove one", problem_mark=key.start_mark
                 )
             seen.add(key.value)
         return super().construct_mapping(node, deep=deep)
@@ -88,11 +87,11 @@ class _OnceOnly(yaml.SafeLoader):
 class _Given:
     value: object
     source: str
-    is_text: bool  # came as text (environment), so "8080" may stand for 8080
+    is_text: bool  # from the environment, so that "8080" may stand for 8080
 
 
 def load(file: Path | None, flags: Mapping[str, object], environ: Mapping[str, str]) -> Settings:
-    """The settings in force. `flags` maps dotted paths to values (None: not given). Raises `BadSetting`."""
+    """The effective settings. `flags`: values by dotted path (None: not given). Raises `BadSetting`."""
     leaves = {leaf.doc.path: leaf for leaf in leaves_of(Settings, "")}
     given: dict[str, _Given] = {}
     if file is not None:
@@ -114,7 +113,7 @@ def from_process(file: Path | None, flags: Mapping[str, object]) -> Settings:
 
 
 def _cached_models(environ: Mapping[str, str]) -> str:
-    """The cache folder by the XDG convention; "" where there is no home, as in some containers."""
+    """The cache folder by the XDG convention; "" without a home directory, as in some containers."""
     home = environ.get("XDG_CACHE_HOME") or (f"{environ['HOME']}/.cache" if environ.get("HOME") else "")
     return f"{home}/memproxy/models" if home else ""
 
@@ -122,7 +121,7 @@ def _cached_models(environ: Mapping[str, str]) -> str:
 def child_environment(settings: Settings, extra: Mapping[str, str]) -> dict[str, str]:
     """The environment of a part that gets its settings by `--config`: ours without settings, plus secrets and `extra`.
 
-    Our variables are left out because they would beat the file, which already holds what they said.
+    Our variables are removed because they would override the file, which already contains their values.
     """
     environ = {k: v for k, v in os.environ.items() if not k.startswith(ENVIRONMENT_PREFIX)}  # noqa: TID251 - likewise
     secrets = {doc.environment: str(getattr(settings, doc.path)) for doc in every_setting() if doc.is_secret}
@@ -130,7 +129,7 @@ def child_environment(settings: Settings, extra: Mapping[str, str]) -> dict[str,
 
 
 def dump(settings: Settings) -> str:
-    """The settings in force as YAML that `load` takes back, without secrets."""
+    """The effective settings as YAML for `load`, without secrets."""
     return yaml.safe_dump(without_secrets(settings), sort_keys=False, allow_unicode=True)
 
 
@@ -157,7 +156,7 @@ def _yaml(text: str) -> Any:  # noqa: ANN401 - whatever it holds
 
 
 def _walk(tree: object, prefix: str, struct: type[msgspec.Struct], given: dict[str, _Given], source: str) -> None:
-    """Collect the leaves below `prefix`; a key without value counts as not given."""
+    """Collect the leaves below `prefix`; a key without a value counts as not given."""
     if tree is None:
         return
     if not isinstance(tree, Mapping):
@@ -182,7 +181,7 @@ def _from_environment(environ: Mapping[str, str], leaves: Mapping[str, Leaf]) ->
             continue
         if name not in paths:
             raise BadSetting(_unknown(name, list(paths), "environment"))
-        if value:  # compose files and charts pass on what is unset as ""
+        if value:  # compose files and charts pass unset variables as ""
             given[paths[name]] = _Given(value, name, is_text=True)
     return given
 
@@ -211,7 +210,7 @@ def _converted(leaf: Leaf, given: _Given) -> object:
     if given.is_text and _is_list(typing.get_args(leaf.annotation)[0]):
         value = _list_from_text(str(value))
     if value is False and "off" in typing.get_args(typing.get_args(leaf.annotation)[0]):
-        value = "off"  # which is how YAML reads the bare word
+        value = "off"  # YAML parses the bare word as False
     try:
         _refuse_unknown_item_keys(leaf.doc.path, value, given.source)
         return msgspec.convert(value, leaf.annotation, strict=not given.is_text)
@@ -225,12 +224,12 @@ def _converted(leaf: Leaf, given: _Given) -> object:
 
 
 def _is_list(annotation: Any) -> bool:  # noqa: ANN401 - a type annotation may be anything
-    """Also where it may be nothing instead."""
+    """Also for optional lists."""
     return any(typing.get_origin(one) is tuple for one in (annotation, *typing.get_args(annotation)))
 
 
 def _list_from_text(text: str) -> object:
-    """A YAML or JSON list, or words between commas."""
+    """A YAML or JSON list, or comma-separated words."""
     if not text.lstrip().startswith("["):
         return [word.strip() for word in text.split(",") if word.strip()]
     try:
@@ -263,7 +262,7 @@ def _built(struct: type[Any], leaves: Mapping[str, object], prefix: str) -> Any:
 
 
 def _check(settings: Settings) -> None:
-    """What no single setting can tell."""
+    """Checks that concern several settings."""
     _check_addresses(settings)
     _check_signals(settings)
     if settings.redis_url:

@@ -1,10 +1,10 @@
-"""What makes one memory come before another, and what makes it relevant at all: every weight, with its reason.
+"""All weights of the ranking and the relevance cut, with their reasons.
 
-The numbers stand here and nowhere else: the ranking takes these very values. `bench/tune_recall.py` finds those that
-say `fitted`: a softmax over all memories of a conversation, in which a weight says by how much one unit of its kind
-raises the log odds that a memory is the one asked for. The range is that of five fits, each on four of five
-conversations and scored on the fifth; the default is rounded, because the third digit is noise. What a transcript
-cannot teach is set by reason. Declarations only: nothing here weighs anything.
+The numbers are defined only here, and the ranking uses these very values. `bench/tune_recall.py` fits those described
+as `fitted`: a softmax over all memories of a conversation, in which a weight says by how much one unit of its feature
+raises the log odds that a memory is the one asked for. The ranges are those of five fits, each on four of five parts of
+the conversations and evaluated on the fifth; defaults are rounded, because the third digit is noise. Weights that
+transcripts cannot determine are set by reasoning. Declarations only.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _Neighbour: TypeAlias = Annotated[float, Meta(ge=0, le=10)]
 
 
 class Weights(msgspec.Struct, frozen=True, kw_only=True):
-    """One weight per kind of `memory.recall.ranking.evidence.gather`, by its name."""
+    """One weight per feature of `memory.recall.ranking.features`, by its name."""
 
-    # What the memory itself says
+    # The memory itself
     dense: Annotated[
         _Weight, Meta(description="Per 0.1 of cosine between question and memory; fitted 0.24 to 0.33.")
     ] = 0.3
@@ -37,24 +37,25 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
     concept: Annotated[
         _Weight,
         Meta(
-            description="Shared corners of life (family, work, ...), by their rarity; fitted 0.10 to 0.17 on English, "
-            "but other languages have little else, and 0.5 to 2 do equally."
+            description="Shared concepts (family, work, ...), by their rarity; fitted 0.10 to 0.17 on English, "
+            "but other languages have few other features, and 0.5 to 2 perform equally."
         ),
     ] = 1.0
     aspect: Annotated[
         _Weight,
         Meta(
-            description="Answers the question word (who, when, ...); fitted 0.88 to 1.30. It is no topic, so no "
-            "relevance comes of it."
+            description="Answers the question word (who, when, ...); fitted 0.88 to 1.30. It is not a topic "
+            "and does not "
+            "count for relevance."
         ),
     ] = 1.0
-    speaker: Annotated[_Weight, Meta(description="The question names the one who speaks; fitted 2.26 to 2.46.")] = 2.2
-    # What stands around it; for a memory that stands alone this repeats its own evidence
+    speaker: Annotated[_Weight, Meta(description="The question names the speaker; fitted 2.26 to 2.46.")] = 2.2
+    # Its neighbours; for a memory without neighbours this repeats its own features
     window_dense: Annotated[
         _Weight,
         Meta(
             description="Per 0.1 of cosine of the memory with its neighbours; fitted 0.42 to 0.52: a turn is often "
-            "understood only with what stands beside it."
+            "understood only with its neighbours."
         ),
     ] = 0.45
     window_lexical: Annotated[
@@ -70,7 +71,7 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
         _Weight,
         Meta(description="Follows a question that resembles the one asked, per 0.1 of cosine; fitted 0.31 to 0.35."),
     ] = 0.3
-    # When
+    # Time
     time: Annotated[
         _Weight,
         Meta(description="Said in the time that the question names, or within days after; fitted 3.55 to 3.93."),
@@ -80,21 +81,21 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
     )
     dated: Annotated[
         _Weight,
-        Meta(description="Names a time at all; fitted 0.46 to 0.64: events are asked for more often than moods."),
+        Meta(description="Names a time at all; fitted 0.46 to 0.64: questions are more often about events."),
     ] = 0.5
-    # How it is put
+    # Form
     question: Annotated[
-        _Weight, Meta(description="Ends as a question, so it tells little; fitted -0.33 to -0.59.")
+        _Weight, Meta(description="Ends with a question mark, so it states little; fitted -0.33 to -0.59.")
     ] = -0.4
     first_person: Annotated[_Weight, Meta(description="Speaks of oneself; fitted 0.57 to 0.78.")] = 0.6
     manner: Annotated[
         _Weight,
         Meta(
             description="Says how answers should be, where something is to be written or explained; by reason: one "
-            "clear step, and it goes along without any shared topic."
+            "clear step, enough without a shared topic."
         ),
     ] = 1.0
-    # What it is worth, whatever is asked: enough to order equals, never enough to beat better evidence
+    # Independent of the question: enough to order equals, never enough to outweigh better evidence
     recency: Annotated[
         _Weight,
         Meta(description="Of something said just now; halves per half-life. By reason: it orders equals, no more."),
@@ -103,23 +104,23 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
         _Weight, Meta(description="From -0.2 (importance 0) to +0.2 (importance 1) as it is. By reason, likewise.")
     ] = 0.4
     confidence: Annotated[
-        _Weight, Meta(description="A guess (confidence 0.5) loses a quarter of a clear step. By reason, likewise.")
+        _Weight, Meta(description="Confidence 0.5 loses a quarter of a clear step. By reason, likewise.")
     ] = 0.5
     scope: Annotated[
-        _Weight, Meta(description="Of the very project or agent that asks, against general ones. By reason, likewise.")
+        _Weight, Meta(description="Of the asking project or agent, relative to general ones. By reason, likewise.")
     ] = 0.3
-    correction: Annotated[_Weight, Meta(description="What the user set right comes first. By reason, likewise.")] = 0.3
+    correction: Annotated[_Weight, Meta(description="Corrections by the user come first. By reason, likewise.")] = 0.3
     expiry: Annotated[
-        _Weight, Meta(description="What an ended memory loses: rank, never its place in memory. By reason.")
+        _Weight, Meta(description="Subtracted for an expired memory: affects its rank only. By reason.")
     ] = 0.7
 
 
 class Bar(msgspec.Struct, frozen=True, kw_only=True):
-    """How much topical evidence, in the unit of the weights, makes a memory relevant: where the odds are even.
+    """The topical evidence, in the unit of the weights, at which a memory is as likely relevant as not.
 
-    Fitted by logistic regression on questions with and without an answer among the memories. Of all pairs of one
-    each, left out of the fit, the one with an answer has more evidence in 0.93. Further features (the lead over the
-    next memory, the share of words found, the kinds apart) did not help.
+    Fitted by logistic regression on questions with and without an answer among the memories. In 0.93 of all pairs of
+    one of each, left out of the fit, the question with an answer has more evidence. Further features (the lead over the
+    next memory, the share of words found, the features apart) did not help.
     """
 
     even: Annotated[
@@ -131,33 +132,33 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     ] = 1.7
     slope: Annotated[
         Annotated[float, Meta(ge=0.01, le=20)],
-        Meta(description="Log odds of relevance per unit of evidence; fitted. It moves the odds, not the decision."),
+        Meta(
+            description="Log odds of relevance per unit of evidence; fitted. It affects the probability, not "
+            "the decision."
+        ),
     ] = 1.6
     personal: Annotated[
         _Weight,
-        Meta(description='Moves the bar where the question says "my" or "we": it is about the user.'),
+        Meta(description='Added to the threshold if the question says "my" or "we": it is about the user.'),
     ] = -0.5
     task: Annotated[
         _Weight,
-        Meta(
-            description='Moves the bar where it says "write" or "plan": preferences help even where no word is shared.'
-        ),
+        Meta(description='Added to the threshold if it says "write" or "plan": preferences help there.'),
     ] = -1.2
     general: Annotated[
         _Weight,
-        Meta(description='Moves the bar where it says "what is the" or "why do": it asks about the world.'),
+        Meta(description='Added to the threshold if it says "what is the" or "why do": general knowledge.'),
     ] = 0.4
     courtesy: Annotated[
         _Weight,
-        Meta(
-            description="Moves the bar for nothing but thanks or a greeting: only overwhelming evidence may answer it."
-        ),
+        Meta(description="Added to the threshold if it is only thanks or a greeting: almost nothing is relevant."),
     ] = 3.0
     unspaced: Annotated[
         _Weight,
         Meta(
-            description="Moves the bar for Chinese and other scripts without spaces: hardly any cosine there, "
-            "so evidence comes in smaller numbers."
+            description="Added to the threshold for Chinese and other scripts without spaces: cosines hardly "
+            "count there, "
+            "so that evidence is lower."
         ),
     ] = -0.2
     each: Annotated[
@@ -166,15 +167,15 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     ] = 0.3
     margin: Annotated[
         Annotated[float, Meta(ge=0, le=100)],
-        Meta(description="So far behind the best one a memory is left out; four units are odds of 1 to 50."),
+        Meta(description="Distance from the best memory beyond which one is left out; four units are odds of 1 to 50."),
     ] = 4.0
     near_each: Annotated[
         _Weight,
-        Meta(description="As `each`, of memories that only fill a short note, behind those that pass."),
+        Meta(description="Like `each`, for memories that only fill a short note, after those that pass."),
     ] = -1.0
     near_margin: Annotated[
         Annotated[float, Meta(ge=0, le=100)],
-        Meta(description="As `margin`, of memories that only fill a short note."),
+        Meta(description="Like `margin`, for memories that only fill a short note."),
     ] = 8.0
     near_tokens: Annotated[
         Annotated[int, Meta(ge=0, le=20_000)],
@@ -183,62 +184,63 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     several_each: Annotated[
         _Weight,
         Meta(
-            description="`near_each` of a question that counts, compares, orders or lists: it wants several memories, "
-            "and names what joins them rather than what each says."
+            description="`near_each` for a question that counts, compares, orders or lists: it needs several memories, "
+            "and names what they have in common rather than their content."
         ),
     ] = -2.0
     several_margin: Annotated[
         Annotated[float, Meta(ge=0, le=100)],
-        Meta(description="`near_margin` of such a question."),
+        Meta(description="`near_margin` for such a question."),
     ] = 12.0
     several_tokens: Annotated[
         Annotated[int, Meta(ge=0, le=20_000)],
-        Meta(description="`near_tokens` of such a question."),
+        Meta(description="`near_tokens` for such a question."),
     ] = 500
 
 
 class HalfLives(msgspec.Struct, frozen=True, kw_only=True):
-    """After how many days half of `weights.recency` is left, by type of memory."""
+    """The number of days after which half of `weights.recency` is left, by memory type."""
 
     episodic_days: Annotated[
-        _Days, Meta(description="Of what happened; by reason: two months, then it is asked for by its topic.")
+        _Days, Meta(description="Events; by reason: after two months they are asked for by topic.")
     ] = 60.0
     semantic_days: Annotated[
-        _Days, Meta(description="Of facts and preferences; by reason: they hold for about a year or much longer.")
+        _Days, Meta(description="Facts and preferences; by reason: valid for about a year or much longer.")
     ] = 365.0
-    procedural_days: Annotated[_Days, Meta(description="Of how something is done; by reason: as long as facts.")] = (
-        365.0
-    )
+    procedural_days: Annotated[_Days, Meta(description="Procedures; by reason: as long as facts.")] = 365.0
     reflective_days: Annotated[
-        _Days, Meta(description="Of what was derived from other memories; by reason: half of a fact's, it is a guess.")
+        _Days, Meta(description="Derived from other memories; by reason: half of a fact's, since they are inferred.")
     ] = 180.0
 
 
-class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
-    """How much the turns around a memory count in its window, against 1 for itself."""
+class NeighbourWeights(msgspec.Struct, frozen=True, kw_only=True):
+    """The weight of neighbouring turns in a memory's window, relative to 1 for the memory itself."""
 
     next: Annotated[
         _Neighbour,
         Meta(description="Of the turns right before and after it; by reason: an answer is read with its question."),
     ] = 1.0
     next_but_one: Annotated[
-        _Neighbour, Meta(description="Of the turns one further; by reason: half, the talk may have moved on.")
+        _Neighbour, Meta(description="Of the turns one further; by reason: half, the topic may have changed.")
     ] = 0.5
 
 
 class Unspaced(msgspec.Struct, frozen=True, kw_only=True):
-    """Texts in scripts without spaces, which the shipped embedding model cannot read."""
+    """Texts in scripts without spaces, which the packaged embedding model does not know."""
 
     cosine: Annotated[
         _Share,
         Meta(
-            description="Share of the cosine that counts there; by reason: the shipped model finds all such texts "
-            "alike. With a model that reads them: 1."
+            description="Share of the cosine that counts there; by reason: to the packaged model all such texts look "
+            "alike. With a multilingual model: 1."
         ),
     ] = 0.1
     character: Annotated[
         _Share,
-        Meta(description="Weight of one shared character, against 1 for a pair of them; by reason: one says little."),
+        Meta(
+            description="Weight of one shared character, against 1 for a pair of them; by reason: single "
+            "characters are ambiguous."
+        ),
     ] = 0.5
 
 
@@ -246,12 +248,12 @@ class RankingSettings(msgspec.Struct, frozen=True, kw_only=True):
     weights: Weights = Weights()
     bar: Bar = Bar()
     half_lives: HalfLives = HalfLives()
-    neighbours: Neighbours = Neighbours()
+    neighbours: NeighbourWeights = NeighbourWeights()
     unspaced: Unspaced = Unspaced()
     rewritten: Annotated[
         _Neighbour,
         Meta(
-            description="Weight of a rewritten question against 1 for the plain one; of 16 follow-ups the plain "
+            description="Weight of a rewritten question relative to 1 for the plain one; of 16 follow-ups the plain "
             "one found 7, the rewritten one 16 (15 first), both together 16 first."
         ),
     ] = 2.0

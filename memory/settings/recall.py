@@ -1,4 +1,4 @@
-"""What a request may be told by others."""
+"""Signals about a request from filters ahead of us."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from msgspec import Meta
 
 
 class UpstreamSignal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a filter ahead of us may say about a request: if `name` holds one of `values` (none: any), it `means` that.
+    """A signal of a filter ahead of us: if `name` holds one of `values` (none: any), the request is what `means` says.
 
-    `name` is a header, or `NAMESPACE:KEY` of Envoy's dynamic metadata. A value may be a list with commas; case does not
-    count. `search` and `skip` are orders, for every message of the user's that has a word in it (no tool's result);
-    the others are kinds of messages, which what the user says may overrule.
+    `name`: a header, or `NAMESPACE:KEY` of Envoy's dynamic metadata. A value may be a comma-separated list; case is
+    ignored. `search` and `skip` are orders for every user message with text (not for tool results); the others are
+    kinds of messages, which the user's own words may override.
     """
 
     name: Annotated[str, Meta(pattern=r"^([A-Za-z0-9_.-]+|[^:\s]+:\S+)$")]

@@ -1,4 +1,4 @@
-"""What becomes of secrets in what is said, before any file sees it. Nothing here is a secret itself."""
+"""How each class of secrets is handled before anything is stored. Contains no secrets itself."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ How: TypeAlias = Literal["redact", "drop", "allow"]
 
 
 class SecretSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Per class: `redact` it, `drop` the message that holds it, or `allow` it to be recorded and learnt."""
+    """Per class: `redact` it, `drop` the message that contains it, or `allow` it to be recorded and learnt."""
 
     api_key: Annotated[
-        How, Meta(description="Keys of services, access keys, and what has a vendor's shape of one.")
+        How, Meta(description="Keys of services, access keys, and anything with a vendor's key format.")
     ] = "redact"
     token: Annotated[
-        How, Meta(description="Bearer tokens, session ids, and whatever is assigned to a name like `secret`.")
+        How, Meta(description="Bearer tokens, session ids, and values assigned to a name such as `secret`.")
     ] = "redact"  # noqa: S105 - what becomes of tokens, none itself
     password: Annotated[
         How, Meta(description="Passwords, passphrases, PINs, one-time and alarm codes, recovery words.")

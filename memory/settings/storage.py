@@ -1,4 +1,4 @@
-"""Where memories, vectors and turns are kept."""
+"""Storage of memories, vectors and turns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Meta
 
 
 class MilvusSettings(msgspec.Struct, frozen=True, kw_only=True):
-    address: Annotated[str, Meta(description="host:port of a Milvus server; `milvus_uri` wins over it.")] = ""
+    address: Annotated[str, Meta(description="host:port of a Milvus server; `milvus_uri` takes precedence.")] = ""
     collection: Annotated[
         Annotated[str, Meta(pattern=r"^(?!.*__(?:\d+|live)$)")],
         Meta(
@@ -28,7 +28,7 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Meta(
             description="all-MiniLM-L6-v2 (comes with the package), a folder or a hub name of a model for "
-            "sentence-transformers, which `memproxy prepare` makes ready, or the name at `endpoint`."
+            "sentence-transformers, which `memproxy prepare` converts, or the name at `endpoint`."
         ),
     ] = "all-MiniLM-L6-v2"
     dimension: Annotated[Annotated[int, Meta(ge=1, le=32768)], Meta(description="Length of its vectors.")] = 384
@@ -52,10 +52,10 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 0
     query_prefix: Annotated[
         str | None,
-        Meta(description="Put before each question, as E5 or Qwen3-Embedding want it. Unset: the model's own."),
+        Meta(description="Prefix of each question, as E5 and Qwen3-Embedding require. Unset: the model's own."),
     ] = None
     document_prefix: Annotated[
-        str | None, Meta(description="Put before each memory that is embedded. Unset: the model's own.")
+        str | None, Meta(description="Prefix of each embedded memory. Unset: the model's own.")
     ] = None
     query_input_type: Annotated[
         str, Meta(description="Sent to `endpoint` as `input_type` with a question; empty sends none.")
@@ -68,5 +68,8 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True):
 class TurnLogSettings(msgspec.Struct, frozen=True, kw_only=True):
     synchronous: Annotated[
         Literal["NORMAL", "FULL"],
-        Meta(description="NORMAL survives a kill of the process, FULL also a power cut, at one disk sync per commit."),
+        Meta(
+            description="NORMAL survives a crash of the process, FULL also a power failure, with one disk "
+            "sync per commit."
+        ),
     ] = "NORMAL"

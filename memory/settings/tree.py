@@ -1,4 +1,4 @@
-"""All settings in one tree, as the configuration file has them."""
+"""All settings in one tree, structured as the configuration file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from memory.settings.bounds import NoteSettings, ReceiptSettings, SnapshotSettin
 from memory.settings.catalogue import SettingDoc, docs_of, without_secrets
 from memory.settings.extraction import ExtractionSettings
 from memory.settings.learning import LearnSettings
-from memory.settings.life import LifeSettings
 from memory.settings.models import ExternalModel
 from memory.settings.ranking import RankingSettings
 from memory.settings.recall import UpstreamSignal
+from memory.settings.retention import RetentionSettings
 from memory.settings.secrets import SecretSettings
 from memory.settings.storage import EmbeddingSettings, MilvusSettings, TurnLogSettings
 
@@ -24,32 +24,36 @@ _PORT = Meta(ge=0, le=65535)
 
 
 class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
-    enabled: Annotated[bool, Meta(description="Whether chats are searched and given memories.")] = True
+    enabled: Annotated[bool, Meta(description="Whether memory is searched and injected.")] = True
     auto_store: Annotated[bool, Meta(description="Whether chats are recorded and learnt from.")] = True
     extraction_batch_size: Annotated[
         Annotated[int, Meta(ge=1, le=1000)],
-        Meta(description="A session is due after so many turns where a model reads; the trained reader does not wait."),
+        Meta(
+            description="With a model as the reader, a session is due after this many turns; the trained "
+            "reader does not wait."
+        ),
     ] = 10
     default_retrieval_limit: Annotated[
         Annotated[int, Meta(ge=1, le=200)] | None,
-        Meta(description="Most memories in a note; none: the token budget decides."),
+        Meta(description="Maximum memories in a note; none: the token budget decides."),
     ] = None
     default_similarity_threshold: Annotated[
         Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="Least cosine of a memory; none: relevance is judged from all the evidence."),
+        Meta(description="Minimum cosine of a memory; none: relevance is decided from all features."),
     ] = None
     token_budget: Annotated[
-        Annotated[int, Meta(ge=1, le=2000)], Meta(description="Most tokens of a note, labels included.")
+        Annotated[int, Meta(ge=1, le=2000)], Meta(description="Maximum tokens of a note, labels included.")
     ] = 800
     deadline_ms: Annotated[
         Annotated[int, Meta(ge=1, le=400)],
-        Meta(description="Most time that recall may hold a request; Envoy gives up on the filter after 1 s."),
+        Meta(description="Maximum time that recall may delay a request; Envoy's timeout for the filter is 1 s."),
     ] = 120
     recall_in_flight_max: Annotated[
         Annotated[int, Meta(ge=1, le=10_000)],
         Meta(
-            description="Most questions embedded at a time in one filter; how many really are is learnt from how long "
-            "they take. Who finds no place waits while there is time, then goes on without memory, and is counted."
+            description="Maximum concurrent question embeddings in one filter; the actual limit is derived "
+            "from how long "
+            "they take. A chat without a slot waits while there is time, then continues without memory, and is counted."
         ),
     ] = 16
     placement: Annotated[
@@ -58,20 +62,23 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = "before_last_user"
     rewrite: Annotated[
         Literal["off", "vague", "always"],
-        Meta(description="Which questions the `memory_rewrite` model, if there is one, rewrites beside the search."),
+        Meta(
+            description="Which questions the `memory_rewrite` model, if configured, rewrites concurrently "
+            "with the search."
+        ),
     ] = "vague"
     hyde: Annotated[
-        bool, Meta(description="Whether that model also writes the memory that it would expect, to be searched for.")
+        bool, Meta(description="Whether that model also writes a hypothetical answer to be searched for (HyDE).")
     ] = False
     upstream_signals: Annotated[
         tuple[UpstreamSignal, ...] | None,
-        Meta(description="What filters ahead of us may say about a request; none: vLLM Semantic Router and our own."),
+        Meta(description="Signals about a request from filters ahead of us; none: vLLM Semantic Router and our own."),
     ] = None
     milvus: MilvusSettings = MilvusSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     learn: LearnSettings = LearnSettings()
     extraction: ExtractionSettings = ExtractionSettings()
-    life: LifeSettings = LifeSettings()
+    life: RetentionSettings = RetentionSettings()
     turn_log: TurnLogSettings = TurnLogSettings()
     ranking: RankingSettings = RankingSettings()
     working_set: WorkingSetSettings = WorkingSetSettings()
@@ -82,7 +89,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it. Ports may be 0: any free one. Paths are as given, relative to the working directory."""
+    """The root. Ports may be 0: any free one. Paths are as given, relative to the working directory."""
 
     upstream: Annotated[
         str, Meta(description="URL of the OpenAI-compatible server. Empty: `up` starts a small local model.")
@@ -103,7 +110,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 9464
     metrics_host: Annotated[
         str,
-        Meta(description="Where a part that runs alone shows its own metrics, on `metrics_port`. Empty: nowhere."),
+        Meta(description="Address on which a part that runs alone serves its metrics, on `metrics_port`. Empty: none."),
     ] = ""
     milvus_uri: Annotated[
         str, Meta(description="URL of a Milvus server. Empty: our own Milvus Lite in `data_dir`.")
@@ -111,18 +118,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     redis_url: Annotated[str, Meta(description="Reserved: the turn log on Redis. Not built yet, must be empty.")] = ""
     identity: Annotated[
         Literal["development", "header"],
-        Meta(description="Who says who the user is: `development` believes the client, `header` only `trusted_peers`."),
+        Meta(description="Who identifies the user: `development` trusts the client, `header` only `trusted_peers`."),
     ] = "development"
     trusted_peers: Annotated[
-        tuple[str, ...], Meta(description="Networks whose x-authz-user-id is believed in mode `header`.")
+        tuple[str, ...], Meta(description="Networks whose x-authz-user-id is trusted in mode `header`.")
     ] = ("127.0.0.0/8", "::1/128")
-    data_dir: Annotated[
-        str, Meta(description="Folder of everything that must survive; local disk, one `up` at a time.")
-    ] = ".memproxy"
+    data_dir: Annotated[str, Meta(description="Folder of all persistent data; local disk, one `up` at a time.")] = (
+        ".memproxy"
+    )
     models_dir: Annotated[
         str,
         Meta(
-            description="Folder of the models made ready by `memproxy prepare`; may be shared and be deleted. "
+            description="Folder of the models converted by `memproxy prepare`; may be shared and deleted. "
             "Empty: `memproxy/models` in the user's cache folder."
         ),
     ] = ""
@@ -135,11 +142,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Meta(description="Folder (0700) for the sockets of one run; `up` makes one. Parts run alone must be given it."),
     ] = ""
-    log_format: Annotated[Literal["text", "json"], Meta(description="How log lines on stderr look.")] = "text"
+    log_format: Annotated[Literal["text", "json"], Meta(description="Format of log lines on stderr.")] = "text"
     edge_secret: Annotated[
         str,
         Meta(
-            description="What Envoy proves itself to the REST API with; only from the environment, new at each start.",
+            description="Secret by which Envoy authenticates to the REST API; from the environment only, new "
+            "at each start.",
             extra={"is_secret": True},
         ),
     ] = ""
@@ -149,7 +157,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()
 
     def __repr__(self) -> str:
-        return f"Settings({without_secrets(self)})"  # so that no log line ever shows a secret
+        return f"Settings({without_secrets(self)})"  # so that no log line shows a secret
 
     @property
     def turn_log_path(self) -> Path:
@@ -157,27 +165,27 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def snapshots_dir(self) -> Path:
-        """Where users' working sets wait while no process holds them."""
+        """The folder of snapshots of working sets."""
         return Path(self.data_dir) / "snapshots"
 
     @property
     def models_path(self) -> Path:
-        """Where models that were made ready are kept: as named, else beside the data."""
+        """The folder of converted models: `models_dir`, or one in the data folder."""
         return Path(self.models_dir) if self.models_dir else Path(self.data_dir) / "models"
 
     @property
     def milvus_dir(self) -> Path:
-        """Where our own Milvus Lite keeps its files."""
+        """The data folder of our own Milvus Lite."""
         return Path(self.data_dir) / "milvus"
 
     @property
     def milvus_uri_file(self) -> Path:
-        """Where `up` writes the address of a Milvus Lite of its own, as long as it runs."""
+        """The file in which `up` writes the address of its own Milvus Lite while it runs."""
         return Path(self.data_dir) / "milvus.uri"
 
     @property
     def store_uri(self) -> str:
-        """URL of the Milvus server that was named, or "" where Milvus Lite is ours to start."""
+        """URL of the configured Milvus server, or "" if `up` starts Milvus Lite."""
         named = self.milvus_uri or self.memory.milvus.address
         return named if not named or "://" in named else f"http://{named}"
 

@@ -12,7 +12,7 @@ from responses_server import call_item, event_stream, response_object, text_item
 
 from extproc.apis import API_BY_PATH, Api
 from extproc.reply import Reply, read_reply
-from memory.chat.completions import edit, message_bytes, read
+from memory.chat.completions import insert_notes, message_bytes, read_chat_request
 from memory.model import Message, Note, Placement, Role, Scope, TurnStatus
 from memory.recall.notes.past_notes import note_keys
 
@@ -79,7 +79,7 @@ def dialect(request: pytest.FixtureRequest) -> Dialect:
 
 
 def sent(dialect: Dialect, messages: Sequence[Message] = TALK, **more: Any) -> Any:
-    return read(json.dumps({**dialect.body(messages), **more}).encode(), dialect.api.requests)
+    return read_chat_request(json.dumps({**dialect.body(messages), **more}).encode(), dialect.api.requests)
 
 
 def test_every_api_has_its_dialect_here() -> None:
@@ -98,17 +98,17 @@ def test_the_conversation_is_read(dialect: Dialect) -> None:
 def test_our_fields_go_and_every_other_byte_stays(dialect: Dialect) -> None:
     plain = json.dumps({**dialect.body(TALK), "metadata": {"user_id": "ann"}, "user": "bob", "x": [1.0]}).encode()
     ours = b'{"memory_context":{"user_id":"ann"},"memory_config":{"token_budget":9},"auto_store":false,' + plain[1:]
-    request = read(ours, dialect.api.requests)
-    assert edit(request, ()) == plain
+    request = read_chat_request(ours, dialect.api.requests)
+    assert insert_notes(request, ()) == plain
     assert (request.named_user, request.options.auto_store, request.options.token_budget) == ("ann", False, 9)
-    untouched = read(plain, dialect.api.requests)
-    assert edit(untouched, ()) is plain
+    untouched = read_chat_request(plain, dialect.api.requests)
+    assert insert_notes(untouched, ()) is plain
 
 
 @pytest.mark.parametrize("placed", [Note("a note", 0), Note("a note", 2), Note("a note")])
 def test_a_note_goes_in_and_the_client_s_words_stay(dialect: Dialect, placed: Note) -> None:
     request = sent(dialect)
-    again = read(edit(request, [placed]), dialect.api.requests).conversation
+    again = read_chat_request(insert_notes(request, [placed]), dialect.api.requests).conversation
     assert again is not None
     said = "\n".join(message.content for message in again.messages)
     assert said.count("a note") == 1

@@ -12,7 +12,7 @@ import pytest
 from note_books import BOOKS, Books, Bounds, Opener
 from turn_logs import START, ManualClock
 
-from memory.model import CarriedNote, RecallStatus, Receipt, Verdict, Weighed
+from memory.model import CandidateVerdict, CarriedNote, RecallStatus, Receipt, ReceiptCandidate
 from memory.ports import Receipts
 
 FULL = Receipt(
@@ -24,8 +24,8 @@ FULL = Receipt(
     signals={"search": True, "label": "personal", "scores": {"personal": 0.75, "fact": 0.25}},
     query="What's my “budget” 你好?",
     candidates=(
-        Weighed("m1", 1.5, {"dense": 0.9, "lexical": 0.6}, Verdict.INJECTED),
-        Weighed("m2", 0.1, {}, Verdict.IRRELEVANT),
+        ReceiptCandidate("m1", 1.5, {"dense": 0.9, "lexical": 0.6}, CandidateVerdict.INJECTED),
+        ReceiptCandidate("m2", 0.1, {}, CandidateVerdict.IRRELEVANT),
     ),
     left_out=148,
     notes=(CarriedNote(1, ("m0",), 60, is_new=False), CarriedNote(None, ("m1",), 70, is_new=True)),

@@ -119,7 +119,7 @@ async def test_after_the_switch_all_memories_are_as_they_were_with_the_new_vecto
     await store.begin()
     assert await embed_all(store, wanted) == sorted((m.id for m in before), key=str.encode)
     assert await embed_all(store, wanted) == []
-    assert await store.settle()
+    assert await store.remove_deleted()
     assert await found(world.find(OLD)) == sorted(before, key=lambda one: one.id)  # until the switch
     await store.switch()
     await store.clear()
@@ -129,7 +129,7 @@ async def test_after_the_switch_all_memories_are_as_they_were_with_the_new_vecto
         for record in await after.load(MemoryFilter(user, status=None), limit=100):
             expected = vector_of(StoredText(record.memory.id, "", {}), wanted)
             np.testing.assert_array_equal(record.vector, expected)
-    standing = await world.embed(wanted).standing()
+    standing = await world.embed(wanted).status()
     assert (standing.origin, standing.memories, world.leftovers()) == (wanted, len(before), 0)
 
 
@@ -140,7 +140,7 @@ async def test_whoever_comes_after_a_kill_goes_on_where_it_was(world: World) -> 
     await first.begin()
     done = await embed_all(first, WIDER, most=2)
     second = world.embed(WIDER)
-    standing = await second.standing()
+    standing = await second.status()
     assert (standing.origin, standing.memories, standing.embedded) == (OLD, len(before), 2)
     await second.begin()
     assert set(await embed_all(second, WIDER)) == {m.id for m in before} - set(done)
@@ -158,7 +158,7 @@ async def test_what_was_written_or_deleted_between_two_attempts_is_not_lost_nor_
     second = world.embed(WIDER)
     await second.begin()
     assert set(await embed_all(second, WIDER)) == {"of-active", "new"}
-    assert await second.settle()
+    assert await second.remove_deleted()
     await second.switch()
     after = {one.id: one for one in await found(world.find(WIDER))}
     assert after["of-active"] == changed
@@ -172,9 +172,9 @@ async def test_an_attempt_with_another_model_is_cleared_away_by_the_next(world: 
     await first.begin()
     await embed_all(first, SAME_LENGTH)
     second = world.embed(WIDER)
-    assert ((await second.standing()).embedded, world.leftovers()) == (0, 1)
+    assert ((await second.status()).embedded, world.leftovers()) == (0, 1)
     await second.begin()
-    assert (await world.embed(SAME_LENGTH).standing()).embedded == 0
+    assert (await world.embed(SAME_LENGTH).status()).embedded == 0
     assert len(await embed_all(second, WIDER)) == len(stored())
 
 
@@ -184,10 +184,10 @@ async def test_what_is_left_after_the_switch_is_cleared_by_whoever_comes_next(wo
     first = world.embed(WIDER)
     await first.begin()
     await embed_all(first, WIDER)
-    await first.settle()
+    await first.remove_deleted()
     await first.switch()
     second = world.embed(WIDER)
-    assert ((await second.standing()).origin, world.leftovers()) == (WIDER, 1)
+    assert ((await second.status()).origin, world.leftovers()) == (WIDER, 1)
     await second.clear()
     assert world.leftovers() == 0
     assert await found(world.find(WIDER)) == sorted(before, key=lambda one: one.id)
@@ -199,7 +199,7 @@ async def test_memories_are_embedded_again_any_number_of_times(world: World) -> 
         store = world.embed(wanted)
         await store.begin()
         assert len(await embed_all(store, wanted)) == len(stored())
-        assert await store.settle()
+        assert await store.remove_deleted()
         await store.switch()
         await store.clear()
     parts = world.find(OLD)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -81,6 +82,23 @@ async def test_what_is_too_old_goes(deployment: Deployment) -> None:
         await one.log.chains.keep("bob", ("resp_1",), LINK, at=START + sqlite_chains.AGE_SECONDS_MAX + 1)
     async with deployment.start() as two:
         assert await two.log.chains.find("ann", "resp_1") is None
+
+
+async def test_erased_exchanges_are_gone_in_every_process(deployment: Deployment) -> None:
+    async with deployment.start() as one, deployment.start() as two:
+        await one.log.chains.keep("ann", ("resp_1",), LINK, at=START)
+        await one.log.chains.keep("bob", ("resp_1",), LINK, at=START)
+        await two.log.chains.erase("ann")
+        assert await one.log.chains.find("ann", "resp_1") is None
+        assert await two.log.chains.find("ann", "resp_1") is None
+        assert await one.log.chains.find("bob", "resp_1") == LINK
+
+
+async def test_an_exchange_is_found_while_it_is_being_written(chains: ResponseChains) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(chains.keep("ann", ("resp_1",), LINK, at=START))
+        await asyncio.sleep(0)
+        assert await chains.find("ann", "resp_1") == LINK
 
 
 def test_keys_follow_each_other_once_and_only_the_latest_are_kept() -> None:

@@ -11,7 +11,7 @@ from plain_reader import PlainReader
 from reading_parts import LiteralChat, said
 from trained_reader import trained_reader
 
-from memory.learn.reading.model_reader import Asking, ModelReader
+from memory.learn.reading.model_reader import ModelReader, ModelReaderSettings
 from memory.model import Claim, Message, Role, Turn
 from memory.ports import PairRelation, StatementPair, StatementReader
 
@@ -25,7 +25,7 @@ FACTS = (
 
 
 READERS: dict[str, Callable[[], StatementReader]] = {
-    "chat model": lambda: ModelReader(LiteralChat(), Asking("literal", max_tokens=10_000)),
+    "chat model": lambda: ModelReader(LiteralChat(), ModelReaderSettings("literal", max_tokens=10_000)),
     "plain, of the tests": PlainReader,
     "trained": trained_reader,
 }  # one line per reader: the suite runs on each

@@ -89,7 +89,7 @@ async def test_an_ended_lease_is_taken_over_with_its_turns_and_its_plan(log: Tur
         log.save_plan(first, b"another"),
         log.acknowledge(first),
         log.retry_at(first, due_at=LATER, reason="late"),
-        log.bury(first, now=LATER, reason="late"),
+        log.move_to_dead_letters(first, now=LATER, reason="late"),
     ):
         with pytest.raises(Conflict):
             await call
@@ -142,7 +142,7 @@ async def test_a_retry_waits_for_its_time_and_holds_up_its_session_only(log: Tur
     other = await leased(log)
     assert ids_of(other) == ["t3"]
     await log.acknowledge(other)
-    await log.hurry("ann")  # retries keep their time
+    await log.make_due_now("ann")  # retries keep their time
     assert await lease_at(log, START + 99) is None
     again = await leased(log, START + 100)
     assert (ids_of(again), again.attempt, again.plan) == (["t1"], 2, b"plan")
@@ -167,7 +167,7 @@ async def test_a_dead_letter_counts_all_its_attempts_and_a_replay_begins_anew(lo
     await tell(log, "t1")
     for _ in range(3):
         await log.retry_at(await leased(log), due_at=START, reason="away", outage_since=START)
-    await log.bury(await leased(log), now=START, reason="away for too long")
+    await log.move_to_dead_letters(await leased(log), now=START, reason="away for too long")
     (letter,) = await log.dead_letters(limit=5)
     assert letter.attempts == 4
     await log.replay([letter.window_id])
@@ -179,7 +179,7 @@ async def test_dead_letters_keep_turns_and_plan_and_hold_up_nobody(log: TurnLog)
     await tell(log, "t1")
     lease = await leased(log)
     await log.save_plan(lease, b"plan")
-    await log.bury(lease, now=START + 7, reason="x" * 10_000)
+    await log.move_to_dead_letters(lease, now=START + 7, reason="x" * 10_000)
     await tell(log, "t2")
     assert ids_of(await leased(log)) == ["t2"]
     (letter,) = await log.dead_letters(limit=10)
@@ -195,7 +195,7 @@ async def test_dead_letters_keep_turns_and_plan_and_hold_up_nobody(log: TurnLog)
 async def test_replay_without_names_means_all_and_drop_without_names_means_none(log: TurnLog) -> None:
     for number in range(3):
         await tell(log, f"t{number}", user=f"u{number}")
-        await log.bury(await leased(log), now=START + number, reason="no")
+        await log.move_to_dead_letters(await leased(log), now=START + number, reason="no")
     letters = await log.dead_letters(limit=2)
     assert [letter.turn_ids for letter in letters] == [("t0",), ("t1",)]
     assert await log.drop([]) == 0
@@ -225,19 +225,19 @@ async def test_hurry_makes_finished_turns_due_now(log: TurnLog) -> None:
     await tell(log, "t1", session="s1")
     await tell(log, "t2", session="s2")
     await tell(log, "t3", user="bob")
-    await log.hurry("ann", session_id="s2")
+    await log.make_due_now("ann", session_id="s2")
     lease = await leased(log, START, due)
     assert ids_of(lease) == ["t2"]
     await log.acknowledge(lease)
     assert await lease_at(log, START, due) is None
-    await log.hurry("ann")
+    await log.make_due_now("ann")
     assert ids_of(await lease_at(log, START, due)) == ["t1"]
     assert await lease_at(log, START, due) is None  # bob was not hurried
 
 
 async def test_the_backlog_counts_what_is_not_learnt_and_why(deployment: Deployment, log: TurnLog) -> None:
     await tell(log, "dead", session="s1")
-    await log.bury(await leased(log), now=START, reason="no")
+    await log.move_to_dead_letters(await leased(log), now=START, reason="no")
     await tell(log, "retry", session="s2")
     await log.retry_at(await leased(log), due_at=START + 10, reason="later")
     await tell(log, "ready", session="s3")
@@ -293,7 +293,7 @@ async def test_withdrawing_a_project_renews_the_windows_that_held_its_turns(log:
 async def test_withdrawing_from_dead_letters_leaves_the_rest_dead(log: TurnLog) -> None:
     await tell(log, "t1", project="p")
     await tell(log, "t2")
-    await log.bury(await leased(log), now=START, reason="no")
+    await log.move_to_dead_letters(await leased(log), now=START, reason="no")
     assert await log.withdraw("ann", project_id="p", opened_before=START + 1) == 1
     assert [letter.turn_ids for letter in await log.dead_letters(limit=9)] == [("t2",)]
     assert await log.withdraw("ann", opened_before=START + 1) == 1
@@ -316,7 +316,7 @@ async def test_depth_names_every_state(deployment: Deployment, log: TurnLog) -> 
         deployment.clock.now = START + number
         await tell(log, f"t{number}", user=user)
         if user == "dead":
-            await log.bury(await leased(log, START), now=START, reason="no")
+            await log.move_to_dead_letters(await leased(log, START), now=START, reason="no")
         elif user == "retry":
             await log.retry_at(await leased(log, START), due_at=START + 99, reason="later")
         elif user == "leased":
@@ -347,7 +347,7 @@ async def test_a_lease_whose_caller_was_cancelled_is_given_back(log: TurnLog) ->
         if isinstance(answer, Lease):  # it was faster than we
             heard_of += 1
             await log.retry_at(answer, due_at=START, reason="not needed")
-        await log.hurry("ann")  # whatever was written before this has been written now
+        await log.make_due_now("ann")  # whatever was written before this has been written now
         again = await leased(log)
         heard_of += 1
         assert again.attempt == heard_of

@@ -130,7 +130,7 @@ class Walk:
             "acknowledge": lambda: self.log.acknowledge(lease),
             "retry": lambda: self.log.retry_at(lease, due_at=self.now + 20, reason="r"),
             "sit out": lambda: self.log.retry_at(lease, due_at=self.now + 20, reason="r", outage_since=self.now),
-            "bury": lambda: self.log.bury(lease, now=self.now, reason="r"),
+            "bury": lambda: self.log.move_to_dead_letters(lease, now=self.now, reason="r"),
             "plan": lambda: self.log.save_plan(lease, how.encode() + lease.token.encode()),
         }[how]
         if not is_ours:

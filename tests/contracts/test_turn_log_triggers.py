@@ -163,7 +163,7 @@ async def test_what_is_urgent_goes_before_everybody_elses_work(log: TurnLog) -> 
 
 async def test_flush_ends_a_session_as_it_stands_and_leaves_what_comes_later_to_wait(log: TurnLog) -> None:
     await tell(log, "t1")
-    await log.hurry("ann", session_id="s1")
+    await log.make_due_now("ann", session_id="s1")
     await tell(log, "t2")
     assert await windows(log, START) == [["t1"]]
     assert await windows(log, START + 30) == [["t2"]]
@@ -196,9 +196,9 @@ async def test_breaks_are_what_failed_or_was_aborted_before_the_end_of_the_windo
     assert lease is not None
     assert ids_of(lease) == ["first", "last"]
     await tell(log, "later", status=TurnStatus.FAILED)
-    found = [turn.id for turn in await log.breaks(lease, limit=9)]
+    found = [turn.id for turn in await log.failed_turns(lease, limit=9)]
     assert [turn_id for turn_id in found if turn_id != "withdrawn"] == ["failed", "aborted"]
-    assert [turn.id for turn in await log.breaks(lease, limit=1)] == found[-1:]
+    assert [turn.id for turn in await log.failed_turns(lease, limit=1)] == found[-1:]
 
 
 async def test_orders_are_found_by_what_was_opened_before_them_and_is_learnt_after(log: TurnLog) -> None:
@@ -208,18 +208,20 @@ async def test_orders_are_found_by_what_was_opened_before_them_and_is_learnt_aft
         await tell(log, name, user=user, session=session)
     await log.retry_at(late, due_at=START + 50, reason="not yet")
     while (lease := await lease_at(log, START, LearnDue())) is not None:
-        await log.note_orders(lease, {turn.id: b"read" for turn in lease.turns if turn.id != "plain"})
-        assert await log.orders_after(lease, limit=9) == [], "its own are none"
+        await log.mark_forget_requests(lease, {turn.id: b"read" for turn in lease.turns if turn.id != "plain"})
+        assert await log.forget_requests_after(lease, limit=9) == [], "its own are none"
         await log.acknowledge(lease)
         with pytest.raises(Conflict):
-            await log.note_orders(lease, {"plain": b""})
+            await log.mark_forget_requests(lease, {"plain": b""})
     again = await lease_at(log, START + 60, LearnDue())
     assert again is not None
-    assert [(one.turn.id, one.claims) for one in await log.orders_after(again, limit=9)] == [("order", b"read")]
-    assert await log.orders_after(again, limit=0) == []
+    assert [(one.turn.id, one.claims) for one in await log.forget_requests_after(again, limit=9)] == [
+        ("order", b"read")
+    ]
+    assert await log.forget_requests_after(again, limit=0) == []
     await log.acknowledge(again)
     await tell(log, "after")
-    assert await log.orders_after(await leased(log), limit=9) == []
+    assert await log.forget_requests_after(await leased(log), limit=9) == []
 
 
 async def test_a_queue_of_sensible_length_sheds_nothing(log: TurnLog) -> None:

@@ -14,7 +14,7 @@ from google.protobuf.struct_pb2 import Struct
 
 from extproc import wire
 from extproc._pb import external_processor_pb2 as ours
-from extproc.inject import Finish, Proceed, Receipt, RequestBody, RequestHeaders
+from extproc.inject import Finish, Proceed, RequestBody, RequestHeaders, ResponseInfo
 from memory.model import Placement, RecallStatus
 
 BYTES = bytes(range(256))
@@ -127,7 +127,7 @@ def test_envoy_reads_that_we_want_nothing_more_with_every_part_named() -> None:
 def test_envoy_reads_a_new_body_with_its_length_as_raw_value() -> None:
     overwrite = core.HeaderValueOptionHeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD
     length = core.HeaderValue(key="content-length", raw_value=b"256")
-    receipt = Receipt(RecallStatus.USED, 3, "r9", Placement.BEFORE_LAST_USER)
+    receipt = ResponseInfo(RecallStatus.USED, 3, "r9", Placement.BEFORE_LAST_USER)
     assert parsed(wire.finish(Finish(BYTES, receipt))) == theirs.ProcessingResponse(
         request_body=theirs.BodyResponse(
             response=theirs.CommonResponse(
@@ -155,7 +155,7 @@ def test_an_empty_body_is_a_change_too() -> None:
 
 
 def test_a_receipt_without_an_id_names_none() -> None:
-    response = wire.finish(Finish(None, Receipt(RecallStatus.DISABLED)))
+    response = wire.finish(Finish(None, ResponseInfo(RecallStatus.DISABLED)))
     expected = Struct()
     expected.update({"memory": {"status": "disabled", "count": "0"}})
     assert response.dynamic_metadata == expected

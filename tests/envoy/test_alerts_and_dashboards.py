@@ -14,7 +14,7 @@ import httpx
 import pytest
 import yaml
 
-from extproc.supervisor.bootstrap import EnvoyPlan, render
+from extproc.supervisor.bootstrap import BootstrapValues, render
 from extproc.supervisor.locks_and_ports import reserve_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +51,7 @@ def envoy_names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         reserve_port("127.0.0.1", 0, setting="admin") as admin,
     ):
         port = admin.getsockname()[1]
-        plan = EnvoyPlan(
+        plan = BootstrapValues(
             upstream="http://127.0.0.1:9",
             filter_sockets=(folder / "filter.sock",),
             port=proxy.getsockname()[1],

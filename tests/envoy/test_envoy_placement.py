@@ -49,7 +49,7 @@ async def asked(stack: FilterStack, model: str, *texts: str, **more: object) -> 
 async def learnt(stack: FilterStack, model: str, placement: Placement) -> None:
     """Once the filter knows that notes for this model stand there."""
     deadline = time.monotonic() + 5
-    while await stack.recall.traits.placement(model) is not placement:
+    while await stack.recall.model_capabilities.placement(model) is not placement:
         assert time.monotonic() < deadline, f"{model} is not at {placement}"
         await asyncio.sleep(0.02)
 
@@ -108,7 +108,7 @@ async def test_a_bad_request_after_a_good_one_moves_nothing(server: TemplateServ
         await stack.turns("alice", until=2)
         assert await asked(stack, "free") == 200
         assert server.placed() == IN_THE_MIDDLE
-        assert await stack.recall.traits.placement("free") is None
+        assert await stack.recall.model_capabilities.placement("free") is None
 
 
 async def test_a_bad_request_without_a_note_of_ours_moves_nothing(server: TemplateServer) -> None:
@@ -118,7 +118,7 @@ async def test_a_bad_request_without_a_note_of_ours_moves_nothing(server: Templa
         for _ in range(4):
             assert await asked(stack, "free", messages=messages, max_tokens=-1) == 400
         await stack.turns("alice", until=4)
-        assert await stack.recall.traits.placement("free") is None
+        assert await stack.recall.model_capabilities.placement("free") is None
 
 
 async def test_a_server_that_tells_is_asked_once_beside_the_first_request(server: TemplateServer) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extproc.identity import Anonymous, IdentityMode, RefusalReason, Refused, identify
+from extproc.identity import Anonymous, IdentityMode, RefusalReason, RefusedIdentity, identify
 from memory.chat.own_fields import MemoryContext
 from memory.model import ID_BYTES_MAX, Scope, is_valid_id
 
@@ -50,25 +50,25 @@ def test_the_header_names_the_user_and_the_body_the_rest(mode: IdentityMode) -> 
 def test_a_body_that_agrees_with_the_header_is_fine_and_one_that_does_not_means_no_memory(mode: IdentityMode) -> None:
     assert identify(vouched(b"alice"), MemoryContext("alice"), mode) == Scope("alice")
     for other in ("bob", "Alice", "alice ", "al\u0456ce"):
-        assert identify(vouched(b"alice"), MemoryContext(other), mode) == Refused(RefusalReason.DISAGREEMENT)
+        assert identify(vouched(b"alice"), MemoryContext(other), mode) == RefusedIdentity(RefusalReason.DISAGREEMENT)
 
 
 def test_only_in_development_the_body_alone_is_believed() -> None:
     assert identify([], MemoryContext("alice", "p"), DEVELOPMENT) == Scope("alice", "p")
-    assert identify([], MemoryContext("alice", "p"), HEADER) == Refused(RefusalReason.UNPROVEN_USER)
+    assert identify([], MemoryContext("alice", "p"), HEADER) == RefusedIdentity(RefusalReason.UNPROVEN_USER)
 
 
 @BOTH
 def test_two_different_headers_are_nobody_and_the_same_one_twice_is_one(mode: IdentityMode) -> None:
-    assert identify(vouched(b"alice", b"bob"), None, mode) == Refused(RefusalReason.SEVERAL_HEADERS)
-    assert identify(vouched(b"alice", b""), None, mode) == Refused(RefusalReason.SEVERAL_HEADERS)
+    assert identify(vouched(b"alice", b"bob"), None, mode) == RefusedIdentity(RefusalReason.SEVERAL_HEADERS)
+    assert identify(vouched(b"alice", b""), None, mode) == RefusedIdentity(RefusalReason.SEVERAL_HEADERS)
     assert identify(vouched(b"alice", b"alice"), None, mode) == Scope("alice")
 
 
 @BOTH
 @pytest.mark.parametrize("value", [b"", b"\xff", b"al\xc3", b"\xed\xa0\x80"])
 def test_a_header_that_is_empty_or_not_utf8_is_nobody_even_beside_a_good_body(value: bytes, mode: IdentityMode) -> None:
-    refused = Refused(RefusalReason.INVALID_HEADER)
+    refused = RefusedIdentity(RefusalReason.INVALID_HEADER)
     assert identify(vouched(value), None, mode) == refused
     assert identify(vouched(value), MemoryContext("alice"), mode) == refused
 
@@ -77,18 +77,18 @@ def test_a_header_that_is_empty_or_not_utf8_is_nobody_even_beside_a_good_body(va
 @pytest.mark.parametrize("hostile", HOSTILE_IDS)
 def test_a_hostile_id_anywhere_means_no_memory_never_everybodys(hostile: str, mode: IdentityMode) -> None:
     in_header = hostile.encode("utf-8", "surrogatepass")
-    assert identify(vouched(in_header), None, mode) == Refused(RefusalReason.INVALID_HEADER)
-    assert isinstance(identify([], MemoryContext(hostile), mode), Refused)
+    assert identify(vouched(in_header), None, mode) == RefusedIdentity(RefusalReason.INVALID_HEADER)
+    assert isinstance(identify([], MemoryContext(hostile), mode), RefusedIdentity)
     for field, reason in (
         ("project_id", RefusalReason.INVALID_PROJECT),
         ("session_id", RefusalReason.INVALID_SESSION),
         ("agent_id", RefusalReason.INVALID_AGENT),
     ):
-        assert identify(vouched(b"alice"), MemoryContext(**{field: hostile}), mode) == Refused(reason)
+        assert identify(vouched(b"alice"), MemoryContext(**{field: hostile}), mode) == RefusedIdentity(reason)
 
 
 @given(st.text(max_size=300), st.text(max_size=300), st.sampled_from(IdentityMode))
 def test_a_scope_is_exactly_what_was_said_or_there_is_none(user_id: str, project_id: str, mode: IdentityMode) -> None:
     found = identify(vouched(user_id.encode("utf-8", "surrogatepass")), MemoryContext(project_id=project_id), mode)
     is_good = is_valid_id(user_id) and (not project_id or is_valid_id(project_id))
-    assert found == Scope(user_id, project_id) if is_good else isinstance(found, Refused)
+    assert found == Scope(user_id, project_id) if is_good else isinstance(found, RefusedIdentity)

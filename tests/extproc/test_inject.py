@@ -17,11 +17,11 @@ from extproc.inject import (
     Injection,
     OutOfOrder,
     Proceed,
-    Recall,
     Recalled,
-    Receipt,
+    RecallMemories,
     RequestBody,
     RequestHeaders,
+    ResponseInfo,
 )
 from extproc.upstream_signals import SignalReader
 from memory.model import CHAT_BYTES_MAX, Note, Placement, RecallStatus, Scope
@@ -60,12 +60,12 @@ def without_fields(body: bytes | None) -> Any:
 def test_a_question_is_recalled_and_leaves_with_the_note_and_without_our_fields() -> None:
     injection = awaiting_body()
     [recall] = injection.on(RequestBody(body_of(memory_context={"user_id": "alice", "project_id": "p"})))
-    assert isinstance(recall, Recall)
+    assert isinstance(recall, RecallMemories)
     assert recall.scope == Scope("alice", "p")
     assert recall.request.conversation is not None
     [finish] = injection.on(Recalled(RecallStatus.USED, 1, "r1", (Note("The cat is called Miu."),)))
     assert isinstance(finish, Finish)
-    assert finish.receipt == Receipt(RecallStatus.USED, 1, "r1", Placement.SYSTEM)
+    assert finish.receipt == ResponseInfo(RecallStatus.USED, 1, "r1", Placement.SYSTEM)
     sent = without_fields(finish.body)
     assert sent["messages"][-1] == ASK["messages"][0]
     assert "Miu" in sent["messages"][0]["content"]
@@ -101,7 +101,7 @@ def test_a_receipt_says_where_a_template_might_refuse_the_note(
     injection.on(RequestBody(body_of(messages=messages)))
     [finish] = injection.on(Recalled(RecallStatus.USED, 1, "r1", notes))
     assert isinstance(finish, Finish)
-    assert finish.receipt == Receipt(RecallStatus.USED, 1, "r1", placement)
+    assert finish.receipt == ResponseInfo(RecallStatus.USED, 1, "r1", placement)
 
 
 def test_what_filters_ahead_say_goes_to_recall() -> None:
@@ -109,7 +109,7 @@ def test_what_filters_ahead_say_goes_to_recall() -> None:
     said = {"memory.signals": {"intent": "search"}, "other": {"intent": "skip"}}
     injection.on(RequestHeaders(headers(ALICE, ("x-memory-intent", b"tool")), metadata=said))
     [recall] = injection.on(RequestBody(body_of()))
-    assert isinstance(recall, Recall)
+    assert isinstance(recall, RecallMemories)
     assert recall.upstream == UpstreamSignals("search", "memory.signals:intent")
 
 
@@ -117,8 +117,8 @@ def test_who_only_sends_the_header_and_has_no_note_keeps_every_byte() -> None:
     injection = awaiting_body(ALICE)
     body = body_of(temperature=0.70)
     [recall] = injection.on(RequestBody(body))
-    assert isinstance(recall, Recall)
-    assert injection.on(Recalled(RecallStatus.EMPTY)) == [Finish(None, Receipt(RecallStatus.EMPTY))]
+    assert isinstance(recall, RecallMemories)
+    assert injection.on(Recalled(RecallStatus.EMPTY)) == [Finish(None, ResponseInfo(RecallStatus.EMPTY))]
 
 
 def test_a_stranger_without_our_fields_passes_byte_for_byte_and_is_told_nothing() -> None:
@@ -138,7 +138,7 @@ def test_our_fields_are_stripped_even_where_memory_does_nothing(fields: dict[str
     count, finish = awaiting_body().on(RequestBody(body_of(**fields)))
     assert count == CountRequest(RecallStatus.DISABLED, reason)
     assert isinstance(finish, Finish)
-    assert finish.receipt == Receipt(RecallStatus.DISABLED)
+    assert finish.receipt == ResponseInfo(RecallStatus.DISABLED)
     assert without_fields(finish.body) == ASK
 
 
@@ -175,7 +175,7 @@ def test_an_api_without_memory_is_stripped_and_counted_and_otherwise_left_alone(
     )
     assert counted == CountRequest(RecallStatus.DISABLED, "no_memory_api")
     assert finish == Finish(
-        b'{"prompt" : "hi", "metadata":{"user_id":"alice"} }', Receipt(RecallStatus.DISABLED, 0, "")
+        b'{"prompt" : "hi", "metadata":{"user_id":"alice"} }', ResponseInfo(RecallStatus.DISABLED, 0, "")
     )
     plain = awaiting_body(ALICE, path=path).on(RequestBody(b'{"prompt":1}'))
     assert plain == [CountPassed("no_memory_api"), Finish(None, None)]
@@ -184,9 +184,9 @@ def test_an_api_without_memory_is_stripped_and_counted_and_otherwise_left_alone(
 def test_a_response_gets_its_note_at_the_head_of_the_question() -> None:
     injection = awaiting_body(ALICE, path=b"/v1/responses")
     [recall] = injection.on(RequestBody(b'{"input" : "hi", "store":true, "auto_store":true}'))
-    assert isinstance(recall, Recall)
+    assert isinstance(recall, RecallMemories)
     [finish] = injection.on(Recalled(RecallStatus.USED, 1, "r", (Note("N", 0),)))
-    assert finish == Finish(b'{"input" : "N\\n\\nhi", "store":true}', Receipt(RecallStatus.USED, 1, "r", None))
+    assert finish == Finish(b'{"input" : "N\\n\\nhi", "store":true}', ResponseInfo(RecallStatus.USED, 1, "r", None))
 
 
 def test_instructions_made_for_a_note_may_be_refused_by_a_template_and_those_of_the_client_may_not() -> None:
@@ -195,7 +195,7 @@ def test_instructions_made_for_a_note_may_be_refused_by_a_template_and_those_of_
         injection.on(RequestBody(body))
         [finish] = injection.on(Recalled(RecallStatus.USED, 1, "r", (Note("N"),)))
         assert isinstance(finish, Finish)
-        assert finish.receipt == Receipt(RecallStatus.USED, 1, "r", placement)
+        assert finish.receipt == ResponseInfo(RecallStatus.USED, 1, "r", placement)
 
 
 @pytest.mark.parametrize(("mode", "is_known"), [(IdentityMode.DEVELOPMENT, True), (IdentityMode.HEADER, False)])
@@ -207,7 +207,7 @@ def test_in_development_the_api_s_own_fields_name_the_user_and_stay(
     injection.on(RequestHeaders(headers()))
     [command] = injection.on(RequestBody(body_of(**named)))
     if is_known:
-        assert isinstance(command, Recall)
+        assert isinstance(command, RecallMemories)
         assert command.scope == Scope("alice")
         [command] = injection.on(Recalled(RecallStatus.EMPTY))
         assert isinstance(command, Finish)

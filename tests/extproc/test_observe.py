@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extproc.identity import Headers, IdentityMode, Metadata
-from extproc.observe import CloseTurn, NoteJudged, Observation, OpenTurn
+from extproc.observe import CloseTurn, NoteOutcome, Observation, OpenTurn
 from extproc.reply import REPLY_BYTES_MAX
-from memory.chat.completions import read
+from memory.chat.completions import read_chat_request
 from memory.model import CHAT_BYTES_MAX, Message, Placement, Scope, Turn, TurnStatus, derived_session_id
 
 POST: Headers = [(":method", b"POST"), (":path", b"/v1/chat/completions"), ("x-authz-user-id", b"ann")]
@@ -113,7 +113,7 @@ def test_without_a_session_id_every_request_of_a_conversation_has_the_same() -> 
 
 
 def test_the_session_id_is_the_derived_one() -> None:
-    conversation = read(body()).conversation
+    conversation = read_chat_request(body()).conversation
     turn = opened(body())
     assert conversation is not None
     assert turn is not None
@@ -305,30 +305,30 @@ def test_a_turn_without_a_receipt_has_none(metadata: Metadata) -> None:
 # What becomes of a note
 
 
-def judged(
+def note_outcome(
     status: bytes, placement: object = "before_last_user", *, is_recording: bool = True, **fields: Any
-) -> NoteJudged | None:
+) -> NoteOutcome | None:
     watch = Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT, is_recording=is_recording)
     watch.on_request_headers(POST)
     watch.on_request_body(body(**fields), is_end=True, at=1.0)
-    assert watch.judged is None
+    assert watch.note_outcome is None
     watch.on_response_headers([(":status", status)], {"memory": {"placement": placement}}, at=2.0)
-    return watch.judged
+    return watch.note_outcome
 
 
 def test_a_bad_request_with_a_note_is_a_refusal_and_a_good_one_is_none() -> None:
-    assert judged(b"400") == NoteJudged("m", Placement.BEFORE_LAST_USER, is_refused=True)
-    assert judged(b"200", "system") == NoteJudged("m", Placement.SYSTEM, is_refused=False)
+    assert note_outcome(b"400") == NoteOutcome("m", Placement.BEFORE_LAST_USER, is_refused=True)
+    assert note_outcome(b"200", "system") == NoteOutcome("m", Placement.SYSTEM, is_refused=False)
 
 
 @pytest.mark.parametrize("status", [b"401", b"404", b"422", b"429", b"500", b"503", b"302", b""])
 def test_other_failures_say_nothing_about_a_note(status: bytes) -> None:
-    assert judged(status) is None
+    assert note_outcome(status) is None
 
 
 @pytest.mark.parametrize("placement", ["", None, 1.0, "elsewhere", ["system"]])
 def test_a_request_without_a_note_of_ours_is_not_judged(placement: object) -> None:
-    assert judged(b"400", placement) is None
+    assert note_outcome(b"400", placement) is None
 
 
 def test_a_note_is_judged_where_nothing_is_recorded_but_not_where_memory_is_off() -> None:
@@ -337,10 +337,10 @@ def test_a_note_is_judged_where_nothing_is_recorded_but_not_where_memory_is_off(
         {"role": "assistant", "tool_calls": [{}]},
         {"role": "tool", "content": "x"},
     ]
-    assert judged(b"400", memory_config={"auto_store": False}) is not None
-    assert judged(b"400", messages=loop) is not None
-    assert judged(b"400", is_recording=False) is not None
-    assert judged(b"400", memory_config={"enabled": False}) is None
+    assert note_outcome(b"400", memory_config={"auto_store": False}) is not None
+    assert note_outcome(b"400", messages=loop) is not None
+    assert note_outcome(b"400", is_recording=False) is not None
+    assert note_outcome(b"400", memory_config={"enabled": False}) is None
 
 
 # However it is cut

@@ -12,7 +12,7 @@ from extproc.identity import IdentityMode
 from extproc.observe import CloseTurn, Closing, Observation, OpenTurn
 from extproc.reply import REPLY_BYTES_MAX
 from extproc.turn_links import ContinueTurn, Links
-from memory.chat.completions import COMPLETIONS, read
+from memory.chat.completions import COMPLETIONS, read_chat_request
 from memory.chat.responses import RESPONSES
 from memory.model import Scope, TurnStatus, derived_session_id
 from memory.recall.notes.past_notes import note_keys
@@ -52,7 +52,7 @@ def chat(messages: list[Item], answer: Item, **fields: Any) -> Any:
 
 
 def key_of(asked: Item, shape: Any = RESPONSES) -> str:
-    request = read(json.dumps({"model": "m", **asked}).encode(), shape)
+    request = read_chat_request(json.dumps({"model": "m", **asked}).encode(), shape)
     return list(note_keys(Scope("ann"), request).values())[-1]
 
 
@@ -105,7 +105,7 @@ def test_the_session_is_the_explicit_one_else_the_conversation_else_that_of_the_
     assert opening.links.goes_on_from == "conv_1"
     opening, _ = respond({"input": "And tomorrow?", "previous_response_id": "resp_0"}, text_item(ANSWER))
     assert opening.session_from == opening.links.goes_on_from == "resp_0"
-    conversation = read(b'{"input":"And tomorrow?"}', RESPONSES).conversation
+    conversation = read_chat_request(b'{"input":"And tomorrow?"}', RESPONSES).conversation
     assert conversation is not None
     assert opening.turn.scope.session_id == derived_session_id(Scope("ann"), conversation)
 

@@ -19,7 +19,7 @@ READER = signal_reader(RULES)
 
 def test_the_setting_takes_every_meaning_that_recall_knows() -> None:
     reader = signal_reader([UpstreamSignal(name="x", values=(one,), means=str(one)) for one in MEANINGS])  # type: ignore[arg-type]
-    assert [reader.read([("x", str(one).encode())], {}).means for one in MEANINGS] == list(MEANINGS)
+    assert [reader.read_signals([("x", str(one).encode())], {}).means for one in MEANINGS] == list(MEANINGS)
 
 
 def test_without_a_setting_the_built_in_rules_hold_and_an_empty_one_hears_nobody() -> None:
@@ -28,7 +28,7 @@ def test_without_a_setting_the_built_in_rules_hold_and_an_empty_one_hears_nobody
     assert signal_reader(None).namespaces == ("memory.signals",)
     deaf = signal_reader(())
     assert (deaf.headers, deaf.namespaces) == ((), ())
-    assert deaf.read([("x-memory-intent", b"skip")], {"memory.signals": {"intent": "skip"}}) == NO_SIGNALS
+    assert deaf.read_signals([("x-memory-intent", b"skip")], {"memory.signals": {"intent": "skip"}}) == NO_SIGNALS
 
 
 def test_names_are_taken_apart_into_headers_and_namespaces() -> None:
@@ -49,11 +49,11 @@ def test_names_are_taken_apart_into_headers_and_namespaces() -> None:
     ],
 )
 def test_a_header_is_a_list_of_words_wherever_it_is_cut(values: list[bytes], means: str) -> None:
-    assert READER.read([("x-topic", value) for value in values], {}).means == means
+    assert READER.read_signals([("x-topic", value) for value in values], {}).means == means
 
 
 def test_a_rule_without_values_holds_for_any() -> None:
-    assert READER.read([("x-anything", b"7")], {}) == UpstreamSignals("skip", "x-anything")
+    assert READER.read_signals([("x-anything", b"7")], {}) == UpstreamSignals("skip", "x-anything")
 
 
 @pytest.mark.parametrize(
@@ -68,10 +68,10 @@ def test_a_rule_without_values_holds_for_any() -> None:
     ],
 )
 def test_metadata_speaks_as_text_list_or_truth(left: dict[str, object], means: str) -> None:
-    assert READER.read([], {"Router.Out": left, "other": {"is_tool": True}}).means == means
+    assert READER.read_signals([], {"Router.Out": left, "other": {"is_tool": True}}).means == means
 
 
 def test_no_name_is_read_that_no_rule_names() -> None:
     said = [("x-memory-intent", b"skip"), ("x-vsr-session-phase", b"tool_loop")]
-    assert READER.read(said, {"memory.signals": {"intent": "skip"}}) == NO_SIGNALS
-    assert SignalReader().read(said, {}).means == "skip"
+    assert READER.read_signals(said, {"memory.signals": {"intent": "skip"}}) == NO_SIGNALS
+    assert SignalReader().read_signals(said, {}).means == "skip"

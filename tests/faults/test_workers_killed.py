@@ -14,7 +14,7 @@ from learning_processes import LearningProcesses, Records, records_of
 from trained_reader import trained_reader
 from turn_logs import a_turn
 
-from memory.learn.gate import Limits
+from memory.learn.gate import GateLimits
 from memory.model import STORED_ACTS, MemoryStatus
 from memory.processes.composition import SYSTEM_CLOCK
 
@@ -51,7 +51,7 @@ async def learnable(told: Sequence[Said]) -> list[Said]:
     """Those that the trained reader claims, as it does in the worker: whoever is not killed learns just these."""
     turns = [a_turn(said.turn_id, text=said.text, user=said.user, session=said.session) for said in told]
     claims = await trained_reader().read(turns, context=())
-    kept = {c.evidence.turn_id for c in claims if c.act in STORED_ACTS and c.confidence >= Limits().confidence_min}
+    kept = {c.evidence.turn_id for c in claims if c.act in STORED_ACTS and c.confidence >= GateLimits().confidence_min}
     return [said for said in told if said.turn_id in kept]
 
 

@@ -25,15 +25,15 @@ from turn_logs import sqlite_deployment
 from extproc.identity import IdentityMode
 from extproc.recorder import TurnRecorder
 from extproc.server import DrainPace, EdgeTrust, Filter, contained, serve
-from extproc.supervisor.bootstrap import EnvoyPlan, render
+from extproc.supervisor.bootstrap import BootstrapValues, render
 from extproc.upstream_signals import SignalReader
 from memory.adapters.models.template_probe import TemplateProbe
 from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
+from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.chat.completions import ChatRequest
 from memory.model import Note, Placement, RecallStatus, Role, Scope, Turn
-from memory.ports import ChatTemplates, Clock, ModelTraits, TurnLog
-from memory.recall.notes.template_compatibility import PlacementLessons
+from memory.ports import ChatTemplates, Clock, ModelCapabilities, TurnLog
+from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.upstream import UpstreamSignals
 from memory.runtime.metrics import Metrics
@@ -50,7 +50,7 @@ CLOCK: Clock = time.time  # noqa: TID251 - what memory/processes/composition.py 
 class ScriptedRecall:
     """Finds `NOTE` for everybody, after `seconds`. It stands where the model's traits say, else at `placement`."""
 
-    traits: ModelTraits
+    model_capabilities: ModelCapabilities
     placement: Placement = Placement.SYSTEM
     seconds: float = 0.0
     error: Exception | None = None
@@ -64,7 +64,7 @@ class ScriptedRecall:
         if self.error:
             raise self.error
         assert request.conversation is not None
-        placement = await self.traits.placement(request.conversation.model) or self.placement
+        placement = await self.model_capabilities.placement(request.conversation.model) or self.placement
         receipt_id = f"r-{len(self.asked)}"
         if placement is Placement.OFF:
             return RecallOutcome(RecallStatus.DISABLED, "placement_off", 0, receipt_id)
@@ -91,7 +91,7 @@ class RunningFilter:
 class FilterStack:
     """What a test talks to and looks at."""
 
-    plan: EnvoyPlan
+    plan: BootstrapValues
     recall: ScriptedRecall
     turn_log: TurnLog
     templates: ChatTemplates
@@ -118,10 +118,13 @@ class FilterStack:
 
     def start_filter(self, socket_path: Path) -> RunningFilter:
         stop = asyncio.Event()
-        lessons = PlacementLessons(
-            traits=self.recall.traits, templates=self.templates, clock=CLOCK, metrics=self.metrics
+        template_compatibility = TemplateCompatibility(
+            model_capabilities=self.recall.model_capabilities,
+            templates=self.templates,
+            clock=CLOCK,
+            metrics=self.metrics,
         )
-        recorder = TurnRecorder(self.turn_log, self.metrics, CLOCK, contained, redact, lessons)
+        recorder = TurnRecorder(self.turn_log, self.metrics, CLOCK, contained, redact, template_compatibility)
         filter_ = Filter(
             recall=self.recall,
             recorder=recorder,
@@ -189,7 +192,7 @@ async def running_stack(
         templates = await stack.enter_async_context(TemplateProbe(upstream))
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         port, admin_port = free_ports(2)
-        plan = EnvoyPlan(
+        plan = BootstrapValues(
             upstream=upstream,
             filter_sockets=tuple(folder / f"f{number}.sock" for number in range(filters)),
             port=port,
@@ -200,7 +203,7 @@ async def running_stack(
             root_certificates=root_certificates,
             signals=signals or SignalReader(),
         )
-        recall = ScriptedRecall(SqliteModelTraits(database, clock=CLOCK))
+        recall = ScriptedRecall(SqliteModelCapabilities(database, clock=CLOCK))
         running = FilterStack(plan, recall, process.log, templates, Metrics(CollectorRegistry()), tasks)
         for path in plan.filter_sockets:
             running.start_filter(path)

@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 from turn_logs import START, Deployment, Process
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.working_set.held_memories import HeldMemories
+from memory.adapters.working_set.corpus_memories import CorpusMemories
 from memory.learn.readers import Readers
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import Memory, Message, Scope, Turn, TurnStatus
@@ -94,7 +94,7 @@ class _Faulty:
             await self._faults.strike(name, is_after=False)
             result = await attribute(*arguments, **options)
             await self._faults.strike(name, is_after=True)
-            return _Faulty(result, self._faults) if isinstance(result, HeldMemories) else result
+            return _Faulty(result, self._faults) if isinstance(result, CorpusMemories) else result
 
         return call
 
@@ -126,14 +126,14 @@ class AtHand:
     store: InMemoryStore | None
     ledger: UserLedger
 
-    async def as_of(self, user_id: str, revision: int | None = None) -> HeldMemories | None:
+    async def as_of(self, user_id: str, revision: int | None = None) -> CorpusMemories | None:
         if self.store is None:
             return None
         number = (await self.ledger.revision(user_id)).number
         if revision is not None and (number != revision or number % 2):
             return None
         rows = await self.store.load(MemoryFilter(user_id, status=None, with_archived=False), limit=10_000)
-        return HeldMemories(user_id, Corpus(rows, dimension=len(rows[0].vector) if rows else 1))
+        return CorpusMemories(user_id, Corpus(rows, dimension=len(rows[0].vector) if rows else 1))
 
 
 @dataclass
@@ -172,7 +172,7 @@ class Bench:
                 through(self.embedder),
                 through(AtHand(self.store if self.has_sets else None, process.ledger)),
             ),
-            traces=RequestTraces(through(process.notes), through(process.receipts), through(process.uses)),
+            traces=RequestTraces(through(process.notes), through(process.receipts), through(process.usage_counts)),
             readers=readers or Readers(ready, None if model is None else through(model)),
             instruments=Instruments(self.deployment.clock, self.metrics, lambda: jitter),
             settings=settings,

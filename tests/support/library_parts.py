@@ -17,11 +17,11 @@ from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.usage_counts import SqliteUses
+from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
 from memory.ports import LearnDue, Lease, MemoryBank, MemoryFilter, RequestTraces
 from memory.secrets.redaction import redact
-from memory.service.library import FlushPace, Intake, Library
+from memory.service.library import FlushTiming, Intake, Library
 
 NOW = 1_750_000_000.0
 
@@ -59,7 +59,7 @@ class Parts:
     turn_log: SqliteTurnLog
     notes: SqliteNoteBook
     receipts: SqliteReceipts
-    uses: SqliteUses
+    usage_counts: SqliteUsageCounts
     searcher: PlainSearch
     library: Library
     now: float = NOW
@@ -107,14 +107,14 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
         turn_log = SqliteTurnLog(database, clock=clock)
         notes = SqliteNoteBook(database)
         receipts = SqliteReceipts(database, clock=clock, redact=redact)
-        uses = SqliteUses(database)
+        usage_counts = SqliteUsageCounts(database)
         library = Library(
             memories=MemoryBank(store, ledger, embedder),
             turn_log=turn_log,
-            traces=RequestTraces(notes, receipts, uses),
+            traces=RequestTraces(notes, receipts, usage_counts),
             searcher=searcher,
             intake=Intake(clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]")),
-            flush_pace=FlushPace(settle=0.01, poll=0.005, longest=flush_longest, retry=0.1),
+            flush_timing=FlushTiming(reply_delay=0.01, poll=0.005, longest=flush_longest, retry=0.1),
         )
-        parts = Parts(embedder, store, ledger, turn_log, notes, receipts, uses, searcher, library)
+        parts = Parts(embedder, store, ledger, turn_log, notes, receipts, usage_counts, searcher, library)
         yield parts

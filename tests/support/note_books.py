@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
+from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import NoteLimits, SqliteNoteBook
 from memory.adapters.sqlite.receipts import ReceiptLimits, SqliteReceipts
-from memory.ports import Clock, ModelTraits, NoteBook, Receipts
+from memory.ports import Clock, ModelCapabilities, NoteBook, Receipts
 from memory.secrets.redaction import redact
 
 
@@ -31,7 +31,7 @@ class Books:
 
     notes: NoteBook
     receipts: Receipts
-    traits: ModelTraits
+    model_capabilities: ModelCapabilities
 
 
 Opener = Callable[[Path, Clock, Bounds], AbstractAsyncContextManager[Books]]
@@ -48,7 +48,7 @@ async def sqlite_books(folder: Path, clock: Clock, bounds: Bounds) -> AsyncItera
                 clock=clock,
                 limits=ReceiptLimits(bounds.receipt_seconds, bounds.user_receipts, bounds.total_bytes),
             ),
-            SqliteModelTraits(database, clock=clock),
+            SqliteModelCapabilities(database, clock=clock),
         )
 
 

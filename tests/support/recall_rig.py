@@ -20,16 +20,16 @@ from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.chains import SqliteResponseChains
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
+from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.receipts import SqliteReceipts
-from memory.adapters.sqlite.usage_counts import SqliteUses
+from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
-from memory.chat.completions import ChatRequest, read
+from memory.chat.completions import ChatRequest, read_chat_request
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, Receipt, Scope, Vector
 from memory.ports import RequestTraces, ServerKnowledge
-from memory.recall.pipeline import Recall, RecallOutcome, RecallSettings
+from memory.recall.pipeline import RecallOutcome, RecallPipeline, RecallSettings
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
 from memory.runtime.instruments import Instruments
@@ -62,15 +62,15 @@ class SlowEmbedder:
 
 @dataclass
 class Rig:
-    recall: Recall
+    recall: RecallPipeline
     embedder: SlowEmbedder
-    traits: SqliteModelTraits
+    model_capabilities: SqliteModelCapabilities
     receipts: SqliteReceipts
     metrics: Metrics
     store: InMemoryStore
     ledger: SqliteUserLedger
     corpora: WorkingSets
-    uses: SqliteUses
+    usage_counts: SqliteUsageCounts
     chains: SqliteResponseChains
 
     async def write(self, *memories: Memory) -> None:
@@ -96,7 +96,7 @@ def request_of(text: str, **config: object) -> ChatRequest:
 
 def request_with(messages: Sequence[Mapping[str, Any]], **config: object) -> ChatRequest:
     """A chat of these messages; `config` is its `memory_config`."""
-    return read(json.dumps({"model": "m", "messages": messages, "memory_config": config}).encode())
+    return read_chat_request(json.dumps({"model": "m", "messages": messages, "memory_config": config}).encode())
 
 
 @asynccontextmanager
@@ -108,21 +108,23 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
     ids = (f"r{number}" for number in itertools.count())
     async with SqliteDatabase(folder / "turns.sqlite") as database:
         ledger = SqliteUserLedger(database, clock=lambda: NOW)
-        traits = SqliteModelTraits(database, clock=lambda: NOW)
+        model_capabilities = SqliteModelCapabilities(database, clock=lambda: NOW)
         receipts = SqliteReceipts(database, clock=lambda: NOW, redact=redact)
         async with (
-            SqliteUses(database, flush_seconds=0.02) as uses,
+            SqliteUsageCounts(database, flush_seconds=0.02) as usage_counts,
             WorkingSets(store=store, ledger=ledger, shape=CorpusShape(384, tokens=tokens)) as corpora,
         ):
             retrieval, chains = Retrieval(corpora=corpora, store=store), SqliteResponseChains(database)
-            recall = Recall(
+            recall = RecallPipeline(
                 search=SearchParts(embedder, classifier=lambda: None, retrieval=retrieval, tokens=tokens),
-                traces=RequestTraces(SqliteNoteBook(database), receipts, uses),
-                server=ServerKnowledge(traits, chains),
+                traces=RequestTraces(SqliteNoteBook(database), receipts, usage_counts),
+                server=ServerKnowledge(model_capabilities, chains),
                 instruments=Instruments(lambda: NOW, metrics),
                 new_id=lambda: next(ids),
                 settings=settings,
             )
             await recall.recall(Scope("u"), request_of("Where is my kayak stored?"))
             embedder.calls = 0
-            yield Rig(recall, embedder, traits, receipts, metrics, store, ledger, corpora, uses, chains)
+            yield Rig(
+                recall, embedder, model_capabilities, receipts, metrics, store, ledger, corpora, usage_counts, chains
+            )

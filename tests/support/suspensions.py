@@ -22,10 +22,10 @@ AROUND_THE_JOBS = frozenset(
     "run _serve _drain _every _recover _measure _lease_or_none _wait _kept _extend relieve".split()
 )
 
-LOCK_LOST = frozenset(("_locked", "_mend"))  # what a window does under the user's lock, and when it has lost it
+LOCK_LOST = frozenset(("_locked", "_repair"))  # what a window does under the user's lock, and when it has lost it
 
 
-WRITTEN_TO = frozenset(("_standing",))  # what a window does for a user who is written to all the time
+WRITTEN_TO = frozenset(("_current",))  # what a window does for a user who is written to all the time
 
 
 class BrokenOff:
@@ -146,7 +146,7 @@ class ProcessKilled:
                 self._death.set()
         return self.is_dead
 
-    async def bury(self) -> None:
+    async def move_to_dead_letters(self) -> None:
         """Have Python forget what is left of it."""
         self.is_buried = True
         for task in self._tasks:

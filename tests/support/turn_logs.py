@@ -15,9 +15,9 @@ from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.usage_counts import SqliteUses
+from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.model import Message, Scope, Turn, TurnStatus
-from memory.ports import LearnDue, Lease, NoteBook, Receipts, RequestTraces, TurnLog, UserLedger, Uses
+from memory.ports import LearnDue, Lease, NoteBook, Receipts, RequestTraces, TurnLog, UsageCounts, UserLedger
 
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
 AT_ONCE = LearnDue()
@@ -42,11 +42,11 @@ class Process:
     ledger: UserLedger
     notes: NoteBook
     receipts: Receipts
-    uses: Uses
+    usage_counts: UsageCounts
 
     @property
     def traces(self) -> RequestTraces:
-        return RequestTraces(self.notes, self.receipts, self.uses)
+        return RequestTraces(self.notes, self.receipts, self.usage_counts)
 
 
 class Deployment:
@@ -66,8 +66,10 @@ def sqlite_deployment(folder: Path) -> Deployment:
         async with SqliteDatabase(folder / "turns.sqlite") as database:
             ledger = SqliteUserLedger(database, clock=clock, lock_seconds=30.0, wait_seconds=0.3)
             receipts = SqliteReceipts(database, clock=clock, redact=str)
-            async with SqliteUses(database) as uses:
-                yield Process(SqliteTurnLog(database, clock=clock), ledger, SqliteNoteBook(database), receipts, uses)
+            async with SqliteUsageCounts(database) as usage_counts:
+                yield Process(
+                    SqliteTurnLog(database, clock=clock), ledger, SqliteNoteBook(database), receipts, usage_counts
+                )
 
     return Deployment(open_process)
 

@@ -1,9 +1,9 @@
-"""Which collection holds the memories, and how it comes to be: made where it is missing, never mixed, replaced whole.
+"""Creates, selects and replaces the collection that holds the memories.
 
-The collection that the settings name is the first one. Memories that were embedded again lie in another, a later
-generation of that name (`NAME__2`, `NAME__3`, …), since no Milvus changes the length of a vector. Which one counts is
-said in one place, the alias `NAME__live`, which Milvus sets in one step; without it, the first one does. Calls go to
-the collection itself, never through the alias: a process must notice that there is another one by now.
+The collection named in the settings is the first generation. Reembedded memories are in a later generation of that name
+(`NAME__2`, `NAME__3`, …), since Milvus cannot change the length of vectors. The alias `NAME__live`, which Milvus sets
+atomically, names the generation in use; without it, the first one is used. Calls go to the collection itself and never
+through the alias, since a process has to notice a replacement.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from memory.adapters.milvus.schema import Library
 from memory.errors import BadSetting
 from memory.model import VectorOrigin
 
-LIBRARY_SECONDS = 60.0  # ours always ends first; without one the library would retry 75 times
-CODES_NO_ALIAS = (100, 1600)  # Milvus Lite says that there is no such collection
+LIBRARY_SECONDS = 60.0  # our own limit is always shorter; without one the library would retry 75 times
+CODES_NO_ALIAS = (100, 1600)  # how Milvus Lite reports a missing alias
 LIVE = "__live"
-FRESH_NAMES_MAX = 5  # tried: one is unusable where Milvus Lite was killed while it made or dropped it
+FRESH_NAMES_MAX = 5  # names tried: one is unusable if Milvus Lite was killed while creating or dropping it
 LOOK_PAUSE_SECONDS = 0.05
-LOOKS_MAX = 5  # at which collection counts, while others may be replacing an empty one as well
+LOOKS_MAX = 5  # checks which collection is in use, while others may be replacing an empty one
 
 Client: TypeAlias = Any
-"""A `pymilvus.AsyncMilvusClient`, which has no types."""
+"""A `pymilvus.AsyncMilvusClient`, which is untyped."""
 
 
 class Collections:
-    """Those of one name, on one server, through one connected client. What the library raises, it raises."""
+    """The generations of one name, on one server, through one connected client. Raises the library's errors."""
 
     def __init__(self, client: Client, library: Library, *, name: str, is_lite: bool) -> None:
         self._client = client
@@ -38,9 +38,9 @@ class Collections:
         self._is_lite = is_lite
 
     async def opened(self, *, dimension: int, origin: VectorOrigin | None) -> str:
-        """The one that counts, loaded, made where there is none. Interrupted anywhere, the next attempt goes on.
+        """The one in use, loaded; created if missing. After an interruption the next attempt continues.
 
-        Raises `BadSetting` where it holds vectors of another origin, or is none of ours. An empty one is replaced.
+        Raises `BadSetting` if it holds vectors of another origin, or is not ours. An empty one is replaced.
         """
         failure: Exception | None = None
         is_replacing = False
@@ -54,7 +54,7 @@ class Collections:
                     await self.load(live)
                     if await self.live() == live:
                         return live
-                    continue  # it was replaced under our hands, and perhaps made once more by us
+                    continue  # it was replaced meanwhile, and perhaps created again by us
                 failure = milvus_schema.refusal(description, collection=self._name, dimension=dimension, origin=origin)
                 if origin is None or not await self._is_empty(live):
                     raise failure
@@ -63,13 +63,13 @@ class Collections:
             except self._library.MilvusException as error:
                 if not is_replacing and await self.live() == live:
                     raise
-                failure = error  # another process is at the same
+                failure = error  # another process is doing the same
                 await asyncio.sleep(LOOK_PAUSE_SECONDS)
         assert failure is not None
         raise failure
 
     async def live(self) -> str:
-        """The name of the one that counts, whether or not it is there."""
+        """The name of the one in use, whether or not it exists."""
         try:
             found = await self._client.describe_alias(self._name + LIVE, timeout=LIBRARY_SECONDS)
         except self._library.MilvusException as error:
@@ -79,7 +79,7 @@ class Collections:
         return str(found["collection_name"])
 
     async def make_live(self, collection: str) -> None:
-        """In one step, which is made wholly or not at all."""
+        """Atomically."""
         alias = self._name + LIVE
         if await self.live() == collection:
             return
@@ -91,11 +91,11 @@ class Collections:
             try:
                 await self._client.create_alias(collection, alias, timeout=LIBRARY_SECONDS)
             except self._library.MilvusException:
-                if await self.live() != collection:  # else another process won
+                if await self.live() != collection:  # otherwise another process was faster
                     raise
 
     async def others(self) -> list[str]:
-        """The generations of this name that do not count: unfinished, or replaced."""
+        """The generations that are not in use: unfinished, or replaced."""
         live = await self.live()
         found = await self._client.list_collections(timeout=LIBRARY_SECONDS)
         return sorted((one for one in map(str, found) if self._number(one) and one != live), key=self._number)
@@ -108,8 +108,8 @@ class Collections:
         return description
 
     async def load(self, collection: str) -> None:
-        """With another index where its own cannot be read: Milvus Lite, killed while it writes one, leaves half a file,
-        and fails on it ever after. An index holds nothing that the rows do not.
+        """Creates a new index if the existing one is unreadable: Milvus Lite, killed while writing one, leaves a
+        partial file on which it fails permanently. Indexes hold no data of their own.
         """
         try:
             await self._client.load_collection(collection, timeout=LIBRARY_SECONDS)
@@ -124,9 +124,9 @@ class Collections:
         await self._client.drop_collection(collection, timeout=LIBRARY_SECONDS)
 
     async def successor(self, live: str, origin: VectorOrigin, *, names_max: int = FRESH_NAMES_MAX) -> str:
-        """The generation after the live one for vectors of this origin, with its index: begun before, or made now.
+        """The next generation for vectors of this origin, with its index: an unfinished one, or a new one.
 
-        One that was begun for another origin is left alone, where there may be more than one name.
+        One for another origin is left alone if `names_max` allows another name.
         """
         failure: Exception | None = None
         for number in range(self._number(live) + 1, self._number(live) + 1 + names_max):
@@ -136,7 +136,7 @@ class Collections:
             except self._library.MilvusException as error:
                 if await self.exists(name):
                     raise
-                failure = error  # perhaps what was left of one when Milvus Lite was killed stands in the way
+                failure = error  # possibly blocked by the remains of one after Milvus Lite was killed
                 continue
             if milvus_schema.origin_of(await self.described(name)).agrees_with(origin):
                 await self.load(name)
@@ -147,7 +147,7 @@ class Collections:
         )
 
     async def ensure(self, collection: str, *, dimension: int, origin: VectorOrigin | None) -> None:
-        """It is there, with its index."""
+        """Create it with its index unless it exists."""
         if not await self.exists(collection):
             schema = milvus_schema.fields(self._library, dimension=dimension, origin=origin, is_lite=self._is_lite)
             try:
@@ -155,7 +155,7 @@ class Collections:
                     collection, schema=schema, properties=milvus_schema.record_of(origin), timeout=LIBRARY_SECONDS
                 )
             except self._library.MilvusException:
-                if not await self.exists(collection):  # else another process won
+                if not await self.exists(collection):  # otherwise another process was faster
                     raise
         await self._ensure_index(collection)
 
@@ -166,7 +166,8 @@ class Collections:
         try:
             await self._client.create_index(collection, params, timeout=LIBRARY_SECONDS)
         except (self._library.MilvusException, self._library.decorators.grpc.RpcError):
-            # Milvus Lite makes the index, then fails to tell the time that the client asks for; or another process won.
+            # Milvus Lite creates the index, then fails to report the time that the client asks for; or another process
+            # did.
             if not await self._client.list_indexes(collection):
                 raise
 
@@ -183,9 +184,9 @@ class Collections:
         return not list(found)
 
     async def _start_anew(self, live: str, origin: VectorOrigin) -> None:
-        """Another empty one takes the place of this empty one: the same one, whichever process is the first.
+        """Replace this empty collection by another empty one: the same one, whichever process is first.
 
-        Where that one is not empty, the next look shows why: it counts by now, or somebody has to run `reembed`.
+        If that one is not empty, the next check shows why: it is in use by now, or `reembed` has to be run.
         """
         successor = await self.successor(live, origin, names_max=1)
         if await self._is_empty(successor):
@@ -193,7 +194,7 @@ class Collections:
             await self.drop(live)
 
     def _number(self, collection: str) -> int:
-        """Of its generation, from 1; 0 for a collection of another name."""
+        """The number of its generation, from 1; 0 for a collection of another name."""
         if collection == self._name:
             return 1
         number = collection.removeprefix(f"{self._name}__")

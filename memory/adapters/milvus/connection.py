@@ -1,9 +1,9 @@
-"""One connection to Milvus: made on first use, made anew after every loss, and never waited for longer than asked.
+"""A connection to Milvus: opened at first use, reopened after every loss, with a time limit for every call.
 
-The asynchronous client of pymilvus is used because a call of it can be cancelled; a thread that waits for a frozen
-server cannot. Three things it does not do by itself are done here: a time limit that also holds while connecting, the
-way back after the server restarted (Milvus Lite forgets which collections were loaded), and silence while it is away.
-It must never pass on an error of the library, nor put its words, which may quote an id, into a log.
+Uses pymilvus' asynchronous client, because its calls can be cancelled; a thread that waits for a frozen server cannot.
+It adds what the client lacks: a time limit that includes connecting, recovery after a restart of the server (Milvus
+Lite forgets which collections were loaded), and no logging during an outage. Errors of the library are never passed on
+or logged, since their text may contain ids.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ CONNECT_SECONDS = 2.0
 CHANNEL_OPTIONS = {
     "grpc.initial_reconnect_backoff_ms": 100,
     "grpc.min_reconnect_backoff_ms": 500,
-    "grpc.max_reconnect_backoff_ms": 1_000,  # seconds, not minutes, after the server is back
-    "grpc.keepalive_time_ms": 2**31 - 1,  # pings of the library's default make Milvus Lite hang up on an idle client
+    "grpc.max_reconnect_backoff_ms": 1_000,  # reconnect within seconds after the server is back
+    "grpc.keepalive_time_ms": 2**31 - 1,  # with the library's default pings, Milvus Lite disconnects idle clients
 }
 CODE_NOT_CONNECTED = 2
-CODES_NOT_LOADED = (100, 101, 4)  # no such collection (new, or wiped), or not in memory (the server restarted)
+CODES_NOT_LOADED = (100, 101, 4)  # no such collection (new, or wiped), or not loaded (the server restarted)
 
 Result = TypeVar("Result")
 Opening: TypeAlias = Callable[[Collections], Awaitable[str]]
-"""Makes sure of what a connection is for; gives the name of the collection that is then used."""
+"""Prepares a connection; returns the name of the collection to use."""
 
 
 @dataclass(frozen=True, slots=True)
 class MilvusAddress:
-    """Which collection on which server. `token` is empty, or `user:password`, or an API key.
+    """A collection on a server. `token`: empty, or `user:password`, or an API key.
 
-    `origin`: what our vectors are made with, so that they join no others; None: of whatever origin those there are.
+    `origin`: of our vectors, which must match those in the collection; None: not checked.
     """
 
     uri: str
@@ -55,7 +55,7 @@ class MilvusAddress:
 
 @dataclass(slots=True)
 class Link:
-    """A connected client whose `collection` is there and loaded. Closed by the last one who uses it."""
+    """A connected client with a loaded `collection`. Closed by its last user."""
 
     client: Client
     is_lite: bool
@@ -66,10 +66,10 @@ class Link:
 
 
 class MilvusConnection:
-    """Hands a prepared `Link` to whoever has something to ask, within a time limit."""
+    """Provides a prepared `Link` for each call, within a time limit."""
 
     def __init__(self, address: MilvusAddress, *, metrics: Metrics, opening: Opening | None = None) -> None:
-        """`opening`: what is made sure of; None: that the collection can be searched and written."""
+        """`opening`: how a connection is prepared; None: make sure that the collection can be searched and written."""
         self._address = address
         self._opening = opening or self._open_collection
         self._metrics = metrics
@@ -86,7 +86,7 @@ class MilvusConnection:
                 await link.client.close()
 
     async def call(self, name: str, work: Callable[[Link], Awaitable[Result]], *, seconds: float) -> Result:
-        """What `work` gives, within `seconds`, connecting included. Raises `Unavailable`, `BadSetting`."""
+        """The result of `work`, within `seconds` including connecting. Raises `Unavailable`, `BadSetting`."""
         loop = asyncio.get_running_loop()
         began_at = loop.time()
         self._breaker.admit(began_at)
@@ -110,11 +110,11 @@ class MilvusConnection:
         now = asyncio.get_running_loop().time()
         self._breaker.failed(now, reason=reason, is_certain=is_certain, began_at=began_at)
         if self._breaker.is_open:
-            self._retire()  # a new connection finds its way sooner than one that waits for a dead peer
+            self._retire()  # a new connection recovers sooner than one that waits for a dead peer
         raise Unavailable(PART, reason) from None
 
     async def _answer(self, work: Callable[[Link], Awaitable[Result]]) -> Result:
-        """Ask; once more with everything made anew if the server no longer knows the collection."""
+        """Run `work`; once more with everything prepared again if the server does not know the collection any more."""
         try:
             async with self._borrowed() as link:
                 return await work(link)
@@ -140,20 +140,20 @@ class MilvusConnection:
                 await link.client.close()
 
     def _retire(self) -> None:
-        """Let go of the connection; whoever still uses it closes it."""
+        """Stop using the connection; its last user closes it."""
         link, self._link = self._link, None
         if link is not None:
             link.is_retired = True
 
     async def _prepare(self) -> Link:
-        """Connect, create what is missing, load. Interrupted at any point, the next attempt goes on from there."""
+        """Connect, create what is missing, load. After an interruption the next attempt continues."""
         library = await self._imported()
         async with AsyncExitStack() as stack:
             client = library.AsyncMilvusClient(
                 uri=self._address.uri,
                 token=self._address.token,
                 timeout=CONNECT_SECONDS,
-                dedicated=True,  # a shared one would be closed for others as well
+                dedicated=True,  # a shared client would be closed for others as well
                 grpc_options=CHANNEL_OPTIONS,
             )
             stack.push_async_callback(client.close)
@@ -170,24 +170,24 @@ class MilvusConnection:
         """The library, imported in a thread: it takes half a second, which no chat should wait for."""
         if self._library is None:
             library = await asyncio.to_thread(importlib.import_module, "pymilvus")
-            logging.getLogger("pymilvus").setLevel(logging.CRITICAL + 1)  # it logs expressions, ids and all
+            logging.getLogger("pymilvus").setLevel(logging.CRITICAL + 1)  # it logs expressions, which contain ids
             self._library = library
         return self._library
 
     def _errors(self) -> tuple[type[BaseException], ...]:
-        """What the library raises, once it is imported."""
+        """The library's exceptions, once it is imported."""
         if self._library is None:
             return (OSError,)
         return (OSError, self._library.MilvusException, self._library.decorators.grpc.RpcError)
 
 
 def _code(error: BaseException) -> object:
-    """A number where Milvus answered, a gRPC status where nobody did."""
+    """A number if Milvus answered, otherwise a gRPC status."""
     code = getattr(error, "code", None)
     return code() if callable(code) else code
 
 
 def _is_connection(error: BaseException) -> bool:
-    """Whether nobody answered, as opposed to a server that said no."""
+    """Whether the server did not answer, as opposed to refusing the call."""
     code = _code(error)
     return not isinstance(code, int) or code == CODE_NOT_CONNECTED

@@ -1,8 +1,8 @@
-"""A `MemoryFilter` as a Milvus expression.
+"""Converts a `MemoryFilter` to a Milvus expression.
 
-The only place that writes text into an expression. What comes from outside is either checked against a short list, or
-written as a string literal in which quote and backslash are escaped; both Milvus and Milvus Lite read that alike. Ids
-that no memory can have (control characters, too long) never get this far: `Scope` and `Memory` refuse them at birth.
+The only place that writes text into expressions. External values are either checked against a short list or written as
+string literals with quotes and backslashes escaped, which Milvus and Milvus Lite parse alike. Invalid ids (control
+characters, too long) never get here: `Scope` and `Memory` refuse them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from memory.ports import MemoryFilter
 
 
 def expression(where: MemoryFilter) -> str:
-    """Always bound to one user; raises AssertionError for a filter that nobody could have built from valid values."""
-    assert is_valid_id(where.user_id), "a filter without a user would be everybody's"
+    """Always limited to one user. Raises AssertionError for a filter with invalid values."""
+    assert is_valid_id(where.user_id), "a filter without a user would match all users"
     terms = [f"user_id == {literal(where.user_id)}"]
     if where.exact_project:
         terms.append(one_of("project_id", (where.project_id,)))
@@ -36,13 +36,13 @@ def expression(where: MemoryFilter) -> str:
 
 
 def holding(where: MemoryFilter, words: Collection[str]) -> str:
-    """Those of them whose content holds one of the words; all of them where there are none."""
+    """Those whose content contains one of the words; all if there are none."""
     likes = [f"content like {literal(f'%{one}%')}" for word in words for one in spellings(word)]
     return f"{expression(where)} and ({' or '.join(likes)})" if likes else expression(where)
 
 
 def owned(user_id: str, memory_ids: Sequence[str]) -> str:
-    """These memories, as far as they are the user's."""
+    """Those of these memories that belong to the user."""
     return f"{expression(MemoryFilter(user_id, status=None))} and {one_of('id', memory_ids)}"
 
 

@@ -1,8 +1,7 @@
-"""All memories of a collection, copied into its next generation with new vectors, then put in its place.
+"""Copies all memories of a collection into its next generation with new vectors, then switches to it.
 
-A row is copied as Milvus has it, never by way of a `Memory`: what our code cannot read is kept as well. Pages are read
-by the key of the collection, so that a user's name or a memory's status can hide nothing. It must never drop what parts
-find, nor switch by more than one step.
+Rows are copied as stored, without conversion to `Memory`, so that rows our code cannot decode are kept. Pages are read
+in the order of ids, over all users and statuses. The collection in use is never dropped, and the switch is one step.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from memory.adapters.milvus.collections import LIBRARY_SECONDS, LIVE, Collection
 from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection
 from memory.errors import Unavailable
 from memory.model import Vector, VectorOrigin
-from memory.ports import Standing, StoredText
+from memory.ports import ReembeddingStatus, StoredText
 from memory.runtime.metrics import Metrics
 
-ROWS_IN_A_PAGE = 1_000  # about 1 MB; Milvus Lite looks at all keys for each page, so small ones would cost more
-ROWS_IN_A_BATCH = 100  # handed out at a time: what is lost at most when we are killed
+ROWS_IN_A_PAGE = 1_000  # about 1 MB; Milvus Lite scans all keys for each page, so that small pages cost more
+ROWS_IN_A_BATCH = 100  # returned at a time: the most that is lost by a kill
 IDS_IN_ONE_CALL_MAX = 200
-CALL_SECONDS = 50.0  # of any call: nobody waits, and loading or flushing a large collection takes its time
-# Milvus keeps no order by itself; this is how it is asked for a page in the order of the keys.
+CALL_SECONDS = 50.0  # per call: nobody waits, and loading or flushing a large collection takes long
+# Milvus has no order of its own; this requests a page in the order of keys.
 _IN_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}
 
 Result = TypeVar("Result")
@@ -34,12 +33,12 @@ _Which: TypeAlias = Callable[[Link], str]
 
 
 class MilvusReembedding:
-    """`memory.ports.Reembedding` on a Milvus collection. `async with` opens it."""
+    """`memory.ports.Reembedding` on a Milvus collection. Open with `async with`."""
 
     def __init__(self, address: MilvusAddress, *, wanted: VectorOrigin, metrics: Metrics) -> None:
         self._wanted = wanted
         self._connection = MilvusConnection(address, metrics=metrics, opening=self._opened)
-        self._target = ""  # the generation that `begin` made or found
+        self._target = ""  # the generation that `begin` created or found
 
     async def __aenter__(self) -> Self:
         return self
@@ -49,18 +48,18 @@ class MilvusReembedding:
     ) -> None:
         await self._connection.close()
 
-    async def standing(self) -> Standing:
-        async def look(link: Link) -> Standing:
+    async def status(self) -> ReembeddingStatus:
+        async def look(link: Link) -> ReembeddingStatus:
             live, others = await link.collections.live(), await link.collections.others()
             if not await link.collections.exists(live):
-                return Standing(None)
+                return ReembeddingStatus(None)
             origin = schema.origin_of(await link.collections.described(live))
             memories, embedded = await _count(link, live), 0
             for name in [] if origin.agrees_with(self._wanted) else others:
                 if schema.origin_of(await link.collections.described(name)).agrees_with(self._wanted):
                     await link.collections.load(name)
                     embedded = min(await _count(link, name), memories)
-            return Standing(origin, memories, embedded)
+            return ReembeddingStatus(origin, memories, embedded)
 
         return await self._call("standing", look)
 
@@ -94,7 +93,7 @@ class MilvusReembedding:
 
         await self._call("apply", write)
 
-    async def settle(self) -> bool:
+    async def remove_deleted(self) -> bool:
         target = self._target
         assert target, "begin first"
 
@@ -129,7 +128,7 @@ class MilvusReembedding:
             found = await _count(link, live) if await collections.exists(live) else 0
             for name in await collections.others():
                 await collections.load(name)
-                if await _count(link, name) > found:  # its alias was lost, or what parts find was made anew beside it
+                if await _count(link, name) > found:  # its alias was lost, or the collection in use was created again
                     raise Unavailable(
                         PART,
                         f"collection {name!r} holds more memories than {live!r}, which parts find: it is kept. "
@@ -140,7 +139,7 @@ class MilvusReembedding:
         await self._call("clear", drop)
 
     async def _opened(self, collections: Collections) -> str:
-        """The collection that parts find, loaded if it is there; and the one that is being filled."""
+        """The collection in use, loaded if it exists, and the one being filled."""
         live = await collections.live()
         for name in (live, self._target):
             if name and await collections.exists(name):
@@ -153,7 +152,7 @@ class MilvusReembedding:
         return self._target
 
     async def _pages(self, collection: _Which, fields: Sequence[str]) -> AsyncIterator[list[row_codec.Row]]:
-        """All rows of a collection, in the order of their ids."""
+        """All rows of a collection, ordered by id."""
         last = ""
         while True:
 
@@ -173,13 +172,13 @@ class MilvusReembedding:
             if not page:
                 return
             ids = [str(row["id"]).encode() for row in page]
-            if ids != sorted(ids) or ids[0] <= last.encode():  # then some might be passed over
-                raise Unavailable(PART, "it does not hand out memories in the order of their ids")
+            if ids != sorted(ids) or ids[0] <= last.encode():  # otherwise some might be skipped
+                raise Unavailable(PART, "it does not return memories in the order of their ids")
             yield page
             last = str(page[-1]["id"])
 
     async def _rows(self, collection: _Which, ids: Sequence[str], fields: Sequence[str]) -> dict[str, row_codec.Row]:
-        """Those of a collection with these ids."""
+        """The rows of a collection with these ids."""
         found: dict[str, row_codec.Row] = {}
         for batch in _batches(ids, IDS_IN_ONE_CALL_MAX):
 

@@ -1,8 +1,8 @@
-"""The collection: its fields, its index, and whether one that is already there is ours.
+"""The collection's schema: fields, index, and checks of an existing collection.
 
-Fields are named as in vLLM Semantic Router's collection, plus ours (see `row_codec`). On a server `user_id` is the
-partition key, so that a search reads one user's partition; on Milvus Lite partitions make a search slower, and a
-scalar index loses hits, so there it is a plain field.
+Field names are those of vLLM Semantic Router's collection plus ours (see `row_codec`). On a server `user_id` is the
+partition key, so that a search reads one user's partition; on Milvus Lite partitions make searches slower and a scalar
+index loses hits, so that it is a plain field there.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from memory.adapters.models.embedding_model import PACKAGED_ORIGIN
 from memory.errors import BadSetting
 from memory.model import VectorOrigin
 
-ORIGIN_PROPERTY = "memproxy.vector_origin"  # JSON of what the vectors were made with
+ORIGIN_PROPERTY = "memproxy.vector_origin"  # JSON of the vectors' origin
 
 Library: TypeAlias = Any
-"""The module `pymilvus`, imported late; it has no types, nor have its schema and its index parameters."""
+"""The module `pymilvus`, imported late; it is untyped, as are its schema and index parameters."""
 
 
 def fields(pymilvus: Library, *, dimension: int, origin: VectorOrigin | None, is_lite: bool) -> Library:
@@ -47,21 +47,21 @@ def index(pymilvus: Library, *, is_lite: bool) -> Library:
 
 
 def record_of(origin: VectorOrigin | None) -> dict[str, str]:
-    """The properties that a collection is made with. It stands in the description as well: Milvus Lite keeps only the
-    properties, and a server may keep none that it does not know.
+    """The properties of a new collection. The origin is also part of the description: Milvus Lite keeps only
+    properties, and a server may drop properties that it does not know.
     """
     return {} if origin is None else {ORIGIN_PROPERTY: msgspec.json.encode(origin).decode()}
 
 
 def origin_of(description: dict[str, Any]) -> VectorOrigin:
-    """What its vectors were made with. One from before that was recorded is taken to hold the packaged model's."""
+    """The origin of its vectors. Collections without one have vectors of the packaged model."""
     said = str(description.get("description") or "")
     recorded = dict(description.get("properties") or {}).get(ORIGIN_PROPERTY) or (said if said.startswith("{") else "")
     if recorded:
         try:
             return msgspec.json.decode(recorded, type=VectorOrigin)
         except msgspec.DecodeError:
-            return VectorOrigin("", dimension_of(description))  # of a later release: it agrees with nothing we know
+            return VectorOrigin("", dimension_of(description))  # of a later release: agrees with nothing we know
     dimension = dimension_of(description)
     return PACKAGED_ORIGIN if dimension == PACKAGED_ORIGIN.dimension else VectorOrigin("", dimension)
 
@@ -72,7 +72,7 @@ def dimension_of(description: dict[str, Any]) -> int:
 
 
 def check_fields(description: dict[str, Any], *, collection: str) -> None:
-    """Raise `BadSetting` where an existing collection cannot hold our rows."""
+    """Raise `BadSetting` if an existing collection cannot hold our rows."""
     missing = sorted(set(row_codec.RECORD_FIELDS) - {field["name"] for field in description["fields"]})
     if missing:
         raise BadSetting(
@@ -82,14 +82,14 @@ def check_fields(description: dict[str, Any], *, collection: str) -> None:
 
 
 def holds_vectors_of(description: dict[str, Any], *, dimension: int, origin: VectorOrigin | None) -> bool:
-    """Whether vectors of this origin may join those that are there. None: of whatever origin they are."""
+    """Whether vectors of this origin may be added. None: any origin."""
     if origin is None:
         return dimension_of(description) == dimension
     return origin_of(description).agrees_with(origin)
 
 
 def refusal(description: dict[str, Any], *, collection: str, dimension: int, origin: VectorOrigin | None) -> BadSetting:
-    """What is told where they may not."""
+    """The error if they may not."""
     if origin is None:
         held, wanted = f"{dimension_of(description)} numbers", f"the embedding model makes {dimension}"
     else:

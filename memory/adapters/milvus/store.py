@@ -1,9 +1,8 @@
-"""The memory store on Milvus, embedded (Milvus Lite as a server process) or a real server, through the same client.
+"""The memory store on Milvus: Milvus Lite as a server process, or a real server, through the same client.
 
-Order, pages and rows are shared with the store in memory. Reads outside the request are consistent across processes;
-`search`, which a chat waits for, takes what the server has at hand, and `apply` returns only when that includes the
-new rows. It must never build an expression by itself (see `filters`), nor return a row without having looked
-whose it is.
+Order, pages and rows are shared with the in-memory store. Reads outside of requests are consistent across processes;
+`search`, which chats wait for, returns what the server has loaded, and `apply` returns only when that includes the new
+rows. Expressions are built in `filters` only, and the owner of every returned row is checked.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from memory.model import Candidate, Change, Record, Vector, is_valid_id
 from memory.ports import MemoryFilter, Page
 from memory.runtime.metrics import Metrics
 
-IDS_IN_ONE_CALL_MAX = 200  # a list of the longest ids stays far below what Milvus parses
+IDS_IN_ONE_CALL_MAX = 200  # a list of the longest ids is far below Milvus' limit
 ROWS_IN_ONE_CALL_MAX = 1_000  # about 3 MB of memories with their vectors
 ROWS_IN_A_PIECE = 50  # converted at a time: each takes 50 µs, and a chat may be waiting for the loop
-ROWS_IN_ONE_ANSWER_MAX = 1_000  # likewise; reading the answer holds the loop for 6 ms, and a chat may be waiting for it
-LIBRARY_LATER_SECONDS = 1.0  # than our own time-out, so that ours is the one that is told
-SEARCH_LIMIT_MAX = 16_384  # Milvus' own
+ROWS_IN_ONE_ANSWER_MAX = 1_000  # likewise; decoding an answer blocks the loop for 6 ms
+LIBRARY_LATER_SECONDS = 1.0  # longer than our own limit, so that ours is reported
+SEARCH_LIMIT_MAX = 16_384  # Milvus' limit
 FLUSH_AFTER_ROWS = 200  # Milvus Lite: each unflushed row costs a search 50 µs, a flush costs the next one 20 ms
 _KEY = re.compile(r"[0-9a-f]{32}")
 
@@ -40,7 +39,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class MilvusTimeouts:
-    """Seconds, connecting included. The filter process wants `search` below the deadline of its requests."""
+    """Seconds, including connecting. In the filter process `search` should be below the deadline of requests."""
 
     search: float = 1.0
     read: float = 5.0
@@ -48,14 +47,14 @@ class MilvusTimeouts:
 
 
 class MilvusStore:
-    """`memory.ports.MemoryStore` on a Milvus collection. Needs no server at its start, and finds one that came back."""
+    """`memory.ports.MemoryStore` on a Milvus collection. Needs no running server at its start, and reconnects."""
 
     def __init__(self, address: MilvusAddress, *, metrics: Metrics, timeouts: MilvusTimeouts | None = None) -> None:
         self._address = address
         self._timeouts = timeouts or MilvusTimeouts()
         self._connection = MilvusConnection(address, metrics=metrics)
         self._anywhere = np.full((1, address.dimension), address.dimension**-0.5, dtype=np.float32)
-        self._unflushed_rows = FLUSH_AFTER_ROWS  # what a killed server replays is unflushed too
+        self._unflushed_rows = FLUSH_AFTER_ROWS  # rows replayed by a restarted server are unflushed as well
 
     async def __aenter__(self) -> Self:
         return self
@@ -66,7 +65,7 @@ class MilvusStore:
         await self._connection.close()
 
     async def prepare(self) -> None:
-        """Connect and make sure of the collection. Raises `BadSetting` where it cannot hold our rows, `Unavailable`."""
+        """Connect and check the collection. Raises `BadSetting` if it cannot hold our rows, and `Unavailable`."""
         await self._connection.call("prepare", self._load_state, seconds=self._timeouts.write)
 
     async def is_ready(self) -> bool:
@@ -118,7 +117,7 @@ class MilvusStore:
     async def load(self, where: MemoryFilter, *, limit: int) -> list[Record]:
         if limit < 1:
             return []
-        few = min(limit, ROWS_IN_ONE_ANSWER_MAX)  # which most users have: all in one query, whatever their order
+        few = min(limit, ROWS_IN_ONE_ANSWER_MAX)  # all memories of most users: one query, in any order
         answer = await self._query("load", filters.expression(where), row_codec.RECORD_FIELDS, limit=few + 1)
         if len(answer) > few:
             positions = sorted(await self._positions("load", where), reverse=True)
@@ -142,7 +141,7 @@ class MilvusStore:
         return await self._found("get", user_id, memory_ids, row_codec.RECORD_FIELDS, row_codec.record_of)
 
     async def page(self, where: MemoryFilter, *, limit: int, cursor: str) -> Page:
-        pages.read_cursor(cursor)  # before anything is asked
+        pages.read_cursor(cursor)  # before any query
         shown, next_cursor = pages.cut(await self._positions("page", where), limit=limit, cursor=cursor)
         ids = [memory_id for _, memory_id in shown]
         found = await self._found("page", where.user_id, ids, row_codec.MEMORY_FIELDS, row_codec.memory_of)
@@ -177,7 +176,7 @@ class MilvusStore:
         async def write(link: Link) -> None:
             if before is not None:
                 before()
-            # the library's own time-out: what a frozen process had in hand is not sent when it wakes
+            # the library's own time-out: a suspended process must not send its pending call when it resumes
             await link.client.upsert(link.collection, batch, timeout=seconds + LIBRARY_LATER_SECONDS)
             await self._settle(link, [str(row["id"]) for row in batch])
 
@@ -192,10 +191,10 @@ class MilvusStore:
         await self._call("delete", write, seconds=self._timeouts.write)
 
     async def _settle(self, link: Link, written_ids: Sequence[str]) -> None:
-        """Return once a search by anybody sees what was just written.
+        """Return when searches of all processes see the written rows.
 
-        Milvus Lite shows it at once (and keeps it through a kill: its log is written before it answers), but grows slow
-        with what is not flushed. On a server, a consistent read waits until the searching side has caught up.
+        On Milvus Lite that is immediately (and the rows survive a kill, since its log is written first), but unflushed
+        rows make it slow. On a server, a consistent read waits until the query nodes have caught up.
         """
         if not link.is_lite:
             await self._ask(link, filters.one_of("id", written_ids[:1]), ("id",))
@@ -206,7 +205,7 @@ class MilvusStore:
             self._unflushed_rows = 0
 
     async def _positions(self, name: str, where: MemoryFilter) -> list[pages.Position]:
-        """Of all memories that the filter admits: Milvus has no order of its own, so we sort."""
+        """The positions of all memories that the filter admits; sorted by us, since Milvus has no order."""
         found = await self._query(name, filters.expression(where), ("id", "created_at"))
         return [(float(row["created_at"]), str(row["id"])) for row in found]
 
@@ -218,7 +217,7 @@ class MilvusStore:
         fields: Sequence[str],
         convert: Callable[[row_codec.Row], Result],
     ) -> list[Result]:
-        """The rows with these ids, converted, in their order, as far as they are the user's."""
+        """The converted rows with these ids, in that order, as far as they are the user's."""
         found: dict[str, Result] = {}
         for ids in _batches(list(dict.fromkeys(memory_ids)), IDS_IN_ONE_CALL_MAX):
             possible = [memory_id for memory_id in ids if is_valid_id(memory_id)]
@@ -242,7 +241,7 @@ class MilvusStore:
     async def _ask(
         self, link: Link, expression: str, fields: Sequence[str], *, limit: int | None = None
     ) -> list[row_codec.Row]:
-        """All rows that the expression admits, or any `limit` of them, in no order, as last written by any process."""
+        """All rows that the expression admits, or any `limit` of them, unordered, as last written by any process."""
         found = await link.client.query(
             link.collection,
             filter=expression,
@@ -251,14 +250,14 @@ class MilvusStore:
             consistency_level="Strong",
             timeout=LIBRARY_SECONDS,
         )
-        return await _in_pieces(_compact, found)  # the library reads a row only when we come to it
+        return await _in_pieces(_compact, found)  # the library decodes a row only when it is accessed
 
     async def _all(self, expression: str, *, most: int) -> list[row_codec.Row] | None:
-        """All rows that the expression admits, in no order, in one call; None where there are more than `most`."""
+        """All rows that the expression admits, unordered, in one call; None if there are more than `most`."""
         limit = min(most + 1, SEARCH_LIMIT_MAX)
 
         async def ask(link: Link) -> list[row_codec.Row]:
-            if link.is_lite:  # its index is exact, so a search finds all, in a third of a query's time
+            if link.is_lite:  # its index is exact, so a search returns all rows, in a third of a query's time
                 return await self._swept(link, expression, self._anywhere, limit=limit)
             return await self._ask(link, expression, row_codec.RECORD_FIELDS, limit=limit)
 
@@ -285,7 +284,7 @@ class MilvusStore:
         return str(state.get("state")) == "Loaded"
 
     async def _call(self, name: str, work: Callable[[Link], Awaitable[Result]], *, seconds: float) -> Result:
-        """As the port has it: a collection that cannot hold our rows is, to a caller in a request, just not there."""
+        """An unsuitable collection counts as unavailable for callers in a request."""
         try:
             return await self._connection.call(name, work, seconds=seconds)
         except BadSetting as error:
@@ -293,7 +292,7 @@ class MilvusStore:
 
 
 def _compact(row: row_codec.Row) -> row_codec.Row:
-    """Its vector as an array: hundreds of numbers in a list are hundreds of stops for the garbage collector."""
+    """Replaces the vector by an array: a list of hundreds of numbers burdens the garbage collector."""
     if row_codec.VECTOR_FIELD in row:
         row[row_codec.VECTOR_FIELD] = np.array(row[row_codec.VECTOR_FIELD], dtype=np.float32)
     return row
@@ -304,7 +303,7 @@ def _entity(hit: row_codec.Row) -> row_codec.Row:
 
 
 async def _in_pieces(convert: Callable[[row_codec.Row], Result], found: Iterable[row_codec.Row]) -> list[Result]:
-    """All of them converted that can be read, with a pause for others after each piece."""
+    """All valid rows, converted, with a pause for other tasks after each piece."""
     converted: list[Result] = []
     for number, row in enumerate(found, start=1):
         one = row_codec.readable(convert, row)
@@ -316,7 +315,7 @@ async def _in_pieces(convert: Callable[[row_codec.Row], Result], found: Iterable
 
 
 def _owned(found: Sequence[Record], user_id: str) -> list[Record]:
-    """Look once more whose they are: the last line that could let another user's memory through."""
+    """The final check of ownership, before results leave the store."""
     return [record for record in found if record.memory.user_id == user_id]
 
 

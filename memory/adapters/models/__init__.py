@@ -1,1 +1,1 @@
-"""Models behind ports: on ONNX Runtime in this process, or on a server that speaks OpenAI's API."""
+"""Models behind ports: on ONNX Runtime in this process, or on a server with OpenAI's API."""

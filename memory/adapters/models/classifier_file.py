@@ -1,7 +1,7 @@
-"""The signal classifier as a file: trained once for the default embedding model, so that no start has to train it.
+"""The packaged signal classifier: trained for the default embedding model, so that processes need not train it.
 
-Weights belong to the phrases and to the model that embedded them. The file says which those were, and whatever does not
-match is not used: then the process trains its own. `bench/train_signals.py` writes the file.
+Weights depend on the training phrases and the embedding model, whose fingerprint is in the file. If it does not match,
+the process trains its own classifier. `bench/train_signals.py` writes the file.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.signals.phrases import training_phrases
 
 SHIPPED = "signal_weights.npz"
-FORMAT = 1  # of the file, and of how features are made from text: raise it when either changes
+FORMAT = 1  # of the file and of the features: increase it when either changes
 
 _VOCABULARY = msgspec.json.Decoder(list[str])
 
 
 def fingerprint(model: str) -> str:
-    """Of the phrases in the repository and the embedding model's name."""
+    """A hash of the training phrases and the embedding model's name."""
     told = hashlib.sha256(f"{FORMAT}\x1f{model}".encode())
     for phrase in training_phrases():
         told.update(f"\x1f{phrase.label}\x1e{phrase.text}".encode())
@@ -32,13 +32,13 @@ def fingerprint(model: str) -> str:
 
 
 def shipped(model: str) -> SignalClassifier | None:
-    """The classifier that came with the package, or None where it was trained on something else."""
+    """The packaged classifier, or None if it was trained on something else."""
     with as_file(files("memory.recall.signals") / SHIPPED) as path:
-        return read(path, expected=fingerprint(model))
+        return read_classifier(path, expected=fingerprint(model))
 
 
-def read(path: Path, *, expected: str) -> SignalClassifier | None:
-    """The classifier in this file, or None where there is none with that fingerprint."""
+def read_classifier(path: Path, *, expected: str) -> SignalClassifier | None:
+    """The classifier in this file, or None without one of that fingerprint."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             if str(arrays["fingerprint"]) != expected:
@@ -55,8 +55,8 @@ def read(path: Path, *, expected: str) -> SignalClassifier | None:
         return None
 
 
-def write(path: Path, classifier: SignalClassifier, *, trained_on: str) -> None:
-    """Term weights are kept with half precision, which halves the file; a test holds the decisions to those of full."""
+def write_classifier(path: Path, classifier: SignalClassifier, *, trained_on: str) -> None:
+    """Term weights are stored with half precision, which halves the file; a test compares the decisions."""
     terms = sorted(classifier.vocabulary, key=lambda term: classifier.vocabulary[term])
     np.savez_compressed(
         path,

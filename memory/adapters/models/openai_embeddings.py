@@ -1,8 +1,7 @@
-"""Text to vectors over OpenAI's `/v1/embeddings`: vLLM, Text Embeddings Inference, or any such server.
+"""Embeds text over OpenAI's `/v1/embeddings`: vLLM, Text Embeddings Inference, or a compatible server.
 
-A chat waits for this, so a call has a short limit, only so many run at a time, and a server that is away is not asked
-again for a moment. It must never hand out a vector of another length, one that is not of unit length, or another
-text's.
+Chats wait for it, so that calls have a short limit, their number is bounded, and a server that is down is not asked
+again for a moment. Vectors of a wrong length, or that cannot be normalised, are refused.
 """
 
 from __future__ import annotations
@@ -29,24 +28,24 @@ from memory.model import Vector
 from memory.runtime.metrics import Metrics
 
 PART = "embedder"
-TEXTS_IN_ONE_CALL_MAX = 256  # a longer list goes in several calls, so that none outlives its limit
-CHARACTERS_IN_ONE_CALL_MAX = 150_000  # nor sends a megabyte at once, during which nothing else in the process would run
-TEXT_CHARACTERS_MAX = 32_768  # no embedding model reads further
+TEXTS_IN_ONE_CALL_MAX = 256  # longer lists are split, so that no call exceeds its limit
+CHARACTERS_IN_ONE_CALL_MAX = 150_000  # nor sends a megabyte at once, which would block the event loop
+TEXT_CHARACTERS_MAX = 32_768  # beyond the input of any embedding model
 CONNECTIONS_MAX = 64
 BUSY_STATUS = (429, 503)
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingServer:
-    """`endpoint` is `unix:PATH` or a base URL; `model` is what the server calls it. Times in seconds.
+    """`endpoint`: `unix:PATH` or a base URL; `model`: its name on the server. Times in seconds.
 
-    `query_input_type`, `document_input_type`: sent as `input_type` where a server tells questions from texts by it.
+    `query_input_type`, `document_input_type`: sent as `input_type`, by which some servers distinguish them.
     """
 
     endpoint: str
     model: str
     dimension: int
-    urgent_seconds: float = 0.1  # of a call inside a request
+    urgent_seconds: float = 0.1  # limit of a call inside a request
     learn_seconds: float = 30.0
     cache_texts: int = 2_048
     urgent_in_flight_max: int = 32
@@ -57,7 +56,7 @@ class EmbeddingServer:
 
     @property
     def socket_path(self) -> str:
-        """The path behind `unix:`, or ""."""
+        """The path after `unix:`, or ""."""
         return self.endpoint.removeprefix("unix:") if self.endpoint.startswith("unix:") else ""
 
     @property
@@ -78,7 +77,7 @@ class _Answer(msgspec.Struct):
 
 
 class OpenAiEmbedder:
-    """`memory.ports.Embedder`, opened by `async with`. Needs no server at its start, and finds one that came back."""
+    """`memory.ports.Embedder`. Open with `async with`. Needs no running server at its start, and reconnects."""
 
     def __init__(self, server: EmbeddingServer, *, metrics: Metrics) -> None:
         self._server = server
@@ -105,7 +104,7 @@ class OpenAiEmbedder:
         self._session = aiohttp.ClientSession(
             connector=connector,
             headers={"content-type": "application/json"} | key,
-            timeout=aiohttp.ClientTimeout(total=None),  # ours covers the whole call
+            timeout=aiohttp.ClientTimeout(total=None),  # our own limit covers the whole call
         )
         return self
 
@@ -117,7 +116,8 @@ class OpenAiEmbedder:
 
     async def embed(self, texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
         prefix = self._server.prefixes.of(as_query=as_query)
-        wanted = [well_formed(prefix + text)[:TEXT_CHARACTERS_MAX] or " " for text in texts]  # none may be empty
+        # Servers refuse empty texts.
+        wanted = [well_formed(prefix + text)[:TEXT_CHARACTERS_MAX] or " " for text in texts]
         return await self._recent[as_query].of(wanted, partial(self._fresh, is_urgent=is_urgent, as_query=as_query))
 
     async def _fresh(self, texts: list[str], *, is_urgent: bool, as_query: bool) -> Vector:
@@ -144,7 +144,7 @@ class OpenAiEmbedder:
             self._urgent_in_flight -= 1
 
     async def _ask(self, texts: list[str], *, seconds: float, as_query: bool) -> Vector:
-        """One call within so many seconds. Raises `Unavailable`, and `Busy` where the server has too much to do."""
+        """One call within `seconds`. Raises `Unavailable`, and `Busy` if the server is overloaded."""
         began_at = asyncio.get_running_loop().time()
         asked: dict[str, object] = {"model": self._server.model, "input": texts, "encoding_format": "base64"}
         if kind := self._server.query_input_type if as_query else self._server.document_input_type:
@@ -157,7 +157,7 @@ class OpenAiEmbedder:
         except (aiohttp.ClientError, OSError) as error:
             raise self._failure(type(error).__name__, is_certain=True, began_at=began_at) from None
         if status in BUSY_STATUS:
-            raise Busy(PART, f"it answered {status}")  # it is there, and says so quickly
+            raise Busy(PART, f"it answered {status}")  # it is up, and answers quickly
         if status != 200:
             raise self._failure(f"it answered {status}", is_certain=False, began_at=began_at)
         try:
@@ -169,7 +169,7 @@ class OpenAiEmbedder:
         return vectors
 
     async def _post(self, body: bytes) -> tuple[int, bytes]:
-        """Send; once more if the server hung up on a connection that we had kept (it was restarted)."""
+        """Send; again if the server closed a kept-alive connection (it was restarted)."""
         assert self._session is not None, "open the embedder with `async with`"
         try:
             async with self._session.post(self._server.url, data=body) as response:
@@ -187,7 +187,7 @@ class OpenAiEmbedder:
 
 
 def _batches(texts: list[str]) -> Iterator[list[str]]:
-    """The texts in order, cut so that each piece may go in one call."""
+    """The texts in order, in batches within the limits of one call."""
     batch: list[str] = []
     characters = 0
     for text in texts:
@@ -201,7 +201,7 @@ def _batches(texts: list[str]) -> Iterator[list[str]]:
 
 
 def _vectors_of(answer: _Answer, count: int, dimension: int) -> Vector:
-    """Unit vectors in the order of the texts. Raises ValueError with what is wrong."""
+    """Unit vectors in the order of the texts. Raises ValueError with the reason."""
     by_index = {item.index: item.embedding for item in answer.data}
     if sorted(by_index) != list(range(count)) or len(answer.data) != count:
         raise ValueError(f"{len(answer.data)} vectors for {count} texts")

@@ -1,8 +1,8 @@
-"""Folders of models that are made ready once: whole or not at all, by a process of their own.
+"""Creates folders of prepared models once, atomically, in a process of their own.
 
-Making one ready takes torch, seconds and hundreds of megabytes, none of which a running part wants; so it happens in a
-process that is gone afterwards. A list of what was made is written last: a folder without it, or in which a file is
-missing or cut short, is made again.
+Preparing takes torch, seconds and hundreds of megabytes, which running parts should not need; so it happens in a
+process that ends afterwards. A list of the files is written last: a folder without it, or with missing or truncated
+files, is created again.
 """
 
 from __future__ import annotations
@@ -21,21 +21,19 @@ import structlog
 
 from memory.errors import BadSetting
 
-COMPLETE = "complete.json"  # names and sizes in bytes of the files that were made
+COMPLETE = "complete.json"  # names and sizes in bytes of the files
 
 log = structlog.get_logger(__name__)
 
 
 def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
-    """The folder; where it is missing or damaged, `make` fills one elsewhere first. A start that is cut short leaves
-    nothing. Raises what `make` does, and `BadSetting` where the folder cannot be made.
+    """The folder; if it is missing or damaged, `make` fills a temporary one first. An interrupted start leaves nothing.
+    Raises the errors of `make`, and `BadSetting` if the folder cannot be created.
     """
     if is_complete(folder):
         return folder
     if folder.is_dir():
-        log.warning(
-            "a model that was made ready is damaged or of an older release: it is made again", model=folder.name
-        )
+        log.warning("a prepared model is damaged or of an older release: it is prepared again", model=folder.name)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -53,7 +51,7 @@ def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
 
 
 def is_complete(folder: Path) -> bool:
-    """Whether all that was made is still there, in full length."""
+    """Whether all files exist in full length."""
     try:
         sizes = msgspec.json.decode((folder / COMPLETE).read_bytes(), type=dict[str, int])
         return bool(sizes) and all((folder / name).stat().st_size == size for name, size in sizes.items())
@@ -76,7 +74,7 @@ def _make_apart(made: Path, make: Callable[[Path], None]) -> None:
 
 
 def _put(made: Path, folder: Path) -> None:
-    """In place of what is there; another process may have been faster, and is left its own."""
+    """Replace what is there; the result of a faster process is kept."""
     if folder.is_dir() and not is_complete(folder):
         folder.rename(made.with_name("damaged"))
     try:

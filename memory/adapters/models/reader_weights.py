@@ -1,7 +1,7 @@
-"""The statement encoder made ready: our low-rank factors merged into the packaged weights, exported, in 8 bits.
+"""Prepares the statement encoder: our low-rank factors merged into the packaged weights, exported, in 8 bits.
 
-What the repository holds is the difference to the packaged MiniLM (`memory/learn/reading/weights.npz`) with the
-heads. It is merged once per release and kept; torch is needed for that and for nothing after.
+The repository contains the difference to the packaged MiniLM (`memory/learn/reading/weights.npz`) and the heads. It is
+merged once per release; torch is needed for that only.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from memory.adapters.models.prepared_models import made_once
 from memory.errors import BadSetting
 from memory.learn.reading.vocabulary import with_characters
 
-FORMAT = 3  # of the folder: raise it when what is written changes
+FORMAT = 3  # of the folder: increase it when its content changes
 VERSION_CHARACTERS = 12
-WORDS_CHARACTERS_MAX = 200  # of what a library says is wrong
+WORDS_CHARACTERS_MAX = 200  # of a library's error message
 EMBEDDINGS = "embeddings.word_embeddings.weight"
 _SHIPPED = "weights.npz"
 EXPECTED = (
@@ -35,7 +35,7 @@ EXPECTED = (
 
 
 def shipped() -> Any:  # noqa: ANN401 - a Traversable
-    """The weights that came with the package."""
+    """The packaged weights."""
     return files("memory.learn.reading") / _SHIPPED
 
 
@@ -46,7 +46,7 @@ def version_of(weights: Path) -> str:
 
 
 def prepared(models_dir: Path, weights: Path | None = None) -> Path:
-    """The folder of the merged encoder, made now where it is missing (10 to 20 s). Raises `BadSetting`."""
+    """The folder of the merged encoder, created now if missing (10 to 20 s). Raises `BadSetting`."""
     if weights is None:
         if not shipped().is_file():
             raise BadSetting(f"the package holds no weights of the trained reader: {EXPECTED}")
@@ -80,7 +80,7 @@ def _make(weights: Path, version: str, folder: Path) -> None:
 
 
 def _merged(base: Path, arrays: Any, ids: Sequence[int]) -> Any:  # noqa: ANN401 - a BertModel; its import takes 10 s
-    """The packaged model plus the factors' products; `ids` get embeddings of their own."""
+    """The packaged model plus the products of the factors; `ids` get embeddings of their own."""
     import torch
     from transformers import AutoModel
 

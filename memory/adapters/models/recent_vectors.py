@@ -1,6 +1,6 @@
-"""What embedders share: the words that some models want before a text, and the vectors of recent texts.
+"""Shared by the embedders: prefixes that some models require, and a cache of vectors.
 
-Questions come in repeats (a retry, a regenerated answer), and so do facts.
+Questions are repeated (by retries and regenerated answers), and so are facts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from memory.model import Vector
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """What the model was trained to find before a question, and before what is kept to be found."""
+    """The prefixes that the model was trained with, for questions and for documents."""
 
     query: str = ""
     document: str = ""
@@ -26,7 +26,7 @@ class Prefixes:
 
 
 class RecentVectors:
-    """The vectors of the `texts_max` texts that were asked for last."""
+    """The vectors of the `texts_max` most recently requested texts."""
 
     def __init__(self, *, texts_max: int, dimension: int) -> None:
         self._texts_max = texts_max
@@ -34,7 +34,7 @@ class RecentVectors:
         self._recent: OrderedDict[str, Vector] = OrderedDict()
 
     async def of(self, texts: Sequence[str], embed: Callable[[list[str]], Awaitable[Vector]]) -> Vector:
-        """One row for each text; those that are not known are embedded, each once, in the order of the texts."""
+        """One row per text; unknown texts are embedded, each once, in order."""
         if not texts:
             return np.zeros((0, self._dimension), dtype=np.float32)
         found = {text: self._recent[text] for text in texts if text in self._recent}

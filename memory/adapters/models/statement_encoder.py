@@ -1,12 +1,12 @@
-"""The statement encoder on ONNX Runtime: windows of tokens in, what its heads say of each unit out.
+"""The statement encoder on ONNX Runtime: token windows in, outputs of its heads per unit out.
 
-The encoder is the packaged MiniLM with our low-rank factors merged into it, in 8 bits; `reader_weights` prepares it.
-The heads are small matrices, applied here. Loading takes half a second and 60 MB, so only the worker does it, and what
-measures it. It never sees torch, and keeps no text.
+The encoder is the packaged MiniLM with our low-rank factors merged into it, in 8 bits; see `reader_weights`. The heads
+are small matrices, applied here. Loading takes half a second and 60 MB, so that only the worker and evaluations do it.
+Does not use torch, and keeps no text.
 
-Each window is a run of its own. Activations are scaled to 8 bits over the whole input of a run, so in a batch every
-window would change the shares of all others, by up to 0.1, and what is learnt would depend on what happened to be due
-at once. On a CPU a batch is hardly faster (1.5 ms a pair alone, 1.4 ms in batches of four), and slower for long texts.
+Each window is a run of its own. Activations are quantised with one scale per run, so that in a batch every window would
+change the outputs of all others by up to 0.1, and results would depend on what is due at the same time. On a CPU
+batches are hardly faster (1.5 ms per pair alone, 1.4 ms in batches of four), and slower for long texts.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from memory.adapters.models.onnx_session import cpu_session
-from memory.learn.reading.encoding import Encoded, Special, Window, pair_window, windows_of
-from memory.learn.reading.judgements import Judgement, Stretch
+from memory.learn.reading.encoding import Encoded, SpecialTokens, TokenWindow, pair_window, windows_of
+from memory.learn.reading.judgements import Judgement, RequestSpan
 from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, CATEGORY_NAMES, RELATION_NAMES, TOKEN_KINDS
 from memory.model import Vector
 
-STRETCH_MIN = 0.5  # probability of a token's kind
+STRETCH_MIN = 0.5  # probability of a token's label
 
 Floats = npt.NDArray[np.float32]
 
@@ -51,15 +51,15 @@ class Head:
 
 
 class OnnxStatementEncoder:
-    """`memory.learn.reading.trained.StatementEncoder`. Calls may come from several threads."""
+    """`memory.learn.reading.trained.StatementEncoder`. Thread-safe."""
 
     def __init__(self, folder: Path, *, threads: int = 1) -> None:
-        """`folder` as `reader_weights.prepared` leaves it."""
+        """`folder`: from `reader_weights.prepared`."""
         self._session = cpu_session(folder / "encoder.onnx", threads=threads)
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self._special = Special(self._tokenizer.token_to_id("[CLS]"), self._tokenizer.token_to_id("[SEP]"))
+        self._special = SpecialTokens(self._tokenizer.token_to_id("[CLS]"), self._tokenizer.token_to_id("[SEP]"))
         with np.load(folder / "heads.npz", allow_pickle=False) as arrays:
             self._heads: Mapping[str, Head] = {
                 name: Head(arrays[f"{name}/weight"].astype(np.float32), arrays[f"{name}/bias"].astype(np.float32))
@@ -92,7 +92,7 @@ class OnnxStatementEncoder:
         encoded = self._tokenizer.encode(text, add_special_tokens=False)
         return encoded.ids, encoded.offsets
 
-    def _hidden(self, window: Window) -> Floats:
+    def _hidden(self, window: TokenWindow) -> Floats:
         """Shape `(tokens, width)`."""
         ids = np.array([window.ids], dtype=np.int64)
         segments = np.array([window.segments], dtype=np.int64)
@@ -100,7 +100,7 @@ class OnnxStatementEncoder:
         (hidden,) = self._session.run(None, given)
         return np.asarray(hidden[0], dtype=np.float32)
 
-    def _judged(self, window: Window, hidden: Floats) -> dict[int, Judgement]:
+    def _judged(self, window: TokenWindow, hidden: Floats) -> dict[int, Judgement]:
         judged = [placed for placed in window.units if not placed.is_context]
         pooled = np.stack([np.concatenate([hidden[p.first : p.stop].mean(axis=0), hidden[0]]) for p in judged])
         acts, attributes = self._heads["act"](pooled), self._heads["attribute"](pooled)
@@ -120,8 +120,8 @@ class OnnxStatementEncoder:
 
 
 def sides_of(hidden: Floats, segments: Sequence[int]) -> Floats:
-    """What a pair is judged by: the mean of the older's and of the newer's tokens, how they differ, what they share,
-    and the first token. Shape `(5 * width,)`.
+    """The features of a pair: the means of the older's and the newer's tokens, their difference and product, and the
+    first token. Shape `(5 * width,)`.
     """
     middle = len(segments) - sum(segments)
     older, newer = _mean(hidden[1 : middle - 1]), _mean(hidden[middle:-1])
@@ -129,22 +129,22 @@ def sides_of(hidden: Floats, segments: Sequence[int]) -> Floats:
 
 
 def _mean(tokens: Floats) -> Floats:
-    """Zeros of none: a text of white space has no tokens."""
+    """Zeros for no tokens: a text of white space has none."""
     return np.asarray(tokens.mean(axis=0) if len(tokens) else np.zeros(tokens.shape[1:], dtype=np.float32))
 
 
-def _stretches(offsets: Sequence[tuple[int, int]], kinds: Floats) -> list[Stretch]:
-    """Runs of tokens of one kind, in characters of the unit."""
-    found: list[Stretch] = []
+def _stretches(offsets: Sequence[tuple[int, int]], kinds: Floats) -> list[RequestSpan]:
+    """Spans of tokens with one label, in characters of the unit."""
+    found: list[RequestSpan] = []
     for (start, end), shares in zip(offsets, kinds, strict=True):
         kind = int(shares.argmax())
         if kind == 0 or shares[kind] < STRETCH_MIN:
             continue
         name = TOKEN_KINDS[kind]
         if found and found[-1].kind == name and start - found[-1].end <= 1:
-            found[-1] = Stretch(name, found[-1].start, end)
+            found[-1] = RequestSpan(name, found[-1].start, end)
         else:
-            found.append(Stretch(name, start, end))
+            found.append(RequestSpan(name, start, end))
     return found
 
 

@@ -1,9 +1,9 @@
-"""Asks the upstream for its models, and whether a model's chat template takes system messages of ours.
+"""Asks the upstream for its models, and whether a model's chat template accepts our system messages.
 
-The second goes to its `/tokenize`, as vLLM has it. Rendering a conversation is what that call does before it counts
-tokens, so a template that refuses one answers 400, and nothing is generated. Other servers have no such path, or one of
-another shape under the same name (llama.cpp answers 200 and no tokens, some answer 400 to any messages): only tokens
-are a yes, and only a 400 beside a yes is a no. What is sent holds no word of any user. No chat may ever wait for it.
+The latter uses vLLM's `/tokenize`, which renders a conversation before counting tokens: a template that refuses it
+gives 400, and nothing is generated. Other servers have no such path, or a different one of the same name (llama.cpp
+answers 200 without tokens, some answer 400 to any messages): only tokens count as yes, and a 400 counts as no only if
+another question gave a yes. No text of users is sent, and no chat waits for it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import msgspec
 from memory.adapters.well_formed import well_formed
 from memory.model import Placement
 
-SECONDS_MAX = 2.0  # for all questions about one model; a server that is busy generating tokenizes in milliseconds
-ANSWER_BYTES_MAX = 64 << 10  # the answer to these few words is a hundredth of it
+SECONDS_MAX = 2.0  # for all questions about one model; even a busy server tokenizes within milliseconds
+ANSWER_BYTES_MAX = 64 << 10  # answers to these few words are a hundredth of it
 REMEMBERED_SECONDS = 60.0  # a refused chat asks again: the model behind a name may have been replaced
-MODELS_MAX = 1_000  # remembered; clients choose the names
+MODELS_MAX = 1_000  # cached; clients choose the names
 MODEL_CHARACTERS_MAX = 256  # no server has longer names
-MODELS_NAMED_MAX = 16  # asked about before the first chat; a server of hundreds loads most of them only when asked
-IN_FLIGHT_MAX = 4  # a flood of names must not become a flood of questions
-WAITING_MAX = 100  # for their turn; past it nothing is found out
+MODELS_NAMED_MAX = 16  # probed before the first chat; a server with hundreds loads most of them on demand
+IN_FLIGHT_MAX = 4  # concurrent probes: many model names must not become many requests
+WAITING_MAX = 100  # waiting probes; further models are not probed
 
 _USER: Final = {"role": "user", "content": "Hello."}
 _ASSISTANT: Final = {"role": "assistant", "content": "Hello."}
@@ -39,7 +39,7 @@ _SYSTEM_IN_THE_MIDDLE: Final = (_USER, _ASSISTANT, _SYSTEM, _USER)
 
 
 class _Answer(msgspec.Struct):
-    """vLLM's; every field may be missing elsewhere."""
+    """vLLM's answer; other servers may lack every field."""
 
     count: int = 0
     tokens: list[int] | None = None
@@ -50,37 +50,38 @@ class _Model(msgspec.Struct):
 
 
 class _Models(msgspec.Struct):
-    """What all compatible servers answer to `GET /v1/models`."""
+    """The answer of compatible servers to `GET /v1/models`."""
 
     data: list[_Model]
 
 
 @dataclass(slots=True)
-class _Asked:
-    """What is known of one model, and the lock of whoever is finding out."""
+class _KnownPlacement:
+    """What is known about one model, and the lock of a running probe."""
 
     placement: Placement | None = None
-    until: float = 0.0  # in the loop's time
+    until: float = 0.0  # the loop's time
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class TemplateProbe:
-    """`memory.ports.ChatTemplates`, opened by `async with`. An empty `upstream` knows nothing.
+    """`memory.ports.ChatTemplates`. Open with `async with`. With an empty `upstream` nothing is known.
 
-    `upstream` is an http or https URL as the setting has it: a final `/v1` is dropped, since the path is beside it.
+    `upstream`: an http or https URL as in the setting; a final `/v1` is dropped, since `/tokenize` is next to it.
     """
 
     def __init__(self, upstream: str) -> None:
         base = upstream.rstrip("/").removesuffix("/v1")
         self._url = f"{base}/tokenize" if base else ""
         self._models_url = f"{base}/v1/models" if base else ""
-        self._asked: OrderedDict[str, _Asked] = OrderedDict()
+        self._asked: OrderedDict[str, _KnownPlacement] = OrderedDict()
         self._turns = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._waiting = 0
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))  # ours covers the whole call
+        # Our own limit covers the whole call.
+        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
         return self
 
     async def __aexit__(
@@ -90,7 +91,7 @@ class TemplateProbe:
             await self._session.close()
 
     async def placement(self, model: str) -> Placement | None:
-        """Remembered for a minute; several who ask at once get one answer."""
+        """Cached for a minute; concurrent calls share one answer."""
         if not self._url or not model or len(model) > MODEL_CHARACTERS_MAX:
             return None
         asked = self._entry(well_formed(model))
@@ -126,8 +127,8 @@ class TemplateProbe:
             return ()
         return [model.id for model in served.data if model.id][:MODELS_NAMED_MAX]
 
-    def _entry(self, model: str) -> _Asked:
-        asked = self._asked.setdefault(model, _Asked())
+    def _entry(self, model: str) -> _KnownPlacement:
+        asked = self._asked.setdefault(model, _KnownPlacement())
         self._asked.move_to_end(model)
         if len(self._asked) > MODELS_MAX:
             self._asked.popitem(last=False)
@@ -141,17 +142,17 @@ class TemplateProbe:
             return None
 
     async def _found_out(self, model: str) -> Placement | None:
-        """From the boldest question to the plainest: one call for a template that takes everything."""
+        """From the most to the least demanding question: one call for a template that accepts everything."""
         is_taken_in_the_middle = await self._takes(model, _SYSTEM_IN_THE_MIDDLE)
         if is_taken_in_the_middle is not False:
             return Placement.BEFORE_LAST_USER if is_taken_in_the_middle else None
         if not await self._takes(model, _PLAIN):
-            return None  # it refuses whatever we ask: that says nothing about the template
+            return None  # it refuses every question, which says nothing about the template
         is_taken_first = await self._takes(model, _SYSTEM_FIRST)
         return Placement.OFF if is_taken_first is False else Placement.SYSTEM
 
     async def _takes(self, model: str, messages: Sequence[dict[str, str]]) -> bool | None:
-        """Whether the template takes these messages; None where the answer does not tell."""
+        """Whether the template accepts these messages; None if the answer does not tell."""
         assert self._session is not None, "open the probe with `async with`"
         body = msgspec.json.encode({"model": model, "messages": messages})
         headers = {"content-type": "application/json"}
@@ -161,14 +162,14 @@ class TemplateProbe:
                     return False if response.status == 400 else None
                 answer = msgspec.json.decode(await _read(response), type=_Answer)
         except TimeoutError:
-            raise  # it is ours, for all questions together
+            raise  # our own limit for all questions together
         except (aiohttp.ClientError, OSError, msgspec.DecodeError):
             return None
         return True if answer.count > 0 or answer.tokens else None
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
-    """The body, or as much of it as we are ready to look at."""
+    """The body up to the limit."""
     try:
         return await response.content.readexactly(ANSWER_BYTES_MAX)
     except asyncio.IncompleteReadError as end:

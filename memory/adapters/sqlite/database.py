@@ -1,13 +1,13 @@
-"""One SQLite file for many processes of one host: a writer thread that commits in groups, and a reader beside it.
+"""One SQLite file shared by processes of one host: a writer thread with group commit, and separate readers.
 
-What waits when the writer comes by goes into one transaction, so a burst costs one commit instead of hundreds; nobody
-waits on purpose, but for what is posted, which nobody waits for. A transaction begins and ends inside the writer
-thread: none is ever open across an await. Reads have a connection and a thread of their own and, thanks to the
-write-ahead log, never wait for a write; one that takes microseconds is done on the loop, by a third connection, for the
-way to a thread and back takes longer. Local disk only: locks and shared memory do not work over a network file system.
+All jobs waiting when the writer starts go into one transaction, so that a burst costs one commit instead of hundreds.
+No job waits on purpose, except posted ones, for which nobody waits. A transaction begins and ends inside the writer
+thread: none is ever open across an await. Reads use a connection and a thread of their own and, thanks to the write-
+ahead log, never wait for a write; reads of microseconds run on the event loop with a third connection, since a thread
+switch takes longer. Local disk only: locks and shared memory do not work over a network file system.
 
-A job is a plain function of the connection. It runs in the writer thread inside a savepoint: what it raises undoes that
-job alone and reaches its caller alone. A cancelled caller does not stop its job: a write happens wholly or not at all.
+A job is a plain function of the connection. It runs in the writer thread inside a savepoint: an exception undoes that
+job alone and is raised to its caller alone. Cancelling the caller does not stop its job: writes are atomic.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from memory.adapters.sqlite.schema import SQLITE_OLDEST, create_tables
 from memory.errors import BadSetting, MemproxyError, Unavailable
 
 BUSY_SECONDS_MAX = 5.0  # for the write lock, which another process holds for milliseconds
-CALL_SECONDS_MAX = 10.0  # one transaction that waits in vain, and then our own; no caller waits longer
-BATCH_JOBS_MAX = 256  # in one transaction, so that the other processes get their turn
-WAITING_JOBS_MAX = 2_000  # about ten seconds of a busy filter: past it we are too slow, and say so
-POST_SECONDS = 0.01  # what is posted within it wakes the writer once
-LOG_BYTES_MAX = 64 << 20  # the write-ahead log is cut back to this after a burst
+CALL_SECONDS_MAX = 10.0  # one transaction that waits in vain, then our own; no caller waits longer
+BATCH_JOBS_MAX = 256  # per transaction, so that other processes get their turn
+WAITING_JOBS_MAX = 2_000  # about ten seconds of a busy filter; beyond it calls are refused
+POST_SECONDS = 0.01  # jobs posted within this time wake the writer once
+LOG_BYTES_MAX = 64 << 20  # the write-ahead log is truncated to this after a burst
 
 Result = TypeVar("Result")
 Job: TypeAlias = Callable[[sqlite3.Connection], Result]
@@ -41,12 +41,12 @@ Job: TypeAlias = Callable[[sqlite3.Connection], Result]
 
 @dataclass(slots=True)
 class _Entry(Generic[Result]):
-    """A job on its way through the writer. It has an outcome by the time that its own drain has run."""
+    """A job in the writer's queue. It has an outcome at the latest when its own drain has run."""
 
     job: Job[Result]
     results: list[Result]
     failure: BaseException | None = None
-    over: Callable[[], None] | None = None  # called in the writer's thread when it was taken
+    over: Callable[[], None] | None = None  # called in the writer's thread when the job is done
 
     def outcome(self) -> Result:
         if self.failure is not None:
@@ -57,23 +57,23 @@ class _Entry(Generic[Result]):
 
 
 class SqliteDatabase:
-    """`async with` opens it; the file is created with mode 0600.
+    """Open with `async with`; the file is created with mode 0600.
 
-    `synchronous`: NORMAL survives `kill -9` of any process; FULL also survives the loss of power, at one disk flush
-    per transaction. Opening raises `BadSetting` for a file that cannot be used and `Unavailable` for one that is busy.
+    `synchronous`: NORMAL survives `kill -9` of any process; FULL also a power failure, with one disk flush per
+    transaction. Opening raises `BadSetting` for an unusable file and `Unavailable` for a busy one.
     """
 
     def __init__(self, path: Path, *, synchronous: Literal["NORMAL", "FULL"] = "NORMAL") -> None:
         self.path = path.resolve()
         self.owners = Owners(self.path.with_name(self.path.name + ".owners"))
-        self.commits = 0  # transactions so far; over it, jobs show what the grouping saves
+        self.commits = 0  # transactions so far; jobs divided by commits shows the effect of grouping
         self._synchronous = synchronous
         self._waiting: deque[_Entry[object]] = deque()
         self._writer: ThreadPoolExecutor | None = None
         self._reader: ThreadPoolExecutor | None = None
         self._write_connection: sqlite3.Connection
         self._read_connection: sqlite3.Connection
-        self._glance_connection: sqlite3.Connection
+        self._read_now_connection: sqlite3.Connection
         self._posting: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> Self:
@@ -90,7 +90,7 @@ class SqliteDatabase:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """What waits is still written. Turns that we leave open become `unknown` to whoever looks next."""
+        """Pending jobs are still written. Turns that stay open become `unknown` for other processes."""
         if self._writer is None or self._reader is None:
             return
         writer, reader = self._writer, self._reader
@@ -99,7 +99,7 @@ class SqliteDatabase:
         if self._posting is not None:
             self._posting.cancel()
             self._post(writer)
-        self._glance_connection.close()
+        self._read_now_connection.close()
         await loop.run_in_executor(reader, self._read_connection.close)
         await loop.run_in_executor(writer, self._write_connection.close)
         self.owners.leave()
@@ -114,9 +114,9 @@ class SqliteDatabase:
         return entry.outcome()
 
     def post(self, job: Job[object], *, then: Callable[[], None] | None = None) -> None:
-        """Run `job` some time soon, after all that was written before. Nobody hears how it went.
+        """Run `job` soon, after all earlier writes. Its result is not reported.
 
-        `then` is called on the loop when it is over, or when it was not even begun, since too much is waiting.
+        `then` is called on the loop when it is done, or at once if it was refused because too much is waiting.
         """
         if self._writer is None or len(self._waiting) >= WAITING_JOBS_MAX:
             if then is not None:
@@ -136,15 +136,15 @@ class SqliteDatabase:
         self._posting = None
         writer.submit(self._drain)
 
-    async def glance(self, job: Job[Result]) -> Result:
-        """Run `job`, some statements by a key, here and now. Raises `Unavailable`.
+    async def read_now(self, job: Job[Result]) -> Result:
+        """Run `job`, some statements by key, on the event loop. Raises `Unavailable`.
 
-        Where the file is not to be had at once, which is seldom, it waits like any other read.
+        If the file is locked, which is rare, it runs like any other read.
         """
         if self._reader is None:
             raise Unavailable("turn_log", "it is closed")
         try:
-            return job(self._glance_connection)
+            return job(self._read_now_connection)
         except sqlite3.Error:
             return await self.read(job)
 
@@ -155,7 +155,7 @@ class SqliteDatabase:
         return await _bounded(self._reader.submit(self._read, job))
 
     def _enqueue(self, entry: _Entry[Result]) -> Future[None]:
-        """Each entry brings a drain of its own, so it is taken by that one at the latest, usually by an earlier one."""
+        """Each entry starts a drain, which handles it at the latest; usually an earlier one does."""
         if self._writer is None:
             raise Unavailable("turn_log", "it is closed")
         if len(self._waiting) >= WAITING_JOBS_MAX:
@@ -164,7 +164,7 @@ class SqliteDatabase:
         return self._writer.submit(self._drain)
 
     def _drain(self) -> None:
-        """Everything that waits, also what came meanwhile, in as many transactions as it takes."""
+        """Run everything that waits, including new jobs, in as many transactions as necessary."""
         while batch := [self._waiting.popleft() for _ in range(min(len(self._waiting), BATCH_JOBS_MAX))]:
             self._commit(batch)
 
@@ -243,16 +243,16 @@ class SqliteDatabase:
         except (sqlite3.Error, MemproxyError):
             writing.close()
             raise
-        self._write_connection, self._read_connection, self._glance_connection = writing, reading, glancing
+        self._write_connection, self._read_connection, self._read_now_connection = writing, reading, glancing
 
 
 def _connect(path: Path, *, seconds_max: float = BUSY_SECONDS_MAX) -> sqlite3.Connection:
-    """Transactions are begun by us alone (isolation_level None); each connection stays with the thread that uses it."""
+    """We begin all transactions ourselves (isolation_level None); each connection is used by one thread only."""
     return sqlite3.connect(path, timeout=seconds_max, isolation_level=None, check_same_thread=False)
 
 
 def _attempt(connection: sqlite3.Connection, entry: _Entry[object]) -> None:
-    """Run one job so that its refusal, or a value that SQLite cannot store, undoes that job alone."""
+    """Run one job so that an error, or a value that SQLite cannot store, undoes that job alone."""
     connection.execute("SAVEPOINT job")
     try:
         entry.results.append(entry.job(connection))
@@ -263,7 +263,7 @@ def _attempt(connection: sqlite3.Connection, entry: _Entry[object]) -> None:
 
 
 async def _bounded(future: Future[Result]) -> Result:
-    """Wait for the thread, at most `CALL_SECONDS_MAX`. Neither that nor a cancelled caller takes the job back."""
+    """Wait for the thread, at most `CALL_SECONDS_MAX`. The job runs in any case, also if the caller is cancelled."""
     try:
         async with asyncio.timeout(CALL_SECONDS_MAX):
             return await asyncio.shield(asyncio.wrap_future(future))
@@ -272,5 +272,5 @@ async def _bounded(future: Future[Result]) -> Result:
 
 
 def _translated(error: sqlite3.Error) -> Unavailable:
-    """SQLite's own words ("database or disk is full", "database is locked") name no content: they may be shown."""
+    """SQLite's messages ("database or disk is full", "database is locked") contain no content and may be shown."""
     return Unavailable("turn_log", str(error))

@@ -1,7 +1,7 @@
-"""What exams of chat models showed, on SQLite: shared by all workers, asked for when one starts.
+"""Exam results of chat models on SQLite: shared by all workers, read at their start.
 
-A result does not last for ever: the model behind a name may have been replaced, or its server mended, which is why a
-failure is forgotten sooner.
+Results expire, since the model behind a name may have been replaced, or its server fixed, so that failures expire
+sooner.
 """
 
 from __future__ import annotations

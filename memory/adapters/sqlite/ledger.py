@@ -1,9 +1,8 @@
-"""Locks and revisions per user on SQLite: a sequence lock that every process of this host sees.
+"""Locks and revisions per user on SQLite: a sequence lock visible to every process of this host.
 
-A revision is odd from the moment that the lock is taken until it is let go; then the ids that were touched stand in
-`changes` under the new, even number. A lock whose holder is dead, or took too long, is repaired: the number moves on to
-the next one, and since nobody knows what was written, all readers from before must load everything. Nothing here
-touches a memory.
+A revision is odd from the time the lock is taken until it is released; then the touched ids are in `changes` under the
+new, even number. A lock whose holder is dead, or took too long, is repaired: the number advances, and since nobody
+knows what was written, all earlier readers have to load everything. Memories are not touched here.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from memory.adapters.sqlite.database import CALL_SECONDS_MAX, SqliteDatabase
 from memory.errors import Conflict, Unavailable
 from memory.ports import Clock, LedgerWrite, Revision
 
-LOCK_SECONDS = 30.0  # from the last `renew`, which comes right before each write
-# The time-outs of `renew` and of the write behind it: the renewal 10, a look for foreign ids 5, up to 200 rows 10. They
-# hold for a slow store; a process that is frozen between the two knows no time-out.
+LOCK_SECONDS = 30.0  # since the last `renew`, which comes right before each write
+# The time limits of `renew` and of the following write: the renewal 10, a check for foreign ids 5, up to 200 rows 10.
+# They hold for a slow store; a process suspended between the two notices no time limit.
 WORK_SECONDS_MAX = CALL_SECONDS_MAX + 5.0 + 10.0
 assert WORK_SECONDS_MAX < LOCK_SECONDS
 SENT_WITHIN_SHARE = (
     0.6  # of a term: by then the rows are sent, for the store may take as long as `WORK_SECONDS_MAX` says
 )
 assert CALL_SECONDS_MAX + 5.0 <= SENT_WITHIN_SHARE * LOCK_SECONDS <= LOCK_SECONDS - 10.0
-WAIT_SECONDS_MAX = 5.0  # for a lock that somebody else holds
-PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.002, 0.05  # between two looks at a lock that is held
-CHANGES_MAX = 1_000  # rows kept per user: a reader that is further behind loads everything
+WAIT_SECONDS_MAX = 5.0  # for a lock held by somebody else
+PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.002, 0.05  # between two checks of a held lock
+CHANGES_MAX = 1_000  # rows per user: a reader that is further behind loads everything
 
 
 class SqliteUserLedger:
@@ -52,11 +51,11 @@ class SqliteUserLedger:
         self._wait_seconds = wait_seconds
 
     def write(self, user_id: str) -> AbstractAsyncContextManager[LedgerWrite]:
-        """As the port says. Leaving raises `Conflict` if the lock was lost meanwhile, and makes all readers reload."""
+        """As the port says. Raises `Conflict` on exit if the lock was lost meanwhile, and makes all readers reload."""
         return self._held(user_id)
 
     async def revision(self, user_id: str) -> Revision:
-        return await self._database.glance(partial(_revision, user_id=user_id))
+        return await self._database.read_now(partial(_revision, user_id=user_id))
 
     async def changed_since(self, user_id: str, number: int) -> frozenset[str] | None:
         return await self._database.read(partial(_changed_since, user_id=user_id, number=number))
@@ -68,9 +67,9 @@ class SqliteUserLedger:
         held = _HeldLock(self._database, user_id, token, self._clock, self._lock_seconds)
         try:
             yield held
-        finally:  # after an error, too: part of it may have been written
+        finally:  # also after an error: part of it may have been written
             is_ours = await self._database.write(partial(_let_go, user_id=user_id, token=token, touched=held.touched))
-            if not is_ours:  # told after the commit: readers must learn of it all the same
+            if not is_ours:  # raised after the commit: readers have to notice in any case
                 raise Conflict("the user's lock was lost while it was held: it took too long")
 
     async def _acquire(self, user_id: str, token: str) -> None:
@@ -83,12 +82,12 @@ class SqliteUserLedger:
                     raise Unavailable("turn_log", f"the user's lock was held for {self._wait_seconds:.0f} s")
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
-        except (asyncio.CancelledError, Unavailable):  # we may hold the lock by now, and would never hear of it
+        except (asyncio.CancelledError, Unavailable):  # we may hold the lock by now without knowing
             self._database.post(partial(_take_back, user_id=user_id, token=token))
             raise
 
     async def _is_acquired(self, user_id: str, token: str) -> bool:
-        """Looks on the reading side first, so that waiting costs no transactions."""
+        """Checks with a read first, so that waiting costs no transactions."""
         lock = await self._database.read(partial(_lock_of, user_id=user_id))
         if lock is not None and lock.expires_at > self._clock() and not self._database.owners.is_dead(lock.owner):
             return False
@@ -114,7 +113,7 @@ class _HeldLock:
         self._token = token
         self._clock = clock
         self._lock_seconds = lock_seconds
-        self._renewed_at = clock()  # or a little after it: `check_term` wants a renewal before it anyway
+        self._renewed_at = clock()  # or a little later: `check_term` requires a renewal before it anyway
 
     def touch(self, memory_ids: Collection[str]) -> None:
         self.touched.update(memory_ids)
@@ -161,7 +160,7 @@ def has_expired(connection: sqlite3.Connection, *, now: float) -> bool:
 
 
 def repair(connection: sqlite3.Connection, dead_owners: Collection[str], *, now: float) -> None:
-    """Free the locks of dead owners, and expired ones. What they wrote is unknown: readers load everything."""
+    """Free the locks of dead owners, and expired ones. What they wrote is unknown, so readers load everything."""
     connection.execute(
         """
         UPDATE users SET revision = revision + 1, known_since = revision + 1,
@@ -181,7 +180,7 @@ def _revision(connection: sqlite3.Connection, *, user_id: str) -> Revision:
 def _changed_since(connection: sqlite3.Connection, *, user_id: str, number: int) -> frozenset[str] | None:
     row = connection.execute("SELECT revision, known_since FROM users WHERE user_id = ?", (user_id,)).fetchone()
     revision, known_since = row or (0, 0)
-    if not known_since <= number <= revision:  # a number from the future stems from another database
+    if not known_since <= number <= revision:  # a larger number comes from another database
         return None
     rows = connection.execute(
         "SELECT memory_id FROM changes WHERE user_id = ? AND revision > ?", (user_id, number)
@@ -198,12 +197,12 @@ def _lock_of(connection: sqlite3.Connection, *, user_id: str) -> _Lock | None:
 
 
 def _take(connection: sqlite3.Connection, *, user_id: str, stale: _Lock | None, mine: _Lock) -> bool:
-    """Take the lock if it is free, or is still the `stale` one that we looked at; else False."""
+    """Take the lock if it is free, or still the `stale` one that was read; otherwise False."""
     lock = _lock_of(connection, user_id=user_id)
     if lock is not None and (stale is None or lock.token != stale.token):
         return False
     connection.execute("INSERT OR IGNORE INTO users VALUES (?, 0, 0, NULL, NULL, NULL)", (user_id,))
-    if lock is not None:  # from one odd number to the next: for readers, nothing was settled in between
+    if lock is not None:  # from one odd number to the next: readers saw no settled state in between
         connection.execute(
             "UPDATE users SET revision = revision + 1, known_since = revision + 2 WHERE user_id = ?", (user_id,)
         )
@@ -218,7 +217,7 @@ def _take(connection: sqlite3.Connection, *, user_id: str, stale: _Lock | None, 
 
 
 def _renew(connection: sqlite3.Connection, *, user_id: str, token: str, until: float) -> bool:
-    """False where it is somebody else's by now, or was repaired; an expired one that nobody took is ours again."""
+    """False if it was taken or repaired meanwhile; an expired one that nobody took is renewed."""
     renewed = connection.execute(
         "UPDATE users SET lock_expires_at = ? WHERE user_id = ? AND lock_token = ?", (until, user_id, token)
     )
@@ -226,7 +225,7 @@ def _renew(connection: sqlite3.Connection, *, user_id: str, token: str, until: f
 
 
 def _let_go(connection: sqlite3.Connection, *, user_id: str, token: str, touched: Collection[str]) -> bool:
-    """Settle the revision and say what changed. False where the lock was lost: then all readers load everything."""
+    """Make the revision even and record the changes. False if the lock was lost: all readers then load everything."""
     lock = _lock_of(connection, user_id=user_id)
     if lock is None or lock.token != token:
         connection.execute(
@@ -246,14 +245,14 @@ def _let_go(connection: sqlite3.Connection, *, user_id: str, token: str, touched
 
 
 def _take_back(connection: sqlite3.Connection, *, user_id: str, token: str) -> None:
-    """Undo a `_take` whose caller went away before it heard of it. Nothing was written under it."""
+    """Undo a `_take` whose caller left before it got the result. Nothing was written under it."""
     lock = _lock_of(connection, user_id=user_id)
     if lock is not None and lock.token == token:
         _let_go(connection, user_id=user_id, token=token, touched=())
 
 
 def _note_changes(connection: sqlite3.Connection, user_id: str, touched: Collection[str]) -> None:
-    """Under the revision that was just reached; the oldest numbers go when there are too many rows."""
+    """Record the changes under the new revision; the oldest rows are deleted beyond the limit."""
     connection.execute(
         """
         INSERT INTO changes SELECT users.user_id, users.revision, value FROM users, json_each(?)

@@ -1,7 +1,7 @@
-"""What was learnt about the upstream's models, on SQLite: shared by all filters, asked for with every request.
+"""Capabilities of the upstream's models on SQLite: shared by all filters, needed in every request.
 
-So each process remembers what it read for some seconds. A lesson does not last for ever: the template, or the model
-behind a name, may have changed. Model names come from clients, hence the bounds.
+Each process therefore caches what it read for some seconds. Entries expire, since the template, or the model behind a
+name, may have changed. Model names come from clients, hence the limits.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from memory.adapters.sqlite.database import SqliteDatabase
 from memory.model import Placement
 from memory.ports import Clock
 
-REMEMBERED_SECONDS = 5.0  # how late one process may learn what another one did
+REMEMBERED_SECONDS = 5.0  # how late a process may see another one's change
 LESSON_SECONDS_MAX = 30 * 86_400.0  # then one request may be refused again
-MODELS_MAX = 1_000  # remembered, and learnt about
+MODELS_MAX = 1_000  # cached, and stored
 MODEL_CHARACTERS_MAX = 256  # no server has longer names
 
 _CAREFUL = {Placement.BEFORE_LAST_USER: 0, Placement.SYSTEM: 1, Placement.OFF: 2}
 
 
-class SqliteModelTraits:
-    """`memory.ports.ModelTraits` in an open `SqliteDatabase`."""
+class SqliteModelCapabilities:
+    """`memory.ports.ModelCapabilities` in an open `SqliteDatabase`."""
 
     def __init__(self, database: SqliteDatabase, *, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._remembered: OrderedDict[str, tuple[Placement | None, float]] = OrderedDict()  # and until when
+        # With the time at which the entry expires.
+        self._remembered: OrderedDict[str, tuple[Placement | None, float]] = OrderedDict()
 
     async def placement(self, model: str) -> Placement | None:
         name, now = _named(model), self._clock()

@@ -1,11 +1,12 @@
-"""The note book on SQLite: past notes by conversation key, in the turn log's database, so that all filters share them.
+"""The note book on SQLite: past notes by conversation key, in the turn log's database, shared by all filters.
 
-A request that leaves with a new note does not wait until that is written: this process finds it from that moment on,
-the others once it is committed, some milliseconds later. Where chats are spread over
-several filters, `waits_for_others` makes each request wait for that.
+A request with a new note does not wait until it is written: this process finds the note at once, the others some
+milliseconds later, after the commit. If chats are spread over several filters, `waits_for_others` makes each request
+wait for that.
 
-Bounded in bytes without counting: `position` and `user_position` grow by each note's bytes, of all users and of its
-own, so what lies wholly further back than the bound is what goes. A lost note costs a prompt's prefix, never an answer.
+The size is limited without counting: `position` and `user_position` grow by the bytes of each note, over all users and
+per user, so that notes beyond the limit are those with the lowest positions. A lost note costs a prefix-cache hit,
+never an answer.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from memory.adapters.sqlite.database import SqliteDatabase
 from memory.model import PastNote
 from memory.settings import NoteSettings
 
-NOTE_BYTES_MAX = 64 << 10  # 1,600 tokens are 8 KB of prose; what is made of endless words is not worth keeping
-KEYS_AT_A_GLANCE = 20  # found in 0.1 ms
-KEYS_MAX = 2_000  # of one look-up: a conversation with more user messages keeps its latest notes
-DROP_SECONDS = 60.0  # no request, and no lock that one waits for, lasts that long
+NOTE_BYTES_MAX = 64 << 10  # 1,600 tokens are 8 KB of prose; a larger note consists of endless words
+KEYS_AT_A_GLANCE = 20  # looked up in 0.1 ms
+KEYS_MAX = 2_000  # of one lookup: longer conversations keep their latest notes
+DROP_SECONDS = 60.0  # longer than any request, and any wait for a lock
 
 _IDS = msgspec.json.Decoder(tuple[str, ...])
 _EVERY_MEMORY = ""  # in place of a memory's id: all notes of that user were dropped
@@ -33,7 +34,7 @@ _DEFAULTS = NoteSettings()
 
 @dataclass(frozen=True, slots=True)
 class NoteLimits:
-    """Bytes of all notes together, and of one user's."""
+    """Bytes of all notes, and of one user's."""
 
     total_bytes_max: int = _DEFAULTS.total_mib << 20
     user_bytes_max: int = _DEFAULTS.user_mib << 20
@@ -55,7 +56,7 @@ class SqliteNoteBook:
         """`waits_for_others`: `keep` returns when all processes find the note; else when this one does."""
         self._database = database
         self._waits_for_others = waits_for_others
-        self._on_their_way: dict[tuple[str, str], _OnItsWay] = {}
+        self._on_their_way: dict[tuple[str, str], _UnwrittenNote] = {}
         self._limits = limits
 
     async def find(self, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
@@ -64,14 +65,16 @@ class SqliteNoteBook:
         keys = keys[-KEYS_MAX:]
         coming = {key: one for key in keys if (one := self._on_their_way.get((user_id, key))) is not None}
         looking = partial(_found, user_id=user_id, keys=keys, coming=coming)
-        return await (self._database.glance(looking) if len(keys) <= KEYS_AT_A_GLANCE else self._database.read(looking))
+        return await (
+            self._database.read_now(looking) if len(keys) <= KEYS_AT_A_GLANCE else self._database.read(looking)
+        )
 
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
         job = partial(self._kept, user_id=user_id, key=key, note=note, made_at=made_at)
         if self._waits_for_others:
             await self._database.write(job)
             return
-        coming = self._on_their_way[user_id, key] = _OnItsWay(note, made_at)
+        coming = self._on_their_way[user_id, key] = _UnwrittenNote(note, made_at)
 
         def written() -> None:
             if self._on_their_way.get((user_id, key)) is coming:
@@ -106,15 +109,15 @@ class SqliteNoteBook:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _OnItsWay:
-    """A note that is not written yet."""
+class _UnwrittenNote:
+    """A note that has not been written yet."""
 
     note: PastNote
     made_at: float
 
 
 def _found(
-    connection: sqlite3.Connection, *, user_id: str, keys: Sequence[str], coming: Mapping[str, _OnItsWay]
+    connection: sqlite3.Connection, *, user_id: str, keys: Sequence[str], coming: Mapping[str, _UnwrittenNote]
 ) -> dict[str, PastNote]:
     rows = connection.execute(
         "SELECT key, text, memory_ids, tokens FROM notes "
@@ -122,7 +125,7 @@ def _found(
         (user_id, _json(keys)),
     )
     found = {key: PastNote(text, _IDS.decode(ids), tokens) for key, text, ids, tokens in rows}
-    for key, one in coming.items():  # it takes the place of an older one, unless it will be refused
+    for key, one in coming.items():  # replaces an older one, unless it will be refused
         if not _was_dropped(connection, user_id, _json(one.note.memory_ids), one.made_at):
             found[key] = one.note
     return found

@@ -1,7 +1,7 @@
-"""Which processes that use a database are alive: each holds an flock on a file of its own, in a folder beside it.
+"""Which processes that use a database are alive: each holds an flock on a file of its own in a folder next to it.
 
-The kernel lets go of the lock in the very moment that a process dies, however it dies, so the dead are found at once
-and without a heartbeat. Nothing here touches the database, and no call waits for another process but `setting_up`.
+The kernel releases the lock when a process dies, however it dies, so that dead processes are found at once and without
+heartbeats. The database is not touched, and only `setting_up` waits for other processes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ SETUP_POLL_SECONDS = 0.01
 
 
 class Owners:
-    """The folder of lock files. One instance is one owner; two instances in one process are two owners.
+    """The folder of lock files. One instance is one owner, even within one process.
 
-    A name is drawn once and never again, so whoever was found dead stays dead.
+    Names are never reused, so that a dead owner stays dead.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -34,8 +34,8 @@ class Owners:
     def enter(self) -> None:
         """Become an owner. Raises `OSError`.
 
-        The file is locked under a name that nobody looks at, then renamed: there is no moment at which a living
-        owner's file stands unlocked.
+        The file is locked under a temporary name, then renamed: a living owner's file is never visible without its
+        lock.
         """
         self.name = secrets.token_hex(16)
         hidden = self.folder / f".{self.name}"
@@ -44,12 +44,14 @@ class Owners:
         hidden.rename(self.folder / self.name)
 
     def leave(self) -> None:
-        """From here on we are dead to the others: whoever has no file is."""
+        """From now on we count as dead: without a file there is no owner."""
         (self.folder / self.name).unlink(missing_ok=True)
         os.close(self._lock)
 
     def is_dead(self, owner: str) -> bool:
-        """Whether that owner is gone; we ourselves never are. Without a file it is: the folder may have been lost."""
+        """Whether that owner is dead; we ourselves never are. Owners without a file are: the folder may have been
+        lost.
+        """
         if owner == self.name:
             return False
         try:
@@ -62,18 +64,18 @@ class Owners:
             os.close(lock)
 
     def find_dead(self, suspects: Collection[str]) -> list[str]:
-        """The dead among `suspects` and among all who left a file."""
+        """The dead among `suspects` and among all owners with a file."""
         files = {entry.name for entry in os.scandir(self.folder) if not entry.name.startswith(".")}
         return [owner for owner in sorted(files.union(suspects)) if self.is_dead(owner)]
 
     def forget(self, dead_owners: Collection[str]) -> None:
-        """Remove their files, once nothing is theirs any more."""
+        """Delete their files, once they hold nothing any more."""
         for owner in dead_owners:
             (self.folder / owner).unlink(missing_ok=True)
 
 
 def living(folder: Path) -> int:
-    """How many owners are alive, in this process or another; without a folder nobody is."""
+    """The number of living owners, in this process or another; 0 without a folder."""
     owners = Owners(folder)
     try:
         files = [entry.name for entry in os.scandir(folder) if not entry.name.startswith(".")]

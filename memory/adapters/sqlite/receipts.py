@@ -1,8 +1,8 @@
-"""Receipts on SQLite, in the turn log's database: any process can show what any filter decided.
+"""Receipts on SQLite, in the turn log's database: every process can read those of all filters.
 
-Bounded three ways: in age, per user in number, and in bytes of all together (`position` grows by each receipt's bytes).
-Erasing a user's leaves one row without a name that says when: what was on its way then is not kept after it.
-Written by the database's own thread after the request went on; nobody waits for that, and nobody hears if it fails.
+Limited in age, in number per user, and in total bytes (`position` grows by the bytes of each receipt). Erasing a user's
+receipts leaves one marker row with the time, so that receipts on their way are not stored after it. Written in the
+background after the request; failures are not reported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from memory.ports import Clock
 from memory.settings import ReceiptSettings
 
 DAY = 86_400.0
-NO_ID = ""  # no receipt's: it marks when a user's were erased
+NO_ID = ""  # not an id: marks when a user's receipts were erased
 EXPIRED_AT_ONCE = 100  # deleted with one write, so that no writer waits for a backlog
 
 _DEFAULTS = ReceiptSettings()
@@ -30,7 +30,7 @@ _RECEIPT = msgspec.json.Decoder(Receipt)
 
 @dataclass(frozen=True, slots=True)
 class ReceiptLimits:
-    """How long a receipt lasts, how many one user has, and the bytes of all together."""
+    """How long receipts are kept, how many per user, and their total bytes."""
 
     seconds_max: float = _DEFAULTS.keep_days * DAY
     user_receipts_max: int = _DEFAULTS.user_receipts_max
@@ -51,7 +51,7 @@ class SqliteReceipts:
         redact: Callable[[str], str],
         limits: ReceiptLimits = DEFAULT_LIMITS,
     ) -> None:
-        """`redact` takes secrets out of what the user asked before it is written; it runs in the writer's thread."""
+        """`redact` removes secrets from the query before it is written; it runs in the writer's thread."""
         self._database = database
         self._redact = redact
         self._clock = clock
@@ -110,7 +110,7 @@ def _got(connection: sqlite3.Connection, *, user_id: str, receipt_id: str, expir
 
 
 def _amended(connection: sqlite3.Connection, *, user_id: str, receipt_id: str, outcome: Mapping[str, Any]) -> None:
-    """The few bytes more are not counted: a receipt is amended once, with a list of ids that its maker bounds."""
+    """The additional bytes are not counted: a receipt is amended once, with a bounded list of ids."""
     row = connection.execute("SELECT body FROM receipts WHERE user_id = ? AND id = ?", (user_id, receipt_id)).fetchone()
     if row is not None:
         body = msgspec.json.encode(replace(_RECEIPT.decode(row[0]), outcome=outcome))

@@ -28,7 +28,7 @@ import sqlite3
 from memory.errors import BadSetting
 
 APPLICATION_ID = 0x6D70_7478  # "mptx": tells our file from any other SQLite file
-VERSION = 1  # of the tables
+VERSION = 2  # of the tables
 SQLITE_OLDEST = (3, 35, 0)  # upsert and partial indexes as used here; Python 3.11 usually brings a newer one
 
 TABLES = (
@@ -222,7 +222,7 @@ TABLES = (
         PRIMARY KEY (model, server, version)
     ) WITHOUT ROWID
     """,
-    # Exchanges that later requests may go on from, by user and name; the newest have the highest position.
+    # Exchanges that later requests may continue, by user and name; the newest have the highest position.
     """
     CREATE TABLE chains (
         position INTEGER PRIMARY KEY,

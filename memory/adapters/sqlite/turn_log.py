@@ -1,7 +1,7 @@
-"""The turn log on SQLite: the port's promises, kept by jobs on one database (`database`, `turns_queue`).
+"""The turn log on SQLite: implements the port with jobs on one database (`database`, `turns_queue`).
 
-This module turns calls into jobs and does nothing else: no SQL beyond one row, no rule of the queue, no thread. A turn
-counts from when it reached us (the clock, at the call), not from its own time, which may lie years back.
+This module only turns calls into jobs: no SQL beyond one row, no rules of the queue, no threads. A turn counts from its
+arrival (the clock at the call), not from its own time, which may be years ago.
 """
 
 from __future__ import annotations
@@ -27,11 +27,21 @@ from memory.adapters.sqlite.turns_rows import (
 )
 from memory.errors import BadInput, Unavailable
 from memory.model import Turn, TurnStatus, Urgency
-from memory.ports import Backlog, Clock, DeadLetter, FreshTurn, LearnDue, Lease, Order, QueueDepth, ResponseChains
+from memory.ports import (
+    Backlog,
+    Clock,
+    DeadLetter,
+    ForgetRequestTurn,
+    FreshTurn,
+    LearnDue,
+    Lease,
+    QueueDepth,
+    ResponseChains,
+)
 
-PAGE_TURNS = 50  # read at once from the record; a turn may be 2 MiB
+PAGE_TURNS = 50  # read at a time from the record; a turn may have 2 MiB
 
-TAUGHT = {TurnStatus.CLOSED, TurnStatus.UNKNOWN}  # what the others held is recorded, but teaches nothing
+TAUGHT = {TurnStatus.CLOSED, TurnStatus.UNKNOWN}  # turns of other statuses are recorded but not learnt
 BROKEN = {TurnStatus.FAILED, TurnStatus.ABORTED}
 
 
@@ -68,7 +78,7 @@ class SqliteTurnLog:
         await self._database.write(partial(_insert, turn=turn, now=self._clock(), owner=""))
 
     async def recover(self) -> int:
-        """Also ends the leases, and frees the users' locks, that dead processes held."""
+        """Also ends leases and frees users' locks of dead processes."""
         now = self._clock()
         dead, has_stale_locks = await self._database.read(partial(self._find_dead, now=now))
         if not dead and not has_stale_locks:
@@ -78,13 +88,13 @@ class SqliteTurnLog:
         return found
 
     async def lease(self, *, now: float, seconds: float, due: LearnDue) -> Lease | None:
-        """Looks first, on the reading side: asking in vain costs no transaction, and may be done every 50 ms."""
+        """Checks with a read first: polling costs no transaction, and may be done every 50 ms."""
         if await self._database.read(partial(turns_queue.find_due, now=now, due=due)) is None:
             return None
         holder = turns_queue.Holder(secrets.token_hex(16), self._database.owners.name, now + seconds)
         try:
             return await self._database.write(partial(turns_queue.take, now=now, due=due, holder=holder))
-        except (asyncio.CancelledError, Unavailable):  # the lease may exist by now, and nobody would ever hear of it
+        except (asyncio.CancelledError, Unavailable):  # the lease may exist by now without its caller knowing
             self._database.post(partial(turns_queue.take_back, token=holder.token))
             raise
 
@@ -96,7 +106,7 @@ class SqliteTurnLog:
             await self._database.write(partial(turns_triggers.mark, urgencies=urgencies))
 
     async def shed(self, *, now: float, keep: int, window_turns: int) -> int:
-        """Looks first, on the reading side, so that a queue of sensible length costs no transaction."""
+        """Checks with a read first, so that a short queue costs no transaction."""
         if await self._database.read(turns_triggers.waiting) <= keep:
             return 0
         return await self._database.write(partial(turns_triggers.shed, now=now, keep=keep, window_turns=window_turns))
@@ -105,15 +115,17 @@ class SqliteTurnLog:
         statuses = sorted(status.value for status in TAUGHT)
         return await self._database.read(partial(turns_triggers.context, lease=lease, limit=limit, statuses=statuses))
 
-    async def breaks(self, lease: Lease, *, limit: int) -> list[Turn]:
+    async def failed_turns(self, lease: Lease, *, limit: int) -> list[Turn]:
         statuses = sorted(status.value for status in BROKEN)
-        return await self._database.read(partial(turns_triggers.breaks, lease=lease, limit=limit, statuses=statuses))
+        return await self._database.read(
+            partial(turns_triggers.failed_turns, lease=lease, limit=limit, statuses=statuses)
+        )
 
-    async def note_orders(self, lease: Lease, claims: Mapping[str, bytes]) -> None:
-        await self._database.write(partial(turns_triggers.note_orders, lease=lease, claims=claims))
+    async def mark_forget_requests(self, lease: Lease, claims: Mapping[str, bytes]) -> None:
+        await self._database.write(partial(turns_triggers.mark_forget_requests, lease=lease, claims=claims))
 
-    async def orders_after(self, lease: Lease, *, limit: int) -> list[Order]:
-        return await self._database.read(partial(turns_triggers.orders_after, lease=lease, limit=limit))
+    async def forget_requests_after(self, lease: Lease, *, limit: int) -> list[ForgetRequestTurn]:
+        return await self._database.read(partial(turns_triggers.forget_requests_after, lease=lease, limit=limit))
 
     async def extend(self, lease: Lease, *, until: float) -> None:
         await self._database.write(partial(turns_queue.extend, lease=lease, until=until))
@@ -128,8 +140,8 @@ class SqliteTurnLog:
         job = partial(turns_queue.give_back, lease=lease, due_at=due_at, reason=reason, outage_since=outage_since)
         await self._database.write(job)
 
-    async def bury(self, lease: Lease, *, now: float, reason: str) -> None:
-        await self._database.write(partial(turns_queue.bury, lease=lease, now=now, reason=reason))
+    async def move_to_dead_letters(self, lease: Lease, *, now: float, reason: str) -> None:
+        await self._database.write(partial(turns_queue.move_to_dead_letters, lease=lease, now=now, reason=reason))
 
     async def dead_letters(self, *, limit: int) -> list[DeadLetter]:
         return await self._database.read(partial(turns_upkeep.dead_letters, limit=limit))
@@ -140,8 +152,8 @@ class SqliteTurnLog:
     async def drop(self, window_ids: Collection[str]) -> int:
         return await self._database.write(partial(turns_upkeep.drop, window_ids=window_ids))
 
-    async def hurry(self, user_id: str, *, session_id: str = "") -> None:
-        await self._database.write(partial(turns_upkeep.hurry, user_id=user_id, session_id=session_id))
+    async def make_due_now(self, user_id: str, *, session_id: str = "") -> None:
+        await self._database.write(partial(turns_upkeep.make_due_now, user_id=user_id, session_id=session_id))
 
     async def backlog(self, user_id: str, *, session_id: str = "", opened_before: float) -> Backlog:
         count = partial(
@@ -185,14 +197,14 @@ class SqliteTurnLog:
         return await self._database.read(partial(turns_upkeep.depth, now=now))
 
     def _find_dead(self, connection: sqlite3.Connection, *, now: float) -> tuple[list[str], bool]:
-        """Read who holds something, then look who lives: in this order, for nobody holds before being seen to live."""
+        """Read the holders first, then who lives: nobody holds anything before being visibly alive."""
         suspects = turns_upkeep.holders(connection) | ledger.holders(connection)
         has_stale_locks = ledger.has_expired(connection, now=now)
         return self._database.owners.find_dead(suspects), has_stale_locks
 
 
 def _insert(connection: sqlite3.Connection, *, turn: Turn, now: float, owner: str) -> None:
-    """A new turn at the stage that its status asks for; a known id changes nothing."""
+    """A new turn at the stage for its status; a known id changes nothing."""
     is_open = turn.status is TurnStatus.OPENED
     stage = "open" if is_open else _stage_after(turn.status)
     finished_at = None if is_open else now
@@ -215,7 +227,7 @@ class _Ending:
 
 
 def _finish(connection: sqlite3.Connection, *, turn_id: str, ending: _Ending, now: float) -> None:
-    """A turn that was withdrawn meanwhile is completed as a record, and stays withdrawn."""
+    """A turn that was withdrawn meanwhile is completed for the record, and stays withdrawn."""
     row = connection.execute(
         "SELECT seq, user_id, session_id, stage FROM turns WHERE id = ? AND status = 'opened'", (turn_id,)
     ).fetchone()
@@ -244,7 +256,7 @@ def _finish(connection: sqlite3.Connection, *, turn_id: str, ending: _Ending, no
 
 
 def _complete(connection: sqlite3.Connection, *, turn_id: str, answer: bytes, answered_at: float) -> None:
-    """Also counted with the session while the turn waits there, where its window is measured with it."""
+    """While the turn is ready, its answer also counts in the bytes of its session."""
     row = connection.execute(
         "UPDATE turns SET answer = ?, answered_at = ? WHERE id = ? AND status = 'closed' AND length(answer) = 0"
         " RETURNING user_id, session_id, stage",

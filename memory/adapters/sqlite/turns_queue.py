@@ -21,14 +21,16 @@ from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
 from memory.errors import Conflict
 from memory.ports import LearnDue, Lease
 
-TOKEN_BYTES = 4  # of UTF-8 in a token, about: enough to say that much has gathered
-WINDOW_BYTES_MAX = 4 << 20  # of text in one window; a single turn is always taken, however large
-REASON_CHARACTERS_MAX = 500  # of why a window was given back or buried
+TOKEN_BYTES = 4  # approximate UTF-8 bytes per token, to estimate how much is waiting
+WINDOW_BYTES_MAX = 4 << 20  # of text in one window; a single turn is always included, however large
+REASON_CHARACTERS_MAX = 500  # of the reason of a retry or dead letter
 
 
 @dataclass(frozen=True, slots=True)
 class DueWork:
-    """What comes first: a window that was leased before, or ("") the ready turns of a session up to `last_seq`."""
+    """The next work: a window that was leased before, or (window_id "") the ready turns of a session up to
+    `last_seq`.
+    """
 
     window_id: str
     user_id: str
@@ -39,7 +41,7 @@ class DueWork:
 
 @dataclass(frozen=True, slots=True)
 class ReadyTurn:
-    """What has to be known of a turn to put it into a window. `size`: bytes of what was said and answered."""
+    """The data of a turn needed to put it into a window. `size`: bytes of messages and answer."""
 
     seq: int
     id: str
@@ -57,7 +59,7 @@ class Holder:
 
 
 def make_ready(connection: sqlite3.Connection, seq: int, user_id: str, session_id: str, finished_at: float) -> None:
-    """A turn has ended and is to be learnt: count it in with its session."""
+    """A turn has ended and will be learnt: add it to its session."""
     connection.execute(
         """
         INSERT INTO ready_sessions
@@ -75,7 +77,7 @@ def make_ready(connection: sqlite3.Connection, seq: int, user_id: str, session_i
 
 
 def find_due(connection: sqlite3.Connection, *, now: float, due: LearnDue) -> DueWork | None:
-    """Urgent turns, else the oldest due window or session, of a user for whom nobody works. Changes nothing."""
+    """Urgent turns, else the oldest due window or session, of a user without a live lease. Changes nothing."""
     urgent = _due_session(connection, _URGENT, {"now": now}) or _due_session(connection, _ASKED, {"now": now})
     if urgent is not None:
         return DueWork(*urgent)
@@ -136,7 +138,7 @@ def _due_session(connection: sqlite3.Connection, choice: str, limits: Mapping[st
 
 
 def take(connection: sqlite3.Connection, *, now: float, due: LearnDue, holder: Holder) -> Lease | None:
-    """Lease what is due first; a session's ready turns become a window that stays as it is from now on."""
+    """Lease the next due work; ready turns become a window that does not change any more."""
     work = find_due(connection, now=now, due=due)
     if work is None:
         return None
@@ -174,7 +176,7 @@ def _fix_window(connection: sqlite3.Connection, work: DueWork, turns_max: int) -
 
 
 def make_window(connection: sqlite3.Connection, user_id: str, session_id: str, turns: Sequence[ReadyTurn]) -> str:
-    """These ready turns of a session, in order, are one window from now on; its id. Nobody holds it yet."""
+    """Make one window of these ready turns, in order; returns its id. It has no lease yet."""
     window_id = window_id_of(user_id, session_id, (turn.id for turn in turns))
     connection.execute(
         """
@@ -193,13 +195,13 @@ def make_window(connection: sqlite3.Connection, user_id: str, session_id: str, t
 
 
 def window_id_of(user_id: str, session_id: str, turn_ids: Iterable[str]) -> str:
-    """The same turns of the same session always give the same id, on every machine; memories derive theirs from it."""
+    """The same turns of a session always give the same id, on every machine; ids of memories are derived from it."""
     seed = "\x1f".join((user_id, session_id, *turn_ids))
     return "w-" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def recount_session(connection: sqlite3.Connection, user_id: str, session_id: str, *, turns: int, size: int) -> None:
-    """So many of a session's ready turns, of so many bytes, are ready no more."""
+    """Subtract turns that are no longer ready, and their bytes, from a session's counts."""
     first = connection.execute(
         """
         SELECT seq, finished_at FROM turns
@@ -228,7 +230,7 @@ def _window_rows(connection: sqlite3.Connection, window_id: str) -> list[tuple[o
 
 
 def extend(connection: sqlite3.Connection, lease: Lease, until: float) -> None:
-    """A lease that has ended may go on only if nobody has begun to work for that user since."""
+    """An expired lease can be extended only if no other worker has started for that user."""
     assert_held(connection, lease)
     rival = connection.execute(
         """
@@ -253,7 +255,7 @@ def acknowledge(connection: sqlite3.Connection, lease: Lease) -> None:
 
 
 def end_window(connection: sqlite3.Connection, window_id: str, *, stage: str) -> None:
-    """The window goes, its plan with it; its turns stay as the record and remember its id."""
+    """Delete the window and its plan; its turns stay in the record with its id."""
     connection.execute("UPDATE turns SET stage = ? WHERE stage = 'window' AND window_id = ?", (stage, window_id))
     connection.execute("DELETE FROM windows WHERE id = ?", (window_id,))
 
@@ -273,7 +275,7 @@ def give_back(
 
 
 def take_back(connection: sqlite3.Connection, token: str) -> None:
-    """Undo a `take` whose caller went away before it heard of it: as if it had not been."""
+    """Undo a `take` whose caller left before it got the result."""
     connection.execute(
         """
         UPDATE windows SET state = 'waiting', due_at = 0, attempt = attempt - 1, token = NULL, owner = NULL
@@ -283,7 +285,7 @@ def take_back(connection: sqlite3.Connection, token: str) -> None:
     )
 
 
-def bury(connection: sqlite3.Connection, lease: Lease, *, now: float, reason: str) -> None:
+def move_to_dead_letters(connection: sqlite3.Connection, lease: Lease, *, now: float, reason: str) -> None:
     assert_held(connection, lease)
     connection.execute(
         "UPDATE windows SET state = 'dead', buried_at = ?, reason = ?, token = NULL, owner = NULL WHERE id = ?",

@@ -1,6 +1,6 @@
-"""A turn as a row, and a row as a turn. No query is made here, and no decision about learning.
+"""Converts turns to rows and back. No queries, and no decisions about learning.
 
-What is too large is cut, never refused: what the user said first and last is worth more than nothing at all.
+Oversized content is truncated, never refused: the beginning and the end of what the user said are worth keeping.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 from memory.model import Message, Scope, Turn, TurnStatus
 
-MESSAGES_BYTES_MAX = 1 << 20  # of one turn's user messages in UTF-8: a book's worth; the rest is pasted, not said
-MESSAGES_MAX = 1_000  # of one turn: a client that never sends an assistant message must not grow a row without end
+MESSAGES_BYTES_MAX = 1 << 20  # of one turn's user messages in UTF-8: anything larger is pasted text
+MESSAGES_MAX = 1_000  # of one turn: for clients that never send an assistant message
 ANSWER_BYTES_MAX = 1 << 20  # as much as the observer keeps of a reply
 
 TURN_COLUMNS = (
@@ -70,7 +70,7 @@ def turn_of(row: tuple[Any, ...]) -> Turn:
 
 
 def to_bytes(text: str) -> bytes:
-    """UTF-8 in which a lone surrogate, which JSON bodies may well contain, survives."""
+    """UTF-8 that preserves lone surrogates, which JSON bodies may contain."""
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -79,17 +79,17 @@ def to_text(stored: bytes) -> str:
 
 
 def cut(text: bytes, bytes_max: int) -> bytes:
-    """At most so many bytes, ending with a whole character."""
+    """At most `bytes_max` bytes, ending with a whole character."""
     if len(text) <= bytes_max:
         return text
     end = bytes_max
-    while text[end] & 0xC0 == 0x80:  # a continuation byte: the character began before it
+    while text[end] & 0xC0 == 0x80:  # a continuation byte: the character starts before it
         end -= 1
     return text[:end]
 
 
 def _messages_to_bytes(messages: Sequence[Message]) -> bytes:
-    """The newest messages whole while they fit, then the beginning of the one that does not."""
+    """The newest messages that fit completely, then the beginning of the next one."""
     kept: list[tuple[str, str, bool]] = []
     room = MESSAGES_BYTES_MAX
     for message in reversed(messages[-MESSAGES_MAX:]):

@@ -1,7 +1,7 @@
-"""What makes waiting turns urgent, and which of them are given up when there are too many: jobs on a connection.
+"""Urgency and load shedding of waiting turns: jobs on a connection.
 
-Like those of `turns_queue`, with its rules. A look at a turn changes nothing but when its session is due and what it is
-worth: whoever looks twice, or never, loses nothing.
+See `turns_queue` for their rules. Examining a turn only changes when its session is due and its value: examining it
+twice, or never, loses nothing.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from itertools import groupby
 from memory.adapters.sqlite.turns_queue import ReadyTurn, assert_held, make_window
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
 from memory.model import Turn, Urgency
-from memory.ports import FreshTurn, Lease, Order
+from memory.ports import ForgetRequestTurn, FreshTurn, Lease
 
-LOOK_BYTES_MAX = 8 << 20  # of turns read at one look; a single one is always read, however large
-EARLIER_TURNS = 3  # of the session that waits: what a new turn is compared with
-EARLIER_BYTES_MAX = 64 << 10  # an earlier turn that is larger is left out: it was pasted, and says little of a topic
+LOOK_BYTES_MAX = 8 << 20  # of turns read at a time; a single one is always read, however large
+EARLIER_TURNS = 3  # of the waiting session, with which a new turn is compared
+EARLIER_BYTES_MAX = 64 << 10  # larger earlier turns are left out: pasted text says little about the topic
 SHED_REASON = "shed: too many turns were waiting to be learnt, and these promised the least"
 
 
 def unexamined(connection: sqlite3.Connection, limit: int) -> list[FreshTurn]:
-    """The oldest turns without a mark, each with those right before it. One row in an index when there are none."""
+    """The oldest unmarked turns, each with those right before it. Reads one index row if there are none."""
     chosen: list[int] = []
     room = LOOK_BYTES_MAX
     for seq, size in connection.execute(
@@ -42,7 +42,7 @@ def unexamined(connection: sqlite3.Connection, limit: int) -> list[FreshTurn]:
 
 
 def _fresh(connection: sqlite3.Connection, seq: int, read: dict[int, Turn]) -> FreshTurn:
-    """`read`: the turns of this look so far; a burst of one session reads each of its turns once."""
+    """`read`: the turns read so far, so that each turn of a session is read once."""
     turn = _turn(connection, seq, read)
     before = connection.execute(
         """
@@ -87,7 +87,7 @@ def mark(connection: sqlite3.Connection, urgencies: Mapping[str, Urgency]) -> No
 
 @dataclass(frozen=True, slots=True)
 class _Sheddable:
-    """What would be one window, and what is lost with it."""
+    """Turns that would form one window, with their value."""
 
     user_id: str
     session_id: str
@@ -96,7 +96,7 @@ class _Sheddable:
 
 
 def shed(connection: sqlite3.Connection, *, now: float, keep: int, window_turns: int) -> int:
-    """Reads every ready turn's few numbers when the queue is too long, and two sums when it is not."""
+    """Reads a few numbers of every ready turn if the queue is too long, otherwise two sums."""
     surplus = waiting(connection) - keep
     if surplus <= 0:
         return 0
@@ -120,7 +120,7 @@ def waiting(connection: sqlite3.Connection) -> int:
 
 
 def _sheddable(connection: sqlite3.Connection, window_turns: int) -> Iterator[_Sheddable]:
-    """Windows as they would be leased, without those that hold an explicit turn, or one that nobody has looked at."""
+    """The windows as they would be leased, without those with an explicit or an unexamined turn."""
     rows = connection.execute(
         """
         SELECT user_id, session_id, seq, id, finished_at, length(messages) + length(answer), worth, is_explicit
@@ -143,7 +143,7 @@ def context(connection: sqlite3.Connection, *, lease: Lease, limit: int, statuse
     return _of_session_before(connection, lease, lease.turns[0].id, limit=limit, statuses=statuses)
 
 
-def breaks(connection: sqlite3.Connection, *, lease: Lease, limit: int, statuses: Sequence[str]) -> list[Turn]:
+def failed_turns(connection: sqlite3.Connection, *, lease: Lease, limit: int, statuses: Sequence[str]) -> list[Turn]:
     """Statuses: of turns that never do."""
     return _of_session_before(connection, lease, lease.turns[-1].id, limit=limit, statuses=statuses)
 
@@ -163,7 +163,7 @@ def _of_session_before(
     return [turn_of(row) for row in reversed(rows)]
 
 
-def note_orders(connection: sqlite3.Connection, lease: Lease, claims: Mapping[str, bytes]) -> None:
+def mark_forget_requests(connection: sqlite3.Connection, lease: Lease, claims: Mapping[str, bytes]) -> None:
     assert_held(connection, lease)
     connection.executemany(
         "UPDATE turns SET is_order = 1, order_claims = ? WHERE id = ?",
@@ -171,7 +171,7 @@ def note_orders(connection: sqlite3.Connection, lease: Lease, claims: Mapping[st
     )
 
 
-def orders_after(connection: sqlite3.Connection, lease: Lease, limit: int) -> list[Order]:
+def forget_requests_after(connection: sqlite3.Connection, lease: Lease, limit: int) -> list[ForgetRequestTurn]:
     rows = connection.execute(
         f"""
         SELECT {TURN_COLUMNS}, order_claims FROM turns
@@ -180,4 +180,4 @@ def orders_after(connection: sqlite3.Connection, lease: Lease, limit: int) -> li
         """,  # noqa: S608  # our own constant
         (lease.user_id, lease.window_id, lease.turns[0].id, limit),
     ).fetchall()
-    return [Order(turn_of(row[:-1]), row[-1]) for row in reversed(rows)]
+    return [ForgetRequestTurn(turn_of(row[:-1]), row[-1]) for row in reversed(rows)]

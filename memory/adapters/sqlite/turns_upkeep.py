@@ -1,6 +1,6 @@
-"""What happens to the queue from outside the flow of learning: processes die, people delete, operators look and decide.
+"""Changes to the queue from outside of learning: processes die, users delete, operators inspect and decide.
 
-Jobs on a connection like those of `turns_queue`, with its rules; none of them takes a lease or ends one as learnt.
+Jobs on a connection; see `turns_queue` for their rules. None of them takes a lease or ends one as learnt.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Collection
 from memory.adapters.sqlite.turns_queue import end_window, make_ready, recount_session, turn_ids_of, window_id_of
 from memory.ports import Backlog, DeadLetter, QueueDepth
 
-GIVEN_UP = ("dead", "shed")  # states of a window that only people bring back
+GIVEN_UP = ("dead", "shed")  # states of a window that only operators can revert
 
 
 def holders(connection: sqlite3.Connection) -> set[str]:
-    """Who has open turns or leases: the ones whose death would matter."""
+    """Owners of open turns or leases."""
     rows = connection.execute(
         "SELECT owner FROM turns WHERE status = 'opened' UNION SELECT owner FROM windows WHERE state = 'leased'"
     ).fetchall()
@@ -24,7 +24,7 @@ def holders(connection: sqlite3.Connection) -> set[str]:
 
 
 def release_dead(connection: sqlite3.Connection, owners: Collection[str], *, now: float) -> int:
-    """Open turns of dead owners become unknown and ready, and their leases end now. How many turns."""
+    """Open turns of dead owners become unknown and ready, and their leases end now. Returns the number of turns."""
     found = 0
     for owner in owners:
         rows = connection.execute(
@@ -62,7 +62,7 @@ def dead_letters(connection: sqlite3.Connection, limit: int) -> list[DeadLetter]
 
 
 def replay(connection: sqlite3.Connection, window_ids: Collection[str]) -> int:
-    """With the plan that they had: a window that was applied by half must be completed as it was begun."""
+    """Keeps the plan: a window that was partly applied must be completed with the same plan."""
     return connection.execute(
         """
         UPDATE windows
@@ -83,7 +83,7 @@ def drop(connection: sqlite3.Connection, window_ids: Collection[str]) -> int:
     return len(found)
 
 
-def hurry(connection: sqlite3.Connection, user_id: str, session_id: str) -> None:
+def make_due_now(connection: sqlite3.Connection, user_id: str, session_id: str) -> None:
     connection.execute(
         """
         UPDATE ready_sessions SET urgent_seq = max(urgent_seq, (
@@ -106,7 +106,7 @@ def withdraw(
     only: Collection[str],
     spare: Collection[str],
 ) -> int:
-    """Also turns that are still open: they end as they may, but are not learnt."""
+    """Includes open turns: they are completed for the record, but not learnt."""
     rows = connection.execute(
         """
         SELECT seq, session_id, stage, window_id, length(messages) + length(answer) FROM turns
@@ -131,9 +131,9 @@ def withdraw(
 
 
 def _renew_window(connection: sqlite3.Connection, window_id: str) -> None:
-    """Some of its turns are gone: what is left becomes another window, under another id, planned anew.
+    """Some of its turns were withdrawn: the rest becomes a window with another id, without a plan.
 
-    Its old plan may name what was just deleted, and whoever holds the old lease gets a `Conflict`.
+    The old plan may contain what was just deleted; the holder of the old lease gets a `Conflict`.
     """
     left = connection.execute(
         "SELECT seq, id, finished_at FROM turns WHERE stage = 'window' AND window_id = ? ORDER BY seq", (window_id,)
@@ -161,7 +161,7 @@ def _renew_window(connection: sqlite3.Connection, window_id: str) -> None:
 def backlog(
     connection: sqlite3.Connection, user_id: str, session_id: str, *, opened_before: float, now: float
 ) -> Backlog:
-    """A window whose retry is due by `now` is pending, no longer waiting."""
+    """A window whose retry is due by `now` is pending, not waiting."""
     failed, waiting, pending = connection.execute(
         """
         SELECT total(coalesce(windows.state, '') IN ('dead', 'shed')),
@@ -177,7 +177,7 @@ def backlog(
 
 
 def depth(connection: sqlite3.Connection, *, now: float) -> QueueDepth:
-    """From the small tables only: it costs the same however long the record is."""
+    """Reads the small tables only, so that the cost does not depend on the length of the record."""
     opened = connection.execute("SELECT count(*) FROM turns WHERE status = 'opened'").fetchone()[0]
     ready, oldest_ready = connection.execute(
         "SELECT total(turns), min(first_finished_at) FROM ready_sessions"

@@ -1,7 +1,7 @@
-"""Whose memories are looked after next, on SQLite: the users that the ledger knows, and when each had a round.
+"""The upkeep schedule on SQLite: the users known to the ledger, and the time of their last rounds.
 
-One transaction gives a user to one process, and to no other while that one is at work: upkeep reads many rows, and two
-rounds at once would only be in each other's way.
+One transaction assigns a user to one process, and no other user while that one is in progress: upkeep reads many rows,
+and concurrent rounds would only delay each other.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from functools import partial
 from memory.adapters.sqlite.database import SqliteDatabase
 
 
-class SqliteRounds:
-    """`memory.ports.Rounds` in an open `SqliteDatabase`."""
+class SqliteUpkeepSchedule:
+    """`memory.ports.UpkeepSchedule` in an open `SqliteDatabase`."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
@@ -23,7 +23,7 @@ class SqliteRounds:
         return await self._database.read(partial(_users, after=after, limit=limit))
 
     async def next_due(self, *, now: float, every: float, patience: float) -> str | None:
-        """Looks on the reading side first: most of the time nobody is due, and nothing has to be written."""
+        """Checks with a read first: usually nobody is due, and nothing has to be written."""
         look = partial(_due, now=now, every=every, patience=patience)
         if not await self._database.read(_has_strangers) and await self._database.read(look) is None:
             return None

@@ -16,25 +16,27 @@ from types import TracebackType
 from typing import Self
 
 from memory.adapters.sqlite.database import SqliteDatabase
-from memory.ports import Use
+from memory.ports import UsageCount
 
 FLUSH_SECONDS = 5.0  # between two writes of one process, which is what a crash may lose
 GATHERED_MAX = 10_000  # memories between two writes; what comes beyond them is not counted
 
 
 @dataclass(slots=True)
-class _Tally:
+class _PendingCount:
     count: int
     at: float
 
 
-class SqliteUses:
-    """`memory.ports.Uses` in an open `SqliteDatabase`. `async with`: leaving writes what is still gathered."""
+class SqliteUsageCounts:
+    """`memory.ports.UsageCounts` in an open `SqliteDatabase`. Open with `async with`; on exit pending counts are
+    written.
+    """
 
     def __init__(self, database: SqliteDatabase, *, flush_seconds: float = FLUSH_SECONDS) -> None:
         self._database = database
         self._flush_seconds = flush_seconds
-        self._gathered: dict[tuple[str, str], _Tally] = {}
+        self._gathered: dict[tuple[str, str], _PendingCount] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> Self:
@@ -53,17 +55,17 @@ class SqliteUses:
             if tally is not None:
                 tally.count, tally.at = tally.count + 1, max(tally.at, at)
             elif len(self._gathered) < GATHERED_MAX:
-                self._gathered[user_id, memory_id] = _Tally(1, at)
+                self._gathered[user_id, memory_id] = _PendingCount(1, at)
         if self._gathered and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._flush_seconds, self._flush)
 
-    async def waiting(self, user_id: str, *, limit: int) -> dict[str, Use]:
+    async def unstored(self, user_id: str, *, limit: int) -> dict[str, UsageCount]:
         return await self._database.read(partial(_waiting, user_id=user_id, limit=limit))
 
-    async def settle(self, user_id: str, stored: Mapping[str, int]) -> None:
+    async def begin_store(self, user_id: str, stored: Mapping[str, int]) -> None:
         await self._database.write(partial(_settled, user_id=user_id, stored=stored))
 
-    async def written(self, user_id: str, memory_ids: Collection[str]) -> None:
+    async def end_store(self, user_id: str, memory_ids: Collection[str]) -> None:
         await self._database.write(partial(_written, user_id=user_id, memory_ids=memory_ids))
 
     async def drop(self, user_id: str, memory_ids: Collection[str]) -> None:
@@ -89,12 +91,12 @@ def _added(connection: sqlite3.Connection, *, rows: list[tuple[str, str, int, fl
     )
 
 
-def _waiting(connection: sqlite3.Connection, *, user_id: str, limit: int) -> dict[str, Use]:
+def _waiting(connection: sqlite3.Connection, *, user_id: str, limit: int) -> dict[str, UsageCount]:
     rows = connection.execute(
         "SELECT memory_id, counted, total, used_at FROM uses WHERE user_id = ? ORDER BY memory_id LIMIT ?",
         (user_id, limit),
     )
-    return {memory_id: Use(counted, total or 0, used_at) for memory_id, counted, total, used_at in rows}
+    return {memory_id: UsageCount(counted, total or 0, used_at) for memory_id, counted, total, used_at in rows}
 
 
 def _settled(connection: sqlite3.Connection, *, user_id: str, stored: Mapping[str, int]) -> None:

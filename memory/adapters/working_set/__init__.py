@@ -1,1 +1,1 @@
-"""Users' memories in this process, ready to be ranked, and the snapshots that outlive it."""
+"""Working sets: users' memories in this process, ready to be ranked, and their snapshots."""

@@ -1,12 +1,12 @@
-"""Which working sets are read from the store when: one user after the other, and only while no chat searches there.
+"""Loads working sets from the store: one user after another, and only while no chat searches the store.
 
-An embedded store answers one query at a time, so that a load in the wrong moment costs a chat its note. A user is read
-here only where there is no snapshot, and the chat that noticed that is answered by a search of the store: the load
-begins when that is over, and when nobody else has searched for a moment. A user with more memories than fit into one
-answer is read beside the line, one such user at a time.
+An embedded store answers one query at a time, so that a load at the wrong moment costs a chat its note. A user is
+loaded only if there is no snapshot; the chat that noticed that searches the store, and the load starts when that search
+is over and no other has started for a moment. Users with more memories than one answer holds are loaded separately, one
+at a time.
 
-A load once begun ends, whatever became of the request that it was for. Whatever goes wrong ends that load and nothing
-else; the user rests for a while before the next try. It must never keep more users waiting than its limit.
+A started load is completed, whatever happens to the request that caused it. An error ends only that load; the user
+pauses before the next attempt. The queue is bounded.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ from memory.errors import Unavailable
 from memory.model import Record
 from memory.ports import MemoryFilter, MemoryStore, Revision, UserLedger
 
-ROWS_IN_ONE_ANSWER_MAX = 1_000  # reading more of them at once would hold up the loop
-WAITING_MAX = 1_024  # users who come while so many are waiting are loaded at a later request
-QUIET_SECONDS = 0.02  # since the last search: the answer that it was for has left
-QUIET_WAITS_MAX = 50  # of that length: who is never loaded would search the store for ever
-REST_SECONDS_MIN, REST_SECONDS_MAX = 0.25, 5.0  # after a load that failed, doubling
-TOO_LARGE_SECONDS = 600.0  # likewise after a user turned out to have too many: finding out reads them all
-RESTS_MAX = 10_000  # users; of those who rested longest ago we know nothing any more
+ROWS_IN_ONE_ANSWER_MAX = 1_000  # decoding more of them at once would block the loop
+WAITING_MAX = 1_024  # users in the queue; further ones are loaded at a later request
+QUIET_SECONDS = 0.02  # since the last search: its answer has been sent
+QUIET_WAITS_MAX = 50  # pauses of that length; afterwards loading starts anyway, or the store would be searched forever
+REST_SECONDS_MIN, REST_SECONDS_MAX = 0.25, 5.0  # pause after a failed load, doubling
+TOO_LARGE_SECONDS = 600.0  # the same after finding that a user has too many memories, which requires reading them all
+RESTS_MAX = 10_000  # users whose pauses are remembered; the oldest are dropped
 
 T = TypeVar("T")
 Keep: TypeAlias = Callable[[str, Revision, Sequence[Record]], Coroutine[None, None, None]]
-"""Makes a set of what was read of a user, at the earliest when they had that revision."""
+"""Creates a set from the loaded records, which are at least as new as that revision."""
 
 log = structlog.get_logger(__name__)
 
 
 class TooLarge(Exception):
-    """More memories than a set may hold."""
+    """More memories than a working set may hold."""
 
 
 class TooFarBehind(Exception):
-    """The ledger no longer knows what changed since then: load everything."""
+    """The ledger does not know the changes since then any more: load everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """No load before that time of the loop; `seconds` is how long the rest is."""
+    """No load before `until` (the loop's time); `seconds`: length of the pause."""
 
     until: float
     seconds: float
 
 
-class SetLoads:
-    """The line of one process. Its tasks are begun with `start`, whose owner ends them."""
+class LoadQueue:
+    """The load queue of one process. Tasks are started with `start`, whose owner ends them."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class SetLoads:
         keep: Keep,
         start: Callable[[Coroutine[None, None, None]], asyncio.Task[None]],
     ) -> None:
-        """`keep` raises `TooLarge`, `TooFarBehind`, `Unavailable`, and what rows that we did not write lead to."""
+        """`keep` raises `TooLarge`, `TooFarBehind`, `Unavailable`, and the errors of rows that others wrote."""
         self._store = store
         self._ledger = ledger
         self._memories_max = memories_max
@@ -82,9 +82,9 @@ class SetLoads:
         self._searched_at = float("-inf")
 
     def ask(self, user_id: str) -> asyncio.Event | None:
-        """See to it that this user's set is loaded: the event is set when that has ended.
+        """Queue this user's set for loading; the event is set when that has ended.
 
-        None: they rest, or the line is too long.
+        None: the user pauses, or the queue is full.
         """
         ended = self._ended.get(user_id)
         if ended is not None:
@@ -100,7 +100,7 @@ class SetLoads:
 
     @contextmanager
     def searching(self) -> Iterator[None]:
-        """A chat searches the store: no load begins meanwhile."""
+        """A chat searches the store: no load starts meanwhile."""
         self._searches += 1
         try:
             yield
@@ -124,7 +124,7 @@ class SetLoads:
         return user_id in self._ended
 
     def is_resting(self, user_id: str) -> bool:
-        """Whether this user's set is not to be loaded for a while: it is too large, or could not be."""
+        """Whether this user is pausing: the set is too large, or loading failed."""
         rest = self._rests.get(user_id)
         return rest is not None and asyncio.get_running_loop().time() < rest.until
 
@@ -140,7 +140,7 @@ class SetLoads:
         self._is_running = False
 
     async def _quiet(self) -> None:
-        """Return when no chat has searched the store for a moment, or after a second of searches without pause."""
+        """Return when no chat has searched the store for a moment, or after a second of continuous searches."""
         for _ in range(QUIET_WAITS_MAX):
             since = asyncio.get_running_loop().time() - self._searched_at
             if not self._searches and since >= QUIET_SECONDS:
@@ -148,7 +148,7 @@ class SetLoads:
             await asyncio.sleep(QUIET_SECONDS)
 
     async def _load(self, user: str) -> bool:
-        """Whether one answer held all of it, or else nothing was done."""
+        """Load the set if one answer holds all of it; False if not, and then nothing was done."""
         revision = await self._ledger.revision(user)
         found = await self._store.load_few(_everything(user), most=min(ROWS_IN_ONE_ANSWER_MAX, self._memories_max))
         if found is not None:
@@ -182,7 +182,7 @@ def _everything(user: str) -> MemoryFilter:
 
 
 async def outcome_of(work: Awaitable[T]) -> T | Exception:
-    """What it gives, or what it raises: for work that must never end those who look after it."""
+    """The result of `work`, or its exception: for work that must not end the caller."""
     [outcome] = await asyncio.gather(work, return_exceptions=True)
     if isinstance(outcome, BaseException) and not isinstance(outcome, Exception):
         raise outcome
@@ -190,9 +190,9 @@ async def outcome_of(work: Awaitable[T]) -> T | Exception:
 
 
 def report(event: str, error: Exception) -> None:
-    """A part that is down is told elsewhere, once for each change of state. No word of a row may get into a log."""
+    """Log an error other than `Unavailable`, which is logged at changes of state. Never logs content of rows."""
     if not isinstance(error, Unavailable | TooFarBehind | TooLarge):
         log.warning(event, error=type(error).__name__)
 
 
-__all__ = ["SetLoads", "TooFarBehind", "TooLarge", "outcome_of", "report"]
+__all__ = ["LoadQueue", "TooFarBehind", "TooLarge", "outcome_of", "report"]

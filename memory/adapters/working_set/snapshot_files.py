@@ -1,8 +1,8 @@
-"""Snapshots as files of one folder: one per user, named by a hash of the user's id, put in place by a rename.
+"""Stores snapshots as files of one folder: one per user, named by a hash of the user's id, written atomically.
 
-Files rather than SQLite: a blob has up to 30 MB, behind which the turn log's writers would wait; a reader opens what
-has the name at that moment, and is never held up; and what is deleted leaves no page behind. The folder is a cache with
-a bound: whoever writes past it takes away what was used longest ago. No file's name may tell whose it is.
+Files instead of SQLite: a blob has up to 30 MB and would block the turn log's writers; readers never wait; and deleted
+files leave no pages behind. The folder is a cache of limited size: beyond it the least recently used files are deleted.
+File names never reveal the user.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from typing import Self, TypeVar
 from memory.errors import Unavailable
 from memory.ports import Clock
 
-THREADS = 2  # so that a chat's read does not wait behind a write of this process
-LOOK_EACH_SHARE = 0.05  # of the bound: after writing so much, a process looks what all of them have written
-ROOM_SHARE = 0.9  # of the bound, to which a look empties the folder
-USED_AGAIN_SECONDS = 3_600.0  # how exactly the time of the last use is kept: each update is a write
-LEFT_BEHIND_SECONDS = 60.0  # after which a file that was never put in place is of a process that died
+THREADS = 2  # so that a chat's read does not wait for a write of this process
+LOOK_EACH_SHARE = 0.05  # share of the limit: after writing so much, a process checks the total size of the folder
+ROOM_SHARE = 0.9  # share of the limit to which a check reduces the folder
+USED_AGAIN_SECONDS = 3_600.0  # precision of the time of last use: each update is a write
+LEFT_BEHIND_SECONDS = 60.0  # age after which a temporary file is left over from a dead process
 _UNFINISHED = ".part"
 
 Result = TypeVar("Result")
 
 
 class FileSnapshots:
-    """`memory.ports.snapshots.Snapshots` in a folder that several processes share. `async with` opens it."""
+    """`memory.ports.snapshots.Snapshots` in a folder shared by several processes. Open with `async with`."""
 
     def __init__(self, folder: Path, *, bytes_max: int, clock: Clock) -> None:
-        """`bytes_max`: of all files together, nearly."""
+        """`bytes_max`: approximate limit of all files together."""
         self._folder = folder
         self._bytes_max = bytes_max
         self._clock = clock
-        self._written_bytes = bytes_max  # since the last look; the first write looks
+        self._written_bytes = bytes_max  # since the last check; the first write checks
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="snapshots")
 
     async def __aenter__(self) -> Self:
@@ -64,7 +64,7 @@ class FileSnapshots:
         await self._in_thread(self._erase_all)
 
     def _erase_all(self) -> None:
-        with suppress(FileNotFoundError):  # the folder, before the first snapshot
+        with suppress(FileNotFoundError):  # the folder does not exist before the first snapshot
             for path in list(self._folder.iterdir()):
                 path.unlink(missing_ok=True)
 
@@ -82,7 +82,7 @@ class FileSnapshots:
 
     def _write(self, path: Path, snapshot: bytes) -> None:
         if len(snapshot) > self._bytes_max:
-            path.unlink(missing_ok=True)  # an old one would be read for ever
+            path.unlink(missing_ok=True)  # otherwise an old one would remain
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.{secrets.token_hex(8)}{_UNFINISHED}")

@@ -1,1 +1,1 @@
-"""Messages read once, into claims: the one place where meaning is decided."""
+"""Reading: messages become claims. The only place where meaning is decided."""

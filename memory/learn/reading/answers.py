@@ -1,7 +1,7 @@
-"""The JSON that a chat model is asked for, and what can be read of its answer: whole items, also of a broken one.
+"""The JSON answer of a chat model: its schema, and a parser that returns whole items even from a truncated answer.
 
-Schemas use only what strict servers take: every property required, no limits on strings. A claim has a short and a
-full form, because at a dozen tokens a second every empty field costs. Pure.
+Schemas use only what strict servers accept: every property required, no limits on strings. A claim has a short and a
+full form, because at a dozen tokens a second every empty field takes time. Pure.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from memory.ports import PairRelation
 
 CLAIMS = "claims"
 PAIRS = "pairs"
-CLAIMS_MAX = 30  # of one call; past them a model repeats itself
-CLAIMS_BEYOND_UNITS = 2  # a unit goes into one claim, but may hold two acts
+CLAIMS_MAX = 30  # per call; beyond it a model repeats itself
+CLAIMS_BEYOND_UNITS = 2  # a unit belongs to one claim, but may contain two acts
 UNITS_OF_CLAIM_MAX = 8
 VALUES_MAX = 6
 LEVELS = ("high", "low")
-CONFIDENCE = {"high": 0.9, "low": 0.5}  # low is less than the gate lets pass: what is guessed is counted, not stored
-THOUGHT_END = "</think>"  # some models think aloud before they answer
+CONFIDENCE = {"high": 0.9, "low": 0.5}  # low is below the gate's minimum: such claims are counted, not stored
+THOUGHT_END = "</think>"  # some models write their reasoning before the answer
 
 
-class Proposed(msgspec.Struct):
-    """A claim as the model wrote it."""
+class ProposedClaim(msgspec.Struct):
+    """A claim as the model returned it."""
 
     u: list[int] | int
     act: str
@@ -43,8 +43,8 @@ class Proposed(msgspec.Struct):
     sure: str = LEVELS[0]
 
 
-class Related(msgspec.Struct):
-    """A verdict on pair `n` as the model wrote it. `what`: the one thing that both statements speak of."""
+class ProposedVerdict(msgspec.Struct):
+    """The model's verdict on pair `n`. `what`: the one thing that both statements are about."""
 
     n: int
     is_: str = msgspec.field(name="is")
@@ -92,7 +92,7 @@ _RELATED: dict[str, Any] = {
 
 
 def claims_schema(units: int) -> dict[str, Any]:
-    """For a chat with that many numbers: a weak model that counts on past them would not stop."""
+    """The schema for a transcript with that many numbered units; it limits weak models that keep counting."""
     number = _list({"type": "integer", "minimum": 1, "maximum": units}, most=UNITS_OF_CLAIM_MAX)
     forms = [_object({"u": number, **form}) for form in (_SHORT, _FULL)]
     return _object({CLAIMS: _list({"anyOf": forms}, most=min(CLAIMS_MAX, units + CLAIMS_BEYOND_UNITS))})
@@ -103,20 +103,20 @@ def pairs_schema(pairs: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
-    """The whole items of an answer. Not `is_whole`: it broke off before its end."""
+class AnswerItems:
+    """The complete items of an answer. Not `is_whole`: the answer was truncated."""
 
     items: Sequence[Any]
     is_whole: bool
 
     @property
     def repeats_itself(self) -> bool:
-        """Whether the model had no more to say, and went on."""
+        """Whether the model had nothing more to say and repeated items."""
         return any(item in self.items[:index] for index, item in enumerate(self.items))
 
 
-def items_of(answer: str, key: str) -> Items | None:
-    """What stands in the list of that name, words around it aside; None where there is none, or no whole item of it."""
+def answer_items(answer: str, key: str) -> AnswerItems | None:
+    """The items of the list `key`, ignoring text around the JSON; None if there is no list or no complete item."""
     opening, found, rest = answer.rpartition(THOUGHT_END)[2].partition(f'"{key}"')
     rest = rest.lstrip()
     if not found or not opening.rstrip().endswith("{") or not rest.startswith(":"):
@@ -130,10 +130,10 @@ def items_of(answer: str, key: str) -> Items | None:
         try:
             item, end = json.JSONDecoder().raw_decode(text, at)
         except (ValueError, RecursionError):
-            return Items(items, is_whole=False) if items else None
+            return AnswerItems(items, is_whole=False) if items else None
         items.append(item)
         at = _next(text, end)
-    return Items(items, is_whole=True)
+    return AnswerItems(items, is_whole=True)
 
 
 def _next(text: str, at: int) -> int:
@@ -143,5 +143,5 @@ def _next(text: str, at: int) -> int:
 
 
 def written(key: str, items: Sequence[Any]) -> str:
-    """As short as JSON gets: a model that sees it so writes it so, and each token takes time."""
+    """The most compact JSON: a model imitates what it is shown, and each token takes time."""
     return json.dumps({key: items}, ensure_ascii=False, separators=(",", ":"))

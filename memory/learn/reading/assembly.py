@@ -1,7 +1,7 @@
-"""Units and what the encoder says of them → claims: text that can be understood alone, labels, values, dates.
+"""Assembles claims from units and the encoder's output: self-contained text, labels, values and dates.
 
-The encoder decides what a unit means; here is only put together what belongs together. A unit that leans on the one
-before it ("He is three.") takes that along. Pure.
+The encoder decides what a unit means; this module only combines. A unit that depends on the one before it ("He is
+three.") is joined to it. Pure.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from memory.model import (
     is_single_valued,
 )
 
-KEPT_SHARE_MIN = 0.55  # of all acts that leave a memory, in a message of one sentence
-KEPT_SHARE_STEP = 0.1  # more, each time that a message is twice as long: each sentence is one more chance to misread
-KEPT_SHARE_MAX = 0.9  # these three are where junk and coverage were balanced on development data
-QUESTION_SHARE_MIN = 0.75  # of a statement that asks: "what did I say about my guitar?" names what it asks about
-ASKED_SHARE_MIN = 0.5  # of one act that does something to memories
-FORGET_SHARE_MIN = 0.95  # deleting cannot be undone: alone, the encoder has to be all but certain
-INSTRUCT_SHARE_MIN = 0.12  # closed when in doubt: so little of a planted order taints its message
-CONFIDENCE_AT_LEAST = 0.7  # of a claim at its bar; what the gate asks for
-PROPOSED_SHARE_MIN = 0.25  # below it a unit is not even proposed, so that refusals stay countable
-SINGLE_VALUED_SHARE_MIN = 0.8  # of an attribute that one has once at a time
-LETTERS_MIN = 2  # letters, digits or characters of a unit that can say anything
-TEXT_CHARACTERS_MAX = 600  # of a claim with what it leans on
-UNDATED = frozenset({"birthday", "age"})  # whose dates do not say when a claim holds
+KEPT_SHARE_MIN = 0.55  # sum over the acts that leave a memory, in a message of one sentence
+KEPT_SHARE_STEP = 0.1  # added each time the length of the message doubles: each sentence is one more chance of an error
+KEPT_SHARE_MAX = 0.9  # these three balance precision and coverage on development data
+QUESTION_SHARE_MIN = 0.75  # of a question that states something: "what did I say about my guitar?" names its topic
+ASKED_SHARE_MIN = 0.5  # of an act that changes memories
+FORGET_SHARE_MIN = 0.95  # deleting cannot be undone: without confirming words, the encoder has to be almost certain
+INSTRUCT_SHARE_MIN = 0.12  # low on purpose: even a small share of an instruction injection taints the message
+CONFIDENCE_AT_LEAST = 0.7  # of a claim at its threshold; equals the gate's minimum
+PROPOSED_SHARE_MIN = 0.25  # below it a unit is not proposed at all, so that refusals can be counted
+SINGLE_VALUED_SHARE_MIN = 0.8  # of an attribute that has one value at a time
+LETTERS_MIN = 2  # letters, digits or characters that a unit needs to have content
+TEXT_CHARACTERS_MAX = 600  # of a claim with the units joined to it
+UNDATED = frozenset({"birthday", "age"})  # attributes whose dates do not say when a claim holds
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """One message, cut and judged. `previous`: the turn whose answer it replies to, if there is one."""
+class JudgedMessage:
+    """One message, split into units and judged. `previous`: the turn whose answer it replies to, if any."""
 
     message: str
     units: Sequence[Unit]
@@ -56,8 +56,8 @@ class Reading:
 
 
 @dataclass(slots=True)
-class _Part:
-    """Characters `start` to `end` of the message, and the judgement of its last unit."""
+class _ClaimSpan:
+    """Characters `start` to `end` of the message, with the claim that they make."""
 
     start: int
     end: int
@@ -65,9 +65,9 @@ class _Part:
     last: int  # index of its last unit
 
 
-def claims_of(reading: Reading) -> list[Claim]:
+def claims_of(reading: JudgedMessage) -> list[Claim]:
     """In the order said."""
-    parts: list[_Part] = []
+    parts: list[_ClaimSpan] = []
     kept_bar = _kept_bar(sum(unit.is_own for unit in reading.units))
     for index, (unit, judgement) in enumerate(zip(reading.units, reading.judgements, strict=True)):
         act, share, bar = _act_of(judgement, unit.text, kept_bar)
@@ -84,21 +84,21 @@ def _kept_bar(own_units: int) -> float:
 
 
 def _act_of(judgement: Judgement, text: str, kept_bar: float) -> tuple[Act, float, float]:
-    """The likeliest act besides none, the share that speaks for it, and the share that it has to have."""
+    """The most likely act other than none, its share, and the share that it needs."""
     acts = judgement.acts
     if acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
         return Act.INSTRUCT, acts[Act.INSTRUCT.value], INSTRUCT_SHARE_MIN
     act = max(Act, key=lambda one: acts[one.value])
     if act in STORED_ACTS:
-        # "Can you remember that …?" asks for something, and asks nothing.
+        # "Can you remember that …?" is a request, not a question.
         bar = max(kept_bar, QUESTION_SHARE_MIN) if act is Act.STATE and is_asked(text) else kept_bar
         return act, sum(acts[one.value] for one in STORED_ACTS), bar
     return act, acts[act.value], _forget_bar(text) if act is Act.FORGET else ASKED_SHARE_MIN
 
 
 def _forget_bar(text: str) -> float:
-    """A request to forget has two witnesses, the encoder and words that ask for it where a request stands; the same
-    words anywhere else ("don't forget …") witness against it.
+    """A request to forget needs two signals: the encoder, and a phrase that asks for it in the position of a request.
+    The same phrase elsewhere ("don't forget …") counts against it.
     """
     if asks_to_erase(text):
         return ASKED_SHARE_MIN
@@ -106,13 +106,13 @@ def _forget_bar(text: str) -> float:
 
 
 def _confidence(share: float, bar: float) -> float:
-    """0..1, so that a share at its bar is `CONFIDENCE_AT_LEAST`."""
+    """0..1; a share exactly at its threshold gives `CONFIDENCE_AT_LEAST`."""
     if share >= bar:
         return CONFIDENCE_AT_LEAST + (1.0 - CONFIDENCE_AT_LEAST) * (share - bar) / (1.0 - bar)
     return CONFIDENCE_AT_LEAST * share / bar
 
 
-def _claim(reading: Reading, index: int, act: Act, confidence: float) -> Claim:
+def _claim(reading: JudgedMessage, index: int, act: Act, confidence: float) -> Claim:
     unit, judgement, turn = reading.units[index], reading.judgements[index], reading.turn
     of_kind = {
         kind: tuple(unit.text[s.start : s.end] for s in judgement.stretches if s.kind == kind)
@@ -143,13 +143,13 @@ def _claim(reading: Reading, index: int, act: Act, confidence: float) -> Claim:
 
 
 def _attribute_of(judgement: Judgement) -> str:
-    """None where a single-valued one is not sure: another value of it would take a memory's place."""
+    """None if a single-valued attribute is uncertain: a new value would supersede a memory."""
     is_sure = judgement.attribute_share >= SINGLE_VALUED_SHARE_MIN or not is_single_valued(judgement.attribute)
     return judgement.attribute if is_sure else NO_ATTRIBUTE
 
 
-def _add(parts: list[_Part], reading: Reading, index: int, claim: Claim) -> None:
-    """As a part of its own, or as the end of the one before, if it leans on that."""
+def _add(parts: list[_ClaimSpan], reading: JudgedMessage, index: int, claim: Claim) -> None:
+    """As a claim of its own, or joined to the previous one if it depends on that."""
     unit = reading.units[index]
     before = parts[-1] if parts else None
     leans = claim.act in STORED_ACTS and index > 0 and _leans(reading, index)
@@ -162,21 +162,21 @@ def _add(parts: list[_Part], reading: Reading, index: int, claim: Claim) -> None
         earlier = reading.units[index - 1]
         if earlier.is_own and unit.end - earlier.start <= TEXT_CHARACTERS_MAX:
             start = earlier.start
-    parts.append(_Part(start, unit.end, claim, index))
+    parts.append(_ClaimSpan(start, unit.end, claim, index))
 
 
-def _may_join(before: _Part, index: int, unit: Unit, claim: Claim) -> bool:
+def _may_join(before: _ClaimSpan, index: int, unit: Unit, claim: Claim) -> bool:
     is_kept = min(before.claim.confidence, claim.confidence) >= CONFIDENCE_AT_LEAST
     is_next = before.last == index - 1 and before.claim.act in STORED_ACTS
     return is_kept and is_next and unit.end - before.start <= TEXT_CHARACTERS_MAX
 
 
-def _leans(reading: Reading, index: int) -> bool:
+def _leans(reading: JudgedMessage, index: int) -> bool:
     gap = reading.message[reading.units[index - 1].end : reading.units[index].start]
     return gap.count("\n") < 2 and is_leaning(reading.units[index].text)
 
 
-def _placed(reading: Reading, part: _Part) -> Claim:
+def _placed(reading: JudgedMessage, part: _ClaimSpan) -> Claim:
     text = reading.message[part.start : part.end]
     claim = replace(part.claim, text=text, evidence=replace(part.claim.evidence, quote=text))
     if len(reading.units) > 1 or reading.previous is None:

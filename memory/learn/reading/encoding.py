@@ -1,8 +1,8 @@
-"""Units of a message → token windows for the statement encoder, and what each token belongs to.
+"""Packs the units of a message into token windows for the statement encoder, and maps tokens back to units.
 
-A window is `[CLS] units [SEP]`, followed by `before [SEP]` where there was an answer before the message. A message
-that does not fit is read in several windows, each of which repeats the last units of the one before it as context.
-Training and production pack by this one function. Pure.
+A window is `[CLS] units [SEP]`, followed by `before [SEP]` if there was an answer before the message. A message that
+does not fit is split into several windows, each of which repeats the last units of the previous one as context.
+Training and production use the same function. Pure.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-WINDOW_TOKENS_MAX = 254  # of units; the encoder was trained on windows of this length
-UNIT_TOKENS_MAX = 120  # of one unit; what is cut off is judged by its beginning
-CONTEXT_TOKENS_MAX = 80  # repeated from the window before
-BEFORE_TOKENS_MAX = 48  # of the end of the assistant's answer
-CLOSING = " .!。！"  # not the question mark: who asks does not state
+WINDOW_TOKENS_MAX = 254  # for units; the encoder was trained with this length
+UNIT_TOKENS_MAX = 120  # per unit; the rest is cut off
+CONTEXT_TOKENS_MAX = 80  # repeated from the previous window
+BEFORE_TOKENS_MAX = 48  # from the end of the assistant's answer
+CLOSING = " .!。！"  # without the question mark, which distinguishes questions from statements
 
 Encoded = tuple[Sequence[int], Sequence[tuple[int, int]]]
-"""Token ids without special tokens, and where each stands in the text, in characters."""
+"""Token ids without special tokens, and the character offsets of each token."""
 
 
 @dataclass(frozen=True, slots=True)
-class Special:
+class SpecialTokens:
     """Ids of the encoder's special tokens."""
 
     start: int
@@ -29,8 +29,8 @@ class Special:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """Unit `index` of the message stands at tokens `first` to `stop` of the window."""
+class UnitTokens:
+    """The tokens `first` to `stop` of the window belong to unit `index` of the message."""
 
     index: int
     first: int
@@ -40,19 +40,19 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TokenWindow:
     ids: tuple[int, ...]
     segments: tuple[int, ...]
-    units: tuple[Placed, ...]
+    units: tuple[UnitTokens, ...]
 
 
 def windows_of(
-    texts: Sequence[str], before: str, *, encode: Callable[[str], Encoded], special: Special
-) -> list[Window]:
-    """Windows in which each of `texts` is judged exactly once. `before`: what the assistant said last, or ""."""
+    texts: Sequence[str], before: str, *, encode: Callable[[str], Encoded], special: SpecialTokens
+) -> list[TokenWindow]:
+    """Windows in which each of `texts` is judged exactly once. `before`: the assistant's last message, or ""."""
     encoded = [_cut(encode(text), UNIT_TOKENS_MAX) for text in texts]
     tail = list(encode(before)[0])[-BEFORE_TOKENS_MAX:] if before else []
-    found: list[Window] = []
+    found: list[TokenWindow] = []
     first = 0
     while first < len(encoded):
         start = _context_start(encoded, first) if first else 0
@@ -66,14 +66,14 @@ def windows_of(
     return found
 
 
-def pair_window(older: str, newer: str, *, encode: Callable[[str], Encoded], special: Special) -> Window:
-    """`[CLS] older [SEP] newer [SEP]`, each cut to `UNIT_TOKENS_MAX`, and without what closes a sentence.
+def pair_window(older: str, newer: str, *, encode: Callable[[str], Encoded], special: SpecialTokens) -> TokenWindow:
+    """`[CLS] older [SEP] newer [SEP]`, each truncated to `UNIT_TOKENS_MAX`, without final punctuation.
 
-    Pairs were written without a full stop and statements from messages have one: it would tell them apart.
+    The training pairs have no full stop and statements from messages do, which would otherwise be a spurious feature.
     """
     first = (special.start, *_cut(encode(older.rstrip(CLOSING)), UNIT_TOKENS_MAX)[0], special.end)
     second = (*_cut(encode(newer.rstrip(CLOSING)), UNIT_TOKENS_MAX)[0], special.end)
-    return Window((*first, *second), (0,) * len(first) + (1,) * len(second), ())
+    return TokenWindow((*first, *second), (0,) * len(first) + (1,) * len(second), ())
 
 
 def _cut(encoded: Encoded, most: int) -> Encoded:
@@ -90,17 +90,17 @@ def _context_start(encoded: Sequence[Encoded], first: int) -> int:
 
 
 def _window(
-    encoded: Sequence[Encoded], start: int, first: int, stop: int, tail: Sequence[int], special: Special
-) -> Window:
+    encoded: Sequence[Encoded], start: int, first: int, stop: int, tail: Sequence[int], special: SpecialTokens
+) -> TokenWindow:
     ids = [special.start]
-    placed: list[Placed] = []
+    placed: list[UnitTokens] = []
     for index in range(start, stop):
         tokens, offsets = encoded[index]
-        placed.append(Placed(index, len(ids), len(ids) + len(tokens), offsets, is_context=index < first))
+        placed.append(UnitTokens(index, len(ids), len(ids) + len(tokens), offsets, is_context=index < first))
         ids += tokens
     ids.append(special.end)
     segments = [0] * len(ids)
     if tail:
         ids += [*tail, special.end]
         segments += [1] * (len(tail) + 1)
-    return Window(tuple(ids), tuple(segments), tuple(placed))
+    return TokenWindow(tuple(ids), tuple(segments), tuple(placed))

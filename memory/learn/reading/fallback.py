@@ -1,7 +1,7 @@
-"""A reader that steps in where the first one gives nothing of use, for that window or those pairs alone.
+"""A reader that uses a second reader if the first gives no usable result, for that window or those pairs only.
 
-So it does for one that is too late, after one more try. An outage is passed on: it would have met any request, and
-whoever retries sits it out.
+The same if the first is too slow twice. Plain `Unavailable` (an outage) is passed on: it would meet any request, and
+the caller retries.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class FallbackReader:
-    """`memory.ports.StatementReader`. Claims say themselves which of the two made them."""
+    """`memory.ports.StatementReader`. The claims state which of the two made them."""
 
     def __init__(self, first: StatementReader, other: StatementReader, *, metrics: Metrics | None = None) -> None:
         self._first = first
@@ -49,7 +49,7 @@ class FallbackReader:
 
 
 async def _in_time(ask: Callable[[], Awaitable[T]]) -> T:
-    """The answer, or that of one more try where the first was too late."""
+    """The answer, with one more attempt if the first was too slow."""
     try:
         return await ask()
     except Late:

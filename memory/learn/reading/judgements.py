@@ -1,4 +1,4 @@
-"""What the statement encoder says of one unit of a message: shares of its heads, and stretches of tokens."""
+"""The output of the statement encoder for one unit: probabilities of its heads, and labelled spans."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from memory.learn.reading.labels import TokenKind
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RequestSpan:
     """Characters `start` to `end` of the unit: a value, a name or a secret."""
 
     kind: TokenKind
@@ -19,11 +19,11 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`acts`: by name of the act, "none" among them, shares that add up to 1."""
+    """`acts`: probabilities by act, including "none"; they sum to 1."""
 
     acts: Mapping[str, float]
     attribute: str
     attribute_share: float
     relation: str
     category: str
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[RequestSpan, ...]

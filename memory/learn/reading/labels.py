@@ -1,4 +1,4 @@
-"""What the heads of the statement encoder tell apart, in the order of their outputs."""
+"""The classes of the statement encoder's heads, in the order of their outputs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ IMPORTANCE = {
     "event": 0.4,
     "context": 0.4,
 }
-IMPORTANCE_ASKED = 0.9  # of what the author asked to be kept
+IMPORTANCE_ASKED = 0.9  # of what the author asked to remember
 _EPISODIC = frozenset({"event", "trip", "purchase", "appointment"})
 
 
 def type_of(act: Act, attribute: str, category: str) -> str:
-    """The type of a memory that is made of a claim with these labels."""
+    """The memory type for a claim with these labels."""
     if act is Act.WISH or category == "skill":
         return "procedural"
     return "episodic" if attribute in _EPISODIC or category == "event" else "semantic"

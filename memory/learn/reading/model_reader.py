@@ -1,8 +1,8 @@
-"""`StatementReader` that asks a chat model: one call for a window, one for a batch of pairs.
+"""`StatementReader` that asks a chat model: one call per window, one per batch of pairs.
 
-Every answer is a proposal. What fails a check, or cannot be read, is sent back once with what was wrong; of an answer
-that was cut, the rest is asked for once. Then what is sound counts, and a window of which nothing can be read is
-`Unusable`. At most three calls for a part of a window, two for a batch of pairs. Never stores or logs what it reads.
+Every answer is a proposal. Items that fail a check or cannot be parsed are sent back once with the objections; if an
+answer was truncated, the rest is requested once. Then the valid items are used; a window without any raises `Unusable`.
+At most three calls per part of a window, two per batch of pairs. Never stores or logs what it reads.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from memory.learn.reading import prompting
 from memory.learn.reading.answers import (
     CLAIMS,
     PAIRS,
-    Items,
-    Related,
+    AnswerItems,
+    ProposedVerdict,
+    answer_items,
     claims_schema,
-    items_of,
     pairs_schema,
     written,
 )
-from memory.learn.reading.checks import Checked, Placed, checked, mended, settled
+from memory.learn.reading.checks import CheckedAnswer, LocatedClaim, check_answer, distinct_claims, merge_second_answer
 from memory.learn.reading.prompting import Example
 from memory.learn.reading.transcript import Transcript, one_line, transcripts
 from memory.model import Claim, Message, Role, Turn
@@ -34,22 +34,22 @@ from memory.ports import ChatModel, Completion, PairRelation, PairVerdict, State
 from memory.runtime.metrics import Metrics
 
 PAIRS_OF_CALL_MAX = 24
-TOKENS_OF_VERDICT = 24  # with some to spare; a batch is as large as its answer may be
-ECHO_CHARACTERS_MAX = 4_000  # of an answer that is sent back: all but of one that ran wild
+TOKENS_OF_VERDICT = 24  # with a margin; the size of a batch follows from the answer's limit
+ECHO_CHARACTERS_MAX = 4_000  # of an answer that is sent back; only runaway answers are longer
 OBJECTIONS_MAX = 6
 CHANGED_CHARACTERS_MAX = 40  # "a word"
 VERDICT_CONFIDENCE = {"high": 0.9, "low": 0.6}
-UNANSWERED = PairVerdict(PairRelation.UNRELATED, 0.5)  # both stand
+UNANSWERED = PairVerdict(PairRelation.UNRELATED, 0.5)  # both statements stand
 
 UNUSABLE = "an answer that cannot be used, and none better when sent back"
 FORM = 'answer with {{"{key}":[...]}} as in the examples, complete, and nothing else'
 BROKEN_OFF = "Your answer broke off. Give only what comes after its last whole entry, in the same form."
-_NOTHING = Checked()
+_NOTHING = CheckedAnswer()
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """How a model is asked. `name` stands in what it makes; `seconds` per call; `max_tokens` of an answer."""
+class ModelReaderSettings:
+    """How a model is asked. `name`: for `made_by`; `seconds`: per call; `max_tokens`: of an answer."""
 
     name: str
     seconds: float = 30.0
@@ -61,7 +61,7 @@ class Asking:
 class ModelReader:
     """`memory.ports.StatementReader`."""
 
-    def __init__(self, model: ChatModel, asking: Asking, *, metrics: Metrics | None = None) -> None:
+    def __init__(self, model: ChatModel, asking: ModelReaderSettings, *, metrics: Metrics | None = None) -> None:
         self._model = model
         self._asking = asking
         self._metrics = metrics
@@ -75,7 +75,7 @@ class ModelReader:
 
     @property
     def prompt_version(self) -> str:
-        """Of both prompts, with the operator's examples and topics: what an exam was sat with."""
+        """The version of both prompts, including the operator's examples and topics: part of the exam's key."""
         return f"{self._reading.version}-{self._relating.version}"
 
     async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
@@ -92,18 +92,20 @@ class ModelReader:
         return found
 
     async def _claims(self, part: Transcript) -> list[Claim]:
-        messages, schema = self._reading.asked(part.text), claims_schema(len(part.places))
+        messages, schema = self._reading.asked(part.text), claims_schema(len(part.numbered_units))
         said = await self._said(messages, schema)
-        answer = items_of(said.text, CLAIMS)
+        answer = answer_items(said.text, CLAIMS)
         if answer is not None and not answer.is_whole:
             answer = await self._with_rest(messages, schema, answer)
         first = self._checked(answer, part)
         if answer is not None and not first.objections:
-            return settled(first.sound)
-        return settled(await self._mended(messages, said, answer, first, part))
+            return distinct_claims(first.sound)
+        return distinct_claims(await self._mended(messages, said, answer, first, part))
 
-    async def _with_rest(self, messages: Sequence[Message], schema: Mapping[str, Any], answer: Items) -> Items:
-        """The whole items so far, and those of one more call; an answer that repeats itself has no rest."""
+    async def _with_rest(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], answer: AnswerItems
+    ) -> AnswerItems:
+        """The complete items so far and those of one more call; none is made if the answer repeats itself."""
         self._count("rest")
         if answer.repeats_itself:
             return answer
@@ -111,24 +113,29 @@ class ModelReader:
             said = await self._said(_sent_back(messages, written(CLAIMS, answer.items), BROKEN_OFF), schema)
         except Unusable:
             return answer
-        rest = items_of(said.text, CLAIMS)
+        rest = answer_items(said.text, CLAIMS)
         more = [item for item in rest.items if item not in answer.items] if rest is not None else []
-        return Items([*answer.items, *more], is_whole=True)
+        return AnswerItems([*answer.items, *more], is_whole=True)
 
     async def _mended(
-        self, messages: Sequence[Message], said: Completion, answer: Items | None, first: Checked, part: Transcript
-    ) -> list[Placed]:
-        """What is sound in the first answer, with what the model makes of the rest. Raises `Unavailable`."""
+        self,
+        messages: Sequence[Message],
+        said: Completion,
+        answer: AnswerItems | None,
+        first: CheckedAnswer,
+        part: Transcript,
+    ) -> list[LocatedClaim]:
+        """The valid claims of the first answer, with the model's corrections of the others. Raises `Unavailable`."""
         self._count("repair")
         is_left = bool(first.sound or first.doubtful)
         echo = written(CLAIMS, answer.items) if answer is not None else said.text
         told = _told(first.objections, "claims") or f"Not so: {FORM.format(key=CLAIMS)}."
-        schema = claims_schema(len(part.places))
+        schema = claims_schema(len(part.numbered_units))
         again = await self._again(messages, echo, told, schema, CLAIMS, has_other=is_left)
         second = self._checked(again, part)
         if second.objections or again is None:
             self._count("claim")
-        kept = mended(first, second) if answer is not None else [*second.sound, *second.doubtful]
+        kept = merge_second_answer(first, second) if answer is not None else [*second.sound, *second.doubtful]
         if not kept and (again is None or again.items):
             raise Unusable("model", UNUSABLE)
         return kept
@@ -136,7 +143,7 @@ class ModelReader:
     async def _verdicts(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
         messages, schema = self._relating.asked(prompting.pairs_question(pairs)), pairs_schema(len(pairs))
         said = await self._said(messages, schema)
-        answer = items_of(said.text, PAIRS)
+        answer = answer_items(said.text, PAIRS)
         found, objections = _verdicts_of(answer, len(pairs))
         if objections:
             self._count("repair")
@@ -159,25 +166,25 @@ class ModelReader:
         key: str,
         *,
         has_other: bool,
-    ) -> Items | None:
-        """The answer to what was sent back; None where it cannot be read. `has_other`: something is left without it."""
+    ) -> AnswerItems | None:
+        """The answer after sending back; None if unusable. `has_other`: there is a result even without it."""
         try:
             said = await self._said(_sent_back(messages, echo, told), schema)
         except Unusable:
             if not has_other:
                 raise
             return None
-        return items_of(said.text, key)
+        return answer_items(said.text, key)
 
     async def _said(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> Completion:
         asking = self._asking
         return await self._model.complete(messages, max_tokens=asking.max_tokens, seconds=asking.seconds, schema=schema)
 
-    def _checked(self, answer: Items | None, part: Transcript) -> Checked:
-        return checked(answer.items, part, made_by=self._name) if answer is not None else _NOTHING
+    def _checked(self, answer: AnswerItems | None, part: Transcript) -> CheckedAnswer:
+        return check_answer(answer.items, part, made_by=self._name) if answer is not None else _NOTHING
 
     def _count(self, of: str) -> None:
-        """What the model did not answer as it was asked to, by what was done: asked again, or given up."""
+        """Count a shortfall of the model, by what was done about it: asked again, or given up."""
         if self._metrics is not None:
             self._metrics.model_shortfalls.labels(of).inc()
 
@@ -193,16 +200,16 @@ def _told(objections: Sequence[str], what: str) -> str:
     return f"Not so: {shown}. Give only these {what} again, mended."
 
 
-def _verdicts_of(answer: Items | None, pairs: int) -> tuple[dict[int, PairVerdict], list[str]]:
-    """By number of the pair; and what the model could mend."""
+def _verdicts_of(answer: AnswerItems | None, pairs: int) -> tuple[dict[int, PairVerdict], list[str]]:
+    """Verdicts by pair number, and objections that the model could correct."""
     found: dict[int, PairVerdict] = {}
     objections: list[str] = []
     for item in answer.items if answer is not None else ():
         try:
-            one = msgspec.convert(item, Related)
+            one = msgspec.convert(item, ProposedVerdict)
             relation = PairRelation(one.is_.strip().casefold())
         except ValueError:
-            continue  # it counts among those without an answer
+            continue  # counted as missing
         if relation is PairRelation.REPLACES and not 0 < len(one_line(one.what)) <= CHANGED_CHARACTERS_MAX:
             objections.append(f'pair {one.n}: "what" must say in a word what was replaced')
         elif 1 <= one.n <= pairs:
@@ -217,4 +224,4 @@ def _confidence(level: str) -> float:
     return VERDICT_CONFIDENCE.get(level.strip().casefold(), VERDICT_CONFIDENCE["low"])
 
 
-__all__ = ["Asking", "ModelReader"]
+__all__ = ["ModelReader", "ModelReaderSettings"]

@@ -1,7 +1,7 @@
-"""The prompts of reading: files beside this module, with an operator's own examples and topics.
+"""Builds the prompts for reading, from files in this folder and an operator's examples and topics.
 
-A prompt's version is a hash of all that it is made of, so that every memory can say what it was made by. What comes
-first never varies between two calls, so that a model server's prefix cache holds it. Nothing here judges an answer.
+A prompt's version is a hash of everything in it, so that every memory can state what it was made by. The beginning is
+identical in all calls, so that a model server's prefix cache applies. Answers are not handled here.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import msgspec
 
 from memory.errors import BadSetting
 from memory.learn.reading.answers import CLAIMS, PAIRS, written
-from memory.learn.reading.transcript import Saying, one_line, transcripts, written_chat
+from memory.learn.reading.transcript import ScriptedMessage, one_line, transcripts, written_chat
 from memory.model import ATTRIBUTES, CATEGORIES, NO_ATTRIBUTE, Act, Message, Relation, Role
 from memory.ports import StatementPair
 
 VERSION_CHARACTERS = 8
-EXAMPLE_DAY = "2024-06-03"  # of an operator's examples, which give none
-STATEMENT_CHARACTERS_MAX = 300  # of each side of a pair
+EXAMPLE_DAY = "2024-06-03"  # for an operator's examples, which have no date
+STATEMENT_CHARACTERS_MAX = 300  # for each side of a pair
 TOPICS_LEAD = "Look for these above all:"
 EXAMPLE_FORM = 'a list of {"said", "keep", "before"?, "act"?, "about"?, "attr"?, "values"?, "category"?}'
 
 
 class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One of an operator's own: what was said, what the assistant said before, whether to keep it, and as what."""
+    """An operator's example: the message, the assistant's message before it, whether to keep it, and its labels."""
 
     said: str
     keep: bool
@@ -49,7 +49,7 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What stands before each question: the same messages at every call."""
+    """The messages before each question, identical in all calls."""
 
     head: tuple[Message, ...]
 
@@ -63,10 +63,10 @@ class Prompt:
 
 
 class ShippedChat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An example of ours: a chat, and the claims that it leaves."""
+    """A packaged example: a chat, and the claims in it."""
 
     day: str
-    chat: list[Saying]
+    chat: list[ScriptedMessage]
     claims: list[dict[str, Any]]
 
 
@@ -79,7 +79,7 @@ class _Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_prompt(examples: Sequence[Example], topics: Sequence[str]) -> Prompt:
-    """Ours, then the operator's `examples`; `topics`: what to look for above all."""
+    """Our examples, then the operator's `examples`. `topics`: what to look for in particular."""
     instruction = text_of("read.txt").strip().replace("{attributes}", ", ".join((*ATTRIBUTES, NO_ATTRIBUTE)))
     instruction = instruction.replace("{relations}", ", ".join(Relation))
     if topics:
@@ -97,7 +97,7 @@ def relate_prompt() -> Prompt:
 
 
 def pairs_question(pairs: Sequence[StatementPair], numbers: Sequence[int] = ()) -> str:
-    """`numbers`: of the pairs, if they do not count from 1."""
+    """`numbers`: of the pairs, if they do not start at 1."""
     return "\n".join(
         f"[{number}] older: {_statement(pair.older)}\n[{number}] newer: {_statement(pair.newer)}"
         for number, pair in zip(numbers or range(1, len(pairs) + 1), pairs, strict=True)
@@ -122,7 +122,7 @@ def own_examples(path: str) -> tuple[Example, ...]:
 
 
 def text_of(name: str) -> str:
-    """A shipped file."""
+    """The text of a packaged file."""
     return files("memory.learn.reading").joinpath("prompts", name).read_text(encoding="utf-8")
 
 
@@ -133,19 +133,19 @@ def _prompt(instruction: str, pairs: Sequence[tuple[str, str]]) -> Prompt:
     return Prompt(tuple(head))
 
 
-def _shown(day: str, chat: Sequence[Saying]) -> str:
+def _shown(day: str, chat: Sequence[ScriptedMessage]) -> str:
     turns, context = written_chat(day, chat)
     return "\n".join(part.text for part in transcripts(turns, context=context))
 
 
 def _own_chat(example: Example) -> tuple[str, str] | None:
-    """None for one in which nothing is the author's own."""
-    turns, context = written_chat(EXAMPLE_DAY, [Saying(example.said, example.before)])
+    """The example as a chat; None if nothing in it is the author's own text."""
+    turns, context = written_chat(EXAMPLE_DAY, [ScriptedMessage(example.said, example.before)])
     parts = transcripts(turns, context=context)
     if not parts:
         return None
     claim = {
-        "u": list(range(1, len(parts[0].places) + 1)),
+        "u": list(range(1, len(parts[0].numbered_units) + 1)),
         "act": example.act,
         "about": example.about,
         "attr": example.attr,

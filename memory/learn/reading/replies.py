@@ -1,6 +1,4 @@
-"""Replies to a question of the assistant: the question is what makes a few words, or a bare "yes", a statement.
-Pure.
-"""
+"""Replies to a question of the assistant: with the question, a few words or a bare "yes" become a statement. Pure."""
 
 from __future__ import annotations
 
@@ -10,30 +8,30 @@ from memory.language import bare_reply, stands_alone
 from memory.learn.reading.units import units_of
 from memory.model import STORED_ACTS, Act, Claim, Evidence, Role
 
-QUESTION_SIZE_MIN = 12  # of a question that a bare yes makes a statement; shorter ones only point back
+QUESTION_SIZE_MIN = 12  # of a question that makes a bare "yes" a statement; shorter ones only refer back
 QUESTION_CHARACTERS_MAX = 300
 CLAUSE_MARKS = ",;，；"
 
 
 def question_of(answer: str) -> str:
-    """The last sentence of an answer, where it asks something; else ""."""
+    """The last sentence of an answer if it is a question, else ""."""
     units = units_of(answer[-QUESTION_CHARACTERS_MAX:])
     is_question = bool(units) and units[-1].is_own and units[-1].text.rstrip("\"'”’)*_ ").endswith(("?", "？"))
     return units[-1].text if is_question else ""
 
 
 def answered(claim: Claim, question: str, asked_in: str) -> Claim:
-    """The claim of a whole message that replies to `question`, which stands in the answer of turn `asked_in`.
+    """The claim of a whole message that replies to `question`, which the assistant asked in turn `asked_in`.
 
-    A bare yes or no takes the question for its evidence, for its own words prove nothing, and a no denies it. Another
-    reply only takes along what was asked, and that only where it cannot be understood alone: what the assistant says
-    is no statement of the author.
+    For a bare yes or no the question becomes the evidence, since the reply alone proves nothing; a no negates it. Any
+    other reply is stored with the question only if it cannot be understood alone: the assistant's words are not a
+    statement of the author.
     """
     if not question or claim.act not in STORED_ACTS | {Act.CONFIRM}:
         return claim
     if reply := bare_reply(claim.text):
         if _size(question) < QUESTION_SIZE_MIN:
-            return claim  # "Is that right?" says nothing without what stands before it
+            return claim  # "Is that right?" has no content without the sentence before it
         act = Act.STATE if claim.act is Act.CONFIRM else claim.act
         evidence, is_affirmed = Evidence(question, asked_in, Role.ASSISTANT), claim.is_affirmed and reply == "yes"
         return replace(claim, act=act, text=f"{question} {claim.text}", evidence=evidence, is_affirmed=is_affirmed)
@@ -43,11 +41,11 @@ def answered(claim: Claim, question: str, asked_in: str) -> Claim:
 
 
 def _asking_clause(question: str) -> str:
-    """Without what the assistant says before it asks: "since you are vegan, what do you cook?" """
+    """Without the part before the question: "since you are vegan, what do you cook?" """
     clause = question[max(question.rfind(mark) for mark in CLAUSE_MARKS) + 1 :].strip()
     return clause if _size(clause) >= QUESTION_SIZE_MIN else question
 
 
 def _size(text: str) -> int:
-    """Letters and digits; a Chinese character says about as much as three."""
+    """Letters and digits; a Chinese character counts as three."""
     return sum(3 if "\u3400" <= character <= "\u9fff" else 1 for character in text if character.isalnum())

@@ -1,7 +1,7 @@
-"""`StatementReader` without a chat model: our own encoder, fine-tuned from the packaged MiniLM, in one pass a message.
+"""`StatementReader` without a chat model: our own encoder, fine-tuned from the packaged MiniLM, one pass per message.
 
-It keeps what users say of themselves, in whole sentences, as they said them. English, Chinese, Spanish and German; what
-it reaches in each stands in docs/operations.md. Same words, same claims.
+It keeps what users say about themselves, in whole sentences, verbatim. English, Chinese, Spanish and German; the
+accuracy per language is in docs/operations.md. Deterministic.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from memory.learn.reading.assembly import Reading, claims_of
+from memory.learn.reading.assembly import JudgedMessage, claims_of
 from memory.learn.reading.judgements import Judgement
 from memory.learn.reading.labels import PAIR_RELATIONS
 from memory.learn.reading.units import own_messages, units_of
@@ -18,29 +18,29 @@ from memory.model import Claim, Turn, Vector
 from memory.ports import PairRelation, PairVerdict, StatementPair
 from memory.secrets.plain_text import PLACEHOLDER
 
-BEFORE_CHARACTERS = 400  # of the end of an answer: more than the encoder looks at
-REPLACES_SHARE_MIN = 0.75  # `memproxy eval history` shows what it costs of real chats, `updates` what it is good for
-CONFIDENCE_AT_LEAST = 0.8  # of a verdict at its bar; what consolidation asks for
-STAND_IN = "42"  # for a secret, as the encoder sees it
-UNRELATED_AT_MOST = 0.7  # below what keeps two values apart: it says so, too, of changes that are told in other words
+BEFORE_CHARACTERS = 400  # of the end of an answer: more than the encoder uses
+REPLACES_SHARE_MIN = 0.75  # `memproxy eval history` shows its cost in real chats, `updates` its benefit
+CONFIDENCE_AT_LEAST = 0.8  # of a verdict at its threshold; equals the minimum of consolidation
+STAND_IN = "42"  # replaces a secret in the encoder's input
+UNRELATED_AT_MOST = 0.7  # below what keeps two values apart: "unrelated" is also predicted for changes in other words
 
 
 class StatementEncoder(Protocol):
-    """A model that judges units. Blocks while it computes; may be called from several threads."""
+    """A model that judges units. Blocks while it computes; thread-safe."""
 
     version: str
 
     def judge(self, texts: Sequence[str], before: str) -> list[Judgement]:
-        """One judgement for each unit of a message, in order. `before`: what the assistant said last, or ""."""
+        """One judgement per unit of a message, in order. `before`: the assistant's last message, or ""."""
         ...
 
     def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
-        """Shares of `PAIR_RELATIONS` for each pair (older, newer), shape `(len(pairs), 3)`."""
+        """Probabilities of `PAIR_RELATIONS` for each pair (older, newer), shape `(len(pairs), 3)`."""
         ...
 
 
 class TrainedReader:
-    """`memory.ports.StatementReader`. Computes in a thread, beside the event loop."""
+    """`memory.ports.StatementReader`. Computes in a thread."""
 
     def __init__(self, encoder: StatementEncoder) -> None:
         self._encoder = encoder
@@ -73,16 +73,18 @@ class TrainedReader:
             return []
         before = previous.answer[-BEFORE_CHARACTERS:] if previous is not None else ""
         judgements = self._encoder.judge([_as_typed(unit.text) for unit in units], before)
-        return claims_of(Reading(message, units, judgements, turn, previous, self.name))
+        return claims_of(JudgedMessage(message, units, judgements, turn, previous, self.name))
 
 
 def _as_typed(text: str) -> str:
-    """The text of the same length with a number where we redacted a secret: the author typed no word of ours."""
+    """The text with a number of the same length in place of each redacted secret: the placeholder is not the
+    author's.
+    """
     return PLACEHOLDER.sub(lambda found: STAND_IN.ljust(len(found[0])), text)
 
 
 def _verdict(shares: Mapping[str, float]) -> PairVerdict:
-    """A wrong "replaces" loses a fact: its bar was set on long histories of chats and on changed facts together."""
+    """A wrong "replaces" loses a fact: its threshold was set on long chat histories and on changed facts together."""
     replaces = shares[PairRelation.REPLACES.value]
     if replaces >= REPLACES_SHARE_MIN:
         over = (replaces - REPLACES_SHARE_MIN) / (1.0 - REPLACES_SHARE_MIN)

@@ -1,7 +1,7 @@
-"""A window as a chat model is shown it: the author's units with running numbers, everything else without a number.
+"""Renders a window for a chat model: the author's units have consecutive numbers, everything else has none.
 
-The model names numbers instead of copying words, so that every quote is verbatim by construction. Pasted blocks and the
-assistant's answers are shown shortened, as context; nothing can be claimed of them. Pure.
+The model refers to numbers instead of copying words, so that every quote is verbatim by construction. Pasted blocks and
+the assistant's answers are shortened and serve as context; they cannot be claimed. Pure.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from memory.learn.reading.replies import question_of
 from memory.learn.reading.units import Unit, own_messages, units_of
 from memory.model import Message, Role, Scope, Turn
 
-PART_BYTES_MAX = 6_000  # of UTF-8, about 1,800 tokens in any language: with prompt and answer it fits into 4,096
-MESSAGE_BYTES_MAX = 5_500  # of a longer message its two ends are shown
+# UTF-8 bytes, about 1,800 tokens in any language: fits into a context of 4,096 with prompt and answer.
+PART_BYTES_MAX = 6_000
+MESSAGE_BYTES_MAX = 5_500  # of a longer message, the beginning and the end are shown
 BEFORE_CHARACTERS = 300  # of the end of the assistant's answer: enough to see what was replied to
 FOREIGN_CHARACTERS = 60  # of the beginning of a pasted block
 LEFT_OUT = "[…]"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One message of the author. `question`: what the assistant asked right before it, in turn `asked_in`, or ""."""
+class AuthorMessage:
+    """One message of the author. `question`: the assistant's question right before it, in turn `asked_in`, or ""."""
 
     text: str
     units: tuple[Unit, ...]
@@ -35,26 +36,26 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What a number stands for: unit `index` of the message."""
+class NumberedUnit:
+    """The unit behind a number: unit `index` of the message."""
 
-    said: Said
+    said: AuthorMessage
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What is shown in one call. `places[n - 1]` is the unit with the number n."""
+    """The input of one call. `numbered_units[n - 1]` is the unit with the number n."""
 
     text: str
-    places: tuple[Place, ...]
+    numbered_units: tuple[NumberedUnit, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
-    """A message with the answer before it. `lines`: text, and the index of the unit where it gets a number."""
+class _MessageBlock:
+    """A message with the answer before it. `lines`: text, and the index of the unit if the line gets a number."""
 
-    said: Said
+    said: AuthorMessage
     before: str
     lines: tuple[tuple[str, int | None], ...]
 
@@ -64,8 +65,8 @@ class _Block:
 
 
 def transcripts(turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Transcript]:
-    """One, unless the window is too long for one call; none where the author typed nothing of their own."""
-    parts: list[list[_Block]] = []
+    """One transcript, or several if the window is too long for one call; none if the author typed nothing."""
+    parts: list[list[_MessageBlock]] = []
     room = 0
     for block in _blocks(turns, context):
         if block.size > room:
@@ -77,11 +78,11 @@ def transcripts(turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Trans
 
 
 def one_line(text: str) -> str:
-    """No text may look like a line of ours."""
+    """Prevents user text from imitating the transcript's own lines."""
     return " ".join(text.split())
 
 
-def _blocks(turns: Sequence[Turn], context: Sequence[Turn]) -> Iterator[_Block]:
+def _blocks(turns: Sequence[Turn], context: Sequence[Turn]) -> Iterator[_MessageBlock]:
     previous = context[-1] if context else None
     for turn in turns:
         replied_to = previous
@@ -89,16 +90,16 @@ def _blocks(turns: Sequence[Turn], context: Sequence[Turn]) -> Iterator[_Block]:
             said = _said(text, turn, replied_to)
             if any(unit.is_own for unit in said.units):
                 before = _end(replied_to.answer) if replied_to is not None else ""
-                yield _Block(said, before, _ends_of(list(_lines(said.units))))
+                yield _MessageBlock(said, before, _ends_of(list(_lines(said.units))))
             replied_to = None  # only the first message of a turn replies to the answer before it
         previous = turn
 
 
-def _said(text: str, turn: Turn, replied_to: Turn | None) -> Said:
+def _said(text: str, turn: Turn, replied_to: Turn | None) -> AuthorMessage:
     units = tuple(units_of(text))
     if replied_to is None or not units:
-        return Said(text, units, turn)
-    return Said(text, units, turn, question_of(replied_to.answer), replied_to.id)
+        return AuthorMessage(text, units, turn)
+    return AuthorMessage(text, units, turn, question_of(replied_to.answer), replied_to.id)
 
 
 def _lines(units: Sequence[Unit]) -> Iterator[tuple[str, int | None]]:
@@ -112,7 +113,7 @@ def _lines(units: Sequence[Unit]) -> Iterator[tuple[str, int | None]]:
 
 
 def _ends_of(lines: Sequence[tuple[str, int | None]]) -> tuple[tuple[str, int | None], ...]:
-    """All of a message, or of a long one about as much of its beginning as of its end."""
+    """The whole message, or of a long one about as much of the beginning as of the end."""
     if sum(_bytes(line) for line, _ in lines) <= MESSAGE_BYTES_MAX:
         return tuple(lines)
     head, tail = _fitting(lines), _fitting(lines[::-1])
@@ -120,7 +121,7 @@ def _ends_of(lines: Sequence[tuple[str, int | None]]) -> tuple[tuple[str, int | 
 
 
 def _fitting(lines: Sequence[tuple[str, int | None]]) -> int:
-    """How many of the first lines fit into half of a message."""
+    """How many of the first lines fit into half of the limit of a message."""
     room = MESSAGE_BYTES_MAX // 2
     for count, (line, _) in enumerate(lines):
         room -= _bytes(line)
@@ -129,9 +130,9 @@ def _fitting(lines: Sequence[tuple[str, int | None]]) -> int:
     return len(lines)
 
 
-def _transcript(blocks: Sequence[_Block]) -> Transcript:
+def _transcript(blocks: Sequence[_MessageBlock]) -> Transcript:
     lines: list[str] = []
-    places: list[Place] = []
+    numbered_units: list[NumberedUnit] = []
     day = ""
     for block in blocks:
         today = f"Date: {datetime.fromtimestamp(block.said.turn.at, UTC):%Y-%m-%d %A}"
@@ -143,10 +144,10 @@ def _transcript(blocks: Sequence[_Block]) -> Transcript:
         lines.append("Author:")
         for line, index in block.lines:
             if index is not None:
-                places.append(Place(block.said, index))
-                line = f"[{len(places)}] {line}"
+                numbered_units.append(NumberedUnit(block.said, index))
+                line = f"[{len(numbered_units)}] {line}"
             lines.append(line)
-    return Transcript("\n".join(lines), tuple(places))
+    return Transcript("\n".join(lines), tuple(numbered_units))
 
 
 def _end(answer: str) -> str:
@@ -158,15 +159,15 @@ def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass")) + 6  # its number, and the end of its line
 
 
-class Saying(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the author said, and the assistant's answer before it, as our own files write them."""
+class ScriptedMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A message of the author, and the assistant's answer before it, as our own files contain them."""
 
     said: str
     before: str = ""
 
 
-def written_chat(day: str, sayings: Sequence[Saying]) -> tuple[list[Turn], list[Turn]]:
-    """Turns and context of a chat out of a file. `day`: YYYY-MM-DD; all was said at its noon."""
+def written_chat(day: str, sayings: Sequence[ScriptedMessage]) -> tuple[list[Turn], list[Turn]]:
+    """Turns and context of a chat from a file. `day`: YYYY-MM-DD; all is said at noon of that day."""
     at = datetime.fromisoformat(day).replace(hour=12, tzinfo=UTC).timestamp()
     answers = [saying.before for saying in sayings]
     scope = Scope("author", session_id="written")

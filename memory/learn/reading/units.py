@@ -1,7 +1,7 @@
-"""A message cut into units, the sentences and lines that a reader judges one by one; each knows its place.
+"""Splits a message into units, the sentences and lines that a reader judges one by one, with their positions.
 
-Blocks that are nobody's talk (code, quotations, tables, markup) and the quoted tail of a mail are units as well, for
-they are context, but marked as not the author's own. What a sentence means is not asked here. Pure.
+Code, quotations, tables, markup and the quoted part of a mail are units as well, as context, but marked as not the
+author's own. The meaning of a sentence plays no role here. Pure.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from markdown_it import MarkdownIt
 from memory.language import abbreviations, month_names
 from memory.model import Role, Turn
 
-UNIT_CHARACTERS_MAX = 400  # a longer run of words without an end is cut at a comma, or at a space
-CHARACTERS_MAX = 24_000  # of one message; a longer one is a document, and its middle is left unread
-BLOCKS_CHARACTERS_MAX = 100_000  # in which blocks are looked for: 0.1 s, at worst 2 s; nothing recorded is longer
+UNIT_CHARACTERS_MAX = 400  # a longer sentence is split at a comma or a space
+CHARACTERS_MAX = 24_000  # of one message; a longer one is a document, whose middle is skipped
+# Of the text in which blocks are detected: 0.1 s, at worst 2 s; nothing recorded is longer.
+BLOCKS_CHARACTERS_MAX = 100_000
 FOREIGN_BLOCKS = frozenset({"fence", "code_block", "blockquote_open", "table_open", "html_block"})
 MAIL_LANGUAGES = ["en", "de", "es", "zh"]
 
@@ -28,13 +29,13 @@ _BULLET = re.compile(r"\s*(?:(?:[-*•·–—#>]+|\(?\d{1,2}[.)、])[ \t]+)*")
 _WORD_BEFORE_STOP = re.compile(r"([^\W\d_][\w.]*|\d{1,2})\.$")
 _QUOTED_MAIL = re.compile(r"^.{0,200}[:：][ \t]*\n", re.MULTILINE)
 
-_markdown = MarkdownIt("commonmark").enable("table").disable("inline")  # its blocks are all that we want
+_markdown = MarkdownIt("commonmark").enable("table").disable("inline")  # only its block structure is used
 _mail = EmailReplyParser(languages=MAIL_LANGUAGES)
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """`message[start:end] == text`, never empty. `is_own`: it may be the author's talk."""
+    """`message[start:end] == text`, never empty. `is_own`: it may be the author's own text."""
 
     text: str
     start: int
@@ -43,9 +44,9 @@ class Unit:
 
 
 def units_of(message: str) -> list[Unit]:
-    """In order, without overlap; [] for a message without a letter or digit. Of a document the two ends are read.
+    """In order, without overlap; [] for a message without letters and digits. Of a document, both ends are returned.
 
-    Where the blocks are is found before the middle is left out: half a fence would turn code and talk about.
+    Blocks are detected before the middle is skipped, since half a code fence would swap code and text.
     """
     half = CHARACTERS_MAX // 2
     is_document = len(message) > CHARACTERS_MAX
@@ -79,7 +80,7 @@ def _sentences(message: str, begin: int, stop: int) -> Iterator[Unit]:
 
 
 def _pieces(message: str, start: int, end: int) -> Iterator[Unit]:
-    """The stretch, stripped, in pieces of at most `UNIT_CHARACTERS_MAX`."""
+    """The text, stripped, in pieces of at most `UNIT_CHARACTERS_MAX`."""
     while start < end:
         cut = min(end, start + UNIT_CHARACTERS_MAX)
         if cut < end:
@@ -101,7 +102,7 @@ def _boundaries(message: str, begin: int, stop: int) -> Iterator[int]:
 
 
 def _is_abbreviated(message: str, end: int) -> bool:
-    """Whether the full stop before `end` belongs to a word ("Dr.", "14. Juni") rather than ending a sentence."""
+    """Whether the full stop before `end` belongs to a word ("Dr.", "14. Juni") and does not end a sentence."""
     before = _WORD_BEFORE_STOP.search(message, max(0, end - 12), end)
     if before is None:
         return False
@@ -112,14 +113,14 @@ def _is_abbreviated(message: str, end: int) -> bool:
 
 
 def _foreign_spans(message: str) -> list[tuple[int, int]]:
-    """Blocks of code, quotation, table or markup, and what a mail quotes; in order, without overlap."""
+    """Code, quotations, tables, markup and the quoted part of a mail; in order, without overlap."""
     if len(message) > BLOCKS_CHARACTERS_MAX:
         half = BLOCKS_CHARACTERS_MAX // 2
         shift = len(message) - half
         tail = [(start + shift, end + shift) for start, end in _foreign_spans(message[shift:])]
         return _foreign_spans(message[:half]) + tail
     lines = [0]
-    for line in StringIO(message, newline=""):  # lines as markdown has them: str.splitlines ends some more of them
+    for line in StringIO(message, newline=""):  # line ends as in Markdown: str.splitlines knows more of them
         lines.append(lines[-1] + len(line))
     spans = [
         (lines[token.map[0]], lines[min(token.map[1], len(lines) - 1)])
@@ -135,7 +136,7 @@ def _foreign_spans(message: str) -> list[tuple[int, int]]:
 
 
 def _mail_tail(message: str) -> int:
-    """Where the mail begins that the message answers, or its length."""
+    """The position of a quoted mail at the end of the message, or the message's length."""
     if not _QUOTED_MAIL.search(message):
         return len(message)
     headers = next((reply.headers.strip() for reply in _mail.read(message).replies if reply.headers.strip()), "")
@@ -144,5 +145,5 @@ def _mail_tail(message: str) -> int:
 
 
 def own_messages(turn: Turn) -> Iterator[str]:
-    """What the author typed in this turn; what a tool returned is not among it."""
+    """The messages that the author typed in this turn, without tool results."""
     return (m.content for m in turn.messages if m.role == Role.USER and not m.is_tool_traffic)

@@ -1,8 +1,8 @@
-"""The packaged tokenizer, with characters of our own in the places that its vocabulary left unused.
+"""The packaged tokenizer, with additional characters in unused entries of its vocabulary.
 
-MiniLM's vocabulary knows 244 Chinese characters, so that most of a Chinese sentence was unknown to it. It has 994
-places that stand for nothing: the commonest other characters of the training texts take these, with embeddings that
-were trained for them. Training and production patch the vocabulary by this one function. Pure.
+MiniLM's vocabulary has 244 Chinese characters, so that most of a Chinese sentence was unknown to it. It has 994 unused
+entries: the commonest other characters of the training texts take these, with embeddings trained for them. Training and
+production use the same function. Pure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def place(number: int) -> str:
 def with_characters(tokenizer: str, characters: str) -> tuple[str, list[int]]:
     """The tokenizer's JSON with each character in place of an unused entry, and their token ids, in order.
 
-    Raises `KeyError` where the vocabulary has no such entry, `ValueError` where it is no JSON.
+    Raises `KeyError` if the vocabulary has no such entry, `ValueError` for invalid JSON.
     """
     described: dict[str, Any] = json.loads(tokenizer)
     vocabulary: dict[str, int] = described["model"]["vocab"]

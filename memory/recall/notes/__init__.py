@@ -1,1 +1,1 @@
-"""What the model is told: notes, where they stand, past notes, and receipts."""
+"""What goes into the prompt: notes, where they are placed, notes of earlier requests, and receipts."""

@@ -1,8 +1,8 @@
-"""The note: memories as text for the model, and where it stands among the client's messages.
+"""Renders memories as a note: plain text for the model.
 
-A note says what it is, and each memory keeps to one line of its own. Stored text is data that users, tools and pages
-may have shaped: it must never end the note, begin a role, or hide characters from a reader. Writing the note into the
-body is `memory.chat`'s part.
+A note states what it is, and each memory takes one line. Stored text may have been shaped by users, tools and web
+pages: it must not be able to end the note, start a chat role, or hide characters. `memory.chat` writes the note into
+the body.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from functools import lru_cache
 from memory.model import Candidate, Memory
 from memory.ports import Tokens
 
-LINE_CHARACTERS_MAX = 2_000  # of one memory; one statement is never that long, and a page must not fill the note
+LINE_CHARACTERS_MAX = 2_000  # of one memory: no single statement is that long, and a pasted page must not fill the note
 
-LINES_REMEMBERED = 2_048  # some MB at most, of ordinary lines half of one
+LINES_REMEMBERED = 2_048  # cached lines: some MB at most, with ordinary lines half of one
 DAY = 86_400.0
 
 _HEAD = (
@@ -30,7 +30,7 @@ _FOOT = "</memory>"
 NOTE_FRAME = f"{_HEAD}\n{_FOOT}"
 """What every note costs before its first line; for the token budget."""
 
-# Angle brackets end our frame, and begin the roles of most chat templates ("<|im_start|>"); full-width ones look alike.
+# Angle brackets end our frame and begin the roles of most chat templates ("<|im_start|>"); full-width ones do not.
 _ESCAPES = str.maketrans(
     {"<": "&lt;", ">": "&gt;", "\uff1c": "&lt;", "\uff1e": "&gt;", "\ufe64": "&lt;", "\ufe65": "&gt;"}
 )
@@ -40,33 +40,35 @@ _TEMPLATE_MARK = re.compile(
 
 
 def render_note(memories: Sequence[Memory], *, now: float) -> str:
-    """The note for these memories, in this order; "" for none. `now` in Unix seconds: no date said lies after it."""
+    """The note for these memories, in this order; "" for none. `now`: Unix seconds; later dates are shown as of
+    `now`.
+    """
     if not memories:
         return ""
     return "\n".join([_HEAD, *(note_line(memory, now=now) for memory in memories), _FOOT])
 
 
 def note_line(memory: Memory, *, now: float | None = None) -> str:
-    """The line of one memory, with its date and, where it has one, its end: what it costs in the token budget."""
+    """The line of one memory with its date and, if it has one, its end date: the text that the token budget counts."""
     return f"{note_label(memory, now=now)} {on_one_line(memory.content)}"
 
 
 def note_label(memory: Memory, *, now: float | None = None) -> str:
-    """What stands before a memory on its line."""
+    """The prefix of a memory's line: its date, and its end date if it has one."""
     said = _date(memory.said_at if now is None else min(memory.said_at, now))
     until = "" if memory.invalid_at is None else f", until {_date(memory.invalid_at)}"
     return f"- [{said}{until}]"
 
 
 def line_tokens(candidate: Candidate, *, tokens: Tokens, label: str) -> int:
-    """What its line costs with that label: no token reaches over the space between the two."""
+    """Token count of the memory's line with that label; no token spans the space between the two."""
     counted = candidate.tokens
     return tokens(label) + (tokens(on_one_line(candidate.memory.content)) if counted is None else counted)
 
 
-@lru_cache(LINES_REMEMBERED)  # a memory that is told is counted, chosen and worded, and soon told again
+@lru_cache(LINES_REMEMBERED)  # the same memory is counted, selected and rendered again soon
 def on_one_line(content: str) -> str:
-    """Stored text made harmless: one line, nothing invisible, no brackets that mean something to a template."""
+    """Sanitised text: one line, no invisible characters, no brackets that have a meaning in a chat template."""
     shown = content if content.isprintable() else "".join(map(_shown, content))
     shown = " ".join(shown.split())
     if len(shown) > LINE_CHARACTERS_MAX:
@@ -75,7 +77,7 @@ def on_one_line(content: str) -> str:
 
 
 def _shown(character: str) -> str:
-    """Nothing for what has no shape of its own (zero-width, directions, halves of pairs), a space for controls."""
+    """Nothing for invisible characters (zero-width, directional, lone surrogates), a space for control characters."""
     match unicodedata.category(character):
         case "Cf" | "Cs":
             return ""

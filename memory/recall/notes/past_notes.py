@@ -1,13 +1,13 @@
-"""Notes of earlier requests, put back where they stood, so that the prompt's prefix stays the same from turn to turn.
+"""Puts the notes of earlier requests back at the same position, so that the prompt's prefix stays identical.
 
-A chat client resends its own messages and knows nothing of our notes. If a note stood before message 4 in one request
-and nowhere in the next, the model server would have to read everything after message 4 again: its prefix cache is
-worth more than most memories. So each note is kept under a key that only that very conversation, up to that very
-message, can have: the hash chain of the client's own messages within the user's scope. A regenerated answer has the
-same key, an edited branch has others.
+A chat client resends its own messages and does not know our notes. If a note stood before message 4 in one request and
+is missing in the next, the model server has to process everything after message 4 again, and its prefix cache is worth
+more than most memories. Each note is therefore stored under a key that identifies the conversation up to that message:
+the hash chain of the client's own messages within the user's scope. A regenerated answer has the same key, an edited
+branch has another one.
 
-The way of one request: `note_keys` → `NoteBook.find` → `carried_notes` → (search, unless `is_settled`) → `plan` →
-`NoteBook.keep`. Pure: keys in, notes out. A note that was placed is never reworded here, only put back or replaced.
+Order of one request: `note_keys` → `NoteBook.find` → `carried_notes` → (search, unless `is_settled`) → `plan_notes` →
+`NoteBook.keep`. Pure. A note that was placed once is never reworded: it is put back or replaced.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from memory.model import CHAT_BYTES_MAX, Candidate, Conversation, Memory, Note, 
 from memory.ports import Tokens
 from memory.recall.notes.injection import NOTE_FRAME, line_tokens, note_label, render_note
 
-# Of one conversation: a long chat must not become a list of memories. What we promise is 2,000; we count in WordPiece,
-# and a tokenizer that takes dates and numbers digit by digit counts up to a quarter more.
+# Per conversation, so that a long chat does not become a list of memories. The promised limit is 2,000; we count in
+# WordPiece, and a tokenizer that splits dates and numbers into digits counts up to a quarter more.
 ALL_NOTES_TOKENS_MAX = 1_600
-LATE_NOTE_TOKENS_MIN = 160  # the frame and two or three memories: with less than that a note says nothing
+LATE_NOTE_TOKENS_MIN = 160  # the frame and two or three memories: a smaller note is not worth placing
 KEY_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
-    """The notes that a conversation carries already, by the index of the client's message that each stands before."""
+class CarriedNotes:
+    """The notes that a conversation already carries, by the index of the client's message that each stands before."""
 
     notes: Mapping[int, PastNote]
-    newest: int | None  # index of the last user message, where a new note would stand; None where no user speaks
+    newest: int | None  # index of the last user message, where a new note would be placed; None without a user message
     key: str  # of that message; "" where the note book is not used
-    is_settled: bool  # the question was asked and searched for before: what stands there stays, and nothing is added
-    at_server: tuple[PastNote, ...] = ()  # of requests whose messages the server holds, oldest first
+    is_settled: bool  # this question was searched for in an earlier request: its note stays and nothing is added
+    at_server: tuple[PastNote, ...] = ()  # of requests whose messages the server stores, oldest first
 
     def earlier(self) -> tuple[PastNote, ...]:
-        """All notes of the conversation but the one at the newest user message, oldest first."""
+        """All notes of the conversation except the one at the newest user message, oldest first."""
         return (*self.at_server, *(self.notes[index] for index in sorted(self.notes) if index != self.newest))
 
     def held_earlier(self) -> tuple[str, ...]:
-        """Memories in notes before earlier messages, oldest first: they were told, and need no second telling."""
+        """Ids of the memories in notes before earlier messages, oldest note first; they need not be injected again."""
         return tuple(dict.fromkeys(memory_id for note in self.earlier() for memory_id in note.memory_ids))
 
     def room(self, *, budget: int, tokens: Tokens) -> int:
-        """Tokens for the lines of a new note, which has `budget` and its share of what all notes together may cost.
+        """Tokens available for the lines of a new note: at most `budget`, and its share of the limit for all notes.
 
-        After the first note, a new one gets half of what is left: so that also late questions find room.
+        After the first note, each new one gets half of what is left, so that late questions have room as well.
         """
         earlier = [note.tokens for note in self.earlier()]
         left = ALL_NOTES_TOKENS_MAX - sum(earlier)
@@ -59,10 +59,11 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class NotePlan:
-    """The notes of this request by the index of the message that each stands before. `fresh` is to be kept.
+    """The notes of this request by the index of the message that each stands before. `fresh` is the new one, to be
+    kept.
 
-    `at_server`: those of earlier requests whose messages the server holds, and the notes inside them; instructions it
-    does not hold.
+    `at_server`: those of earlier requests whose messages the server stores with the notes inside them; it does not
+    store instructions.
     """
 
     notes: Mapping[int, PastNote]
@@ -70,7 +71,9 @@ class NotePlan:
     at_server: tuple[PastNote, ...] = ()
 
     def placed(self, placement: Placement) -> tuple[Note, ...]:
-        """Each before its message; or, for templates that allow but one system message, merged into it in order."""
+        """Each note before its message, or, for templates that allow only one system message, all merged into that
+        one.
+        """
         match placement:
             case Placement.OFF:
                 return ()
@@ -80,7 +83,7 @@ class NotePlan:
                 return tuple(Note(self.notes[index].text, index) for index in sorted(self.notes))
 
     def memory_ids(self) -> tuple[str, ...]:
-        """All memories in the prompt's notes, in their order."""
+        """Ids of all memories in the prompt's notes, in the order of the notes."""
         return tuple(one for note in self._in_order() for one in note.memory_ids)
 
     def _in_order(self) -> tuple[PastNote, ...]:
@@ -88,9 +91,9 @@ class NotePlan:
 
 
 def note_keys(scope: Scope, request: ChatRequest) -> dict[int, str]:
-    """The key of each user message by its index: this conversation, up to and with that message.
+    """The key of each user message by its index; a key covers the conversation up to and including that message.
 
-    None without a conversation, and for bodies that are too large. Costs some 4 ms for each MiB.
+    Empty without a conversation and for bodies beyond `CHAT_BYTES_MAX`. Takes about 4 ms per MiB.
     """
     if request.conversation is None or len(request.body) > CHAT_BYTES_MAX:
         return {}
@@ -108,37 +111,40 @@ def note_keys(scope: Scope, request: ChatRequest) -> dict[int, str]:
 
 def carried_notes(
     conversation: Conversation, keys: Mapping[int, str], past: Mapping[str, PastNote], *, at_server: Sequence[str] = ()
-) -> Carried:
-    """Past notes at their places. `keys` as `note_keys` gave them, `past` what the note book has of all keys.
+) -> CarriedNotes:
+    """Past notes at their positions. `keys`: from `note_keys`. `past`: what the note book has for all keys.
 
-    `at_server`: keys of notes in what the server holds of this conversation, oldest first.
+    `at_server`: keys of the notes in the part of the conversation that the server stores, oldest first.
 
-    A tool's result, or an answer to be continued, belongs to a question that was asked before: it is settled, so that
-    each call of a tool loop reads what the one before it read. A question sent again on its own (an answer regenerated,
-    or the same opening of another chat) is searched again, for it may be days later.
+    A request that ends with a tool result, or with an answer to be continued, belongs to an earlier question: it is
+    settled, so that every call of a tool loop sees the same note. A question that is sent again on its own (a
+    regenerated answer, or the same opening of another chat) is searched again, since days may have passed.
     """
     messages = conversation.messages
     held = tuple(past[key] for key in at_server if key in past)
     newest = next((index for index in reversed(range(len(messages))) if messages[index].role == Role.USER), None)
     notes = {index: past[key] for index, key in keys.items() if key in past}
     if newest is None:
-        return Carried(notes, None, "", is_settled=True, at_server=held)
+        return CarriedNotes(notes, None, "", is_settled=True, at_server=held)
     later = messages[newest + 1 :]
     is_settled = any(message.is_tool_traffic for message in later) or bool(later and newest in notes)
-    return Carried(notes, newest, keys.get(newest, ""), is_settled, held)
+    return CarriedNotes(notes, newest, keys.get(newest, ""), is_settled, held)
 
 
-def plan(carried: Carried, found: Sequence[Candidate], *, budget: int, tokens: Tokens, now: float) -> NotePlan:
-    """The notes of this request: those carried, and one that says what is new among what was `found`, best first.
+def plan_notes(
+    carried: CarriedNotes, found: Sequence[Candidate], *, budget: int, tokens: Tokens, now: float
+) -> NotePlan:
+    """The notes of this request: the carried ones, and a new one with the memories in `found` that they do not hold.
 
-    With nothing found: what is carried, as it is. Where the newest question has a note that holds all of them, that one
-    stays byte for byte, else the new one takes its place. Never more tokens than `Carried.room` has.
+    `found`: best first. If it is empty, the carried notes stay as they are. If the newest question already has a note
+    that holds all of `found`, that note stays byte for byte; otherwise the new one replaces it. The new note takes at
+    most `CarriedNotes.room` tokens.
     """
     if carried.newest is None:
         return NotePlan(carried.notes, at_server=carried.at_server)
-    told = frozenset(carried.held_earlier())
-    unheard = [candidate for candidate in found if candidate.memory.id not in told]
-    chosen, spent = _fitting(unheard, carried.room(budget=budget, tokens=tokens), tokens=tokens, now=now)
+    in_notes = frozenset(carried.held_earlier())
+    new = [candidate for candidate in found if candidate.memory.id not in in_notes]
+    chosen, spent = _fitting(new, carried.room(budget=budget, tokens=tokens), tokens=tokens, now=now)
     standing = carried.notes.get(carried.newest)
     if all(standing is not None and memory.id in standing.memory_ids for memory in chosen):
         return NotePlan(carried.notes, at_server=carried.at_server)
@@ -148,12 +154,12 @@ def plan(carried: Carried, found: Sequence[Candidate], *, budget: int, tokens: T
 
 
 def placement_after_refusal(placement: Placement) -> Placement:
-    """Where notes go for a model whose template refused them there: into the one system message, or else nowhere."""
+    """Where notes go for a model whose template refused them at `placement`: the first system message, or nowhere."""
     return Placement.SYSTEM if placement is Placement.BEFORE_LAST_USER else Placement.OFF
 
 
 def _fitting(found: Sequence[Candidate], room: int, *, tokens: Tokens, now: float) -> tuple[list[Memory], int]:
-    """As many as fit, best first, and what their lines cost; one that is too long makes way for the next."""
+    """As many memories as fit, best first, and the tokens of their lines; one that is too long is skipped."""
     chosen: list[Memory] = []
     spent = 0
     for candidate in found:

@@ -1,6 +1,6 @@
-"""A receipt: what was decided for one request, put together from what the stages found, and cut to a bounded size.
+"""Builds the receipt of one request from what the stages found, limited in size.
 
-Pure. Ids and scores go in, never a memory's text; the query is the one thing in it that somebody said.
+Pure. It holds ids and scores, never a memory's text; the query is the only text of a user in it.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from memory.model import Candidate, CarriedNote, Placement, RecallStatus, Receipt, Verdict, Weighed
+from memory.model import Candidate, CandidateVerdict, CarriedNote, Placement, RecallStatus, Receipt, ReceiptCandidate
 from memory.recall.notes.past_notes import NotePlan
 
-CANDIDATES_MAX = 30  # and whatever was injected from further down; each costs 4 µs and 150 bytes
+CANDIDATES_MAX = 30  # plus memories that were injected from further down; each costs 4 µs and 150 bytes
 PARTS_MAX = 32  # of one score; the ranking has about ten
 SIGNALS_MAX = 32
-QUERY_CHARACTERS_MAX = 2_000  # as long as a query gets
-DIGITS, MILLISECOND_DIGITS = 6, 3  # that are kept of scores and of times
+QUERY_CHARACTERS_MAX = 2_000  # the longest query
+DIGITS, MILLISECOND_DIGITS = 6, 3  # digits kept of scores and of times
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """Whose request it was, when it came (Unix seconds), and what memory did for it."""
+    """The request's user, its time (Unix seconds), and the outcome of recall."""
 
     receipt_id: str
     user_id: str
@@ -36,23 +36,23 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the stages found, as far as they came.
+    """What the stages found, as far as they got.
 
-    `signals`: names to plain values (text, number, truth, or a mapping of names to numbers). `candidates`: all that
-    were ranked, best first. `cuts`: why the ranking left some of them out, by memory id.
+    `signals`: names to plain values (text, numbers, booleans, or a mapping of names to numbers). `candidates`: all
+    ranked memories, best first. `cuts`: why the ranking left some of them out, by memory id.
     """
 
     signals: Mapping[str, Any] = field(default_factory=dict)
     query: str = ""
     candidates: Sequence[Candidate] = ()
-    cuts: Mapping[str, Verdict] = field(default_factory=dict)
+    cuts: Mapping[str, CandidateVerdict] = field(default_factory=dict)
     timings_ms: Mapping[str, float] = field(default_factory=dict)
 
 
 def receipt_of(
     answered: Answered, found: Findings, *, plan: NotePlan | None = None, placement: Placement = Placement.OFF
 ) -> Receipt:
-    """What is placed nowhere was not injected, whatever was planned."""
+    """The receipt. Memories that were not placed count as not injected, whatever was planned."""
     placed = None if placement is Placement.OFF else plan
     weighed = _weighed(found.candidates, found.cuts, placed)
     return Receipt(
@@ -71,30 +71,32 @@ def receipt_of(
 
 
 def _weighed(
-    candidates: Sequence[Candidate], cuts: Mapping[str, Verdict], plan: NotePlan | None
-) -> tuple[Weighed, ...]:
+    candidates: Sequence[Candidate], cuts: Mapping[str, CandidateVerdict], plan: NotePlan | None
+) -> tuple[ReceiptCandidate, ...]:
     fresh = set(plan.fresh.memory_ids) if plan is not None and plan.fresh is not None else set()
-    told = set(plan.memory_ids()) - fresh if plan is not None else set()
+    in_notes = set(plan.memory_ids()) - fresh if plan is not None else set()
 
-    def verdict(memory_id: str) -> Verdict:
+    def verdict(memory_id: str) -> CandidateVerdict:
         if memory_id in fresh:
-            return Verdict.INJECTED
-        return Verdict.ALREADY_TOLD if memory_id in told else cuts.get(memory_id, Verdict.NOT_CHOSEN)
+            return CandidateVerdict.INJECTED
+        return (
+            CandidateVerdict.ALREADY_TOLD if memory_id in in_notes else cuts.get(memory_id, CandidateVerdict.NOT_CHOSEN)
+        )
 
-    told_of = list(candidates[:CANDIDATES_MAX])
-    if fresh - {candidate.memory.id for candidate in told_of}:  # seldom: then the others are worth looking at
-        told_of += [candidate for candidate in candidates[CANDIDATES_MAX:] if candidate.memory.id in fresh]
-    parts = [dict(islice(candidate.parts.items(), PARTS_MAX)) for candidate in told_of]
-    scores = _all_rounded([candidate.score for candidate in told_of])
+    shown = list(candidates[:CANDIDATES_MAX])
+    if fresh - {candidate.memory.id for candidate in shown}:  # rare: only then are the other candidates worth a look
+        shown += [candidate for candidate in candidates[CANDIDATES_MAX:] if candidate.memory.id in fresh]
+    parts = [dict(islice(candidate.parts.items(), PARTS_MAX)) for candidate in shown]
+    scores = _all_rounded([candidate.score for candidate in shown])
     values = iter(_all_rounded([value for each in parts for value in each.values()]))
     return tuple(
-        Weighed(
+        ReceiptCandidate(
             memory_id=candidate.memory.id,
             score=score,
             parts=dict(zip(each, values, strict=False)),
             verdict=verdict(candidate.memory.id),
         )
-        for candidate, score, each in zip(told_of, scores, parts, strict=True)
+        for candidate, score, each in zip(shown, scores, parts, strict=True)
     )
 
 
@@ -117,12 +119,14 @@ def _rounded(milliseconds: float) -> float:
 
 
 def _all_rounded(values: Sequence[float]) -> list[float]:
-    """Plain floats, all at once, since a receipt has some 300 of them; what no JSON can say becomes 0."""
+    """Plain floats, rounded in one call, since a receipt has about 300 of them; values that JSON cannot hold become
+    0.
+    """
     plain = np.fromiter(values, dtype=np.float64, count=len(values))
     rounded: list[float] = np.round(np.where(np.isfinite(plain), plain, 0.0), DIGITS).tolist()
     return rounded
 
 
 def _readable(text: str) -> str:
-    """Without halves of surrogate pairs, which no UTF-8 can say."""
+    """The text without lone surrogates, which UTF-8 cannot encode."""
     return text.encode(errors="replace").decode()

@@ -1,10 +1,10 @@
-"""Where each of the upstream's models takes notes: asked of the server once, and learnt from what it refuses.
+"""Finds out where the chat template of each upstream model accepts notes: asks the server, or learns from refusals.
 
-A chat template may refuse a system message in the middle of a conversation, or any at all; the server then answers 400
-to a chat that would have gone well without us. But a 400 has many causes, and one client's mistake must not take the
-notes of everybody who uses that model. So the server is asked first; only where it cannot tell does a refusal count,
-not against what the same model took lately, and nothing is switched off before it has refused several times in a row.
-This step must never hold a request: it runs beside them, and never raises.
+A chat template may refuse a system message in the middle of a conversation, or any system message; the server then
+answers 400 to a chat that would have succeeded without our note. But a 400 has many causes, and one client's mistake
+must not change the notes of everybody who uses that model. So the server is asked first. Only if it cannot tell do
+refusals count: not against a placement that the model accepted recently, and notes are switched off only after several
+refusals in a row. This runs concurrently with requests, never delays one, and never raises.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ import structlog
 
 from memory.errors import Unavailable
 from memory.model import Placement
-from memory.ports import ChatTemplates, Clock, ModelTraits
+from memory.ports import ChatTemplates, Clock, ModelCapabilities
 from memory.recall.notes.past_notes import placement_after_refusal
 from memory.runtime.metrics import Metrics
 
 MODELS_MAX = 1_000  # clients choose the names
-TAKEN_SECONDS_MAX = 3_600.0  # how long a note that was taken speaks for the template: a model may be replaced
-ASK_AGAIN_SECONDS = 60.0  # after a server that could not tell: it may have been starting, or busy
+# How long an accepted note proves that the template takes it: the model behind a name may be replaced.
+ACCEPTED_SECONDS_MAX = 3_600.0
+ASK_AGAIN_SECONDS = 60.0  # after a server that could not tell: it may have been starting or overloaded
 LAST_REFUSALS_MIN = 3  # in a row, before notes are switched off altogether; the first switch costs only a prefix
-MEET_SECONDS_MAX = 4.0  # for all that a server names: whoever starts waits for it
+PROBE_SECONDS_MAX = 4.0  # for all models that a server lists: the start of a process waits for it
 SHOWN_CHARACTERS = 80  # of a model's name, in a log line
 
 _CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
@@ -37,91 +38,95 @@ log = structlog.get_logger(__name__)
 Value = TypeVar("Value")
 
 
-class PlacementLessons:
-    """What is known beyond the traits belongs to this process, and is bounded. One per process."""
+class TemplateCompatibility:
+    """One per process. Placements are shared through `ModelCapabilities`; all other state is local and bounded."""
 
-    def __init__(self, *, traits: ModelTraits, templates: ChatTemplates, clock: Clock, metrics: Metrics) -> None:
-        self._traits = traits
+    def __init__(
+        self, *, model_capabilities: ModelCapabilities, templates: ChatTemplates, clock: Clock, metrics: Metrics
+    ) -> None:
+        self._model_capabilities = model_capabilities
         self._templates = templates
         self._clock = clock
         self._metrics = metrics
-        self._switching = asyncio.Lock()  # so that what two learn at once is news only once
-        self._met_until: _Recent[float] = _Recent()
-        self._meeting: set[str] = set()
-        self._taken_at: _Recent[float] = _Recent()
+        self._switching = asyncio.Lock()  # so that two concurrent findings change a placement only once
+        self._known_until: _Recent[float] = _Recent()
+        self._probing: set[str] = set()
+        self._accepted_at: _Recent[float] = _Recent()
         self._refusals: _Recent[int] = _Recent()
 
     def is_new(self, model: str) -> bool:
-        """Whether nobody has found out about that model yet, nor is about to: then `meet` it."""
-        met_until = self._met_until.get((model, None))
-        return model not in self._meeting and (met_until is None or self._clock() >= met_until)
+        """Whether this model has not been probed, nor is being probed now; the caller then calls `probe`."""
+        known_until = self._known_until.get((model, None))
+        return model not in self._probing and (known_until is None or self._clock() >= known_until)
 
-    async def meet(self, model: str) -> None:
-        """Ask the server about the model's template, unless something is known already.
+    async def probe(self, model: str) -> None:
+        """Ask the server about the model's template, unless its placement is known.
 
-        A model counts as met once that is answered; of a server that could not tell it is asked again after a minute.
+        A server that could not tell is asked again after `ASK_AGAIN_SECONDS`.
         """
-        self._meeting.add(model)
-        met_until = self._clock() + ASK_AGAIN_SECONDS
+        self._probing.add(model)
+        known_until = self._clock() + ASK_AGAIN_SECONDS
         try:
-            if await self._traits.placement(model) is None:
-                told = await self._templates.placement(model)
-                await self._switch(model, told, source="asked")
-                if told is None:
+            if await self._model_capabilities.placement(model) is None:
+                placement = await self._templates.placement(model)
+                await self._switch(model, placement, source="asked")
+                if placement is None:
                     return
-            met_until = math.inf
+            known_until = math.inf
         except Unavailable:
             return
         finally:
-            self._meeting.discard(model)
-            self._met_until.put((model, None), met_until)
+            self._probing.discard(model)
+            self._known_until.put((model, None), known_until)
 
-    async def meet_served(self) -> None:
-        """Meet the models that the server names, so that the first chat of each finds its placement known.
+    async def probe_served_models(self) -> None:
+        """Probe the models that the server lists, so that the placement is known at their first chat.
 
-        Where it names none, or does not answer in time, a model is met at its first chat.
+        If it lists none, or does not answer in time, each model is probed at its first chat.
         """
         with suppress(TimeoutError):
-            async with asyncio.timeout(MEET_SECONDS_MAX):
-                await asyncio.gather(*(self.meet(model) for model in await self._templates.models()))
+            async with asyncio.timeout(PROBE_SECONDS_MAX):
+                await asyncio.gather(*(self.probe(model) for model in await self._templates.models()))
 
-    def taken(self, model: str, placement: Placement) -> None:
-        """The upstream took a request of that model with a note there."""
-        self._taken_at.put((model, placement), self._clock())
+    def accepted(self, model: str, placement: Placement) -> None:
+        """The upstream accepted a request for that model with a note at `placement`."""
+        self._accepted_at.put((model, placement), self._clock())
         self._refusals.drop((model, placement))
 
     async def refused(self, model: str, placement: Placement) -> None:
-        """The upstream answered 400 to a request of that model with a note there, for whatever reason."""
+        """The upstream answered 400 to a request for that model with a note at `placement`, for whatever reason."""
         with suppress(Unavailable):
-            told = await self._templates.placement(model)
-            if told is not None:
-                await self._switch(model, told, source="asked")
+            supported = await self._templates.placement(model)
+            if supported is not None:
+                await self._switch(model, supported, source="asked")
             elif self._is_convincing(model, placement):
                 await self._switch(model, placement_after_refusal(placement), source="refused")
 
     def _is_convincing(self, model: str, placement: Placement) -> bool:
-        taken_at = self._taken_at.get((model, placement))
-        if taken_at is not None and self._clock() - taken_at < TAKEN_SECONDS_MAX:
+        accepted_at = self._accepted_at.get((model, placement))
+        if accepted_at is not None and self._clock() - accepted_at < ACCEPTED_SECONDS_MAX:
             return False
         refusals = (self._refusals.get((model, placement)) or 0) + 1
         self._refusals.put((model, placement), refusals)
         return placement is Placement.BEFORE_LAST_USER or refusals >= LAST_REFUSALS_MIN
 
     async def _switch(self, model: str, placement: Placement | None, *, source: str) -> None:
-        """Make it known to all, if it is news. `source` is a label for the metric."""
+        """Store the placement for all processes if it is more careful than the known one. `source` labels the
+        metric.
+        """
         if placement is None:
             return
         async with self._switching:
-            known = await self._traits.placement(model) or Placement.BEFORE_LAST_USER
+            known = await self._model_capabilities.placement(model) or Placement.BEFORE_LAST_USER
             if _CAUTION.index(placement) <= _CAUTION.index(known):
                 return
-            await self._traits.learn(model, placement)
+            await self._model_capabilities.learn(model, placement)
         self._metrics.placement_switched.labels(placement, source).inc()
         log.warning("placement_switched", model=model[:SHOWN_CHARACTERS], placement=str(placement), source=source)
 
 
 class _Recent(Generic[Value]):
-    """A bounded dictionary by model and placement that forgets what was put in longest ago."""
+    """A bounded dictionary by model and placement that drops the entry that was written longest ago."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[tuple[str, Placement | None], Value] = OrderedDict()
@@ -139,4 +144,4 @@ class _Recent(Generic[Value]):
         self._values.pop(key, None)
 
 
-__all__ = ["PlacementLessons"]
+__all__ = ["TemplateCompatibility"]

@@ -1,9 +1,9 @@
-"""A small thesaurus: words of four languages that point at the same corner of a person's life.
+"""A small thesaurus: words of four languages that belong to the same topic of a person's life.
 
-The embedding model knows English only, and words match only themselves. Between the two lie questions such as "who
-owes me money?" for "lent 300 euros to Silke", and every pair in two languages. A concept joins them: both texts carry
-`money`. It is evidence of a topic, never of an answer, so it weighs little; it is written from general knowledge of
-what people tell about themselves, not from any test data. This module must never decide anything on its own.
+The embedding model knows English only, and lexical matching needs the same word. Neither covers questions such as "who
+owes me money?" for "lent 300 euros to Silke", nor texts in two languages. A concept joins them: both texts have the
+concept `money`. It shows a common topic, not an answer, so its weight is low. Written from general knowledge of what
+people say about themselves, not from test data. A concept never decides on its own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""One user's memories, ready to be ranked: one question is answered by a few passes over numpy.
+"""One user's memories as arrays: a question is answered by a few numpy operations.
 
-Adding and removing touch one memory each; what depends on the others is laid out again at the first question after a
-change (about 20 ms for 10,000 memories), or whenever `prepare` is called. A corpus belongs to one user, is not safe for
-threads, and must never read a clock: it knows when things were said, not what time it is.
+Adding or removing touches one memory; the arrays that depend on all of them are rebuilt at the first question after a
+change (about 20 ms for 10,000 memories), or by `prepare`. A corpus is not thread-safe, and must never read a clock: it
+knows when things were said, not the current time.
 """
 
 from __future__ import annotations
@@ -15,44 +15,44 @@ import numpy.typing as npt
 
 from memory.model import Memory, Record, Vector
 from memory.ports import Tokens
-from memory.recall.ranking.layout import Laid, Layout, lay_out
-from memory.recall.ranking.rows import Floats, Names, Places, Read, Rows, read_off
-from memory.recall.ranking.weights import DEFAULT_RANKING, Neighbours
+from memory.recall.ranking.layout import Layout, LayoutArrays, lay_out
+from memory.recall.ranking.rows import EncodedMemory, Floats, Names, Places, Rows, read_off
+from memory.recall.ranking.weights import DEFAULT_RANKING, NeighbourWeights
 
 ROWS_MIN = 64  # first size of the vector matrix
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Everything that a corpus is made of. Row `i` has vector `i`; there may be room for more."""
+    """The content of a corpus. Row `i` has vector `i`; the vector matrix may have spare rows."""
 
     rows: Rows
     names: Names
     vectors: Vector
-    laid: Laid
+    laid: LayoutArrays
 
 
 class Corpus:
-    """One user's memories. Cheap to change, quick to ask."""
+    """One user's memories. Cheap to change and to query."""
 
     def __init__(
         self,
         records: Iterable[Record] = (),
         *,
         dimension: int = 384,
-        neighbours: Neighbours = DEFAULT_RANKING.neighbours,
+        neighbours: NeighbourWeights = DEFAULT_RANKING.neighbours,
         tokens: Tokens | None = None,
     ) -> None:
-        """`neighbours`: how much the turns around a memory count in its window; what is laid out depends on it.
-        `tokens`: by which a line of each memory is counted once; without it, whoever words a note counts.
+        """`neighbours`: weights of the neighbouring turns in a memory's window, on which the layout depends. `tokens`:
+        counts the line of each memory once; without it, whoever renders a note counts.
         """
         self._vectors: Vector = np.zeros((ROWS_MIN, dimension), dtype=np.float32)
         self._rows = Rows()
         self._names = Names()
         self._layout: Layout | None = None
-        self._places: dict[str, int] = {}  # of what `_rows` holds still
-        self._gone: list[int] = []  # places of what it holds no more
-        self._added: dict[str, Read] = {}
+        self._places: dict[str, int] = {}  # slot of each memory in `_rows`
+        self._gone: list[int] = []  # slots of removed memories
+        self._added: dict[str, EncodedMemory] = {}
         self._free: list[int] = []
         self._used = 0
         self._neighbours = neighbours
@@ -61,8 +61,8 @@ class Corpus:
             self.add(record)
 
     @classmethod
-    def of(cls, contents: Contents, *, neighbours: Neighbours, tokens: Tokens | None = None) -> Corpus:
-        """The corpus that `contents` came from. The neighbours must be the same."""
+    def of(cls, contents: Contents, *, neighbours: NeighbourWeights, tokens: Tokens | None = None) -> Corpus:
+        """The corpus with these contents. `neighbours` must be those that it was made with."""
         corpus = cls(dimension=contents.vectors.shape[1], neighbours=neighbours, tokens=tokens)
         corpus._rows, corpus._names, corpus._vectors = contents.rows, contents.names, contents.vectors
         corpus._used = len(contents.rows)
@@ -77,7 +77,7 @@ class Corpus:
         return memory_id in self._places or memory_id in self._added
 
     def memory(self, memory_id: str) -> Memory | None:
-        """The memory with that id, whatever its status; None where there is none."""
+        """The memory with that id, whatever its status; None if there is none."""
         if (added := self._added.get(memory_id)) is not None:
             return added.memory
         place = self._places.get(memory_id)
@@ -85,12 +85,12 @@ class Corpus:
 
     @property
     def labels(self) -> dict[str, int]:
-        """Speakers' names, folded, by number: of memories that read "NAME: what NAME said"."""
+        """Speakers' names, folded, with their numbers: from memories of the form "NAME: what NAME said"."""
         return self._names.labels
 
     @property
     def size_bytes(self) -> int:
-        """What the corpus holds in memory, estimated: vectors and arrays exactly, objects by their text and a
+        """Estimated memory usage in bytes: exact for vectors and arrays; objects count as their text plus a
         constant.
         """
         self.prepare()
@@ -99,7 +99,7 @@ class Corpus:
         return self._vectors.nbytes + text + 120 * len(self._names.terms)
 
     def add(self, record: Record) -> None:
-        """Put a memory in, or in place of the one with its id. Raises ValueError for a vector of another dimension."""
+        """Add a memory, or replace the one with its id. Raises ValueError for a vector of another dimension."""
         memory = record.memory
         if record.vector.shape != (self._vectors.shape[1],):
             raise ValueError(f"a vector of shape {self._vectors.shape[1:]} was expected, got {record.vector.shape}")
@@ -110,7 +110,7 @@ class Corpus:
         self._layout = None
 
     def remove(self, memory_id: str) -> None:
-        """Take a memory out; an unknown id is ignored."""
+        """Remove a memory; an unknown id is ignored."""
         self._take_out(memory_id)
 
     def _take_out(self, memory_id: str) -> None:
@@ -126,7 +126,7 @@ class Corpus:
         self._layout = None
 
     def similarities(self, vector: Vector, layout: Layout) -> Floats:
-        """The cosine of every row with the question."""
+        """The cosine of every row with `vector`, shape `(rows,)`."""
         found: Floats = (self._vectors[: self._used] @ vector)[layout.slots]
         return found
 
@@ -140,7 +140,7 @@ class Corpus:
         return self._names.terms.get(term, -1)
 
     def prepare(self) -> Layout:
-        """The arrays, laid out again if anything changed."""
+        """The layout, rebuilt if anything changed."""
         if self._layout is None:
             rows = self._rows.changed(self._gone, list(self._added.values()))
             self._rows, self._names = rows.tidied(self._names)
@@ -150,7 +150,7 @@ class Corpus:
         return self._layout
 
     def contents(self) -> Contents:
-        """What it is made of, laid out; later changes of the corpus do not touch it."""
+        """The contents with an up-to-date layout; later changes of the corpus do not affect it."""
         layout = self.prepare()
         facts = self._rows.facts.copy()
         facts["slot"] = np.arange(len(facts))
@@ -168,7 +168,7 @@ class Corpus:
 
 
 def with_room(vectors: npt.NDArray[np.floating]) -> Vector:
-    """The vectors in 32 bits, with some rows to be filled."""
+    """The vectors as float32, with spare rows."""
     used, dimension = vectors.shape
     wider = np.empty((used + max(ROWS_MIN, used // 8), dimension), dtype=np.float32)
     wider[:used] = vectors

@@ -1,8 +1,8 @@
-"""A memory as bytes, and a sequence of memories that are decoded when somebody looks at them.
+"""Memories as bytes, and a sequence that decodes each memory when it is accessed.
 
-Ranking works on arrays and looks at the few memories that it returns, so a corpus that was read from a snapshot leaves
-the others as bytes: 5,000 decoded at once would keep the interpreter busy for 15 ms, and the garbage collector for
-longer. Pure.
+Ranking works on arrays and accesses only the few memories that it returns, so a corpus read from a snapshot leaves the
+others encoded: decoding 5,000 at once would occupy the interpreter for 15 ms, and the garbage collector for longer.
+Pure.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _DEFAULTS: dict[str, Any] = {
 
 
 def encoded(memory: Memory) -> bytes:
-    """MessagePack without the fields that have their defaults; `decoded` gives an equal memory.
+    """MessagePack without the fields that have their default values; `decoded` returns an equal memory.
 
-    Metadata may hold what MessagePack has no form for, lone surrogates and whole numbers beyond 64 bits: then it is
-    JSON. Raises ValueError, TypeError or RecursionError for what no store of ours gives out.
+    Metadata may hold values that MessagePack cannot represent, such as lone surrogates and integers beyond 64 bits; it
+    is then stored as JSON. Raises ValueError, TypeError or RecursionError for values that no store of ours returns.
     """
     given = {name: value for name in _NAMES if (value := getattr(memory, name)) != _DEFAULTS[name]}
     try:
@@ -42,26 +42,26 @@ def encoded(memory: Memory) -> bytes:
 
 
 def decoded(stored: bytes) -> Memory:
-    """Raises `msgspec.MsgspecError`, ValueError or `BadInput` for what `encoded` did not make."""
+    """Raises `msgspec.MsgspecError`, ValueError or `BadInput` for bytes that `encoded` did not produce."""
     if stored[:1] == b"{":
         return msgspec.convert(json.loads(stored), Memory)
     return _DECODER.decode(stored)
 
 
 class Memories(Sequence[Memory]):
-    """Memories by row, most of them still as bytes. A memory once decoded is kept."""
+    """Memories by row, most of them still encoded. A decoded memory is kept."""
 
     __slots__ = ("_ends", "_read", "_stored", "_where")
 
     def __init__(self, memories: Iterable[Memory] = ()) -> None:
         self._read: dict[int, Memory] = dict(enumerate(memories))
-        self._where = np.full(len(self._read), NOT_STORED, dtype=np.int32)  # row -> number of its piece of `_stored`
+        self._where = np.full(len(self._read), NOT_STORED, dtype=np.int32)  # row -> index of its bytes in `_stored`
         self._stored = b""
         self._ends = np.zeros(0, dtype=np.int64)
 
     @classmethod
     def of(cls, stored: bytes, sizes: npt.NDArray[np.int32]) -> Memories:
-        """As `encoded` gave them."""
+        """From the concatenated results of `encoded`, and their sizes."""
         memories = cls()
         memories._stored, memories._ends = stored, np.cumsum(sizes, dtype=np.int64)
         memories._where = np.arange(len(sizes), dtype=np.int32)
@@ -84,7 +84,7 @@ class Memories(Sequence[Memory]):
         return memory
 
     def joined(self, others: Sequence[Memory], order: npt.NDArray[np.intp]) -> Memories:
-        """These and the others, in that order of places."""
+        """The memories of both, reordered by `order`."""
         both = Memories()
         both._stored, both._ends = self._stored, self._ends
         both._where = np.concatenate((self._where, np.full(len(others), NOT_STORED, dtype=np.int32)))[order]
@@ -95,7 +95,7 @@ class Memories(Sequence[Memory]):
         return both
 
     def encoded(self) -> tuple[bytes, npt.NDArray[np.int32]]:
-        """All of them as bytes, one after another, and the size of each. Costs little where none was added."""
+        """All memories as bytes, concatenated, and the size of each. Cheap if none was added."""
         if len(self._where) == len(self._ends) and (self._where == np.arange(len(self._ends))).all():
             return self._stored, np.diff(self._ends, prepend=0).astype(np.int32)
         pieces = [

@@ -1,8 +1,8 @@
-"""Two rankings of the same memories for two wordings of one question, made one. Pure.
+"""Fuses the rankings of two versions of one question, the plain and the rewritten one. Pure.
 
-A rewritten question is mostly the better one and at times a wrong guess, so neither ranking rules alone: a memory
-stands by its places in both (reciprocal rank fusion; places of two questions can be compared, their scores cannot).
-The plain question has a say in what it lets pass; where it was too vague to let anything pass, its order is chance.
+A rewritten question is usually better and sometimes a wrong guess, so both rankings count, by reciprocal rank fusion:
+ranks of two questions can be compared, their scores cannot. From the plain question's ranking only the memories that
+pass its relevance cut take part; if the question was too vague for any to pass, its order is meaningless.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from memory.model import Candidate
 from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked
 from memory.recall.ranking.weights import DEFAULT_RANKING
 
-PLACE_OFFSET = 60.0  # the usual one: the first place counts for little more than the second
+PLACE_OFFSET = 60.0  # the usual constant: the first rank counts only little more than the second
 
 
 def fused(plain: Ranked, rewritten: Ranked, *, weight: float = DEFAULT_RANKING.rewritten) -> Ranked:
-    """One ranking. A memory is as relevant as the better of both says, and passes where either lets it pass.
+    """One ranking. A memory's relevance is the better of both, and it passes if it passes in either.
 
-    `weight`: of a place in the rewritten question's ranking, against 1 for one in the plain question's.
+    `weight`: of a rank for the rewritten question, relative to 1 for the plain question.
     """
     if not plain.candidates or not rewritten.candidates:
         return rewritten if rewritten.candidates else plain
@@ -37,12 +37,12 @@ def fused(plain: Ranked, rewritten: Ranked, *, weight: float = DEFAULT_RANKING.r
 
     order = sorted(candidates, key=worth, reverse=True)[:CANDIDATES_MAX]
     return Ranked(
-        candidates=tuple(_told(candidates[one], worth(one)) for one in order),
+        candidates=tuple(_with_fused_score(candidates[one], worth(one)) for one in order),
         relevance=tuple(best(one, [ranked.relevance for ranked in rankings]) for one in order),
         is_relevant=tuple(bool(best(one, [ranked.is_relevant for ranked in rankings])) for one in order),
         cosines=tuple(best(one, [ranked.cosines for ranked in rankings]) for one in order),
         corrections=rewritten.corrections,
-        told=rewritten.told,
+        in_notes=rewritten.in_notes,
     )
 
 
@@ -56,7 +56,7 @@ def _what_passes(ranked: Ranked) -> Ranked:
     )
 
 
-def _told(candidate: Candidate, worth: float) -> Candidate:
+def _with_fused_score(candidate: Candidate, worth: float) -> Candidate:
     return replace(candidate, parts={**candidate.parts, "fused": worth})
 
 

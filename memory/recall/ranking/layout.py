@@ -1,7 +1,7 @@
 """The rows of a corpus as arrays, ordered by session and time, so that "the turn before" is a shift by one.
 
-What takes long to lay out, the index of terms and the lengths of windows, is a value of its own (`Laid`): a snapshot
-keeps it. Pure.
+The arrays that are expensive to compute (the inverted index, the norms of windows) form a value of their own,
+`LayoutArrays`, which snapshots store. Pure.
 """
 
 from __future__ import annotations
@@ -16,53 +16,54 @@ import numpy.typing as npt
 from memory.model import MemoryStatus, Vector
 from memory.recall.ranking.encoded_memories import Memories
 from memory.recall.ranking.rows import STATUSES, Floats, Ints, Names, Places, Ragged, Rows
-from memory.recall.ranking.weights import Neighbours
+from memory.recall.ranking.weights import NeighbourWeights
 
-LINK_SECONDS = 1_800.0  # memories of one session further apart than this are no neighbours: the talk moved on
-LINK_SECONDS_WITHOUT_SESSION = 120.0  # without a session id only memories said in one breath count as one talk
+LINK_SECONDS = 1_800.0  # memories of one session further apart than this are not neighbours: the topic changed
+# Without a session id, only memories said almost together belong to one conversation.
+LINK_SECONDS_WITHOUT_SESSION = 120.0
 SESSION_GAP_SECONDS = 43_200.0  # a session id that is used again after half a day starts a new session
-SUCCESSIONS_MAX = 32  # from a superseded memory to what holds now; a fact that changed more often has lost its thread
+SUCCESSIONS_MAX = 32  # from a superseded memory to the one that holds now; longer chains are not followed
 BM25_SATURATION = 1.0  # k1: short memories rarely repeat a word, so repetition counts for little
-BM25_LENGTH = 0.5  # b: a longer memory is rather richer than vaguer
-WINDOW_REACH = 2  # neighbours to either side
-ROWS_IN_A_BLOCK = 128  # whose vectors stay in a core's cache while they are added up
+BM25_LENGTH = 0.5  # b: longer memories tend to say more, rather than to be vaguer
+WINDOW_REACH = 2  # neighbours on either side
+ROWS_IN_A_BLOCK = 128  # block size whose vectors fit into a core's cache while they are summed
 ACTIVE, SUPERSEDED = STATUSES.index(MemoryStatus.ACTIVE), STATUSES.index(MemoryStatus.SUPERSEDED)
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
-    """What takes long to lay out. `posting_rows`: rows that hold a term, ascending, grouped by term."""
+class LayoutArrays:
+    """The expensive arrays. `posting_rows`: the rows that hold a term, ascending, grouped by term."""
 
     posting_rows: Ints
-    posting_counts: Floats  # how often they hold it
-    posting_starts: Places  # term -> start of its group; one more at the end
+    posting_counts: Floats  # how often the row holds the term
+    posting_starts: Places  # term -> start of its group; one entry more at the end
     window_norms: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The arrays of one state of a corpus, all in row order, `n` rows. Read only."""
+    """The arrays of one state of a corpus, in row order, `n` rows. Read-only."""
 
     ids: list[str]
-    slots: Ints  # where each row's vector stands
+    slots: Ints  # index of each row's vector
     memories: Memories
     places: dict[str, int]  # the row of each memory, by its id
     sessions: list[str]  # ascending
     said_at: npt.NDArray[np.float64]
-    saturation: Floats  # of a term's count in a memory; likewise in its window, and in a session
+    saturation: Floats  # of a term's count in a memory; the next ones: in its window, in its session
     window_saturation: Floats
-    is_linked: npt.NDArray[np.bool_]  # the row before is this one's predecessor in the same talk
-    link: tuple[Floats, Floats]  # the weight of the row one (two) before, 0 where it belongs to another talk
+    is_linked: npt.NDArray[np.bool_]  # the row before is its predecessor in the same conversation
+    link: tuple[Floats, Floats]  # the weight of the row one (two) before, 0 if it belongs to another conversation
     has_neighbours: bool
     session: Ints  # row -> session number, ascending
     session_starts: Places
     session_saturation: Floats
-    laid: Laid
+    laid: LayoutArrays
     concept_rows: dict[str, Ints]
     is_question: Floats
     is_first_person: Floats
     is_dated: Floats
-    is_manner: Floats  # says how answers or texts should be
+    is_manner: Floats  # states how answers or texts should be written
     unspaced: Floats
     importance: Floats
     confidence: Floats
@@ -70,15 +71,15 @@ class Layout:
     is_superseded: npt.NDArray[np.bool_]
     ends_at: npt.NDArray[np.float64]
     half_life_class: npt.NDArray[np.int8]
-    line_tokens: Ints  # what its content costs on a line of a note, -1 where it was not counted
+    line_tokens: Ints  # tokens of its content on a line of a note, -1 if not counted
     wording: npt.NDArray[np.uint64]
     statement: npt.NDArray[np.uint64]
-    label: Ints  # number of the speaker's name, -1 without
+    label: Ints  # number of the speaker's name, -1 without one
     projects: Ints  # number of each row's project in `project_numbers`; likewise agents
     project_numbers: dict[str, int]
     agents: Ints
     agent_numbers: dict[str, int]
-    overtaken: Ints  # superseded rows whose successor is here, and in `overtaking` that successor's row
+    overtaken: Ints  # superseded rows whose successor is in the corpus; `overtaking` holds the successor's row
     overtaking: Ints
 
     @property
@@ -86,8 +87,10 @@ class Layout:
         return len(self.memories)
 
 
-def lay_out(rows: Rows, names: Names, vectors: Vector, neighbours: Neighbours, *, laid: Laid | None = None) -> Layout:
-    """`vectors` by slot. `laid`: as it was laid out of the same rows and neighbours before."""
+def lay_out(
+    rows: Rows, names: Names, vectors: Vector, neighbours: NeighbourWeights, *, laid: LayoutArrays | None = None
+) -> Layout:
+    """`vectors` by slot. `laid`: the arrays of an earlier layout of the same rows and neighbours, to be reused."""
     facts = rows.facts
     said_at, slots = _column(facts, "said_at", np.float64), _column(facts, "slot", np.int32)
     projects, project_numbers = numbered(rows.projects)
@@ -113,7 +116,7 @@ def lay_out(rows: Rows, names: Names, vectors: Vector, neighbours: Neighbours, *
         session=session,
         session_starts=np.flatnonzero(starts_session),
         session_saturation=_saturation(np.bincount(session, weights=lengths).astype(np.float32)),
-        laid=laid or Laid(*_postings(rows.tokens, len(names.terms)), _window_norms(vectors, slots, link)),
+        laid=laid or LayoutArrays(*_postings(rows.tokens, len(names.terms)), _window_norms(vectors, slots, link)),
         concept_rows=_concept_rows(rows.concepts, names),
         is_question=_column(facts, "is_question"),
         is_first_person=_column(facts, "is_first_person"),
@@ -140,9 +143,9 @@ def lay_out(rows: Rows, names: Names, vectors: Vector, neighbours: Neighbours, *
 
 
 def windowed(values: Floats, link: tuple[Floats, Floats]) -> Floats:
-    """Each row's value plus its weighted neighbours', two to either side, within one talk. Shape `(k, n)`.
+    """Each row's value plus its weighted neighbours', two on either side, within one conversation. Shape `(k, n)`.
 
-    `link`: per distance the weight of a neighbour, 0 where it belongs to another talk; see `_links`.
+    `link`: the weight of a neighbour by distance, 0 if it belongs to another conversation; see `_links`.
     """
     out = values.copy(order="K")
     for distance, weights in enumerate(link, start=1):
@@ -161,14 +164,14 @@ def _column(facts: npt.NDArray[Any], name: str, kind: type[np.generic] = np.floa
 def _talks(
     sessions: Ints, projects: Ints, said_at: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Which rows follow their predecessor in one talk, and which start a session. A lone memory is a session of its
-    own.
+    """Which rows follow their predecessor in one conversation, and which start a session. A memory without a session is
+    a session of its own.
     """
     is_linked = np.zeros(len(said_at), dtype=np.bool_)
     starts = np.ones(len(said_at), dtype=np.bool_)
     is_together = (sessions[1:] == sessions[:-1]) & (projects[1:] == projects[:-1])
     has_session, gap = sessions[1:] > 0, np.diff(said_at)
-    # Stored together without a session, as a list of facts is, tells nothing about an order.
+    # Memories stored together without a session, such as a list of facts, have no order.
     follows = np.where(has_session, gap <= LINK_SECONDS, (gap > 0) & (gap <= LINK_SECONDS_WITHOUT_SESSION))
     is_linked[1:] = is_together & follows
     starts[1:] = ~is_together | np.where(has_session, gap > SESSION_GAP_SECONDS, ~follows)
@@ -176,7 +179,7 @@ def _talks(
 
 
 def _successions(rows: Rows, places: dict[str, int]) -> tuple[Ints, Ints]:
-    """Rows of superseded memories, and of what holds in their place now."""
+    """The rows of superseded memories, and the rows of their current successors."""
     is_active = (rows.facts["status"] == ACTIVE).tolist()
     found: list[tuple[int, int]] = []
     for row in np.flatnonzero(rows.facts["status"] != ACTIVE).tolist():
@@ -191,7 +194,7 @@ def _successions(rows: Rows, places: dict[str, int]) -> tuple[Ints, Ints]:
     return pairs[:, 0], pairs[:, 1]
 
 
-def _links(is_linked: npt.NDArray[np.bool_], neighbours: Neighbours) -> tuple[Floats, Floats]:
+def _links(is_linked: npt.NDArray[np.bool_], neighbours: NeighbourWeights) -> tuple[Floats, Floats]:
     two = is_linked.copy()
     two[1:] &= is_linked[:-1]
     two[:1] = False
@@ -200,9 +203,9 @@ def _links(is_linked: npt.NDArray[np.bool_], neighbours: Neighbours) -> tuple[Fl
 
 
 def _window_norms(vectors: Vector, slots: Ints, link: tuple[Floats, Floats]) -> Floats:
-    """The lengths of the sums of neighbouring vectors, by which their dot products become cosines."""
+    """Norms of the sums of neighbouring vectors, by which dot products are divided to get cosines."""
     norms = np.ones(len(slots), dtype=np.float32)
-    if vectors.shape[1] == 1:  # cosines instead of vectors: what turns of one talk usually come to
+    if vectors.shape[1] == 1:  # cosines in place of vectors: a typical norm of conversation turns
         alone: Floats = windowed(norms[None], link)[0]
         return np.power(alone, np.float32(0.75))
     for start in range(0, len(slots), ROWS_IN_A_BLOCK):
@@ -217,14 +220,14 @@ def _window_norms(vectors: Vector, slots: Ints, link: tuple[Floats, Floats]) -> 
 
 
 def _saturation(lengths: Floats) -> Floats:
-    """BM25's: how often a term must occur to be worth half of what it can be worth."""
+    """BM25's saturation: the term count at which a term contributes half of its maximum."""
     mean = float(lengths.mean()) if len(lengths) else 1.0
     out: Floats = BM25_SATURATION * (1.0 - BM25_LENGTH + BM25_LENGTH * lengths / (mean or 1.0))
     return np.maximum(out, 1e-3)
 
 
 def numbered(names: Sequence[str]) -> tuple[Ints, dict[str, int]]:
-    """Each name as a number, so that comparing a column is one step. The empty name is always 0."""
+    """Each name as a number, so that a column is compared in one operation. The empty name is always 0."""
     numbers = {"": 0}
     for name in dict.fromkeys(names):
         numbers.setdefault(name, len(numbers))
@@ -232,7 +235,7 @@ def numbered(names: Sequence[str]) -> tuple[Ints, dict[str, int]]:
 
 
 def _postings(tokens: Ragged, terms: int) -> tuple[Ints, Floats, Places]:
-    """Each pair of a term and a row that holds it, once: rows by term, ascending, how often, where each term starts."""
+    """The inverted index: rows by term, ascending; counts; and the start of each term's group."""
     size = max(len(tokens.sizes), 1)
     pairs, counts = np.unique(tokens.values.astype(np.int64) * size + tokens.rows, return_counts=True)
     held = np.bincount(pairs // size, minlength=terms)

@@ -1,10 +1,10 @@
-"""Text to terms: what two texts have in common when meaning is put aside.
+"""Splits text into the terms of lexical matching.
 
-Words are folded (width, case, accents), stop words dropped and endings stripped lightly. Scripts that put no space
-between words (Chinese, Japanese, Thai, and Korean, whose particles cling to the word) give single characters and
-pairs of characters instead. Identifiers ("OPS-4412", "7.3.1", "petrel_stg") stay whole beside their parts, so that
-7.3.1 never meets 7.3.10. This module keeps no state and knows nothing about memories; it must never guess meaning:
-concepts.py does.
+Words are folded (width, case, accents), stop words are dropped and endings are stripped lightly. Scripts without spaces
+between words (Chinese, Japanese, Thai, and Korean, whose particles are attached to the word) yield single characters
+and pairs of characters. Identifiers ("OPS-4412", "7.3.1", "petrel_stg") yield themselves as well as their parts, so
+that 7.3.1 does not match 7.3.10. The module is stateless and knows nothing about memories or meaning; for synonyms see
+`concepts`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import lru_cache
 from memory.language import function_words
 
 TERMS_PER_TEXT_MAX = 2_000  # the rest of a longer text is not indexed; a memory has at most 8,000 characters
-STEM_CACHE_WORDS = 65_536  # distinct words remembered with their stem: the vocabulary of a few thousand memories
+STEM_CACHE_WORDS = 65_536  # cached words with their stems: the vocabulary of a few thousand memories
 
 UNSPACED = (
     "\u0e00-\u0e7f"  # Thai
@@ -35,10 +35,10 @@ _PART = re.compile(r"[^\W_]+")
 _HAS_DIGIT = re.compile(r"\d")
 _VOWEL = re.compile(r"[aeiouy]")
 
-# How extraction names the person whose memories these are: it stands in all of them and tells none apart.
+# How extraction refers to the user: it occurs in all memories and distinguishes none.
 _THE_USER = "user users nutzer nutzers nutzerin usuario usuaria"
 
-# Beside the function words: words of asking and of talk, which stand in most questions and tell no topic.
+# In addition to function words: words of asking and talking, which occur in most questions and carry no topic.
 _STOP_ENGLISH = """
 all any doing done get gets getting go goes going gonna got let lets like maybe more most much off oh okay only
 other out please said say says under up well yet don didn doesn isn wasn aren couldn wouldn shouldn hasn haven hadn ain
@@ -46,13 +46,13 @@ mention mentioned describe described take takes took taken taking
 """
 _STOP_GERMAN = "fur hat ja kein keine man nicht nun nur schon uber"
 _STOP_SPANISH = "algo mas ni"
-# French and others meet mostly as names of things; their commonest articles would join anything with anything.
+# Other languages occur mostly as names of things; their commonest articles would match everything.
 _STOP_OTHER = "le la les des du une et est dans pour pas qui sur au aux ce il je ne se"
 STOP_WORDS = function_words() | frozenset(
     " ".join((_THE_USER, _STOP_ENGLISH, _STOP_GERMAN, _STOP_SPANISH, _STOP_OTHER)).split()
 )
 
-# Characters that build sentences, and no topic, in Chinese and Japanese.
+# Chinese and Japanese characters with a grammatical role and no topic.
 STOP_CHARACTERS = frozenset(
     "的了是在我你您他她它们这那吗呢吧啊呀哦嗯么什怎哪谁和与及或就都也还又很太最把被让给从到对于以而且但因为所如果要想"
     "会能可以请帮一个些有没不别再着过得地之其着来去说话下上里中个只该样何为几多少点好"
@@ -88,7 +88,7 @@ def fold(text: str) -> str:
 
 
 def unspaced_share(text: str) -> float:
-    """The share of letters that belong to scripts without spaces, 0..1: where the embedding model knows nothing."""
+    """The share of letters in scripts without spaces, 0..1, which the embedding model does not know."""
     letters = sum(character.isalpha() for character in text)
     if not letters or text.isascii():
         return 0.0
@@ -104,7 +104,7 @@ def is_gram(term: str) -> bool:
 def stem(word: str) -> str:
     """A word without its commonest endings: plural, possessive, -ing, -ed, -ly, and a final vowel.
 
-    Light on purpose: it serves English first and does little harm to German and Spanish (Katze, Katzen; gato, gatos).
+    Light on purpose: made for English, and harmless for German and Spanish (Katze, Katzen; gato, gatos).
     """
     if len(word) <= 3 or _HAS_DIGIT.search(word) or not word.isascii():
         return word
@@ -140,7 +140,7 @@ def _without_verb_ending(word: str) -> str:
 
 
 def _words(token: str) -> list[str]:
-    """The parts of a token that are no stop words, and the whole where it looks like an identifier."""
+    """The parts of a token that are not stop words, and the whole token if it looks like an identifier."""
     token = token.replace("’", "'")
     if "'" in token:
         token = token.split("'")[0]  # possessives and contractions: Anna's, don't, we'll

@@ -1,8 +1,8 @@
-"""Stage 9: which memories go along, best first, within the budget. Pure: `now` is an argument, nothing is random.
+"""Stage 9: selects the memories that go into the note, best first, within the token budget. Pure and deterministic.
 
-`rank` weighs the evidence for every memory of a corpus; `rank_found` does it for what a bare vector search returned;
-`select` cuts what is not relevant, drops repetitions and fills the budget. Superseded memories stay out unless the
-question is about the past. It must never return a memory of another project, whatever the corpus holds.
+`rank` scores every memory of a corpus; `rank_found` scores the results of a plain vector search; `select` cuts
+irrelevant memories, drops repetitions and fills the budget. Superseded memories are excluded unless the question is
+about the past. It must never return a memory of another project, whatever the corpus holds.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.language import wants_several
-from memory.model import Candidate, Memory, Question, Record, Scope, Selection, Vector, Verdict
+from memory.model import Candidate, CandidateVerdict, Memory, Question, Record, Scope, Selection, Vector
 from memory.recall.notes.injection import LINE_CHARACTERS_MAX
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.evidence import Reading, complete, read
+from memory.recall.ranking.features import TextFeatures, add_vector_features, text_features
 from memory.recall.ranking.layout import Layout
 from memory.recall.ranking.lexical import terms
 from memory.recall.ranking.relevance import bar_for
 from memory.recall.ranking.rows import HALF_LIFE_CLASSES, NOT_COUNTED, Floats, Places
-from memory.recall.ranking.superseded_in_notes import look_back
+from memory.recall.ranking.superseded_in_notes import review_notes
 from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS, TOPICAL, Bar, RankingSettings, Weights
 from memory.recall.ranking.wording import wording
 
-CANDIDATES_MAX = 200  # scored memories that become candidates with all their parts; REST may ask for as many
-COST_EXPONENT = 0.5  # to fill a budget, a memory of four times the length must be twice as likely to be worth its place
+CANDIDATES_MAX = 200  # memories that become candidates with all parts of their score; REST may ask for as many
+COST_EXPONENT = 0.5  # when a budget is filled, a memory four times as long must be twice as likely to be relevant
 SAME_SUBJECT_SHARE = 0.5  # of the terms of the shorter of two memories
-PASSED_OVER_MAX = 12  # memories in all that did not fit: counting tokens costs more than the last gap is worth
+# Candidates skipped because they did not fit: counting more tokens costs more than filling the last gap gains.
+PASSED_OVER_MAX = 12
 
 _PLACES_OF_TOPICAL = np.array([NAMES.index(name) for name in TOPICAL])
 _PLACES_BY_PART = np.array([NAMES.index(name) for kinds in PARTS.values() for name in kinds])
@@ -40,7 +41,7 @@ _STARTS_OF_PARTS = np.cumsum([0, *map(len, PARTS.values())])[:-1]
 
 
 class Scored(Sequence[Candidate]):
-    """The best rows of a corpus, best first; each becomes a candidate when somebody looks at it, which few do."""
+    """The best rows of a corpus, best first. Each becomes a `Candidate` only when it is accessed, which few are."""
 
     __slots__ = ("_layout", "_made", "_parts", "_rows", "_scores", "ids")
 
@@ -80,12 +81,13 @@ class Scored(Sequence[Candidate]):
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Candidates, best first; then, in the same order, their odds to be relevant (0..1), whether that passes, cosines.
+    """Candidates, best first; and in the same order their probability of relevance (0..1), whether that passes,
+    cosines.
 
-    `is_near`: whether it may fill a short note, though it does not pass; () where none may. `asks_several`: whether the
-    question counts, compares, orders or lists, and so wants a fuller note.
-    `corrections`: ids of candidates that took the place of what earlier notes still tell; `told`: what those notes tell
-    that still holds. Both only as far as the corpus knows them.
+    `is_near`: whether a candidate may fill a short note although it does not pass; () where none may. `asks_several`:
+    the question counts, compares, orders or lists, so that it needs a longer note.
+    `corrections`: ids of candidates that superseded memories in earlier notes. `in_notes`: memories in earlier notes
+    that are still valid. Both only as far as the corpus holds them.
     """
 
     candidates: Sequence[Candidate] = ()
@@ -95,11 +97,11 @@ class Ranked:
     is_near: tuple[bool, ...] = ()
     asks_several: bool = False
     corrections: tuple[str, ...] = ()
-    told: tuple[Memory, ...] = ()
+    in_notes: tuple[Memory, ...] = ()
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Of the candidates' memories."""
+        """Ids of the candidates' memories."""
         made = self.candidates
         return made.ids if isinstance(made, Scored) else tuple(candidate.memory.id for candidate in made)
 
@@ -111,28 +113,28 @@ def rank(
     *,
     ranking: RankingSettings = DEFAULT_RANKING,
     limit: int = CANDIDATES_MAX,
-    reading: Reading | None = None,
+    reading: TextFeatures | None = None,
 ) -> Ranked:
-    """Score every memory that the scope may see; the best `limit` come back. Without a vector, words alone decide.
+    """Score every memory that the scope may see and return the best `limit`. Without a vector, only words count.
 
-    What took the place of what earlier notes told is among the candidates in any case.
-    `reading`: what `read_ahead` said of the same question; it counts for nothing if the corpus changed since.
+    Memories that superseded those in earlier notes always become candidates.
+    `reading`: the result of `read_ahead` for the same question; ignored if the corpus changed since.
     """
     layout = corpus.prepare()
     text = asked.query.text
     if not layout.size or not text.strip():
         return Ranked()
     if reading is None or reading.layout is not layout:
-        reading = read(corpus, layout, asked, ranking=ranking)
-    evidence = complete(corpus, reading, query_vector, ranking=ranking)
+        reading = text_features(corpus, layout, asked, ranking=ranking)
+    evidence = add_vector_features(corpus, reading, query_vector, ranking=ranking)
     is_open = _is_open(layout, asked.scope, asked.memory_types, asks_about_past=evidence.question.asks_about_past)
-    weighed = np.stack([evidence.kinds[name] for name in NAMES])
+    weighed = np.stack([evidence.arrays[name] for name in NAMES])
     weighed *= _column(ranking.weights)
     score = np.where(is_open, weighed.sum(axis=0), -np.inf)
     rows = _corrections_first(_best(score, limit), layout)
     if not len(rows):
         return Ranked()
-    before = look_back(corpus, asked.told)
+    before = review_notes(corpus, asked.in_notes)
     corrections = _rows_of(before.corrections, layout, is_open)
     best_count = len(rows)
     if len(corrections):
@@ -143,12 +145,13 @@ def rank(
     bar = ranking.bar
     even = bar_for(text, bar, is_unspaced=evidence.is_unspaced)
     passes = (topic >= bar.each) & (topic >= best_topic - bar.margin) & (best_topic >= even)
-    passes |= evidence.kinds["manner"][rows] > 0
+    passes |= evidence.arrays["manner"][rows] > 0
     asks_several = wants_several(text)
     near_each = bar.several_each if asks_several else bar.near_each
     near_margin = bar.several_margin if asks_several else bar.near_margin
     near = (topic >= near_each) & (topic >= best_topic - near_margin) & (best_topic >= even)
-    relevance = 0.5 * (1.0 + np.tanh(0.5 * bar.slope * (topic - even)))  # the logistic curve, without its overflow
+    # The logistic function, in a form that does not overflow.
+    relevance = 0.5 * (1.0 + np.tanh(0.5 * bar.slope * (topic - even)))
     parts = np.add.reduceat(weighed[_PLACES_BY_PART], _STARTS_OF_PARTS, axis=0).T
     return Ranked(
         candidates=Scored(layout, rows, score[rows], parts),
@@ -158,36 +161,36 @@ def rank(
         is_near=tuple((near & ~passes).tolist()),
         asks_several=asks_several,
         corrections=tuple(layout.ids[row] for row in corrections),
-        told=before.holding,
+        in_notes=before.still_valid,
     )
 
 
-def read_ahead(corpus: Corpus, asked: Question, *, ranking: RankingSettings = DEFAULT_RANKING) -> Reading | None:
-    """What `rank` needs of the question's words, before there is a vector. None without memories."""
+def read_ahead(corpus: Corpus, asked: Question, *, ranking: RankingSettings = DEFAULT_RANKING) -> TextFeatures | None:
+    """The features that `rank` derives from the question's words, before there is a vector. None without memories."""
     layout = corpus.prepare()
-    return read(corpus, layout, asked, ranking=ranking) if layout.size else None
+    return text_features(corpus, layout, asked, ranking=ranking) if layout.size else None
 
 
 def rank_found(found: Sequence[Candidate], asked: Question, *, ranking: RankingSettings = DEFAULT_RANKING) -> Ranked:
-    """Score what a vector search returned, by the cosine in `parts["dense"]`: for users whose corpus is not loaded.
+    """Score the results of a vector search by the cosine in `parts["dense"]`, for users whose corpus is not loaded.
 
-    Neighbours count as far as the search returned them too. It looked for the wanted types only, and of what earlier
-    notes told it says nothing.
+    Neighbouring turns count only if the search returned them as well. The search was limited to the wanted types
+    already; corrections of memories in earlier notes are not looked up.
     """
     cosines = (np.array([candidate.parts.get("dense", candidate.score)], dtype=np.float32) for candidate in found)
     records = (Record(candidate.memory, cosine) for candidate, cosine in zip(found, cosines, strict=True))
-    # One number per memory: its cosine with the question, taken times one.
+    # A one-dimensional "vector" per memory: its cosine with the question, multiplied by one.
     corpus = Corpus(records, dimension=1, neighbours=ranking.neighbours)
-    here = replace(asked, memory_types=(), told=())
+    here = replace(asked, memory_types=(), in_notes=())
     return rank(corpus, here, np.ones(1, dtype=np.float32), ranking=ranking)
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much may go along: so many `tokens`, and so many `memories` (None: as many as fit).
+    """Limits of a selection: `tokens`, and the number of `memories` (None: as many as fit).
 
-    `near_tokens`: up to so many tokens, what is near goes along behind what is relevant. `is_filled`: no relevance cut,
-    the budget is used up.
+    `near_tokens`: up to this many tokens, near-relevant candidates follow the relevant ones. `is_filled`: no relevance
+    cut; the budget is used up.
     """
 
     tokens: int
@@ -202,15 +205,15 @@ def select(
     *,
     tokens: Callable[[Candidate], int],
     similarity_threshold: float | None = None,
-    told: Collection[str] = (),
+    in_notes: Collection[str] = (),
 ) -> Selection:
-    """The candidates that go along, best first, and why the others do not. `tokens`: what one costs.
+    """The candidates that go into the note, best first, and the reasons for the others. `tokens`: cost of a candidate.
 
-    A `similarity_threshold` (cosine) cuts where a caller names one. What does not fit is passed over, never cut short.
-    `told`: ids that need no second telling; what says the same as they do in the same words needs none either.
-    Corrections of what was told go first, relevant or not.
+    `similarity_threshold`: an additional cut by cosine. A candidate that does not fit is skipped, never shortened.
+    `in_notes`: ids that earlier notes hold; they are left out, and so are candidates with the same wording. Corrections
+    of memories in earlier notes come first, relevant or not.
     """
-    kept, near, cuts = _admitted(ranked, similarity_threshold, told, fill=budget.is_filled)
+    kept, near, cuts = _admitted(ranked, similarity_threshold, in_notes, fill=budget.is_filled)
     if budget.is_filled and budget.memories is None:
         kept.sort(key=lambda i: _cost_of_place(ranked.candidates[i]))
     ids = ranked.ids
@@ -218,20 +221,20 @@ def select(
     kept = [*corrections, *(i for i in (*kept, *near) if i not in corrections)]
     is_filling = frozenset(near) - frozenset(corrections)
     chosen: list[int] = []
-    said = {wording(memory.content) for memory in ranked.told}
+    said = {wording(memory.content) for memory in ranked.in_notes}
     left, passed_over = budget.tokens, 0
     for i in kept:
         if len(chosen) == budget.memories:
-            cuts[ids[i]] = Verdict.OVER_LIMIT
+            cuts[ids[i]] = CandidateVerdict.OVER_LIMIT
         elif passed_over == PASSED_OVER_MAX:
-            cuts[ids[i]] = Verdict.OVER_BUDGET
+            cuts[ids[i]] = CandidateVerdict.OVER_BUDGET
         elif (said_here := _wording(ranked.candidates[i])) in said:
-            cuts[ids[i]] = Verdict.DUPLICATE
+            cuts[ids[i]] = CandidateVerdict.DUPLICATE
         elif (cost := tokens(ranked.candidates[i])) > left:
-            cuts[ids[i]] = Verdict.OVER_BUDGET
+            cuts[ids[i]] = CandidateVerdict.OVER_BUDGET
             passed_over += 1
         elif i in is_filling and budget.tokens - left + cost > budget.near_tokens:
-            cuts[ids[i]] = Verdict.IRRELEVANT
+            cuts[ids[i]] = CandidateVerdict.IRRELEVANT
         else:
             said.add(said_here)
             cuts.pop(ids[i], None)
@@ -242,22 +245,22 @@ def select(
 
 
 def _admitted(
-    ranked: Ranked, similarity_threshold: float | None, told: Collection[str], *, fill: bool
-) -> tuple[list[int], list[int], dict[str, Verdict]]:
-    """Places of what passes, of what may fill a short note, and why the others may not go along."""
+    ranked: Ranked, similarity_threshold: float | None, in_notes: Collection[str], *, fill: bool
+) -> tuple[list[int], list[int], dict[str, CandidateVerdict]]:
+    """Indexes of the candidates that pass, of those that may fill a short note, and the verdicts of all others."""
     kept: list[int] = []
     near: list[int] = []
-    cuts: dict[str, Verdict] = {}
+    cuts: dict[str, CandidateVerdict] = {}
     for i, memory_id in enumerate(ranked.ids):
         is_close = similarity_threshold is None or ranked.cosines[i] >= similarity_threshold
-        if memory_id in told:
-            cuts[memory_id] = Verdict.ALREADY_TOLD
+        if memory_id in in_notes:
+            cuts[memory_id] = CandidateVerdict.ALREADY_TOLD
         elif is_close and (fill or ranked.is_relevant[i]):
             kept.append(i)
         elif is_close and ranked.is_near and ranked.is_near[i]:
             near.append(i)
         else:
-            cuts[memory_id] = Verdict.IRRELEVANT
+            cuts[memory_id] = CandidateVerdict.IRRELEVANT
     return kept, near, cuts
 
 
@@ -266,7 +269,7 @@ def _wording(candidate: Candidate) -> int:
 
 
 def _cost_of_place(candidate: Candidate) -> float:
-    """Smaller is better: a long memory has to be more likely to be the one that is wanted."""
+    """The sort key when a budget is filled, smaller first: a longer memory has to be more likely to be relevant."""
     length = min(len(candidate.memory.content), LINE_CHARACTERS_MAX)
     return COST_EXPONENT * math.log(length) - candidate.score
 
@@ -274,7 +277,7 @@ def _cost_of_place(candidate: Candidate) -> float:
 def _is_open(
     layout: Layout, scope: Scope, memory_types: Collection[str], *, asks_about_past: bool
 ) -> npt.NDArray[np.bool_]:
-    """Which rows may be returned at all."""
+    """Which rows may be returned."""
     is_open = np.ones(layout.size, dtype=np.bool_) if asks_about_past else ~layout.is_superseded
     if scope.project_id:
         is_open &= (layout.projects == 0) | (layout.projects == layout.project_numbers.get(scope.project_id, -1))
@@ -287,19 +290,19 @@ def _is_open(
 
 
 def _rows_of(memories: Sequence[Memory], layout: Layout, is_open: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
-    """Where those of them stand that may be returned at all, in their order."""
+    """The rows of those memories that may be returned, in their order."""
     found = (layout.places.get(memory.id) for memory in memories)
     return np.array([row for row in found if row is not None and is_open[row]], dtype=np.intp)
 
 
 @lru_cache(maxsize=16)
 def _column(weights: Weights) -> Floats:
-    """One weight per kind, shape `(kinds, 1)`."""
+    """The weights of all features, shape `(features, 1)`."""
     return np.array([getattr(weights, name) for name in NAMES], dtype=np.float32)[:, None]
 
 
 def _corrections_first(rows: npt.NDArray[np.intp], layout: Layout) -> npt.NDArray[np.intp]:
-    """What the user set right stands before what it sets right; of different subjects, evidence alone decides."""
+    """Put a correction before what it corrects if both have the same subject; otherwise the scores decide."""
     if not layout.is_correction[rows].any():
         return rows
     order = rows.tolist()
@@ -319,13 +322,13 @@ def _corrections_first(rows: npt.NDArray[np.intp], layout: Layout) -> npt.NDArra
 
 
 def _is_same_subject(about: set[str], content: str) -> bool:
-    """Whether most of what the shorter of the two is about is in the other, too."""
+    """Whether most terms of the shorter of the two also occur in the other."""
     other = set(terms(content))
     return len(about & other) > SAME_SUBJECT_SHARE * min(len(about), len(other))
 
 
 def _best(score: npt.NDArray[np.floating], limit: int) -> npt.NDArray[np.intp]:
-    """The rows of the best scores, best first, among equals in row order; rows that are not open are left out."""
+    """The rows with the best scores, best first; ties in row order. Rows that may not be returned are left out."""
     if limit < len(score):
         floor = np.partition(score, len(score) - limit)[len(score) - limit]
         rows = np.flatnonzero(score >= floor)
@@ -342,8 +345,8 @@ __all__ = [
     "Budget",
     "Corpus",
     "Ranked",
-    "Reading",
     "Scored",
+    "TextFeatures",
     "Weights",
     "rank",
     "rank_found",

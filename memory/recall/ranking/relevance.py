@@ -1,8 +1,8 @@
-"""Is anything relevant at all? A calibrated yes or no from all topical evidence, where a cosine threshold would guess.
+"""The relevance cut: a calibrated decision from all topical features, instead of a cosine threshold.
 
-What the question is like moves the bar: a request to write something welcomes preferences, a question about the world
-rarely wants memory. It must never see who asks, and never decide for a search that names a token budget, which is
-filled.
+The kind of question shifts the threshold: a request to write something benefits from preferences, a question about
+general knowledge rarely needs memory. It does not depend on the user, and does not apply to searches with a token
+budget, which are filled.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from memory.recall.ranking.weights import Bar
 _PERSONAL = re.compile(
     r"\b(?:i|i'[dm]|i've|my|me|mine|we|our|ours|us|ich|mein\w*|mir|mich|wir|uns|unser\w*|yo|mi|mis|nos|nuestr\w*"
     r"|tengo|puedo|quiero|debo|hago|podemos|tenemos|queremos|debemos)\b|我|咱"
-    r"|爸|妈|父亲|母亲|老公|老婆|丈夫|妻子|孩子|儿子|女儿"  # Chinese drops "my" before one's own family
+    r"|爸|妈|父亲|母亲|老公|老婆|丈夫|妻子|孩子|儿子|女儿"  # Chinese omits "my" before one's own family
 )
 _TASK = re.compile(
     r"^\W*(?:please |could you |can you |help me |kannst du |bitte |puedes )?"
@@ -43,12 +43,12 @@ _ANYTHING = re.compile(r"\w")
 
 
 def bar_for(text: str, bar: Bar, *, is_unspaced: bool) -> float:
-    """The topical evidence at which relevance is even odds for this question."""
+    """The topical evidence at which the probability of relevance is one half for this question."""
     folded = fold(text)
     is_task = bool(_TASK.search(folded))
     is_personal = bool(_PERSONAL.search(folded))
     is_general = bool(_GENERAL.search(folded)) and not is_personal and not is_task
-    is_personal = is_personal or (is_unspaced and not is_general)  # Chinese and Japanese leave "I" and "my" out
+    is_personal = is_personal or (is_unspaced and not is_general)  # Chinese and Japanese omit "I" and "my"
     is_courtesy = not _ANYTHING.search(_COURTESY.sub("", folded))
     return (
         bar.even

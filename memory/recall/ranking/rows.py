@@ -1,8 +1,8 @@
-"""What ranking reads off each memory, once, and keeps by columns: terms, concepts, marks, names and numbers.
+"""What ranking derives from each memory once, stored in columns: terms, concepts, flags, names and numbers.
 
-Reading a memory takes 50 µs, so that a thousand of them would cost a chat its deadline: what was read goes into the
-user's snapshot with the memories (`snapshot`). Whatever changes what is read off a text changes this module or one that
-it imports, by which snapshots know that they are outdated. Pure.
+Encoding a memory takes 50 µs, so a thousand would cost a chat its deadline: the result is stored in the user's snapshot
+with the memories. Whatever changes the encoding changes the source of this module or of one that it imports, by which
+`snapshot_codec` recognises outdated snapshots. Pure.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Places: TypeAlias = npt.NDArray[np.intp]
 HALF_LIFE_CLASSES = ("episodic", "semantic", "procedural", "reflective")
 STATUSES = (MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED, MemoryStatus.ARCHIVED)
 NO_LABEL = -1
-STATEMENT_DIGITS = 16  # of a statement key, in 64 bits
-NOT_COUNTED = -1  # `line_tokens` of a corpus that was given no tokenizer
-# One record per memory. `slot`: where its vector stands. `label`: number of the speaker's name. `ends_at`: when it
-# stops being true, or of use, whichever comes first. `line_tokens`: what its content costs on a line of a note.
-# `statement`: the beginning of its `statement_key`. `is_manner`: it says how answers or texts should be.
+STATEMENT_DIGITS = 16  # hexadecimal digits of a statement key, 64 bits
+NOT_COUNTED = -1  # `line_tokens` of a corpus without a tokenizer
+# One record per memory. `slot`: index of its vector. `label`: number of the speaker's name. `ends_at`: when it
+# becomes invalid or expires, whichever is first. `line_tokens`: tokens of its content on a line of a note.
+# `statement`: the beginning of its `statement_key`. `is_manner`: it states how answers or texts should be written.
 FACTS = np.dtype(
     [
         ("said_at", "f8"),
@@ -72,7 +72,7 @@ _DATED = re.compile(
     r"|sonntag|ayer|hoy|manana|pasad[oa]|proxim[oa]|semana|mes|ano|lunes|martes|miercoles|jueves|viernes|sabado|domingo"
     r"|(?:19|20)\d\d|\d{1,2}(?:st|nd|rd|th))\b|昨天|今天|明天|上周|下周|上个?月|下个?月|去年|今年|明年|星期|周[一二三四五六日末]|\d月|年"
 )
-# How answers and texts should be: "keep it to three bullet points", "British spelling", "回答要简短".
+# How answers and texts should be written: "keep it to three bullet points", "British spelling", "回答要简短".
 _MANNER = re.compile(
     r"\b(?:bullet(?: point)?s?"
     r"|(?:your|my|the|all|in|short|long|brief|concise|detailed|give) (?:answers?|replies|explanations?)"
@@ -83,11 +83,11 @@ _MANNER = re.compile(
     r"|respuestas?|respond\w*|vinetas|explicaciones|breves?|ortografia)\b"
     r"|回答|答复|回复|解释|讲解|要点|列点|分点|简短|简洁|简明|详细|推导|语气|措辞|表情|格式|繁体|简体"
 )
-_SHORT = 200  # characters: an instruction is short, and a long text speaks of anything
+_SHORT = 200  # characters: an instruction is short; a long text may mention anything
 
 
 class Numbering(dict[str, int]):
-    """Names by number, in the order in which they were first seen."""
+    """Names with numbers in order of first appearance."""
 
     @classmethod
     def listed(cls, names: Sequence[str]) -> Numbering:
@@ -97,14 +97,14 @@ class Numbering(dict[str, int]):
         return self.setdefault(name, len(self))
 
     def kept(self, is_used: npt.NDArray[np.bool_]) -> tuple[Numbering, Ints]:
-        """Only the names that are used, and the new number of each old one."""
+        """Only the names in use, and the new number of each old one."""
         numbers = np.cumsum(is_used, dtype=np.int32) - 1
         return Numbering.listed([name for name, number in self.items() if is_used[number]]), numbers
 
 
 @dataclass(slots=True)
 class Names:
-    """What the numbers in rows stand for. `labels`: speakers' names, folded, of memories that read "NAME: what they
+    """The names behind the numbers in rows. `labels`: folded names of speakers, from memories "NAME: what NAME
     said".
     """
 
@@ -118,7 +118,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Ragged:
-    """Lists of numbers of different lengths, one after another."""
+    """Lists of numbers of different lengths, concatenated."""
 
     values: Ints
     sizes: Ints
@@ -129,7 +129,7 @@ class Ragged:
         return cls(np.fromiter(chain.from_iterable(lists), dtype=np.int32, count=int(sizes.sum())), sizes)
 
     def joined(self, other: Ragged, order: Places) -> Ragged:
-        """These and the others, in that order of places."""
+        """The lists of both, reordered by `order`."""
         values, sizes = np.concatenate((self.values, other.values)), np.concatenate((self.sizes, other.sizes))
         starts, taken = (np.cumsum(sizes) - sizes)[order], sizes[order]
         ends = np.cumsum(taken)
@@ -143,8 +143,8 @@ class Ragged:
         return np.repeat(np.arange(len(self.sizes), dtype=np.int32), self.sizes)
 
 
-class Read(NamedTuple):
-    """One memory with all that was read off it; `facts` as `FACTS` has them."""
+class EncodedMemory(NamedTuple):
+    """One memory with everything derived from it; `facts` in the order of `FACTS`."""
 
     memory: Memory
     slot: int
@@ -155,13 +155,13 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Memories by columns, `n` rows in all of them. Read only."""
+    """Memories in columns, `n` rows each. Read-only."""
 
     ids: list[str] = field(default_factory=list)
     sessions: list[str] = field(default_factory=list)
     projects: list[str] = field(default_factory=list)
     agents: list[str] = field(default_factory=list)
-    successors: list[str] = field(default_factory=list)  # what took the memory's place, "" without
+    successors: list[str] = field(default_factory=list)  # id of the memory that superseded it, "" if none
     memories: Memories = field(default_factory=Memories)
     facts: npt.NDArray[Any] = field(default_factory=lambda: np.zeros(0, dtype=FACTS))
     tokens: Ragged = field(default_factory=lambda: Ragged.of([]))
@@ -170,8 +170,8 @@ class Rows:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def changed(self, gone: Iterable[int], added: Sequence[Read]) -> Rows:
-        """Without the rows at those places, with what was added, ordered by session and time."""
+    def changed(self, gone: Iterable[int], added: Sequence[EncodedMemory]) -> Rows:
+        """Without the rows `gone`, with `added`, sorted by session and time."""
         memories = [one.memory for one in added]
         ids = [*self.ids, *(memory.id for memory in memories)]
         sessions = [*self.sessions, *(memory.session_id for memory in memories)]
@@ -197,10 +197,10 @@ class Rows:
         )
 
     def tidied(self, names: Names) -> tuple[Rows, Names]:
-        """The same without the terms and labels that no row holds any more: a name is a piece of somebody's text."""
+        """The same without terms and labels that no row uses any more: names are pieces of a user's text."""
         holds = np.bincount(self.tokens.values, minlength=len(names.terms)) > 0
         speaks = np.zeros(len(names.labels) + 1, dtype=np.bool_)
-        speaks[self.facts["label"]] = True  # the last place is that of rows without a label
+        speaks[self.facts["label"]] = True  # the last element stands for rows without a label
         if holds.all() and speaks[:-1].all():
             return self, names
         terms, term_numbers = names.terms.kept(holds)
@@ -211,8 +211,8 @@ class Rows:
         return replace(self, facts=facts, tokens=tokens), Names(terms, names.concepts, labels)
 
 
-def read_off(memory: Memory, slot: int, names: Names, *, tokens: Tokens | None = None) -> Read:
-    """All that ranking wants to know of a memory; new names get new numbers. Without `tokens`, none are counted."""
+def read_off(memory: Memory, slot: int, names: Names, *, tokens: Tokens | None = None) -> EncodedMemory:
+    """Derive everything that ranking needs from a memory; new names get new numbers. `tokens` None: nothing counted."""
     content = memory.content
     label, said = NO_LABEL, content
     found = _LABEL.match(content)
@@ -242,7 +242,7 @@ def read_off(memory: Memory, slot: int, names: Names, *, tokens: Tokens | None =
         len(said) <= _SHORT and bool(_MANNER.search(folded)),
     )
     words, named = [*map(names.terms.of, terms(content))], [*map(names.concepts.of, concepts(said))]
-    return Read(memory, slot, facts, words, named)
+    return EncodedMemory(memory, slot, facts, words, named)
 
 
 __all__ = [
@@ -252,13 +252,13 @@ __all__ = [
     "NO_LABEL",
     "STATEMENT_DIGITS",
     "STATUSES",
+    "EncodedMemory",
     "Floats",
     "Ints",
     "Names",
     "Numbering",
     "Places",
     "Ragged",
-    "Read",
     "Rows",
     "read_off",
 ]

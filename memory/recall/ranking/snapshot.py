@@ -1,8 +1,8 @@
-"""A corpus as one blob and back, so that a returning user's memories are ready to be ranked in milliseconds.
+"""Encodes a corpus as one blob, so that a returning user's memories can be ranked within milliseconds.
 
-The blob holds all that was read off the memories and what takes long to lay out, the vectors in 16 bits, and the
-memories as bytes that are decoded when somebody looks. It says whose it is, at which revision, and under which `stamp`
-it was made; a check sum covers everything. Whatever is not exactly what we would write now is refused, never repaired.
+The blob holds everything derived from the memories, the arrays that are expensive to compute, the vectors in 16 bits,
+and the memories as bytes that are decoded on access. It names its user, revision and `stamp` (the versions that it
+depends on) and ends in a checksum over everything. A blob that differs in any of these is refused, never repaired.
 Pure.
 """
 
@@ -20,19 +20,19 @@ import numpy.typing as npt
 from memory.ports import Tokens
 from memory.recall.ranking.corpus import Contents, Corpus, with_room
 from memory.recall.ranking.encoded_memories import Memories
-from memory.recall.ranking.layout import Laid, numbered
+from memory.recall.ranking.layout import LayoutArrays, numbered
 from memory.recall.ranking.rows import FACTS, Ints, Names, Numbering, Ragged, Rows
-from memory.recall.ranking.weights import Neighbours
+from memory.recall.ranking.weights import NeighbourWeights
 
 MAGIC = b"memproxy snapshot"
-FORMAT = 1  # of the blob itself; how its contents are made is the stamp's business
-_CHECKED_FROM = len(MAGIC) + 1 + 4  # the format's number and the check sum
+FORMAT = 1  # version of the blob's format; the stamp covers how its contents are made
+_CHECKED_FROM = len(MAGIC) + 1 + 4  # after format number and checksum
 VECTORS = np.dtype("<f2")  # 8 bits change ranks, 16 do not: see docs/adr/0012-snapshots-of-working-sets.md
 
 
-class Refused(Exception):
-    """A blob that must not be used. `torn`: part of it is missing or changed; `foreign`: not ours, or not this user's;
-    `outdated`: made by another version, model or ranking.
+class UnusableSnapshot(Exception):
+    """A blob that must not be used. `torn`: damaged or incomplete; `foreign`: not ours, or of another user; `outdated`:
+    made by another version, model or ranking.
     """
 
     def __init__(self, why: Literal["torn", "foreign", "outdated"]) -> None:
@@ -42,21 +42,21 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A corpus as it was at that settled revision of its user."""
+    """A corpus as of an even (settled) revision of its user."""
 
     revision: int
     corpus: Corpus
 
 
 class _Stored(msgspec.Struct, array_like=True, frozen=True):
-    """All of it; arrays as their bytes, in the order and of the types that `_arrays_of` and `_KINDS` have."""
+    """The whole blob; arrays as bytes, in the order of `_arrays_of` and with the types in `_KINDS`."""
 
     user_id: str
     stamp: bytes
     revision: int
     dimension: int
     ids: list[str]
-    sessions: list[str]  # each once, as the others below; an array holds the number of each row's
+    sessions: list[str]  # each name once, as in the next lists; an array holds each row's number
     projects: list[str]
     agents: list[str]
     successors: list[str]
@@ -72,7 +72,7 @@ _KINDS = (FACTS, *map(np.dtype, ("i4 " * 10 + "f4 i8 f4").split()), VECTORS)
 
 
 def encode(contents: Contents, *, revision: int, user_id: str, stamp: bytes) -> bytes:
-    """Raises ValueError, TypeError or RecursionError for what no store of ours gives out."""
+    """Raises ValueError, TypeError or RecursionError for values that no store of ours returns."""
     rows, names = contents.rows, contents.names
     memories, sizes = rows.memories.encoded()
     columns = [numbered(names) for names in (rows.sessions, rows.projects, rows.agents, rows.successors)]
@@ -102,24 +102,24 @@ def encode(contents: Contents, *, revision: int, user_id: str, stamp: bytes) -> 
 
 
 def decode(
-    blob: bytes, *, user_id: str, stamp: bytes, neighbours: Neighbours, tokens: Tokens | None = None
+    blob: bytes, *, user_id: str, stamp: bytes, neighbours: NeighbourWeights, tokens: Tokens | None = None
 ) -> Snapshot:
-    """Raises `Refused`. About 1 ms for 500 memories, 10 ms for 5,000."""
+    """Raises `UnusableSnapshot`. About 1 ms for 500 memories, 10 ms for 5,000."""
     if not blob.startswith(MAGIC):
-        raise Refused("torn" if MAGIC.startswith(blob) else "foreign")
+        raise UnusableSnapshot("torn" if MAGIC.startswith(blob) else "foreign")
     body = memoryview(blob)[_CHECKED_FROM:]
     if zlib.crc32(body) != int.from_bytes(blob[_CHECKED_FROM - 4 : _CHECKED_FROM], "little"):
-        raise Refused("torn")
+        raise UnusableSnapshot("torn")
     if blob[len(MAGIC)] != FORMAT:
-        raise Refused("outdated")
+        raise UnusableSnapshot("outdated")
     try:
         stored = _DECODER.decode(body)
     except msgspec.MsgspecError:
-        raise Refused("outdated") from None
+        raise UnusableSnapshot("outdated") from None
     if stored.user_id != user_id:
-        raise Refused("foreign")
+        raise UnusableSnapshot("foreign")
     if stored.stamp != stamp:
-        raise Refused("outdated")
+        raise UnusableSnapshot("outdated")
     return Snapshot(stored.revision, Corpus.of(_contents(stored), neighbours=neighbours, tokens=tokens))
 
 
@@ -142,7 +142,7 @@ def _arrays_of(contents: Contents, sizes: Ints, columns: Sequence[Ints]) -> tupl
 
 
 def _contents(stored: _Stored) -> Contents:
-    """Copies of the arrays, so that the blob need not stay: half of it are vectors, which are wanted in 32 bits."""
+    """Copies the arrays, so that the blob can be freed: half of it are vectors, which are needed in 32 bits."""
     arrays = [np.frombuffer(part, dtype=kind) for part, kind in zip(stored.arrays, _KINDS, strict=True)]
     vectors = with_room(arrays.pop().reshape(len(stored.ids), stored.dimension))
     facts, sizes, sessions, projects, agents, successors, *rest = map(np.copy, arrays)
@@ -159,11 +159,11 @@ def _contents(stored: _Stored) -> Contents:
         concepts=Ragged(concepts, concept_sizes),
     )
     names = Names(*(Numbering.listed(names) for names in (stored.terms, stored.concepts, stored.labels)))
-    return Contents(rows, names, vectors, Laid(*laid))
+    return Contents(rows, names, vectors, LayoutArrays(*laid))
 
 
 def _named(names: Sequence[str], numbers: Ints) -> list[str]:
     return [names[number] for number in numbers.tolist()]
 
 
-__all__ = ["Refused", "Snapshot", "decode", "encode"]
+__all__ = ["Snapshot", "UnusableSnapshot", "decode", "encode"]

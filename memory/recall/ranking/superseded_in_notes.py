@@ -1,8 +1,9 @@
-"""What became of the memories that a conversation was told already: which still hold, and what took the others' place.
+"""Checks the memories in earlier notes of a conversation: which are still valid, and which memories superseded the
+rest.
 
-A note that was placed is never reworded, so a memory that was superseded since goes on standing in the prompt. The
-newest note must tell the model better, whether or not the question would find that. Only ids that earlier notes of this
-very conversation hold are looked up here; what the scope may see is the ranking's business. Pure.
+A placed note is never reworded, so a memory that was superseded later stays in the prompt. The newest note has to
+correct it, whether or not the question would find the correction. Only ids in earlier notes of this conversation are
+looked up; the ranking applies the scope. Pure.
 """
 
 from __future__ import annotations
@@ -17,18 +18,20 @@ from memory.recall.ranking.wording import wording
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """Of what was told: `holding` still holds, `corrections` are what holds instead of the rest, in the order told."""
+class NoteReview:
+    """`still_valid`: active memories; `corrections`: the successors of the others; both in the order of the notes."""
 
-    holding: tuple[Memory, ...] = ()
+    still_valid: tuple[Memory, ...] = ()
     corrections: tuple[Memory, ...] = ()
 
 
-def look_back(corpus: Corpus, told: Sequence[str]) -> Told:
-    """`told`: ids in earlier notes, oldest note first. What was deleted, or is told already, needs no correction."""
-    known = [memory for memory in map(corpus.memory, told) if memory is not None]
-    holding = [memory for memory in known if memory.status is MemoryStatus.ACTIVE]
-    heard = set(told)
+def review_notes(corpus: Corpus, in_notes: Sequence[str]) -> NoteReview:
+    """`in_notes`: ids in earlier notes, oldest note first. Deleted memories have no correction; one already in a note
+    is not repeated.
+    """
+    known = [memory for memory in map(corpus.memory, in_notes) if memory is not None]
+    still_valid = [memory for memory in known if memory.status is MemoryStatus.ACTIVE]
+    heard = set(in_notes)
     corrections: dict[str, Memory] = {}
     for memory in known:
         if memory.status is not MemoryStatus.SUPERSEDED:
@@ -37,7 +40,7 @@ def look_back(corpus: Corpus, told: Sequence[str]) -> Told:
         is_news = successor is not None and wording(successor.content) != wording(memory.content)
         if successor is not None and is_news and successor.id not in heard:
             corrections[successor.id] = successor
-    return Told(tuple(holding), tuple(corrections.values()))
+    return NoteReview(tuple(still_valid), tuple(corrections.values()))
 
 
 def _successor(corpus: Corpus, memory: Memory) -> Memory | None:
@@ -50,4 +53,4 @@ def _successor(corpus: Corpus, memory: Memory) -> Memory | None:
     return None
 
 
-__all__ = ["Told", "look_back"]
+__all__ = ["NoteReview", "review_notes"]

@@ -1,8 +1,8 @@
-"""The finer half of the thesaurus: words for the same thing, where `concepts` has words of the same corner of life.
+"""The finer part of the thesaurus: synonyms, where `concepts` groups words of one topic.
 
-"Who signs off my leave?" and "my line manager is Jia" meet in `superior`; "gym" and "workout" in `workout`. A text that
-meets another here mostly meets it in the wider concept, too, and the two together are what one clear word would be.
-Written from general knowledge; which corners to fill first, the development data told. Same form: name, words of
+"Who signs off my leave?" and "my line manager is Jia" share `superior`; "gym" and "workout" share `workout`. Texts that
+share a synonym usually share the wider concept as well; together they count about as much as one clear word. Written
+from general knowledge; development data showed which topics to cover first. Same format as `concepts`: name, words of
 English, German and Spanish (underscore: a phrase), then "|" and Chinese words. Data only.
 """
 

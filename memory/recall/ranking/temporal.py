@@ -1,7 +1,7 @@
-"""Times in a question: "in May 2023", "last week", "before October", "上周". Calendar arithmetic in UTC, nothing else.
+"""Time expressions in a question: "in May 2023", "last week", "before October", "上周". Calendar arithmetic in UTC.
 
-It reads English, Chinese, German and Spanish. It must never turn an ordinary word into a time ("may I", "march on"):
-where a month's name is a word of its own, it needs a day, a year or a preposition beside it.
+Reads English, Chinese, German and Spanish. An ordinary word must never become a time ("may I", "march on"): a month
+name that is also a word needs a day, a year or a preposition next to it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from memory.recall.ranking.lexical import fold
 
 DAY = 86_400.0
 YEARS_BACK = 8  # a month without a year may mean any of these years
-SPANS_MAX = 24  # of one question
-COUNT_IN_WORDS_MAX = 10  # "ten weeks ago"; more is written in digits
+SPANS_MAX = 24  # per question
+COUNT_IN_WORDS_MAX = 10  # "ten weeks ago"; larger numbers are written in digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class TimeQuestion:
 
     spans: tuple[Span, ...] = ()
     asks_when: bool = False
-    asks_about_past: bool = False  # how things were, so that superseded memories are welcome
+    asks_about_past: bool = False  # asks about an earlier state, so that superseded memories may be returned
 
 
 _ENGLISH, _GERMAN, _SPANISH, _CHINESE = (calendar(language) for language in ("en", "de", "es", "zh"))
@@ -46,7 +46,8 @@ _MONTHS = {
     for number, names in enumerate(months, start=1)
     for name in names
 }
-_WORDY_MONTHS = frozenset(_ENGLISH.wordy_months + _GERMAN.wordy_months)  # words or names of their own in some language
+# Month names that are also words or given names in some language.
+_WORDY_MONTHS = frozenset(_ENGLISH.wordy_months + _GERMAN.wordy_months)
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _LATIN_DATE = re.compile(
     rf"(?:(?P<near>in|on|by|since|before|after|until|during|of|im|am|seit|vor|nach|bis|en|de|desde|antes de"
@@ -58,7 +59,7 @@ _ISO_DATE = re.compile(r"\b(?P<year>(?:19|20)\d\d)-(?P<month>\d{2})(?:-(?P<day>\
 _CHINESE_DATE = re.compile(
     r"(?:(?P<year>(?:19|20)\d\d|去|今|前)年)?(?P<month>\d{1,2}|十[一二]?|[一二三四五六七八九])月(?:份)?(?:(?P<day>\d{1,2})[日号])?"
 )
-_NAMES_A_DATE = re.compile(rf"\d|月|\b(?:{_MONTH})\b")  # without one of these, no date is worth looking for
+_NAMES_A_DATE = re.compile(rf"\d|月|\b(?:{_MONTH})\b")  # a quick test: without a match the text holds no date
 _YEAR = re.compile(
     r"\b(?:in|during|since|before|after|until|by|im jahr|seit|vor|en|desde|of)\s+(?P<year>(?:19|20)\d\d)\b"
     r"|(?P<zh>(?:19|20)\d\d)年(?!\d)"
@@ -113,7 +114,7 @@ _BEFORE_AFTERWARDS = re.compile(r"^份?(?:以前|之前|前)")
 
 
 def time_question(folded: str, *, now: float) -> TimeQuestion:
-    """What a question says about time. `folded` is the question as `lexical.fold` gives it."""
+    """The time expressions of a question in the form of `lexical.fold`. `now`: Unix seconds."""
     spans: list[Span] = []
     asks_about_past = bool(_PAST.search(folded))
     for span, is_before in _spans(folded, now):
@@ -140,7 +141,7 @@ def _spans(folded: str, now: float) -> Iterator[tuple[Span, bool]]:
             yield Span(last.start, math.inf), False
         else:
             yield from ((span, False) for span in found)
-    if taken:  # "last week, as told on 6 November": relative to that date, whose span is enough
+    if taken:  # "last week, as told on 6 November" is relative to that date, whose span suffices
         return
     for pattern, unit, back, length in _RELATIVE if _ANY_RELATIVE.search(folded) else ():
         if pattern.search(folded):
@@ -154,7 +155,7 @@ def _spans(folded: str, now: float) -> Iterator[tuple[Span, bool]]:
 
 
 def _dates(folded: str, now: float) -> Iterator[tuple[int, int, tuple[Span, ...]]]:
-    """Dates with where they stand. A month without a year stands for that month of several years."""
+    """Dates with their position. A month without a year stands for that month of several years."""
     if not _NAMES_A_DATE.search(folded):
         return
     for match in _ISO_DATE.finditer(folded):

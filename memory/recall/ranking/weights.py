@@ -1,12 +1,11 @@
-"""How the kinds of evidence are grouped. What each counts is a setting, with its reason: `memory/settings/ranking.py`.
+"""Groups the ranking features. The weights are settings, with their reasons: `memory/settings/ranking.py`.
 
-The ranking takes those values as they are, so that a default stands in one place. Nothing here reads a configuration:
-whoever ranks is handed the numbers.
+The ranking uses those values unchanged, so that each default is defined in one place. Nothing here reads configuration.
 """
 
 from __future__ import annotations
 
-from memory.settings import Bar, HalfLives, Neighbours, RankingSettings, Unspaced, Weights
+from memory.settings import Bar, HalfLives, NeighbourWeights, RankingSettings, Unspaced, Weights
 
 PARTS: dict[str, tuple[str, ...]] = {
     "dense": ("dense",),
@@ -24,7 +23,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "correction": ("correction",),
     "expiry": ("expiry",),
 }
-"""The score parts that a receipt shows, and the kinds of evidence behind each."""
+"""The score parts that a receipt shows, and the features behind each."""
 
 TOPICAL = (
     "dense",
@@ -37,7 +36,7 @@ TOPICAL = (
     "session_lexical",
     "time",
 )
-"""The kinds that say whether a memory bears on the question at all; the others only order those that do."""
+"""The features that say whether a memory relates to the question; the others only order those that do."""
 
 NAMES = Weights.__struct_fields__
 DEFAULT_RANKING = RankingSettings()
@@ -49,7 +48,7 @@ __all__ = [
     "TOPICAL",
     "Bar",
     "HalfLives",
-    "Neighbours",
+    "NeighbourWeights",
     "RankingSettings",
     "Unspaced",
     "Weights",

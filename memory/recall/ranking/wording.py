@@ -1,7 +1,7 @@
-"""Whether two statements say the same in the same words: one number for each way of saying something.
+"""Recognises statements with the same wording: a number that is equal for them.
 
-Small words that change nothing are left out; a "not", a name or a number keeps two apart. It must never guess that
-two different words mean the same. Pure.
+Function words that change nothing are left out; a "not", a name or a number makes a difference. Two different words
+are never assumed to mean the same. Pure.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from hashlib import blake2b
 
 from memory.recall.ranking.lexical import fold
 
-_WORD = re.compile(r"[-+$€£¥#@]?\w+(?:[.,:/-]\w+)*[-+#%°]*")  # signs tell apart: O+ and O-, C and C#, $50 and €50
-# Words without which a statement says the same. Who else it is about, when it was, and any "not" are none of them.
+_WORD = re.compile(r"[-+$€£¥#@]?\w+(?:[.,:/-]\w+)*[-+#%°]*")  # signs matter: O+ and O-, C and C#, $50 and €50
+# Words that can be left out of a statement. Other people, times and negations are not among them.
 _FILLERS = frozenset(
     "a an the really very just also so der die das ein eine el la un una 了 "
     "i m my am is are s user users ich bin mein meine ist nutzer nutzers yo soy mi mis es usuario del de".split()

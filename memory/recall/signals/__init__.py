@@ -1,1 +1,1 @@
-"""Does a request want memory at all? Signals from ahead, rules, then a small classifier."""
+"""Decides whether a request needs memory: signals of filters ahead, rules, then a small classifier."""

@@ -1,9 +1,9 @@
-"""Part of stage 6: what kind of message is this? A linear classifier over embedding and words, trained at the start.
+"""Part of stage 6: classifies a message with a linear model over its embedding and its words, trained at the start.
 
-The embedding is computed for the search anyway, so reading it costs a few microseconds. It knows English only; for
-scripts without spaces it is left out, and the words and characters carry the decision. Training is closed-form (ridge
-regression in its dual form), hence exact, free of chance, and done in about a second. This module must never see
-evaluation data: it learns from phrases that were written for it, and does no IO.
+The embedding is computed for the search anyway, so using it costs a few microseconds. The embedding model knows English
+only; for scripts without spaces it is left out and words and characters decide. Training is closed-form (ridge
+regression in its dual form): deterministic, and done in about a second. This module must never see evaluation data: it
+learns from phrases written for it. No IO.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from memory.recall.ranking.lexical import UNSPACED, fold, unspaced_share
 from memory.recall.signals.cues import without_quotes
 from memory.recall.signals.topics import topics
 
-CHARACTERS_MAX = 240  # people open with what they want; the tail of a long message decides nothing and costs time
+CHARACTERS_MAX = 240  # people open with what they want; the rest of a long message decides nothing and costs time
 RIDGE = 0.5  # of penalty; the same within a factor of two
 VECTOR_WEIGHT = 1.4  # of the embedding against the words, which have length 1
 BIAS = 0.5
-TAG_WEIGHT = 1.5  # of a kind of word or a shape ("#world", "#question") against a word: it is common, and says more
+TAG_WEIGHT = 1.5  # weight of a word class or shape ("#world", "#question") relative to a word
 
 _TOKEN = re.compile(f"(?P<run>[{UNSPACED}]+)|(?P<word>[^\\W_{UNSPACED}]+)")
 _PREFIX = 5  # characters: "recommend" and "recommendation", "recomienda" and "recomiéndame"
@@ -36,7 +36,7 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 Indices: TypeAlias = npt.NDArray[np.int_]
 
 
-class Label(StrEnum):
+class SignalLabel(StrEnum):
     """What a message is, and whether it wants memory."""
 
     GENERAL_FACT = "general_fact"
@@ -48,10 +48,10 @@ class Label(StrEnum):
 
     @property
     def wants_memory(self) -> bool:
-        return self in (Label.PERSONAL, Label.TASK, Label.SMALLTALK)
+        return self in (SignalLabel.PERSONAL, SignalLabel.TASK, SignalLabel.SMALLTALK)
 
 
-LABELS = tuple(Label)
+LABELS = tuple(SignalLabel)
 _WANTS = np.array([label.wants_memory for label in LABELS])
 
 
@@ -60,24 +60,24 @@ class Phrase:
     """One training example."""
 
     text: str
-    label: Label
+    label: SignalLabel
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """`search` is the evidence that memory is wanted: near 0 no, near 1 yes; `labels` adds up to about 1."""
+    """`search`: evidence that memory is needed, near 0 no, near 1 yes. `labels` sums to about 1."""
 
     search: float
-    labels: Mapping[Label, float]
+    labels: Mapping[SignalLabel, float]
 
     @property
-    def best(self) -> Label:
+    def best(self) -> SignalLabel:
         return max(self.labels, key=lambda label: self.labels[label])
 
 
 @dataclass(frozen=True, slots=True)
 class SignalClassifier:
-    """Learnt weights: one row for each known term, then one for each dimension of the embedding, then the bias."""
+    """Learnt weights: one row per known term, then one per dimension of the embedding, then the bias."""
 
     vocabulary: Mapping[str, int]
     rarity: Floats  # of each term, shape (terms,)
@@ -87,9 +87,9 @@ class SignalClassifier:
 
     @classmethod
     def fit(cls, phrases: Sequence[Phrase], vectors: Vector | None) -> SignalClassifier:
-        """Learn from phrases and their embeddings, shape `(len(phrases), dimension)`; None: from their words alone.
+        """Train on phrases and their embeddings, shape `(len(phrases), dimension)`; None: on their words alone.
 
-        About a second for two thousand phrases: for a thread, not for an event loop.
+        Takes about a second for two thousand phrases: run it in a thread.
         """
         assert vectors is None or len(phrases) == len(vectors), "one embedding for each phrase"
         found = [sorted(set(features(phrase.text))) for phrase in phrases]
@@ -118,7 +118,7 @@ class SignalClassifier:
         )
 
     def scores(self, text: str, vector: Vector | None) -> Scores:
-        """Judge `text`; `vector` is the embedding of it (or of the query made from it), None where there is none."""
+        """Scores of `text`. `vector`: its embedding, or that of the query made from it; None without one."""
         found = [index for term in set(features(text)) if (index := self.vocabulary.get(term)) is not None]
         total = self.bias.copy()
         if found:
@@ -133,9 +133,9 @@ class SignalClassifier:
 
 
 def _word_kernel(rows: Sequence[Indices], values: Sequence[Floats], terms: int) -> Floats:
-    """How much every two phrases have in common, shape (phrases, phrases), 1 on the diagonal.
+    """The similarity of every two phrases, shape (phrases, phrases), 1 on the diagonal.
 
-    Term by term, because nearly all terms stand in a few phrases only: the full matrix would have 40 million cells.
+    Computed term by term, because most terms occur in few phrases: the full matrix would have 40 million cells.
     """
     holders: list[list[int]] = [[] for _ in range(terms)]
     weights: list[list[float]] = [[] for _ in range(terms)]
@@ -165,7 +165,7 @@ def _meaning_weight(text: str) -> float:
 
 
 def features(text: str) -> Iterator[str]:
-    """The terms that speak for a kind of message: words, pairs, the opening, characters, and the shape."""
+    """The features of a message: words, word pairs, the opening, characters and the shape."""
     head = without_quotes(text[:CHARACTERS_MAX])
     folded = fold(head)
     before = "^"
@@ -208,4 +208,4 @@ def _shape(text: str) -> Iterator[str]:
         yield "#name's" if name["possessive"] else "#name"
 
 
-__all__ = ["LABELS", "Label", "Phrase", "Scores", "SignalClassifier", "features"]
+__all__ = ["LABELS", "Phrase", "Scores", "SignalClassifier", "SignalLabel", "features"]

@@ -1,20 +1,20 @@
-"""Part of stage 6: words that settle by themselves whether memory is wanted, in English, Chinese, Spanish and German.
+"""Part of stage 6: phrases that decide by themselves whether memory is needed, in English, Chinese, Spanish and German.
 
-A reference to earlier talk ("last time", "来着") always wants memory. A live tool's command ("set my alarm", "12 * 7")
-wants none, even though it may say "my". Any other word about the user ("my", "我们") wants it. A word that is only
-mentioned (a quoted title, "I/O", "World War I") is none of these. Where no rule speaks, this module says nothing: it
-must never guess.
+A reference to earlier talk ("last time", "来着") always needs memory. A command to a live tool ("set my alarm",
+"12 * 7") needs none, even if it says "my". Any other mention of the user ("my", "我们") needs it. A word that is only
+mentioned (a quoted title, "I/O", "World War I") counts as none of these. Where no rule applies, the functions return
+False: this module does not guess.
 """
 
 from __future__ import annotations
 
 import re
 
-CHARACTERS_MAX = 400  # of an earlier message, from its beginning and its end: where people say what they want
+CHARACTERS_MAX = 400  # of the beginning and of the end of an earlier message
 
 
 class _Cue:
-    """Phrases of languages with spaces, each from the start of a word, and Chinese ones, tried where any may be."""
+    """Phrases of languages with spaces, matched at word starts, and Chinese ones, matched anywhere."""
 
     def __init__(self, spaced: str, chinese: str) -> None:
         self._spaced = re.compile(rf"\b(?:{spaced})", re.IGNORECASE)
@@ -293,27 +293,27 @@ def shortened(text: str) -> str:
 
 
 def without_quotes(text: str) -> str:
-    """`text` with every quoted word or title, which is only mentioned, put as quote signs."""
+    """`text` with every quoted word or title, which is only mentioned, replaced by an empty pair of quotes."""
     return _QUOTED.sub(' "" ', text)
 
 
 def without_mentions(text: str) -> str:
-    """`text` without what is quoted in it, and without words that only look like pronouns."""
+    """`text` without quoted parts, and without words that only look like pronouns."""
     return _ONLY_MENTIONED.sub(" ", _QUOTED.sub(" ", text))
 
 
 def refers_to_earlier_talk(text: str) -> bool:
-    """Whether it points at something said before. `text` has no mentions in it, as for the rest of this module."""
+    """Whether it refers to something said before. `text`: from `without_mentions`, as in all functions below."""
     return _EARLIER.is_in(text)
 
 
 def refers_to_user(text: str) -> bool:
-    """Whether the text speaks of the user, beyond the "me" and "I" of asking."""
+    """Whether it mentions the user, apart from the "me" and "I" of a request."""
     return _USER.is_in(_NEUTRAL.cut_from(text))
 
 
 def is_tool_command(text: str) -> bool:
-    """Whether a live tool answers this: device, clock, sums, weather now, files, the web."""
+    """Whether it is a command for a live tool: device, clock, arithmetic, current weather, files, the web."""
     stripped = text.strip().rstrip(".!。！")
     if _ARITHMETIC.match(stripped) or _COMMAND.match(stripped) or _LIVE.is_in(stripped):
         return True
@@ -323,20 +323,20 @@ def is_tool_command(text: str) -> bool:
 
 
 def is_weather_of_an_event(text: str) -> bool:
-    """Whether it asks for the weather at an occasion that only its people can date ("during the hike")."""
+    """Whether it asks for the weather at an event whose date only the user knows ("during the hike")."""
     return _WEATHER.search(text) is not None and _EVENT.search(text) is not None
 
 
 def is_task(text: str) -> bool:
-    """Whether it opens by asking for something to be written, planned, chosen or built."""
+    """Whether it opens with a request to write, plan, choose or build something."""
     return _TASK.match(text.strip()) is not None
 
 
 def leans_on_history(text: str) -> bool:
-    """Whether the text means little without the message before it ("and its capital?", "那价格呢")."""
+    """Whether it cannot be understood without the message before it ("and its capital?", "那价格呢")."""
     return _LEANS.search(text) is not None or is_bare_question(text)
 
 
 def is_bare_question(text: str) -> bool:
-    """Whether the text only asks, and names nothing ("How much?", "几点？")."""
+    """Whether it only asks and names no topic ("How much?", "几点？")."""
     return _BARE_QUESTION.fullmatch(text.strip().strip("¿?？!！.。 ")) is not None

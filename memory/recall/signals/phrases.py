@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from memory.recall.signals.classifier import Label, Phrase
+from memory.recall.signals.classifier import Phrase, SignalLabel
 
 LANGUAGES = ("en", "zh", "es", "de")
 
@@ -22,15 +22,17 @@ def training_phrases() -> tuple[Phrase, ...]:
 def parsed(name: str, text: str) -> list[Phrase]:
     """Phrases of one file: `[label]` opens a section, `#` a comment, every other line is a phrase."""
     phrases: list[Phrase] = []
-    label: Label | None = None
+    label: SignalLabel | None = None
     for number, line in enumerate(text.splitlines(), start=1):
         line = line.strip()
         if not line or line.startswith("#"):
             continue
         if line.startswith("[") and line.endswith("]"):
-            if line[1:-1] not in tuple(Label):
-                raise ValueError(f"{name}:{number}: a section must be one of {', '.join(Label)}; got {line[1:-1]!r}")
-            label = Label(line[1:-1])
+            if line[1:-1] not in tuple(SignalLabel):
+                raise ValueError(
+                    f"{name}:{number}: a section must be one of {', '.join(SignalLabel)}; got {line[1:-1]!r}"
+                )
+            label = SignalLabel(line[1:-1])
         elif label is None:
             raise ValueError(f"{name}:{number}: a phrase before the first [label]")
         else:

@@ -1,9 +1,9 @@
-"""Stage 6: does this request want memory at all? First what filters ahead of us know, then rules, then a classifier.
+"""Stage 6: decides whether a request needs memory: signals of filters ahead, then rules, then a classifier.
 
-`decide_early` needs no embedding and settles what is plain: a tool's result, a greeting, a word about the user. What
-it leaves open, `decide_late` settles with the embedding of the query, which a search needs anyway. A missed search
-loses an answer and a needless one costs milliseconds, so doubt means search. This module must never decide by anything
-but the conversation and the trusted signals that it is given.
+`decide_early` needs no embedding and handles the clear cases: a tool result, a greeting, a mention of the user.
+`decide_late` handles the rest with the embedding of the query, which a search needs anyway. A missed search loses an
+answer and an unnecessary one costs milliseconds, so we search when in doubt. The decision depends only on the
+conversation and on the trusted signals that are passed in.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from memory.language.small_talk import is_consent, is_pleasantry, without_openin
 from memory.model import Conversation, Role, Vector
 from memory.recall.query import is_vague
 from memory.recall.signals import cues
-from memory.recall.signals.classifier import Label, SignalClassifier
+from memory.recall.signals.classifier import SignalClassifier, SignalLabel
 from memory.recall.signals.upstream import NO_SIGNALS, SEARCH, SKIP, UpstreamSignals
 
-# Of the classifier's score, 0..1. A missed search counts twice, which puts the line at a third; in five splits of the
-# phrases, each judged by the rest, this one had the least weighted error.
+# Threshold of the classifier's score, 0..1. A missed search counts twice, which puts the ideal threshold at a third; in
+# five-fold cross-validation on the phrases, this value had the lowest weighted error.
 SEARCH_SCORE_MIN = 0.38
-AFTER_FACT_SCORE_MIN = 0.55  # the same line, right after a question about the world
-JUDGED_CHARACTERS_MAX = 400  # a longer message brings work with it; judging it would cost more than it could save
-QUESTIONS_BEFORE_MAX = 2  # earlier user messages that a follow-up may lean on
+AFTER_FACT_SCORE_MIN = 0.55  # the threshold right after a question about general knowledge
+JUDGED_CHARACTERS_MAX = 400  # longer messages are always searched: classifying them would cost more than it could save
+QUESTIONS_BEFORE_MAX = 2  # earlier user messages that a follow-up may refer to
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Whether to search, and the reason as a short label for metrics and receipts.
 
-    `label` is what kind of message it is, where that is known; `scores` are the classifier's, where it was asked.
+    `label`: the kind of message, where known. `scores`: the classifier's, if it was used.
     """
 
     search: bool
     reason: str
-    label: Label | None = None
+    label: SignalLabel | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -46,54 +46,56 @@ def decide(
     vector: Vector | None = None,
     classifier: SignalClassifier | None = None,
 ) -> Decision:
-    """Both steps at once. `vector` is the embedding of the query, shape `(dimension,)`."""
+    """Both steps. `vector` is the embedding of the query, shape `(dimension,)`."""
     early = decide_early(conversation, upstream=upstream)
     return early if early is not None else decide_late(conversation, vector=vector, classifier=classifier)
 
 
 def decide_early(conversation: Conversation, *, upstream: UpstreamSignals = NO_SIGNALS) -> Decision | None:
-    """What needs no embedding to be decided; None leaves it to `decide_late`."""
+    """The decisions that need no embedding; None leaves the decision to `decide_late`."""
     if conversation.messages[-1].role == Role.TOOL:
-        return Decision(search=False, reason="tool_result", label=Label.TOOL)
+        return Decision(search=False, reason="tool_result", label=SignalLabel.TOOL)
     text = conversation.last_user_text()
     if not text or text.isspace():
         return Decision(search=False, reason="no_question")
     if upstream.means in (SEARCH, SKIP):
         return Decision(search=upstream.means == SEARCH, reason=f"upstream_{upstream.means}")
     if len(text) > JUDGED_CHARACTERS_MAX:
-        return Decision(search=True, reason="long_message", label=Label.TASK)
+        return Decision(search=True, reason="long_message", label=SignalLabel.TASK)
     if is_pleasantry(text):
         return _pleasantry(text, conversation)
     return _by_words(cues.without_mentions(text), conversation, upstream)
 
 
 def _by_words(spoken: str, conversation: Conversation, upstream: UpstreamSignals) -> Decision | None:
-    """Earlier talk goes before tools, tools before a word about the user, and that before what upstream thinks."""
+    """By priority: references to earlier talk, tool commands, mentions of the user, then signals of filters ahead."""
     if cues.refers_to_earlier_talk(spoken):
-        return Decision(search=True, reason="earlier_talk", label=Label.PERSONAL)
-    if upstream.means == Label.TOOL or cues.is_tool_command(spoken):
-        return Decision(search=False, reason="tool", label=Label.TOOL)
+        return Decision(search=True, reason="earlier_talk", label=SignalLabel.PERSONAL)
+    if upstream.means == SignalLabel.TOOL or cues.is_tool_command(spoken):
+        return Decision(search=False, reason="tool", label=SignalLabel.TOOL)
     if cues.refers_to_user(spoken):
-        return Decision(search=True, reason="about_the_user", label=Label.PERSONAL)
+        return Decision(search=True, reason="about_the_user", label=SignalLabel.PERSONAL)
     if _continues_something_personal(spoken, conversation):
-        return Decision(search=True, reason="follow_up", label=Label.PERSONAL)
+        return Decision(search=True, reason="follow_up", label=SignalLabel.PERSONAL)
     if cues.is_weather_of_an_event(spoken):
-        return Decision(search=True, reason="event", label=Label.PERSONAL)
+        return Decision(search=True, reason="event", label=SignalLabel.PERSONAL)
     if cues.is_task(without_opening(spoken)):
-        return Decision(search=True, reason=Label.TASK, label=Label.TASK)
+        return Decision(search=True, reason=SignalLabel.TASK, label=SignalLabel.TASK)
     if upstream.means:
-        label = Label(upstream.means)
+        label = SignalLabel(upstream.means)
         return Decision(search=label.wants_memory, reason=label, label=label)
     return None
 
 
 def decide_late(conversation: Conversation, *, vector: Vector | None, classifier: SignalClassifier | None) -> Decision:
-    """What the words and the embedding look like; search while there is no classifier yet."""
+    """By words and embedding; search while there is no classifier yet."""
     if classifier is None:
         return Decision(search=True, reason="question")
     scores = classifier.scores(_text_to_judge(conversation), vector)
     search = scores.search >= _line(conversation, classifier)
-    label = max((label for label in Label if label.wants_memory == search), key=lambda label: scores.labels[label])
+    label = max(
+        (label for label in SignalLabel if label.wants_memory == search), key=lambda label: scores.labels[label]
+    )
     return Decision(
         search=search,
         reason=label,
@@ -103,12 +105,12 @@ def decide_late(conversation: Conversation, *, vector: Vector | None, classifier
 
 
 def _line(conversation: Conversation, classifier: SignalClassifier) -> float:
-    """The score to reach: higher right after a question about the world, for people ask such things in a row."""
+    """The threshold: higher right after a question about general knowledge, since people ask several in a row."""
     texts = _user_texts(conversation)
     if len(texts) < 2 or _speaks_of_the_user(texts[-2]):
         return SEARCH_SCORE_MIN
     before = classifier.scores(texts[-2], None)
-    is_about_world = before.search < SEARCH_SCORE_MIN and before.best == Label.GENERAL_FACT
+    is_about_world = before.search < SEARCH_SCORE_MIN and before.best == SignalLabel.GENERAL_FACT
     return AFTER_FACT_SCORE_MIN if is_about_world else SEARCH_SCORE_MIN
 
 
@@ -118,14 +120,14 @@ def _speaks_of_the_user(text: str) -> bool:
 
 
 def _pleasantry(text: str, conversation: Conversation) -> Decision:
-    """ "Yes, please" after "Shall I write it?" is no acknowledgement but the task."""
+    """ "Yes, please" after "Shall I write it?" is a task, not an acknowledgement."""
     if _assistant_before(conversation).rstrip().endswith(("?", "？")) and is_consent(text):
-        return Decision(search=True, reason="consent", label=Label.TASK)
-    return Decision(search=False, reason="greeting", label=Label.GREETING)
+        return Decision(search=True, reason="consent", label=SignalLabel.TASK)
+    return Decision(search=False, reason="greeting", label=SignalLabel.GREETING)
 
 
 def _continues_something_personal(spoken: str, conversation: Conversation) -> bool:
-    """A message that names nothing by itself, where the talk before it is about the user, or where there is none."""
+    """A message that names no topic, where the conversation before it is about the user, or where there is none."""
     earlier = _user_texts(conversation)[:-1]
     if not earlier:
         return cues.is_bare_question(spoken)
@@ -136,7 +138,7 @@ def _continues_something_personal(spoken: str, conversation: Conversation) -> bo
 
 
 def _text_to_judge(conversation: Conversation) -> str:
-    """The last user message without its opening courtesy; with the one before it where it leans on that."""
+    """The last user message without its opening pleasantry; with the one before it if it refers to that."""
     texts = _user_texts(conversation)
     text = without_opening(texts[-1])
     if len(texts) > 1 and (cues.leans_on_history(text) or is_vague(text)):
@@ -145,7 +147,7 @@ def _text_to_judge(conversation: Conversation) -> str:
 
 
 def _user_texts(conversation: Conversation) -> list[str]:
-    """The last user messages that say something, shortened, oldest first; enough of them, never all."""
+    """The last user messages with content, shortened, oldest first; at most `QUESTIONS_BEFORE_MAX` earlier ones."""
     texts: list[str] = []
     for message in reversed(conversation.messages):
         if message.role == Role.USER and (text := cues.shortened(message.content)).strip():
@@ -156,7 +158,7 @@ def _user_texts(conversation: Conversation) -> list[str]:
 
 
 def _assistant_before(conversation: Conversation) -> str:
-    """What the assistant said right before the last user message, shortened; "" where it did not."""
+    """The assistant's message right before the last user message, shortened; "" if there is none."""
     is_before = False
     for message in reversed(conversation.messages):
         if is_before and (text := cues.shortened(message.content)).strip():

@@ -1,9 +1,9 @@
-"""Part of stage 6: three kinds of words that tell a question about the world from one about somebody's own life.
+"""Part of stage 6: three word lists that separate questions about general knowledge from personal ones.
 
-"capital", "dynasty" and "formula" are of the world; "landlord", "deposit" and "kickoff" are of somebody's days;
-"nearby" and "latest" are of this minute. The classifier learns what each kind is worth, so a word that no training
-phrase holds still counts. Written from general knowledge, in English, Chinese, Spanish and German. It must never
-decide anything on its own.
+"capital", "dynasty" and "formula" belong to general knowledge; "landlord", "deposit" and "kickoff" to somebody's life;
+"nearby" and "latest" to the present moment. The classifier learns a weight for each list, so that words count that
+occur in no training phrase. Written from general knowledge, in English, Chinese, Spanish and German. A list never
+decides on its own.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _NOW = """
 now today tonight currently current latest live nearby nearest closest outside online random screenshot downloads
 ahora hoy actual ultimas internet jetzt heute gerade aktuell aktuelle neuesten internet
 """
-# Given names: alone, they mean somebody whom only the user knows ("can Jonas have nuts?").
+# Given names: alone, they mean a person whom only the user knows ("can Jonas have nuts?").
 _GIVEN_NAMES = """
 aaron abigail adam adrian agnes ahmed aisha alan albert alejandro alex alexa ali alice alina amanda amelia amir amy
 ana anders andre andrea andreas andrew angela anita anja anna anne annika anton antonio ari arjun arthur asha astrid
@@ -129,9 +129,9 @@ _KINDS = {
 
 
 def topics(text: str, folded: str) -> Iterator[str]:
-    """The kinds of words in a text, which is also given as `lexical.fold` makes it.
+    """The lists whose words occur in a text, which is also given in the form of `lexical.fold`.
 
-    They are `#world`, `#life`, `#now` (`#the-life` and so on after an article), and `#somebody` for a given name alone.
+    The tags are `#world`, `#life`, `#now` (`#the-life` etc. after an article), and `#somebody` for a lone given name.
     """
     for name in _NAME_ALONE.finditer(text):
         if name[1].casefold() in _NAMES and not _NAMED.search(text, 0, name.start()):

@@ -1,6 +1,6 @@
-"""The signal classifier of one process: the one that came with the package, or one trained on the phrases here and now.
+"""The signal classifier of a process: the one shipped with the package, or one trained on the phrases at the start.
 
-It belongs to the start of a process and must never hold up a chat: until there is a classifier, rules decide.
+Runs in the background and must never delay a chat: until there is a classifier, rules decide.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class ClassifierTraining:
     """`current` is None until `run` has returned."""
 
     def __init__(self, embedder: Embedder, *, shipped: Callable[[], SignalClassifier | None]) -> None:
-        """`shipped` reads the classifier that came with the package; None where it is not for this embedding model."""
+        """`shipped` loads the packaged classifier; it returns None if that was trained for another embedding model."""
         self._embedder = embedder
         self._shipped = shipped
         self._classifier: SignalClassifier | None = None
@@ -26,7 +26,9 @@ class ClassifierTraining:
         return self._classifier
 
     async def run(self) -> None:
-        """Read, or else embed the phrases and fit, some ten seconds. Raises `Unavailable`; may be called again."""
+        """Load the classifier, or embed the phrases and train (about ten seconds). Raises `Unavailable`; may be
+        repeated.
+        """
         self._classifier = await asyncio.to_thread(self._shipped)
         if self._classifier is not None:
             return

@@ -1,8 +1,8 @@
-"""Part of stage 6: what filters ahead of us already found out about a request, from headers and Envoy metadata.
+"""Part of stage 6: what filters ahead of us found out about a request, from headers and Envoy metadata.
 
-Values come in as plain strings by name (a header's name in lower case, or `NAMESPACE:KEY` of dynamic metadata).
-Whoever calls this must pass only what the edge vouches for: a header that a client can set would let it steer its own
-search. This module must never read a name that it was not told to.
+Values arrive as strings by name: a header's name in lower case, or `NAMESPACE:KEY` of dynamic metadata. The caller must
+pass only values that the edge vouches for: with a header that clients can set, they could control their own search.
+Only configured names are read.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from memory.recall.signals.classifier import Label
+from memory.recall.signals.classifier import SignalLabel
 
 SEARCH = "search"
 SKIP = "skip"
-MEANINGS = (*tuple(Label), SEARCH, SKIP)
+MEANINGS = (*tuple(SignalLabel), SEARCH, SKIP)
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRule:
     """If the value called `name` holds one of `values` (an empty tuple: any), the request is what `means` says.
 
-    A value may be a list with commas; case and white space do not count. `means` is a `Label`, which what the user says
-    may overrule; or an order, `search` or `skip`, which goes before our own judgement of any message. An order says
-    nothing where there is nothing to judge: right after a tool's result, and without a word of the user's.
+    A value may be a comma-separated list; case and white space are ignored. `means` is either a `SignalLabel`, which
+    the user's own words may override, or an order, `search` or `skip`, which overrides our own decision. Orders are
+    ignored where there is no message to decide about: after a tool result, or without any text of the user.
     """
 
     name: str
@@ -39,9 +39,9 @@ class UpstreamRule:
 # is "no fact check needed": a poem needs none, nor does a greeting.
 DEFAULT_RULES = (
     UpstreamRule("x-disable-router-memory", ("true",), SKIP),
-    UpstreamRule("x-vsr-matched-fact-check", ("needs_fact_check",), Label.GENERAL_FACT),
-    UpstreamRule("x-vsr-fact-check-needed", ("true",), Label.GENERAL_FACT),
-    UpstreamRule("x-vsr-session-phase", ("tool_loop",), Label.TOOL),
+    UpstreamRule("x-vsr-matched-fact-check", ("needs_fact_check",), SignalLabel.GENERAL_FACT),
+    UpstreamRule("x-vsr-fact-check-needed", ("true",), SignalLabel.GENERAL_FACT),
+    UpstreamRule("x-vsr-session-phase", ("tool_loop",), SignalLabel.TOOL),
     *(UpstreamRule("x-memory-intent", (meaning,), meaning) for meaning in MEANINGS),
     *(UpstreamRule("memory.signals:intent", (meaning,), meaning) for meaning in MEANINGS),
 )

@@ -13,16 +13,16 @@ import pytest
 
 from extproc.health import CHECK_INTERVAL_SECONDS
 from extproc.identity import IdentityMode
-from extproc.supervisor.bootstrap import EnvoyPlan, render, render_bare, template
+from extproc.supervisor.bootstrap import BootstrapValues, render, render_bare, template
 from extproc.upstream_signals import SignalReader
 from memory.errors import BadSetting
 from memory.model import CHAT_BYTES_MAX
 from memory.recall.signals.upstream import UpstreamRule
 
-PLAN = EnvoyPlan(upstream="http://127.0.0.1:8000", filter_sockets=(Path("/run/f-0.sock"), Path("/run/f-1.sock")))
+PLAN = BootstrapValues(upstream="http://127.0.0.1:8000", filter_sockets=(Path("/run/f-0.sock"), Path("/run/f-1.sock")))
 
 
-def plan(**changes: Any) -> EnvoyPlan:
+def plan(**changes: Any) -> BootstrapValues:
     return dataclasses.replace(PLAN, **changes)
 
 

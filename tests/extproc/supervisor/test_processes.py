@@ -15,7 +15,7 @@ import pytest
 
 from extproc.supervisor import processes
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
-from extproc.supervisor.processes import Command, Part
+from extproc.supervisor.processes import ChildProcess, ProcessCommand
 
 SLEEPER = "import time; print('up', flush=True); time.sleep(600)"
 STUBBORN = (
@@ -32,9 +32,9 @@ class Stage:
         self.log = LogLines(self._descriptor, as_json=False)
         self.deaths: list[tuple[str, int]] = []
 
-    def part(self, code: str, **more: object) -> Part:
-        command = Command(name="thing", argv=(sys.executable, "-c", code), environment={}, **more)  # type: ignore[arg-type]
-        return Part(
+    def part(self, code: str, **more: object) -> ChildProcess:
+        command = ProcessCommand(name="thing", argv=(sys.executable, "-c", code), environment={}, **more)  # type: ignore[arg-type]
+        return ChildProcess(
             command,
             log=self.log,
             logger=supervisor_logger(self.log, as_json=False),
@@ -124,7 +124,7 @@ async def test_a_part_killed_from_outside_comes_back_under_a_new_pid(stage: Stag
 async def test_a_program_that_is_gone_is_tried_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "BACKOFF_FIRST_SECONDS", 0.02)
     part = stage.part(SLEEPER)
-    part.command = Command(name="thing", argv=("/nowhere/at/all",), environment={})
+    part.command = ProcessCommand(name="thing", argv=("/nowhere/at/all",), environment={})
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(part.keep_running())
         await until(lambda: part.deaths >= 2)
@@ -199,13 +199,13 @@ async def test_a_reader_who_does_not_read_stops_nobody(tmp_path: Path) -> None:
 SUPERVISOR = """
 import asyncio, os, sys
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
-from extproc.supervisor.processes import Command, Part
+from extproc.supervisor.processes import ChildProcess, ProcessCommand
 
 log = LogLines(2, as_json=False)
 code = "import os, time; print('pid', os.getpid(), flush=True); time.sleep(600)"
 parts = [
-    Part(
-        Command(name=f"thing-{n}", argv=(sys.executable, "-c", code), environment=dict(os.environ)),
+    ChildProcess(
+        ProcessCommand(name=f"thing-{n}", argv=(sys.executable, "-c", code), environment=dict(os.environ)),
         log=log, logger=supervisor_logger(log, as_json=False), on_death=lambda part, pid: None,
     )
     for n in range(3)

@@ -18,8 +18,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from extproc.supervisor import probes, process_specs
-from extproc.supervisor.metrics_endpoint import AddedUp, MetricsEndpoint, forget_process
-from extproc.supervisor.process_specs import Place, Ports
+from extproc.supervisor.metrics_endpoint import AggregatedMetrics, MetricsEndpoint, forget_process
+from extproc.supervisor.process_specs import Ports, RunPaths
 from memory.runtime.metrics import Metrics
 from memory.settings import Settings
 
@@ -124,7 +124,7 @@ def test_the_page_adds_up_all_processes_and_adds_what_the_supervisor_and_envoy_k
     own = Metrics(CollectorRegistry())
     own.part_up.labels("api").set(1)
     own.turns.labels("closed").inc(100)  # beside what the processes counted under the same name
-    page = AddedUp(tmp_path, (own.part_up, own.turns))
+    page = AggregatedMetrics(tmp_path, (own.part_up, own.turns))
     with MetricsEndpoint(0, page, envoy_page=lambda: b"envoy_says 1\n") as endpoint:
         url = f"http://127.0.0.1:{endpoint.port}"
         assert httpx.get(f"{url}/other").status_code == 404
@@ -141,11 +141,11 @@ def test_the_page_adds_up_all_processes_and_adds_what_the_supervisor_and_envoy_k
         assert 'memproxy_turns_total{status="closed"} 7.0' in lines  # what it counted happened
 
 
-def planned(settings: Settings, tmp_path: Path, **owns: bool) -> dict[str, process_specs.PartPlan]:
-    place = Place(folder=tmp_path, data=tmp_path)
+def planned(settings: Settings, tmp_path: Path, **owns: bool) -> dict[str, process_specs.ProcessSpec]:
+    place = RunPaths(folder=tmp_path, data=tmp_path)
     told = process_specs.settings_of_run(settings, place, PORTS)
     owned = {"owns_store": True, "owns_model": False} | owns
-    return {one.command.name: one for one in process_specs.plan(told, place, PORTS, **owned)}
+    return {one.command.name: one for one in process_specs.process_specs(told, place, PORTS, **owned)}
 
 
 def test_there_are_as_many_filters_and_workers_as_asked_for_each_filter_on_its_own_socket(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_what_somebody_else_serves_is_not_started(tmp_path: Path) -> None:
 
 
 def test_the_secret_between_envoy_and_the_api_is_new_each_time_and_for_those_alone_who_need_it(tmp_path: Path) -> None:
-    place = Place(folder=tmp_path, data=tmp_path)
+    place = RunPaths(folder=tmp_path, data=tmp_path)
     secrets = {process_specs.settings_of_run(Settings(), place, PORTS).edge_secret for _ in range(3)}
     assert len(secrets) == 3
     plan = planned(Settings(), tmp_path)
@@ -196,7 +196,7 @@ def test_what_a_request_needs_is_stopped_before_what_it_stands_on(tmp_path: Path
     ],
 )
 def test_the_ready_line_is_a_url(tmp_path: Path, host: str, line: str) -> None:
-    told = process_specs.settings_of_run(Settings(host=host), Place(tmp_path, tmp_path), PORTS)
+    told = process_specs.settings_of_run(Settings(host=host), RunPaths(tmp_path, tmp_path), PORTS)
     assert process_specs.ready_line(told) == line
 
 

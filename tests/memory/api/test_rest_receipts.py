@@ -13,7 +13,7 @@ from library_parts import NOW, Parts, library_parts
 from prometheus_client import CollectorRegistry
 
 from memory.api.rest import create_app
-from memory.model import CarriedNote, RecallStatus, Receipt, Scope, Verdict, Weighed
+from memory.model import CandidateVerdict, CarriedNote, RecallStatus, Receipt, ReceiptCandidate, Scope
 from memory.runtime.metrics import Metrics
 from memory.service.requests import NewMemory
 
@@ -48,8 +48,8 @@ async def receipt_for(parts: Parts) -> str:
             signals={"search": True, "label": "personal", "scores": {"personal": 0.9}},
             query="what do I like?",
             candidates=(
-                Weighed(tea, 1.25, {"dense": 0.75, "lexical": 0.5}, Verdict.INJECTED),
-                Weighed("gone", 0.5, {"dense": 0.5}, Verdict.IRRELEVANT),
+                ReceiptCandidate(tea, 1.25, {"dense": 0.75, "lexical": 0.5}, CandidateVerdict.INJECTED),
+                ReceiptCandidate("gone", 0.5, {"dense": 0.5}, CandidateVerdict.IRRELEVANT),
             ),
             left_out=7,
             notes=(CarriedNote(2, (tea,), 61, is_new=True),),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memory.chat.completions import NotAChat, edit, message_bytes, read, strip
+from memory.chat.completions import NotAChat, insert_notes, message_bytes, read_chat_request, strip_memory_fields
 from memory.model import Note
 
 OURS = {"memory_context", "memory_config"}
@@ -17,7 +17,7 @@ NOTE = Note('Ann\'s "budget" is\n$10,000 \\ é')
 
 
 def edited(body: bytes, *notes: Note) -> bytes:
-    return edit(read(body), notes)
+    return insert_notes(read_chat_request(body), notes)
 
 
 def chat(*messages: Any, **fields: Any) -> bytes:
@@ -43,20 +43,20 @@ def chat(*messages: Any, **fields: Any) -> bytes:
     ],
 )
 def test_our_fields_leave_with_one_comma_and_the_space_beside_it(sent: bytes, left: bytes) -> None:
-    assert strip(sent) == left
+    assert strip_memory_fields(sent) == left
     assert edited(sent) == left
 
 
 def test_a_body_without_our_fields_and_without_notes_is_the_same_object() -> None:
     body = chat({"role": "user", "content": "Hi"}, temperature=1.0)
-    assert strip(body) is body
+    assert strip_memory_fields(body) is body
     assert edited(body) is body
 
 
 def test_a_byte_order_mark_stays_and_hides_nothing_from_us() -> None:
     """Parsers of most servers let it pass, so such a body is answered like any other."""
     sent = b"\xef\xbb\xbf" + chat({"role": "user", "content": "Hi"}, memory_context={"user_id": "ann"})
-    request = read(sent)
+    request = read_chat_request(sent)
     assert request.context is not None
     assert request.context.user_id == "ann"
     left = edited(sent, NOTE)
@@ -198,10 +198,10 @@ def _squeezed(text: bytes) -> bytes:
 @given(bodies())
 def test_stripping_takes_our_fields_and_nothing_else(case: tuple[str, str, int]) -> None:
     body, left, _ = case
-    stripped = strip(body.encode())
+    stripped = strip_memory_fields(body.encode())
     assert json.loads(stripped) == json.loads(left)
     assert _squeezed(stripped) == _squeezed(left.encode())
-    assert strip(stripped) is stripped
+    assert strip_memory_fields(stripped) is stripped
 
 
 @given(bodies(), st.data())
@@ -211,8 +211,10 @@ def test_an_edit_is_the_stripped_body_with_the_notes_spliced_in(
     body, _, count = case
     notes = data.draw(st.lists(st.builds(Note, texts.filter(bool), st.none() | st.integers(0, count - 1)), max_size=3))
     got = edited(body.encode(), *notes)
-    assert json.loads(got) == _with_notes(json.loads(strip(body.encode())), notes)
-    assert _is_subsequence(strip(body.encode()), got) or any(note.before is None for note in notes)  # null is replaced
+    assert json.loads(got) == _with_notes(json.loads(strip_memory_fields(body.encode())), notes)
+    assert _is_subsequence(strip_memory_fields(body.encode()), got) or any(
+        note.before is None for note in notes
+    )  # null is replaced
 
 
 def _with_notes(body: dict[str, Any], notes: list[Note]) -> dict[str, Any]:
@@ -245,7 +247,7 @@ def _is_subsequence(short: bytes, long: bytes) -> bool:
 @example(b'{"memory_context"}')
 def test_anything_is_either_refused_or_stripped(body: bytes) -> None:
     try:
-        stripped = strip(body)
+        stripped = strip_memory_fields(body)
     except NotAChat:
         return
     assert not OURS & json.loads(stripped).keys()

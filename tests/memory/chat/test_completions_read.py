@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memory.chat.completions import NotAChat, message_bytes, read, strip
+from memory.chat.completions import NotAChat, message_bytes, read_chat_request, strip_memory_fields
 from memory.chat.json_spans import MEMBERS_MAX
 from memory.chat.own_fields import MemoryContext
 from memory.model import Message, Placement, RequestOptions
@@ -18,13 +18,13 @@ def body(**fields: Any) -> bytes:
 
 
 def messages_of(*messages: Any) -> tuple[Message, ...]:
-    conversation = read(json.dumps({"messages": messages}).encode()).conversation
+    conversation = read_chat_request(json.dumps({"messages": messages}).encode()).conversation
     assert conversation is not None
     return conversation.messages
 
 
 def test_a_plain_chat_is_read() -> None:
-    request = read(body(stream=True, tools=[{"type": "function"}]))
+    request = read_chat_request(body(stream=True, tools=[{"type": "function"}]))
     assert request.conversation is not None
     assert request.conversation.messages == (Message("user", "Hi"),)
     assert (request.conversation.model, request.conversation.is_streamed) == ("m", True)
@@ -34,14 +34,18 @@ def test_a_plain_chat_is_read() -> None:
 
 @pytest.mark.parametrize("tools", ["[]", "[ \n ]", "null", '"x"', "{}"])
 def test_no_tools_are_offered_by_an_empty_list(tools: str) -> None:
-    conversation = read(b'{"messages":[{"role":"user","content":"Hi"}],"tools":' + tools.encode() + b"}").conversation
+    conversation = read_chat_request(
+        b'{"messages":[{"role":"user","content":"Hi"}],"tools":' + tools.encode() + b"}"
+    ).conversation
     assert conversation is not None
     assert not conversation.offers_tools
 
 
 @pytest.mark.parametrize("stream", ["false", "null", "1", '"true"'])
 def test_only_true_streams(stream: str) -> None:
-    conversation = read(b'{"messages":[{"role":"user","content":"Hi"}],"stream":' + stream.encode() + b"}").conversation
+    conversation = read_chat_request(
+        b'{"messages":[{"role":"user","content":"Hi"}],"stream":' + stream.encode() + b"}"
+    ).conversation
     assert conversation is not None
     assert not conversation.is_streamed
 
@@ -87,10 +91,10 @@ def test_tool_calls_and_their_results_are_tool_traffic() -> None:
 )
 def test_messages_of_another_shape_are_no_conversation_but_are_still_stripped(messages: str) -> None:
     sent = b'{"messages":%s,"memory_context":{"user_id":"ann"}}' % messages.encode()
-    request = read(sent)
+    request = read_chat_request(sent)
     assert request.conversation is None
     assert request.context == MemoryContext("ann")
-    assert strip(sent) == b'{"messages":%s}' % messages.encode()
+    assert strip_memory_fields(sent) == b'{"messages":%s}' % messages.encode()
 
 
 @pytest.mark.parametrize(
@@ -118,7 +122,7 @@ def test_messages_of_another_shape_are_no_conversation_but_are_still_stripped(me
     ids=lambda value: str(value)[:24],
 )
 def test_what_is_not_one_json_object_is_not_a_chat(sent: bytes, reason: str) -> None:
-    for refused in (read, strip):
+    for refused in (read_chat_request, strip_memory_fields):
         with pytest.raises(NotAChat) as caught:
             refused(sent)
         assert caught.value.reason == reason
@@ -126,7 +130,7 @@ def test_what_is_not_one_json_object_is_not_a_chat(sent: bytes, reason: str) -> 
 
 def test_memory_context_is_read_as_sent() -> None:
     sent = {"user_id": " ann ", "project_id": "p", "session_id": "s", "agent_id": None, "unknown": [1]}
-    request = read(body(memory_context=sent))
+    request = read_chat_request(body(memory_context=sent))
     assert request.context == MemoryContext(user_id=" ann ", project_id="p", session_id="s")
     assert request.has_memory_fields
     assert not request.problems
@@ -143,12 +147,12 @@ def test_memory_config_is_read() -> None:
         "placement": "before_last_user",
     }
     options = RequestOptions(False, False, ("semantic", "episodic"), 200, 1.0, 2000, Placement.BEFORE_LAST_USER)
-    assert read(body(memory_config=sent)).options == options
+    assert read_chat_request(body(memory_config=sent)).options == options
 
 
 @pytest.mark.parametrize("field", ["memory_context", "memory_config"])
 def test_null_means_not_given(field: str) -> None:
-    request = read(body(**{field: None}))
+    request = read_chat_request(body(**{field: None}))
     assert (request.context, request.options, request.problems) == (None, RequestOptions(), ())
     assert request.has_memory_fields
 
@@ -185,21 +189,21 @@ def test_null_means_not_given(field: str) -> None:
 def test_a_field_of_ours_that_makes_no_sense_switches_memory_off_both_ways(
     field: str, value: object, problem: str
 ) -> None:
-    request = read(body(**{"memory_context": {"user_id": "ann"}, field: value}))
+    request = read_chat_request(body(**{"memory_context": {"user_id": "ann"}, field: value}))
     assert request.problems == (problem,)
     assert not request.options.enabled
     assert not request.options.auto_store
     assert request.conversation is not None
-    assert json.loads(strip(request.body)) == json.loads(body())
+    assert json.loads(strip_memory_fields(request.body)) == json.loads(body())
 
 
 def test_a_number_out_of_range_in_our_config_is_a_problem_and_no_crash() -> None:
-    request = read(b'{"memory_config":{"similarity_threshold":1e999}}')
+    request = read_chat_request(b'{"memory_config":{"similarity_threshold":1e999}}')
     assert request.problems == ("memory_config.similarity_threshold",)
 
 
 def test_a_key_of_memory_context_that_we_do_not_know_is_passed_over() -> None:
-    request = read(body(memory_context={"user_id": "ann", "tenant": 1}))
+    request = read_chat_request(body(memory_context={"user_id": "ann", "tenant": 1}))
     assert (request.context, request.problems) == (MemoryContext("ann"), ())
     assert request.options.enabled
 
@@ -209,24 +213,27 @@ def test_of_a_repeated_field_the_last_one_counts_as_it_does_for_every_server() -
         b'{"memory_context":{"user_id":"ann"},"messages":5,"model":"a","messages":[{"role":"user","content":"Hi"}],'
         b'"memory\\u005fcontext":{"user_id":"bob"},"model":"b"}'
     )
-    request = read(sent)
+    request = read_chat_request(sent)
     assert request.context == MemoryContext("bob")
     assert request.conversation is not None
     assert request.conversation.model == "b"
-    assert strip(sent) == b'{"messages":5,"model":"a","messages":[{"role":"user","content":"Hi"}],"model":"b"}'
+    assert (
+        strip_memory_fields(sent)
+        == b'{"messages":5,"model":"a","messages":[{"role":"user","content":"Hi"}],"model":"b"}'
+    )
 
 
 def test_halves_of_surrogate_pairs_are_replaced_in_the_text_only() -> None:
     sent = (
         rb'{"messages":[{"role":"user","content":"\\ud800 \ud83d\ude00 \ud800\uDFFF \udc00\ud83d\ud83d\ude00 \uD800"}]}'
     )
-    request = read(sent)
+    request = read_chat_request(sent)
     assert request.conversation is not None
     text = request.conversation.last_user_text()
     assert text == "\\ud800 \U0001f600 \U000103ff \ufffd\ufffd\U0001f600 \ufffd"
     assert text.encode()
     assert request.body is sent
-    assert strip(sent) is sent
+    assert strip_memory_fields(sent) is sent
 
 
 @pytest.mark.parametrize(
@@ -246,4 +253,4 @@ def test_halves_of_surrogate_pairs_are_replaced_in_the_text_only() -> None:
     ],
 )
 def test_the_messages_can_be_had_exactly_as_the_client_sent_them(body: bytes, messages: list[bytes]) -> None:
-    assert [bytes(message) for message in message_bytes(read(body))] == messages
+    assert [bytes(message) for message in message_bytes(read_chat_request(body))] == messages

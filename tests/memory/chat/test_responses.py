@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.chat.api_shape import Chain
-from memory.chat.completions import ChatRequest, NotAChat, edit, message_bytes, read
+from memory.chat.completions import ChatRequest, NotAChat, insert_notes, message_bytes, read_chat_request
 from memory.chat.responses import BESIDE, RESPONSES
 from memory.model import Message, Note, Placement, Role
 
@@ -21,7 +21,7 @@ LATE_SECONDS = 0.12  # the deadline of a request
 
 
 def asked(body: bytes | dict[str, Any]) -> ChatRequest:
-    return read(body if isinstance(body, bytes) else json.dumps(body).encode(), RESPONSES)
+    return read_chat_request(body if isinstance(body, bytes) else json.dumps(body).encode(), RESPONSES)
 
 
 def said(**body: Any) -> tuple[Message, ...] | None:
@@ -30,7 +30,7 @@ def said(**body: Any) -> tuple[Message, ...] | None:
 
 
 def edited(body: dict[str, Any], *notes: Note) -> Any:
-    return json.loads(edit(asked(body), notes))
+    return json.loads(insert_notes(asked(body), notes))
 
 
 def user(content: Any, **more: Any) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def test_what_the_api_does_not_describe_is_no_conversation_and_is_stripped_all_t
     request = asked({"memory_context": {"user_id": "ann"}, **body})
     assert request.conversation is None
     assert message_bytes(request) == []
-    assert json.loads(edit(request, ())) == body
+    assert json.loads(insert_notes(request, ())) == body
 
 
 def test_a_body_that_is_no_object_is_not_read() -> None:
@@ -160,7 +160,7 @@ def test_what_the_server_is_to_go_on_from(fields: dict[str, Any], chain: Chain, 
 def test_a_string_stays_a_string_and_every_other_byte_as_it_was() -> None:
     body = b'{ "temperature":1.0e0 , "input" : "Hi\\u00e9 \\ud83d" ,"memory_context":{}, "store":true}'
     left = b'{ "temperature":1.0e0 , "input" : "N\\n\\nHi\\u00e9 \\ud83d" ,"store":true}'
-    assert edit(asked(body), [Note("N", 0)]) == left
+    assert insert_notes(asked(body), [Note("N", 0)]) == left
 
 
 @pytest.mark.parametrize(
@@ -307,18 +307,18 @@ bodies = st.fixed_dictionaries(
 def test_any_body_is_read_or_left_alone_and_notes_change_nothing_but_their_places(body: dict[str, Any]) -> None:
     request = asked(body)
     kept = {name: value for name, value in body.items() if name not in ("memory_context", "auto_store")}
-    assert json.loads(edit(request, ())) == kept
+    assert json.loads(insert_notes(request, ())) == kept
     if request.conversation is None:
         return
     messages = request.conversation.messages
     assert len(message_bytes(request)) == len(messages)
     users = [index for index, message in enumerate(messages) if message.role == Role.USER]
-    again = asked(edit(request, [Note(TEXT, index) for index in users])).conversation
+    again = asked(insert_notes(request, [Note(TEXT, index) for index in users])).conversation
     assert again is not None
     for index, (before, after) in enumerate(zip(messages, again.messages, strict=True)):
         assert after.role == before.role
         assert after.content.startswith(TEXT) if index in users else after == before
-    merged = asked(edit(request, [Note(TEXT)])).conversation
+    merged = asked(insert_notes(request, [Note(TEXT)])).conversation
     assert merged is not None
     assert merged.messages[0].role in ("system", "developer")
     assert merged.messages[0].content.endswith(TEXT)
@@ -341,7 +341,7 @@ def test_a_history_of_ten_thousand_items_is_read_within_a_request_s_deadline() -
 
 def _seconds_to_read(body: bytes) -> float:
     began = time.perf_counter()
-    request = read(body, RESPONSES)
+    request = read_chat_request(body, RESPONSES)
     assert request.conversation is not None
     assert len(request.conversation.messages) == 10_001
     return time.perf_counter() - began

@@ -96,7 +96,7 @@ async def test_dead_letters_and_an_upstream_that_is_away_are_warnings(tmp_path: 
         await log.append(replace(a_turn("t"), status=TurnStatus.CLOSED))
         lease = await log.lease(now=SYSTEM_CLOCK(), seconds=60.0, due=LearnDue())
         assert lease is not None
-        await log.bury(lease, now=SYSTEM_CLOCK(), reason="junk")
+        await log.move_to_dead_letters(lease, now=SYSTEM_CLOCK(), reason="junk")
     found = await looked(settings)
     assert "dlq" in found["queue"].advice
     assert {found[name].level for name in ("queue", "upstream", "reader")} == {Level.WARN}

@@ -157,7 +157,7 @@ def log_with_a_dead_letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             await parts.library.append_turn(Scope("ann", session_id="s"), said, at=0.0)
             lease = await parts.turn_log.lease(now=parts.now + 1, seconds=30, due=LearnDue())
             assert lease is not None
-            await parts.turn_log.bury(lease, now=parts.now, reason="the model said nonsense")
+            await parts.turn_log.move_to_dead_letters(lease, now=parts.now, reason="the model said nonsense")
 
     asyncio.run(bury_one())
     monkeypatch.setattr(main, "_open_library", opened)

@@ -16,7 +16,7 @@ from memory.errors import BadInput
 from memory.evaluation.history import EvidenceTurn, History, evaluate_history, read_history, score_history
 from memory.evaluation.records import seconds
 from memory.evaluation.report import tables
-from memory.evaluation.sandbox import NOTE_ATTEMPTS, GivenUp, Learnt, Sandbox, SettableClock
+from memory.evaluation.sandbox import NOTE_ATTEMPTS, LearningFailed, Learnt, Sandbox, SettableClock
 from memory.model import Evidence, Memory, MemoryStatus, Message, Note, RecallStatus, Scope, Turn
 from memory.recall.notes.injection import render_note
 from memory.recall.trace import RecallOutcome
@@ -362,7 +362,7 @@ def searching_with(searcher: Any) -> Sandbox:
 async def test_a_missed_deadline_is_no_figure_it_is_tried_again_and_then_given_up() -> None:
     found = await searching_with(Late(NOTE_ATTEMPTS - 1)).note(learnt(), "What do I own?", NOW)
     assert found == "what was found"
-    with pytest.raises(GivenUp, match="deadline"):
+    with pytest.raises(LearningFailed, match="deadline"):
         await searching_with(Late(NOTE_ATTEMPTS)).note(learnt(), "What do I own?", NOW)
 
 

@@ -12,7 +12,7 @@ from sandboxes import running_sandbox
 
 from memory.errors import Unavailable, Unusable
 from memory.evaluation.records import seconds
-from memory.evaluation.sandbox import GivenUp, exchanges_of
+from memory.evaluation.sandbox import LearningFailed, exchanges_of
 from memory.model import Claim, MemoryStatus, Turn
 from memory.processes.from_settings import IDLE_SECONDS_WITH_A_MODEL
 
@@ -130,7 +130,7 @@ async def test_a_model_that_fails_is_asked_again_and_its_session_is_learnt(error
 @pytest.mark.parametrize("error", [Unavailable, Unusable])
 async def test_a_window_that_is_given_up_ends_the_evaluation_and_says_why(error: type[Unavailable]) -> None:
     async with running_sandbox(model=Watched(failures=1_000, error=error)) as sandbox:
-        with pytest.raises(GivenUp, match="switched off by the test"):
+        with pytest.raises(LearningFailed, match="switched off by the test"):
             await sandbox.learn(record(said("I live in Leeds.")))
 
 
@@ -138,7 +138,7 @@ async def test_an_embedder_that_is_down_is_not_waited_for() -> None:
     embedder = HashingEmbedder(dimension=384)
     embedder.is_down = True
     async with running_sandbox(embedder=embedder) as sandbox:
-        with pytest.raises(GivenUp, match="embedder"):
+        with pytest.raises(LearningFailed, match="embedder"):
             await sandbox.learn(record(said("I live in Leeds.")))
 
 

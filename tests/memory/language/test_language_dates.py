@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.language import LANGUAGES, calendar, language_of
-from memory.language.calendar_items import Kind, items_of, numeric_date
+from memory.language.calendar_items import ItemKind, calendar_items, numeric_date
 from memory.language.dates import period
 
 WEDNESDAY = "2025-03-12"
@@ -140,7 +140,7 @@ def test_a_date_in_digits_counts_where_it_means_one_day(
 )
 def test_number_words_side_by_side_are_one_number(text: str, number: int) -> None:
     language = language_of(text)
-    assert [item.number for item in items_of(text, language) if item.kind is Kind.COUNT] == [number]
+    assert [item.number for item in calendar_items(text, language) if item.kind is ItemKind.COUNT] == [number]
 
 
 WORDS = [phrase for one in LANGUAGES for phrases in calendar(one).preceding.values() for phrase in phrases]

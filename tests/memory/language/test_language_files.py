@@ -29,11 +29,11 @@ from memory.language import (
     stands_alone,
     wants_several,
 )
-from memory.language.calendar_items import Item, Kind, entries_of
+from memory.language.calendar_items import CalendarItem, ItemKind, entries_of
 from memory.language.loader import (
     NAMED_RELATIONS,
     Calendar,
-    Labelled,
+    LabelledPhrases,
     People,
     Pleasantries,
     Words,
@@ -163,10 +163,10 @@ def test_no_phrase_is_both_meant_and_unmeant(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_phrase_of_the_calendar_is_of_one_kind(language: Language) -> None:
-    kinds: dict[tuple[str, ...], set[Item]] = {}
+    kinds: dict[tuple[str, ...], set[CalendarItem]] = {}
     for phrase, item in entries_of(calendar(language)):
         for tokens in spellings(phrase):
-            kinds.setdefault(tokens, set()).add(item if item.kind is not Kind.MARK else Item(Kind.MARK))
+            kinds.setdefault(tokens, set()).add(item if item.kind is not ItemKind.MARK else CalendarItem(ItemKind.MARK))
     assert {tokens: found for tokens, found in kinds.items() if len(found) > 1} == {}
     assert not tokens_of(calendar(language).unmeant) & set(kinds)
 
@@ -205,7 +205,7 @@ def test_a_malformed_file_is_named_with_what_is_wrong(
 
 
 def test_a_label_without_words_or_without_meaning_is_an_error() -> None:
-    labelled = Labelled(words={"home": ("address",), "hone": ("address",)})
+    labelled = LabelledPhrases(words={"home": ("address",), "hone": ("address",)})
     with pytest.raises(
         MalformedLanguage, match=r"xx/attributes.toml: missing words for \['age'\], unknown .*\['hone'\]"
     ):

@@ -22,7 +22,7 @@ from memory.language import (
     names_previous,
     relation_named,
 )
-from memory.language.phrases import PhraseTable, read
+from memory.language.phrases import PhraseTable, tokenize
 from memory.model import Relation
 
 
@@ -57,7 +57,7 @@ def test_language_by_script_then_by_words_and_english_when_unsure(text: str, exp
 
 @pytest.mark.parametrize("text", ["fruehstueck", "frühstück", "fruhstuck"])
 def test_umlauts_and_accents_may_be_left_out_or_written_out(text: str) -> None:
-    assert PhraseTable([("frühstück", "meal")]).labels(read(text).tokens) == {"meal"}
+    assert PhraseTable([("frühstück", "meal")]).labels(tokenize(text).tokens) == {"meal"}
 
 
 def test_an_accent_that_makes_another_word_is_not_left_out() -> None:
@@ -72,12 +72,12 @@ def test_traditional_characters_are_read_as_simplified_ones() -> None:
 
 def test_the_longest_phrase_counts() -> None:
     table = PhraseTable([("sister", "sibling"), ("sister-in-law", "relative")], unmeant=["sister company"])
-    assert table.labels(read("my sister in law").tokens) == {"relative"}
-    assert table.labels(read("our sister company").tokens) == set()
+    assert table.labels(tokenize("my sister in law").tokens) == {"relative"}
+    assert table.labels(tokenize("our sister company").tokens) == set()
 
 
 def test_a_phrase_does_not_reach_over_a_mark() -> None:
-    assert PhraseTable([("last one", "x")]).labels(read("at last, one left").tokens) == set()
+    assert PhraseTable([("last one", "x")]).labels(tokenize("at last, one left").tokens) == set()
 
 
 def test_an_opening_no_denies_what_was_said_before_and_not_what_follows() -> None:

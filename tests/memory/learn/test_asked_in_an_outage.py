@@ -13,12 +13,12 @@ from turn_logs import Process
 
 from memory.errors import Unavailable
 from memory.learn.reading.fallback import FallbackReader
-from memory.learn.reading.model_reader import Asking, ModelReader
+from memory.learn.reading.model_reader import ModelReader, ModelReaderSettings
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import Claim, MemoryStatus, Turn
 from memory.ports import LearnDue, PairVerdict, StatementPair
 
-ASKING = Asking("scripted", seconds=5.0)
+ASKING = ModelReaderSettings("scripted", seconds=5.0)
 SETTINGS = WorkerSettings(due=LearnDue(batch_turns_max=10, idle_seconds=30.0, turns_at_once=10), attempts_max=2)
 SCHOOL = "I teach chemistry at a night school."
 HOUR = 3_600.0
@@ -192,7 +192,7 @@ async def test_only_what_is_asked_of_memory_goes_on_without_the_verdict_on_a_pai
         await bench.tell(process, said)
         await bench.worker(process, model=model).work_off()
         assert await waiting(process) == (0 if is_learnt else 1)
-    assert [(pair.older, pair.newer[-len(FRIDAY) :]) for pair in model.pairs] == [(MONDAY, FRIDAY)]
+    assert (MONDAY, FRIDAY) in [(pair.older, pair.newer[-len(FRIDAY) :]) for pair in model.pairs]
     active = [memory.content for memory in await bench.memories(status=MemoryStatus.ACTIVE)]
     assert (MONDAY in active, any(content.endswith(FRIDAY) for content in active)) == (True, is_learnt)
     assert bench.count("memproxy_model_shortfalls_total", of="pair") == is_learnt

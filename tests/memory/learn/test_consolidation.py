@@ -195,8 +195,9 @@ def test_of_those_of_whom_one_has_several_only_an_equal_name_is_one(
     assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is is_replaced
 
 
-def test_a_verdict_supersedes_nothing_of_another_subject() -> None:
-    old = stored("I drive a Fiat", attribute="vehicle", values=("Fiat",))
+def test_a_verdict_supersedes_nothing_of_somebody_else() -> None:
+    """Of a sentence about the user and another person the label may be either; of two other persons it may not."""
+    old = stored("My son drives a Fiat", attribute="vehicle", values=("Fiat",), relation=Relation.CHILD)
     said = {(0, old.id): PairVerdict(PairRelation.REPLACES, 0.99)}
     new = claim("My sister drives a Skoda", attribute="vehicle", values=("Skoda",), relation=Relation.SIBLING)
     assert len(consolidate([new], [old], now=NOW, ids=ids, judged=Judged(verdicts=said))) == 1

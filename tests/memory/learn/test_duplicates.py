@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memory.learn.duplicates import united
-from memory.learn.retention import Why
+from memory.learn.retention import RetentionReason
 from memory.model import Evidence, Memory, MemoryStatus, Trust
 
 NOW = 1_750_000_000.0
@@ -69,11 +69,11 @@ def test_one_row_stays_with_all_the_evidence_and_the_best_of_each() -> None:
         memory("other", "I like coffee"),
     ]
     [[kept, put]] = united(rows, now=NOW + 1)
-    assert (kept.why, kept.memory.id) == (Why.UNITED, "early")
+    assert (kept.why, kept.memory.id) == (RetentionReason.UNITED, "early")
     assert kept.after is not None
     assert kept.after.evidence == (first, second)
     assert (kept.after.importance, kept.after.said_at, kept.after.access_count) == (0.8, NOW, 7)
-    assert (put.why, put.memory.id, put.memory.status) == (Why.DUPLICATE, "late", MemoryStatus.ARCHIVED)
+    assert (put.why, put.memory.id, put.memory.status) == (RetentionReason.DUPLICATE, "late", MemoryStatus.ARCHIVED)
     assert put.memory.metadata["archived"] == {"why": "duplicate", "at": NOW + 1, "of": "early"}
     assert put.memory.content == "i like tea!"
     assert united([kept.after, put.memory, rows[2]], now=NOW + 2) == []

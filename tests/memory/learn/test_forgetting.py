@@ -9,21 +9,21 @@ import pytest
 from claims import NOW, claim, turn
 
 from memory.learn.forgetting import (
-    Found,
-    Reach,
-    Request,
-    is_overtaken,
+    ForgetMatches,
+    ForgetReach,
+    ForgetRequest,
+    is_forgotten_later,
     lasting,
-    meant,
+    matching_ids,
     outcomes_of,
     requests_of,
-    similar,
-    spare,
+    similar_ids,
+    split_claims,
 )
 from memory.model import Act, Evidence, Memory, Relation
 
 
-def asked(text: str, *, act: Act = Act.FORGET, receipt_id: str = "", **fields: Any) -> Request:
+def asked(text: str, *, act: Act = Act.FORGET, receipt_id: str = "", **fields: Any) -> ForgetRequest:
     (request,) = requests_of([claim(text, act=act, **fields)], [turn(text, receipt_id=receipt_id)])
     return request
 
@@ -48,8 +48,8 @@ JOB = known("I am a welder at Baxter", attribute="occupation", values=("welder",
 ALL = [HOME, SISTERS_HOME, KNEE, JOB]
 
 
-def gone(request: Request, memories: list[Memory] = ALL) -> list[str]:
-    return meant(request, memories, [request.turn])
+def gone(request: ForgetRequest, memories: list[Memory] = ALL) -> list[str]:
+    return matching_ids(request, memories, [request.turn])
 
 
 @pytest.mark.parametrize(
@@ -78,17 +78,17 @@ def test_a_request_reaches_back_never_forward() -> None:
 @pytest.mark.parametrize(
     ("text", "reach"),
     [
-        ("Forget everything you know about me", Reach.EVERYTHING),
-        ("Forget what I just said", Reach.PREVIOUS),
-        ("Forget everything except my name", Reach.NOTHING),
-        ("forget my diet for now", Reach.NOTHING),
-        ("忘掉我的一切", Reach.EVERYTHING),
-        ("Vergiss meine Adresse", Reach.TOPIC),
-        ("Olvida mi dirección", Reach.TOPIC),
-        ("忘掉我的地址", Reach.TOPIC),
+        ("Forget everything you know about me", ForgetReach.EVERYTHING),
+        ("Forget what I just said", ForgetReach.PREVIOUS),
+        ("Forget everything except my name", ForgetReach.NOTHING),
+        ("forget my diet for now", ForgetReach.NOTHING),
+        ("忘掉我的一切", ForgetReach.EVERYTHING),
+        ("Vergiss meine Adresse", ForgetReach.TOPIC),
+        ("Olvida mi dirección", ForgetReach.TOPIC),
+        ("忘掉我的地址", ForgetReach.TOPIC),
     ],
 )
-def test_how_far_a_request_reaches(text: str, reach: Reach) -> None:
+def test_how_far_a_request_reaches(text: str, reach: ForgetReach) -> None:
     assert asked(text).reach is reach
 
 
@@ -99,7 +99,7 @@ def test_everything_means_all_that_was_said_before() -> None:
 def test_what_i_just_said_means_the_turn_before() -> None:
     request = asked("Forget what I just said")
     before = turn("I live at 4 Mill Lane", turn_id="t0", at=NOW - 9)
-    ids = meant(request, [HOME, known("I like tea", turn_id="t-1")], [before, request.turn])
+    ids = matching_ids(request, [HOME, known("I like tea", turn_id="t-1")], [before, request.turn])
     assert ids == [HOME.id]
 
 
@@ -150,17 +150,17 @@ def test_a_neighbour_of_what_is_named_stays_and_the_receipt_says_so(
 ) -> None:
     memory, request = known(content, **fields), asked(text, receipt_id="r1")
     assert gone(request, [memory]) == []
-    assert similar(request, [memory], lambda one: 0.5) == []
-    ids = similar(request, [memory], lambda one: 0.69)
+    assert similar_ids(request, [memory], lambda one: 0.5) == []
+    ids = similar_ids(request, [memory], lambda one: 0.69)
     assert ids == [memory.id]
-    (outcome,) = outcomes_of([request], {0: Found((), ids)}).values()
+    (outcome,) = outcomes_of([request], {0: ForgetMatches((), ids)}).values()
     assert outcome == {"forgot": [], "count": 0, "reason": "nothing_matched", "similar": ids}
 
 
 def test_what_goes_is_not_named_as_similar() -> None:
     request = asked("vergiss alles über meinen Hund")
-    assert similar(request, PEOPLE, lambda memory: 0.9) == [MIA.id]
-    assert similar(asked("Forget everything you know about me"), PEOPLE, lambda memory: 0.9) == []
+    assert similar_ids(request, PEOPLE, lambda memory: 0.9) == [MIA.id]
+    assert similar_ids(asked("Forget everything you know about me"), PEOPLE, lambda memory: 0.9) == []
 
 
 def test_a_name_that_the_reader_did_not_see_counts_where_a_memory_has_it() -> None:
@@ -180,7 +180,9 @@ def test_a_withheld_message_teaches_nothing_and_others_do() -> None:
     said = turn(text)
     withheld = claim("off the record: I hate my boss.", act=Act.WITHHOLD)
     claims = [claim("I live in Leeds."), claim("I have a cat", turn="t0")]
-    spared = spare(claims, requests_of([withheld], [said]), [turn("I have a cat", turn_id="t0", at=NOW - 9), said])
+    spared = split_claims(
+        claims, requests_of([withheld], [said]), [turn("I have a cat", turn_id="t0", at=NOW - 9), said]
+    )
     assert [one.text for one in spared.kept] == ["I have a cat"]
     assert [one.text for one in spared.withheld] == ["I live in Leeds."]
 
@@ -189,31 +191,33 @@ def test_a_new_value_behind_a_request_is_learnt() -> None:
     text = "Forget my old address. I live in Oslo now."
     said = turn(text)
     requests = requests_of([claim("Forget my old address.", act=Act.FORGET)], [said])
-    spared = spare([claim("I live in Oslo now.", attribute="home")], requests, [said])
+    spared = split_claims([claim("I live in Oslo now.", attribute="home")], requests, [said])
     assert len(spared.kept) == 1
 
 
 def test_what_is_learnt_late_heeds_a_request_that_was_made_after_it() -> None:
     later = lasting([asked("forget my address")])
-    assert is_overtaken(later, HOME)
-    assert is_overtaken(later, claim("I live in Oslo", attribute="home", said_at=NOW - 1))
-    assert not is_overtaken(later, claim("I live in Oslo", attribute="home", said_at=NOW + 1))
-    assert not is_overtaken(later, SISTERS_HOME)
+    assert is_forgotten_later(later, HOME)
+    assert is_forgotten_later(later, claim("I live in Oslo", attribute="home", said_at=NOW - 1))
+    assert not is_forgotten_later(later, claim("I live in Oslo", attribute="home", said_at=NOW + 1))
+    assert not is_forgotten_later(later, SISTERS_HOME)
 
 
 def test_a_request_within_a_project_touches_that_project_alone() -> None:
     said = turn("forget my address")
     said = replace(said, scope=replace(said.scope, project_id="p"))
     (request,) = requests_of([claim("forget my address", act=Act.FORGET, project="p")], [said])
-    assert is_overtaken([request], replace(HOME, project_id="p"))
-    assert not is_overtaken([request], HOME)
-    assert not is_overtaken([request], replace(HOME, project_id="q"))
-    assert is_overtaken([asked("forget my address")], replace(HOME, project_id="p"))  # made outside of any: in all
+    assert is_forgotten_later([request], replace(HOME, project_id="p"))
+    assert not is_forgotten_later([request], HOME)
+    assert not is_forgotten_later([request], replace(HOME, project_id="q"))
+    assert is_forgotten_later(
+        [asked("forget my address")], replace(HOME, project_id="p")
+    )  # made outside of any: in all
 
 
 def test_a_receipt_says_what_went_or_that_nothing_matched() -> None:
     request = asked("forget my address", receipt_id="r1")
-    assert outcomes_of([request], {0: Found(["m1"])}) == {"r1": {"forgot": ["m1"], "count": 1}}
+    assert outcomes_of([request], {0: ForgetMatches(["m1"])}) == {"r1": {"forgot": ["m1"], "count": 1}}
     assert outcomes_of([request], {}) == {"r1": {"forgot": [], "count": 0, "reason": "nothing_matched"}}
 
 

@@ -9,16 +9,16 @@ import pytest
 from claims import NOW, claim, turn
 
 from memory.learn import gate
-from memory.learn.gate import Limits, Refusal
-from memory.learn.rate_limit import SessionPace
+from memory.learn.gate import GateLimits, Refusal
+from memory.learn.rate_limit import SessionRateLimit
 from memory.model import Act, Claim, Message, Turn
 from memory.secrets.redaction import redact
 
 LEEDS = "I live in Leeds"
 
 
-def refusal(one: Claim, *turns: Turn, shown: tuple[str, ...] = (), limits: Limits | None = None) -> Refusal | None:
-    verdict = gate.judge([one], turns, shown=shown, limits=limits)
+def refusal(one: Claim, *turns: Turn, shown: tuple[str, ...] = (), limits: GateLimits | None = None) -> Refusal | None:
+    verdict = gate.check_claims([one], turns, shown=shown, limits=limits)
     return verdict.dropped[0].reason if verdict.dropped else None
 
 
@@ -88,7 +88,7 @@ def test_what_a_tool_returned_is_no_evidence() -> None:
 
 @pytest.mark.parametrize("act", [Act.FORGET, Act.WITHHOLD, Act.CONFIRM, Act.INSTRUCT])
 def test_acts_that_leave_no_memory_are_neither_kept_nor_refused(act: Act) -> None:
-    verdict = gate.judge([claim(LEEDS, act=act)], [turn(LEEDS)])
+    verdict = gate.check_claims([claim(LEEDS, act=act)], [turn(LEEDS)])
     assert (verdict.kept, verdict.dropped) == ((), ())
 
 
@@ -97,14 +97,14 @@ def test_a_message_in_which_an_order_is_planted_teaches_nothing_at_all() -> None
     planted = claim(order, act=Act.INSTRUCT)
     elsewhere = claim("I have a cat", turn="t2")
     said = [turn(f"{LEEDS}. {order}"), turn("I have a cat", turn_id="t2", at=NOW + 1)]
-    verdict = gate.judge([claim(LEEDS), planted, elsewhere], said)
+    verdict = gate.check_claims([claim(LEEDS), planted, elsewhere], said)
     assert [one.text for one in verdict.kept] == ["I have a cat"]
     assert [dropped.reason for dropped in verdict.dropped] == [Refusal.PLANTED]
 
 
 def test_an_order_of_which_the_reader_is_not_sure_taints_nothing() -> None:
     order = claim("From now on use metres.", act=Act.INSTRUCT, confidence=0.5)
-    assert gate.judge([claim(LEEDS), order], [turn(f"{LEEDS}. From now on use metres.")]).kept
+    assert gate.check_claims([claim(LEEDS), order], [turn(f"{LEEDS}. From now on use metres.")]).kept
 
 
 @pytest.mark.parametrize(
@@ -182,20 +182,20 @@ def test_what_emoji_scripts_names_and_code_need_hides_nothing(shown: str) -> Non
 
 def test_marks_around_a_name_are_not_stored_and_the_quote_stays_as_typed() -> None:
     typed = "I live with \u2068דוד\u2069"
-    (kept,) = gate.judge([claim(typed, name="\u2068דוד\u2069", values=("\u2068דוד\u2069",))], [turn(typed)]).kept
+    (kept,) = gate.check_claims([claim(typed, name="\u2068דוד\u2069", values=("\u2068דוד\u2069",))], [turn(typed)]).kept
     assert (kept.text, kept.name, kept.values) == ("I live with דוד", "דוד", ("דוד",))
     assert kept.evidence.quote == typed
 
 
 def test_a_message_made_of_one_sentence_says_it_once() -> None:
-    assert len(gate.few([claim("I like it")] * 2_400)) == 1
+    assert len(gate.without_repetitions([claim("I like it")] * 2_400)) == 1
 
 
 def test_of_one_turn_no_more_is_looked_at_than_a_person_says() -> None:
     stated = [claim(f"I like number {n}") for n in range(2_400)]
     asked = [claim(f"Forget number {n}", act=Act.FORGET) for n in range(2_400)]
     orders = [claim(f"Obey number {n}", act=Act.INSTRUCT) for n in range(300)]
-    few = gate.few([*stated, *asked, *orders])
+    few = gate.without_repetitions([*stated, *asked, *orders])
     assert few == stated[: gate.CLAIMS_OF_TURN_MAX] + asked[: gate.REQUESTS_OF_TURN_MAX] + orders
 
 
@@ -203,7 +203,7 @@ def test_a_flood_is_judged_in_the_time_of_what_is_kept() -> None:
     message = "".join(f"I like number {n}.\n" for n in range(1_200)) + "نمی\u200cخواهم"
     claims = [claim(f"I like number {n}.") for n in range(1_200)]
     began = time.process_time()
-    verdict = gate.judge(claims, [turn(message)], room=10)
+    verdict = gate.check_claims(claims, [turn(message)], facts_left=10)
     assert time.process_time() - began < 1.0
     assert [len(verdict.kept), len(verdict.dropped)] == [10, 1_190]
 
@@ -254,7 +254,7 @@ def test_what_repeats_an_earlier_answer_or_our_note_is_no_news() -> None:
 
 
 def test_how_far_back_an_echo_is_looked_for_does_not_depend_on_how_many_turns_are_learnt_at_once() -> None:
-    text, most = "I live in the blue house by the river.", Limits().echo_turns_max
+    text, most = "I live in the blue house by the river.", GateLimits().echo_turns_max
     earlier = turn("Write a first line.", turn_id="t0", at=NOW - 99, answer=text)
     between = [turn("Go on.", turn_id=f"b{n}", at=NOW - 50 + n, answer="Well.") for n in range(most)]
     assert refusal(claim(text), earlier, *between[1:], turn(text)) is Refusal.ECHO
@@ -264,14 +264,14 @@ def test_how_far_back_an_echo_is_looked_for_does_not_depend_on_how_many_turns_ar
 def test_a_session_that_is_full_takes_only_what_is_asked_for() -> None:
     said = turn("I have a cat. Remember that I have a dog.")
     claims = [claim("I have a cat."), claim("Remember that I have a dog.", act=Act.REMEMBER)]
-    verdict = gate.judge(claims, [said], room=0)
+    verdict = gate.check_claims(claims, [said], facts_left=0)
     assert [one.text for one in verdict.kept] == ["Remember that I have a dog."]
     assert [dropped.reason for dropped in verdict.dropped] == [Refusal.RATE]
 
 
 def test_a_session_has_room_again_an_hour_later() -> None:
-    pace = SessionPace(3)
-    assert pace.room("ann", "s", "w1", at=NOW) == 3
-    pace.note("ann", "s", "w1", at=NOW, kept=3)
-    assert pace.room("ann", "s", "w2", at=NOW + 60) == 0
-    assert pace.room("ann", "s", "w3", at=NOW + 3_700) == 3
+    rate_limit = SessionRateLimit(3)
+    assert rate_limit.facts_left("ann", "s", "w1", at=NOW) == 3
+    rate_limit.record_window("ann", "s", "w1", at=NOW, kept=3)
+    assert rate_limit.facts_left("ann", "s", "w2", at=NOW + 60) == 0
+    assert rate_limit.facts_left("ann", "s", "w3", at=NOW + 3_700) == 3

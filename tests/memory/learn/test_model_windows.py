@@ -18,13 +18,13 @@ from turn_logs import AT_ONCE, Process, sqlite_deployment
 
 from memory.learn import stored_reading
 from memory.learn.reading.fallback import FallbackReader
-from memory.learn.reading.model_reader import Asking, ModelReader
-from memory.learn.trigger_scanner import WatchSettings
+from memory.learn.reading.model_reader import ModelReader, ModelReaderSettings
+from memory.learn.trigger_scanner import TriggerSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import MemoryStatus
 from memory.ports import LearnDue, PairRelation, PairVerdict, StatementPair
 
-ASKING = Asking("scripted", seconds=5.0)
+ASKING = ModelReaderSettings("scripted", seconds=5.0)
 LATER_SECONDS = 1_000.0
 SCHOOL, BEES = "I teach chemistry at a night school.", "We keep bees behind the shed."
 OLD_HOME, NEW_HOME = "My home is in Leeds.", "My home is in Oslo."
@@ -183,7 +183,7 @@ async def test_a_model_that_is_away_is_sat_out(bench: Bench) -> None:
 
 async def test_an_idle_session_is_one_call(bench: Bench) -> None:
     due = LearnDue(batch_turns_max=10, idle_seconds=30.0, turns_at_once=10)
-    settings = WorkerSettings(due=due, watch=WatchSettings(drift_similarity=0.0))
+    settings = WorkerSettings(due=due, triggers=TriggerSettings(drift_similarity=0.0))
     async with running_model() as model, bench.deployment.start() as process:
         for text in (SCHOOL, "What is new?", BEES):
             await bench.tell(process, text)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from memory.errors import Unavailable
-from memory.learn.reflection import Reflecting, is_grounded, matters, stale
-from memory.learn.retention import Step, Why
+from memory.learn.reflection import Reflector, is_grounded, matters, stale
+from memory.learn.retention import RetentionReason, RetentionStep
 from memory.model import Evidence, Memory, MemoryStatus, Message, Trust
 from memory.model.derived import hanging_on
 from memory.ports import Completion
@@ -52,14 +52,16 @@ class ScriptedModel:
         return Completion(self.answer)
 
 
-async def derived(answer: str | None, memories: Sequence[Memory] = GROUNDS, *, at_least: int = 4) -> list[Step]:
-    reflecting = Reflecting(ScriptedModel(answer), name="small", at_least=at_least, seconds=1.0)
+async def derived(
+    answer: str | None, memories: Sequence[Memory] = GROUNDS, *, at_least: int = 4
+) -> list[RetentionStep]:
+    reflecting = Reflector(ScriptedModel(answer), name="small", at_least=at_least, seconds=1.0)
     return await reflecting.derive(memories, now=NOW)
 
 
 async def test_a_reflection_quotes_the_evidence_of_its_grounds_and_is_trusted_least() -> None:
     [step] = await derived(json.dumps({"summary": GOOD}))
-    assert (step.why, step.before) == (Why.REFLECTED, None)
+    assert (step.why, step.before) == (RetentionReason.REFLECTED, None)
     row = step.memory
     assert (row.content, row.memory_type, row.trust, row.category) == (GOOD, "reflective", Trust.TOOL, "preference")
     assert set(row.evidence) == {one.evidence[0] for one in GROUNDS}
@@ -71,7 +73,7 @@ async def test_a_reflection_quotes_the_evidence_of_its_grounds_and_is_trusted_le
 
 async def test_the_model_is_asked_for_the_memories_after_a_prompt_that_never_changes() -> None:
     model = ScriptedModel(json.dumps({"summary": GOOD}))
-    await Reflecting(model, name="small", at_least=4, seconds=1.0).derive(GROUNDS, now=NOW)
+    await Reflector(model, name="small", at_least=4, seconds=1.0).derive(GROUNDS, now=NOW)
     [[prompt, notes]] = model.asked
     assert prompt.role == "system"
     assert notes.content == "\n".join(f"- {text}" for text in SAID)
@@ -127,7 +129,11 @@ async def test_a_reflection_falls_when_one_of_its_grounds_does() -> None:
     superseded = [replace(GROUNDS[0], status=MemoryStatus.SUPERSEDED), *GROUNDS[1:], step.memory]
     for fallen in (superseded, [*GROUNDS[1:], step.memory]):
         [away] = stale(fallen, now=NOW)
-        assert (away.why, away.memory.id, away.memory.status) == (Why.STALE, step.memory.id, MemoryStatus.ARCHIVED)
+        assert (away.why, away.memory.id, away.memory.status) == (
+            RetentionReason.STALE,
+            step.memory.id,
+            MemoryStatus.ARCHIVED,
+        )
     given = memory(
         "app's", "Likes tea", memory_type="reflective", trust=Trust.BOOTSTRAPPED, metadata={"reflects": ["x"]}
     )

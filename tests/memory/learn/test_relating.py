@@ -43,7 +43,6 @@ def test_the_one_that_was_said_first_is_the_older() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        known("My sister lives in Leeds", subject=Relation.SIBLING.value),
         known("I lived in Leeds", status=MemoryStatus.SUPERSEDED),
         known("I live in Leeds for the project", project_id="p"),
         known("i live in oslo!"),  # the same statement: nothing to ask
@@ -51,6 +50,14 @@ def test_the_one_that_was_said_first_is_the_older() -> None:
 )
 def test_what_cannot_be_changed_by_it_is_not_asked_about(other: Memory) -> None:
     assert pairs_to_ask([NEW], [other], vectors={NEW.text: VECTOR, other.content: VECTOR}, ids=ids) == {}
+
+
+def test_what_is_said_of_two_other_people_is_not_asked_about_but_of_the_user_and_another_it_is() -> None:
+    sister = known("My sister lives in Leeds", subject=Relation.SIBLING.value)
+    son = claim("My son lives in Oslo", attribute="home", relation=Relation.CHILD)
+    vectors = dict.fromkeys((NEW.text, son.text, sister.content), VECTOR)
+    assert pairs_to_ask([son], [sister], vectors=vectors, ids=ids) == {}
+    assert list(pairs_to_ask([NEW], [sister], vectors=vectors, ids=ids)) == [(0, sister.id)]
 
 
 def test_what_is_far_in_meaning_is_not_asked_about() -> None:

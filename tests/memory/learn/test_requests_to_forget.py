@@ -97,7 +97,7 @@ async def test_a_request_to_forget_is_never_stored_as_a_statement(language: str)
         said = turn(text)
         claims = await trained_reader().read([said], context=())
         understood += bool([one for one in requests_of(claims, [said]) if one.claim.act is Act.FORGET])
-        stored += [one.text for one in gate.judge(claims, [said]).kept]
+        stored += [one.text for one in gate.check_claims(claims, [said]).kept]
     assert stored == []
     assert understood >= UNDERSTOOD_SHARE_MIN[language] * len(REQUESTS[language])
 
@@ -107,4 +107,6 @@ async def test_what_only_speaks_of_forgetting_is_no_request(text: str) -> None:
     said = turn(text)
     claims = await trained_reader().read([said], context=())
     assert requests_of(claims, [said]) == []
-    assert [one.reason for one in gate.judge(claims, [said]).dropped if one.reason is gate.Refusal.ASKS_TO_FORGET] == []
+    assert [
+        one.reason for one in gate.check_claims(claims, [said]).dropped if one.reason is gate.Refusal.ASKS_TO_FORGET
+    ] == []

@@ -10,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.errors import BadInput
-from memory.learn.retention import DAY, FADING, Fading, LifeRules, Why, dated, erasable, pruned, put_away, usefulness
+from memory.learn.retention import (
+    DAY,
+    FADING,
+    Decay,
+    RetentionReason,
+    RetentionRules,
+    dated,
+    erasable,
+    pruned,
+    put_away,
+    usefulness,
+)
 from memory.model import CATEGORIES, Memory, MemoryStatus, Trust
 from memory.model.archived import restored
 
@@ -56,14 +67,14 @@ def test_usefulness_is_a_share_that_time_never_raises(one: Memory, later: float)
 
 @given(MEMORIES, SHARES, SHARES, st.integers(0, 100), st.floats(0, 1_000 * DAY))
 def test_more_of_what_speaks_for_a_memory_never_makes_it_less_useful(
-    one: Memory, importance: float, confidence: float, uses: int, age: float
+    one: Memory, importance: float, confidence: float, usage_counts: int, age: float
 ) -> None:
     value = usefulness(one, NOW)
     seen = NOW - age
     better = [
         replace(one, importance=max(one.importance, importance)),
         replace(one, confidence=max(one.confidence, confidence)),
-        replace(one, access_count=one.access_count + uses),
+        replace(one, access_count=one.access_count + usage_counts),
         replace(one, used_at=max(seen, one.used_at or seen)),
         replace(one, said_at=max(one.said_at, seen)),
         replace(one, expires_at=None),
@@ -87,7 +98,7 @@ def test_an_allergy_of_ten_years_ago_is_as_useful_as_one_of_today() -> None:
 # What is put away
 
 
-def gone(memories: list[Memory], rules: LifeRules) -> list[tuple[str, Why]]:
+def gone(memories: list[Memory], rules: RetentionRules) -> list[tuple[str, RetentionReason]]:
     return [(step.memory.id, step.why) for step in pruned(memories, rules, now=NOW)]
 
 
@@ -102,15 +113,15 @@ def test_the_quota_puts_the_least_useful_away_first_and_nobody_elses_wish_before
     ]
     order = ["guessed, least", "guessed, less", "guessed, useful"]
     for surplus in range(4):
-        rules = LifeRules(quota=len(memories) - surplus)
-        assert gone(memories, rules) == [(memory_id, Why.QUOTA) for memory_id in order[:surplus]]
-    assert gone(memories, LifeRules(quota=None)) == []
-    assert len(gone(memories, LifeRules(quota=0))) == len(memories)
+        rules = RetentionRules(quota=len(memories) - surplus)
+        assert gone(memories, rules) == [(memory_id, RetentionReason.QUOTA) for memory_id in order[:surplus]]
+    assert gone(memories, RetentionRules(quota=None)) == []
+    assert len(gone(memories, RetentionRules(quota=0))) == len(memories)
 
 
 def test_what_is_out_already_does_not_count_against_the_quota() -> None:
     out = [memory("old", status=MemoryStatus.SUPERSEDED), memory("away", status=MemoryStatus.ARCHIVED)]
-    assert gone([memory("a"), memory("b"), *out], LifeRules(quota=2)) == []
+    assert gone([memory("a"), memory("b"), *out], RetentionRules(quota=2)) == []
 
 
 @pytest.mark.parametrize(
@@ -133,12 +144,12 @@ def test_what_is_out_already_does_not_count_against_the_quota() -> None:
 def test_only_what_was_of_no_use_for_long_is_put_away(fields: dict[str, Any], is_put_away: bool) -> None:
     given: dict[str, Any] = {"category": "context", "days_ago": 170} | fields
     one = memory("m", **given)
-    assert gone([one], LifeRules()) == ([("m", Why.UNUSED)] if is_put_away else [])
-    assert gone([one], LifeRules(floor=0.0)) == []
+    assert gone([one], RetentionRules()) == ([("m", RetentionReason.UNUSED)] if is_put_away else [])
+    assert gone([one], RetentionRules(floor=0.0)) == []
 
 
 def test_a_category_with_a_lifetime_dates_what_has_no_date() -> None:
-    rules = LifeRules(fading={**FADING, "event": Fading(expires_after=10 * DAY)})
+    rules = RetentionRules(fading={**FADING, "event": Decay(expires_after=10 * DAY)})
     memories = [
         memory("trip", category="event"),
         memory("dated", category="event", expires_at=NOW),
@@ -147,7 +158,7 @@ def test_a_category_with_a_lifetime_dates_what_has_no_date() -> None:
     ]
     [step] = dated(memories, rules, now=NOW)
     assert step.after == replace(memories[0], expires_at=NOW + 10 * DAY)
-    assert dated(memories, LifeRules(), now=NOW) == []
+    assert dated(memories, RetentionRules(), now=NOW) == []
 
 
 def test_nothing_is_erased_unless_the_settings_say_so_and_nothing_active_ever() -> None:
@@ -158,12 +169,12 @@ def test_nothing_is_erased_unless_the_settings_say_so_and_nothing_active_ever() 
         memory("old", days_ago=900, status=MemoryStatus.SUPERSEDED, superseded_at=NOW - 31 * DAY),
         memory("old lately", days_ago=900, status=MemoryStatus.SUPERSEDED, superseded_at=NOW - 29 * DAY),
     ]
-    steps = erasable(memories, LifeRules(erase_after=30 * DAY), now=NOW)
+    steps = erasable(memories, RetentionRules(erase_after=30 * DAY), now=NOW)
     assert [(step.memory.id, step.why, step.after) for step in steps] == [
-        ("away", Why.ERASED, None),
-        ("old", Why.ERASED, None),
+        ("away", RetentionReason.ERASED, None),
+        ("old", RetentionReason.ERASED, None),
     ]
-    assert erasable(memories, LifeRules(), now=NOW) == []
+    assert erasable(memories, RetentionRules(), now=NOW) == []
 
 
 # And back
@@ -172,17 +183,17 @@ def test_nothing_is_erased_unless_the_settings_say_so_and_nothing_active_ever() 
 @given(MEMORIES, st.dictionaries(st.sampled_from(["archived", "color"]), st.integers(), max_size=2))
 def test_what_is_put_away_comes_back_as_it_was_and_says_so(one: Memory, metadata: dict[str, Any]) -> None:
     one = replace(one, metadata=metadata)
-    away = put_away(one, Why.QUOTA, now=NOW).after
+    away = put_away(one, RetentionReason.QUOTA, now=NOW).after
     assert away is not None
     assert away.status is MemoryStatus.ARCHIVED
     assert away.metadata["archived"]["why"] == "quota"
     back = restored(away, now=NOW + 1)
     expected = replace(one, updated_at=NOW + 1, metadata={**metadata, "restored": {"at": NOW + 1}})
     assert back == expected
-    assert gone([back], LifeRules(floor=1.0)) == []
+    assert gone([back], RetentionRules(floor=1.0)) == []
 
 
 def test_what_is_superseded_cannot_be_brought_back_and_what_is_active_stays_as_it_is() -> None:
-    with pytest.raises(BadInput, match="only an archived memory"):
+    with pytest.raises(BadInput, match="only archived memories"):
         restored(memory(status=MemoryStatus.SUPERSEDED), now=NOW)
     assert restored(memory(), now=NOW + 1) == memory()

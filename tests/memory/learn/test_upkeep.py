@@ -24,12 +24,12 @@ from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.receipts import SqliteReceipts
-from memory.adapters.sqlite.upkeep_schedule import SqliteRounds
-from memory.adapters.sqlite.usage_counts import SqliteUses
+from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
+from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.errors import Unavailable
-from memory.learn.retention import DAY, LifeRules
-from memory.learn.schedule import Pace, Schedule
-from memory.learn.upkeep import ROWS_PER_WRITE, Task, Upkeep
+from memory.learn.retention import DAY, RetentionRules
+from memory.learn.schedule import ScheduleTiming, UpkeepLoop
+from memory.learn.upkeep import ROWS_PER_WRITE, Upkeep, UpkeepTask
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, PastNote, Trust
 from memory.model.archived import restored
 from memory.ports import MemoryBank, MemoryFilter, MemoryStore, RequestTraces
@@ -47,19 +47,19 @@ class World:
 
     store: MemoryStore
     ledger: SqliteUserLedger
-    uses: SqliteUses
+    usage_counts: SqliteUsageCounts
     notes: SqliteNoteBook
     receipts: SqliteReceipts
-    rounds: SqliteRounds
+    upkeep_schedule: SqliteUpkeepSchedule
     metrics: Metrics
 
-    def upkeep(self, rules: LifeRules | None = None, *, faults: Faults | None = None) -> Upkeep:
+    def upkeep(self, rules: RetentionRules | None = None, *, faults: Faults | None = None) -> Upkeep:
         through = (faults or Faults()).around
         return Upkeep(
             memories=MemoryBank(through(self.store), through(self.ledger), EMBEDDER),
-            traces=RequestTraces(through(self.notes), self.receipts, through(self.uses)),
+            traces=RequestTraces(through(self.notes), self.receipts, through(self.usage_counts)),
             instruments=Instruments(lambda: NOW, self.metrics),
-            rules=rules or LifeRules(),
+            rules=rules or RetentionRules(),
         )
 
     async def put(self, *memories: Memory) -> None:
@@ -79,17 +79,17 @@ class World:
 
     async def count(self, *memory_ids: str) -> None:
         """As a filter that ends."""
-        async with SqliteUses(self.uses._database) as other:
+        async with SqliteUsageCounts(self.usage_counts._database) as other:
             other.count("ann", memory_ids, at=NOW)
 
 
 @asynccontextmanager
 async def world(folder: Path, store: MemoryStore) -> AsyncIterator[World]:
-    async with SqliteDatabase(folder / "turns.sqlite") as database, SqliteUses(database) as uses:
+    async with SqliteDatabase(folder / "turns.sqlite") as database, SqliteUsageCounts(database) as usage_counts:
         ledger = SqliteUserLedger(database, clock=lambda: NOW)
         metrics = Metrics(CollectorRegistry())
-        receipts = SqliteReceipts(database, clock=lambda: NOW, redact=str)
-        yield World(store, ledger, uses, SqliteNoteBook(database), receipts, SqliteRounds(database), metrics)
+        notes, receipts = SqliteNoteBook(database), SqliteReceipts(database, clock=lambda: NOW, redact=str)
+        yield World(store, ledger, usage_counts, notes, receipts, SqliteUpkeepSchedule(database), metrics)
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ async def test_duplicates_and_the_useless_are_put_away_with_a_reason_and_nothing
 async def test_what_is_put_away_is_not_found_and_readers_are_told(here: World) -> None:
     await here.put(*MIXED)
     revision = (await here.ledger.revision("ann")).number
-    await here.upkeep().run("ann", [Task.CONSOLIDATE])
+    await here.upkeep().run("ann", [UpkeepTask.CONSOLIDATE])
     assert await here.ledger.changed_since("ann", revision) == frozenset({"tea", "tea again"})
     [vector] = await EMBEDDER.embed(["i like GREEN tea!"], is_urgent=False)
     found = await here.store.search(MemoryFilter("ann"), vector, limit=20)
@@ -160,19 +160,19 @@ async def test_what_is_put_away_is_not_found_and_readers_are_told(here: World) -
 
 
 async def test_a_dry_run_says_exactly_what_a_run_does_and_changes_nothing(here: World) -> None:
-    rules = LifeRules(quota=4, erase_after=30 * DAY)
+    rules = RetentionRules(quota=4, erase_after=30 * DAY)
     await here.put(*MIXED)
     await here.count("coffee", "coffee too", "coffee")
     await asyncio.sleep(0.05)
     before, revision = await here.rows(), await here.ledger.revision("ann")
-    waiting = await here.uses.waiting("ann", limit=10)
+    waiting = await here.usage_counts.unstored("ann", limit=10)
     assert len(waiting) == 2
 
     would = await here.upkeep(rules).run("ann", is_dry=True)
 
     assert await here.rows() == before
     assert await here.ledger.revision("ann") == revision
-    assert await here.uses.waiting("ann", limit=10) == waiting
+    assert await here.usage_counts.unstored("ann", limit=10) == waiting
     did = await here.upkeep(rules).run("ann")
     assert [(step.why, step.memory) for step in would] == [(step.why, step.memory) for step in did]
     assert {step.why.value for step in did} == {"united", "duplicate", "unused", "quota", "erased"}
@@ -192,14 +192,14 @@ async def test_uses_are_brought_in_for_many_memories_at_once_and_once(here: Worl
     assert after["m0001"] == replace(before["m0001"], access_count=5, used_at=NOW)
     assert {after[i].access_count for i in ids if i != "m0001"} == {3}
     assert {after[i].updated_at for i in ids} == {NOW}
-    assert await here.uses.waiting("ann", limit=10) == {}
+    assert await here.usage_counts.unstored("ann", limit=10) == {}
     assert (await here.ledger.revision("ann")).number == revision + 4  # two writes for 230 memories
 
 
 async def test_what_the_settings_want_erased_goes_for_good_with_its_notes(here: World) -> None:
     await here.put(*MIXED)
     await here.notes.keep("ann", "k", PastNote("You lived in Bonn", ("old",), 5), made_at=NOW - 1)
-    await here.upkeep(LifeRules(erase_after=30 * DAY)).run("ann", [Task.PRUNE])
+    await here.upkeep(RetentionRules(erase_after=30 * DAY)).run("ann", [UpkeepTask.PRUNE])
     assert "old" not in await here.rows()
     assert await here.notes.find("ann", ["k"]) == {}
     async with here.ledger.write("ann") as held:
@@ -209,7 +209,7 @@ async def test_what_the_settings_want_erased_goes_for_good_with_its_notes(here: 
 async def test_a_quota_reached_by_many_is_kept_in_pieces(here: World) -> None:
     ids = [f"m{number:04}" for number in range(2 * ROWS_PER_WRITE + 50)]
     await here.put(*(memory(i, importance=number / 1_000) for number, i in enumerate(ids)))
-    await here.upkeep(LifeRules(quota=100)).run("ann", [Task.PRUNE])
+    await here.upkeep(RetentionRules(quota=100)).run("ann", [UpkeepTask.PRUNE])
     assert await here.by_status(MemoryStatus.ACTIVE) == set(ids[-100:])
     assert await here.by_status(MemoryStatus.ARCHIVED) == set(ids[:-100])
 
@@ -258,7 +258,7 @@ async def crashed(here: World, number: int, *, is_after: bool) -> bool:
     """Whether the run died at the n-th call to a port."""
     faults = Faults(number=number, error=Killed(), is_after=is_after)
     try:
-        await here.upkeep(LifeRules(quota=4, erase_after=30 * DAY), faults=faults).run("ann")
+        await here.upkeep(RetentionRules(quota=4, erase_after=30 * DAY), faults=faults).run("ann")
     except Killed:
         return True
     return False
@@ -267,7 +267,7 @@ async def crashed(here: World, number: int, *, is_after: bool) -> bool:
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
 async def test_a_crash_at_any_call_leaves_nothing_half_done(tmp_path: Path, is_after: bool) -> None:
     """Whatever was cut off, each statement still has an active row, and the next round ends as if nothing had been."""
-    rules = LifeRules(quota=4, erase_after=30 * DAY)
+    rules = RetentionRules(quota=4, erase_after=30 * DAY)
     wanted: dict[str, Memory] = {}
     for number in itertools.count():
         folder = tmp_path / str(number)
@@ -305,8 +305,14 @@ async def test_the_schedule_looks_after_everybody_in_their_time(here: World) -> 
     await here.put(*MIXED)
     now = [NOW]
 
-    def schedule(upkeep: Any) -> Schedule:
-        return Schedule(upkeep, rounds=here.rounds, clock=lambda: now[0], metrics=here.metrics, pace=Pace(every=DAY))
+    def schedule(upkeep: Any) -> UpkeepLoop:
+        return UpkeepLoop(
+            upkeep,
+            upkeep_schedule=here.upkeep_schedule,
+            clock=lambda: now[0],
+            metrics=here.metrics,
+            timing=ScheduleTiming(every=DAY),
+        )
 
     assert not await schedule(here.upkeep()).look_after_next()
     now[0] += DAY + 1
@@ -325,7 +331,13 @@ async def test_the_schedule_looks_after_everybody_in_their_time(here: World) -> 
 
 async def test_a_schedule_ends_when_told_to(here: World) -> None:
     until = asyncio.Event()
-    schedule = Schedule(here.upkeep(), rounds=here.rounds, clock=lambda: NOW, metrics=here.metrics, pace=Pace())
+    schedule = UpkeepLoop(
+        here.upkeep(),
+        upkeep_schedule=here.upkeep_schedule,
+        clock=lambda: NOW,
+        metrics=here.metrics,
+        timing=ScheduleTiming(),
+    )
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         group.create_task(schedule.run(until))
         await asyncio.sleep(0.05)

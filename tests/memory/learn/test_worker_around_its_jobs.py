@@ -16,7 +16,7 @@ from suspensions import AROUND_THE_JOBS, ProcessKilled, awaits_of
 from turn_logs import Process, a_turn, sqlite_deployment
 
 from memory.learn import trigger_scanner, worker
-from memory.learn.trigger_scanner import WatchSettings
+from memory.learn.trigger_scanner import TriggerSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Claim, Turn
 from memory.ports import LearnDue
@@ -31,13 +31,13 @@ TOLD = {
 }
 SETTINGS = WorkerSettings(
     due=LearnDue(idle_seconds=0.001),
-    watch=WatchSettings(queue_turns_max=1),
+    triggers=TriggerSettings(queue_turns_max=1),
     windows_at_once=2,
     drain_seconds=0.01,
     lease_seconds=0.03,
     poll_seconds=0.002,
     recover_seconds=0.01,
-    look_seconds=0.01,
+    scan_seconds=0.01,
     measure_seconds=0.01,
 )
 LATER_SECONDS = 1_000.0
@@ -97,7 +97,7 @@ async def killed_at(bench: Bench, kill: ProcessKilled) -> list[str]:
             turn async for turn in other.log.turns(LAST)
         ]:  # what the user says does not depend on how far the worker came
             await bench.tell(other, TOLD[LAST], user=LAST)
-    await kill.bury()
+    await kill.move_to_dead_letters()
     bench.deployment.clock.now += LATER_SECONDS
     async with bench.deployment.start() as survivor:
         await survivor.log.recover()

@@ -25,7 +25,7 @@ from suspensions import AROUND_THE_JOBS, LOCK_LOST, WRITTEN_TO, BrokenOff, await
 from turn_logs import Process, sqlite_deployment
 
 from memory.errors import Unavailable, Unusable
-from memory.learn import applying, neighbours, plan, stored_reading, trigger_scanner, window, window_reading, worker
+from memory.learn import neighbours, plan, plan_writer, stored_reading, trigger_scanner, window, window_reading, worker
 from memory.learn.worker import WorkerSettings
 from memory.model import CarriedNote, Claim, RecallStatus, Receipt, Turn
 from memory.ports import LearnDue, PairRelation, PairVerdict, StatementPair
@@ -54,11 +54,11 @@ SETTINGS = WorkerSettings(
     attempts_max=2,
     model_outage_seconds_max=1.0,
     due=LearnDue(idle_seconds=1.0),
-    watch=trigger_scanner.WatchSettings(drift_similarity=0.1),
+    triggers=trigger_scanner.TriggerSettings(drift_similarity=0.1),
 )
 LATER_SECONDS = 1_000.0
 ALONE = 1  # of the day's windows, by a worker that has no model: what is asked of memory, and nothing to relate
-WATCHED = (worker, window, window_reading, applying, neighbours, trigger_scanner)
+WATCHED = (worker, window, window_reading, plan_writer, neighbours, trigger_scanner)
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +81,7 @@ class Model(PlainReader):
         return await super().read(turns, context=context)
 
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
-        if any(pair.newer == NEW_LOCKER for pair in pairs):
+        if any((pair.older, pair.newer) == (LOCKER, NEW_LOCKER) for pair in pairs):
             raise AWAY
         return await super().relate(pairs)
 
@@ -210,7 +210,7 @@ async def a_window(bench: Bench, process: Process, faults: Faults, number: int) 
     """The `number`-th window of the bad day, by a worker of its own; whether there was any."""
     model = None if number == ALONE else Model(BAD_DAY)
     worker = bench.worker(process, faults=faults, model=model, settings=SETTINGS)
-    await worker._watch.look()
+    await worker._trigger_scanner.scan()
     lease = await worker._lease()
     if lease is not None:
         await worker._handle(lease)

@@ -16,7 +16,7 @@ from turn_logs import Process
 
 from memory.learn import triggers
 from memory.learn.readers import Readers
-from memory.learn.trigger_scanner import Watch, WatchSettings
+from memory.learn.trigger_scanner import TriggerScanner, TriggerSettings
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import Claim, Turn
 from memory.ports import Embedder, LearnDue, StatementReader
@@ -48,8 +48,8 @@ class Windows(PlainReader):
         return []
 
 
-def patient(bench: Bench, process: Process, model: Windows, watch: WatchSettings | None = None) -> Worker:
-    settings = WorkerSettings(due=DUE, watch=watch or WatchSettings(), look_seconds=0.01, measure_seconds=0.01)
+def patient(bench: Bench, process: Process, model: Windows, triggers: TriggerSettings | None = None) -> Worker:
+    settings = WorkerSettings(due=DUE, triggers=triggers or TriggerSettings(), scan_seconds=0.01, measure_seconds=0.01)
     return bench.worker(process, model=model, settings=settings)
 
 
@@ -152,7 +152,7 @@ async def test_another_topic_ends_the_window_before_it_with_the_real_embedder(be
     async with own_embedder() as real, bench.deployment.start() as process:
         for text in (HAWAII, ISLANDS, SCRIPT, "thanks!"):
             await bench.tell(process, text)
-            await a_watch(bench, process, real, model=Windows()).look()
+            await a_scanner(bench, process, real, model=Windows()).scan()
         lease = await process.log.lease(now=bench.deployment.clock(), seconds=9, due=DUE)
         assert lease is not None
         assert [turn.messages[0].content for turn in lease.turns] == [HAWAII, ISLANDS]
@@ -160,16 +160,16 @@ async def test_another_topic_ends_the_window_before_it_with_the_real_embedder(be
         assert await process.log.lease(now=bench.deployment.clock(), seconds=9, due=DUE) is None
 
 
-def a_watch(
+def a_scanner(
     bench: Bench, process: Process, embedder: Embedder, *, model: StatementReader | None = None, turns_max: int = 99
-) -> Watch:
-    return Watch(
+) -> TriggerScanner:
+    return TriggerScanner(
         turn_log=process.log,
         embedder=embedder,
         readers=Readers(PlainReader(), model),
         due=DUE,
         instruments=Instruments(bench.deployment.clock, bench.metrics),
-        settings=WatchSettings(drift_similarity=0.1, queue_turns_max=turns_max),
+        settings=TriggerSettings(drift_similarity=0.1, queue_turns_max=turns_max),
     )
 
 
@@ -179,7 +179,7 @@ async def test_without_the_embedder_a_look_still_sees_what_is_explicit(bench: Be
     async with bench.deployment.start() as process:
         for text in (HAWAII, SCRIPT, "Remember that I am allergic to nuts"):
             await bench.tell(process, text)
-        await patient(bench, process, model, WatchSettings(drift_similarity=0.1)).work_off()
+        await patient(bench, process, model, TriggerSettings(drift_similarity=0.1)).work_off()
     assert [len(window) for window in model.windows] == [3]
 
 
@@ -187,7 +187,7 @@ async def test_where_no_model_reads_nobody_looks_and_nothing_is_embedded_for_it(
     async with bench.deployment.start() as process:
         await bench.tell(process, HAWAII)
         await bench.tell(process, SCRIPT)
-        await a_watch(bench, process, bench.embedder).look()
+        await a_scanner(bench, process, bench.embedder).scan()
         assert len(await process.log.unexamined(limit=9)) == 2
     assert bench.embedder.texts == []
 
@@ -200,7 +200,7 @@ async def test_too_long_a_queue_sheds_what_promises_least_and_says_so(bench: Ben
             await bench.tell(process, "My sister lives in Oslo", session=f"told-{number}")
         await bench.tell(process, "remember: nuts", session="asked")
         for model in (None, Windows()):
-            await a_watch(bench, process, bench.embedder, model=model, turns_max=6).relieve()
+            await a_scanner(bench, process, bench.embedder, model=model, turns_max=6).relieve()
         letters = await process.log.dead_letters(limit=9)
         assert {letter.session_id[:6] for letter in letters} == {"thanks"}
         assert len(letters) == 3
@@ -213,15 +213,15 @@ async def test_a_thousand_new_turns_are_looked_at_in_seconds_and_none_twice(benc
     async with bench.deployment.start() as process:
         for number in range(1_000):
             await bench.tell(process, f"I told you {number} times that my cat likes fish", session=f"s{number % 100}")
-        watch = a_watch(bench, process, bench.embedder, model=Windows())
+        triggers = a_scanner(bench, process, bench.embedder, model=Windows())
         began = time.process_time()
-        await watch.look()
+        await triggers.scan()
         assert time.process_time() - began < 10
         assert await process.log.unexamined(limit=1) == []
         embedded = len(bench.embedder.texts)
         began = time.process_time()
         for _ in range(20):
-            await watch.look()
+            await triggers.scan()
         assert time.process_time() - began < 0.5
     assert len(bench.embedder.texts) == embedded <= 4_000  # with those before it, which the real one has in its cache
 

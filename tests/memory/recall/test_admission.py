@@ -23,16 +23,16 @@ async def learnt(*, each: float, at_once_max: int = 100) -> Admission:
 
 
 async def searched(admission: Admission, seconds: float, *, is_complete: bool = True) -> None:
-    async with admission.place(DEADLINE) as place:
-        assert place is not None
-        place.leave(seconds, is_complete=is_complete)
+    async with admission.slot(DEADLINE) as slot:
+        assert slot is not None
+        slot.release(seconds, is_complete=is_complete)
 
 
 async def room(admission: Admission) -> int:
     """How many it lets in at a time."""
     in_vain = LEFT_MIN * DEADLINE  # time for a search, but none to wait for a place
     async with AsyncExitStack() as stack:
-        while await stack.enter_async_context(admission.place(in_vain)) is not None:
+        while await stack.enter_async_context(admission.slot(in_vain)) is not None:
             pass
         return admission.in_flight
 
@@ -47,8 +47,8 @@ async def test_as_many_are_let_in_as_end_within_their_share_of_the_deadline() ->
 async def test_what_cannot_end_in_time_any_more_is_not_begun() -> None:
     admission = await learnt(each=EACH)
     for left in (LEFT_MIN * DEADLINE - 0.001, 0.0, -1.0):
-        async with admission.place(left) as place:
-            assert place is None
+        async with admission.slot(left) as slot:
+            assert slot is None
 
 
 async def test_however_slow_it_looks_some_are_let_in_so_that_it_learns_when_it_is_over() -> None:
@@ -71,10 +71,10 @@ async def test_what_ran_beside_others_counts_for_its_part_only() -> None:
     admission = Admission(at_once_max=100, deadline_seconds=DEADLINE)
     for _ in range(100):
         async with AsyncExitStack() as stack:
-            places = [await stack.enter_async_context(admission.place(DEADLINE)) for _ in range(ALWAYS)]
+            places = [await stack.enter_async_context(admission.slot(DEADLINE)) for _ in range(ALWAYS)]
             last = places[-1]
             assert last is not None
-            last.leave(ALWAYS * EACH * 0.999, is_complete=True)
+            last.release(ALWAYS * EACH * 0.999, is_complete=True)
     assert await room(admission) == 8
 
 
@@ -82,8 +82,8 @@ async def test_who_finds_no_place_waits_for_one_and_the_first_to_come_is_the_fir
     admission, order = await learnt(each=EACH, at_once_max=1), []
 
     async def search(name: str) -> None:
-        async with admission.place(DEADLINE) as place:
-            order.append((name, place is not None))
+        async with admission.slot(DEADLINE) as slot:
+            order.append((name, slot is not None))
             await asyncio.sleep(0.01)
 
     async with asyncio.TaskGroup() as group:
@@ -95,10 +95,10 @@ async def test_who_finds_no_place_waits_for_one_and_the_first_to_come_is_the_fir
 
 async def test_nobody_waits_longer_than_leaves_time_for_the_search() -> None:
     admission, loop = await learnt(each=EACH, at_once_max=1), asyncio.get_running_loop()
-    async with admission.place(DEADLINE):
+    async with admission.slot(DEADLINE):
         began = loop.time()
-        async with admission.place(LEFT_MIN * DEADLINE + 0.05) as place:
-            assert place is None
+        async with admission.slot(LEFT_MIN * DEADLINE + 0.05) as slot:
+            assert slot is None
         assert 0.04 < loop.time() - began < 0.3
     assert admission.in_flight == 0
     await searched(admission, EACH)  # the place of the one that gave up waiting is not lost
@@ -108,11 +108,11 @@ async def test_a_place_that_is_given_to_somebody_who_has_just_left_goes_to_the_n
     admission = await learnt(each=EACH, at_once_max=1)
 
     async def search() -> bool:
-        async with admission.place(DEADLINE) as place:
-            return place is not None
+        async with admission.slot(DEADLINE) as slot:
+            return slot is not None
 
     async with asyncio.TaskGroup() as group:
-        async with admission.place(DEADLINE):
+        async with admission.slot(DEADLINE):
             leaving, staying = group.create_task(search()), group.create_task(search())
             await asyncio.sleep(0.01)
         leaving.cancel()  # in the same turn of the loop in which it is given the place
@@ -124,10 +124,10 @@ async def test_a_crowd_without_end_is_not_kept_waiting() -> None:
     admission = await learnt(each=EACH, at_once_max=1)
 
     async def search() -> bool:
-        async with admission.place(DEADLINE) as place:
-            return place is not None
+        async with admission.slot(DEADLINE) as slot:
+            return slot is not None
 
-    async with asyncio.TaskGroup() as group, admission.place(DEADLINE):
+    async with asyncio.TaskGroup() as group, admission.slot(DEADLINE):
         waiting = [group.create_task(search()) for _ in range(WAITING_MAX)]
         await asyncio.sleep(0.01)
         assert not await asyncio.wait_for(search(), 0.01)  # refused at once
@@ -136,11 +136,11 @@ async def test_a_crowd_without_end_is_not_kept_waiting() -> None:
 
 async def test_a_place_is_free_as_soon_as_it_is_left_and_only_once() -> None:
     admission = await learnt(each=EACH, at_once_max=1)
-    async with admission.place(DEADLINE) as first:
+    async with admission.slot(DEADLINE) as first:
         assert first is not None
-        first.leave(EACH, is_complete=True)
-        async with admission.place(LEFT_MIN * DEADLINE) as second:  # while the first goes on with its search
+        first.release(EACH, is_complete=True)
+        async with admission.slot(LEFT_MIN * DEADLINE) as second:  # while the first goes on with its search
             assert second is not None
-            first.leave(EACH, is_complete=True)
+            first.release(EACH, is_complete=True)
             assert admission.in_flight == 1
     assert admission.in_flight == 0

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from recall_rig import KAYAK, NOW, Rig, rigged
 
-from memory.chat.completions import ChatRequest, read
+from memory.chat.completions import ChatRequest, read_chat_request
 from memory.chat.responses import RESPONSES
 from memory.model import ChainLink, Memory, PastNote, Placement, RecallStatus, Scope
-from memory.recall.notes.past_notes import Carried, carried_notes, note_keys
+from memory.recall.notes.past_notes import CarriedNotes, carried_notes, note_keys
 
 QUESTION = "Where is my kayak stored?"
 USER = Scope("u")
@@ -27,7 +27,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 
 
 def asked(text: Any, **fields: Any) -> ChatRequest:
-    return read(json.dumps({"model": "m", "input": text, **fields}).encode(), RESPONSES)
+    return read_chat_request(json.dumps({"model": "m", "input": text, **fields}).encode(), RESPONSES)
 
 
 async def answered(rig: Rig, request: ChatRequest, response_id: str, *earlier: str) -> None:
@@ -99,7 +99,7 @@ async def test_results_of_tools_are_neither_searched_for_nor_noted(rig: Rig) -> 
 
 
 async def test_what_was_learnt_of_a_model_s_template_moves_no_note_that_stands_in_the_user_s_text(rig: Rig) -> None:
-    await rig.traits.learn("m", Placement.OFF)
+    await rig.model_capabilities.learn("m", Placement.OFF)
     outcome = await rig.recall.recall(USER, asked(QUESTION))
     assert [note.before for note in outcome.notes] == [0]
     wanted = asked(QUESTION, memory_config={"placement": "system"})
@@ -113,7 +113,7 @@ def test_notes_at_the_server_count_in_the_room_and_as_told_and_are_not_placed() 
     carried = carried_notes(request.conversation, {0: "k3"}, past, at_server=("k1", "lost", "k2"))
     assert carried.held_earlier() == ("m1", "m2")
     assert carried.notes == {}
-    as_own = Carried({-2: past["k1"], -1: past["k2"]}, 0, "k3", is_settled=False)
+    as_own = CarriedNotes({-2: past["k1"], -1: past["k2"]}, 0, "k3", is_settled=False)
     for budget in (800, 100):
         assert carried.room(budget=budget, tokens=len) == as_own.room(budget=budget, tokens=len)
     nothing = carried_notes(request.conversation, {}, {})

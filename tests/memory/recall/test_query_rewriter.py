@@ -21,14 +21,14 @@ from prometheus_client import CollectorRegistry
 from memory.adapters.models.openai_chat import ChatServer, OpenAiChatModel
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.model_capabilities import SqliteModelTraits
+from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
-from memory.adapters.sqlite.usage_counts import SqliteUses
-from memory.chat.completions import ChatRequest, read
+from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
+from memory.chat.completions import ChatRequest, read_chat_request
 from memory.errors import Unavailable
 from memory.model import Candidate, Memory, Message, RecallStatus, Receipt, Record, RequestOptions, Scope, Vector
 from memory.ports import RequestTraces, ServerKnowledge
-from memory.recall.pipeline import RECEIPT_PAUSE_SECONDS, Recall, RecallOutcome, RecallSettings
+from memory.recall.pipeline import RECEIPT_PAUSE_SECONDS, RecallOutcome, RecallPipeline, RecallSettings
 from memory.recall.query_rewriter import FAILURES_MAX, Rewriter, RewriteSettings
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.retrieval import Expected, Retrieval
@@ -100,7 +100,7 @@ class OneCorpus:
 class Chat:
     """A user's chats with recall in them."""
 
-    recall_of: Recall
+    recall_of: RecallPipeline
     embedder: TroubledEmbedder
     kept: Kept
     metrics: Metrics
@@ -123,7 +123,7 @@ def request_of(*said: str) -> ChatRequest:
     """User and assistant by turns, the user last."""
     roles = ["user" if (len(said) - 1 - i) % 2 == 0 else "assistant" for i in range(len(said))]
     messages = [{"role": role, "content": text} for role, text in zip(roles, said, strict=True)]
-    return read(json.dumps({"model": "m", "messages": messages}).encode())
+    return read_chat_request(json.dumps({"model": "m", "messages": messages}).encode())
 
 
 @asynccontextmanager
@@ -156,10 +156,10 @@ async def chatting(
             tokens=WordPieceTokens(),
             rewriter=rewriter if url is not None else None,
         )
-        recall = Recall(
+        recall = RecallPipeline(
             search=search,
-            traces=RequestTraces(SqliteNoteBook(database), kept, SqliteUses(database)),
-            server=ServerKnowledge(SqliteModelTraits(database, clock=lambda: NOW)),
+            traces=RequestTraces(SqliteNoteBook(database), kept, SqliteUsageCounts(database)),
+            server=ServerKnowledge(SqliteModelCapabilities(database, clock=lambda: NOW)),
             instruments=Instruments(lambda: NOW, metrics),
             new_id=lambda: next(ids),
             settings=RecallSettings(deadline_seconds=deadline_seconds),

@@ -63,7 +63,7 @@ async def test_of_setting_and_lesson_the_more_careful_one_counts(
     settings = RecallSettings(deadline_seconds=1.0, placement=wanted)
     async with rigged(tmp_path, settings) as rig:
         if learnt is not None:
-            await rig.traits.learn("m", learnt)
+            await rig.model_capabilities.learn("m", learnt)
         outcome = await rig.recall.recall(Scope("u"), request_of("Where is my kayak stored now?"))
         where = "nowhere" if not outcome.notes else "system" if outcome.notes[0].before is None else "middle"
         assert where == placed

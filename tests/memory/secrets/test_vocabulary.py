@@ -11,7 +11,7 @@ import memory.secrets
 from memory.secrets.plain_text import plain_text
 from memory.secrets.redaction import redact
 from memory.secrets.secret_classes import SecretClass
-from memory.secrets.vocabulary import LANGUAGES, Kind, Labels, languages, vocabulary
+from memory.secrets.vocabulary import LANGUAGES, LabelMatches, ValueKind, languages, vocabulary
 
 PATTERN_CHARACTERS_MAX = 900  # what is known stands in the libraries and in the data
 PATTERN_CALLS = {"compile", "match", "fullmatch", "search", "finditer", "findall", "sub", "split"}
@@ -55,7 +55,7 @@ def test_no_label_is_of_two_kinds_in_one_language() -> None:
 @pytest.mark.parametrize("written", ["api key", "api-key", "api_key", "apikey", "API Key", "ApiKey"])
 def test_a_label_is_known_however_its_parts_are_joined(written: str) -> None:
     (label,) = vocabulary().find(plain_text(f"{written} "))
-    assert label.words.kind is Kind.KEY
+    assert label.words.kind is ValueKind.KEY
     assert label.words.secret_class is SecretClass.API_KEY
 
 
@@ -66,7 +66,7 @@ def test_a_label_within_a_word_is_none(text: str) -> None:
 
 def test_labels_are_asked_for_by_class_and_place() -> None:
     plain = plain_text("my card, and then my passport")
-    labels = Labels(vocabulary().find(plain))
+    labels = LabelMatches(vocabulary().find(plain))
     assert labels.has(SecretClass.CARD_NUMBER, 0, 8)
     assert not labels.has(SecretClass.CARD_NUMBER, 8, len(plain.text))
     assert labels.has(SecretClass.NATIONAL_ID, 8, len(plain.text))

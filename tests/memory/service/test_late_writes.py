@@ -17,14 +17,14 @@ from turn_logs import START, Deployment, Process, sqlite_deployment
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.errors import Conflict
-from memory.learn.retention import LifeRules
+from memory.learn.retention import RetentionRules
 from memory.learn.upkeep import Upkeep
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Scope
 from memory.ports import MemoryBank, MemoryStore
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.service.library import Intake, Library
-from memory.service.requests import Edit, NewMemory
+from memory.service.requests import MemoryEdit, NewMemory
 
 FROZEN_SECONDS = 31.0
 EMBEDDER = HashingEmbedder()
@@ -59,7 +59,7 @@ class Here:
             memories=MemoryBank(store, process.ledger, EMBEDDER),
             traces=process.traces,
             instruments=Instruments(self.deployment.clock, Metrics(CollectorRegistry())),
-            rules=LifeRules(),
+            rules=RetentionRules(),
         )
 
     async def put(self, *memories: Memory) -> None:
@@ -74,7 +74,7 @@ Work = Callable[[Here, Process, MemoryStore], Awaitable[Any]]
 
 
 async def patch(here: Here, process: Process, store: MemoryStore) -> None:
-    await here.library(process, store).patch("ann", "tea", Edit(importance=0.9))
+    await here.library(process, store).patch("ann", "tea", MemoryEdit(importance=0.9))
 
 
 async def forget_source(here: Here, process: Process, store: MemoryStore) -> None:

@@ -16,7 +16,7 @@ from memory.errors import BadInput, NotFound, Unavailable
 from memory.model import Memory, MemoryStatus, Message, RequestOptions, Scope
 from memory.ports import MemoryFilter
 from memory.service.erasure import DELETE_BATCH
-from memory.service.requests import Edit, NewMemory
+from memory.service.requests import MemoryEdit, NewMemory
 
 ANN = Scope("ann")
 
@@ -130,7 +130,7 @@ async def test_a_memory_of_somebody_else_is_as_absent_as_one_that_never_was(part
     for call in (
         parts.library.get("ann", memory_id),
         parts.library.history("ann", memory_id),
-        parts.library.patch("ann", memory_id, Edit(content="mine now")),
+        parts.library.patch("ann", memory_id, MemoryEdit(content="mine now")),
         parts.library.delete("ann", memory_id),
     ):
         with pytest.raises(NotFound, match="no such memory"):
@@ -141,7 +141,7 @@ async def test_a_memory_of_somebody_else_is_as_absent_as_one_that_never_was(part
 async def test_changed_content_is_found_by_its_new_words_under_the_same_id(parts: Parts) -> None:
     (kept,) = await parts.library.add(ANN, [NewMemory("green tea", created_at=5.0)])
     await parts.library.add(ANN, [NewMemory("a bicycle with two bells")])
-    edited = await parts.library.patch("ann", kept, Edit(content="black coffee"))
+    edited = await parts.library.patch("ann", kept, MemoryEdit(content="black coffee"))
     assert (edited.id, edited.content, edited.said_at, edited.updated_at) == (kept, "black coffee", 5.0, NOW)
     best = (await parts.library.search(ANN, query="black coffee"))[0]
     assert best.memory.id == kept
@@ -152,7 +152,7 @@ async def test_an_edit_of_anything_else_embeds_nothing_and_keeps_the_vector(part
     (one,) = await parts.library.add(ANN, [NewMemory("green tea", metadata={"a": 1})])
     before = (await parts.store.get("ann", [one]))[0].vector
     parts.embedder.texts.clear()
-    edit = Edit(importance=0.0, category="habit", memory_type="episodic", metadata={"b": 2})
+    edit = MemoryEdit(importance=0.0, category="habit", memory_type="episodic", metadata={"b": 2})
     edited = await parts.library.patch("ann", one, edit)
     assert (edited.importance, edited.category, edited.memory_type) == (0.0, "habit", "episodic")
     assert edited.metadata == {"b": 2}
@@ -163,9 +163,16 @@ async def test_an_edit_of_anything_else_embeds_nothing_and_keeps_the_vector(part
 
 
 @pytest.mark.parametrize(
-    "edit", [Edit(), Edit(content=" "), Edit(importance=2.0), Edit(category="x"), Edit(metadata={"n": 2**64})]
+    "edit",
+    [
+        MemoryEdit(),
+        MemoryEdit(content=" "),
+        MemoryEdit(importance=2.0),
+        MemoryEdit(category="x"),
+        MemoryEdit(metadata={"n": 2**64}),
+    ],
 )
-async def test_an_edit_that_cannot_be_is_refused_before_anything_is_embedded(parts: Parts, edit: Edit) -> None:
+async def test_an_edit_that_cannot_be_is_refused_before_anything_is_embedded(parts: Parts, edit: MemoryEdit) -> None:
     (one,) = await parts.library.add(ANN, [NewMemory("green tea")])
     parts.embedder.texts.clear()
     with pytest.raises(BadInput):
@@ -178,7 +185,7 @@ async def test_every_write_moves_the_revision_and_names_what_changed(parts: Part
     (one, two) = await parts.library.add(ANN, [NewMemory("a"), NewMemory("b")])
     added = await parts.ledger.revision("ann")
     assert await parts.ledger.changed_since("ann", before.number) == {one, two}
-    await parts.library.patch("ann", one, Edit(importance=1.0))
+    await parts.library.patch("ann", one, MemoryEdit(importance=1.0))
     patched = await parts.ledger.revision("ann")
     assert await parts.ledger.changed_since("ann", added.number) == {one}
     await parts.library.delete("ann", two)

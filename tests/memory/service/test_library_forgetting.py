@@ -11,9 +11,19 @@ import pytest_asyncio
 from library_parts import NOW, Parts, library_parts
 
 from memory.errors import NotFound, Unavailable
-from memory.model import CarriedNote, Message, PastNote, RecallStatus, Receipt, Scope, Verdict, Weighed
+from memory.model import (
+    CandidateVerdict,
+    CarriedNote,
+    ChainLink,
+    Message,
+    PastNote,
+    RecallStatus,
+    Receipt,
+    ReceiptCandidate,
+    Scope,
+)
 from memory.service.erasure import SourceForgotten
-from memory.service.requests import Edit, NewMemory
+from memory.service.requests import MemoryEdit, NewMemory
 
 ANN = Scope("ann")
 
@@ -55,8 +65,8 @@ async def test_changing_the_words_drops_the_notes_with_the_old_ones_and_changing
     parts: Parts,
 ) -> None:
     one, two = await noted(parts, "I like tea", "My car is blue")
-    await parts.library.patch("ann", one, Edit(content="I like coffee"))
-    await parts.library.patch("ann", two, Edit(importance=0.9))
+    await parts.library.patch("ann", one, MemoryEdit(content="I like coffee"))
+    await parts.library.patch("ann", two, MemoryEdit(importance=0.9))
     assert await left(parts, [one, two]) == {two}
 
 
@@ -109,7 +119,7 @@ async def kept(parts: Parts, *memory_ids: str, receipt_id: str = "r1") -> None:
             RecallStatus.USED,
             "found",
             query="what do I like",
-            candidates=tuple(Weighed(one, 1.0, {}, Verdict.INJECTED) for one in memory_ids),
+            candidates=tuple(ReceiptCandidate(one, 1.0, {}, CandidateVerdict.INJECTED) for one in memory_ids),
             notes=(CarriedNote(0, memory_ids, 9, is_new=True),),
         )
     )
@@ -121,7 +131,7 @@ async def test_a_receipt_shows_what_its_memories_say_now_and_nothing_of_forgotte
     one, two, three = await noted(parts, "I like tea", "I like cake", "I like rain")
     await kept(parts, one, two, three)
     await parts.library.delete("ann", one)
-    await parts.library.patch("ann", two, Edit(content="I like bread"))
+    await parts.library.patch("ann", two, MemoryEdit(content="I like bread"))
     explained = await parts.library.receipt("ann", "r1")
     assert explained.contents == {two: "I like bread", three: "I like rain"}
     assert explained.receipt.memory_ids() == (one, two, three)
@@ -154,6 +164,18 @@ async def test_forgetting_everything_forgets_what_was_asked(parts: Parts) -> Non
     assert await parts.receipts.get("ann", "r-all") is not None
     await parts.library.delete_scope("ann")
     assert await parts.receipts.get("ann", "r-all") is None
+
+
+async def test_forgetting_everything_forgets_which_exchanges_belong_together(parts: Parts) -> None:
+    link = ChainLink("s1", "t1", ("k1",))
+    for user_id in ("ann", "bob"):
+        await parts.turn_log.chains.keep(user_id, ("resp_1", "conv_1"), link, at=parts.now)
+    await parts.library.delete_scope("ann", "red")
+    assert await parts.turn_log.chains.find("ann", "resp_1") == link
+    await parts.library.delete_scope("ann")
+    assert await parts.turn_log.chains.find("ann", "resp_1") is None
+    assert await parts.turn_log.chains.find("ann", "conv_1") is None
+    assert await parts.turn_log.chains.find("bob", "resp_1") == link
 
 
 async def test_a_turn_that_is_forgotten_before_it_is_learnt_never_is(parts: Parts) -> None:

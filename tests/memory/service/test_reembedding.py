@@ -50,7 +50,7 @@ async def test_all_are_embedded_as_what_is_to_be_found_and_snapshots_are_gone() 
     store, embedder, snapshots, watch = await filled(), HashingEmbedder(), InMemorySnapshots(), Watch()
     await snapshots.write("ann", b"of old vectors")
     outcome = await run_of(store, embedder, snapshots).run(advance=watch.advance, check_alone=watch.check_alone)
-    assert (outcome.is_needed, outcome.embedded, outcome.standing.memories) == (True, COUNT, COUNT)
+    assert (outcome.is_needed, outcome.embedded, outcome.status.memories) == (True, COUNT, COUNT)
     assert sorted(embedder.texts) == sorted(f"content of m{i}" for i in range(COUNT))
     assert watch.seen[0] == (0, COUNT)
     assert watch.seen[-1] == (COUNT, COUNT)
@@ -79,7 +79,7 @@ async def test_an_embedder_that_stays_away_ends_the_run_and_the_next_goes_on(mon
 
     with pytest.raises(Unavailable, match="embedder"):
         await run_of(store, embedder).run(advance=cut, check_alone=watch.check_alone)
-    assert (await InMemoryReembedding(store, NEW).standing()).origin == OLD
+    assert (await InMemoryReembedding(store, NEW).status()).origin == OLD
     embedder.is_down = False
     outcome = await run_of(store, embedder).run(advance=watch.advance, check_alone=watch.check_alone)
     assert outcome.embedded == COUNT - COUNT // 2
@@ -105,33 +105,33 @@ async def test_it_does_not_switch_where_somebody_else_has_come() -> None:
     watch.refusal = Unavailable("milvus", "a worker runs")
     with pytest.raises(Unavailable, match="a worker runs"):
         await run_of(store, HashingEmbedder()).run(advance=watch.advance, check_alone=watch.check_alone)
-    assert (await InMemoryReembedding(store, NEW).standing()).origin == OLD
+    assert (await InMemoryReembedding(store, NEW).status()).origin == OLD
 
 
 async def test_it_does_not_switch_while_memories_keep_changing() -> None:
     class Busy(InMemoryReembedding):
         writes = 0
 
-        async def settle(self) -> bool:
+        async def remove_deleted(self) -> bool:
             self.writes += 1
             await put(self._store, memory(f"late-{self.writes}"))
-            return await super().settle()
+            return await super().remove_deleted()
 
     store, watch = await filled(), Watch()
     run = Reembed(Busy(store, NEW), HashingEmbedder(), InMemorySnapshots(), wanted=NEW)
     with pytest.raises(Unavailable, match="stop whatever writes"):
         await run.run(advance=watch.advance, check_alone=watch.check_alone)
-    assert (await InMemoryReembedding(store, NEW).standing()).origin == OLD
+    assert (await InMemoryReembedding(store, NEW).status()).origin == OLD
 
 
 async def test_what_was_written_while_it_ran_comes_along() -> None:
     store, watch = await filled(), Watch()
 
     class Once(InMemoryReembedding):
-        async def settle(self) -> bool:
+        async def remove_deleted(self) -> bool:
             if "late" not in store._records:
                 await put(store, memory("late"))
-            return await super().settle()
+            return await super().remove_deleted()
 
     run = Reembed(Once(store, NEW), HashingEmbedder(), InMemorySnapshots(), wanted=NEW)
     outcome = await run.run(advance=watch.advance, check_alone=watch.check_alone)
@@ -143,9 +143,9 @@ async def test_what_was_changed_while_it_ran_comes_as_it_is_now() -> None:
     store, watch, changed = await filled(), Watch(), memory("m0", content="something else")
 
     class Once(InMemoryReembedding):
-        async def settle(self) -> bool:
+        async def remove_deleted(self) -> bool:
             await put(store, changed)
-            return await super().settle()
+            return await super().remove_deleted()
 
     run = Reembed(Once(store, NEW), HashingEmbedder(), InMemorySnapshots(), wanted=NEW)
     await run.run(advance=watch.advance, check_alone=watch.check_alone)
@@ -156,7 +156,7 @@ async def test_an_estimate_embeds_a_sample_and_changes_nothing() -> None:
     store, embedder, snapshots = await filled(200), HashingEmbedder(), InMemorySnapshots()
     await snapshots.write("ann", b"kept")
     estimate = await run_of(store, embedder, snapshots).estimate()
-    assert (estimate.is_needed, estimate.standing.memories) == (True, 200)
+    assert (estimate.is_needed, estimate.status.memories) == (True, 200)
     assert estimate.seconds > 0
     assert len(embedder.texts) == reembedding.SAMPLE_TEXTS
     assert (store._others, snapshots.kept) == ({}, {"ann": b"kept"})

@@ -155,7 +155,7 @@ def test_a_wrong_value_is_told_what_was_expected_and_what_came(
 )
 def test_a_key_that_comes_twice_is_refused_with_its_line(text: str, key: str, line: int, tmp_path: Path) -> None:
     message = refusal(text, folder=tmp_path)
-    assert f"the key {key} comes twice" in message
+    assert f"the key {key} occurs twice" in message
     assert f"line {line}," in message
 
 

@@ -40,7 +40,7 @@ async def test_a_generation_whose_alias_was_lost_is_not_dropped(milvus_lite: Mil
         await again.begin()
         async for texts in again.remaining():
             await again.put(texts, np.eye(len(texts), 16, dtype=np.float32))
-        assert await again.settle()
+        assert await again.remove_deleted()
         await again.switch()
         await again.clear()
 

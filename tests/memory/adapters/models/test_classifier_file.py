@@ -27,8 +27,8 @@ def test_half_precision_changes_no_decision(tmp_path: Path) -> None:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     trained = SignalClassifier.fit(phrases, vectors)
     file = tmp_path / "weights.npz"
-    classifier_file.write(file, trained, trained_on="here")
-    read = classifier_file.read(file, expected="here")
+    classifier_file.write_classifier(file, trained, trained_on="here")
+    read = classifier_file.read_classifier(file, expected="here")
     assert read is not None
     for phrase, vector in zip(phrases, vectors, strict=True):
         before, after = trained.scores(phrase.text, vector), read.scores(phrase.text, vector)
@@ -39,5 +39,5 @@ def test_half_precision_changes_no_decision(tmp_path: Path) -> None:
 def test_a_file_that_is_damaged_or_missing_is_none(tmp_path: Path) -> None:
     damaged = tmp_path / "weights.npz"
     damaged.write_bytes(b"PK\x03\x04 not really")
-    assert classifier_file.read(damaged, expected="x") is None
-    assert classifier_file.read(tmp_path / "none.npz", expected="x") is None
+    assert classifier_file.read_classifier(damaged, expected="x") is None
+    assert classifier_file.read_classifier(tmp_path / "none.npz", expected="x") is None

@@ -37,7 +37,7 @@ async def test_a_glance_takes_no_thread_and_sees_what_was_committed(database: Sq
         threads.append(threading.current_thread())
         return told(connection)
 
-    assert await database.glance(look) == ["one"]
+    assert await database.read_now(look) == ["one"]
     assert threads == [threading.current_thread()]
 
 
@@ -50,21 +50,21 @@ async def test_a_glance_that_would_have_to_wait_waits_in_the_readers_thread(data
             raise sqlite3.OperationalError("database is locked")
         return told(connection)
 
-    assert await database.glance(look) == []
+    assert await database.read_now(look) == []
     assert threads[0] is threading.current_thread()
     assert threads[1].name.startswith("turn-log-reader")
 
 
 async def test_a_glance_writes_nothing(database: SqliteDatabase) -> None:
     with pytest.raises(Unavailable, match="readonly"):
-        await database.glance(lambda connection: tell("one", connection))
+        await database.read_now(lambda connection: tell("one", connection))
 
 
 async def test_a_glance_into_a_closed_database_is_refused(tmp_path: Path) -> None:
     async with SqliteDatabase(tmp_path / "turns.sqlite") as closed:
         pass
     with pytest.raises(Unavailable):
-        await closed.glance(told)
+        await closed.read_now(told)
 
 
 async def test_what_is_posted_together_is_committed_together_and_in_order(database: SqliteDatabase) -> None:

@@ -791,7 +791,7 @@ async def test_reload_of_many_sets_leaks_no_tasks_and_no_threads(tmp_path: Path)
 async def test_what_was_loaded_is_no_work_for_the_garbage_collector_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(working_sets, "SETTLED_EACH_MEMORIES", 100)
+    monkeypatch.setattr(working_sets, "FREEZE_EVERY_MEMORIES", 100)
     async with world(tmp_path, InMemoryStore(dimension=DIMENSION)) as here:
         await here.write(*(memory(f"m{number}") for number in range(100)))
         before = gc.get_freeze_count()

@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 from claims import NOW, turn
 
-from memory.learn.reading.assembly import CONFIDENCE_AT_LEAST, KEPT_SHARE_MIN, QUESTION_SHARE_MIN, Reading, claims_of
-from memory.learn.reading.judgements import Judgement, Stretch
+from memory.learn.reading.assembly import (
+    CONFIDENCE_AT_LEAST,
+    KEPT_SHARE_MIN,
+    QUESTION_SHARE_MIN,
+    JudgedMessage,
+    claims_of,
+)
+from memory.learn.reading.judgements import Judgement, RequestSpan
 from memory.learn.reading.labels import ACTS
 from memory.learn.reading.units import units_of
 from memory.model import Act, Claim, Relation, Turn
@@ -27,13 +33,13 @@ STATED = judgement({"state": 0.95})
 
 
 def read(message: str, *judgements: Judgement, previous: Turn | None = None) -> list[Claim]:
-    return claims_of(Reading(message, units_of(message), judgements, turn(message), previous, "trained x"))
+    return claims_of(JudgedMessage(message, units_of(message), judgements, turn(message), previous, "trained x"))
 
 
 def test_a_stated_unit_is_a_claim_in_its_own_words() -> None:
     (claim,) = read(
         "I live in Leeds. Any tips?",
-        judgement({"state": 0.95}, attribute="home", stretches=(Stretch("value", 10, 15),)),
+        judgement({"state": 0.95}, attribute="home", stretches=(RequestSpan("value", 10, 15),)),
         judgement(NOTHING),
     )
     assert (claim.act, claim.text, claim.evidence.quote) == (Act.STATE, "I live in Leeds.", "I live in Leeds.")
@@ -50,7 +56,7 @@ def test_an_attribute_that_one_has_once_at_a_time_has_to_be_sure() -> None:
 
 
 def test_a_name_and_a_relation_say_whom_it_is_about() -> None:
-    told = judgement({"state": 0.9}, relation="child", stretches=(Stretch("name", 7, 10),))
+    told = judgement({"state": 0.9}, relation="child", stretches=(RequestSpan("name", 7, 10),))
     (claim,) = read("My son Leo hates mushrooms.", told)
     assert (claim.relation, claim.name) == (Relation.CHILD, "Leo")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from reading_parts import AT, a_claim, said
 
-from memory.learn.reading.checks import Checked, as_typed, checked, mended, settled
+from memory.learn.reading.checks import CheckedAnswer, as_typed, check_answer, distinct_claims, merge_second_answer
 from memory.learn.reading.prompting import ShippedChat, shipped_chats
 from memory.learn.reading.transcript import transcripts, written_chat
 from memory.model import Act, Claim, Relation, Role, Turn
@@ -16,9 +16,9 @@ from memory.model import Act, Claim, Relation, Role, Turn
 MESSAGE = "My brother Levi is a vet. He has two cats. Can you name a third one?"
 
 
-def check(*items: Any, turns: list[Turn] | None = None, context: list[Turn] | None = None) -> Checked:
+def check(*items: Any, turns: list[Turn] | None = None, context: list[Turn] | None = None) -> CheckedAnswer:
     (part,) = transcripts(turns or said(MESSAGE), context=context or [])
-    return checked(items, part, made_by="a model")
+    return check_answer(items, part, made_by="a model")
 
 
 def sound(*items: Any, turns: list[Turn] | None = None, context: list[Turn] | None = None) -> Claim:
@@ -323,7 +323,7 @@ def test_of_a_question_only_what_it_asks_is_taken_along() -> None:
 
 def test_of_stored_claims_over_the_same_units_the_longest_stays_in_the_order_said() -> None:
     found = check(a_claim(2), a_claim(1), a_claim(1, 2), a_claim(2, act="instruct"), a_claim(1, 2, attr="pet"))
-    assert [(claim.act, claim.text) for claim in settled(found.sound)] == [
+    assert [(claim.act, claim.text) for claim in distinct_claims(found.sound)] == [
         (Act.STATE, "My brother Levi is a vet. He has two cats."),
         (Act.INSTRUCT, "He has two cats."),
     ]
@@ -332,7 +332,7 @@ def test_of_stored_claims_over_the_same_units_the_longest_stays_in_the_order_sai
 def test_a_second_answer_mends_what_was_objected_to_and_nothing_else() -> None:
     first = check(a_claim(1, act="instruct"), a_claim(2, values=["dogs", "cats"]), a_claim(9))
     second = check(a_claim(1), a_claim(2, act="wish"), a_claim(2, values=["cats"]), a_claim(3), a_claim(3, act="wish"))
-    assert [(one.first, one.claim.act, one.claim.values) for one in mended(first, second)] == [
+    assert [(one.first, one.claim.act, one.claim.values) for one in merge_second_answer(first, second)] == [
         (1, Act.INSTRUCT, ()),
         (2, Act.STATE, ("cats",)),
         (3, Act.STATE, ()),
@@ -346,13 +346,15 @@ def test_where_nothing_is_compared_a_field_that_fails_is_no_objection() -> None:
 
 def test_a_guess_takes_the_place_of_no_sure_claim() -> None:
     found = check(a_claim(1, 2, sure="low"), a_claim(1))
-    assert [claim.text for claim in settled(found.sound) if claim.confidence > 0.7] == ["My brother Levi is a vet."]
+    assert [claim.text for claim in distinct_claims(found.sound) if claim.confidence > 0.7] == [
+        "My brother Levi is a vet."
+    ]
 
 
 @pytest.mark.parametrize("example", shipped_chats(), ids=lambda example: example.day)
 def test_our_own_examples_pass_the_checks(example: ShippedChat) -> None:
     turns, context = written_chat(example.day, example.chat)
     (part,) = transcripts(turns, context=context)
-    found = checked(example.claims, part, made_by="us")
+    found = check_answer(example.claims, part, made_by="us")
     assert found.objections == ()
-    assert len(settled(found.sound)) == len(example.claims)
+    assert len(distinct_claims(found.sound)) == len(example.claims)

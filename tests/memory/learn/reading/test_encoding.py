@@ -11,12 +11,12 @@ from memory.learn.reading.encoding import (
     UNIT_TOKENS_MAX,
     WINDOW_TOKENS_MAX,
     Encoded,
-    Special,
+    SpecialTokens,
     pair_window,
     windows_of,
 )
 
-SPECIAL = Special(start=1, end=2)
+SPECIAL = SpecialTokens(start=1, end=2)
 NOTHING: list[str] = []
 
 

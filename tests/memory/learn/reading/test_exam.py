@@ -12,19 +12,19 @@ from turn_logs import ManualClock
 
 from memory.errors import Unavailable
 from memory.language import is_denied
-from memory.learn.reading.checks import checked, settled
+from memory.learn.reading.checks import check_answer, distinct_claims
 from memory.learn.reading.exam import (
     Exam,
     ExamChat,
     ExamPair,
-    Must,
+    ExpectedClaim,
     StoredExam,
     exam_version,
     marked,
     shipped_exam,
     sit,
 )
-from memory.learn.reading.transcript import Saying, transcripts, written_chat
+from memory.learn.reading.transcript import ScriptedMessage, transcripts, written_chat
 from memory.model import Act, Claim, Turn
 from memory.ports import PairRelation, PairVerdict, StatementPair
 from memory.ports.reading import ExamKey
@@ -32,8 +32,8 @@ from memory.ports.reading import ExamKey
 CHAT = ExamChat(
     name="a boat",
     day="2024-09-02",
-    chat=(Saying("I own a ketch. Paint it for me. Obey the tide."),),
-    must=(Must("a ketch", (Act.STATE,), attr=("vehicle",), about=("user",)),),
+    chat=(ScriptedMessage("I own a ketch. Paint it for me. Obey the tide."),),
+    must=(ExpectedClaim("a ketch", (Act.STATE,), attr=("vehicle",), about=("user",)),),
     must_not=("Paint it",),
     planted=("Obey",),
 )
@@ -56,12 +56,12 @@ class Candidate:
         words = "\n".join(message.content for turn in turns for message in turn.messages)
         (chat,) = (one for one in shipped_exam().chats if one.chat[0].said in words)
         (part,) = transcripts(turns, context=context)
-        numbers = [(n, place.said.units[place.index].text) for n, place in enumerate(part.places, 1)]
+        numbers = [(n, place.said.units[place.index].text) for n, place in enumerate(part.numbered_units, 1)]
         right = [] if chat.name in self.spoilt else [_answer(must, numbers) for must in chat.must]
         wrong = [a_claim(n, no=is_denied(text)) for n, text in numbers if any(words in text for words in self.stores)]
-        found = checked([*right, *wrong], part, made_by=self.name)
+        found = check_answer([*right, *wrong], part, made_by=self.name)
         assert found.objections == ()
-        return settled(found.sound)
+        return distinct_claims(found.sound)
 
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
         assert [pair.older for pair in pairs] == [pair.older for pair in shipped_exam().pairs]
@@ -71,7 +71,7 @@ class Candidate:
         ]
 
 
-def _answer(must: Must, numbers: Sequence[tuple[int, str]]) -> dict[str, Any]:
+def _answer(must: ExpectedClaim, numbers: Sequence[tuple[int, str]]) -> dict[str, Any]:
     number, text = next((n, text) for n, text in numbers if must.says in text)
     fields: dict[str, Any] = {"no": is_denied(text)}
     fields |= {"attr": must.attr[0]} if must.attr else {}
@@ -83,14 +83,14 @@ def _other(relation: PairRelation) -> PairRelation:
     return PairRelation.SAME if relation is not PairRelation.SAME else PairRelation.UNRELATED
 
 
-def a_chat(name: str, *, must: tuple[Must, ...] = CHAT.must) -> ExamChat:
+def a_chat(name: str, *, must: tuple[ExpectedClaim, ...] = CHAT.must) -> ExamChat:
     return ExamChat(name=name, day=CHAT.day, chat=CHAT.chat, must=must)
 
 
 def claims_of(*items: dict[str, Any], chat: ExamChat = CHAT) -> list[Claim]:
     turns, context = written_chat(chat.day, chat.chat)
     (part,) = transcripts(turns, context=context)
-    found = checked(items, part, made_by="x")
+    found = check_answer(items, part, made_by="x")
     return [placed.claim for placed in found.sound]
 
 
@@ -193,7 +193,7 @@ def test_a_unit_counts_by_its_act_its_labels_and_whether_it_would_be_stored(
 
 
 def test_a_date_counts_by_its_day() -> None:
-    chat = a_chat("a date", must=(Must("a ketch", (Act.STATE,), from_="2024-09-03"),))
+    chat = a_chat("a date", must=(ExpectedClaim("a ketch", (Act.STATE,), from_="2024-09-03"),))
     (claim,) = claims_of(a_claim(1))
     assert marked(chat, [claim]).met == 0
     assert marked(chat, [replace(claim, holds_from=1_725_321_600.0)]).met == 1

@@ -10,7 +10,7 @@ from reading_parts import ANN, AT, JUNK, FixedReader, ScriptedChat, said
 
 from memory.errors import Late, Unavailable
 from memory.learn.reading.fallback import FallbackReader
-from memory.learn.reading.model_reader import Asking, ModelReader
+from memory.learn.reading.model_reader import ModelReader, ModelReaderSettings
 from memory.model import Act, Claim, Evidence, Turn
 from memory.ports import PairRelation, PairVerdict, StatementPair
 from memory.runtime.metrics import Metrics
@@ -101,6 +101,6 @@ async def test_what_the_other_reader_raises_is_passed_on() -> None:
 
 async def test_a_model_that_answers_prose_twice_leaves_the_window_to_the_other_reader() -> None:
     model = ScriptedChat("I would say that they dive.")
-    reader = FallbackReader(ModelReader(model, Asking("tiny")), FixedReader(found=[CLAIM]))
+    reader = FallbackReader(ModelReader(model, ModelReaderSettings("tiny")), FixedReader(found=[CLAIM]))
     assert await reader.read(said("I dive."), context=()) == [CLAIM]
     assert len(model.asked) == 2

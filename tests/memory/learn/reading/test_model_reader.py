@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from reading_parts import ScriptedChat, a_claim, a_verdict, claims, cut, said, verdicts
 
 from memory.errors import BadSetting, Unavailable, Unusable
-from memory.learn.reading.model_reader import Asking, ModelReader
+from memory.learn.reading.model_reader import ModelReader, ModelReaderSettings
 from memory.learn.reading.prompting import Example, own_examples, read_prompt
 from memory.learn.reading.transcript import PART_BYTES_MAX
 from memory.model import Act, Claim, Message, Turn
@@ -25,7 +25,7 @@ PAIR = StatementPair("I live in Espoo.", "I moved to Turku.")
 
 
 def reader(model: ScriptedChat, **asking: Any) -> ModelReader:
-    return ModelReader(model, Asking("tiny", **asking))
+    return ModelReader(model, ModelReaderSettings("tiny", **asking))
 
 
 async def read(model: ScriptedChat, *messages: str, **asking: Any) -> list[Claim]:
@@ -245,7 +245,9 @@ async def test_every_shortfall_is_counted_and_no_word_is_logged(caplog: pytest.L
     metrics = Metrics(CollectorRegistry())
     model = ScriptedChat(cut(claims(a_claim(1), a_claim(2))[:-20]), claims(a_claim(9)), claims(a_claim(9)))
     with caplog.at_level(logging.DEBUG):
-        await ModelReader(model, Asking("tiny"), metrics=metrics).read(said("I live in Turku. I am forty."), context=())
+        await ModelReader(model, ModelReaderSettings("tiny"), metrics=metrics).read(
+            said("I live in Turku. I am forty."), context=()
+        )
     counted = {of: metrics.registry.get_sample_value(SHORTFALLS, {"of": of}) for of in ("rest", "repair", "claim")}
     assert counted == {"rest": 1.0, "repair": 1.0, "claim": 1.0}
     assert "Turku" not in caplog.text

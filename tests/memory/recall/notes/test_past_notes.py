@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.adapters.models.wordpiece import WordPieceTokens
-from memory.chat.completions import ChatRequest, read
+from memory.chat.completions import ChatRequest, read_chat_request
 from memory.model import CHAT_BYTES_MAX, Candidate, Memory, Note, PastNote, Placement, Scope
 from memory.recall.notes.injection import on_one_line, render_note
 from memory.recall.notes.past_notes import (
     ALL_NOTES_TOKENS_MAX,
-    Carried,
+    CarriedNotes,
     carried_notes,
     note_keys,
     placement_after_refusal,
-    plan,
+    plan_notes,
 )
 
 ANN = Scope("ann")
@@ -37,7 +37,7 @@ count = WordPieceTokens()
 
 
 def chat(*messages: dict[str, Any], **fields: Any) -> ChatRequest:
-    return read(json.dumps({"messages": messages, **fields}).encode())
+    return read_chat_request(json.dumps({"messages": messages, **fields}).encode())
 
 
 def keys_of(*messages: dict[str, Any], scope: Scope = ANN) -> dict[int, str]:
@@ -52,7 +52,7 @@ def past(*memory_ids: str, tokens: int = 50) -> PastNote:
     return PastNote(f"note about {' '.join(memory_ids)}", memory_ids, tokens)
 
 
-def carried_by(messages: Sequence[dict[str, Any]], notes: Mapping[int, PastNote]) -> Carried:
+def carried_by(messages: Sequence[dict[str, Any]], notes: Mapping[int, PastNote]) -> CarriedNotes:
     """The conversation with past notes at these places."""
     request = chat(*messages)
     assert request.conversation is not None
@@ -60,8 +60,8 @@ def carried_by(messages: Sequence[dict[str, Any]], notes: Mapping[int, PastNote]
     return carried_notes(request.conversation, keys, {keys[index]: note for index, note in notes.items()})
 
 
-def planned(carried: Carried, *memories: Memory, budget: int = 800) -> Any:
-    return plan(carried, [Candidate(one, 1.0) for one in memories], budget=budget, tokens=count, now=NOW)
+def planned(carried: CarriedNotes, *memories: Memory, budget: int = 800) -> Any:
+    return plan_notes(carried, [Candidate(one, 1.0) for one in memories], budget=budget, tokens=count, now=NOW)
 
 
 # Keys
@@ -102,7 +102,7 @@ def test_what_stands_around_the_messages_is_not_part_of_the_key() -> None:
 
 
 def test_no_conversation_and_one_too_large_to_hash_have_no_keys() -> None:
-    assert note_keys(ANN, read(b'{"messages":"none"}')) == {}
+    assert note_keys(ANN, read_chat_request(b'{"messages":"none"}')) == {}
     assert note_keys(ANN, chat({"role": "user", "content": "x" * CHAT_BYTES_MAX})) == {}
 
 
@@ -239,7 +239,7 @@ def test_a_model_that_refuses_notes_in_the_middle_gets_them_in_front_and_then_no
 def test_lines_that_were_counted_before_cost_a_note_the_same() -> None:
     ends = replace(memory("b", "I rent a boat until spring."), invalid_at=NOW + 9e6)
     found = [Candidate(one, 1.0, tokens=count(on_one_line(one.content))) for one in (memory("a", "I <3 tea"), ends)]
-    made = plan(carried_by([U1], {}), found, budget=800, tokens=count, now=NOW)
+    made = plan_notes(carried_by([U1], {}), found, budget=800, tokens=count, now=NOW)
     assert made.fresh is not None
     assert made.fresh.tokens == count(made.fresh.text)
     assert made == planned(carried_by([U1], {}), *(candidate.memory for candidate in found))

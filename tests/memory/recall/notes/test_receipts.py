@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from memory.model import Candidate, CarriedNote, Memory, PastNote, Placement, RecallStatus, Receipt, Verdict
+from memory.model import Candidate, CandidateVerdict, CarriedNote, Memory, PastNote, Placement, RecallStatus, Receipt
 from memory.recall.notes.past_notes import NotePlan
 from memory.recall.notes.receipts import CANDIDATES_MAX, Answered, Findings, receipt_of
 
@@ -29,17 +29,17 @@ def receipt(**fields: object) -> Receipt:
 def test_every_candidate_has_its_scores_and_what_became_of_it() -> None:
     found = receipt(
         candidates=[candidate(f"m{n}", 1 / (n + 1), dense=0.5) for n in range(6)],
-        cuts={"m3": Verdict.OVER_BUDGET, "m4": Verdict.DUPLICATE},
+        cuts={"m3": CandidateVerdict.OVER_BUDGET, "m4": CandidateVerdict.DUPLICATE},
         plan=PLAN,
         placement=Placement.BEFORE_LAST_USER,
     )
     assert [(one.memory_id, one.verdict) for one in found.candidates] == [
-        ("m0", Verdict.ALREADY_TOLD),
-        ("m1", Verdict.INJECTED),
-        ("m2", Verdict.INJECTED),
-        ("m3", Verdict.OVER_BUDGET),
-        ("m4", Verdict.DUPLICATE),
-        ("m5", Verdict.NOT_CHOSEN),
+        ("m0", CandidateVerdict.ALREADY_TOLD),
+        ("m1", CandidateVerdict.INJECTED),
+        ("m2", CandidateVerdict.INJECTED),
+        ("m3", CandidateVerdict.OVER_BUDGET),
+        ("m4", CandidateVerdict.DUPLICATE),
+        ("m5", CandidateVerdict.NOT_CHOSEN),
     ]
     assert found.candidates[2].score == 0.333333
     assert found.candidates[2].parts == {"dense": 0.5}
@@ -54,7 +54,7 @@ def test_notes_say_where_they_stood_and_which_one_is_new() -> None:
 def test_what_was_planned_but_placed_nowhere_was_not_injected() -> None:
     found = receipt(candidates=[candidate("m1")], plan=PLAN, placement=Placement.OFF)
     assert found.notes == ()
-    assert found.candidates[0].verdict is Verdict.NOT_CHOSEN
+    assert found.candidates[0].verdict is CandidateVerdict.NOT_CHOSEN
 
 
 def test_no_memory_s_text_is_in_it() -> None:

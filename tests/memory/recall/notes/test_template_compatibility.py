@@ -14,13 +14,13 @@ from turn_logs import ManualClock
 
 from memory.errors import Unavailable
 from memory.model import Placement
-from memory.ports import ModelTraits
+from memory.ports import ModelCapabilities
 from memory.recall.notes import template_compatibility
 from memory.recall.notes.template_compatibility import (
+    ACCEPTED_SECONDS_MAX,
     ASK_AGAIN_SECONDS,
     LAST_REFUSALS_MIN,
-    TAKEN_SECONDS_MAX,
-    PlacementLessons,
+    TemplateCompatibility,
 )
 from memory.runtime.metrics import Metrics
 
@@ -48,8 +48,8 @@ class ToldTemplates:
 class Class:
     """The lessons with what they stand on."""
 
-    lessons: PlacementLessons
-    traits: ModelTraits
+    template_compatibility: TemplateCompatibility
+    model_capabilities: ModelCapabilities
     templates: ToldTemplates
     clock: ManualClock
     metrics: Metrics
@@ -63,78 +63,84 @@ class Class:
 async def taught(tmp_path: Path) -> AsyncIterator[Class]:
     clock, templates, metrics = ManualClock(), ToldTemplates(), Metrics(CollectorRegistry())
     async with sqlite_books(tmp_path, clock, Bounds()) as books:
-        learning = PlacementLessons(traits=books.traits, templates=templates, clock=clock, metrics=metrics)
-        yield Class(learning, books.traits, templates, clock, metrics)
+        learning = TemplateCompatibility(
+            model_capabilities=books.model_capabilities, templates=templates, clock=clock, metrics=metrics
+        )
+        yield Class(learning, books.model_capabilities, templates, clock, metrics)
 
 
 async def test_a_refusal_in_the_middle_switches_that_model_alone(taught: Class) -> None:
-    await taught.lessons.refused("strict", MIDDLE)
-    assert await taught.traits.placement("strict") is SYSTEM
-    assert await taught.traits.placement("other") is None
+    await taught.template_compatibility.refused("strict", MIDDLE)
+    assert await taught.model_capabilities.placement("strict") is SYSTEM
+    assert await taught.model_capabilities.placement("other") is None
     assert taught.switched("system", "refused") == 1
 
 
 async def test_refusals_on_their_way_when_the_switch_came_are_no_news(taught: Class) -> None:
-    await asyncio.gather(*(taught.lessons.refused("strict", MIDDLE) for _ in range(10)))
-    assert await taught.traits.placement("strict") is SYSTEM
+    await asyncio.gather(*(taught.template_compatibility.refused("strict", MIDDLE) for _ in range(10)))
+    assert await taught.model_capabilities.placement("strict") is SYSTEM
     assert taught.switched("system", "refused") == 1
 
 
 async def test_notes_are_switched_off_only_after_several_refusals_in_a_row(taught: Class) -> None:
     for _ in range(LAST_REFUSALS_MIN - 1):
-        await taught.lessons.refused("none", SYSTEM)
-    assert await taught.traits.placement("none") is None
-    taught.lessons.taken("none", SYSTEM)
-    taught.clock.now += TAKEN_SECONDS_MAX + 1
+        await taught.template_compatibility.refused("none", SYSTEM)
+    assert await taught.model_capabilities.placement("none") is None
+    taught.template_compatibility.accepted("none", SYSTEM)
+    taught.clock.now += ACCEPTED_SECONDS_MAX + 1
     for _ in range(LAST_REFUSALS_MIN - 1):
-        await taught.lessons.refused("none", SYSTEM)
-    assert await taught.traits.placement("none") is None
-    await taught.lessons.refused("none", SYSTEM)
-    assert await taught.traits.placement("none") is OFF
+        await taught.template_compatibility.refused("none", SYSTEM)
+    assert await taught.model_capabilities.placement("none") is None
+    await taught.template_compatibility.refused("none", SYSTEM)
+    assert await taught.model_capabilities.placement("none") is OFF
 
 
 async def test_a_bad_request_of_one_client_takes_nothing_from_a_model_that_takes_notes(taught: Class) -> None:
     for placement in (MIDDLE, SYSTEM):
-        taught.lessons.taken("good", placement)
+        taught.template_compatibility.accepted("good", placement)
         for _ in range(20):
-            await taught.lessons.refused("good", placement)
-    assert await taught.traits.placement("good") is None
+            await taught.template_compatibility.refused("good", placement)
+    assert await taught.model_capabilities.placement("good") is None
 
 
 async def test_a_note_that_was_taken_long_ago_says_nothing_about_today(taught: Class) -> None:
-    taught.lessons.taken("replaced", MIDDLE)
-    taught.clock.now += TAKEN_SECONDS_MAX + 1
-    await taught.lessons.refused("replaced", MIDDLE)
-    assert await taught.traits.placement("replaced") is SYSTEM
+    taught.template_compatibility.accepted("replaced", MIDDLE)
+    taught.clock.now += ACCEPTED_SECONDS_MAX + 1
+    await taught.template_compatibility.refused("replaced", MIDDLE)
+    assert await taught.model_capabilities.placement("replaced") is SYSTEM
 
 
 async def test_models_that_the_server_names_are_met_before_their_first_chat(taught: Class) -> None:
     taught.templates.told = {"strict": SYSTEM, "good": MIDDLE}
-    await taught.lessons.meet_served()
-    assert [await taught.traits.placement(model) for model in ("strict", "good")] == [SYSTEM, None]
-    assert [taught.lessons.is_new(model) for model in ("strict", "good", "unlisted")] == [False, False, True]
+    await taught.template_compatibility.probe_served_models()
+    assert [await taught.model_capabilities.placement(model) for model in ("strict", "good")] == [SYSTEM, None]
+    assert [taught.template_compatibility.is_new(model) for model in ("strict", "good", "unlisted")] == [
+        False,
+        False,
+        True,
+    ]
 
 
 async def test_a_server_that_does_not_answer_about_its_models_is_not_waited_for(
     taught: Class, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(template_compatibility, "MEET_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(template_compatibility, "PROBE_SECONDS_MAX", 0.05)
     taught.templates.told, taught.templates.seconds = {"slow": SYSTEM}, 30.0
     async with asyncio.timeout(5):
-        await taught.lessons.meet_served()
-    assert await taught.traits.placement("slow") is None
+        await taught.template_compatibility.probe_served_models()
+    assert await taught.model_capabilities.placement("slow") is None
     taught.clock.now += ASK_AGAIN_SECONDS
-    assert taught.lessons.is_new("slow")
+    assert taught.template_compatibility.is_new("slow")
 
 
 async def test_the_server_s_own_word_goes_before_any_refusal(taught: Class) -> None:
     taught.templates.told = {"good": MIDDLE, "none": OFF}
     for _ in range(20):
-        await taught.lessons.refused("good", MIDDLE)
-        await taught.lessons.refused("good", SYSTEM)
-    assert await taught.traits.placement("good") is None
-    await taught.lessons.refused("none", MIDDLE)
-    assert await taught.traits.placement("none") is OFF
+        await taught.template_compatibility.refused("good", MIDDLE)
+        await taught.template_compatibility.refused("good", SYSTEM)
+    assert await taught.model_capabilities.placement("good") is None
+    await taught.template_compatibility.refused("none", MIDDLE)
+    assert await taught.model_capabilities.placement("none") is OFF
     assert taught.switched("off", "asked") == 1
 
 
@@ -142,44 +148,48 @@ async def test_the_server_s_own_word_goes_before_any_refusal(taught: Class) -> N
 async def test_what_the_server_says_when_a_model_is_met_is_learnt(taught: Class, told: Placement) -> None:
     taught.templates.told = {"strict": told, "good": MIDDLE}
     for model in ("strict", "good", "unknown"):
-        await taught.lessons.meet(model)
-    assert [await taught.traits.placement(model) for model in ("strict", "good", "unknown")] == [told, None, None]
+        await taught.template_compatibility.probe(model)
+    assert [await taught.model_capabilities.placement(model) for model in ("strict", "good", "unknown")] == [
+        told,
+        None,
+        None,
+    ]
 
 
 async def test_a_model_is_met_once_the_server_has_answered_and_not_before(taught: Class) -> None:
     taught.templates.told = {"m": MIDDLE}
-    assert taught.lessons.is_new("m")
-    assert taught.lessons.is_new("m")  # whoever asked was cut off before the answer
-    await taught.lessons.meet("m")
+    assert taught.template_compatibility.is_new("m")
+    assert taught.template_compatibility.is_new("m")  # whoever asked was cut off before the answer
+    await taught.template_compatibility.probe("m")
     taught.clock.now += 10 * ASK_AGAIN_SECONDS
-    assert not taught.lessons.is_new("m")
-    assert taught.lessons.is_new("n")
+    assert not taught.template_compatibility.is_new("m")
+    assert taught.template_compatibility.is_new("n")
 
 
 async def test_while_one_asks_about_a_model_nobody_else_does(taught: Class) -> None:
     taught.templates.seconds = 0.05
     async with asyncio.TaskGroup() as group:
-        group.create_task(taught.lessons.meet("m"))
+        group.create_task(taught.template_compatibility.probe("m"))
         await asyncio.sleep(0.01)
-        assert not taught.lessons.is_new("m")
+        assert not taught.template_compatibility.is_new("m")
 
 
 async def test_a_server_that_could_not_tell_is_asked_again_after_a_while(taught: Class) -> None:
-    await taught.lessons.meet("m")
-    assert not taught.lessons.is_new("m")
+    await taught.template_compatibility.probe("m")
+    assert not taught.template_compatibility.is_new("m")
     taught.clock.now += ASK_AGAIN_SECONDS
-    assert taught.lessons.is_new("m")
+    assert taught.template_compatibility.is_new("m")
 
 
 async def test_a_model_is_not_asked_about_where_something_is_known(taught: Class) -> None:
-    await taught.traits.learn("m", SYSTEM)
-    await taught.lessons.meet("m")
+    await taught.model_capabilities.learn("m", SYSTEM)
+    await taught.template_compatibility.probe("m")
     assert taught.templates.asked == []
-    assert not taught.lessons.is_new("m")
+    assert not taught.template_compatibility.is_new("m")
 
 
 class BrokenTraits:
-    """`memory.ports.ModelTraits` of a database that is down."""
+    """`memory.ports.ModelCapabilities` of a database that is down."""
 
     async def placement(self, model: str) -> Placement | None:
         raise Unavailable("turn_log", "locked")
@@ -190,13 +200,15 @@ class BrokenTraits:
 
 async def test_a_database_that_is_down_is_nobody_s_trouble() -> None:
     metrics = Metrics(CollectorRegistry())
-    lessons = PlacementLessons(traits=BrokenTraits(), templates=ToldTemplates(), clock=ManualClock(), metrics=metrics)
-    await lessons.meet("m")
-    await lessons.refused("m", MIDDLE)
+    template_compatibility = TemplateCompatibility(
+        model_capabilities=BrokenTraits(), templates=ToldTemplates(), clock=ManualClock(), metrics=metrics
+    )
+    await template_compatibility.probe("m")
+    await template_compatibility.refused("m", MIDDLE)
 
 
 async def test_what_is_remembered_of_models_is_bounded(taught: Class) -> None:
     for number in range(1_005):
-        await taught.lessons.meet(f"m{number}")
-    assert not taught.lessons.is_new("m1004")
-    assert taught.lessons.is_new("m0")
+        await taught.template_compatibility.probe(f"m{number}")
+    assert not taught.template_compatibility.is_new("m1004")
+    assert taught.template_compatibility.is_new("m0")

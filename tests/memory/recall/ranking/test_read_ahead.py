@@ -11,7 +11,7 @@ import pytest
 import memory.recall.ranking.ranking as ranking_module
 from memory.model import Query, Question, Record, Scope, Vector
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.evidence import Reading
+from memory.recall.ranking.features import TextFeatures
 from memory.recall.ranking.ranking import Ranked, rank, read_ahead
 
 NOW = 1_765_800_000.0  # 15 December 2025, noon UTC
@@ -41,19 +41,21 @@ def corpus(remember: Remember) -> Corpus:
 
 
 @pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[Reading]:
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[TextFeatures]:
     """Each reading that was made."""
-    made: list[Reading] = []
-    read = ranking_module.read
-    monkeypatch.setattr(ranking_module, "read", lambda *given, **named: made.append(read(*given, **named)) or made[-1])  # type: ignore[func-returns-value]
+    made: list[TextFeatures] = []
+    read = ranking_module.text_features
+    monkeypatch.setattr(
+        ranking_module, "text_features", lambda *given, **named: made.append(read(*given, **named)) or made[-1]
+    )  # type: ignore[func-returns-value]
     return made
 
 
-def ranked(corpus: Corpus, reading: Reading | None = None) -> Ranked:
+def ranked(corpus: Corpus, reading: TextFeatures | None = None) -> Ranked:
     return rank(corpus, QUESTION, unit(1.0, 0.3, 0.3, 0.1), reading=reading)
 
 
-def test_reading_ahead_changes_no_score_and_saves_a_reading(corpus: Corpus, reads: list[Reading]) -> None:
+def test_reading_ahead_changes_no_score_and_saves_a_reading(corpus: Corpus, reads: list[TextFeatures]) -> None:
     reading = read_ahead(corpus, QUESTION)
     ahead = ranked(corpus, reading)
     assert len(reads) == 1
@@ -63,7 +65,7 @@ def test_reading_ahead_changes_no_score_and_saves_a_reading(corpus: Corpus, read
 
 
 def test_what_was_read_before_a_write_counts_for_nothing(
-    corpus: Corpus, reads: list[Reading], remember: Remember
+    corpus: Corpus, reads: list[TextFeatures], remember: Remember
 ) -> None:
     reading = read_ahead(corpus, QUESTION)
     corpus.add(remember("Anna sold the blue tent in spring.", vector=unit(1.0, 0.3, 0.3, 0.1)))

@@ -15,7 +15,7 @@ from memory.model import CATEGORIES, MEMORY_TYPES, Evidence, Memory, MemoryStatu
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.encoded_memories import decoded, encoded
 from memory.recall.ranking.ranking import Ranked, rank
-from memory.recall.ranking.snapshot import FORMAT, MAGIC, Refused, decode, encode
+from memory.recall.ranking.snapshot import FORMAT, MAGIC, UnusableSnapshot, decode, encode
 from memory.recall.ranking.weights import DEFAULT_RANKING
 
 NOW = 1_765_800_000.0
@@ -97,8 +97,8 @@ def blob_of(corpus: Corpus, *, revision: int = 4) -> bytes:
     return encode(corpus.contents(), revision=revision, user_id="u", stamp=STAMP)
 
 
-def ranked(corpus: Corpus, question: str, scope: Scope, told: tuple[str, ...] = ()) -> Ranked:
-    return rank(corpus, Question(Query(question), scope, NOW, told=told), vectors(1)[0])
+def ranked(corpus: Corpus, question: str, scope: Scope, in_notes: tuple[str, ...] = ()) -> Ranked:
+    return rank(corpus, Question(Query(question), scope, NOW, in_notes=in_notes), vectors(1)[0])
 
 
 def agree(one: Ranked, other: Ranked) -> bool:
@@ -109,7 +109,7 @@ def agree(one: Ranked, other: Ranked) -> bool:
         order == other_order
         and np.allclose([scores[i] for i in order], [others[i] for i in order], atol=1e-4)
         and {c.memory.id: c.memory for c in one.candidates} == {c.memory.id: c.memory for c in other.candidates}
-        and (one.corrections, one.told) == (other.corrections, other.told)
+        and (one.corrections, one.in_notes) == (other.corrections, other.in_notes)
     )
 
 
@@ -118,8 +118,8 @@ def agree(one: Ranked, other: Ranked) -> bool:
 def test_it_ranks_as_the_corpus_that_it_came_from(found: list[Memory], question: str, project: str, agent: str) -> None:
     corpus, scope = corpus_of(found), Scope("u", project, "s1", agent)
     again = through_a_snapshot(corpus)
-    told = ("m0", "m1")
-    assert agree(ranked(again, question, scope, told), ranked(corpus, question, scope, told))
+    in_notes = ("m0", "m1")
+    assert agree(ranked(again, question, scope, in_notes), ranked(corpus, question, scope, in_notes))
     assert blob_of(again) == blob_of(corpus)
 
 
@@ -199,7 +199,7 @@ OTHER = MAGIC + bytes([FORMAT]) + zlib.crc32(b"\x93\x01\x02\x03").to_bytes(4, "l
     ],
 )
 def test_what_is_not_exactly_ours_is_refused(blob: bytes, user_id: str, stamp: bytes, why: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(UnusableSnapshot) as refused:
         decode(blob, user_id=user_id, stamp=stamp, neighbours=NEIGHBOURS)
     assert refused.value.why == why
 
@@ -208,5 +208,5 @@ def test_what_is_not_exactly_ours_is_refused(blob: bytes, user_id: str, stamp: b
 def test_no_damage_gets_through(place: int, damage: bytes) -> None:
     damaged = BLOB[:place] + damage + BLOB[place + len(damage) :]
     if damaged != BLOB:
-        with pytest.raises(Refused):
+        with pytest.raises(UnusableSnapshot):
             decode(damaged, user_id="u", stamp=STAMP, neighbours=NEIGHBOURS)

@@ -11,12 +11,22 @@ import numpy as np
 import pytest
 from recall_rig import KAYAK, NOW, Rig, request_with, rigged
 
-from memory.model import Memory, MemoryStatus, Query, Question, RecallStatus, Record, Scope, Selection, Verdict
+from memory.model import (
+    CandidateVerdict,
+    Memory,
+    MemoryStatus,
+    Query,
+    Question,
+    RecallStatus,
+    Record,
+    Scope,
+    Selection,
+)
 from memory.recall.pipeline import RecallOutcome, RecallSettings
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.fusion import fused
 from memory.recall.ranking.ranking import Budget, Ranked, rank, select
-from memory.recall.ranking.superseded_in_notes import look_back
+from memory.recall.ranking.superseded_in_notes import review_notes
 from memory.recall.ranking.wording import wording
 
 DIMENSION = 8
@@ -33,17 +43,17 @@ def leaning(cosine: float, axis: int) -> np.ndarray[Any, np.dtype[np.float32]]:
     return vector
 
 
-def asked(records: Sequence[Record], question: str, *, told: Sequence[str], scope: Scope | None = None) -> Ranked:
+def asked(records: Sequence[Record], question: str, *, in_notes: Sequence[str], scope: Scope | None = None) -> Ranked:
     corpus, vector = Corpus(records, dimension=DIMENSION), leaning(1.0, 1)
-    return rank(corpus, Question(Query(question), scope or Scope("u"), NOW_IN_WINTER, told=told), vector)
+    return rank(corpus, Question(Query(question), scope or Scope("u"), NOW_IN_WINTER, in_notes=in_notes), vector)
 
 
-def chosen(ranked: Ranked, *, told: Sequence[str], budget: Budget = AMPLE, **options: Any) -> Selection:
+def chosen(ranked: Ranked, *, in_notes: Sequence[str], budget: Budget = AMPLE, **options: Any) -> Selection:
     return select(
         ranked,
         budget,
         tokens=lambda candidate: len(candidate.memory.content),
-        told=frozenset(told),
+        in_notes=frozenset(in_notes),
         **options,
     )
 
@@ -64,57 +74,58 @@ def moved(remember: Remember) -> list[Record]:
 
 
 def test_what_holds_now_is_told_first_whatever_is_asked(moved: list[Record]) -> None:
-    found = chosen(asked(moved, "which stones hold the heat of my sauna", told=["leeds"]), told=["leeds"])
+    found = chosen(asked(moved, "which stones hold the heat of my sauna", in_notes=["leeds"]), in_notes=["leeds"])
     assert ids(found) == ["bath", "sauna"]
     assert "bath" not in found.cuts
 
 
 def test_without_the_note_the_question_would_not_find_it(moved: list[Record]) -> None:
-    assert ids(chosen(asked(moved, OFF_THE_TOPIC, told=[]), told=[])) == []
-    assert ids(chosen(asked(moved, OFF_THE_TOPIC, told=["leeds"]), told=["leeds"])) == ["bath"]
+    assert ids(chosen(asked(moved, OFF_THE_TOPIC, in_notes=[]), in_notes=[])) == []
+    assert ids(chosen(asked(moved, OFF_THE_TOPIC, in_notes=["leeds"]), in_notes=["leeds"])) == ["bath"]
 
 
 def test_a_correction_passes_a_threshold_and_goes_first_under_a_limit(moved: list[Record]) -> None:
-    found = asked(moved, "which stones hold the heat of my sauna", told=["leeds"])
-    assert ids(chosen(found, told=["leeds"], similarity_threshold=0.95, budget=Budget(10_000, memories=1))) == ["bath"]
+    found = asked(moved, "which stones hold the heat of my sauna", in_notes=["leeds"])
+    first = chosen(found, in_notes=["leeds"], similarity_threshold=0.95, budget=Budget(10_000, memories=1))
+    assert ids(first) == ["bath"]
 
 
 def test_it_is_told_once(moved: list[Record]) -> None:
-    told = ["leeds", "bath"]
-    assert ids(chosen(asked(moved, OFF_THE_TOPIC, told=told), told=told)) == []
+    in_notes = ["leeds", "bath"]
+    assert ids(chosen(asked(moved, OFF_THE_TOPIC, in_notes=in_notes), in_notes=in_notes)) == []
 
 
 def test_two_told_memories_with_one_successor_are_corrected_once(moved: list[Record]) -> None:
     assert [
-        memory.id for memory in look_back(Corpus(moved, dimension=DIMENSION), ["leeds", "bristol"]).corrections
+        memory.id for memory in review_notes(Corpus(moved, dimension=DIMENSION), ["leeds", "bristol"]).corrections
     ] == ["bath"]
 
 
 def test_what_no_longer_fits_is_said_to_be_over_the_budget(moved: list[Record]) -> None:
-    found = chosen(asked(moved, OFF_THE_TOPIC, told=["leeds"]), told=["leeds"], budget=Budget(3))
-    assert (ids(found), found.cuts["bath"]) == ([], Verdict.OVER_BUDGET)
+    found = chosen(asked(moved, OFF_THE_TOPIC, in_notes=["leeds"]), in_notes=["leeds"], budget=Budget(3))
+    assert (ids(found), found.cuts["bath"]) == ([], CandidateVerdict.OVER_BUDGET)
 
 
 def test_it_is_found_among_more_memories_than_become_candidates(moved: list[Record], remember: Remember) -> None:
     crowd = [remember(f"Stone {n} of the sauna", vector=leaning(0.5, 6)) for n in range(300)]
-    found = asked([*moved, *crowd], "the sauna's stones", told=["leeds"])
-    assert ids(chosen(found, told=["leeds"], budget=Budget(10_000, memories=3)))[0] == "bath"
+    found = asked([*moved, *crowd], "the sauna's stones", in_notes=["leeds"])
+    assert ids(chosen(found, in_notes=["leeds"], budget=Budget(10_000, memories=3)))[0] == "bath"
 
 
 @pytest.mark.parametrize("fields", [{"project_id": "other"}, {"agent_id": "other"}])
 def test_a_successor_of_another_project_or_agent_stays_invisible(moved: list[Record], fields: dict[str, str]) -> None:
     moved[2] = Record(replace(moved[2].memory, **fields), moved[2].vector)  # type: ignore[arg-type]
     scope = Scope("u", project_id="mine", agent_id="mine")
-    assert ids(chosen(asked(moved, OFF_THE_TOPIC, told=["leeds"], scope=scope), told=["leeds"])) == []
+    assert ids(chosen(asked(moved, OFF_THE_TOPIC, in_notes=["leeds"], scope=scope), in_notes=["leeds"])) == []
 
 
 def test_a_successor_that_was_deleted_corrects_nothing_and_a_circle_ends(moved: list[Record]) -> None:
     corpus = Corpus(moved, dimension=DIMENSION)
     corpus.remove("bath")
-    assert look_back(corpus, ["leeds"]).corrections == ()
+    assert review_notes(corpus, ["leeds"]).corrections == ()
     bristol = replace(moved[1].memory, superseded_by="leeds")
     corpus.add(Record(bristol, moved[1].vector))
-    assert look_back(corpus, ["leeds"]).corrections == ()
+    assert review_notes(corpus, ["leeds"]).corrections == ()
 
 
 def test_a_successor_that_says_the_same_is_no_news_unless_something_else_was_told_since(remember: Remember) -> None:
@@ -124,15 +135,15 @@ def test_a_successor_that_says_the_same_is_no_news_unless_something_else_was_tol
         remember("I live in Leeds.", id="3"),
     ]
     corpus = Corpus(there_and_back, dimension=DIMENSION)
-    assert look_back(corpus, ["1"]).corrections == ()
-    assert [memory.id for memory in look_back(corpus, ["1", "2"]).corrections] == ["3"]
-    assert ids(chosen(asked(there_and_back, OFF_THE_TOPIC, told=["1", "2"]), told=["1", "2"])) == ["3"]
+    assert review_notes(corpus, ["1"]).corrections == ()
+    assert [memory.id for memory in review_notes(corpus, ["1", "2"]).corrections] == ["3"]
+    assert ids(chosen(asked(there_and_back, OFF_THE_TOPIC, in_notes=["1", "2"]), in_notes=["1", "2"])) == ["3"]
 
 
 def test_a_rewritten_question_keeps_the_correction(moved: list[Record]) -> None:
-    plain = asked(moved, OFF_THE_TOPIC, told=["leeds"])
-    rewritten = asked(moved, "sauna stones", told=["leeds"])
-    assert ids(chosen(fused(plain, rewritten), told=["leeds"])) == ["bath", "sauna"]
+    plain = asked(moved, OFF_THE_TOPIC, in_notes=["leeds"])
+    rewritten = asked(moved, "sauna stones", in_notes=["leeds"])
+    assert ids(chosen(fused(plain, rewritten), in_notes=["leeds"])) == ["bath", "sauna"]
 
 
 # Nothing is told twice
@@ -144,10 +155,10 @@ def test_other_words_for_what_an_earlier_note_told_are_not_told_again(remember: 
         remember("User is allergic to nuts.", id="again", vector=leaning(0.6, 2)),
         remember("I am not allergic to nuts", id="not", vector=leaning(0.6, 2)),
     ]
-    found = chosen(asked(records, "my nuts allergic", told=["told"]), told=["told"])
+    found = chosen(asked(records, "my nuts allergic", in_notes=["told"]), in_notes=["told"])
     assert ids(found) == ["not"]
-    assert found.cuts == {"told": Verdict.ALREADY_TOLD, "again": Verdict.DUPLICATE}
-    assert set(ids(chosen(asked(records, "my nuts allergic", told=[]), told=[]))) == {"told", "not"}
+    assert found.cuts == {"told": CandidateVerdict.ALREADY_TOLD, "again": CandidateVerdict.DUPLICATE}
+    assert set(ids(chosen(asked(records, "my nuts allergic", in_notes=[]), in_notes=[]))) == {"told", "not"}
 
 
 @pytest.mark.parametrize(

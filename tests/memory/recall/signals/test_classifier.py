@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memory.model import Conversation, Message
 from memory.recall.query import is_vague
 from memory.recall.ranking.lexical import fold
-from memory.recall.signals.classifier import Label, Phrase, SignalClassifier, features
+from memory.recall.signals.classifier import Phrase, SignalClassifier, SignalLabel, features
 from memory.recall.signals.cues import leans_on_history
 from memory.recall.signals.phrases import parsed, training_phrases
 from memory.recall.signals.search_decision import decide_early, decide_late
@@ -30,7 +30,7 @@ def asked(*said: str) -> Conversation:
 
 
 def test_every_label_has_phrases_in_every_script() -> None:
-    for label in Label:
+    for label in SignalLabel:
         texts = [phrase.text for phrase in PHRASES if phrase.label == label]
         chinese = sum(any("\u4e00" <= c <= "\u9fff" for c in text) for text in texts)
         assert chinese >= 40
@@ -38,7 +38,7 @@ def test_every_label_has_phrases_in_every_script() -> None:
 
 
 def test_no_phrase_is_taught_under_two_labels() -> None:
-    labels: dict[str, set[Label]] = {}
+    labels: dict[str, set[SignalLabel]] = {}
     for phrase in PHRASES:
         labels.setdefault(fold(phrase.text), set()).add(phrase.label)
     assert {text: found for text, found in labels.items() if len(found) > 1} == {}
@@ -74,11 +74,11 @@ def test_words_alone_tell_the_world_from_a_life(by_words: SignalClassifier, text
 
 def test_scores_are_told_for_the_receipt(by_words: SignalClassifier) -> None:
     decision = decide_late(asked("Which composer wrote the opera Fidelio?"), vector=None, classifier=by_words)
-    assert set(decision.scores) == {*Label, "search"}
+    assert set(decision.scores) == {*SignalLabel, "search"}
 
 
 def test_the_embedding_decides_where_words_are_unknown() -> None:
-    phrases = [Phrase("alpha beta", Label.GENERAL_FACT), Phrase("gamma delta", Label.PERSONAL)]
+    phrases = [Phrase("alpha beta", SignalLabel.GENERAL_FACT), Phrase("gamma delta", SignalLabel.PERSONAL)]
     vectors = np.eye(2, 4, dtype=np.float32)
     classifier = SignalClassifier.fit(phrases, vectors)
     near_fact, near_personal = (classifier.scores("epsilon zeta", vector).search for vector in vectors)
@@ -86,7 +86,7 @@ def test_the_embedding_decides_where_words_are_unknown() -> None:
 
 
 def test_the_embedding_counts_for_nothing_in_chinese() -> None:
-    phrases = [Phrase("alpha beta", Label.GENERAL_FACT), Phrase("gamma delta", Label.PERSONAL)]
+    phrases = [Phrase("alpha beta", SignalLabel.GENERAL_FACT), Phrase("gamma delta", SignalLabel.PERSONAL)]
     vectors = np.eye(2, 4, dtype=np.float32)
     classifier = SignalClassifier.fit(phrases, vectors)
     assert classifier.scores("天地玄黄", vectors[0]).search == classifier.scores("天地玄黄", vectors[1]).search
@@ -108,7 +108,7 @@ def test_phrases_get_back_the_labels_that_they_taught() -> None:
 
 def test_a_question_right_after_one_about_the_world_needs_more_to_be_searched() -> None:
     """People ask such things in a row. Judged by the other phrases, some facts lie between the two lines."""
-    unseen = [phrase.text for phrase in PHRASES[::5] if phrase.label == Label.GENERAL_FACT]
+    unseen = [phrase.text for phrase in PHRASES[::5] if phrase.label == SignalLabel.GENERAL_FACT]
     classifier = SignalClassifier.fit([p for n, p in enumerate(PHRASES) if n % 5], None)
     between = [text for text in unseen if 0.39 < classifier.scores(text, None).search < 0.54]
     between = [text for text in between if decide_early(asked(text)) is None and not leans_on_history(text)]

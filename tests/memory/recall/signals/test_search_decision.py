@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.model import Conversation, Message
-from memory.recall.signals.classifier import Label
+from memory.recall.signals.classifier import SignalLabel
 from memory.recall.signals.search_decision import JUDGED_CHARACTERS_MAX, decide, decide_early, decide_late
 from memory.recall.signals.upstream import UpstreamSignals
 
@@ -140,7 +140,7 @@ def test_the_weather_of_an_occasion_wants_the_memory_of_its_date(text: str) -> N
     "text", ["write a sonnet", "Please draft a reply", "帮我写一份通知", "redacta una carta", "Entwirf ein Plakat"]
 )
 def test_writing_and_planning_want_memory(text: str) -> None:
-    assert reason(text) == Label.TASK
+    assert reason(text) == SignalLabel.TASK
 
 
 def test_a_follow_up_wants_memory_where_the_talk_before_it_was_about_the_user() -> None:
@@ -157,8 +157,8 @@ def test_a_long_message_is_searched_without_being_judged() -> None:
     assert reason("the report says that " * JUDGED_CHARACTERS_MAX) == "long_message"
 
 
-@pytest.mark.parametrize("means", list(Label))
-def test_a_label_from_upstream_decides_where_our_own_words_do_not(means: Label) -> None:
+@pytest.mark.parametrize("means", list(SignalLabel))
+def test_a_label_from_upstream_decides_where_our_own_words_do_not(means: SignalLabel) -> None:
     decision = decide_early(
         talk("Which harbour has the tall crane"), upstream=UpstreamSignals(means, "x-memory-intent")
     )
@@ -166,13 +166,13 @@ def test_a_label_from_upstream_decides_where_our_own_words_do_not(means: Label) 
     assert (decision.search, decision.label) == (means.wants_memory, means)
 
 
-@pytest.mark.parametrize("means", [Label.GENERAL_FACT, Label.GREETING])
-def test_a_word_about_the_user_overrides_a_fact_from_upstream(means: Label) -> None:
+@pytest.mark.parametrize("means", [SignalLabel.GENERAL_FACT, SignalLabel.GREETING])
+def test_a_word_about_the_user_overrides_a_fact_from_upstream(means: SignalLabel) -> None:
     assert decide(talk("What is the capital of my country?"), upstream=UpstreamSignals(means, "x")).search
 
 
 def test_a_tool_from_upstream_stands_unless_earlier_talk_is_meant() -> None:
-    tool = UpstreamSignals(Label.TOOL, "x")
+    tool = UpstreamSignals(SignalLabel.TOOL, "x")
     assert decide(talk("how many mails do I have"), upstream=tool).reason == "tool"
     assert decide(talk("send it to the usual address"), upstream=tool).search
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from memory.recall.signals.classifier import Label
+from memory.recall.signals.classifier import SignalLabel
 from memory.recall.signals.upstream import DEFAULT_RULES, NO_SIGNALS, UpstreamRule, names_of, read_upstream
 
 
 @pytest.mark.parametrize(
     ("values", "means"),
     [
-        ({"x-vsr-matched-fact-check": "needs_fact_check"}, Label.GENERAL_FACT),
-        ({"x-vsr-fact-check-needed": "true"}, Label.GENERAL_FACT),
-        ({"x-vsr-session-phase": "tool_loop"}, Label.TOOL),
+        ({"x-vsr-matched-fact-check": "needs_fact_check"}, SignalLabel.GENERAL_FACT),
+        ({"x-vsr-fact-check-needed": "true"}, SignalLabel.GENERAL_FACT),
+        ({"x-vsr-session-phase": "tool_loop"}, SignalLabel.TOOL),
         ({"x-disable-router-memory": "true"}, "skip"),
-        ({"x-memory-intent": "personal"}, Label.PERSONAL),
+        ({"x-memory-intent": "personal"}, SignalLabel.PERSONAL),
         ({"memory.signals:intent": "search"}, "search"),
     ],
 )
@@ -40,7 +40,7 @@ def test_what_says_nothing_about_memory_is_no_signal(values: dict[str, str]) -> 
 
 
 def test_values_may_be_lists_and_case_does_not_count() -> None:
-    assert read_upstream({"x-vsr-matched-fact-check": "other, NEEDS_FACT_CHECK"}).means == Label.GENERAL_FACT
+    assert read_upstream({"x-vsr-matched-fact-check": "other, NEEDS_FACT_CHECK"}).means == SignalLabel.GENERAL_FACT
 
 
 def test_an_order_goes_before_a_label() -> None:
@@ -49,9 +49,9 @@ def test_an_order_goes_before_a_label() -> None:
 
 
 def test_names_are_configurable_and_nothing_else_is_read() -> None:
-    rules = (UpstreamRule("x-intent", ("lookup",), Label.TOOL), UpstreamRule("x-any", (), "skip"))
+    rules = (UpstreamRule("x-intent", ("lookup",), SignalLabel.TOOL), UpstreamRule("x-any", (), "skip"))
     assert names_of(rules) == {"x-intent", "x-any"}
-    assert read_upstream({"x-intent": "Lookup", "x-memory-intent": "search"}, rules).means == Label.TOOL
+    assert read_upstream({"x-intent": "Lookup", "x-memory-intent": "search"}, rules).means == SignalLabel.TOOL
     assert read_upstream({"x-any": "whatever"}, rules).means == "skip"
     assert "x-memory-intent" in names_of(DEFAULT_RULES)
 

@@ -1,8 +1,8 @@
-"""One user's corpus in hand: brought up to date from the store, laid out in a thread, and never touched by two at once.
+"""One user's working set: a corpus that is refreshed from the store and laid out in a thread, under a lock.
 
-What changed is out of it from the moment that we hear of the change until a read that no write overlapped. The corpus
-is changed, and laid out in a thread, only under the lock `hands`, and only by tasks that a request cannot cancel: a
-thread cannot be either. It must never keep the loop busy for more than a few milliseconds, however large it is.
+Changed memories are removed as soon as a change is known, and added again by a read that no write overlapped. The
+corpus is changed and laid out only under `edit_lock`, and only by tasks that a request cannot cancel, since a thread
+cannot be cancelled either. It must never block the loop for more than a few milliseconds, whatever its size.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from memory.ports import MemoryStore, Revision, UserLedger
 from memory.recall.ranking.corpus import Contents, Corpus
 
 ROWS_ON_LOOP_MAX = 300  # laying out so many takes about 1 ms; more is done in a thread
-ROWS_BETWEEN_NAPS = 16  # under a millisecond of work, which is as long as the thread may keep the interpreter
-NAP_SECONDS = 0.0005  # a real pause: without one the loop gets the interpreter back only every 5 ms
-CATCH_UP_SECONDS_MAX = 5.0  # with a user who is written to without pause; then a later request tries again
-PAUSE_SECONDS = 0.005  # between two looks at a user who is being written to: a write takes 10 to 100 ms
+ROWS_BETWEEN_PAUSES = 16  # less than a millisecond of work, the longest that the thread may hold the interpreter
+YIELD_SECONDS = 0.0005  # a real sleep: without it the loop gets the interpreter only every 5 ms
+CATCH_UP_SECONDS_MAX = 5.0  # with a user who is written to continuously; then a later request tries again
+PAUSE_SECONDS = 0.005  # between two checks of a user who is being written to: a write takes 10 to 100 ms
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
-    """Where a set's memories come from, and who works on it."""
+class WorkingSetSources:
+    """The store and ledger that a set is refreshed from, and the threads that work on it."""
 
     store: MemoryStore
     ledger: UserLedger
@@ -39,40 +39,41 @@ class Sources:
 
 
 @dataclass(slots=True, eq=False)
-class HeldSet:
-    """Complete up to `revision`, and without what changed from then until `heard_of`."""
+class WorkingSet:
+    """Complete up to `revision`, without the memories changed from then until `known_revision`."""
 
     user_id: str
     corpus: Corpus
     revision: int
-    sources: Sources
-    resized: Callable[[HeldSet, int], None]  # called with the bytes that it grew by
-    heard_of: int = 0
-    news: asyncio.Event = field(default_factory=asyncio.Event)  # `heard_of` moved, or `refresh` ended
-    hands: asyncio.Lock = field(default_factory=asyncio.Lock)
+    sources: WorkingSetSources
+    resized: Callable[[WorkingSet, int], None]  # called with the increase of its size in bytes
+    known_revision: int = 0
+    # Set when `known_revision` changed, or `refresh` ended.
+    revision_known: asyncio.Event = field(default_factory=asyncio.Event)
+    edit_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     is_laid_out: bool = False
     size_bytes: int = 0
-    refresh: asyncio.Task[None] | None = None  # under way; likewise `saving`
+    refresh: asyncio.Task[None] | None = None  # running task; `saving` likewise
     saving: asyncio.Task[None] | None = None
-    saved: int = -1  # revision of the snapshot that we read or wrote
+    saved: int = -1  # revision of the snapshot that was read or written
     unsaved: int = 0  # changes since then
 
     @property
-    def is_steady(self) -> bool:
-        """Whether it can be ranked right now, on the loop, before the next await."""
-        return self.is_laid_out and not self.hands.locked()
+    def is_rankable(self) -> bool:
+        """Whether it can be ranked now, on the loop, before the next await."""
+        return self.is_laid_out and not self.edit_lock.locked()
 
     async def catch_up(self) -> None:
-        """Be as the store is, as of some moment during the call. Raises `Unavailable` and `TooFarBehind`."""
+        """Refresh from the store, as of some moment during the call. Raises `Unavailable` and `TooFarBehind`."""
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + CATCH_UP_SECONDS_MAX
         while not await self._has_caught_up():
             if loop.time() > give_up_at:
-                raise Unavailable("turn_log", "the user is being written to all the time")
+                raise Unavailable("turn_log", "the user's memories are changing continuously")
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def _has_caught_up(self) -> bool:
-        """Take out what changed, and put it in again as it is now. False while somebody writes."""
+        """Remove changed memories and add them again as they are now. False while somebody writes."""
         store, ledger = self.sources.store, self.sources.ledger
         target = await ledger.revision(self.user_id)
         if target.number != self.revision:
@@ -80,8 +81,8 @@ class HeldSet:
             if changed is None:
                 raise TooFarBehind
             await self.change(gone=changed)
-            self.heard_of = settled(target)
-            self.news.set()
+            self.known_revision = last_even(target)
+            self.revision_known.set()
             if not target.is_settled:
                 return False
             records = await store.get(self.user_id, sorted(changed)) if changed else []
@@ -90,25 +91,25 @@ class HeldSet:
             await self.change(records=[r for r in records if r.memory.status is not MemoryStatus.ARCHIVED])
             self.unsaved += len(changed)
         await self.lay_out()
-        self.revision = self.heard_of = target.number
+        self.revision = self.known_revision = target.number
         return True
 
     async def change(self, *, records: Sequence[Record] = (), gone: Collection[str] = ()) -> None:
         gone = [memory_id for memory_id in gone if memory_id in self.corpus]
         if not records and not gone:
             return
-        async with self.hands:
+        async with self.edit_lock:
             self.is_laid_out = False
             for memory_id in gone:
                 self.corpus.remove(memory_id)
-            if len(records) > ROWS_BETWEEN_NAPS:
-                await self._in_thread(lambda: _add_with_naps(self.corpus, records))
+            if len(records) > ROWS_BETWEEN_PAUSES:
+                await self._in_thread(lambda: _add_in_batches(self.corpus, records))
             else:
                 for record in records:
                     self.corpus.add(record)
 
     async def lay_out(self) -> None:
-        async with self.hands:
+        async with self.edit_lock:
             if self.is_laid_out:
                 return
             is_quick = len(self.corpus) <= ROWS_ON_LOOP_MAX
@@ -118,30 +119,30 @@ class HeldSet:
         self.resized(self, size - before)
 
     async def contents(self) -> tuple[int, Contents]:
-        """For a snapshot: a revision up to which it is complete, and what is in it, which may be a little newer."""
-        async with self.hands:
+        """For a snapshot: a revision up to which it is complete, and the contents, which may be a little newer."""
+        async with self.edit_lock:
             return self.revision, await self._in_thread(self.corpus.contents)
 
     async def _in_thread(self, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self.sources.threads, work)
 
 
-def settled(revision: Revision) -> int:
-    """The last number at which nobody wrote."""
+def last_even(revision: Revision) -> int:
+    """The last even revision."""
     return revision.number - revision.number % 2
 
 
-def _add_with_naps(corpus: Corpus, records: Sequence[Record]) -> None:
+def _add_in_batches(corpus: Corpus, records: Sequence[Record]) -> None:
     for number, record in enumerate(records, start=1):
         corpus.add(record)
-        if number % ROWS_BETWEEN_NAPS == 0:
-            time.sleep(NAP_SECONDS)
+        if number % ROWS_BETWEEN_PAUSES == 0:
+            time.sleep(YIELD_SECONDS)
 
 
 def _prepared(corpus: Corpus) -> int:
-    """Lay it out; its size in bytes."""
+    """Lay it out; returns its size in bytes."""
     corpus.prepare()
     return corpus.size_bytes
 
 
-__all__ = ["HeldSet", "Sources", "settled"]
+__all__ = ["WorkingSet", "WorkingSetSources", "last_even"]

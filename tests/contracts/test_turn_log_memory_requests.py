@@ -33,7 +33,7 @@ async def put_off(log: TurnLog, *turns: str) -> None:
     """A window of these turns, that waits for its retry."""
     for turn in turns:
         await tell(log, turn)
-    await log.hurry("ann")
+    await log.make_due_now("ann")
     await log.retry_at(await leased(log), due_at=RETRY, reason="the model is down", outage_since=START)
 
 
@@ -79,14 +79,14 @@ async def test_nothing_else_goes_past_it(log: TurnLog, urgency: Urgency) -> None
     await put_off(log, "t1")
     await tell(log, "t2")
     await log.mark({"t2": urgency})
-    await log.hurry("ann")
+    await log.make_due_now("ann")
     assert await lease_at(log, RETRY - 1, PATIENT) is None
     assert ids_of(await leased(log, RETRY)) == ["t1"]
 
 
 async def test_while_somebody_works_for_the_user_a_request_waits(log: TurnLog) -> None:
     await tell(log, "t1")
-    await log.hurry("ann")
+    await log.make_due_now("ann")
     held = await leased(log)
     await tell(log, "forget")
     await log.mark({"forget": ASKS})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from memory.language.remembering import TEXT_CHARACTERS_MAX, remembered
+from memory.language.text_cache import TEXT_CHARACTERS_MAX, cached_by_text
 
 
 def test_a_short_text_is_read_once_and_a_long_one_is_never_kept() -> None:
     asked: list[str] = []
 
-    @remembered
+    @cached_by_text
     def length(text: str) -> int:
         asked.append(text)
         return len(text)

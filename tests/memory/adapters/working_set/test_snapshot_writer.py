@@ -17,9 +17,9 @@ from structlog.testing import capture_logs
 from memory.adapters.in_memory import InMemorySnapshots, InMemoryStore
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.working_set.snapshot_codec import SnapshotCodec, stamp_of
 from memory.adapters.working_set.snapshot_files import FileSnapshots
-from memory.adapters.working_set.snapshot_keeping import KeepingPace, KeptLedger, SnapshotKeeper
-from memory.adapters.working_set.snapshot_shelf import SnapshotShelf, stamp_of
+from memory.adapters.working_set.snapshot_writer import SnapshotTiming, SnapshottingLedger, SnapshotWriter
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, VectorOrigin
@@ -29,8 +29,8 @@ from memory.runtime.metrics import Metrics
 
 DIMENSION = 8
 NEIGHBOURS = DEFAULT_RANKING.neighbours
-QUICK = KeepingPace(soon=0.02, late=0.05, flush=2.0)
-NEVER = KeepingPace(soon=1000.0, late=1000.0, flush=2.0)
+QUICK = SnapshotTiming(soon=0.02, late=0.05, flush=2.0)
+NEVER = SnapshotTiming(soon=1000.0, late=1000.0, flush=2.0)
 
 
 class Counted(InMemoryStore):
@@ -82,20 +82,20 @@ async def process(
     store: Counted,
     snapshots: Snapshots,
     *,
-    pace: KeepingPace = NEVER,
+    timing: SnapshotTiming = NEVER,
     model: str = "MiniLM",
     limits: WorkingSetLimits | None = None,
 ) -> AsyncIterator[Process]:
     metrics = Metrics(CollectorRegistry())
     stamp = stamp_of(origin=VectorOrigin(model, DIMENSION), neighbours=NEIGHBOURS)
-    shelf = SnapshotShelf(snapshots, stamp=stamp, neighbours=NEIGHBOURS, metrics=metrics)
+    codec = SnapshotCodec(snapshots, stamp=stamp, neighbours=NEIGHBOURS, metrics=metrics)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(SqliteDatabase(folder / "turns.sqlite"))
         ledger = SqliteUserLedger(database, clock=lambda: 0.0)
-        sets = WorkingSets(store=store, ledger=ledger, shape=CorpusShape(DIMENSION), shelf=shelf, limits=limits)
+        sets = WorkingSets(store=store, ledger=ledger, shape=CorpusShape(DIMENSION), snapshots=codec, limits=limits)
         await stack.enter_async_context(sets)
-        keeper = await stack.enter_async_context(SnapshotKeeper(sets, shelf, pace=pace))
-        yield Process(sets, KeptLedger(ledger, keeper), store, metrics)
+        writer = await stack.enter_async_context(SnapshotWriter(sets, codec, timing=timing))
+        yield Process(sets, SnapshottingLedger(ledger, writer), store, metrics)
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -106,7 +106,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 async def test_a_user_who_was_only_written_to_is_found_at_once_by_a_process_that_never_saw_them(tmp_path: Path) -> None:
     store, kept = Counted(), InMemorySnapshots()
-    async with process(tmp_path, store, kept, pace=QUICK) as api:
+    async with process(tmp_path, store, kept, timing=QUICK) as api:
         await api.write("a", "b")
         await until(lambda: "ann" in kept.kept)
         store.loads = 0
@@ -140,7 +140,7 @@ async def test_leaving_writes_what_is_due(tmp_path: Path) -> None:
 
 async def test_a_few_changes_wait_and_many_do_not(tmp_path: Path) -> None:
     store, kept = Counted(), InMemorySnapshots()
-    async with process(tmp_path, store, kept, pace=KeepingPace(soon=0.02, late=1000.0, flush=0.0)) as api:
+    async with process(tmp_path, store, kept, timing=SnapshotTiming(soon=0.02, late=1000.0, flush=0.0)) as api:
         await api.write("a")
         await until(lambda: api.count("written") == 1)
         for number in range(20):
@@ -181,9 +181,9 @@ async def test_a_snapshot_that_another_process_writes_while_something_is_forgott
             await super().write(user_id, snapshot)
 
     store, kept = Counted(), Slow()
-    async with process(tmp_path, store, kept, pace=KeepingPace(1000.0, 1000.0, flush=0.0)) as api:
+    async with process(tmp_path, store, kept, timing=SnapshotTiming(1000.0, 1000.0, flush=0.0)) as api:
         await api.write("a", "secret")
-        async with process(tmp_path, store, kept, pace=NEVER) as chats, asyncio.TaskGroup() as group:
+        async with process(tmp_path, store, kept, timing=NEVER) as chats, asyncio.TaskGroup() as group:
             saving = group.create_task(chats.sets.save("ann"))
             await until(lambda: store.loads > 0)
             await asyncio.sleep(0.05)  # it is about to write what it read
@@ -246,7 +246,7 @@ async def test_a_disk_that_cannot_be_written_to_is_told_once_and_chats_go_on(tmp
     with capture_logs() as logs:
         async with (
             FileSnapshots(tmp_path / "snapshots", bytes_max=1 << 30, clock=lambda: 0.0) as files,
-            process(tmp_path, store, files, pace=QUICK) as api,
+            process(tmp_path, store, files, timing=QUICK) as api,
         ):
             for number in range(3):
                 await api.write(f"m{number}")

@@ -1,7 +1,7 @@
-"""A plan, carried out under the user's lock: what is to be forgotten goes, then the rows are written.
+"""Applies a plan under the user's lock: deletes what is to be forgotten, then writes the rows.
 
-A plan may be carried out twice, or long after it was made. What was forgotten, deleted or written again in the meantime
-is left alone then; what the plan itself forgets goes again, without harm. Decides nothing else, and logs no content.
+A plan may be applied twice, or long after it was made: rows that were forgotten, deleted or changed since are then left
+alone; deleting again is harmless. Decides nothing else, and logs no content.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ OUTCOMES = {ChangeKind.CREATE: "created", ChangeKind.UPDATE: "updated", ChangeKi
 FORGET_BATCH = 200
 
 
-class Applying:
-    """Holds no state of its own. Methods raise `Unavailable` or `Conflict`."""
+class PlanWriter:
+    """Stateless. Methods raise `Unavailable` or `Conflict`."""
 
     def __init__(
         self,
@@ -43,9 +43,9 @@ class Applying:
         self._metrics = metrics
 
     async def apply(self, user_id: str, held: LedgerWrite, plan: Plan, vectors: Mapping[str, Vector]) -> list[str]:
-        """Ids of all that went; the caller gives them to `settle` when it has left the lock.
+        """Returns the ids of everything that was deleted; the caller passes them to `finish` after releasing the lock.
 
-        `vectors`: by content, as far as they are known.
+        `vectors`: known vectors by content.
         """
         gone: list[str] = []
         for start in range(0, len(plan.forget), FORGET_BATCH):
@@ -55,14 +55,14 @@ class Applying:
             self._metrics.facts.labels("forgotten").inc(len(gone))
         return gone
 
-    async def settle(self, user_id: str, plan: Plan, gone: Sequence[str]) -> None:
-        """What comes after the lock: no note under way keeps what went, and the receipts say what was done."""
+    async def finish(self, user_id: str, plan: Plan, gone: Sequence[str]) -> None:
+        """After the lock: drop notes that hold deleted memories, and add the outcomes to the receipts."""
         await self._erasure.drop_notes(user_id, gone)
         for receipt_id, outcome in plan.outcomes.items():
             await self._receipts.amend(user_id, receipt_id, outcome)
 
-    async def still_wanted(self, user_id: str, held: LedgerWrite, changes: Sequence[Change]) -> list[Change]:
-        """A stored plan's rows without what was forgotten, deleted or written again since it was made."""
+    async def without_outdated(self, user_id: str, held: LedgerWrite, changes: Sequence[Change]) -> list[Change]:
+        """The changes of a stored plan without rows that were forgotten, deleted or changed since it was made."""
         ids = [change.memory.id for change in changes]
         forgotten = await held.forgotten(ids)
         stored = {record.memory.id: record.memory for record in await self._store.get(user_id, ids)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory.language.cutting import PhraseSet, filled
+from memory.language.phrase_sets import PhraseSet, fill_slots
 from memory.language.phrases import spellings
 
 PHRASES = PhraseSet(
@@ -29,33 +29,33 @@ PHRASES = PhraseSet(
 
 @pytest.mark.parametrize("text", ["Good morning!", "good, ok 👍", "好的好的", "ok好的", "GOOD"])
 def test_a_text_of_known_phrases_is_made_up_of_them(text: str) -> None:
-    assert PHRASES.makes_up(text)
+    assert PHRASES.covers(text)
 
 
 @pytest.mark.parametrize("text", ["morning", "good moon", "好", "ok?x", "", "👍", "$50"])
 def test_a_text_with_any_word_of_its_own_or_without_one_is_not(text: str) -> None:
-    assert not PHRASES.makes_up(text)
+    assert not PHRASES.covers(text)
 
 
 def test_a_cut_is_found_where_the_longest_phrase_first_leads_nowhere() -> None:
-    assert PHRASES.makes_up("good morning all")
-    assert PHRASES.makes_up("ok good good morning all all")
+    assert PHRASES.covers("good morning all")
+    assert PHRASES.covers("ok good good morning all all")
 
 
 @pytest.mark.parametrize(
     "text", ["okkk", "okk", "hellooo", "heeelllooo", "gooood", "hahahahah", "okok", "666666", "哈哈哈"]
 )
 def test_letters_and_syllables_repeated_for_emphasis_are_read_as_the_word(text: str) -> None:
-    assert PHRASES.makes_up(text)
+    assert PHRASES.covers(text)
 
 
 @pytest.mark.parametrize("text", ["supper", "god", "helo", "66", "6", "hah", "gok"])
 def test_another_word_is_not_taken_for_an_emphasised_one(text: str) -> None:
-    assert not PHRASES.makes_up(text)
+    assert not PHRASES.covers(text)
 
 
 def test_slots_are_filled_with_each_of_their_phrases_and_optional_ones_left_out() -> None:
     slots = {"so": ("so", "very"), "nice": ("nice", "schön")}
-    found = filled(("it is {so?} {nice}",), slots)
+    found = fill_slots(("it is {so?} {nice}",), slots)
     ends = {"nice", "schön", "schoen", "schon"}
     assert {" ".join(tokens) for tokens in found} == {f"it is {so}{end}" for so in ("", "so ", "very ") for end in ends}

@@ -1,7 +1,7 @@
-"""What speaks for each memory, kind by kind, before anything is weighed: one array per kind, one value per row.
+"""The ranking features: for each feature, an array with one value per memory, before any weighting.
 
-Cosines are centred on what unrelated texts have and divided by 0.1, so that one unit is one clear step; word evidence
-is BM25 divided by 4; the rest lies between 0 and 1 unless said otherwise. This module must never weigh one kind
+Cosines are centred on the value of unrelated texts and divided by 0.1, so that 1.0 is one clear step. Lexical features
+are BM25 divided by 4. The others lie between 0 and 1 unless stated otherwise. This module must never weigh one feature
 against another.
 """
 
@@ -24,17 +24,17 @@ from memory.recall.ranking.rows import HALF_LIFE_CLASSES, Floats
 from memory.recall.ranking.temporal import DAY, TimeQuestion, time_question
 from memory.recall.ranking.weights import DEFAULT_RANKING, HalfLives, RankingSettings, Unspaced
 
-COSINE_UNRELATED = 0.15  # MiniLM's usual cosine of two English texts that have nothing in common
-UNRELATED_MEMORIES = 3  # how many memories it takes to trust their own median cosine as much as that constant
+COSINE_UNRELATED = 0.15  # typical MiniLM cosine of two unrelated English texts
+UNRELATED_MEMORIES = 3  # number of memories at which their own median cosine counts as much as that constant
 COSINE_STEP = 0.1
 BM25_STEP = 4.0
 BACKGROUND_MEMORIES = (
-    30  # as many unseen memories without the term: with a dozen memories, counts say little about rarity
+    30  # as many unseen memories without the term are assumed: with a dozen memories, counts say little about rarity
 )
-QUERY_TERMS_MAX = 64  # the rarest of a longer question
-AFTERWARDS_DAYS = 5.0  # people tell of a day within about this time after it
+QUERY_TERMS_MAX = 64  # of a longer question, the rarest
+AFTERWARDS_DAYS = 5.0  # people usually talk about a day within this time after it
 INHERITED = ("dense", "lexical", "concept", "window_dense", "window_lexical", "session_dense", "session_lexical")
-# What is to be written or explained; how the user wants that done is of use whatever it is about.
+# Requests to write or explain something; the user's preferences on style are useful for any of them.
 _WRITES = re.compile(
     r"\b(?:explain|describe|compare|summari[sz]e|summary|outline|write|draft|compose|edit|rewrite|proofread|critique|review"
     r"|tell me about|teach me|walk me through|how (?:do|does)\b.*\bworks?"
@@ -44,78 +44,82 @@ _WRITES = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What the question's words, the time and a memory's standing say of each row: all that needs no vector."""
+class TextFeatures:
+    """The features that need no vector: from the question's words, its time expressions and the memories' own
+    values.
+    """
 
     layout: Layout
-    kinds: Mapping[str, Floats]
+    arrays: Mapping[str, Floats]
     question: TimeQuestion
     unspaced_share: float
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """One array per kind, and what the question is like. `kinds` preserves a fixed order."""
+class RankingFeatures:
+    """All features by name, in a fixed order, and properties of the question."""
 
-    kinds: dict[str, Floats]
+    arrays: dict[str, Floats]
     cosine: Floats
     question: TimeQuestion
     is_unspaced: bool
 
 
-def gather(
+def ranking_features(
     corpus: Corpus,
     layout: Layout,
     asked: Question,
     vector: Vector | None,
     *,
     ranking: RankingSettings = DEFAULT_RANKING,
-) -> Evidence:
-    """The evidence for every row. Without a `vector` there is no cosine (all zeros).
+) -> RankingFeatures:
+    """The features of every row. Without a `vector` all cosines are 0.
 
-    Of `ranking`, only what goes into a kind counts here (half-lives, scripts without spaces), never a kind's weight.
+    Of `ranking`, only half-lives and the treatment of scripts without spaces matter here, not the weights.
     """
-    reading = read(corpus, layout, asked, ranking=ranking)
-    return complete(corpus, reading, vector, ranking=ranking)
+    reading = text_features(corpus, layout, asked, ranking=ranking)
+    return add_vector_features(corpus, reading, vector, ranking=ranking)
 
 
-def read(corpus: Corpus, layout: Layout, asked: Question, *, ranking: RankingSettings) -> Reading:
-    """The part of the evidence that can be gathered while the question is still being embedded."""
+def text_features(corpus: Corpus, layout: Layout, asked: Question, *, ranking: RankingSettings) -> TextFeatures:
+    """The features that can be computed while the question is still being embedded."""
     query, now = asked.query, asked.now
     folded = fold(query.text)
     question = time_question(folded, now=now)
     named, words = _query_terms(corpus, query.text)
-    kinds = _lexical(corpus, layout, words, ranking.unspaced)
+    arrays = _lexical(corpus, layout, words, ranking.unspaced)
     named_concepts = concepts(query.text)
-    kinds["concept"] = _concept(layout, named_concepts - ASPECTS)
-    kinds["aspect"] = _concept(layout, named_concepts & ASPECTS)
-    kinds["speaker"] = _speaker(layout, named)
-    kinds |= _temporal(layout, question, now)
-    kinds |= {"question": layout.is_question, "first_person": layout.is_first_person}
-    kinds |= _standing(layout, asked.scope, now, ranking.half_lives)
-    kinds["manner"] = layout.is_manner * np.float32(bool(_WRITES.search(folded)))
-    return Reading(layout, kinds, question, unspaced_share(query.text))
+    arrays["concept"] = _concept(layout, named_concepts - ASPECTS)
+    arrays["aspect"] = _concept(layout, named_concepts & ASPECTS)
+    arrays["speaker"] = _speaker(layout, named)
+    arrays |= _temporal(layout, question, now)
+    arrays |= {"question": layout.is_question, "first_person": layout.is_first_person}
+    arrays |= _of_the_memory(layout, asked.scope, now, ranking.half_lives)
+    arrays["manner"] = layout.is_manner * np.float32(bool(_WRITES.search(folded)))
+    return TextFeatures(layout, arrays, question, unspaced_share(query.text))
 
 
-def complete(corpus: Corpus, reading: Reading, vector: Vector | None, *, ranking: RankingSettings) -> Evidence:
-    """The whole evidence, for the layout that was read."""
+def add_vector_features(
+    corpus: Corpus, reading: TextFeatures, vector: Vector | None, *, ranking: RankingSettings
+) -> RankingFeatures:
+    """All features, for the layout of `reading`."""
     layout = reading.layout
     cosine = corpus.similarities(vector, layout) if vector is not None else np.zeros(layout.size, dtype=np.float32)
-    kinds = {**reading.kinds, **_dense(layout, cosine, reading.unspaced_share, ranking.unspaced)}
-    kinds["answer"] = _answer(layout, kinds["dense"])
-    _inherit(kinds, layout)
-    return Evidence(kinds, cosine, reading.question, reading.unspaced_share > 0.5)
+    arrays = {**reading.arrays, **_dense(layout, cosine, reading.unspaced_share, ranking.unspaced)}
+    arrays["answer"] = _answer(layout, arrays["dense"])
+    _inherit_from_superseded(arrays, layout)
+    return RankingFeatures(arrays, cosine, reading.question, reading.unspaced_share > 0.5)
 
 
-def _inherit(kinds: dict[str, Floats], layout: Layout) -> None:
-    """What took a memory's place answers what that one would have answered, in whatever words it says so.
+def _inherit_from_superseded(arrays: dict[str, Floats], layout: Layout) -> None:
+    """A memory gets at least the topical features of the one that it superseded.
 
-    "I live in Leeds" is near a question about plumbers close to home; "we finally moved to Bristol" is not.
+    "I live in Leeds" is close to a question about nearby plumbers; "we finally moved to Bristol" is not.
     """
     if len(layout.overtaken):
         for name in INHERITED:
-            kinds[name] = kinds[name].copy()
-            np.maximum.at(kinds[name], layout.overtaking, kinds[name][layout.overtaken])
+            arrays[name] = arrays[name].copy()
+            np.maximum.at(arrays[name], layout.overtaking, arrays[name][layout.overtaken])
 
 
 def _zeros(layout: Layout) -> Floats:
@@ -123,7 +127,7 @@ def _zeros(layout: Layout) -> Floats:
 
 
 def _query_terms(corpus: Corpus, text: str) -> tuple[list[int], Counter[str]]:
-    """The speakers that the question names, and its other terms with their weight in order of first appearance."""
+    """The speakers that the question names, and its other terms in order of first appearance."""
     counts: Counter[str] = Counter()
     for term in terms(text):
         counts[term] = 1
@@ -154,9 +158,9 @@ def _dense(layout: Layout, cosine: Floats, query_unspaced: float, unspaced: Unsp
 
 
 def _unrelated(cosine: Floats) -> float:
-    """The cosine that says nothing for this question. Most memories answer no given question, so it is their median.
+    """The cosine of an unrelated memory. Most memories are unrelated to a question, so this is about the median.
 
-    It varies: texts in languages that the model cannot read resemble each other all.
+    It varies: texts in languages that the model does not know are all similar to each other.
     """
     n = len(cosine)
     halves = np.partition(cosine, ((n - 1) // 2, n // 2))
@@ -190,7 +194,7 @@ def _lexical(corpus: Corpus, layout: Layout, words: Counter[str], unspaced: Unsp
 
 
 def _weighed(corpus: Corpus, layout: Layout, words: Counter[str], unspaced: Unspaced) -> list[tuple[int, float]]:
-    """A term's number (-1: no memory has it) and its weight; the rarest ones of a long question, in their order."""
+    """Each term's number (-1: in no memory) and weight; of a long question only the rarest, in their order."""
     found = []
     total = layout.size + BACKGROUND_MEMORIES
     for word in words:
@@ -209,7 +213,7 @@ def _weighed(corpus: Corpus, layout: Layout, words: Counter[str], unspaced: Unsp
 
 
 def _concept(layout: Layout, names: Collection[str]) -> Floats:
-    """Shared concepts, each by its rarity among these memories."""
+    """Concepts that question and memory share, weighted by their rarity among these memories."""
     out = _zeros(layout)
     for name in sorted(names):
         rows = layout.concept_rows.get(name)
@@ -240,15 +244,15 @@ def _temporal(layout: Layout, question: TimeQuestion, now: float) -> dict[str, F
 
 
 def _answer(layout: Layout, dense: Floats) -> Floats:
-    """A question holds no answer; what follows one often does."""
+    """High for the memory after one that resembles the question: a question is often followed by its answer."""
     answer = _zeros(layout)
     if layout.has_neighbours:
         answer[1:] = dense[:-1] * layout.is_question[:-1] * layout.is_linked[1:]
     return answer
 
 
-def _standing(layout: Layout, scope: Scope, now: float, half_lives: HalfLives) -> dict[str, Floats]:
-    """What the memory is worth whatever is asked."""
+def _of_the_memory(layout: Layout, scope: Scope, now: float, half_lives: HalfLives) -> dict[str, Floats]:
+    """Features that do not depend on the question."""
     days = {
         "episodic": half_lives.episodic_days,
         "semantic": half_lives.semantic_days,
@@ -258,7 +262,7 @@ def _standing(layout: Layout, scope: Scope, now: float, half_lives: HalfLives) -
     seconds = np.array([days[name] for name in HALF_LIFE_CLASSES]) * DAY
     age = np.maximum(now - layout.said_at, 0.0)
     own = _zeros(layout)
-    if scope.session_id:  # rows stand in the order of their sessions
+    if scope.session_id:  # rows are sorted by session
         first = bisect_left(layout.sessions, scope.session_id)
         own[first : bisect_right(layout.sessions, scope.session_id, lo=first)] += 0.5
     if scope.project_id:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory.language.borders import whole_places
+from memory.language.word_boundaries import whole_word_positions
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from memory.language.borders import whole_places
     ],
 )
 def test_a_word_is_found_whole(words: str, text: str, places: list[int]) -> None:
-    assert whole_places(words, text) == places
+    assert whole_word_positions(words, text) == places

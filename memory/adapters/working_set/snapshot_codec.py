@@ -1,8 +1,8 @@
-"""Working sets on their way to the port of snapshots and back: coded in a thread, counted, and never in a chat's way.
+"""Encodes working sets as snapshots and decodes them, in threads, with metrics, and without ever failing a chat.
 
-Whatever is the matter with a snapshot, a chat goes on without it: an unusable one is erased, since who finds none makes
-a new one; a disk that is full or gone is counted, and told once until it is back. Only `erase` raises, for what was
-forgotten must not stay. No word of a memory gets into a log.
+Without a usable snapshot a chat continues: an unusable one is erased, after which a new one is made; a full or missing
+disk is counted, and logged once until it works again. Only `erase` raises, since forgotten content must not remain.
+Content of memories is never logged.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from memory.ports import Snapshots, Tokens
 from memory.recall.notes import injection
 from memory.recall.ranking import concepts, corpus, encoded_memories, layout, lexical, rows, snapshot, synonyms, wording
 from memory.recall.ranking.corpus import Contents
-from memory.recall.ranking.snapshot import Refused, Snapshot, decode, encode
-from memory.recall.ranking.weights import Neighbours
+from memory.recall.ranking.snapshot import Snapshot, UnusableSnapshot, decode, encode
+from memory.recall.ranking.weights import NeighbourWeights
 from memory.runtime.metrics import Metrics
 
-# What a text is read and laid out by: with other code, what is in a snapshot would not be what we would read now.
+# The modules that determine the content of a snapshot: if their source changes, snapshots are outdated.
 READING: tuple[ModuleType, ...] = (
     concepts,
     corpus,
@@ -48,9 +48,9 @@ COUNTED = "kayak antidisestablishmentarianism $10,000 2026-01-31 Straßenbahnhal
 log = structlog.get_logger(__name__)
 
 
-def stamp_of(*, origin: VectorOrigin, neighbours: Neighbours, tokens: Tokens | None = None) -> bytes:
-    """What a snapshot depends on beside its memories: the code, the embedding model, the ranking's neighbours, and how
-    `tokens` counts, as the count of a few words shows.
+def stamp_of(*, origin: VectorOrigin, neighbours: NeighbourWeights, tokens: Tokens | None = None) -> bytes:
+    """A hash of everything that a snapshot depends on besides its memories: the code, the embedding model, the
+    ranking's neighbour weights, and how `tokens` counts, measured with a few words.
     """
     digest = hashlib.sha256(_code())
     counted = None if tokens is None else [tokens(word) for word in COUNTED.split()]
@@ -66,19 +66,19 @@ def _code() -> bytes:
     return digest.digest()
 
 
-class SnapshotShelf:
-    """One per process. Coding and decoding take the `threads` of whoever asks."""
+class SnapshotCodec:
+    """One per process. Encoding and decoding run in the caller's `threads`."""
 
     def __init__(
         self,
         snapshots: Snapshots,
         *,
         stamp: bytes,
-        neighbours: Neighbours,
+        neighbours: NeighbourWeights,
         metrics: Metrics,
         tokens: Tokens | None = None,
     ) -> None:
-        """`neighbours` and `tokens` as the corpora have them that are kept here."""
+        """`neighbours` and `tokens`: those of the corpora that are stored."""
         self._snapshots = snapshots
         self._stamp = stamp
         self._neighbours = neighbours
@@ -87,7 +87,7 @@ class SnapshotShelf:
         self._is_well = True
 
     async def read(self, user_id: str, threads: Executor) -> Snapshot | None:
-        """None where there is none that can be used. Never raises."""
+        """The snapshot, or None without a usable one. Never raises."""
         try:
             blob = await self._snapshots.read(user_id)
         except Unavailable as error:
@@ -101,7 +101,7 @@ class SnapshotShelf:
         )
         try:
             found = await asyncio.get_running_loop().run_in_executor(threads, decoding)
-        except Refused as refused:
+        except UnusableSnapshot as refused:
             self._count(refused.why)
             await self.discard(user_id)
             return None
@@ -109,7 +109,7 @@ class SnapshotShelf:
         return found
 
     async def write(self, user_id: str, contents: Contents, *, revision: int, threads: Executor) -> bool:
-        """Whether it is there now. Never raises."""
+        """Whether it was written. Never raises."""
         try:
             coding = partial(encode, contents, revision=revision, user_id=user_id, stamp=self._stamp)
             blob = await asyncio.get_running_loop().run_in_executor(threads, coding)
@@ -117,7 +117,7 @@ class SnapshotShelf:
         except Unavailable as error:
             self._failed("write_failed", error)
             return False
-        except (ValueError, TypeError, RecursionError) as error:  # of rows that somebody else wrote
+        except (ValueError, TypeError, RecursionError) as error:  # of rows written by others
             self._count("write_failed")
             log.warning("a snapshot could not be made", error=type(error).__name__)
             return False
@@ -128,12 +128,12 @@ class SnapshotShelf:
         return True
 
     async def erase(self, user_id: str) -> None:
-        """Gone when this returns. Raises `Unavailable`."""
+        """Deleted on return. Raises `Unavailable`."""
         await self._snapshots.erase(user_id)
         self._count("erased")
 
     async def discard(self, user_id: str) -> None:
-        """For one that is merely of no use. Never raises."""
+        """Delete an unusable one. Never raises."""
         try:
             await self.erase(user_id)
         except Unavailable as error:
@@ -149,4 +149,4 @@ class SnapshotShelf:
         self._metrics.snapshots.labels(outcome).inc()
 
 
-__all__ = ["READING", "SnapshotShelf", "stamp_of"]
+__all__ = ["READING", "SnapshotCodec", "stamp_of"]

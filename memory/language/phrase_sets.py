@@ -1,7 +1,7 @@
-"""Text that consists of known phrases and nothing else, even where letters are repeated for emphasis.
+"""Recognises texts that consist of known phrases only, including words with repeated letters for emphasis.
 
-"Hiii", "hahahah" and "6666" are read as "hi", "ha" and "666". Two equal letters inside a word are no emphasis: "supper"
-is not "super". It must never know what a phrase means, nor try a place in a text twice: time grows with length alone.
+"Hiii", "hahahah" and "6666" match "hi", "ha" and "666". Two equal letters inside a word are not emphasis: "supper" is
+not "super". The meaning of phrases plays no role. Linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from itertools import chain, groupby, product
 from string import Formatter
 
 from memory.language.loader import Phrases
-from memory.language.phrases import is_word, read, spellings
+from memory.language.phrases import is_word, spellings, tokenize
 
-REPEATS_MIN = 3  # of one character, to be emphasis inside a word; at its end, one more than the spelling has
+REPEATS_MIN = 3  # of one character, to count as emphasis inside a word; at its end, one more than in the spelling
 
 Tokens = tuple[str, ...]
 
 
 class PhraseSet:
-    """Phrases that a text may be made of, as tokens."""
+    """Phrases that may make up a text, as tokens."""
 
     def __init__(self, phrases: Iterable[Tokens]) -> None:
         self._phrases = frozenset(phrases)
@@ -32,10 +32,10 @@ class PhraseSet:
         for word in sorted(self._words):
             self._collapsed[_collapsed(word)].append(word)
 
-    def makes_up(self, text: str) -> bool:
-        """Whether the text can be cut into these phrases, with nothing left over but marks."""
+    def covers(self, text: str) -> bool:
+        """Whether the text consists of these phrases and punctuation only."""
         words: list[str] = []
-        for token in read(text).tokens:
+        for token in tokenize(text).tokens:
             if token in self._words:
                 words.append(token)
             elif is_word(token):
@@ -46,7 +46,7 @@ class PhraseSet:
         return bool(words) and self._reaches_the_end(words)
 
     def _reaches_the_end(self, words: list[str]) -> bool:
-        """Whether phrase after phrase leads there; each place is visited once, however many ways lead to it."""
+        """Whether a sequence of phrases covers all words; each position is visited once."""
         reached = {0}
         for start, word in enumerate(words):
             if start in reached:
@@ -56,17 +56,17 @@ class PhraseSet:
         return len(words) in reached
 
     def _without_emphasis(self, token: str) -> str | None:
-        """The word of a phrase that the token repeats letters or syllables of; None for any other token."""
+        """The known word of which the token repeats letters or syllables; None if there is none."""
         syllable = _repeated(token)
         if syllable in self._words or 2 * syllable in self._words:
             return syllable if syllable in self._words else 2 * syllable
         return next((word for word in self._collapsed.get(_collapsed(token), ()) if _emphasises(token, word)), None)
 
 
-def filled(phrases: Phrases, slots: Mapping[str, Phrases]) -> Iterator[Tokens]:
-    """Every phrase in each of its spellings, with every phrase of a slot in the place of its "{name}".
+def fill_slots(phrases: Phrases, slots: Mapping[str, Phrases]) -> Iterator[Tokens]:
+    """Every phrase in each of its spellings, with every phrase of a slot in place of its "{name}".
 
-    A slot with a question mark, "{name?}", may stay empty as well.
+    A slot with a question mark, "{name?}", may stay empty.
     """
     for phrase in phrases:
         pieces: list[set[Tokens]] = []
@@ -79,7 +79,7 @@ def filled(phrases: Phrases, slots: Mapping[str, Phrases]) -> Iterator[Tokens]:
 
 
 def _repeated(token: str) -> str:
-    """What a token repeats, of two characters or more ("ha" of "hahah"); the token itself where it repeats nothing."""
+    """The repeated part of a token, at least two characters ("ha" of "hahah"); the token itself if nothing repeats."""
     lengths = range(2, len(token) // 2 + 1)
     return next((token[:n] for n in lengths if token[n:] == token[:-n]), token)
 
@@ -89,7 +89,7 @@ def _collapsed(word: str) -> str:
 
 
 def _emphasises(token: str, word: str) -> bool:
-    """Whether the token repeats characters of the word for emphasis only; both are the same without repeats."""
+    """Whether the token repeats characters of the word for emphasis only; both are equal without repetitions."""
     runs = list(zip(_runs(token), _runs(word), strict=True))
     inside = all(written == spelled or written >= max(spelled, REPEATS_MIN) for written, spelled in runs[:-1])
     return inside and runs[-1][0] >= runs[-1][1]

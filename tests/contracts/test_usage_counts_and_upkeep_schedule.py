@@ -12,17 +12,17 @@ from turn_logs import START, ManualClock
 
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.upkeep_schedule import SqliteRounds
-from memory.adapters.sqlite.usage_counts import GATHERED_MAX, SqliteUses
-from memory.ports import Rounds, Use, UserLedger, Uses
+from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
+from memory.adapters.sqlite.usage_counts import GATHERED_MAX, SqliteUsageCounts
+from memory.ports import UpkeepSchedule, UsageCount, UsageCounts, UserLedger
 
 DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    uses: Uses
-    rounds: Rounds
+    usage_counts: UsageCounts
+    upkeep_schedule: UpkeepSchedule
     ledger: UserLedger
 
 
@@ -31,8 +31,11 @@ Opener = Callable[[Path], AbstractAsyncContextManager[Process]]
 
 @asynccontextmanager
 async def sqlite_process(folder: Path) -> AsyncIterator[Process]:
-    async with SqliteDatabase(folder / "turns.sqlite") as database, SqliteUses(database, flush_seconds=60.0) as uses:
-        yield Process(uses, SqliteRounds(database), SqliteUserLedger(database, clock=ManualClock()))
+    async with (
+        SqliteDatabase(folder / "turns.sqlite") as database,
+        SqliteUsageCounts(database, flush_seconds=60.0) as usage_counts,
+    ):
+        yield Process(usage_counts, SqliteUpkeepSchedule(database), SqliteUserLedger(database, clock=ManualClock()))
 
 
 @pytest.fixture(params=[sqlite_process], ids=["sqlite"])
@@ -50,80 +53,86 @@ async def process(start: Opener, tmp_path: Path) -> AsyncIterator[Process]:
 async def counted(start: Opener, folder: Path, *memory_ids: str, user: str = "ann", at: float = START) -> None:
     """Another process counts, and ends."""
     async with start(folder) as other:
-        other.uses.count(user, memory_ids, at=at)
+        other.usage_counts.count(user, memory_ids, at=at)
 
 
 async def test_uses_of_several_processes_add_up_and_outlive_them(start: Opener, tmp_path: Path) -> None:
     async with start(tmp_path) as one, start(tmp_path) as two:
-        one.uses.count("ann", ["a", "b"], at=START)
-        two.uses.count("ann", ["a"], at=START + 9)
-        one.uses.count("ann", ["a"], at=START + 5)
-        one.uses.count("bob", ["a"], at=START)
+        one.usage_counts.count("ann", ["a", "b"], at=START)
+        two.usage_counts.count("ann", ["a"], at=START + 9)
+        one.usage_counts.count("ann", ["a"], at=START + 5)
+        one.usage_counts.count("bob", ["a"], at=START)
     async with start(tmp_path) as later:
-        found = await later.uses.waiting("ann", limit=10)
-    assert found == {"a": Use(3, 0, START + 9), "b": Use(1, 0, START)}
+        found = await later.usage_counts.unstored("ann", limit=10)
+    assert found == {"a": UsageCount(3, 0, START + 9), "b": UsageCount(1, 0, START)}
 
 
 async def test_uses_are_written_behind_the_request_many_at_once(tmp_path: Path) -> None:
-    async with SqliteDatabase(tmp_path / "turns.sqlite") as database, SqliteUses(database, flush_seconds=0.05) as uses:
+    async with (
+        SqliteDatabase(tmp_path / "turns.sqlite") as database,
+        SqliteUsageCounts(database, flush_seconds=0.05) as usage_counts,
+    ):
         before = database.commits
         for _ in range(1_000):
-            uses.count("ann", ["a", "b"], at=START)
-        assert await uses.waiting("ann", limit=10) == {}
-        while not await uses.waiting("ann", limit=10):
+            usage_counts.count("ann", ["a", "b"], at=START)
+        assert await usage_counts.unstored("ann", limit=10) == {}
+        while not await usage_counts.unstored("ann", limit=10):
             pass
-        assert await uses.waiting("ann", limit=10) == {"a": Use(1_000, 0, START), "b": Use(1_000, 0, START)}
+        assert await usage_counts.unstored("ann", limit=10) == {
+            "a": UsageCount(1_000, 0, START),
+            "b": UsageCount(1_000, 0, START),
+        }
         assert database.commits == before + 1
 
 
 async def test_what_is_gathered_between_two_writes_is_bounded(start: Opener, tmp_path: Path) -> None:
     await counted(start, tmp_path, *(f"m{number}" for number in range(GATHERED_MAX + 50)))
     async with start(tmp_path) as later:
-        assert len(await later.uses.waiting("ann", limit=2 * GATHERED_MAX)) == GATHERED_MAX
+        assert len(await later.usage_counts.unstored("ann", limit=2 * GATHERED_MAX)) == GATHERED_MAX
 
 
 async def test_counting_never_raises_when_the_part_is_gone(tmp_path: Path) -> None:
     async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
-        uses = SqliteUses(database, flush_seconds=0.0)
-    async with uses:
-        uses.count("ann", ["a"], at=START)
+        usage_counts = SqliteUsageCounts(database, flush_seconds=0.0)
+    async with usage_counts:
+        usage_counts.count("ann", ["a"], at=START)
 
 
 async def test_a_use_counts_once_though_whoever_stored_it_died_before_saying_so(start: Opener, tmp_path: Path) -> None:
     await counted(start, tmp_path, "a", "a", "a")
     async with start(tmp_path) as first:
-        await first.uses.settle("ann", {"a": 10})
-        assert (await first.uses.waiting("ann", limit=10))["a"].on_top_of(10) == 13
+        await first.usage_counts.begin_store("ann", {"a": 10})
+        assert (await first.usage_counts.unstored("ann", limit=10))["a"].on_top_of(10) == 13
     await counted(start, tmp_path, "a")  # the store has 13 by now, or still has 10
     async with start(tmp_path) as second:
-        [waiting] = (await second.uses.waiting("ann", limit=10)).values()
+        [waiting] = (await second.usage_counts.unstored("ann", limit=10)).values()
         assert waiting.on_top_of(13) == waiting.on_top_of(10) == 14
-        await second.uses.settle("ann", {"a": 13})
-        [settled] = (await second.uses.waiting("ann", limit=10)).values()
+        await second.usage_counts.begin_store("ann", {"a": 13})
+        [settled] = (await second.usage_counts.unstored("ann", limit=10)).values()
         assert (settled.counted, settled.total) == (0, 14)
 
 
 async def test_what_was_counted_while_it_was_stored_stays(start: Opener, tmp_path: Path) -> None:
     await counted(start, tmp_path, "a", "b")
     async with start(tmp_path) as here:
-        await here.uses.settle("ann", {"a": 0, "b": 0})
+        await here.usage_counts.begin_store("ann", {"a": 0, "b": 0})
         await counted(start, tmp_path, "b", at=START + 1)
-        await here.uses.written("ann", ["a", "b"])
-        assert await here.uses.waiting("ann", limit=10) == {"b": Use(1, 0, START + 1)}
+        await here.usage_counts.end_store("ann", ["a", "b"])
+        assert await here.usage_counts.unstored("ann", limit=10) == {"b": UsageCount(1, 0, START + 1)}
 
 
 async def test_dropped_uses_are_gone_and_nobody_elses(start: Opener, tmp_path: Path) -> None:
     await counted(start, tmp_path, "a", "b", "c")
     await counted(start, tmp_path, "a", user="bob")
     async with start(tmp_path) as here:
-        here.uses.count("ann", ["a", 'it\'s "你"'], at=START)  # not written yet
-        await here.uses.drop("ann", ["a", 'it\'s "你"'])
+        here.usage_counts.count("ann", ["a", 'it\'s "你"'], at=START)  # not written yet
+        await here.usage_counts.drop("ann", ["a", 'it\'s "你"'])
     async with start(tmp_path) as here:
-        assert set(await here.uses.waiting("ann", limit=10)) == {"b", "c"}
-        assert list(await here.uses.waiting("ann", limit=1)) == ["b"]
-        await here.uses.drop("ann", [])
-        assert await here.uses.waiting("ann", limit=10) == {}
-        assert set(await here.uses.waiting("bob", limit=10)) == {"a"}
+        assert set(await here.usage_counts.unstored("ann", limit=10)) == {"b", "c"}
+        assert list(await here.usage_counts.unstored("ann", limit=1)) == ["b"]
+        await here.usage_counts.drop("ann", [])
+        assert await here.usage_counts.unstored("ann", limit=10) == {}
+        assert set(await here.usage_counts.unstored("bob", limit=10)) == {"a"}
 
 
 # Rounds
@@ -137,14 +146,14 @@ async def known(process: Process, *users: str) -> None:
 
 
 async def due(process: Process, days: float) -> str | None:
-    return await process.rounds.next_due(now=START + days * DAY, every=DAY, patience=600.0)
+    return await process.upkeep_schedule.next_due(now=START + days * DAY, every=DAY, patience=600.0)
 
 
 async def test_everybody_whose_memories_were_written_to_is_known_in_order_and_by_pages(process: Process) -> None:
     await known(process, "bob", "ann", "周", 'eve"')
-    assert await process.rounds.users(after="", limit=2) == ["ann", "bob"]
-    assert await process.rounds.users(after="bob", limit=9) == ['eve"', "周"]
-    assert await process.rounds.users(after="周", limit=9) == []
+    assert await process.upkeep_schedule.users(after="", limit=2) == ["ann", "bob"]
+    assert await process.upkeep_schedule.users(after="bob", limit=9) == ['eve"', "周"]
+    assert await process.upkeep_schedule.users(after="周", limit=9) == []
 
 
 async def test_a_new_user_is_due_after_the_time_between_two_rounds(process: Process) -> None:
@@ -161,9 +170,9 @@ async def test_one_user_at_a_time_whoever_asks(start: Opener, tmp_path: Path) ->
         assert await due(one, 0) is None
         assert await due(one, 1) == "ann"
         assert await due(two, 1) is None
-        await one.rounds.ended("ann", now=START + DAY)
+        await one.upkeep_schedule.ended("ann", now=START + DAY)
         assert await due(two, 1) == "bob"
-        await two.rounds.ended("bob", now=START + DAY)
+        await two.upkeep_schedule.ended("bob", now=START + DAY)
         assert await due(one, 1) is None
         assert await due(one, 2) == "ann"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recall_rig import rigged
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.working_set.held_memories import HeldMemories
+from memory.adapters.working_set.corpus_memories import CorpusMemories
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector, statement_key
 from memory.ports import MemoryFilter
 from memory.recall.ranking.corpus import Corpus
@@ -68,7 +68,7 @@ def test_it_answers_as_the_store_does(
         if records:
             creating = [Change(ChangeKind.CREATE, record.memory) for record in records]
             await store.apply("ann", creating, np.stack([record.vector for record in records]))
-        held = HeldMemories("ann", Corpus(records, dimension=DIMENSION))
+        held = CorpusMemories("ann", Corpus(records, dimension=DIMENSION))
         where = MemoryFilter("ann", project_id=project, status=status, exact_project=True)
         asked = np.stack([unit(1), unit(2)])
         assert ids(await held.load_few(where, most=most)) == ids(await store.load_few(where, most=most))
@@ -85,7 +85,7 @@ def test_it_answers_as_the_store_does(
 
 
 async def test_other_users_and_what_upkeep_put_away_are_not_its_business() -> None:
-    held = HeldMemories("ann", Corpus(records_of([(TEXTS[0], "", MemoryStatus.ACTIVE, 1)]), dimension=DIMENSION))
+    held = CorpusMemories("ann", Corpus(records_of([(TEXTS[0], "", MemoryStatus.ACTIVE, 1)]), dimension=DIMENSION))
     assert await held.load_few(MemoryFilter("bob", exact_project=True), most=9) == []
     assert await held.get("bob", ["m0"]) == []
     for where in (
@@ -100,7 +100,7 @@ async def test_other_users_and_what_upkeep_put_away_are_not_its_business() -> No
 
 async def test_vectors_are_copies() -> None:
     corpus = Corpus(records_of([(TEXTS[0], "", MemoryStatus.ACTIVE, 1)]), dimension=DIMENSION)
-    ((found,), before) = await HeldMemories("ann", corpus).get("ann", ["m0"]), unit(1)
+    ((found,), before) = await CorpusMemories("ann", corpus).get("ann", ["m0"]), unit(1)
     corpus.remove("m0")
     assert np.allclose(found.vector, before)
 

@@ -1,9 +1,9 @@
-"""Who changes memories keeps their users' snapshots: in the background, and seldom; but what is forgotten goes at once.
+"""Keeps snapshots up to date in the background: written rarely, erased at once when memories are deleted.
 
-The user's lock is the one place where every write passes by, so that this is where snapshots learn of it, whoever
-writes. A snapshot may lack a few changes: whoever reads it fetches them. So a user's first one is written soon, for a
-kill may come at any time, and from then on one when it lacks many changes, or now and then, or when the process ends.
-It must never make a write wait, but for the erasure that a deletion stands for.
+All writes hold the user's lock, so `SnapshottingLedger` notices every change. A snapshot may lack a few changes, which
+readers fetch. A user's first snapshot is written soon, since the process may be killed at any time; later ones when
+many changes are missing, at intervals, and at the end of the process. Writes never wait for a snapshot, except for the
+erasure before a deletion.
 """
 
 from __future__ import annotations
@@ -16,44 +16,47 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from memory.adapters.working_set.snapshot_shelf import SnapshotShelf
+from memory.adapters.working_set.snapshot_codec import SnapshotCodec
 from memory.adapters.working_set.working_sets import UNSAVED_MAX, WorkingSets
 from memory.ports import LedgerWrite, Revision, UserLedger
 
 
 @dataclass(frozen=True, slots=True)
-class KeepingPace:
+class SnapshotTiming:
     """Seconds."""
 
     soon: float = 0.5  # until a user's first snapshot in this process, or after many changes
-    late: float = 60.0  # after a first change that the snapshot lacks; to save one keeps the store busy for 20 ms
-    flush: float = 2.0  # at the end, for all that are due: well below what a process is given to stop
+    late: float = 60.0  # after the first change that the snapshot lacks; saving one occupies the store for 20 ms
+    flush: float = 2.0  # at the end, for all that are due: well below the time that a process has to stop
     rest_per_second: float = (
-        20.0  # spent on a user's last snapshot: a large one costs no more than a twentieth of a core
+        # Seconds of pause per second spent on a user's last snapshot: a large one takes at most a twentieth of a core.
+        20.0
     )
 
 
-CHANGES_MAX = 300  # unsaved ones, past which we rest no longer: the ledger tells of the last thousand only
-USERS_KNOWN_MAX = 10_000  # of others, we do not know whether they have a snapshot
+CHANGES_MAX = 300  # unsaved changes that end a pause: the ledger keeps the last thousand only
+USERS_KNOWN_MAX = 10_000  # for further users, we do not know whether they have a snapshot
 
-_DEFAULT_PACE = KeepingPace()
+_DEFAULT_TIMING = SnapshotTiming()
 
 
 @dataclass(slots=True)
-class _Due:
-    at: float  # time of the loop
+class _DueSnapshot:
+    at: float  # the loop's time
     changes: int = 0
 
 
-class SnapshotKeeper:
-    """One per process. `async with` opens it; leaving it writes what is due."""
+class SnapshotWriter:
+    """One per process. Open with `async with`; on exit it writes what is due."""
 
-    def __init__(self, sets: WorkingSets, shelf: SnapshotShelf, *, pace: KeepingPace = _DEFAULT_PACE) -> None:
+    def __init__(
+        self, sets: WorkingSets, snapshots: SnapshotCodec, *, timing: SnapshotTiming = _DEFAULT_TIMING
+    ) -> None:
         self._sets = sets
-        self._shelf = shelf
-        self._pace = pace
-        self._due: dict[str, _Due] = {}
-        self._took: OrderedDict[str, float] = OrderedDict()  # seconds for the last snapshot of a user
+        self._snapshots = snapshots
+        self._timing = timing
+        self._due: dict[str, _DueSnapshot] = {}
+        self._took: OrderedDict[str, float] = OrderedDict()  # seconds that the last snapshot of a user took
         self._news = asyncio.Event()
         self._tasks = asyncio.TaskGroup()
         self._keeping: asyncio.Task[None] | None = None
@@ -69,7 +72,7 @@ class SnapshotKeeper:
         assert self._keeping is not None
         self._keeping.cancel()
         await self._tasks.__aexit__(None, None, None)
-        ends_at = asyncio.get_running_loop().time() + self._pace.flush
+        ends_at = asyncio.get_running_loop().time() + self._timing.flush
         for user_id in list(self._due):
             try:
                 async with asyncio.timeout_at(ends_at):
@@ -78,26 +81,26 @@ class SnapshotKeeper:
                 break
 
     def changed(self, user_id: str, count: int) -> None:
-        """So many memories of the user were written or deleted."""
+        """`count` memories of the user were written or deleted."""
         now, took = asyncio.get_running_loop().time(), self._took.get(user_id)
-        soon = now + max(self._pace.soon, self._pace.rest_per_second * (took or 0.0))
-        due = self._due.setdefault(user_id, _Due(soon if took is None else now + self._pace.late))
+        soon = now + max(self._timing.soon, self._timing.rest_per_second * (took or 0.0))
+        due = self._due.setdefault(user_id, _DueSnapshot(soon if took is None else now + self._timing.late))
         due.changes += count
         if due.changes >= UNSAVED_MAX:
             due.at = min(due.at, soon if due.changes < CHANGES_MAX else now)
         self._news.set()
 
     async def forgetting(self, user_id: str) -> None:
-        """Something of the user is about to be deleted: no snapshot holds it any more. Raises `Unavailable`.
+        """Before a deletion: erase the user's snapshot. Raises `Unavailable`.
 
-        What else was in the snapshot is held here first, so that the next one need not be made from the store.
+        The set is loaded from the snapshot first, so that the next one need not be made from the store.
         """
         await self._sets.hold(user_id)
-        await self._shelf.erase(user_id)
+        await self._snapshots.erase(user_id)
 
     async def forgot(self, user_id: str) -> None:
-        """It is deleted. Whoever wrote a snapshot meanwhile did so from what there was before. Never raises."""
-        await self._shelf.discard(user_id)
+        """After a deletion: erase a snapshot that was written meanwhile from older data. Never raises."""
+        await self._snapshots.discard(user_id)
 
     async def _keep_on(self) -> None:
         loop = asyncio.get_running_loop()
@@ -125,12 +128,12 @@ class SnapshotKeeper:
             self._took.popitem(last=False)
 
 
-class KeptLedger:
-    """`memory.ports.UserLedger` that tells the keeper of every write."""
+class SnapshottingLedger:
+    """`memory.ports.UserLedger` that reports every write to the snapshot writer."""
 
-    def __init__(self, ledger: UserLedger, keeper: SnapshotKeeper) -> None:
+    def __init__(self, ledger: UserLedger, writer: SnapshotWriter) -> None:
         self._ledger = ledger
-        self._keeper = keeper
+        self._writer = writer
 
     def write(self, user_id: str) -> AbstractAsyncContextManager[LedgerWrite]:
         return self._held(user_id)
@@ -143,27 +146,27 @@ class KeptLedger:
 
     @asynccontextmanager
     async def _held(self, user_id: str) -> AsyncIterator[LedgerWrite]:
-        kept: _KeptWrite | None = None
+        kept: _SnapshottingWrite | None = None
         try:
             async with self._ledger.write(user_id) as held:
-                kept = _KeptWrite(held, user_id, self._keeper)
+                kept = _SnapshottingWrite(held, user_id, self._writer)
                 yield kept
-        finally:  # after an error, too: part of it may have been written
+        finally:  # also after an error: part of it may have been written
             if kept is not None and kept.has_forgotten:
-                await self._keeper.forgot(user_id)
+                await self._writer.forgot(user_id)
             if kept is not None and kept.touched:
-                self._keeper.changed(user_id, len(kept.touched))
+                self._writer.changed(user_id, len(kept.touched))
 
 
-class _KeptWrite:
+class _SnapshottingWrite:
     """`memory.ports.LedgerWrite`."""
 
-    def __init__(self, held: LedgerWrite, user_id: str, keeper: SnapshotKeeper) -> None:
+    def __init__(self, held: LedgerWrite, user_id: str, writer: SnapshotWriter) -> None:
         self.touched: set[str] = set()
         self.has_forgotten = False
         self._held = held
         self._user_id = user_id
-        self._keeper = keeper
+        self._writer = writer
 
     def touch(self, memory_ids: Collection[str]) -> None:
         self.touched.update(memory_ids)
@@ -179,12 +182,12 @@ class _KeptWrite:
         return await self._held.forgotten(memory_ids)
 
     async def forget(self, memory_ids: Collection[str]) -> None:
-        """Implies that no snapshot holds them from here on; raises `Unavailable` where one cannot be erased."""
+        """Erases the user's snapshot too; raises `Unavailable` if that fails."""
         await self._held.forget(memory_ids)
         if memory_ids:
             self.has_forgotten = True
             self.touched.update(memory_ids)
-            await self._keeper.forgetting(self._user_id)
+            await self._writer.forgetting(self._user_id)
 
 
-__all__ = ["KeepingPace", "KeptLedger", "SnapshotKeeper"]
+__all__ = ["SnapshotTiming", "SnapshotWriter", "SnapshottingLedger"]

@@ -1,7 +1,7 @@
-"""A user's working set, asked as learning asks the store: arrays in place of a server.
+"""Answers the lookups of learning from a user's working set instead of the store.
 
-Its calls are coroutines that never wait, so that nothing can change the set between two of them. It must never answer
-for what a set does not hold: archived memories, and other users'.
+The calls are coroutines that never wait, so that the set cannot change between two of them. A set holds neither
+archived memories nor other users', and must not be asked for them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from memory.recall.ranking.rows import STATEMENT_DIGITS, Places
 STATUSES = (MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED)
 
 
-class HeldMemories:
-    """`memory.ports.Nearby`. Raises ValueError for a filter that a set cannot answer."""
+class CorpusMemories:
+    """`memory.ports.MemoryLookup`. Raises ValueError for a filter that a working set cannot answer."""
 
     def __init__(self, user_id: str, corpus: Corpus) -> None:
         self._user_id = user_id
@@ -59,7 +59,7 @@ class HeldMemories:
 
     def _rows(self, where: MemoryFilter) -> Places:
         if where != MemoryFilter(where.user_id, where.project_id, status=where.status, exact_project=True):
-            raise ValueError("a working set knows whole projects, and none of what upkeep put away")
+            raise ValueError("a working set has whole projects only, and no archived memories")
         layout = self._layout
         if where.status not in STATUSES:
             raise ValueError(f"a working set is asked for {' or '.join(STATUSES)} memories")
@@ -70,7 +70,7 @@ class HeldMemories:
         return np.flatnonzero(in_project & (layout.is_superseded == is_superseded))
 
     def _holds(self, words: Collection[str]) -> npt.NDArray[np.bool_]:
-        """Which rows hold a term of one of the words."""
+        """Which rows contain a term of one of the words."""
         starts, held = self._layout.laid.posting_starts, np.zeros(self._layout.size, dtype=np.bool_)
         for number in {self._corpus.term_number(term) for word in words for term in terms(word)}:
             if 0 <= number < len(starts) - 1:
@@ -78,9 +78,9 @@ class HeldMemories:
         return held
 
     def _records(self, rows: Places) -> list[Record]:
-        """With copies of the vectors: the set may change."""
+        """Copies the vectors, since the set may change."""
         memories, vectors = self._layout.memories, self._corpus.vectors(rows)
         return [Record(memories[row], vector) for row, vector in zip(rows.tolist(), vectors, strict=True)]
 
 
-__all__ = ["HeldMemories"]
+__all__ = ["CorpusMemories"]
