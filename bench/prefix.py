@@ -34,7 +34,7 @@ from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.chat.completions import insert_notes, read_chat_request
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
-from memory.ports import Embedder, MemoryBank, RequestTraces
+from memory.ports import Embedder, MemoryBank, RequestTraces, ResponseChains, ServerKnowledge
 from memory.processes.composition import new_id, open_embedder, signal_training
 from memory.recall.pipeline import RecallOutcome, RecallPipeline, RecallSettings
 from memory.recall.retrieval import Retrieval
@@ -48,6 +48,7 @@ from memory.settings.loader import from_process
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, known_memories, rendered, thirty_exchanges  # isort: skip
+from prefix_responses import ResponsesConversation  # isort: skip
 
 TOOL_CALLS = 5
 BARS = (
@@ -56,6 +57,10 @@ BARS = (
     Bar("tokens of notes", at_most=2_000),
     Bar("requests with a memory before it is forgotten", at_least=1),
     Bar("requests with it afterwards", at_most=0),
+    Bar("ratio of responses, items sent again", at_least=0.95),
+    Bar("ratio of responses, in a chain", at_least=0.95),
+    Bar("notes of responses", at_least=3),
+    Bar("tokens of notes of responses", at_most=2_000),
     Bar("ratio once a forgotten memory's note has gone", at_least=0.95),
     Bar("calls of a tool loop with the same notes", at_least=TOOL_CALLS),
     Bar("new notes in a tool loop", at_most=0),
@@ -76,6 +81,7 @@ class Product:
 
     recall: RecallPipeline
     erasure: Erasure
+    chains: ResponseChains
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +159,7 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         dimension = settings.memory.milvus.dimension
         sets = WorkingSets(store=store, ledger=ledger, shape=CorpusShape(dimension))
         corpora, traces = await stack.enter_async_context(sets), RequestTraces(notes, receipts, usage_counts)
+        turn_log = SqliteTurnLog(database, clock=clock)
         search = SearchParts(
             embedder=embedder,
             classifier=training.current,
@@ -162,14 +169,14 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         recall = RecallPipeline(
             search=search,
             traces=traces,
-            model_capabilities=SqliteModelCapabilities(database, clock=clock),
+            server=ServerKnowledge(SqliteModelCapabilities(database, clock=clock), turn_log.chains),
             instruments=Instruments(clock, metrics),
             new_id=new_id,
             settings=PATIENT,
         )
-        memories, turn_log = MemoryBank(store, ledger, embedder), SqliteTurnLog(database, clock=clock)
+        memories = MemoryBank(store, ledger, embedder)
         erasure = Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=clock)
-        yield Product(recall, erasure)
+        yield Product(recall, erasure, turn_log.chains)
 
 
 def clock() -> float:
@@ -182,6 +189,29 @@ def clock() -> float:
 async def thirty_turns(embedder: Embedder, placement: Placement | None) -> Conversation:
     async with running_product(embedder) as product:
         conversation = Conversation(product, placement)
+        await conversation.exchanges(thirty_exchanges())
+        return conversation
+
+
+async def responses(embedder: Embedder) -> dict[str, dict[str, object]]:
+    """The same turns through the Responses API, for both kinds of client and both places of a note."""
+    found: dict[str, dict[str, object]] = {}
+    for is_chained, name in ((False, "responses_resent"), (True, "responses_chained")):
+        without = await _responded(embedder, None, is_chained=is_chained)
+        for placement in (Placement.BEFORE_LAST_USER, Placement.SYSTEM):
+            one = await _responded(embedder, placement, is_chained=is_chained)
+            found[name if placement is not Placement.SYSTEM else f"{name}_system"] = {
+                "blocks_hit": sum(one.hits),
+                "ratio": ratio(one.hits, without.hits),
+                "notes": len(one.notes),
+                "note_tokens": one.note_tokens,
+            }
+    return found
+
+
+async def _responded(embedder: Embedder, placement: Placement | None, *, is_chained: bool) -> ResponsesConversation:
+    async with running_product(embedder) as product:
+        conversation = ResponsesConversation(product.recall, product.chains, USER, is_chained, placement)
         await conversation.exchanges(thirty_exchanges())
         return conversation
 
@@ -269,6 +299,7 @@ async def measured() -> dict[str, dict[str, object]]:
             for name, placement in track(VARIANTS.items(), description="conversations")
         }
         forgotten, looped = await forgetting(embedder), await tool_loop(embedder)
+        through_responses = await responses(embedder)
     without = turns["no memory"].hits
     found: dict[str, dict[str, object]] = {
         name: {
@@ -279,17 +310,22 @@ async def measured() -> dict[str, dict[str, object]]:
         }
         for name, one in turns.items()
     }
-    return {**found, "forget": forgotten, "tool_loop": looped}
+    return {**found, **through_responses, "forget": forgotten, "tool_loop": looped}
 
 
 def figures(found: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     ours, forgotten, looped = found["before_last_user"], found["forget"], found["tool_loop"]
+    both = (found["responses_resent"], found["responses_chained"])
     return {
         "ratio": ours["ratio"],
         "notes": ours["notes"],
         "tokens of notes": ours["note_tokens"],
         "requests with a memory before it is forgotten": forgotten["requests_with_it_before"],
         "requests with it afterwards": forgotten["requests_with_it_after"],
+        "ratio of responses, items sent again": both[0]["ratio"],
+        "ratio of responses, in a chain": both[1]["ratio"],
+        "notes of responses": min(one["notes"] for one in both),
+        "tokens of notes of responses": max(one["note_tokens"] for one in both),
         "ratio once a forgotten memory's note has gone": forgotten["ratio_later"],
         "calls of a tool loop with the same notes": looped["identical"],
         "new notes in a tool loop": looped["new_notes"],

@@ -10,9 +10,12 @@ are always the same. Nothing is guessed: in doubt there is no memory.
 | any           | one                 | another              | refused                    |
 | any           | absent              | absent               | anonymous                  |
 | `development` | absent              | valid                | the body's user            |
+| `development` | absent              | absent               | the API's own fields       |
 | `header`      | absent              | given                | refused: nobody vouches    |
 
-Envoy removes the header of clients that are not trusted (envoy/envoy.yaml).
+The API's own fields are `metadata.user_id`, then `user`. Clients use them for any purpose, so they never conflict with
+other sources, and without a valid id they are ignored. Envoy removes the header of clients that are not trusted
+(envoy/envoy.yaml).
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from memory.chat.completions import MemoryContext
+from memory.chat.own_fields import MemoryContext
 from memory.model import Scope, is_valid_id
 
 IDENTITY_HEADER = "x-authz-user-id"
@@ -72,9 +75,12 @@ class Anonymous:
 
 
 def identify(
-    headers: Headers, context: MemoryContext | None, mode: IdentityMode
+    headers: Headers, context: MemoryContext | None, mode: IdentityMode, named_user: str = ""
 ) -> Scope | RefusedIdentity | Anonymous:
-    """The scope of this request. `context`: the body's `memory_context`, or None. Never raises."""
+    """The scope of this request. `context`: the body's `memory_context`, or None. Never raises.
+
+    `named_user`: the user of the API's own fields; used in development mode only, if there is no other source.
+    """
     said = context or MemoryContext()
     vouched = _from_header(headers)
     if isinstance(vouched, RefusedIdentity):
@@ -82,6 +88,8 @@ def identify(
     user_id = _agreed(vouched, said.user_id, mode)
     if isinstance(user_id, RefusedIdentity):
         return user_id
+    if not user_id and mode is IdentityMode.DEVELOPMENT and is_valid_id(named_user):
+        user_id = named_user
     if not user_id:
         return Anonymous()
     for value, reason in (

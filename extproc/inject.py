@@ -6,6 +6,7 @@ A request is never held if it can be passed on, and our own fields never reach t
 |----------------|------------------------------------|--------------------------------------------|----------------|
 | AWAIT_HEADERS  | not ours, too large, or encoded    | Count, Proceed(wants_body=False)           | DONE           |
 | AWAIT_HEADERS  | a POST on a path that we handle    | Proceed(wants_body=True)                   | AWAIT_BODY     |
+| AWAIT_BODY     | of an API without memory           | Count, Finish(stripped if it has fields)   | DONE           |
 | AWAIT_BODY     | not JSON                           | Count, Finish(untouched)                   | DONE           |
 | AWAIT_BODY     | no known user, or memory disabled  | Count, Finish(stripped if necessary)       | DONE           |
 | AWAIT_BODY     | a conversation of a known user     | RecallMemories, with upstream signals      | AWAIT_RECALL   |
@@ -21,6 +22,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TypeAlias
 
+from extproc.apis import API_BY_PATH, STRIPPED_PATHS
 from extproc.identity import (
     Anonymous,
     Headers,
@@ -32,21 +34,12 @@ from extproc.identity import (
     identify,
 )
 from extproc.upstream_signals import SignalReader
-from memory.chat.completions import (
-    SYSTEM_ROLES,
-    ChatRequest,
-    NotAChat,
-    insert_notes,
-    read_chat_request,
-    strip_memory_fields,
-)
+from memory.chat.api_shape import ApiShape
+from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_chat_request, strip_memory_fields
 from memory.model import CHAT_BYTES_MAX, Note, Placement, RecallStatus, Scope
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 
 HEAVY_BODY_BYTES = 1 << 20  # parsing 1 MiB takes some milliseconds, during which no other stream runs
-
-CHAT_PATH = "/v1/chat/completions"
-RESPONSES_PATH = "/v1/responses"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +154,7 @@ class Injection:
         self._signals = signals
         self._headers: Headers = ()
         self._upstream = NO_SIGNALS
-        self._path = ""
+        self._shape: ApiShape | None = None
         self._request: ChatRequest | None = None
 
     def is_heavy(self, event: Event) -> bool:
@@ -181,35 +174,41 @@ class Injection:
                 return self._on_headers(headers, metadata, is_end=is_end)
             case State.AWAIT_BODY, RequestBody(body):
                 self.state = State.DONE
-                return self._on_chat(body) if self._path == CHAT_PATH else _stripped(body)
+                return self._on_chat(body, self._shape) if self._shape is not None else _stripped(body)
             case State.AWAIT_RECALL, Recalled(status, count, receipt_id, notes):
                 self.state = State.DONE
                 assert self._request is not None
                 edited = _changed(self._request.body, insert_notes(self._request, notes))
-                return [Finish(edited, ResponseInfo(status, count, receipt_id, _refusable(self._request, notes)))]
+                return [
+                    Finish(
+                        edited,
+                        ResponseInfo(status, count, receipt_id, self._request.shape.refusable(self._request, notes)),
+                    )
+                ]
             case _:
                 raise OutOfOrder(f"{type(event).__name__} while {self.state.name}")
 
     def _on_headers(self, headers: Headers, metadata: Metadata, *, is_end: bool) -> Sequence[Command]:
         method, path = first_header(headers, ":method"), first_header(headers, ":path").partition("?")[0]
         reason = _unreadable(headers)
-        if is_end or method != "POST" or path not in (CHAT_PATH, RESPONSES_PATH):
+        if is_end or method != "POST" or (path not in API_BY_PATH and path not in STRIPPED_PATHS):
             self.state = State.DONE
             return [Proceed(wants_body=False)]
         if reason:
             self.state = State.DONE
             return [CountPassed(reason), Proceed(wants_body=False)]
-        self._headers, self._path = headers, path
+        self._headers = headers
+        self._shape = API_BY_PATH[path].requests if path in API_BY_PATH else None
         self._upstream = self._signals.read_signals(headers, metadata)
         self.state = State.AWAIT_BODY
         return [Proceed(wants_body=True)]
 
-    def _on_chat(self, body: bytes) -> Sequence[Command]:
+    def _on_chat(self, body: bytes, shape: ApiShape) -> Sequence[Command]:
         try:
-            request = read_chat_request(body)
+            request = read_chat_request(body, shape)
         except NotAChat as error:
             return [CountPassed(error.reason), Finish()]
-        scope = identify(self._headers, request.context, self._mode)
+        scope = identify(self._headers, request.context, self._mode, request.named_user)
         match scope:
             case RefusedIdentity(reason):
                 return [CountRefused(reason), *_without_memory(request, "identity_refused")]
@@ -235,21 +234,15 @@ def _without_memory(request: ChatRequest, reason: str) -> Sequence[Command]:
     ]
 
 
-def _refusable(request: ChatRequest, notes: Sequence[Note]) -> Placement | None:
-    """Where our own system message stands, which a template might refuse: later, first, or nowhere."""
-    if any(note.before for note in notes):
-        return Placement.BEFORE_LAST_USER
-    if not notes or request.conversation is None:
-        return None
-    joins_the_clients = notes[0].before is None and request.conversation.messages[0].role in SYSTEM_ROLES
-    return None if joins_the_clients else Placement.SYSTEM
-
-
 def _stripped(body: bytes) -> Sequence[Command]:
+    """Report it if a request uses our fields on an API without memory."""
     try:
-        return [Finish(_changed(body, strip_memory_fields(body)))]
+        stripped = _changed(body, strip_memory_fields(body))
     except NotAChat as error:
         return [CountPassed(error.reason), Finish()]
+    if stripped is None:
+        return [CountPassed("no_memory_api"), Finish()]
+    return [CountRequest(RecallStatus.DISABLED, "no_memory_api"), Finish(stripped, ResponseInfo(RecallStatus.DISABLED))]
 
 
 def _changed(before: bytes, after: bytes) -> bytes | None:

@@ -4,9 +4,11 @@
 |---------------|---------------------------------------|----------------------------------------------|--------------|
 | AWAIT_REQUEST | headers of a chat                     | nothing                                      | REQUEST_BODY |
 | REQUEST_BODY  | the last piece of the client's body   | `OpenTurn`, if a known user says news        | AWAIT_REPLY  |
+| REQUEST_BODY  | … with nothing new but tool results   | nothing: the turn was opened before          | AWAIT_REPLY  |
 | AWAIT_REPLY   | its status, where a note went along   | `NoteOutcome`: the template takes it or not  | REPLY_BODY   |
 | REPLY_BODY    | the last piece of the reply           | `CloseTurn`: closed, or failed for an error  | DONE         |
-| REPLY_BODY    | the stream ends before the reply does | `CloseTurn`: aborted, unless `[DONE]` came   | DONE         |
+| REPLY_BODY    | the stream ends before the reply does | `CloseTurn`: aborted, unless it was complete | DONE         |
+| REPLY_BODY    | … of a request with only tool results | `ContinueTurn`, in place of each `CloseTurn` | DONE         |
 | (any)         | the reply first: Envoy's own answer   | nothing is recorded                          | DONE         |
 | DONE          | anything                              | nothing                                      | DONE         |
 
@@ -22,18 +24,23 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from typing import TypeAlias
 
+from extproc.apis import API_BY_PATH, APIS, Api
 from extproc.identity import Headers, IdentityMode, Metadata, first_header, identify
 from extproc.reply import Reply, ReplyBuffer, read_reply
-from memory.chat.completions import NotAChat, read_chat_request
-from memory.model import CHAT_BYTES_MAX, Conversation, Message, Placement, Scope, Turn, TurnStatus, derived_session_id
+from extproc.turn_links import ContinueTurn, Links
+from memory.chat.completions import ChatRequest, NotAChat, read_chat_request
+from memory.chat.sessions import session_id_of
+from memory.model import CHAT_BYTES_MAX, Conversation, Message, Placement, RecallStatus, Scope, Turn, TurnStatus
+from memory.recall.notes.past_notes import note_keys
 
 HEAVY_REQUEST_BYTES = 1 << 20  # parsing more takes milliseconds, during which no other stream runs
 HEAVY_REPLY_BYTES = 128 << 10  # likewise; a stream takes longer per byte than a request
 
-CHAT_PATH = "/v1/chat/completions"
 METADATA_NAMESPACE = "memory"  # namespace of the injecting filter's metadata for us
 RECEIPT_KEY = "receipt"
+STATUS_KEY = "status"
 PLACEMENT_KEY = "placement"  # of a note that a template might refuse
 BAD_REQUEST = 400  # the answer of model servers if a template refuses the messages
 
@@ -42,9 +49,11 @@ _TRACE_PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}
 
 @dataclass(frozen=True, slots=True)
 class OpenTurn:
-    """Append this turn to the log."""
+    """Append this turn to the log, in the session of the exchange `session_from` if that is known."""
 
     turn: Turn
+    links: Links
+    session_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +66,7 @@ class CloseTurn:
     answered_at: float
     receipt_id: str = ""
     is_over_cap: bool = False
+    links: Links | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +78,32 @@ class NoteOutcome:
     is_refused: bool
 
 
+Closing: TypeAlias = CloseTurn | ContinueTurn
+
+
 @dataclass(frozen=True, slots=True)
 class _ObservedRequest:
     """A request that memory may use."""
 
     scope: Scope
+    request: ChatRequest
     conversation: Conversation
     wants_record: bool
+
+    def links(self) -> Links:
+        """The exchange that it continues, and the key of the current question."""
+        chain = self.request.chain.held_under
+        may_be_continued = chain or self.conversation.offers_tools or not self.request.shape.is_bound_by_templates
+        if not (may_be_continued or self.brings_results):
+            return Links(self.scope.user_id)
+        keys = list(note_keys(self.scope, self.request).values())
+        key = keys[-1] if keys else ""
+        return Links(self.scope.user_id, chain or (key if self.brings_results else ""), key)
+
+    @property
+    def brings_results(self) -> bool:
+        """Whether it is a further call of a tool loop: no new user message, but tool results."""
+        return not self.conversation.new_user_messages() and self.conversation.messages[-1].is_tool_traffic
 
 
 class _Phase(Enum):
@@ -90,7 +119,7 @@ class _Event(Enum):
 
     CHAT = auto()  # headers of a chat, whose body follows
     QUESTION = auto()  # the end of a body in which memory may have a part
-    REPLY = auto()  # headers of the reply to a turn that was opened
+    REPLY = auto()  # headers of the reply to a turn that was opened, now or before
     END = auto()  # nothing that may still come can matter
 
 
@@ -120,6 +149,11 @@ class Observation:
         self._request_chunks: list[bytes] = []
         self._request_size = 0
         self._is_open = False
+        self._is_continuing = False
+        self._api: Api = APIS[0]
+        self._links: Links | None = None
+        self._conversation_id = ""
+        self._has_note = False
         self._model = ""
         self.note_outcome: NoteOutcome | None = None
         self._reply_headers: Headers = ()
@@ -143,7 +177,9 @@ class Observation:
         if self._phase is not _Phase.AWAIT_REQUEST:
             return
         self._request_headers = headers
-        self._move(_Event.CHAT if not is_end and _is_readable_chat(headers) else _Event.END)
+        api = None if is_end else _readable_api(headers)
+        self._api = api or self._api
+        self._move(_Event.CHAT if api is not None else _Event.END)
 
     def on_request_body(self, chunk: bytes, *, is_end: bool, at: float) -> OpenTurn | None:
         """The turn to open, at the end of a body with a new message of a known user."""
@@ -161,15 +197,19 @@ class Observation:
             self._let_go()
             return None
         self._model = asked.conversation.model
-        turn = self._turn(asked, at)
+        opening = self._opening(asked, at)
         self._request_chunks = []
-        self._is_open = turn is not None
+        self._is_continuing = asked.wants_record and asked.brings_results
+        self._is_open = opening is not None or self._is_continuing
+        if self._is_open:
+            self._links = opening.links if opening is not None else asked.links()
+            self._conversation_id = asked.request.chain.conversation_id
         self._move(_Event.QUESTION)
-        return OpenTurn(turn) if turn else None
+        return opening
 
     def on_response_headers(
         self, headers: Headers, metadata: Metadata, *, at: float, is_end: bool = False
-    ) -> CloseTurn | None:
+    ) -> Closing | None:
         """The start of the reply, and its end where it has no body."""
         if self._phase is not _Phase.AWAIT_REPLY:
             if not self._is_open:  # the reply came before the end of the request: Envoy or the upstream refused it
@@ -179,6 +219,7 @@ class Observation:
         left = metadata.get(METADATA_NAMESPACE, {})
         receipt_id = left.get(RECEIPT_KEY)
         self._receipt_id = receipt_id if isinstance(receipt_id, str) else ""
+        self._has_note = left.get(STATUS_KEY) == RecallStatus.USED
         self.note_outcome = self._note_outcome(left.get(PLACEMENT_KEY), _status(headers))
         if not self._is_open:
             self._let_go()
@@ -186,14 +227,14 @@ class Observation:
         self._move(_Event.REPLY)
         return self._closed(at, is_whole=True) if is_end else None
 
-    def on_response_body(self, chunk: bytes, *, is_end: bool, at: float) -> CloseTurn | None:
+    def on_response_body(self, chunk: bytes, *, is_end: bool, at: float) -> Closing | None:
         """The end of the turn, at the end of the reply."""
         if self._phase is not _Phase.REPLY_BODY:
             return None
         self._reply.add(chunk)
         return self._closed(at, is_whole=True) if is_end else None
 
-    def on_end(self, *, at: float) -> CloseTurn | None:
+    def on_end(self, *, at: float) -> Closing | None:
         """The stream has ended, failed or was cancelled. Idempotent."""
         if self._is_open and self._phase is not _Phase.DONE:
             return self._closed(at, is_whole=False)
@@ -211,29 +252,29 @@ class Observation:
     def _asked(self) -> _ObservedRequest | None:
         """The request, if memory may use it."""
         try:
-            request = read_chat_request(b"".join(self._request_chunks))
+            request = read_chat_request(b"".join(self._request_chunks), self._api.requests)
         except NotAChat:
             return None
-        scope = identify(self._request_headers, request.context, self._mode)
+        scope = identify(self._request_headers, request.context, self._mode, request.named_user)
         if not isinstance(scope, Scope) or not request.options.enabled or request.conversation is None:
             return None
-        return _ObservedRequest(
-            scope, request.conversation, wants_record=self._is_recording and request.options.auto_store
-        )
+        wants_record = self._is_recording and request.options.auto_store
+        return _ObservedRequest(scope, request, request.conversation, wants_record)
 
-    def _turn(self, asked: _ObservedRequest, at: float) -> Turn | None:
-        scope, said = asked.scope, _said(asked.conversation)
+    def _opening(self, asked: _ObservedRequest, at: float) -> OpenTurn | None:
+        said = _said(asked.conversation)
         if not (said and asked.wants_record):
             return None
-        session_id = scope.session_id or derived_session_id(scope, asked.conversation)
-        return Turn(
+        session_id, session_from = session_id_of(asked.scope, asked.request)
+        turn = Turn(
             id=self._turn_id,
-            scope=replace(scope, session_id=session_id),
+            scope=replace(asked.scope, session_id=session_id),
             at=at,
             messages=said,
             model=asked.conversation.model,
             trace_id=_trace_id(self._request_headers),
         )
+        return OpenTurn(turn, asked.links(), session_from)
 
     def _note_outcome(self, placement: object, status: int) -> NoteOutcome | None:
         """Errors other than 400 say nothing about the messages: overload, a wrong key, an unknown model."""
@@ -242,29 +283,47 @@ class Observation:
             return None
         return NoteOutcome(self._model, Placement(str(placement)), is_refused=not is_taken)
 
-    def _closed(self, at: float, *, is_whole: bool) -> CloseTurn:
+    def _closed(self, at: float, *, is_whole: bool) -> Closing:
         reply = self._read_reply(is_whole=is_whole)
         over_cap = self._reply.is_over_cap
         self._let_go()
         self._reply = ReplyBuffer()
-        return CloseTurn(self._turn_id, reply.status, reply.text, at, self._receipt_id, over_cap)
+        links = self._links_after(reply)
+        if self._is_continuing:
+            return ContinueTurn(links, reply.status, reply.text, at, over_cap)
+        return CloseTurn(
+            self._turn_id, reply.status, reply.text, at, self._receipt_id, over_cap, links if links.names else None
+        )
+
+    def _links_after(self, reply: Reply) -> Links:
+        """The links of this exchange; only a complete one gets names by which later requests find it."""
+        assert self._links is not None
+        links = self._links
+        names: tuple[str, ...] = ()
+        if reply.status is TurnStatus.CLOSED:
+            loop = links.note_key if reply.has_tool_calls else ""
+            names = tuple(filter(None, (reply.response_id, self._conversation_id, loop)))
+        return replace(links, note_key=links.note_key if self._has_note else "", names=names)
 
     def _read_reply(self, *, is_whole: bool) -> Reply:
         if not self._reply_headers:
             return Reply(TurnStatus.ABORTED)
         status = _status(self._reply_headers)
+        reply = read_reply(status, self._reply_headers, self._reply.body(), self._api.replies)
         if self._reply.is_over_cap and 200 <= status < 300:
-            return Reply(TurnStatus.CLOSED if is_whole else TurnStatus.ABORTED, reason="over_cap")
-        reply = read_reply(status, self._reply_headers, self._reply.body())
+            end = TurnStatus.CLOSED if is_whole else TurnStatus.ABORTED
+            return Reply(end, reason="over_cap", response_id=reply.response_id)
         if is_whole or reply.is_done or reply.status is TurnStatus.FAILED:
-            return reply  # clients disconnect as soon as they see `[DONE]`: the answer is complete
+            return reply  # clients disconnect as soon as the stream says that it is complete: the answer is complete
         return replace(reply, status=TurnStatus.ABORTED, text="")
 
 
-def _is_readable_chat(headers: Headers) -> bool:
-    path = first_header(headers, ":path").partition("?")[0]
+def _readable_api(headers: Headers) -> Api | None:
+    """The API of a chat that we can read; None for anything else."""
     coding = first_header(headers, "content-encoding").strip().lower()
-    return first_header(headers, ":method") == "POST" and path == CHAT_PATH and coding in ("", "identity")
+    if first_header(headers, ":method") != "POST" or coding not in ("", "identity"):
+        return None
+    return API_BY_PATH.get(first_header(headers, ":path").partition("?")[0])
 
 
 def _status(headers: Headers) -> int:

@@ -15,8 +15,9 @@ from typing import Protocol, Self, TypeAlias, TypeVar
 import structlog
 
 from extproc.observe import CloseTurn, NoteOutcome, Observation, OpenTurn
+from extproc.turn_links import ContinueTurn, continue_turn, earlier_link, keep_link
 from memory.errors import NotRecordable, Unavailable
-from memory.model import Turn, TurnStatus
+from memory.model import ChainLink, TurnStatus
 from memory.ports import Clock, TurnRecording
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.runtime.metrics import Metrics
@@ -27,7 +28,8 @@ log = structlog.get_logger(__name__)
 PENDING_MAX = 10_000  # a turn is some KB: beyond it, a hanging log would fill the filter's memory
 
 T = TypeVar("T")
-Seen: TypeAlias = OpenTurn | CloseTurn | None
+Seen: TypeAlias = OpenTurn | CloseTurn | ContinueTurn | None
+Opening: TypeAlias = asyncio.Task[ChainLink | None]
 Step: TypeAlias = Callable[[Observation], Seen]
 
 
@@ -87,18 +89,26 @@ class TurnRecorder:
         task.add_done_callback(self._done)
         return task
 
-    def open(self, turn: Turn) -> asyncio.Task[bool | None] | None:
-        """Start writing the beginning. The task says whether it is in the log; None if too many writes are pending."""
+    def open(self, opening: OpenTurn) -> Opening | None:
+        """Start writing the beginning; None if too many writes are pending.
+
+        The task's result is the link that later requests may continue, or None if the turn could not be written.
+        """
         if self._pending >= PENDING_MAX:
             self._metrics.turns_lost.labels("backlog").inc()
             return None
-        task = self.start(self._open(turn))
+        task = self.start(self._open(opening))
         task.add_done_callback(self._count_failed)
         return task
 
-    def close(self, closing: CloseTurn, *, after: asyncio.Task[bool | None]) -> None:
+    def close(self, closing: CloseTurn, *, after: Opening) -> None:
         """Start writing the end, after the beginning (`after`) is written."""
         self.start(self._close(closing, after)).add_done_callback(self._count_failed)
+
+    def continue_turn(self, continuing: ContinueTurn) -> None:
+        """Start adding the answer of a further call of a tool loop to its turn."""
+        if self._pending < PENDING_MAX:
+            self.start(self._continue(continuing)).add_done_callback(self._count_failed)
 
     def probe_template(self, model: str) -> None:
         """Probe the template of a model seen for the first time, in the background."""
@@ -120,33 +130,36 @@ class TurnRecorder:
     def _done(self, _: asyncio.Task[T | None]) -> None:
         self._pending -= 1
 
-    def _count_failed(self, task: asyncio.Task[bool | None]) -> None:
+    def _count_failed(self, task: asyncio.Task[T | None]) -> None:
         """A task without a result failed and was logged: the turn, or its end, is lost."""
         if task.cancelled() or task.result() is None:
             self._metrics.turns_lost.labels("failed").inc()
 
-    async def _open(self, turn: Turn) -> bool:
+    async def _open(self, opening: OpenTurn) -> ChainLink | None:
+        turn = opening.turn
         messages = [replace(m, content=await run_offloaded(self._redact, m.content)) for m in turn.messages]
         try:
-            await self._turn_log.open(replace(turn, messages=tuple(messages)))
+            earlier = await earlier_link(self._turn_log.chains, opening.links)
+            scope = (
+                replace(turn.scope, session_id=earlier.session_id) if earlier and opening.session_from else turn.scope
+            )
+            await self._turn_log.open(replace(turn, scope=scope, messages=tuple(messages)))
         except Unavailable as error:
             self._lost(error)
-            return False
+            return None
         self._recovered()
-        return True
+        return ChainLink(scope.session_id, turn.id, earlier.note_keys if earlier else ())
 
-    async def _close(self, closing: CloseTurn, after: asyncio.Task[bool | None]) -> bool:
+    async def _close(self, closing: CloseTurn, after: Opening) -> bool:
         if closing.is_over_cap:
             self._metrics.replies_over_cap.inc()
-        if not await after:
+        link = await after
+        if link is None:
             return False
+        answer = await self._redacted(closing.answer)
         try:
-            answer = await run_offloaded(self._redact, closing.answer)
-        except NotRecordable as error:
-            log.error("answer_not_recorded", error=str(error))
-            self._metrics.turns_lost.labels("failed").inc()
-            answer = ""  # the user's messages are learnt all the same
-        try:
+            if closing.links is not None:  # first: the client may continue at once
+                await keep_link(self._turn_log.chains, closing.links, link, at=closing.answered_at)
             await self._turn_log.finish(
                 closing.turn_id,
                 status=closing.status,
@@ -160,6 +173,26 @@ class TurnRecorder:
         self._metrics.turns.labels(closing.status).inc()
         self._recovered()
         return True
+
+    async def _continue(self, continuing: ContinueTurn) -> bool:
+        """False if the turn that started the tool loop is unknown."""
+        if continuing.is_over_cap:
+            self._metrics.replies_over_cap.inc()
+        is_answered = continuing.status is TurnStatus.CLOSED
+        answer = await self._redacted(continuing.answer) if is_answered else ""
+        try:
+            return await continue_turn(self._turn_log, continuing, answer)
+        except Unavailable as error:
+            self._lost(error)
+            return False
+
+    async def _redacted(self, answer: str) -> str:
+        try:
+            return await run_offloaded(self._redact, answer)
+        except NotRecordable as error:
+            log.error("answer_not_recorded", error=str(error))
+            self._metrics.turns_lost.labels("failed").inc()
+            return ""  # the user's messages are learnt all the same
 
     def _lost(self, error: Unavailable) -> None:
         """Count each lost turn, log once per outage."""
@@ -181,7 +214,7 @@ class ObservedStream:
         self._recorder = recorder
         self._observation = observation
         self._reading: asyncio.Task[None] | None = None
-        self._opening: asyncio.Task[bool | None] | None = None
+        self._opening: Opening | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -219,8 +252,10 @@ class ObservedStream:
             self._recorder.record_note_outcome(self._observation.note_outcome)
             self._observation.note_outcome = None
         match seen:
-            case OpenTurn(turn):
-                self._opening = self._recorder.open(turn)
+            case OpenTurn():
+                self._opening = self._recorder.open(seen)
+            case ContinueTurn():
+                self._recorder.continue_turn(seen)
             case CloseTurn() if self._opening is not None:
                 if not (self._recorder.is_leaving and seen.status is TurnStatus.ABORTED):
                     self._recorder.close(seen, after=self._opening)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 import zlib
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -26,6 +27,7 @@ from memory.chat.json_spans import NotJson, well_formed
 from memory.model import TurnStatus
 
 REPLY_BYTES_MAX = 1 << 20  # as received: beyond it the reply is forwarded but not kept; an answer has a few KB
+HEAD_BYTES_MAX = 64 << 10  # kept of a larger one: the first event of a stream contains the id of the response
 INFLATED_BYTES_MAX = 8 << 20  # a megabyte of gzip can expand to a gigabyte
 GZIP_MEMBERS_MAX = 16  # one is usual; each further one copies the rest
 
@@ -33,12 +35,15 @@ _REASONING = re.compile(r"\s*<think>.*?(?:</think>\s*|\Z)", re.DOTALL)
 _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":", b"\xef\xbb\xbf")
 _NULL = msgspec.Raw(b"null")
 
+Value = TypeVar("Value")
+
 
 class ReplyBuffer:
-    """Collects a reply. Beyond `REPLY_BYTES_MAX` it drops everything and sets `is_over_cap`."""
+    """Collects a reply. Beyond `REPLY_BYTES_MAX` it drops everything but the beginning and sets `is_over_cap`."""
 
     def __init__(self) -> None:
         self.size = 0
+        self._head = b""
         self._chunks: list[bytes] = []
 
     @property
@@ -48,13 +53,14 @@ class ReplyBuffer:
     def add(self, chunk: bytes) -> None:
         self.size += len(chunk)
         if self.is_over_cap:
+            self._head = self._head or b"".join([*self._chunks, chunk])[:HEAD_BYTES_MAX]
             self._chunks.clear()
         elif chunk:
             self._chunks.append(chunk)
 
     def body(self) -> bytes:
-        """The whole body, or nothing if it was too large."""
-        return b"".join(self._chunks)
+        """The whole body, or its beginning if it was too large."""
+        return self._head or b"".join(self._chunks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +72,21 @@ class Reply:
     model: str = ""
     finish_reason: str = ""
     has_tool_calls: bool = False
-    is_done: bool = False  # a stream that ended with `[DONE]`
+    is_done: bool = False  # a stream that said that it is complete
     reason: str = ""
+    response_id: str = ""  # id under which the server stores this reply, if the API has one
+
+
+class ReplyShape(Protocol):
+    """The reply format of one API. The methods never raise."""
+
+    def from_json(self, body: bytes) -> Reply:
+        """Parse a JSON reply."""
+        ...
+
+    def from_stream(self, body: bytes) -> Reply:
+        """Parse server-sent events, as far as they were received."""
+        ...
 
 
 class _Message(msgspec.Struct, gc=False):
@@ -147,8 +166,9 @@ class _Choices:
         )
 
 
-def read_reply(status: int, headers: Headers, body: bytes) -> Reply:
-    """Parse a complete reply. Pure; about 2 microseconds per event of a stream."""
+def read_reply(status: int, headers: Headers, body: bytes, shape: ReplyShape | None = None) -> Reply:
+    """Parse a complete reply, by default of a chat completion. Pure; about 2 microseconds per event of a stream."""
+    shape = shape or COMPLETION_REPLIES
     if not 200 <= status < 300:
         return Reply(TurnStatus.FAILED, reason="status")
     try:
@@ -157,10 +177,10 @@ def read_reply(status: int, headers: Headers, body: bytes) -> Reply:
         return Reply(TurnStatus.CLOSED, reason=error.reason)
     start = body[:64].lstrip()
     if start.startswith(b"{"):
-        return _from_json(body)
+        return shape.from_json(body)
     is_stream = first_header(headers, "content-type").strip().lower().startswith("text/event-stream")
     if is_stream or start.startswith(_EVENT_STARTS):
-        return _from_stream(body)
+        return shape.from_stream(body)
     return Reply(TurnStatus.CLOSED, reason="not_understood" if start else "empty")
 
 
@@ -175,42 +195,48 @@ class _Unreadable(Exception):
         self.reason = reason
 
 
-def _from_json(body: bytes) -> Reply:
-    completion = _completion(body)
-    if completion is None:
-        return Reply(TurnStatus.CLOSED, reason="not_understood")
-    if completion.is_error:
-        return Reply(TurnStatus.FAILED, reason="error")
-    heard = _Choices()
-    heard.add(completion)
-    return heard.reply(is_done=False)
+class _CompletionReplies:
+    """`ReplyShape` for chat completions."""
 
-
-def _from_stream(body: bytes) -> Reply:
-    heard = _Choices()
-    for payload in events(body):
-        if payload.strip() == b"[DONE]":
-            return heard.reply(is_done=True)
-        chunk = _completion(payload)
-        if chunk is None:
-            continue
-        if chunk.is_error:
+    def from_json(self, body: bytes) -> Reply:
+        completion = decoded(_COMPLETION, body)
+        if completion is None:
+            return Reply(TurnStatus.CLOSED, reason="not_understood")
+        if completion.is_error:
             return Reply(TurnStatus.FAILED, reason="error")
-        heard.add(chunk)
-    if not any(choice.finish_reason for choice in heard.choices.values()):
-        return Reply(TurnStatus.ABORTED, reason="cut_off")
-    return heard.reply(is_done=False)
+        heard = _Choices()
+        heard.add(completion)
+        return heard.reply(is_done=False)
+
+    def from_stream(self, body: bytes) -> Reply:
+        heard = _Choices()
+        for payload in events(body):
+            if payload.strip() == b"[DONE]":
+                return heard.reply(is_done=True)
+            chunk = decoded(_COMPLETION, payload)
+            if chunk is None:
+                continue
+            if chunk.is_error:
+                return Reply(TurnStatus.FAILED, reason="error")
+            heard.add(chunk)
+        if not any(choice.finish_reason for choice in heard.choices.values()):
+            return Reply(TurnStatus.ABORTED, reason="cut_off")
+        return heard.reply(is_done=False)
 
 
-def _completion(body: bytes) -> _Completion | None:
+COMPLETION_REPLIES: ReplyShape = _CompletionReplies()
+
+
+def decoded(decoder: msgspec.json.Decoder[Value], body: bytes) -> Value | None:
+    """A decoded reply, or event of it; None if it does not match the type."""
     try:
-        return _COMPLETION.decode(body)
+        return decoder.decode(body)
     except (msgspec.ValidationError, RecursionError):
         return None
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
     try:  # invalid characters in a rare chunk must not affect the others
-        return _COMPLETION.decode(well_formed(body.decode(errors="replace").encode()))
+        return decoder.decode(well_formed(body.decode(errors="replace").encode()))
     except (msgspec.DecodeError, RecursionError, NotJson):
         return None
 

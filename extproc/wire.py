@@ -14,7 +14,7 @@ from google.protobuf.struct_pb2 import Struct
 from extproc._pb import external_processor_pb2 as pb
 from extproc.identity import Headers, Metadata
 from extproc.inject import Event, Finish, Proceed, RequestBody, RequestHeaders, ResponseInfo
-from extproc.observe import METADATA_NAMESPACE, PLACEMENT_KEY, RECEIPT_KEY, CloseTurn, Observation, OpenTurn
+from extproc.observe import METADATA_NAMESPACE, PLACEMENT_KEY, RECEIPT_KEY, STATUS_KEY, Closing, Observation, OpenTurn
 
 SERVICE: Final = "envoy.service.ext_proc.v3.ExternalProcessor"  # Envoy's name; our package has another one
 METHOD: Final = "Process"
@@ -44,7 +44,7 @@ def injection_event(message: pb.ProcessingRequest) -> Event | None:
             return None
 
 
-def observe(message: pb.ProcessingRequest, at: float, observation: Observation) -> OpenTurn | CloseTurn | None:
+def observe(message: pb.ProcessingRequest, at: float, observation: Observation) -> OpenTurn | Closing | None:
     """Pass a message to the reply side. Metadata is decoded at the response headers, where it is new."""
     match message.WhichOneof("request"):
         case "request_headers":
@@ -108,7 +108,7 @@ def _replace_body(response: pb.CommonResponse, body: bytes) -> None:
 
 def _receipt(receipt: ResponseInfo) -> Struct:
     """Strings only: a number would be rendered as a float in the response header."""
-    values = {"status": receipt.status.value, "count": str(receipt.count)}
+    values = {STATUS_KEY: receipt.status.value, "count": str(receipt.count)}
     if receipt.receipt_id:
         values[RECEIPT_KEY] = receipt.receipt_id
     if receipt.placement is not None:

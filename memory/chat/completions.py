@@ -1,30 +1,26 @@
 """OpenAI chat completions: parses the conversation of a request body, inserts notes, and strips our own fields.
 
-Our fields are the top-level `memory_context` and `memory_config`. All other bytes of the client's body are preserved:
-white space, key order, the spelling of numbers, escapes, unknown keys. A body that is not a JSON object raises
-`NotAChat` and is left to the upstream. Nothing is guessed: an invalid field of ours disables memory for the request,
-both recall and learning.
+All bytes of the client's body except our own fields (`own_fields.py`) are preserved: white space, key order, the
+spelling of numbers, escapes, unknown keys. A body that is not a JSON object raises `NotAChat` and is left to the
+upstream. `read_chat_request` and `insert_notes` work for every `ApiShape`; the one of this module is `COMPLETIONS`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
-from memory.chat.json_spans import Member, NotJson, Splice, edited, items_of, members_of, parsed, removals
-from memory.model import MEMORY_TYPES, Conversation, Message, Note, Placement, RequestOptions, Role
+from memory.chat.api_shape import NO_CHAIN, ApiShape, Chain, KeyMaterial
+from memory.chat.json_spans import Member, NotJson, Splice, edited, items_of, members_of, parsed, removals, value_of
+from memory.chat.own_fields import OUR_FIELDS, MemoryContext, own_fields
+from memory.model import Conversation, Message, Note, Placement, RequestOptions, Role
 
-CONTEXT = "memory_context"
-CONFIG = "memory_config"
-OUR_FIELDS = frozenset((CONTEXT, CONFIG))
-UNKNOWN_KEY = f"{CONFIG}.unknown_key"  # the problem reported for an unknown key; the key itself is client text
+PATH = "/v1/chat/completions"
 
-RETRIEVAL_LIMIT_MAX = 200
-TOKEN_BUDGET_MAX = 2_000
 MESSAGES_MAX = 20_000  # a longer request is not a conversation that memory could help with
 
 SYSTEM_ROLES = (Role.SYSTEM, "developer")
@@ -42,22 +38,13 @@ class NotAChat(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryContext:
-    """`memory_context` as sent; "" for absent or null fields. `extproc.identity` validates the ids."""
-
-    user_id: str = ""
-    project_id: str = ""
-    session_id: str = ""
-    agent_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class ChatRequest:
     """A parsed request body, which is a JSON object.
 
-    `conversation` is None unless `messages` is a non-empty list of messages as the API defines them; our fields can be
+    `conversation` is None unless the body holds a non-empty list of messages as the API defines them; our fields can be
     stripped from such a body all the same. `problems` names our invalid fields ("memory_config.enabled"), never client
-    text; with any problem, `options` disables memory, and a `context` with a problem is None.
+    text; with any problem, `options` disables memory, and a `context` with a problem is None. `named_user`: the user in
+    fields of the API itself, `metadata.user_id` before `user`, or "".
     """
 
     body: bytes
@@ -66,8 +53,15 @@ class ChatRequest:
     options: RequestOptions
     has_memory_fields: bool
     problems: tuple[str, ...]
-    _text: bytes  # from `json_spans.parsed`: `body`, or a copy of the same length
-    _members: tuple[Member, ...]
+    text: bytes  # from `json_spans.parsed`: `body`, or a copy of the same length
+    members: tuple[Member, ...]
+    shape: ApiShape
+    chain: Chain = NO_CHAIN
+    named_user: str = ""
+
+    def member(self, name: str) -> Member | None:
+        """The member of that name; of repeated ones the last."""
+        return next((member for member in reversed(self.members) if member.name == name), None)
 
 
 class ContentPart(msgspec.Struct, gc=False):
@@ -89,35 +83,35 @@ class _WireMessage(msgspec.Struct, gc=False):
 
 
 _MESSAGES = msgspec.json.Decoder(list[_WireMessage])
-_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ANY = msgspec.json.Decoder()
 _UNREADABLE = (msgspec.DecodeError, RecursionError)
 
 
-def read_chat_request(body: bytes) -> ChatRequest:
-    """Parse a request body. Raises `NotAChat`: not_utf8, not_json, not_an_object, too_deep, too_many_members.
+def read_chat_request(body: bytes, shape: ApiShape | None = None) -> ChatRequest:
+    """Parse a request body of that shape, by default of a chat completion.
 
-    Takes about 20 microseconds for 4 KB and tens of milliseconds for 20 MB: parse large bodies off the event loop.
+    Raises `NotAChat`: not_utf8, not_json, not_an_object, too_deep, too_many_members. Takes about 20 microseconds for
+    4 KB and tens of milliseconds for 20 MB: parse large bodies off the event loop.
     """
+    shape = shape or COMPLETIONS
     try:
         text, members = parsed(body)
     except NotJson as error:
         raise NotAChat(error.reason) from None
     last = {member.name: member for member in members}  # of repeated names every server uses the last
-    context, problems = _context(text, last.get(CONTEXT))
-    options, more_problems = _options(text, last.get(CONFIG))
-    problems += more_problems
-    if CONTEXT in last and _value(body, last[CONTEXT]) != _value(text, last[CONTEXT]):
-        context, problems = None, (CONTEXT,)  # lone surrogates: two such ids would become equal
+    ours = own_fields(body, text, last)
     return ChatRequest(
         body=body,
-        conversation=_conversation(text, last),
-        context=context,
-        options=RequestOptions(enabled=False, auto_store=False) if problems else options,
-        has_memory_fields=CONTEXT in last or CONFIG in last,
-        problems=problems,
-        _text=text,
-        _members=tuple(members),
+        conversation=shape.conversation(text, last),
+        context=ours.context,
+        options=ours.options,
+        has_memory_fields=not OUR_FIELDS.isdisjoint(last),
+        problems=ours.problems,
+        text=text,
+        members=tuple(members),
+        shape=shape,
+        chain=shape.chain(text, last),
+        named_user=ours.named_user,
     )
 
 
@@ -126,18 +120,15 @@ def insert_notes(request: ChatRequest, notes: Sequence[Note]) -> bytes:
 
     Notes require a conversation. Notes with `before=None` are joined into one text, separated by blank lines, in order.
     """
-    edits = removals(request._members, OUR_FIELDS)
+    edits = removals(request.members, OUR_FIELDS)
     if notes:
-        edits += _insertions(request, notes)
+        edits += request.shape.insertions(request, notes)
     return edited(request.body, edits)
 
 
-def message_bytes(request: ChatRequest) -> list[memoryview]:
-    """Each of the client's messages exactly as sent, in order; none without a conversation."""
-    if request.conversation is None:
-        return []
-    body = memoryview(request.body)
-    return [body[start:end] for start, end in _message_spans(request)]
+def message_bytes(request: ChatRequest) -> Sequence[KeyMaterial]:
+    """The key material of each of the client's messages, in order; none without a conversation."""
+    return [] if request.conversation is None else request.shape.message_bytes(request)
 
 
 def strip_memory_fields(body: bytes) -> bytes:
@@ -154,15 +145,15 @@ def _conversation(text: bytes, last: Mapping[str, Member]) -> Conversation | Non
     if "messages" not in last:
         return None
     try:
-        wire = _MESSAGES.decode(_value(text, last["messages"]))
+        wire = _MESSAGES.decode(value_of(text, last["messages"]))
     except _UNREADABLE:
         return None
     if not 0 < len(wire) <= MESSAGES_MAX:
         return None
     return Conversation(
         messages=tuple(map(_message, wire)),
-        model=_string(text, last.get("model")),
-        offers_tools=any(_is_filled_list(text, last.get(name)) for name in ("tools", "functions")),
+        model=string_of(text, last.get("model")),
+        offers_tools=any(is_filled_list(text, last.get(name)) for name in ("tools", "functions")),
         is_streamed="stream" in last and text.startswith(b"true", last["stream"].value),
     )
 
@@ -185,107 +176,15 @@ def _texts(parts: Iterable[str | ContentPart]) -> Iterable[str]:
             yield part.text
 
 
-def _string(text: bytes, member: Member | None) -> str:
+def string_of(text: bytes, member: Member | None) -> str:
+    """The member's string; "" if there is no member or it is not a string."""
     if member is None or text[member.value] != ord('"'):
         return ""
-    return str(_ANY.decode(_value(text, member)))
+    return str(_ANY.decode(value_of(text, member)))
 
 
-def _is_filled_list(text: bytes, member: Member | None) -> bool:
+def is_filled_list(text: bytes, member: Member | None) -> bool:
     return member is not None and text[member.value] == ord("[") and not _EMPTY_LIST.match(text, member.value)
-
-
-def _value(text: bytes, member: Member) -> memoryview:
-    return memoryview(text)[member.value : member.end]
-
-
-# Our own fields
-
-
-def _context(text: bytes, member: Member | None) -> tuple[MemoryContext | None, tuple[str, ...]]:
-    values, problems = _known_fields(text, member, CONTEXT, _CONTEXT_RULES)
-    if values is None or problems:
-        return None, problems
-    return MemoryContext(**values), ()
-
-
-def _options(text: bytes, member: Member | None) -> tuple[RequestOptions, tuple[str, ...]]:
-    """An unknown key is a problem here: `{"enable": false}` must not leave memory on."""
-    values, problems = _known_fields(text, member, CONFIG, _CONFIG_RULES, unknown=(UNKNOWN_KEY,))
-    if values is None or problems:
-        return RequestOptions(), problems
-    if "memory_types" in values:
-        values["memory_types"] = tuple(values["memory_types"])
-    if "placement" in values:
-        values["placement"] = Placement(values["placement"])
-    return RequestOptions(**values), ()
-
-
-_Rules = Mapping[str, Callable[[object], bool]]
-
-
-def _known_fields(
-    text: bytes, member: Member | None, name: str, rules: _Rules, *, unknown: tuple[str, ...] = ()
-) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """The given values that follow their rules, and the names of those that do not. Null means "not given".
-
-    Keys without a rule are ignored, or reported as the problem `unknown`.
-    """
-    if member is None or text.startswith(b"null", member.value):
-        return None, ()
-    try:
-        fields = _FIELDS.decode(_value(text, member))
-    except _UNREADABLE:
-        return None, (name,)
-    values: dict[str, Any] = {}
-    problems = [] if fields.keys() <= rules.keys() else [*unknown]
-    for key, is_right in rules.items():
-        if key not in fields:
-            continue
-        try:
-            value = _ANY.decode(fields[key])
-        except _UNREADABLE:
-            problems.append(f"{name}.{key}")
-            continue
-        if value is None:
-            continue
-        if is_right(value):
-            values[key] = value
-        else:
-            problems.append(f"{name}.{key}")
-    return values, tuple(problems)
-
-
-def _is_bool(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_string(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_count(most: int) -> Callable[[object], bool]:
-    return lambda value: isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
-
-
-def _is_share(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-
-
-def _is_list_of_types(value: object) -> bool:
-    return isinstance(value, list) and all(item in MEMORY_TYPES for item in value)
-
-
-_CONTEXT_RULES: _Rules = dict.fromkeys(MemoryContext.__dataclass_fields__, _is_string)
-_CONFIG_RULES: _Rules = {
-    "enabled": _is_bool,
-    "auto_store": _is_bool,
-    "memory_types": _is_list_of_types,
-    "retrieval_limit": _is_count(RETRIEVAL_LIMIT_MAX),
-    "similarity_threshold": _is_share,
-    "token_budget": _is_count(TOKEN_BUDGET_MAX),
-    "placement": lambda value: value in tuple(Placement),
-}
 
 
 # Notes
@@ -297,7 +196,7 @@ def _insertions(request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
     merged = "\n\n".join(note.text for note in notes if note.before is None)
     edits: list[Splice] = []
     if merged and request.conversation.messages[0].role in SYSTEM_ROLES:
-        edits.append(_appended(request._text, spans[0], merged))
+        edits.append(appended(request.text, spans[0], merged))
     elif merged:
         edits.append(_system_message(spans[0][0], merged))
     for note in notes:
@@ -308,30 +207,64 @@ def _insertions(request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
 
 
 def _message_spans(request: ChatRequest) -> list[tuple[int, int]]:
-    messages = next(member for member in reversed(request._members) if member.name == "messages")
-    return items_of(request._text, messages.value, messages.end)
+    messages = request.member("messages")
+    assert messages is not None, "a conversation has messages"
+    return items_of(request.text, messages.value, messages.end)
 
 
 def _system_message(at: int, text: str) -> Splice:
-    return Splice(at, at, b'{"role":"system","content":' + _quoted(text) + b"},")
+    return Splice(at, at, b'{"role":"system","content":' + quoted(text) + b"},")
 
 
-def _appended(text: bytes, message: tuple[int, int], addition: str) -> Splice:
+def appended(text: bytes, message: tuple[int, int], addition: str, *, part_type: bytes = b"text") -> Splice:
     """The splice that appends `addition` to the content of a message, whatever its form."""
     members = members_of(text, *message)
     content = next((member for member in reversed(members) if member.name == "content"), None)
     if content is None:
         end = members[-1].end
-        return Splice(end, end, b',"content":' + _quoted(addition))
+        return Splice(end, end, b',"content":' + quoted(addition))
     inside = content.end - 1  # before the closing quote or bracket
     if text[content.value] == ord('"'):
         blank_line = b"\\n\\n" if inside > content.value + 1 else b""
-        return Splice(inside, inside, blank_line + _quoted(addition)[1:-1])
+        return Splice(inside, inside, blank_line + quoted(addition)[1:-1])
     if text[content.value] == ord("["):
         comma = b"" if _EMPTY_LIST.match(text, content.value) else b","
-        return Splice(inside, inside, comma + b'{"type":"text","text":' + _quoted(addition) + b"}")
-    return Splice(content.value, content.end, _quoted(addition))  # null
+        return Splice(inside, inside, comma + b'{"type":"%s","text":' % part_type + quoted(addition) + b"}")
+    return Splice(content.value, content.end, quoted(addition))  # null
 
 
-def _quoted(text: str) -> bytes:
+def quoted(text: str) -> bytes:
+    """The text as a JSON string; characters that UTF-8 cannot encode become question marks."""
     return msgspec.json.encode(text.encode(errors="replace").decode())
+
+
+class _Completions:
+    """`ApiShape` for chat completions: a note is a system message of its own, or goes into the client's first one."""
+
+    path = PATH
+    is_bound_by_templates = True
+
+    def conversation(self, text: bytes, last: Mapping[str, Member]) -> Conversation | None:
+        return _conversation(text, last)
+
+    def chain(self, text: bytes, last: Mapping[str, Member]) -> Chain:
+        return NO_CHAIN
+
+    def insertions(self, request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
+        return _insertions(request, notes)
+
+    def message_bytes(self, request: ChatRequest) -> Sequence[KeyMaterial]:
+        """Exactly as sent."""
+        body = memoryview(request.body)
+        return [body[start:end] for start, end in _message_spans(request)]
+
+    def refusable(self, request: ChatRequest, notes: Sequence[Note]) -> Placement | None:
+        if any(note.before for note in notes):
+            return Placement.BEFORE_LAST_USER
+        if not notes or request.conversation is None:
+            return None
+        joins_the_clients = notes[0].before is None and request.conversation.messages[0].role in SYSTEM_ROLES
+        return None if joins_the_clients else Placement.SYSTEM
+
+
+COMPLETIONS: ApiShape = _Completions()

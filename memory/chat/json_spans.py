@@ -152,6 +152,11 @@ def items_of(text: bytes, start: int, end: int) -> list[tuple[int, int]]:
     return spans
 
 
+def value_of(text: bytes, member: Member) -> memoryview:
+    """The bytes of a member's value."""
+    return memoryview(text)[member.value : member.end]
+
+
 def removals(members: Sequence[Member], names: Collection[str]) -> list[Splice]:
     """Splices that remove every member with one of these names, each with one comma and adjacent white space."""
     kept = [index for index, member in enumerate(members) if member.name not in names]

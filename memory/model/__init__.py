@@ -6,6 +6,7 @@ Times are Unix seconds (UTC, float). Token counts are estimates in WordPiece tok
 
 from __future__ import annotations
 
+from memory.model.chains import NOTE_KEYS_MAX, ChainLink
 from memory.model.chats import (
     CHAT_BYTES_MAX,
     Conversation,
@@ -65,6 +66,7 @@ __all__ = [
     "EXPLICIT_ACTS",
     "ID_BYTES_MAX",
     "MEMORY_TYPES",
+    "NOTE_KEYS_MAX",
     "NO_ATTRIBUTE",
     "STORED_ACTS",
     "Act",
@@ -72,6 +74,7 @@ __all__ = [
     "CandidateVerdict",
     "CarriedNote",
     "Category",
+    "ChainLink",
     "Change",
     "ChangeKind",
     "Claim",

@@ -6,6 +6,7 @@ adapter and raises `Unavailable` beyond it; a cancelled call leaves nothing half
 
 from __future__ import annotations
 
+from memory.ports.chains import ResponseChains
 from memory.ports.models import ChatModel, Clock, Completion, Embedder, Tokens
 from memory.ports.reading import (
     ExamKey,
@@ -17,7 +18,7 @@ from memory.ports.reading import (
     StatementReader,
 )
 from memory.ports.reembedding import Reembedding, ReembeddingStatus, StoredText
-from memory.ports.requests import ChatTemplates, ModelCapabilities, NoteBook, Receipts, RequestTraces
+from memory.ports.requests import ChatTemplates, ModelCapabilities, NoteBook, Receipts, RequestTraces, ServerKnowledge
 from memory.ports.snapshots import Snapshots
 from memory.ports.stores import (
     LedgerWrite,
@@ -67,7 +68,9 @@ __all__ = [
     "Reembedding",
     "ReembeddingStatus",
     "RequestTraces",
+    "ResponseChains",
     "Revision",
+    "ServerKnowledge",
     "Snapshots",
     "StatementPair",
     "StatementReader",

@@ -11,6 +11,7 @@ from memory.model import (
     Placement,
     Receipt,
 )
+from memory.ports.chains import ResponseChains
 from memory.ports.upkeep import UsageCounts
 
 
@@ -83,6 +84,17 @@ class ModelCapabilities(Protocol):
     async def learn(self, model: str, placement: Placement) -> None:
         """Visible to this process at once. Only changes to a more careful placement are stored."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServerKnowledge:
+    """What is known about the model server: the placements that its models accept, and the conversations it stores.
+
+    `chains`: None where no conversations stored by the server are supported.
+    """
+
+    model_capabilities: ModelCapabilities
+    chains: ResponseChains | None = None
 
 
 class ChatTemplates(Protocol):

@@ -10,11 +10,17 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Protocol
 
 from memory.model import Turn, TurnStatus, Urgency
+from memory.ports.chains import ResponseChains
 from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
 
 
 class TurnRecording(Protocol):
     """Records turns as they happen, or imported ones. Raises `Unavailable` (also when the disk is full)."""
+
+    @property
+    def chains(self) -> ResponseChains:
+        """The links by which later requests continue exchanges with these turns."""
+        ...
 
     async def open(self, turn: Turn) -> None:
         """Append the turn with status opened. Return once it survives a crash of this process.
@@ -30,6 +36,14 @@ class TurnRecording(Protocol):
         return.
 
         Closed and unknown turns are learnt; failed and aborted ones are only recorded.
+        """
+        ...
+
+    async def complete(self, turn_id: str, *, answer: str, answered_at: float) -> None:
+        """Add the final answer of a tool loop to the turn that the user opened, which was closed without one.
+
+        Ignored for a turn that is not closed, or has an answer. Durable on return. Turns that are learnt already, or
+        are being learnt, are not learnt again.
         """
         ...
 
@@ -136,6 +150,11 @@ class TurnTriage(Protocol):
 
 class ConversationRecord(Protocol):
     """Reads the recorded conversations, and withdraws turns from learning. Raises `Unavailable`."""
+
+    @property
+    def chains(self) -> ResponseChains:
+        """The links by which later requests continue recorded exchanges."""
+        ...
 
     def turns(self, user_id: str, *, session_id: str = "") -> AsyncIterator[Turn]:
         """The record in the order of opening, which for imported history differs from the order of `at`."""

@@ -9,7 +9,9 @@ from memory.model import Turn
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Work for one worker: the turns of one window, in order. `window_id` and `turns` are the same at every attempt."""
+    """Work for one worker: the turns of one window, in order. `window_id` and `turns` are the same at every attempt,
+    except for an answer of a tool loop that was added meanwhile.
+    """
 
     window_id: str
     user_id: str

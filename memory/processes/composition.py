@@ -54,6 +54,7 @@ from memory.ports import (
     NoteBook,
     Receipts,
     RequestTraces,
+    ServerKnowledge,
     Tokens,
     TurnLog,
     UpkeepSchedule,
@@ -146,7 +147,7 @@ class Parts:
         return RecallPipeline(
             search=search,
             traces=self.traces,
-            model_capabilities=self.model_capabilities,
+            server=ServerKnowledge(self.model_capabilities, self.turn_log.chains),
             instruments=self.instruments,
             new_id=new_id,
             settings=recall_settings(self.settings),

@@ -26,7 +26,7 @@ from memory.model import (
     Role,
     Scope,
 )
-from memory.ports import ModelCapabilities, RequestTraces
+from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.admission import Admission, AdmissionSlot
 from memory.recall.notes.past_notes import NotePlan, carried_notes, note_keys, plan_notes
 from memory.recall.notes.receipts import Answered, Findings, receipt_of
@@ -60,7 +60,7 @@ class RecallPipeline:
         *,
         search: SearchParts,
         traces: RequestTraces,
-        model_capabilities: ModelCapabilities,
+        server: ServerKnowledge,
         instruments: Instruments,
         new_id: Callable[[], str],
         settings: RecallSettings,
@@ -70,7 +70,8 @@ class RecallPipeline:
         self._notes = traces.notes
         self._receipts = traces.receipts
         self._usage_counts = traces.usage_counts
-        self._model_capabilities = model_capabilities
+        self._model_capabilities = server.model_capabilities
+        self._chains = server.chains
         self._tokens = search.tokens
         self._clock = instruments.clock
         self._new_id = new_id
@@ -160,7 +161,7 @@ class RecallPipeline:
                 except MemproxyError:
                     await review_notes()  # whatever happens to the search, the prompt's prefix has to stay
                     raise
-        if said.count(Role.USER) > 1:  # otherwise there are no earlier notes
+        if said.count(Role.USER) > 1 or request.chain.held_under:  # otherwise there are no earlier notes
             await review_notes()
         return self._shed()
 
@@ -175,13 +176,21 @@ class RecallPipeline:
         if trace.are_notes_reviewed:
             return
         with trace.timed("notes", self._metrics), suppress(Unavailable):
-            if request.options.placement is None:
+            if request.options.placement is None and request.shape.is_bound_by_templates:
                 learnt = await self._model_capabilities.placement(conversation.model) or trace.placement
                 trace.placement = max(learnt, trace.placement, key=BY_CAUTION.index)
             keys = await _keys(scope, request)
-            past = await self._notes.find(scope.user_id, list(keys.values()))
-            trace.carried = carried_notes(conversation, keys, past)
+            at_server = await self._keys_at_server(scope, request)
+            past = await self._notes.find(scope.user_id, [*at_server, *keys.values()])
+            trace.carried = carried_notes(conversation, keys, past, at_server=at_server)
         trace.are_notes_reviewed = True
+
+    async def _keys_at_server(self, scope: Scope, request: ChatRequest) -> tuple[str, ...]:
+        """Keys of the notes in the stored part of this conversation, as far as known. Raises `Unavailable`."""
+        if self._chains is None or not request.chain.held_under:
+            return ()
+        link = await self._chains.find(scope.user_id, request.chain.held_under)
+        return link.note_keys if link is not None else ()
 
     async def search(
         self,

@@ -111,7 +111,8 @@ class Erasure:
     async def scope(self, user_id: str, project_id: str) -> tuple[int, int]:
         """Delete all memories of the user, or of exactly that project, and withdraw turns not learnt before this call.
 
-        Returns the numbers of memories and turns.
+        Without a project, also deletes the user's receipts and links between exchanges. Returns the numbers of memories
+        and turns.
         """
         Scope(user_id, project_id)  # refuses invalid ids
         called_at = self._clock()
@@ -129,6 +130,7 @@ class Erasure:
             await self.drop_notes(user_id, ids)
         if not project_id:
             await self._receipts.erase(user_id)  # they contain the user's queries
+            await self._turn_log.chains.erase(user_id)
         return memories, turns
 
     async def source(self, user_id: str, turn_id: str) -> SourceForgotten:

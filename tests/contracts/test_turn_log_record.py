@@ -12,7 +12,7 @@ from turn_logs import DEPLOYMENTS, START, Deployment, a_turn, ids_of, lease_at, 
 
 from memory.errors import BadInput
 from memory.model import Message, Scope, Turn, TurnStatus
-from memory.ports import TurnLog
+from memory.ports import LearnDue, TurnLog
 
 
 @pytest.fixture(params=sorted(DEPLOYMENTS))
@@ -152,3 +152,49 @@ async def test_turns_of_a_process_that_died_become_unknown_and_are_learnt(deploy
         assert status == {"t1": TurnStatus.UNKNOWN, "t2": TurnStatus.CLOSED}
         assert ids_of(await lease_at(survivor.log, START + 99)) == ["t2"]  # first in its session to become a window
         assert (await recorded(survivor.log, "bob"))[0].status is TurnStatus.OPENED  # our own
+
+
+async def test_the_final_answer_of_a_tool_loop_goes_to_the_turn_that_has_none(log: TurnLog) -> None:
+    await log.open(a_turn("t1"))
+    await log.finish("t1", status=TurnStatus.CLOSED, answer="", answered_at=START)
+    await log.complete("t1", answer="It rains ☔", answered_at=START + 3)
+    (turn,) = await recorded(log)
+    assert (turn.answer, turn.answered_at, turn.status) == ("It rains ☔", START + 3, TurnStatus.CLOSED)
+    lease = await lease_at(log, START + 4)
+    assert lease is not None
+    assert [one.answer for one in lease.turns] == ["It rains ☔"]
+    await log.acknowledge(lease)
+    await log.open(a_turn("t2"))
+    await log.finish("t2", status=TurnStatus.CLOSED, answer="", answered_at=START)
+    lease = await lease_at(log, START + 4)
+    assert lease is not None
+    await log.complete("t2", answer="late", answered_at=START + 5)  # while it is being learnt
+    await log.acknowledge(lease)
+    assert [turn.answer for turn in await recorded(log)] == ["It rains ☔", "late"]
+
+
+@pytest.mark.parametrize("status", [TurnStatus.FAILED, TurnStatus.ABORTED])
+async def test_no_answer_is_put_over_another_nor_into_a_turn_that_did_not_close(
+    log: TurnLog, status: TurnStatus
+) -> None:
+    await tell(log, "answered")
+    await log.open(a_turn("open"))
+    await log.open(a_turn("broken"))
+    await log.finish("broken", status=status, answer="", answered_at=START)
+    for turn_id in ("answered", "open", "broken", "unknown"):
+        await log.complete(turn_id, answer="other", answered_at=START)
+    assert [turn.answer for turn in await recorded(log)] == ["answer to answered", "", ""]
+
+
+async def test_an_answer_that_comes_late_is_counted_with_its_session(log: TurnLog) -> None:
+    """A session is due at so many tokens: what comes in is taken out again, so that the count stays right."""
+    due = LearnDue(idle_seconds=1e9, turns_at_once=1_000, tokens_at_once=1_000)
+    await log.open(a_turn("t1"))
+    await log.finish("t1", status=TurnStatus.CLOSED, answer="", answered_at=START)
+    assert await log.lease(now=START, seconds=9, due=due) is None
+    await log.complete("t1", answer="x" * 4_100, answered_at=START)
+    lease = await log.lease(now=START, seconds=9, due=due)
+    assert lease is not None
+    await log.acknowledge(lease)
+    await tell(log, "t2")
+    assert await log.lease(now=START, seconds=9, due=due) is None

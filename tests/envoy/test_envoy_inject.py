@@ -180,12 +180,22 @@ async def streams_started(stack: FilterStack) -> set[str]:
         return set((await admin.get("/stats", params={"filter": "ext_proc.*streams_started"})).text.splitlines())
 
 
-async def test_responses_are_stripped_and_otherwise_left_alone(stack: FilterStack, upstream: RecordingUpstream) -> None:
-    async with stack.client() as client:
-        answer = await client.post("/v1/responses", content=b'{"input":"hi"' + OURS)
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/messages"])
+async def test_apis_without_memory_are_stripped_and_otherwise_left_alone(
+    upstream: RecordingUpstream, path: str
+) -> None:
+    async with running_stack(upstream.url) as stack, stack.client() as client:
+        answer = await client.post(path, content=b'{"prompt":"hi"' + OURS)
         assert answer.status_code == 200
-        assert exact(upstream.received[-1]).body == b'{"input":"hi"}'
+        assert exact(upstream.received[-1]).body == b'{"prompt":"hi"}'
+        assert upstream.received[-1].path == path
+        assert memory_headers(answer) == {"x-memory-status": "disabled", "x-memory-count": "0"}
+        answer = await client.post(path, content=ODD)
+        assert exact(upstream.received[-1]).body == ODD
         assert memory_headers(answer) == {}
+        assert stack.recall.asked == []
+        assert stack.count("memproxy_requests_total", status="disabled", reason="no_memory_api") == 1
+        assert stack.count("memproxy_bodies_passed_total", reason="no_memory_api") == 1
 
 
 async def test_only_a_trusted_peer_may_say_who_the_user_is(upstream: RecordingUpstream) -> None:

@@ -72,7 +72,7 @@ def test_a_body_that_is_not_what_it_claims_passes(
         ("GET", "/v1/models"),
         ("GET", "/anything/else?with=query"),
         ("POST", "/v1/embeddings"),
-        ("POST", "/v1/completions"),
+        ("POST", "/v1/rerank"),
         ("DELETE", "/v1/files/f-1"),
         ("GET", "/v1/chat/completions"),
     ],

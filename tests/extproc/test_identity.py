@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extproc.identity import Anonymous, IdentityMode, RefusalReason, RefusedIdentity, identify
-from memory.chat.completions import MemoryContext
+from memory.chat.own_fields import MemoryContext
 from memory.model import ID_BYTES_MAX, Scope, is_valid_id
 
 DEVELOPMENT, HEADER = IdentityMode.DEVELOPMENT, IdentityMode.HEADER

@@ -37,8 +37,8 @@ def headers(
     return [(":method", method), (":path", path), ("content-type", b"application/json"), *more]
 
 
-def injection_of() -> Injection:
-    return Injection(IdentityMode.DEVELOPMENT, SignalReader())
+def injection_of(mode: IdentityMode = IdentityMode.DEVELOPMENT) -> Injection:
+    return Injection(mode, SignalReader())
 
 
 def awaiting_body(*more: tuple[str, bytes], path: bytes = b"/v1/chat/completions") -> Injection:
@@ -168,13 +168,63 @@ def test_a_body_that_is_not_what_it_claims_passes_untouched_and_is_counted(body:
     assert finish == Finish(None, None)
 
 
-def test_responses_are_stripped_and_otherwise_left_alone() -> None:
+@pytest.mark.parametrize("path", [b"/v1/completions", b"/v1/messages"])
+def test_an_api_without_memory_is_stripped_and_counted_and_otherwise_left_alone(path: bytes) -> None:
+    counted, finish = awaiting_body(ALICE, path=path).on(
+        RequestBody(b'{"prompt" : "hi", "metadata":{"user_id":"alice"}, "memory_context": {"user_id": "alice"} }')
+    )
+    assert counted == CountRequest(RecallStatus.DISABLED, "no_memory_api")
+    assert finish == Finish(
+        b'{"prompt" : "hi", "metadata":{"user_id":"alice"} }', ResponseInfo(RecallStatus.DISABLED, 0, "")
+    )
+    plain = awaiting_body(ALICE, path=path).on(RequestBody(b'{"prompt":1}'))
+    assert plain == [CountPassed("no_memory_api"), Finish(None, None)]
+
+
+def test_a_response_gets_its_note_at_the_head_of_the_question() -> None:
     injection = awaiting_body(ALICE, path=b"/v1/responses")
-    [finish] = injection.on(RequestBody(b'{"input" : "hi", "memory_context": {"user_id": "alice"} }'))
+    [recall] = injection.on(RequestBody(b'{"input" : "hi", "store":true, "auto_store":true}'))
+    assert isinstance(recall, RecallMemories)
+    [finish] = injection.on(Recalled(RecallStatus.USED, 1, "r", (Note("N", 0),)))
+    assert finish == Finish(b'{"input" : "N\\n\\nhi", "store":true}', ResponseInfo(RecallStatus.USED, 1, "r", None))
+
+
+def test_instructions_made_for_a_note_may_be_refused_by_a_template_and_those_of_the_client_may_not() -> None:
+    for body, placement in ((b'{"input":"hi"}', Placement.SYSTEM), (b'{"input":"hi","instructions":"x"}', None)):
+        injection = awaiting_body(ALICE, path=b"/v1/responses")
+        injection.on(RequestBody(body))
+        [finish] = injection.on(Recalled(RecallStatus.USED, 1, "r", (Note("N"),)))
+        assert isinstance(finish, Finish)
+        assert finish.receipt == ResponseInfo(RecallStatus.USED, 1, "r", placement)
+
+
+@pytest.mark.parametrize(("mode", "is_known"), [(IdentityMode.DEVELOPMENT, True), (IdentityMode.HEADER, False)])
+@pytest.mark.parametrize("named", [{"metadata": {"user_id": "alice"}, "user": "bob"}, {"user": "alice"}])
+def test_in_development_the_api_s_own_fields_name_the_user_and_stay(
+    mode: IdentityMode, is_known: bool, named: dict[str, object]
+) -> None:
+    injection = injection_of(mode)
+    injection.on(RequestHeaders(headers()))
+    [command] = injection.on(RequestBody(body_of(**named)))
+    if is_known:
+        assert isinstance(command, RecallMemories)
+        assert command.scope == Scope("alice")
+        [command] = injection.on(Recalled(RecallStatus.EMPTY))
+        assert isinstance(command, Finish)
+    assert isinstance(command, Finish)
+    assert command.body is None
+
+
+@pytest.mark.parametrize("named", [{"user": " alice"}, {"user": ""}, {"user": 7}, {"metadata": ["user_id"]}])
+def test_a_field_that_holds_no_id_names_nobody(named: dict[str, object]) -> None:
+    assert awaiting_body().on(RequestBody(body_of(**named))) == [Finish(None, None)]
+
+
+def test_an_auto_store_that_is_no_flag_switches_memory_off_and_is_taken_out() -> None:
+    counted, finish = awaiting_body(ALICE).on(RequestBody(body_of(auto_store="no")))
+    assert counted == CountRequest(RecallStatus.DISABLED, "not_understood")
     assert isinstance(finish, Finish)
-    assert finish.receipt is None
-    assert json.loads(finish.body or b"") == {"input": "hi"}
-    assert awaiting_body(ALICE, path=b"/v1/responses").on(RequestBody(b'{"input":1}')) == [Finish(None, None)]
+    assert without_fields(finish.body) == ASK
 
 
 @pytest.mark.parametrize(

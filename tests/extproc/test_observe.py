@@ -124,11 +124,6 @@ def test_the_session_id_is_the_derived_one() -> None:
     "messages",
     [
         [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}],
-        [
-            {"role": "user", "content": "Hi"},
-            {"role": "assistant", "tool_calls": [{}]},
-            {"role": "tool", "content": "x"},
-        ],
         [{"role": "system", "content": "Hi"}],
         [{"role": "user", "content": " \n"}],
         [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}],
@@ -188,6 +183,7 @@ def test_what_is_no_chat_is_not_recorded(request_body: bytes) -> None:
     [
         [(":method", b"GET"), *POST[1:]],
         [POST[0], (":path", b"/v1/responses"), POST[2]],
+        [POST[0], (":path", b"/v1/completions"), POST[2]],
         [POST[0], (":path", b"/v1/chat/completions/x"), POST[2]],
         [*POST, ("content-encoding", b"gzip")],
         [],

@@ -13,9 +13,10 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 from turn_logs import Process, sqlite_deployment
 
-from extproc.observe import CloseTurn
+from extproc.observe import CloseTurn, OpenTurn
 from extproc.recorder import TurnRecorder
 from extproc.server import contained
+from extproc.turn_links import Links
 from memory.errors import NotRecordable
 from memory.model import Message, TurnStatus
 from memory.runtime.metrics import Metrics
@@ -49,7 +50,7 @@ async def recorded(
             recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, redact, None)  # type: ignore[arg-type]
             async with asyncio.timeout(10), recorder:
                 one = replace(turn(SAID), messages=(Message("user", SAID),), answer="", status=TurnStatus.OPENED)
-                opening = recorder.open(one)
+                opening = recorder.open(OpenTurn(one, Links(one.scope.user_id)))
                 assert opening is not None
                 recorder.close(
                     CloseTurn(one.id, status=TurnStatus.CLOSED, answer=answer, answered_at=NOW, receipt_id=""),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from learning_parts import Bench
 from learning_processes import LearningProcesses, Records, WorkerProcess, records_of
-from moody_model import PROMPT_TOKENS, Mood, MoodyModel, running_moody_model
+from misbehaving_model import PROMPT_TOKENS, Mood, MoodyModel, running_moody_model
 from plain_reader import PlainReader
 from turn_logs import sqlite_deployment
 

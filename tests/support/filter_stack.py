@@ -31,7 +31,7 @@ from memory.adapters.models.template_probe import TemplateProbe
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.chat.completions import ChatRequest
-from memory.model import Note, Placement, RecallStatus, Scope, Turn
+from memory.model import Note, Placement, RecallStatus, Role, Scope, Turn
 from memory.ports import ChatTemplates, Clock, ModelCapabilities, TurnLog
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallOutcome
@@ -74,7 +74,8 @@ class ScriptedRecall:
         receipt_id = f"r-{len(self.asked)}"
         if placement is Placement.OFF:
             return RecallOutcome(RecallStatus.DISABLED, "placement_off", 0, receipt_id)
-        before = None if placement is Placement.SYSTEM else len(request.conversation.messages) - 1
+        said = [index for index, one in enumerate(request.conversation.messages) if one.role == Role.USER]
+        before = None if placement is Placement.SYSTEM or not said else said[-1]
         return RecallOutcome(RecallStatus.USED, "searched", 1, receipt_id, (Note(NOTE, before),))
 
 

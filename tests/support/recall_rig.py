@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
+from memory.adapters.sqlite.chains import SqliteResponseChains
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
@@ -27,7 +28,7 @@ from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.chat.completions import ChatRequest, read_chat_request
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, RecallStatus, Receipt, Scope, Vector
-from memory.ports import RequestTraces
+from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.pipeline import RecallOutcome, RecallPipeline, RecallSettings
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
@@ -71,6 +72,7 @@ class Rig:
     ledger: SqliteUserLedger
     corpora: WorkingSets
     usage_counts: SqliteUsageCounts
+    chains: SqliteResponseChains
 
     async def write(self, *memories: Memory) -> None:
         """What the worker would do: rows as they shall stand, under the user's lock."""
@@ -113,11 +115,11 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
             SqliteUsageCounts(database, flush_seconds=0.02) as usage_counts,
             WorkingSets(store=store, ledger=ledger, shape=CorpusShape(384, tokens=tokens)) as corpora,
         ):
-            retrieval = Retrieval(corpora=corpora, store=store)
+            retrieval, chains = Retrieval(corpora=corpora, store=store), SqliteResponseChains(database)
             recall = RecallPipeline(
                 search=SearchParts(embedder, classifier=lambda: None, retrieval=retrieval, tokens=tokens),
                 traces=RequestTraces(SqliteNoteBook(database), receipts, usage_counts),
-                model_capabilities=model_capabilities,
+                server=ServerKnowledge(model_capabilities, chains),
                 instruments=Instruments(lambda: NOW, metrics),
                 new_id=lambda: next(ids),
                 settings=settings,
@@ -128,4 +130,6 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
                 while (await recall.recall(Scope("u"), question)).status not in in_time:
                     await asyncio.sleep(0.01)
             embedder.calls = 0
-            yield Rig(recall, embedder, model_capabilities, receipts, metrics, store, ledger, corpora, usage_counts)
+            yield Rig(
+                recall, embedder, model_capabilities, receipts, metrics, store, ledger, corpora, usage_counts, chains
+            )

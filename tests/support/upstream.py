@@ -39,6 +39,7 @@ class RecordingUpstream:
     """Set `answer`, `status` or `chunk_seconds` between requests; read `received` and `streamed` after them."""
 
     answer: str = "Noted."
+    message: dict[str, object] | None = None  # in the place of an answer, where nothing is streamed
     status: int = 200
     chunk_seconds: float = 0.0
     chunk_count: int = 0  # 0: one chunk for each word
@@ -54,6 +55,7 @@ class RecordingUpstream:
     def behave(self) -> None:
         """As at the start, but for what was received."""
         self.answer, self.status = "Noted.", 200
+        self.message = None
         self.chunk_seconds, self.chunk_count = 0.0, 0
         self.more_headers = {}
         self.streamed.clear()
@@ -79,7 +81,7 @@ class RecordingUpstream:
             return JSONResponse({"error": {"message": "bad request"}}, status_code=400)
         if chat.get("stream"):
             return StreamingResponse(self._chunks(), media_type="text/event-stream")
-        message = {"role": "assistant", "content": self.answer}
+        message = self.message or {"role": "assistant", "content": self.answer}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         return JSONResponse(

@@ -1,4 +1,4 @@
-"""The tables of turn log, user ledger, note book, receipts, uses, rounds, model traits and exams: one file.
+"""The tables of turn log, user ledger, note book, receipts, uses, rounds, model traits, exams and chains: one file.
 
 This module only names tables and creates them; it never reads or writes a row of them.
 
@@ -28,7 +28,7 @@ import sqlite3
 from memory.errors import BadSetting
 
 APPLICATION_ID = 0x6D70_7478  # "mptx": tells our file from any other SQLite file
-VERSION = 1  # of the tables
+VERSION = 2  # of the tables
 SQLITE_OLDEST = (3, 35, 0)  # upsert and partial indexes as used here; Python 3.11 usually brings a newer one
 
 TABLES = (
@@ -222,6 +222,21 @@ TABLES = (
         PRIMARY KEY (model, server, version)
     ) WITHOUT ROWID
     """,
+    # Exchanges that later requests may continue, by user and name; the newest have the highest position.
+    """
+    CREATE TABLE chains (
+        position INTEGER PRIMARY KEY,
+        user_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        turn_id TEXT NOT NULL,
+        note_keys BLOB NOT NULL,
+        kept_at REAL NOT NULL,
+        UNIQUE (user_id, name)
+    )
+    """,
+    "CREATE UNIQUE INDEX chains_of_user ON chains (user_id, position)",
+    "CREATE INDEX chains_by_age ON chains (kept_at)",
 )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from memory.adapters.sqlite import ledger, turns_queue, turns_triggers, turns_upkeep
+from memory.adapters.sqlite.chains import SqliteResponseChains
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.turns_rows import (
     ANSWER_BYTES_MAX,
@@ -26,7 +27,17 @@ from memory.adapters.sqlite.turns_rows import (
 )
 from memory.errors import BadInput, Unavailable
 from memory.model import Turn, TurnStatus, Urgency
-from memory.ports import Backlog, Clock, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
+from memory.ports import (
+    Backlog,
+    Clock,
+    DeadLetter,
+    ForgetRequestTurn,
+    FreshTurn,
+    LearnDue,
+    Lease,
+    QueueDepth,
+    ResponseChains,
+)
 
 PAGE_TURNS = 50  # read at a time from the record; a turn may have 2 MiB
 
@@ -40,6 +51,7 @@ class SqliteTurnLog:
     def __init__(self, database: SqliteDatabase, *, clock: Clock) -> None:
         self._database = database
         self._clock = clock
+        self.chains: ResponseChains = SqliteResponseChains(database)
 
     async def open(self, turn: Turn) -> None:
         if turn.status is not TurnStatus.OPENED:
@@ -53,6 +65,12 @@ class SqliteTurnLog:
             raise BadInput("a turn cannot finish as opened: say how it ended")
         ending = _Ending(status, answer, answered_at, receipt_id)
         await self._database.write(partial(_finish, turn_id=turn_id, ending=ending, now=self._clock()))
+
+    async def complete(self, turn_id: str, *, answer: str, answered_at: float) -> None:
+        job = partial(
+            _complete, turn_id=turn_id, answer=cut(to_bytes(answer), ANSWER_BYTES_MAX), answered_at=answered_at
+        )
+        await self._database.write(job)
 
     async def append(self, turn: Turn) -> None:
         if turn.status is TurnStatus.OPENED:
@@ -235,6 +253,20 @@ def _finish(connection: sqlite3.Connection, *, turn_id: str, ending: _Ending, no
     )
     if stage == "ready":
         turns_queue.make_ready(connection, seq, user_id, session_id, now)
+
+
+def _complete(connection: sqlite3.Connection, *, turn_id: str, answer: bytes, answered_at: float) -> None:
+    """While the turn is ready, its answer also counts in the bytes of its session."""
+    row = connection.execute(
+        "UPDATE turns SET answer = ?, answered_at = ? WHERE id = ? AND status = 'closed' AND length(answer) = 0"
+        " RETURNING user_id, session_id, stage",
+        (answer, answered_at, turn_id),
+    ).fetchone()
+    if row is not None and row[2] == "ready":
+        connection.execute(
+            "UPDATE ready_sessions SET bytes = bytes + ? WHERE user_id = ? AND session_id = ?",
+            (len(answer), row[0], row[1]),
+        )
 
 
 def _stage_after(status: TurnStatus) -> str:

@@ -36,18 +36,22 @@ class CarriedNotes:
     newest: int | None  # index of the last user message, where a new note would be placed; None without a user message
     key: str  # of that message; "" where the note book is not used
     is_settled: bool  # this question was searched for in an earlier request: its note stays and nothing is added
+    at_server: tuple[PastNote, ...] = ()  # of requests whose messages the server stores, oldest first
+
+    def earlier(self) -> tuple[PastNote, ...]:
+        """All notes of the conversation except the one at the newest user message, oldest first."""
+        return (*self.at_server, *(self.notes[index] for index in sorted(self.notes) if index != self.newest))
 
     def held_earlier(self) -> tuple[str, ...]:
         """Ids of the memories in notes before earlier messages, oldest note first; they need not be injected again."""
-        earlier = (self.notes[index] for index in sorted(self.notes) if index != self.newest)
-        return tuple(dict.fromkeys(memory_id for note in earlier for memory_id in note.memory_ids))
+        return tuple(dict.fromkeys(memory_id for note in self.earlier() for memory_id in note.memory_ids))
 
     def room(self, *, budget: int, tokens: Tokens) -> int:
         """Tokens available for the lines of a new note: at most `budget`, and its share of the limit for all notes.
 
         After the first note, each new one gets half of what is left, so that late questions have room as well.
         """
-        earlier = [note.tokens for index, note in self.notes.items() if index != self.newest]
+        earlier = [note.tokens for note in self.earlier()]
         left = ALL_NOTES_TOKENS_MAX - sum(earlier)
         share = min(left, max(left // 2, LATE_NOTE_TOKENS_MIN)) if earlier else left
         return max(0, min(budget, share) - tokens(NOTE_FRAME))
@@ -57,23 +61,33 @@ class CarriedNotes:
 class NotePlan:
     """The notes of this request by the index of the message that each stands before. `fresh` is the new one, to be
     kept.
+
+    `at_server`: those of earlier requests whose messages the server stores with the notes inside them; it does not
+    store instructions.
     """
 
     notes: Mapping[int, PastNote]
     fresh: PastNote | None = None
+    at_server: tuple[PastNote, ...] = ()
 
     def placed(self, placement: Placement) -> tuple[Note, ...]:
         """Each note before its message, or, for templates that allow only one system message, all merged into that
         one.
         """
-        if placement is Placement.OFF:
-            return ()
-        is_merged = placement is Placement.SYSTEM
-        return tuple(Note(self.notes[index].text, None if is_merged else index) for index in sorted(self.notes))
+        match placement:
+            case Placement.OFF:
+                return ()
+            case Placement.SYSTEM:
+                return tuple(Note(note.text) for note in self._in_order())
+            case Placement.BEFORE_LAST_USER:
+                return tuple(Note(self.notes[index].text, index) for index in sorted(self.notes))
 
     def memory_ids(self) -> tuple[str, ...]:
-        """Ids of all memories in the notes, in the order of the notes."""
-        return tuple(one for index in sorted(self.notes) for one in self.notes[index].memory_ids)
+        """Ids of all memories in the prompt's notes, in the order of the notes."""
+        return tuple(one for note in self._in_order() for one in note.memory_ids)
+
+    def _in_order(self) -> tuple[PastNote, ...]:
+        return (*self.at_server, *(self.notes[index] for index in sorted(self.notes)))
 
 
 def note_keys(scope: Scope, request: ChatRequest) -> dict[int, str]:
@@ -95,21 +109,26 @@ def note_keys(scope: Scope, request: ChatRequest) -> dict[int, str]:
     return keys
 
 
-def carried_notes(conversation: Conversation, keys: Mapping[int, str], past: Mapping[str, PastNote]) -> CarriedNotes:
-    """Past notes at their positions. `keys`: from `note_keys`. `past`: what the note book has for them.
+def carried_notes(
+    conversation: Conversation, keys: Mapping[int, str], past: Mapping[str, PastNote], *, at_server: Sequence[str] = ()
+) -> CarriedNotes:
+    """Past notes at their positions. `keys`: from `note_keys`. `past`: what the note book has for all keys.
+
+    `at_server`: keys of the notes in the part of the conversation that the server stores, oldest first.
 
     A request that ends with a tool result, or with an answer to be continued, belongs to an earlier question: it is
     settled, so that every call of a tool loop sees the same note. A question that is sent again on its own (a
     regenerated answer, or the same opening of another chat) is searched again, since days may have passed.
     """
     messages = conversation.messages
+    held = tuple(past[key] for key in at_server if key in past)
     newest = next((index for index in reversed(range(len(messages))) if messages[index].role == Role.USER), None)
     notes = {index: past[key] for index, key in keys.items() if key in past}
     if newest is None:
-        return CarriedNotes(notes, None, "", is_settled=True)
+        return CarriedNotes(notes, None, "", is_settled=True, at_server=held)
     later = messages[newest + 1 :]
     is_settled = any(message.is_tool_traffic for message in later) or bool(later and newest in notes)
-    return CarriedNotes(notes, newest, keys.get(newest, ""), is_settled)
+    return CarriedNotes(notes, newest, keys.get(newest, ""), is_settled, held)
 
 
 def plan_notes(
@@ -122,16 +141,16 @@ def plan_notes(
     most `CarriedNotes.room` tokens.
     """
     if carried.newest is None:
-        return NotePlan(carried.notes)
+        return NotePlan(carried.notes, at_server=carried.at_server)
     in_notes = frozenset(carried.held_earlier())
     new = [candidate for candidate in found if candidate.memory.id not in in_notes]
     chosen, spent = _fitting(new, carried.room(budget=budget, tokens=tokens), tokens=tokens, now=now)
     standing = carried.notes.get(carried.newest)
     if all(standing is not None and memory.id in standing.memory_ids for memory in chosen):
-        return NotePlan(carried.notes)
+        return NotePlan(carried.notes, at_server=carried.at_server)
     text = render_note(chosen, now=now)
     fresh = PastNote(text, tuple(memory.id for memory in chosen), tokens(NOTE_FRAME) + spent)
-    return NotePlan({**carried.notes, carried.newest: fresh}, fresh)
+    return NotePlan({**carried.notes, carried.newest: fresh}, fresh, carried.at_server)
 
 
 def placement_after_refusal(placement: Placement) -> Placement:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from memory.chat.completions import MemoryContext, NotAChat, message_bytes, read_chat_request, strip_memory_fields
+from memory.chat.completions import NotAChat, message_bytes, read_chat_request, strip_memory_fields
 from memory.chat.json_spans import MEMBERS_MAX
+from memory.chat.own_fields import MemoryContext
 from memory.model import Message, Placement, RequestOptions
 
 

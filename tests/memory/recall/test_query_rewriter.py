@@ -27,7 +27,7 @@ from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.chat.completions import ChatRequest, read_chat_request
 from memory.errors import Unavailable
 from memory.model import Candidate, Memory, Message, RecallStatus, Receipt, Record, RequestOptions, Scope, Vector
-from memory.ports import RequestTraces
+from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.pipeline import RECEIPT_PAUSE_SECONDS, RecallOutcome, RecallPipeline, RecallSettings
 from memory.recall.query_rewriter import FAILURES_MAX, Rewriter, RewriteSettings
 from memory.recall.ranking.corpus import Corpus
@@ -159,7 +159,7 @@ async def chatting(
         recall = RecallPipeline(
             search=search,
             traces=RequestTraces(SqliteNoteBook(database), kept, SqliteUsageCounts(database)),
-            model_capabilities=SqliteModelCapabilities(database, clock=lambda: NOW),
+            server=ServerKnowledge(SqliteModelCapabilities(database, clock=lambda: NOW)),
             instruments=Instruments(lambda: NOW, metrics),
             new_id=lambda: next(ids),
             settings=RecallSettings(deadline_seconds=deadline_seconds),

@@ -14,6 +14,7 @@ from memory.errors import NotFound, Unavailable
 from memory.model import (
     CandidateVerdict,
     CarriedNote,
+    ChainLink,
     Message,
     PastNote,
     RecallStatus,
@@ -163,6 +164,18 @@ async def test_forgetting_everything_forgets_what_was_asked(parts: Parts) -> Non
     assert await parts.receipts.get("ann", "r-all") is not None
     await parts.library.delete_scope("ann")
     assert await parts.receipts.get("ann", "r-all") is None
+
+
+async def test_forgetting_everything_forgets_which_exchanges_belong_together(parts: Parts) -> None:
+    link = ChainLink("s1", "t1", ("k1",))
+    for user_id in ("ann", "bob"):
+        await parts.turn_log.chains.keep(user_id, ("resp_1", "conv_1"), link, at=parts.now)
+    await parts.library.delete_scope("ann", "red")
+    assert await parts.turn_log.chains.find("ann", "resp_1") == link
+    await parts.library.delete_scope("ann")
+    assert await parts.turn_log.chains.find("ann", "resp_1") is None
+    assert await parts.turn_log.chains.find("ann", "conv_1") is None
+    assert await parts.turn_log.chains.find("bob", "resp_1") == link
 
 
 async def test_a_turn_that_is_forgotten_before_it_is_learnt_never_is(parts: Parts) -> None:

@@ -15,7 +15,7 @@ from turn_logs import START, a_turn, ids_of, lease_at, tell
 from memory.adapters.sqlite import database as sqlite_database
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.schema import VERSION
+from memory.adapters.sqlite.schema import APPLICATION_ID, TABLES, VERSION
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.errors import BadSetting, Conflict, Unavailable
 from memory.model import Message, TurnStatus
@@ -240,7 +240,22 @@ async def test_the_database_of_something_else_is_not_touched(path: Path) -> None
 async def test_a_file_of_another_version_stops_the_start(path: Path) -> None:
     async with SqliteDatabase(path) as database:
         await database.write(lambda connection: connection.execute(f"PRAGMA user_version = {VERSION + 1}"))
-    with pytest.raises(BadSetting, match="version 2, this memproxy reads version 1"):
+    with pytest.raises(BadSetting, match=f"version {VERSION + 1}, this memproxy reads version {VERSION}"):
+        async with SqliteDatabase(path):
+            pass
+
+
+async def test_a_file_without_the_table_of_chains_stops_the_start(path: Path) -> None:
+    """Version 1 had no such table; opening its file must fail at the start, not at the first reply."""
+    path.parent.mkdir()
+    with sqlite3.connect(path) as earlier:
+        for statement in TABLES:
+            if "chains" not in statement:
+                earlier.execute(statement)
+        earlier.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        earlier.execute("PRAGMA user_version = 1")
+    earlier.close()
+    with pytest.raises(BadSetting, match="has version 1, this memproxy reads version 2: start the memproxy that"):
         async with SqliteDatabase(path):
             pass
 

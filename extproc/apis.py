@@ -1,0 +1,24 @@
+"""The APIs that get memory, by path, with their request and reply formats; and the paths that are only stripped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from extproc.reply import COMPLETION_REPLIES, ReplyShape
+from extproc.responses_reply import RESPONSES_REPLIES
+from memory.chat.api_shape import ApiShape
+from memory.chat.completions import COMPLETIONS
+from memory.chat.responses import RESPONSES
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """The request and reply formats of one API."""
+
+    requests: ApiShape
+    replies: ReplyShape
+
+
+APIS = (Api(COMPLETIONS, COMPLETION_REPLIES), Api(RESPONSES, RESPONSES_REPLIES))
+API_BY_PATH = {api.requests.path: api for api in APIS}
+STRIPPED_PATHS = ("/v1/completions", "/v1/messages")  # our fields are stripped; they get no memory

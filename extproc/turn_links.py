@@ -1,0 +1,77 @@
+"""Stores links between exchanges, by which the next request of a conversation finds its session, turn and notes.
+
+| the exchange                          | is found by                                                |
+|---------------------------------------|------------------------------------------------------------|
+| a reply with an id (Responses)        | that id, when a request continues it                       |
+| part of a stored conversation         | the conversation's id                                      |
+| a reply that calls the client's tools | also the key of the conversation up to the user's question |
+
+A client may continue before the process that saw the last reply has stored its link, so an unknown name is looked up
+again. That happens in the background; no stream waits. Links are stored and found per user, so that text never moves
+from one user's turn to another's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from memory.model import ChainLink, TurnStatus
+from memory.ports import ResponseChains, TurnRecording
+
+PATIENCE_SECONDS = (0.0, 0.05, 0.15)  # before each lookup: in total less than a flush waits for pending turns
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The links of an exchange to others. Names as in `ResponseChains`, "" for none.
+
+    `goes_on_from`: the exchange that it continues. `note_key`: the key of this request's note, if it has one. `names`:
+    the names by which later requests can find this exchange.
+    """
+
+    user_id: str
+    goes_on_from: str = ""
+    note_key: str = ""
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ContinueTurn:
+    """A call of a tool loop has ended: its answer, if any, belongs to the turn that started the loop."""
+
+    links: Links
+    status: TurnStatus
+    answer: str
+    answered_at: float
+    is_over_cap: bool = False
+
+
+async def earlier_link(chains: ResponseChains, links: Links) -> ChainLink | None:
+    """The exchange that this one continues, or None if it is unknown. Raises `Unavailable`."""
+    if not links.goes_on_from:
+        return None
+    for seconds in PATIENCE_SECONDS:
+        await asyncio.sleep(seconds)
+        found = await chains.find(links.user_id, links.goes_on_from)
+        if found is not None:
+            return found
+    return None
+
+
+async def keep_link(chains: ResponseChains, links: Links, link: ChainLink, *, at: float) -> None:
+    """Store the link by which later requests find this exchange and its notes. Raises `Unavailable`."""
+    if links.names:
+        held = ChainLink(link.session_id, link.turn_id, link.followed_by(links.note_key))
+        await chains.keep(links.user_id, links.names, held, at=at)
+
+
+async def continue_turn(turn_log: TurnRecording, continuing: ContinueTurn, answer: str) -> bool:
+    """Returns whether the turn was found. `answer`: already redacted. Raises `Unavailable`."""
+    link = await earlier_link(turn_log.chains, continuing.links)
+    if link is None:
+        return False
+    if answer:
+        await turn_log.complete(link.turn_id, answer=answer, answered_at=continuing.answered_at)
+    await keep_link(turn_log.chains, continuing.links, link, at=continuing.answered_at)
+    return True

@@ -1,0 +1,186 @@
+"""Parses our own fields in a request body of any API: the user, the scope, and the options of the request.
+
+Our fields are the top-level `memory_context`, `memory_config` and `auto_store`; they never reach the upstream. The user
+in the API's own fields is parsed here as well, and stays in the body. Nothing is guessed: an invalid field of ours
+disables memory for the request, both recall and learning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from memory.chat.json_spans import Member, value_of
+from memory.model import MEMORY_TYPES, Placement, RequestOptions
+
+CONTEXT = "memory_context"
+CONFIG = "memory_config"
+AUTO_STORE = "auto_store"  # top-level, as sent by clients of vLLM Semantic Router
+OUR_FIELDS = frozenset((CONTEXT, CONFIG, AUTO_STORE))
+UNKNOWN_KEY = f"{CONFIG}.unknown_key"  # the problem reported for an unknown key; the key itself is client text
+
+RETRIEVAL_LIMIT_MAX = 200
+TOKEN_BUDGET_MAX = 2_000
+
+_ANY = msgspec.json.Decoder()
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_UNREADABLE = (msgspec.DecodeError, RecursionError)
+_NULL = msgspec.Raw(b"null")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryContext:
+    """`memory_context` as sent; "" for absent or null fields. `extproc.identity` validates the ids."""
+
+    user_id: str = ""
+    project_id: str = ""
+    session_id: str = ""
+    agent_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFields:
+    """All parsed fields. With any problem `options` disables memory and `named_user` is ""; see `ChatRequest`."""
+
+    context: MemoryContext | None
+    options: RequestOptions
+    problems: tuple[str, ...]
+    named_user: str
+
+
+def own_fields(body: bytes, text: bytes, last: Mapping[str, Member]) -> OwnFields:
+    """Parse them from the members of a body, by name. `text`: from `json_spans.parsed`."""
+    context, problems = _context(text, last.get(CONTEXT))
+    options, more_problems = _options(text, last.get(CONFIG))
+    problems += more_problems
+    if CONTEXT in last and value_of(body, last[CONTEXT]) != value_of(text, last[CONTEXT]):
+        context, problems = None, (CONTEXT,)  # lone surrogates: two such ids would become equal
+    match _flag(text, last.get(AUTO_STORE)):
+        case "false":
+            options = replace(options, auto_store=False)
+        case "":
+            problems += (AUTO_STORE,)
+    if problems:
+        return OwnFields(context, RequestOptions(enabled=False, auto_store=False), problems, "")
+    return OwnFields(context, options, (), _named_user(body, text, last))
+
+
+def _flag(text: bytes, member: Member | None) -> str:
+    """The literal in the body, "null" for an absent member, and "" for anything but a flag."""
+    if member is None:
+        return "null"
+    found = bytes(value_of(text, member))
+    return found.decode() if found in (b"true", b"false", b"null") else ""
+
+
+def _named_user(body: bytes, text: bytes, last: Mapping[str, Member]) -> str:
+    """`metadata.user_id`, else `user`. "" for lone surrogates: two such ids would become equal."""
+    for name, read_one in (("metadata", _user_of_metadata), ("user", _string)):
+        member = last.get(name)
+        found = read_one(text, member)
+        if found and member is not None:
+            return found if value_of(body, member) == value_of(text, member) else ""
+    return ""
+
+
+def _string(text: bytes, member: Member | None) -> str:
+    return "" if member is None or text[member.value] != ord('"') else str(_ANY.decode(value_of(text, member)))
+
+
+def _user_of_metadata(text: bytes, member: Member | None) -> str:
+    if member is None or text[member.value] != ord("{"):
+        return ""
+    try:
+        found = _ANY.decode(_FIELDS.decode(value_of(text, member)).get("user_id", _NULL))
+    except _UNREADABLE:
+        return ""
+    return found if isinstance(found, str) else ""
+
+
+def _context(text: bytes, member: Member | None) -> tuple[MemoryContext | None, tuple[str, ...]]:
+    values, problems = _known_fields(text, member, CONTEXT, _CONTEXT_RULES)
+    if values is None or problems:
+        return None, problems
+    return MemoryContext(**values), ()
+
+
+def _options(text: bytes, member: Member | None) -> tuple[RequestOptions, tuple[str, ...]]:
+    """An unknown key is a problem here: `{"enable": false}` must not leave memory on."""
+    values, problems = _known_fields(text, member, CONFIG, _CONFIG_RULES, unknown=(UNKNOWN_KEY,))
+    if values is None or problems:
+        return RequestOptions(), problems
+    if "memory_types" in values:
+        values["memory_types"] = tuple(values["memory_types"])
+    if "placement" in values:
+        values["placement"] = Placement(values["placement"])
+    return RequestOptions(**values), ()
+
+
+_Rules = Mapping[str, Callable[[object], bool]]
+
+
+def _known_fields(
+    text: bytes, member: Member | None, name: str, rules: _Rules, *, unknown: tuple[str, ...] = ()
+) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """The given values that follow their rules, and the names of those that do not. Null means "not given".
+
+    Keys without a rule are ignored, or reported as the problem `unknown`.
+    """
+    if member is None or text.startswith(b"null", member.value):
+        return None, ()
+    try:
+        fields = _FIELDS.decode(value_of(text, member))
+    except _UNREADABLE:
+        return None, (name,)
+    values: dict[str, Any] = {}
+    problems = [] if fields.keys() <= rules.keys() else [*unknown]
+    for key, is_right in rules.items():
+        if key not in fields:
+            continue
+        try:
+            value = _ANY.decode(fields[key])
+        except _UNREADABLE:
+            problems.append(f"{name}.{key}")
+            continue
+        if value is None:
+            continue
+        if is_right(value):
+            values[key] = value
+        else:
+            problems.append(f"{name}.{key}")
+    return values, tuple(problems)
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_string(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(most: int) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _is_list_of_types(value: object) -> bool:
+    return isinstance(value, list) and all(item in MEMORY_TYPES for item in value)
+
+
+_CONTEXT_RULES: _Rules = dict.fromkeys(MemoryContext.__dataclass_fields__, _is_string)
+_CONFIG_RULES: _Rules = {
+    "enabled": _is_bool,
+    "auto_store": _is_bool,
+    "memory_types": _is_list_of_types,
+    "retrieval_limit": _is_count(RETRIEVAL_LIMIT_MAX),
+    "similarity_threshold": _is_share,
+    "token_budget": _is_count(TOKEN_BUDGET_MAX),
+    "placement": lambda value: value in tuple(Placement),
+}

@@ -1,0 +1,286 @@
+"""OpenAI Responses: parses the conversation of a `POST /v1/responses` body, and inserts notes.
+
+`input` is a string, or a list of items: messages, tool calls and their outputs, reasoning, references, and future
+kinds. Unknown items are preserved and count as messages without text.
+
+A note is inserted at the beginning of the text of its user message. Only this position keeps the prompt's prefix stable
+however a client continues: by resending its items, by `previous_response_id` or by `conversation`. A server that stores
+the conversation keeps the text of user messages, while `instructions` are not carried over, and vLLM drops system
+messages of earlier requests. A string stays a string, and no chat template refuses it. With placement `system`, notes
+go to the end of `instructions`, or of the system message that `input` begins with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from memory.chat.api_shape import NO_CHAIN, ApiShape, Chain, KeyMaterial
+from memory.chat.completions import (
+    MESSAGES_MAX,
+    SYSTEM_ROLES,
+    ChatRequest,
+    Content,
+    appended,
+    is_filled_list,
+    quoted,
+    string_of,
+    text_of,
+)
+from memory.chat.json_spans import Member, NotJson, Splice, items_of, members_of, value_of
+from memory.model import Conversation, Message, Note, Placement, Role
+
+PATH = "/v1/responses"
+BESIDE = "item"  # the role of items that are not messages: reasoning, references, unknown kinds
+
+_PART_TYPE = b"input_text"
+_TEXT_PARTS = ("text", "input_text", "output_text")
+_CALLS = ("mcp_list_tools", "mcp_approval_request", "program")  # besides all kinds that end with "_call"
+_OUTPUTS = ("tool_search_output", "mcp_approval_response", "program_output")  # besides all that end with "_call_output"
+_NULL = msgspec.Raw(b"null")
+_BLANK_LINE = "\n\n"
+
+
+class _WireItem(msgspec.Struct, gc=False):
+    type: str | None = None
+    role: str | None = None
+    content: msgspec.Raw = _NULL
+
+
+class _WireConversation(msgspec.Struct, gc=False):
+    id: str | None = None
+
+
+_ITEM = msgspec.json.Decoder(_WireItem)
+_ITEMS = msgspec.json.Decoder(list[_WireItem])
+_RAW_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+_CONTENT = msgspec.json.Decoder(Content)
+_CONVERSATION = msgspec.json.Decoder(str | _WireConversation | None)
+_UNREADABLE = (msgspec.DecodeError, RecursionError)
+
+
+class _NoConversation(Exception):
+    """The body is not valid in this API; the server will refuse it."""
+
+
+class _Responses:
+    """`memory.chat.api_shape.ApiShape` for Responses."""
+
+    path = PATH
+    is_bound_by_templates = False
+
+    def conversation(self, text: bytes, last: Mapping[str, Member]) -> Conversation | None:
+        """`instructions` are its first message, of role `system`."""
+        try:
+            messages = (*_instructions(text, last.get("instructions")), *_input(text, last.get("input")))
+        except _NoConversation:
+            return None
+        return Conversation(
+            messages=messages,
+            model=string_of(text, last.get("model")),
+            offers_tools=is_filled_list(text, last.get("tools")),
+            is_streamed="stream" in last and text.startswith(b"true", last["stream"].value),
+        )
+
+    def chain(self, text: bytes, last: Mapping[str, Member]) -> Chain:
+        member = last.get("conversation")
+        try:
+            found = _CONVERSATION.decode(value_of(text, member)) if member is not None else None
+        except _UNREADABLE:
+            return NO_CHAIN
+        conversation_id = found if isinstance(found, str) else found.id if found is not None else None
+        return Chain(string_of(text, last.get("previous_response_id")), conversation_id or "")
+
+    def insertions(self, request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
+        places = _places(request)
+        merged = _BLANK_LINE.join(note.text for note in notes if note.before is None)
+        edits = [_merged(request, places, merged)] if merged else []
+        placed = ((places[note.before], note.text) for note in notes if note.before is not None)
+        return [*edits, *(_into_message(request.text, place, note) for place, note in placed)]
+
+    def message_bytes(self, request: ChatRequest) -> Sequence[KeyMaterial]:
+        """Role and text of messages that are only text, so that a string and its item are equal; others as sent.
+
+        The first one starts with the id that the request continues.
+        """
+        assert request.conversation is not None
+        places = _places(request)
+        material = [
+            f"{message.role}\x1f{message.content}".encode(errors="surrogatepass")
+            if _is_plain(request.text, place)
+            else request.text[slice(*place)]
+            for message, place in zip(request.conversation.messages, places, strict=True)
+        ]
+        return [b"\x1e".join((request.chain.held_under.encode(errors="surrogatepass"), material[0])), *material[1:]]
+
+    def refusable(self, request: ChatRequest, notes: Sequence[Note]) -> Placement | None:
+        """There is a system message of our own only if `instructions` are added for the notes."""
+        assert request.conversation is not None
+        is_made = any(note.before is None for note in notes) and not _begins_with_system(request.conversation)
+        return Placement.SYSTEM if is_made else None
+
+
+RESPONSES: ApiShape = _Responses()
+
+
+# Reading
+
+
+def _instructions(text: bytes, member: Member | None) -> tuple[Message, ...]:
+    if member is None or text.startswith(b"null", member.value):
+        return ()
+    if text[member.value] != ord('"'):
+        raise _NoConversation
+    found = string_of(text, member)
+    return (Message(Role.SYSTEM, found),) if found else ()
+
+
+def _input(text: bytes, member: Member | None) -> tuple[Message, ...]:
+    if member is None:
+        raise _NoConversation
+    if text[member.value] == ord('"'):
+        return (Message(Role.USER, string_of(text, member)),)
+    items = _items(text, member)
+    if not 0 < len(items) <= MESSAGES_MAX:
+        raise _NoConversation
+    return tuple(map(_message, items))
+
+
+def _items(text: bytes, member: Member) -> list[_WireItem]:
+    """All items; an object of unknown shape is an empty item."""
+    try:
+        return _ITEMS.decode(value_of(text, member))
+    except _UNREADABLE:
+        pass
+    try:
+        return [_item(raw) for raw in _RAW_ITEMS.decode(value_of(text, member))]
+    except _UNREADABLE:
+        raise _NoConversation from None
+
+
+def _item(raw: msgspec.Raw) -> _WireItem:
+    try:
+        return _ITEM.decode(raw)
+    except msgspec.ValidationError:
+        if bytes(memoryview(raw)[:1]) != b"{":
+            raise _NoConversation from None
+        return _WireItem()
+
+
+def _message(item: _WireItem) -> Message:
+    kind = item.type or "message"
+    if kind == "message" and item.role:
+        try:
+            return Message(item.role, text_of(_CONTENT.decode(item.content)))
+        except _UNREADABLE:
+            raise _NoConversation from None
+    if kind.endswith("_call_output") or kind in _OUTPUTS:
+        return Message(Role.TOOL, "", is_tool_traffic=True)
+    if kind.endswith("_call") or kind in _CALLS:
+        return Message(Role.ASSISTANT, "", is_tool_traffic=True)
+    return Message(BESIDE, "")
+
+
+# Positions of the messages
+
+
+def _places(request: ChatRequest) -> list[tuple[int, int]]:
+    """Start and end of each message's value: `instructions`, then the string or the items of `input`."""
+    said, instructions = request.member("input"), request.member("instructions")
+    assert said is not None, "a conversation has an input"
+    text = request.text
+    before = []
+    if instructions is not None and string_of(text, instructions):
+        before.append((instructions.value, instructions.end))
+    if text[said.value] == ord('"'):
+        return [*before, (said.value, said.end)]
+    return [*before, *items_of(text, said.value, said.end)]
+
+
+def _is_plain(text: bytes, place: tuple[int, int]) -> bool:
+    """Whether a prompt can contain only the role and the text of this value."""
+    if text[place[0]] == ord('"'):
+        return True
+    item = _item_at(text, place)
+    if (item.type or "message") != "message" or not item.role:
+        return False
+    content = _CONTENT.decode(item.content)
+    return isinstance(content, str) or all(isinstance(one, str) or one.type in _TEXT_PARTS for one in content or ())
+
+
+def _item_at(text: bytes, place: tuple[int, int]) -> _WireItem:
+    try:
+        return _ITEM.decode(memoryview(text)[slice(*place)])
+    except msgspec.ValidationError:
+        return _WireItem()
+
+
+# Writing
+
+
+def _begins_with_system(conversation: Conversation) -> bool:
+    return conversation.messages[0].role in SYSTEM_ROLES
+
+
+def _merged(request: ChatRequest, places: Sequence[tuple[int, int]], addition: str) -> Splice:
+    """Appends `addition` to the instructions, or to the first system message, or adds it as instructions."""
+    assert request.conversation is not None
+    text, instructions, said = request.text, request.member("instructions"), request.member("input")
+    assert said is not None
+    if _begins_with_system(request.conversation):
+        if text[places[0][0]] != ord('"'):
+            return appended(text, places[0], addition, part_type=_PART_TYPE)
+        end = places[0][1] - 1
+        return Splice(end, end, quoted(_BLANK_LINE + addition)[1:-1])
+    if instructions is not None:  # null, or ""
+        return Splice(instructions.value, instructions.end, quoted(addition))
+    return Splice(said.start, said.start, b'"instructions":' + quoted(addition) + b",")
+
+
+def _into_message(text: bytes, place: tuple[int, int], note: str) -> Splice:
+    """Inserts the note at the beginning of the text of a user message, whatever its form."""
+    if text[place[0]] == ord('"'):
+        return _prefixed(place[0], note)
+    members = members_of(text, *place)
+    content = _last(members, "content")
+    if content is None:
+        end = members[-1].end
+        return Splice(end, end, b',"content":' + quoted(note))
+    if text[content.value] == ord('"'):
+        return _prefixed(content.value, note)
+    if text[content.value] == ord("["):
+        return _into_parts(text, content, note)
+    return Splice(content.value, content.end, quoted(note))  # null
+
+
+def _into_parts(text: bytes, content: Member, note: str) -> Splice:
+    """Inserts the note into the first part if that is text, so that the prompt equals that of a string."""
+    parts = items_of(text, content.value, content.end)
+    if parts and (said := _text_of_part(text, parts[0])) is not None:
+        return _prefixed(said.value, note)
+    inside = content.value + 1
+    comma = b"," if parts else b""
+    return Splice(inside, inside, b'{"type":"%s","text":' % _PART_TYPE + quoted(note) + b"}" + comma)
+
+
+def _text_of_part(text: bytes, part: tuple[int, int]) -> Member | None:
+    try:
+        members = members_of(text, *part)
+    except NotJson:  # a bare string, or too many members
+        return None
+    said = _last(members, "text")
+    is_text = string_of(text, _last(members, "type")) in _TEXT_PARTS
+    return said if is_text and said is not None and text[said.value] == ord('"') else None
+
+
+def _prefixed(quote: int, note: str) -> Splice:
+    """Inserts the note and a blank line right after the opening quote of a string."""
+    return Splice(quote + 1, quote + 1, quoted(note + _BLANK_LINE)[1:-1])
+
+
+def _last(members: Sequence[Member], name: str) -> Member | None:
+    return next((member for member in reversed(members) if member.name == name), None)
+
+
+__all__ = ["BESIDE", "PATH", "RESPONSES"]

@@ -1,0 +1,172 @@
+"""What every API that gets memory has to keep, both ways: requests read, stripped and edited, replies read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from responses_server import call_item, event_stream, response_object, text_item
+
+from extproc.apis import API_BY_PATH, Api
+from extproc.reply import Reply, read_reply
+from memory.chat.completions import insert_notes, message_bytes, read_chat_request
+from memory.model import Message, Note, Placement, Role, Scope, TurnStatus
+from memory.recall.notes.past_notes import note_keys
+
+JSON = [("content-type", b"application/json")]
+SSE = [("content-type", b"text/event-stream")]
+TALK = [Message("user", "My cat is Miu."), Message("assistant", "Noted."), Message("user", "What is my cat called?")]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one API says the same things."""
+
+    api: Api
+    body: Callable[[Sequence[Message]], dict[str, Any]]
+    answer: Callable[[str], bytes]
+    call: Callable[[], bytes]
+    stream: Callable[[str], list[bytes]]
+
+
+def completion_body(messages: Sequence[Message]) -> dict[str, Any]:
+    return {"model": "m", "messages": [{"role": m.role, "content": m.content} for m in messages]}
+
+
+def responses_body(messages: Sequence[Message]) -> dict[str, Any]:
+    return {"model": "m", "input": [{"role": m.role, "content": m.content} for m in messages]}
+
+
+def completion(message: dict[str, Any]) -> bytes:
+    return json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
+
+
+def completion_stream(text: str) -> list[bytes]:
+    deltas = [{"delta": {"content": text[at : at + 5]}} for at in range(0, len(text), 5)]
+    choices = [*deltas, {"delta": {}, "finish_reason": "stop"}]
+    chunks = [json.dumps({"choices": [{"index": 0, **choice}]}) for choice in choices]
+    return [f"data: {chunk}\n\n".encode() for chunk in [*chunks, "[DONE]"]]
+
+
+def responses_stream(text: str) -> list[bytes]:
+    return event_stream(response_object([text_item(text)]))
+
+
+DIALECTS = {
+    "/v1/chat/completions": Dialect(
+        API_BY_PATH["/v1/chat/completions"],
+        completion_body,
+        lambda text: completion({"role": "assistant", "content": text}),
+        lambda: completion({"role": "assistant", "tool_calls": [{"id": "c"}]}),
+        completion_stream,
+    ),
+    "/v1/responses": Dialect(
+        API_BY_PATH["/v1/responses"],
+        responses_body,
+        lambda text: json.dumps(response_object([text_item(text)])).encode(),
+        lambda: json.dumps(response_object([call_item("f")])).encode(),
+        responses_stream,
+    ),
+}
+
+
+@pytest.fixture(params=DIALECTS)
+def dialect(request: pytest.FixtureRequest) -> Dialect:
+    return DIALECTS[request.param]
+
+
+def sent(dialect: Dialect, messages: Sequence[Message] = TALK, **more: Any) -> Any:
+    return read_chat_request(json.dumps({**dialect.body(messages), **more}).encode(), dialect.api.requests)
+
+
+def test_every_api_has_its_dialect_here() -> None:
+    assert set(DIALECTS) == set(API_BY_PATH)
+    for path, one in DIALECTS.items():
+        assert one.api.requests.path == path
+
+
+def test_the_conversation_is_read(dialect: Dialect) -> None:
+    conversation = sent(dialect).conversation
+    assert conversation.messages == tuple(TALK)
+    assert conversation.model == "m"
+    assert conversation.new_user_messages() == (TALK[2],)
+
+
+def test_our_fields_go_and_every_other_byte_stays(dialect: Dialect) -> None:
+    plain = json.dumps({**dialect.body(TALK), "metadata": {"user_id": "ann"}, "user": "bob", "x": [1.0]}).encode()
+    ours = b'{"memory_context":{"user_id":"ann"},"memory_config":{"token_budget":9},"auto_store":false,' + plain[1:]
+    request = read_chat_request(ours, dialect.api.requests)
+    assert insert_notes(request, ()) == plain
+    assert (request.named_user, request.options.auto_store, request.options.token_budget) == ("ann", False, 9)
+    untouched = read_chat_request(plain, dialect.api.requests)
+    assert insert_notes(untouched, ()) is plain
+
+
+@pytest.mark.parametrize("placed", [Note("a note", 0), Note("a note", 2), Note("a note")])
+def test_a_note_goes_in_and_the_client_s_words_stay(dialect: Dialect, placed: Note) -> None:
+    request = sent(dialect)
+    again = read_chat_request(insert_notes(request, [placed]), dialect.api.requests).conversation
+    assert again is not None
+    said = "\n".join(message.content for message in again.messages)
+    assert said.count("a note") == 1
+    assert [word for word in said.split("\n") if word in {m.content for m in TALK}] == [m.content for m in TALK]
+    assert said.index("a note") < said.index(TALK[placed.before or 0].content)
+
+
+def test_each_message_of_a_user_has_a_key_of_its_own_that_a_longer_conversation_keeps(dialect: Dialect) -> None:
+    request = sent(dialect)
+    assert len(message_bytes(request)) == len(TALK)
+    keys = note_keys(Scope("ann"), request)
+    assert list(keys) == [0, 2]
+    assert note_keys(Scope("ann"), sent(dialect, TALK[:1]))[0] == keys[0]
+    assert len(set(keys.values()) | set(note_keys(Scope("bob"), request).values())) == 4
+
+
+def test_what_a_template_may_refuse_is_named(dialect: Dialect) -> None:
+    shape = dialect.api.requests
+    request = sent(dialect)
+    assert shape.refusable(request, []) is None
+    assert shape.refusable(request, [Note("N")]) is Placement.SYSTEM
+    usual = Placement.BEFORE_LAST_USER if shape.is_bound_by_templates else None
+    assert shape.refusable(request, [Note("N", 2)]) is usual
+    own = sent(dialect, [Message(Role.SYSTEM, "Be kind."), *TALK])
+    assert shape.refusable(own, [Note("N")]) is None
+
+
+# Replies
+
+
+def read_by(dialect: Dialect, headers: Any, body: bytes, status: int = 200) -> Reply:
+    return read_reply(status, headers, body, dialect.api.replies)
+
+
+def test_an_answer_is_one_text_in_one_piece_and_streamed(dialect: Dialect) -> None:
+    text = "Sie heißt Miu 🐈\nund sonst nichts"
+    for reply in (
+        read_by(dialect, JSON, dialect.answer(text)),
+        read_by(dialect, SSE, b"".join(dialect.stream(text))),
+        read_by(dialect, [], b"".join(dialect.stream(text))),
+    ):
+        assert (reply.status, reply.text) == (TurnStatus.CLOSED, text)
+    assert read_by(dialect, SSE, b"".join(dialect.stream(text))).is_done
+
+
+def test_a_tool_call_is_no_answer(dialect: Dialect) -> None:
+    reply = read_by(dialect, JSON, dialect.call())
+    assert (reply.status, reply.text, reply.has_tool_calls, reply.reason) == (TurnStatus.CLOSED, "", True, "tool_calls")
+
+
+def test_an_error_is_a_failure_and_what_breaks_off_is_aborted(dialect: Dialect) -> None:
+    assert read_by(dialect, JSON, dialect.answer("x"), status=500).status is TurnStatus.FAILED
+    assert read_by(dialect, JSON, b'{"error":{"message":"x"}}').status is TurnStatus.FAILED
+    cut_off = read_by(dialect, SSE, b"".join(dialect.stream("a long answer"))[:-80].rpartition(b"\n\n")[0])
+    assert (cut_off.status, cut_off.text) == (TurnStatus.ABORTED, "")
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"[1]", b"{", b"data: {", b"\xff", b'{"choices":1,"output":1}'])
+def test_nonsense_is_no_answer_and_no_error(dialect: Dialect, body: bytes) -> None:
+    for headers in (JSON, SSE):
+        assert read_by(dialect, headers, body).text == ""

@@ -1,0 +1,165 @@
+"""How exchanges hang together: sessions that a server holds, tool loops, and by what later requests find this one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from responses_server import Item, call_item, event_stream, response_object, text_item
+
+from extproc.identity import IdentityMode
+from extproc.observe import CloseTurn, Closing, Observation, OpenTurn
+from extproc.reply import REPLY_BYTES_MAX
+from extproc.turn_links import ContinueTurn, Links
+from memory.chat.completions import COMPLETIONS, read_chat_request
+from memory.chat.responses import RESPONSES
+from memory.model import Scope, TurnStatus, derived_session_id
+from memory.recall.notes.past_notes import note_keys
+
+ANN = ("x-authz-user-id", b"ann")
+OK = [(":status", b"200"), ("content-type", b"text/event-stream")]
+WITH_NOTE = {"memory": {"receipt": "r1", "status": "used"}}
+TOOLS = [{"type": "function", "name": "weather", "parameters": {}}]
+ANSWER = "Es regnet in Köln ☔"
+
+
+def exchange(
+    path: str, asked: Item, reply: bytes, *, pieces: int = 1, metadata: Any = WITH_NOTE, is_whole: bool = True
+) -> tuple[OpenTurn | None, Closing | None]:
+    """What is recorded of one request and its reply, which comes in so many pieces."""
+    watch = Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT)
+    watch.on_request_headers([(":method", b"POST"), (":path", path.encode()), ANN])
+    opening = watch.on_request_body(json.dumps(asked).encode(), is_end=True, at=1.0)
+    assert watch.on_response_headers(OK, metadata, at=2.0) is None
+    size = -(-len(reply) // pieces)
+    for at in range(0, len(reply), size):
+        assert watch.on_response_body(reply[at : at + size], is_end=False, at=2.0) is None
+    closing = watch.on_response_body(b"", is_end=True, at=3.0) if is_whole else watch.on_end(at=3.0)
+    assert watch.is_idle
+    return opening, closing
+
+
+def respond(asked: Item, *output: Item, status: str = "completed", **more: Any) -> Any:
+    stream = b"".join(event_stream(response_object(output, status=status)))
+    return exchange("/v1/responses", {"model": "m", **asked}, stream, **more)
+
+
+def chat(messages: list[Item], answer: Item, **fields: Any) -> Any:
+    choice = {"index": 0, "message": answer, "finish_reason": "stop"}
+    reply = json.dumps({"model": "m", "choices": [choice]}).encode()
+    return exchange("/v1/chat/completions", {"model": "m", "messages": messages, **fields}, reply)
+
+
+def key_of(asked: Item, shape: Any = RESPONSES) -> str:
+    request = read_chat_request(json.dumps({"model": "m", **asked}).encode(), shape)
+    return list(note_keys(Scope("ann"), request).values())[-1]
+
+
+def test_a_response_is_recorded_with_the_id_that_later_requests_go_on_from() -> None:
+    opening, closing = respond({"input": "Will it rain?", "instructions": "Be brief."}, text_item(ANSWER))
+    assert [message.content for message in opening.turn.messages] == ["Will it rain?"]
+    key = key_of({"input": "Will it rain?", "instructions": "Be brief."})
+    links = Links("ann", "", key, ("resp_1",))
+    assert closing == CloseTurn("t1", TurnStatus.CLOSED, ANSWER, 3.0, "r1", links=links)
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 3, 7, 50, 1_000_000])
+def test_it_matters_to_nobody_where_the_stream_was_cut(pieces: int) -> None:
+    _, closing = respond({"input": "Will it rain?"}, text_item(ANSWER), pieces=pieces)
+    assert closing.answer == ANSWER
+
+
+def test_a_client_may_hang_up_once_the_response_is_complete_and_not_before() -> None:
+    _, closing = respond({"input": "Will it rain?"}, text_item(ANSWER), is_whole=False)
+    assert (closing.status, closing.answer) == (TurnStatus.CLOSED, ANSWER)
+    events = event_stream(response_object([text_item(ANSWER)]))
+    _, cut_off = exchange("/v1/responses", {"input": "Will it rain?"}, b"".join(events[:-1]), is_whole=False)
+    assert cut_off == CloseTurn("t1", TurnStatus.ABORTED, "", 3.0, "r1")
+
+
+def test_a_response_that_is_too_large_to_keep_is_gone_on_from_all_the_same() -> None:
+    opening, closing = respond({"input": "Hi"}, text_item("x" * (REPLY_BYTES_MAX // 2)), pieces=400)
+    assert opening is not None
+    assert (closing.status, closing.answer, closing.is_over_cap) == (TurnStatus.CLOSED, "", True)
+    assert closing.links.names == ("resp_1",)
+
+
+def test_a_failed_response_is_nothing_to_go_on_from() -> None:
+    _, closing = respond({"input": "Will it rain?"}, status="failed")
+    assert closing == CloseTurn("t1", TurnStatus.FAILED, "", 3.0, "r1")
+
+
+def test_where_no_note_went_along_none_is_looked_for_later() -> None:
+    _, closing = respond({"input": "Hi"}, text_item("Hi"), metadata={"memory": {"status": "empty"}})
+    assert closing.links == Links("ann", "", "", ("resp_1",))
+
+
+def test_the_session_is_the_explicit_one_else_the_conversation_else_that_of_the_response_before() -> None:
+    asked = {"input": "And tomorrow?", "previous_response_id": "resp_0", "conversation": {"id": "conv_1"}}
+    opening, closing = respond(asked | {"memory_context": {"session_id": "s"}}, text_item(ANSWER))
+    assert (opening.turn.scope.session_id, opening.session_from) == ("s", "")
+    assert closing.links.names == ("resp_1", "conv_1")
+    opening, _ = respond(asked, text_item(ANSWER))
+    assert (opening.turn.scope.session_id, opening.session_from) == ("conv_1", "")
+    assert opening.links.goes_on_from == "conv_1"
+    opening, _ = respond({"input": "And tomorrow?", "previous_response_id": "resp_0"}, text_item(ANSWER))
+    assert opening.session_from == opening.links.goes_on_from == "resp_0"
+    conversation = read_chat_request(b'{"input":"And tomorrow?"}', RESPONSES).conversation
+    assert conversation is not None
+    assert opening.turn.scope.session_id == derived_session_id(Scope("ann"), conversation)
+
+
+def test_a_response_that_calls_a_tool_leaves_the_answer_to_what_goes_on_from_it() -> None:
+    opening, closing = respond({"input": "Will it rain?", "tools": TOOLS}, call_item("weather"))
+    assert opening is not None
+    assert (closing.status, closing.answer) == (TurnStatus.CLOSED, "")
+    assert closing.links.names == ("resp_1", key_of({"input": "Will it rain?"}))
+    output = {"type": "function_call_output", "call_id": "call_1", "output": "rain"}
+    opening, closing = respond({"previous_response_id": "resp_1", "input": [output]}, text_item(ANSWER))
+    assert opening is None
+    assert closing == ContinueTurn(Links("ann", "resp_1", "", ("resp_1",)), TurnStatus.CLOSED, ANSWER, 3.0)
+
+
+def test_a_client_that_sends_its_items_again_is_found_by_its_question() -> None:
+    question = {"role": "user", "content": "Will it rain?"}
+    output = {"type": "function_call_output", "call_id": "call_1", "output": "rain"}
+    _, first = respond({"input": [question], "tools": TOOLS}, call_item("weather"))
+    opening, closing = respond({"input": [question, call_item("weather"), output], "tools": TOOLS}, text_item(ANSWER))
+    assert opening is None
+    assert closing.links.goes_on_from in first.links.names
+
+
+def test_a_chat_completion_s_tool_loop_is_found_by_its_question_at_every_call() -> None:
+    question = {"role": "user", "content": "Will it rain?"}
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    calling = {"role": "assistant", "content": None, "tool_calls": [call]}
+    result = {"role": "tool", "tool_call_id": "c1", "content": "rain"}
+    opening, first = chat([question], calling, tools=TOOLS)
+    key = key_of({"messages": [question]}, COMPLETIONS)
+    assert opening is not None
+    assert first.links.names == (key,)
+    opening, second = chat([question, calling, result], calling, tools=TOOLS)
+    assert opening is None
+    assert second.links == Links("ann", key, key, (key,))
+    assert second.answer == ""
+    _, third = chat([question, calling, result, calling, result], {"role": "assistant", "content": ANSWER}, tools=TOOLS)
+    assert third == ContinueTurn(Links("ann", key, key), TurnStatus.CLOSED, ANSWER, 3.0)
+
+
+def test_results_with_a_new_question_are_a_turn_of_their_own() -> None:
+    question = {"role": "user", "content": "Will it rain?"}
+    calling = {"role": "assistant", "tool_calls": [{"id": "c1"}]}
+    result = {"role": "tool", "tool_call_id": "c1", "content": "rain"}
+    opening, closing = chat(
+        [question, calling, result, {"role": "user", "content": "Never mind. My name is Ann."}],
+        {"role": "assistant", "content": "Hello Ann"},
+    )
+    assert [message.content for message in opening.turn.messages] == ["Never mind. My name is Ann."]
+    assert isinstance(closing, CloseTurn)
+
+
+def test_results_are_not_recorded_for_who_forbids_it() -> None:
+    output = {"type": "function_call_output", "call_id": "call_1", "output": "rain"}
+    asked = {"previous_response_id": "resp_1", "input": [output], "auto_store": False}
+    assert respond(asked, text_item(ANSWER)) == (None, None)

@@ -1,0 +1,154 @@
+"""What becomes of a reply of the Responses API: one text, a status, and the id under which the server keeps it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from responses_server import (
+    Item,
+    call_item,
+    event_stream,
+    reasoning_item,
+    refusal_item,
+    response_object,
+    text_item,
+)
+
+from extproc.reply import Reply, read_reply
+from extproc.responses_reply import RESPONSES_REPLIES
+from memory.model import TurnStatus
+
+JSON = [(":status", b"200"), ("content-type", b"application/json")]
+SSE = [(":status", b"200"), ("content-type", b"text/event-stream; charset=utf-8")]
+ANSWER = "Dein Budget beträgt 10.000 € 🏝\nund mehr"
+
+
+def from_json(response: Any) -> Reply:
+    return read_reply(200, JSON, json.dumps(response).encode(), RESPONSES_REPLIES)
+
+
+def from_stream(body: bytes) -> Reply:
+    return read_reply(200, SSE, body, RESPONSES_REPLIES)
+
+
+def both(response: Item) -> list[Reply]:
+    """As JSON, as a stream, and as a stream whose last event leaves the output out."""
+    return [
+        from_json(response),
+        from_stream(b"".join(event_stream(response))),
+        from_stream(b"".join(event_stream(response, is_output_in_the_end=False))),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("output", "status", "text", "reason"),
+    [
+        ([text_item(ANSWER)], "completed", ANSWER, ""),
+        ([reasoning_item("Hm."), text_item(ANSWER)], "completed", ANSWER, ""),
+        ([text_item("One."), text_item("Two.")], "completed", "One.\nTwo.", ""),
+        ([text_item("<think>Hm.</think>So.")], "completed", "So.", ""),
+        ([text_item("Cut of")], "incomplete", "Cut of", ""),
+        ([call_item("weather", '{"city":"Bonn"}')], "completed", "", "tool_calls"),
+        ([text_item("Let me see."), call_item("weather")], "completed", "", "tool_calls"),
+        ([refusal_item("No.")], "completed", "", "refusal"),
+        ([reasoning_item("Hm.")], "completed", "", "no_text"),
+        ([], "completed", "", "no_text"),
+    ],
+)
+def test_a_reply_is_its_output_text(output: list[Item], status: str, text: str, reason: str) -> None:
+    for reply in both(response_object(output, status=status)):
+        assert (reply.status, reply.text, reply.reason) == (TurnStatus.CLOSED, text, reason)
+        assert (reply.response_id, reply.model) == ("resp_1", "m")
+        assert reply.has_tool_calls == (reason == "tool_calls")
+    assert both(response_object(output, status=status))[0].finish_reason == (
+        "max_output_tokens" if status == "incomplete" else "completed"
+    )
+
+
+def test_tools_of_the_server_are_no_business_of_the_client() -> None:
+    search = {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {"type": "search"}}
+    assert from_json(response_object([search, text_item("Found.")])).text == "Found."
+
+
+@pytest.mark.parametrize("kind", ["custom_tool_call", "computer_call", "shell_call", "mcp_approval_request"])
+def test_every_call_that_the_client_answers_leaves_the_turn_without_its_final_answer(kind: str) -> None:
+    reply = from_json(response_object([text_item("I ask."), {"id": "c", "type": kind}]))
+    assert (reply.text, reply.has_tool_calls) == ("", True)
+
+
+def test_a_failed_response_is_no_answer() -> None:
+    for reply in both(response_object([text_item("Half")], status="failed")):
+        assert (reply.status, reply.text) == (TurnStatus.FAILED, "")
+    assert from_json({"error": {"message": "x"}}).status is TurnStatus.FAILED
+    assert from_json({"object": "error", "message": "x"}).status is TurnStatus.FAILED
+    assert from_stream(b'event: error\ndata: {"type":"error","code":"x","message":"y"}\n\n').status is TurnStatus.FAILED
+    assert from_stream(b'data: {"error":{"message":"x"}}\n\n').status is TurnStatus.FAILED
+
+
+def test_a_response_in_the_background_has_no_answer_yet() -> None:
+    reply = from_json(response_object([], status="queued"))
+    assert (reply.status, reply.text, reply.reason, reply.response_id) == (
+        TurnStatus.CLOSED,
+        "",
+        "background",
+        "resp_1",
+    )
+
+
+@pytest.mark.parametrize("left", range(1, 12))
+def test_a_stream_that_ends_before_its_last_event_is_aborted(left: int) -> None:
+    events = event_stream(response_object([text_item(ANSWER)]))
+    reply = from_stream(b"".join(events[:-left]))
+    assert (reply.status, reply.text) == (TurnStatus.ABORTED, "")
+
+
+def test_a_stream_is_complete_with_its_last_event_whatever_follows() -> None:
+    events = event_stream(response_object([text_item(ANSWER)]))
+    for end in (b"", b"data: [DONE]\n\n", b"\n\nfoo"):
+        reply = from_stream(b"".join(events) + end)
+        assert (reply.text, reply.is_done) == (ANSWER, True)
+
+
+def test_deltas_count_where_a_server_sends_neither_items_nor_output() -> None:
+    events = event_stream(response_object([text_item(ANSWER)]), is_output_in_the_end=False)
+    kept = [event for event in events if b"output_item" not in event]
+    assert from_stream(b"".join(kept)).text == ANSWER
+    assert from_stream(b"".join(kept[:-1]) + b"data: [DONE]\n\n").text == ANSWER
+
+
+def test_llama_cpp_s_stream_is_read() -> None:
+    """As its server sends it: fewer fields, no indices, timings in the last event."""
+    item = '{"type":"message","id":"msg_1","content":[{"type":"output_text","text":"Hi there"}],"role":"assistant"}'
+    stream = (
+        'event: response.created\ndata: {"type":"response.created","response":{"id":"resp_9","status":"queued"}}\n\n'
+        'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","delta":"Hi"}\n\n'
+        'event: response.completed\ndata: {"type":"response.completed","response":{"id":"resp_9","status":"completed",'
+        f'"model":"m","output":[{item}]}},"timings":{{"cache_n":31}}}}\n\n'
+    )
+    reply = from_stream(stream.encode())
+    assert (reply.text, reply.response_id, reply.model) == ("Hi there", "resp_9", "m")
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"7", b"{", b'{"output":7}', b'{"output":[7]}', b'{"status":[]}', b"\xff\xfe", b"hello"]
+)
+def test_what_is_no_response_is_no_answer_and_no_error(body: bytes) -> None:
+    for headers in (JSON, SSE):
+        reply = read_reply(200, headers, body, RESPONSES_REPLIES)
+        assert reply.text == ""
+
+
+def test_odd_parts_and_items_take_no_text_from_the_others() -> None:
+    odd = [{"type": "message", "content": "just text"}, {"type": "message", "content": [{"type": 5}]}, {"x": 1}]
+    assert from_json(response_object([*odd, text_item("So.")])).text == "So."
+
+
+@given(st.recursive(st.none() | st.booleans() | st.text(), lambda i: st.lists(i) | st.dictionaries(st.text(), i)))
+def test_no_event_whatever_it_is_raises(value: Any) -> None:
+    payload = json.dumps({"type": "response.completed", "response": value}).encode()
+    assert from_stream(b"data: " + payload + b"\n\n").text == ""
+    assert from_stream(b"data: " + json.dumps(value).encode() + b"\n\n").text == ""

@@ -1,0 +1,351 @@
+"""What a body of the Responses API says, where a note goes, and that nothing else changes."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.chat.api_shape import Chain
+from memory.chat.completions import ChatRequest, NotAChat, insert_notes, message_bytes, read_chat_request
+from memory.chat.responses import BESIDE, RESPONSES
+from memory.model import Message, Note, Placement, Role
+
+NOTE = Note('Ann\'s "budget" is\n$10,000 \\ é', before=0)
+TEXT = NOTE.text
+LATE_SECONDS = 0.12  # the deadline of a request
+
+
+def asked(body: bytes | dict[str, Any]) -> ChatRequest:
+    return read_chat_request(body if isinstance(body, bytes) else json.dumps(body).encode(), RESPONSES)
+
+
+def said(**body: Any) -> tuple[Message, ...] | None:
+    conversation = asked(body).conversation
+    return conversation.messages if conversation is not None else None
+
+
+def edited(body: dict[str, Any], *notes: Note) -> Any:
+    return json.loads(insert_notes(asked(body), notes))
+
+
+def user(content: Any, **more: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content, **more}
+
+
+QUESTION = Message(Role.USER, "Will it rain?")
+
+
+@pytest.mark.parametrize(
+    ("body", "messages"),
+    [
+        ({"input": "Will it rain?"}, [QUESTION]),
+        ({"input": "Will it rain?", "instructions": "Be brief."}, [Message("system", "Be brief."), QUESTION]),
+        ({"input": "Will it rain?", "instructions": ""}, [QUESTION]),
+        ({"input": "Will it rain?", "instructions": None}, [QUESTION]),
+        ({"input": [user("Will it rain?")]}, [QUESTION]),
+        ({"input": [user("Will it rain?", type="message", status="completed", id="msg_1")]}, [QUESTION]),
+        (
+            {"input": [user([{"type": "input_text", "text": "Will it"}, {"type": "input_text", "text": "rain?"}])]},
+            [Message("user", "Will it\nrain?")],
+        ),
+        (
+            {
+                "input": [
+                    user([{"type": "input_image", "image_url": "data:x"}, {"type": "input_text", "text": "What?"}]),
+                    user([{"type": "input_file", "file_id": "f"}]),
+                ]
+            },
+            [Message("user", "What?"), Message("user", "")],
+        ),
+        (
+            {
+                "input": [
+                    user("Hi"),
+                    {"id": "rs", "type": "reasoning", "summary": [{"type": "summary_text", "text": "secret"}]},
+                    {
+                        "id": "msg",
+                        "type": "message",
+                        "role": "assistant",
+                        "status": "completed",
+                        "content": [{"type": "output_text", "text": "Hello", "annotations": []}],
+                    },
+                    {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+                    {"type": "function_call_output", "call_id": "c", "output": "rain"},
+                    {"type": "web_search_call", "id": "w", "status": "completed"},
+                    {"type": "item_reference", "id": "msg_0"},
+                    {"id": "msg_0"},
+                    {"type": "from_the_future", "role": "user", "content": {"deep": []}},
+                    {"type": 5, "role": ["user"], "content": 7},
+                ]
+            },
+            [
+                Message("user", "Hi"),
+                Message(BESIDE, ""),
+                Message("assistant", "Hello"),
+                Message("assistant", "", is_tool_traffic=True),
+                Message("tool", "", is_tool_traffic=True),
+                Message("assistant", "", is_tool_traffic=True),
+                Message(BESIDE, ""),
+                Message(BESIDE, ""),
+                Message(BESIDE, ""),
+                Message(BESIDE, ""),
+            ],
+        ),
+    ],
+)
+def test_a_conversation_is_read_item_by_item(body: dict[str, Any], messages: list[Message]) -> None:
+    assert said(**body) == tuple(messages)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"input": None},
+        {"input": 7},
+        {"input": {}},
+        {"input": []},
+        {"input": [7]},
+        {"input": [user("Hi"), "Hi"]},
+        {"input": [user(7)]},
+        {"input": [user([{"type": 5}])]},
+        {"input": "Hi", "instructions": ["Be brief."]},
+        {"messages": [user("Hi")]},
+    ],
+)
+def test_what_the_api_does_not_describe_is_no_conversation_and_is_stripped_all_the_same(body: dict[str, Any]) -> None:
+    request = asked({"memory_context": {"user_id": "ann"}, **body})
+    assert request.conversation is None
+    assert message_bytes(request) == []
+    assert json.loads(insert_notes(request, ())) == body
+
+
+def test_a_body_that_is_no_object_is_not_read() -> None:
+    for body in (b"", b"[]", b'{"input":', b"\xff"):
+        with pytest.raises(NotAChat):
+            asked(body)
+
+
+def test_what_else_a_request_says() -> None:
+    conversation = asked({"model": "m", "input": "Hi", "stream": True, "tools": [{"type": "function"}]}).conversation
+    assert conversation is not None
+    assert (conversation.model, conversation.is_streamed, conversation.offers_tools) == ("m", True, True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "chain", "held_under"),
+    [
+        ({}, Chain(), ""),
+        ({"previous_response_id": None, "conversation": None}, Chain(), ""),
+        ({"previous_response_id": 7, "conversation": [1]}, Chain(), ""),
+        ({"previous_response_id": "resp_1"}, Chain("resp_1"), "resp_1"),
+        ({"conversation": "conv_1"}, Chain("", "conv_1"), "conv_1"),
+        ({"conversation": {"id": "conv_1"}}, Chain("", "conv_1"), "conv_1"),
+        ({"conversation": {"id": None}, "previous_response_id": "resp_1"}, Chain("resp_1"), "resp_1"),
+    ],
+)
+def test_what_the_server_is_to_go_on_from(fields: dict[str, Any], chain: Chain, held_under: str) -> None:
+    found = asked({"input": "Hi", **fields}).chain
+    assert (found, found.held_under) == (chain, held_under)
+
+
+# Where a note goes
+
+
+def test_a_string_stays_a_string_and_every_other_byte_as_it_was() -> None:
+    body = b'{ "temperature":1.0e0 , "input" : "Hi\\u00e9 \\ud83d" ,"memory_context":{}, "store":true}'
+    left = b'{ "temperature":1.0e0 , "input" : "N\\n\\nHi\\u00e9 \\ud83d" ,"store":true}'
+    assert insert_notes(asked(body), [Note("N", 0)]) == left
+
+
+@pytest.mark.parametrize(
+    ("content", "with_note"),
+    [
+        ("Hi", f"{TEXT}\n\nHi"),
+        ("", f"{TEXT}\n\n"),
+        (None, TEXT),
+        ([], [{"type": "input_text", "text": TEXT}]),
+        ([{"type": "input_text", "text": "Hi"}], [{"type": "input_text", "text": f"{TEXT}\n\nHi"}]),
+        (
+            [{"type": "input_text", "text": "Hi"}, {"type": "input_image", "image_url": "u"}],
+            [{"type": "input_text", "text": f"{TEXT}\n\nHi"}, {"type": "input_image", "image_url": "u"}],
+        ),
+        (
+            [{"type": "input_image", "image_url": "u"}],
+            [{"type": "input_text", "text": TEXT}, {"type": "input_image", "image_url": "u"}],
+        ),
+        (["Hi"], [{"type": "input_text", "text": TEXT}, "Hi"]),
+    ],
+)
+def test_a_note_stands_at_the_head_of_the_message_s_text(content: Any, with_note: Any) -> None:
+    assert edited({"input": [user(content, id="x")]}, NOTE) == {"input": [user(with_note, id="x")]}
+
+
+def test_a_message_without_content_gets_one() -> None:
+    assert edited({"input": [{"role": "user"}]}, NOTE) == {"input": [user(TEXT)]}
+
+
+def test_notes_go_to_their_own_messages_past_items_that_are_none() -> None:
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    body = {"instructions": "Be brief.", "input": [user("one"), call, {"type": "unknown", "x": [1]}, user("two")]}
+    got = edited(body, Note("first", 1), Note("second", 4))
+    assert got["input"] == [user("first\n\none"), call, {"type": "unknown", "x": [1]}, user("second\n\ntwo")]
+    assert got["instructions"] == "Be brief."
+
+
+@pytest.mark.parametrize(
+    ("body", "left", "placement"),
+    [
+        ({"input": "Hi"}, {"instructions": "N", "input": "Hi"}, Placement.SYSTEM),
+        ({"input": "Hi", "instructions": None}, {"input": "Hi", "instructions": "N"}, Placement.SYSTEM),
+        ({"input": "Hi", "instructions": "S"}, {"input": "Hi", "instructions": "S\n\nN"}, None),
+        (
+            {"input": [{"role": "developer", "content": "S"}, user("Hi")]},
+            {"input": [{"role": "developer", "content": "S\n\nN"}, user("Hi")]},
+            None,
+        ),
+        (
+            {"input": [{"role": "system", "content": [{"type": "input_text", "text": "S"}]}]},
+            {
+                "input": [
+                    {
+                        "role": "system",
+                        "content": [{"type": "input_text", "text": "S"}, {"type": "input_text", "text": "N"}],
+                    }
+                ]
+            },
+            None,
+        ),
+    ],
+)
+def test_with_placement_system_notes_go_to_the_end_of_the_instructions(
+    body: dict[str, Any], left: dict[str, Any], placement: Placement | None
+) -> None:
+    assert edited(body, Note("N")) == left
+    assert RESPONSES.refusable(asked(body), [Note("N")]) == placement
+
+
+def test_no_template_can_refuse_a_note_inside_a_user_s_message() -> None:
+    assert not RESPONSES.is_bound_by_templates
+    assert RESPONSES.refusable(asked({"input": "Hi"}), [NOTE]) is None
+
+
+# Keys of past notes
+
+
+def keys(body: dict[str, Any]) -> list[bytes]:
+    return [bytes(one) for one in message_bytes(asked(body))]
+
+
+def test_a_string_and_its_item_are_one_and_so_are_an_answer_s_ways_home() -> None:
+    """A client may begin with a string and go on with items; the prompt is the same, so the note is found again."""
+    part = {"type": "input_text", "text": "Hi"}
+    assert keys({"input": "Hi"}) == keys({"input": [user("Hi")]}) == keys({"input": [user([part], id="msg_7")]})
+    answer = {"role": "assistant", "content": "Yes"}
+    output = {**answer, "id": "m", "type": "message", "content": [{"type": "output_text", "text": "Yes"}]}
+    assert keys({"input": [user("Hi"), answer]}) == keys({"input": [user("Hi"), output]})
+
+
+def test_what_differs_in_the_prompt_differs_in_the_keys() -> None:
+    bodies = [
+        {"input": "Hi"},
+        {"input": "Hi", "instructions": "Be brief."},
+        {"input": "Hi", "previous_response_id": "resp_1"},
+        {"input": "Hi", "conversation": "conv_1"},
+        {"input": [{"role": "assistant", "content": "Hi"}]},
+        {"input": [user([{"type": "input_text", "text": "Hi"}, {"type": "input_image", "image_url": "u"}])]},
+        {"input": [user([{"type": "input_text", "text": "Hi"}, {"type": "input_image", "image_url": "v"}])]},
+    ]
+    found = [tuple(keys(body)) for body in bodies]
+    assert len(set(found)) == len(bodies)
+
+
+# Any body
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+parts = st.lists(
+    st.fixed_dictionaries(
+        {"type": st.sampled_from(["input_text", "input_image", "text", "x"])}, optional={"text": st.text()}
+    )
+    | values,
+    max_size=3,
+)
+items = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["message", "reasoning", "function_call", "function_call_output", "new"]) | values,
+        "role": st.sampled_from(["user", "assistant", "system", "developer"]) | values,
+        "content": st.text() | parts | values,
+        "output": values,
+    },
+)
+bodies = st.fixed_dictionaries(
+    {"input": st.text() | st.lists(items | values, max_size=5) | values},
+    optional={
+        "instructions": st.text() | values,
+        "previous_response_id": st.text() | values,
+        "conversation": values,
+        "metadata": values,
+        "user": values,
+        "store": values,
+        "memory_context": values,
+        "auto_store": values,
+    },
+)
+
+
+@given(bodies)
+def test_any_body_is_read_or_left_alone_and_notes_change_nothing_but_their_places(body: dict[str, Any]) -> None:
+    request = asked(body)
+    kept = {name: value for name, value in body.items() if name not in ("memory_context", "auto_store")}
+    assert json.loads(insert_notes(request, ())) == kept
+    if request.conversation is None:
+        return
+    messages = request.conversation.messages
+    assert len(message_bytes(request)) == len(messages)
+    users = [index for index, message in enumerate(messages) if message.role == Role.USER]
+    again = asked(insert_notes(request, [Note(TEXT, index) for index in users])).conversation
+    assert again is not None
+    for index, (before, after) in enumerate(zip(messages, again.messages, strict=True)):
+        assert after.role == before.role
+        assert after.content.startswith(TEXT) if index in users else after == before
+    merged = asked(insert_notes(request, [Note(TEXT)])).conversation
+    assert merged is not None
+    assert merged.messages[0].role in ("system", "developer")
+    assert merged.messages[0].content.endswith(TEXT)
+    assert merged.messages[-1].content.endswith(messages[-1].content) or len(messages) == 1
+
+
+def test_a_history_of_ten_thousand_items_is_read_within_a_request_s_deadline() -> None:
+    history = [
+        {
+            "type": "message",
+            "role": ("user", "assistant")[n % 2],
+            "content": [{"type": "input_text", "text": f"say {n}"}],
+        }
+        for n in range(10_001)
+    ]
+    body = json.dumps({"model": "m", "input": history}).encode()
+    fastest = min(_seconds_to_read(body) for _ in range(5))
+    assert fastest < LATE_SECONDS
+
+
+def _seconds_to_read(body: bytes) -> float:
+    began = time.perf_counter()
+    request = read_chat_request(body, RESPONSES)
+    assert request.conversation is not None
+    assert len(request.conversation.messages) == 10_001
+    return time.perf_counter() - began
+
+
+def test_past_the_bound_a_history_is_no_conversation() -> None:
+    assert asked({"input": [user("x")] * 20_001}).conversation is None

@@ -1,0 +1,120 @@
+"""Conversations that the server holds: what their notes said is not said again, and counts in the budget of all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recall_rig import KAYAK, NOW, Rig, rigged
+
+from memory.chat.completions import ChatRequest, read_chat_request
+from memory.chat.responses import RESPONSES
+from memory.model import ChainLink, Memory, PastNote, Placement, RecallStatus, Scope
+from memory.recall.notes.past_notes import CarriedNotes, carried_notes, note_keys
+
+QUESTION = "Where is my kayak stored?"
+USER = Scope("u")
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    async with rigged(tmp_path) as running:
+        yield running
+
+
+def asked(text: Any, **fields: Any) -> ChatRequest:
+    return read_chat_request(json.dumps({"model": "m", "input": text, **fields}).encode(), RESPONSES)
+
+
+async def answered(rig: Rig, request: ChatRequest, response_id: str, *earlier: str) -> None:
+    """What the observer keeps of that exchange."""
+    keys = list(note_keys(USER, request).values())[-1:]
+    link = ChainLink("s", "t", (*earlier, *keys))
+    await rig.chains.keep(USER.user_id, (response_id,), link, at=NOW)
+
+
+async def test_a_string_gets_its_note_and_the_same_one_again_in_a_resent_history(rig: Rig) -> None:
+    first = await rig.recall.recall(USER, asked(QUESTION))
+    assert [(note.before, KAYAK in note.text) for note in first.notes] == [(0, True)]
+    history = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": "In Dorset."}]
+    again = await rig.recall.recall(USER, asked([*history, {"role": "user", "content": "Thanks!"}]))
+    assert again.notes == first.notes
+
+
+async def test_what_a_note_in_the_server_s_part_says_is_not_said_again(rig: Rig) -> None:
+    request = asked(QUESTION)
+    assert (await rig.recall.recall(USER, request)).status is RecallStatus.USED
+    await answered(rig, request, "resp_1")
+    later = asked("Where was my kayak stored again?", previous_response_id="resp_1")
+    assert (await rig.recall.recall(USER, later)).notes == ()
+    await rig.write(Memory("m2", "u", "My kayak paddle is stored in the red shed", NOW, NOW, NOW))
+    news = await rig.recall.recall(USER, later)
+    assert [(note.before, "red shed" in note.text, KAYAK in note.text) for note in news.notes] == [(0, True, False)]
+
+
+async def test_another_conversation_and_another_user_s_are_told_again(rig: Rig) -> None:
+    request = asked(QUESTION)
+    await rig.recall.recall(USER, request)
+    await rig.chains.keep(
+        "stranger", ("resp_9",), ChainLink("s", "t", tuple(note_keys(USER, request).values())), at=NOW
+    )
+    for fields in ({"previous_response_id": "resp_9"}, {"previous_response_id": "resp_8"}, {"conversation": "conv_1"}):
+        outcome = await rig.recall.recall(USER, asked(QUESTION, **fields))
+        assert [KAYAK in note.text for note in outcome.notes] == [True]
+
+
+async def test_with_placement_system_a_chain_s_notes_are_put_back_for_instructions_do_not_carry_over(rig: Rig) -> None:
+    config = {"memory_config": {"placement": "system"}}
+    request = asked(QUESTION, **config)
+    first = await rig.recall.recall(USER, request)
+    await answered(rig, request, "resp_1")
+    output = {"type": "function_call_output", "call_id": "c", "output": "rain"}
+    for later in ("Thanks!", "Where was my kayak stored again?", [output]):
+        again = await rig.recall.recall(USER, asked(later, previous_response_id="resp_1", **config))
+        assert again.notes == first.notes
+        assert (again.status, again.count) == (RecallStatus.USED, first.count)
+
+
+async def test_they_are_put_back_in_a_crowd_that_leaves_no_time_to_search(rig: Rig) -> None:
+    config = {"memory_config": {"placement": "system"}}
+    request = asked(QUESTION, **config)
+    first = await rig.recall.recall(USER, request)
+    await answered(rig, request, "resp_1")
+    rig.embedder.seconds = 0.1
+    later = [asked(f"Where is my kayak number {n}?", previous_response_id="resp_1", **config) for n in range(12)]
+    outcomes = await asyncio.gather(*(rig.recall.recall(USER, one) for one in later))
+    assert rig.metrics.registry.get_sample_value("memproxy_recall_shed_total")
+    assert [outcome.notes for outcome in outcomes] == [first.notes] * 12
+
+
+async def test_results_of_tools_are_neither_searched_for_nor_noted(rig: Rig) -> None:
+    output = {"type": "function_call_output", "call_id": "c", "output": "rain"}
+    outcome = await rig.recall.recall(USER, asked([output], previous_response_id="resp_1"))
+    assert (outcome.status, outcome.notes) == (RecallStatus.SKIPPED, ())
+    assert rig.embedder.calls == 0
+
+
+async def test_what_was_learnt_of_a_model_s_template_moves_no_note_that_stands_in_the_user_s_text(rig: Rig) -> None:
+    await rig.model_capabilities.learn("m", Placement.OFF)
+    outcome = await rig.recall.recall(USER, asked(QUESTION))
+    assert [note.before for note in outcome.notes] == [0]
+    wanted = asked(QUESTION, memory_config={"placement": "system"})
+    assert [note.before for note in (await rig.recall.recall(USER, wanted)).notes] == [None]
+
+
+def test_notes_at_the_server_count_in_the_room_and_as_told_and_are_not_placed() -> None:
+    request = asked("Will it rain?")
+    assert request.conversation is not None
+    past = {"k1": PastNote("one", ("m1",), 700), "k2": PastNote("two", ("m2", "m1"), 600)}
+    carried = carried_notes(request.conversation, {0: "k3"}, past, at_server=("k1", "lost", "k2"))
+    assert carried.held_earlier() == ("m1", "m2")
+    assert carried.notes == {}
+    as_own = CarriedNotes({-2: past["k1"], -1: past["k2"]}, 0, "k3", is_settled=False)
+    for budget in (800, 100):
+        assert carried.room(budget=budget, tokens=len) == as_own.room(budget=budget, tokens=len)
+    nothing = carried_notes(request.conversation, {}, {})
+    assert carried.room(budget=800, tokens=lambda _: 50) < nothing.room(budget=800, tokens=lambda _: 50)

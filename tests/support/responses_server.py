@@ -1,0 +1,248 @@
+"""A server of `POST /v1/responses` as vLLM has it: what it sends, how it keeps what was said, and what it was sent.
+
+It holds conversations as vLLM does: the messages of earlier requests but for their system messages, and the text of
+earlier answers but for their reasoning; `instructions` do not carry over.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from upstream import Received
+
+PATH = "/v1/responses"
+Item = dict[str, Any]
+
+
+def text_item(text: str, item_id: str = "msg_1") -> Item:
+    part = {"type": "output_text", "text": text, "annotations": [], "logprobs": None}
+    return {"id": item_id, "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+
+
+def refusal_item(text: str) -> Item:
+    return {**text_item(""), "content": [{"type": "refusal", "refusal": text}]}
+
+
+def reasoning_item(text: str) -> Item:
+    content = [{"type": "reasoning_text", "text": text}]
+    return {"id": "rs_1", "type": "reasoning", "summary": [], "content": content, "status": None}
+
+
+def call_item(name: str, arguments: str = "{}", call_id: str = "call_1") -> Item:
+    return {
+        "id": f"fc_{call_id}",
+        "type": "function_call",
+        "status": "completed",
+        "call_id": call_id,
+        "name": name,
+        "arguments": arguments,
+    }
+
+
+def response_object(output: Sequence[Item], *, response_id: str = "resp_1", status: str = "completed") -> Item:
+    return {
+        "id": response_id,
+        "object": "response",
+        "created_at": 1,
+        "status": status,
+        "model": "m",
+        "output": list(output),
+        "instructions": None,
+        "metadata": None,
+        "parallel_tool_calls": True,
+        "temperature": 0.0,
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": 1.0,
+        "error": {"code": "server_error", "message": "it broke"} if status == "failed" else None,
+        "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+        "usage": {
+            "input_tokens": 1,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": 1,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 2,
+        },
+    }
+
+
+def event_stream(response: Item, *, is_output_in_the_end: bool = True) -> list[bytes]:
+    """The events of that response, in order, each as it goes over the wire."""
+    begun = {
+        **response,
+        "status": "in_progress",
+        "output": [],
+        "error": None,
+        "incomplete_details": None,
+        "usage": None,
+    }
+    events: list[Item] = [
+        {"type": "response.created", "response": begun},
+        {"type": "response.in_progress", "response": begun},
+    ]
+    for index, item in enumerate(response["output"]):
+        events += _item_events(index, item)
+    whole = response if is_output_in_the_end else {**response, "output": []}
+    events.append({"type": f"response.{response['status']}", "response": whole})
+    payloads = (json.dumps({**event, "sequence_number": n}, ensure_ascii=False) for n, event in enumerate(events))
+    return [
+        f"event: {event['type']}\ndata: {payload}\n\n".encode() for event, payload in zip(events, payloads, strict=True)
+    ]
+
+
+def _item_events(index: int, item: Item) -> list[Item]:
+    where = {"output_index": index, "item_id": item["id"]}
+    begun = {**item, "status": "in_progress", **({"content": []} if "content" in item else {"arguments": ""})}
+    events: list[Item] = [{"type": "response.output_item.added", "output_index": index, "item": begun}]
+    if item["type"] == "function_call":
+        deltas = [item["arguments"][:3], item["arguments"][3:]]
+        events += [{"type": "response.function_call_arguments.delta", **where, "delta": one} for one in deltas]
+        done = {"arguments": item["arguments"], "name": item["name"]}
+        events.append({"type": "response.function_call_arguments.done", **where, **done})
+    for number, part in enumerate(item.get("content", ())):
+        events += _part_events({**where, "content_index": number}, part)
+    return [*events, {"type": "response.output_item.done", "output_index": index, "item": item}]
+
+
+def _part_events(where: Item, part: Item) -> list[Item]:
+    kind = part["type"]
+    name = "text" if kind != "refusal" else "refusal"
+    text = part[name]
+    pieces = [text[at : at + 7] for at in range(0, len(text), 7)]
+    more = {"logprobs": []} if kind == "output_text" else {}
+    return [
+        {"type": "response.content_part.added", **where, "part": {**part, name: ""}},
+        *({"type": f"response.{kind}.delta", **where, "delta": piece, **more} for piece in pieces),
+        {"type": f"response.{kind}.done", **where, name: text, **more},
+        {"type": "response.content_part.done", **where, "part": part},
+    ]
+
+
+@dataclass
+class ResponsesServer:
+    """Set `output` before a request: what it answers, and with what status. Read `received` and `prompts` after it."""
+
+    output: list[list[Item]] = field(default_factory=list)  # of the next answers, in order; then it says "Noted."
+    status: str = "completed"
+    http_status: int = 200
+    is_answering_all: bool = False  # other paths, too
+    received: list[Received] = field(default_factory=list)
+    prompts: list[list[Item]] = field(default_factory=list)
+    held: dict[str, list[Item]] = field(default_factory=dict)
+    ids: Iterator[int] = field(default_factory=itertools.count)
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def behave(self) -> None:
+        """As at the start, but for what was received and is held."""
+        self.output.clear()
+        self.status, self.http_status, self.is_answering_all = "completed", 200, False
+
+    def last(self) -> Item:
+        """The last body that came."""
+        found: Item = json.loads(self.received[-1].body)
+        return found
+
+    def answer(self, asked: Item) -> Item | None:
+        """The response to a body; None where it goes on from one that is not held."""
+        previous = asked.get("previous_response_id")
+        if previous is not None and previous not in self.held:
+            return None
+        output = self.output.pop(0) if self.output else [text_item("Noted.")]
+        response = response_object(output, response_id=f"resp_{next(self.ids)}", status=self.status)
+        self.prompts.append(prompt_of(asked, self.held.get(previous or "", ())))
+        if asked.get("store") is not False:
+            said = [m for m in self.prompts[-1] if m["role"] != "system"]
+            self.held[response["id"]] = [*said, *_answers(output)]
+        return response
+
+    async def _respond(self, request: Request) -> Response:
+        body = await request.body()
+        is_tokenizing = request.url.path.endswith("/tokenize")  # the filter asks, beside a chat
+        if is_tokenizing or not (self.is_answering_all or (request.url.path, request.method) == (PATH, "POST")):
+            return JSONResponse({"error": {"message": "not found"}}, status_code=404)
+        self.received.append(Received(request.method, request.url.path, dict(request.headers), body))
+        if request.url.path != PATH:
+            return JSONResponse({})
+        if self.http_status != 200:
+            return JSONResponse({"error": {"message": "out of order"}}, status_code=self.http_status)
+        try:
+            asked = json.loads(body)
+            response = self.answer(asked)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return JSONResponse({"error": {"message": "bad request"}}, status_code=400)
+        if response is None:
+            return JSONResponse({"error": {"message": "no such response"}}, status_code=404)
+        if asked.get("stream"):
+            return StreamingResponse(iter(event_stream(response)), media_type="text/event-stream")
+        return JSONResponse(response)
+
+
+def prompt_of(asked: Item, held: Sequence[Item] = ()) -> list[Item]:
+    """The messages that the chat template gets for that body. Raises what a body of another shape leads to."""
+    messages = [{"role": "system", "content": asked["instructions"]}] if asked.get("instructions") else []
+    messages += held
+    if isinstance(asked["input"], str):
+        return [*messages, {"role": "user", "content": asked["input"]}]
+    return [*messages, *(said for item in asked["input"] if (said := _message(item)) is not None)]
+
+
+def _message(item: Item) -> Item | None:
+    match item.get("type", "message"):
+        case "message":
+            return {"role": item["role"], "content": _content(item.get("content"))}
+        case "function_call":
+            return {"role": "assistant", "content": f"{item['name']}({item['arguments']})"}
+        case "function_call_output":
+            return {"role": "tool", "content": str(item["output"])}
+        case _:
+            return None
+
+
+def _content(content: object) -> str:
+    if not isinstance(content, list):
+        return str(content or "")
+    return "\n".join(str(part.get("text") or part["type"]) for part in content)
+
+
+def _answers(output: Sequence[Item]) -> list[Item]:
+    texts = [part["text"] for item in output if item["type"] == "message" for part in item["content"] if "text" in part]
+    calls = [_message(item) for item in output if item["type"] == "function_call"]
+    return [*({"role": "assistant", "content": text} for text in texts), *(call for call in calls if call is not None)]
+
+
+@contextmanager
+def running_responses_server() -> Iterator[ResponsesServer]:
+    running = ResponsesServer()
+    app = Starlette(routes=[Route("/{path:path}", running._respond, methods=["GET", "POST", "DELETE"])])
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    running.port = listener.getsockname()[1]
+    config = uvicorn.Config(app, log_level="error", timeout_keep_alive=5, lifespan="off", access_log=False)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=lambda: server.run(sockets=[listener]), daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield running
+    finally:
+        server.should_exit = True
+        thread.join(timeout=10)
+        listener.close()
