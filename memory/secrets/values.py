@@ -44,7 +44,8 @@ def is_expression(value: str) -> bool:
     is_call = "(" in value or "[" in value
     is_closed = value.count("(") == value.count(")") and value.count("[") == value.count("]")
     is_name = len(name) >= NAME_CHARACTERS_MIN and _is_name(name) and not any(c.isdigit() for c in name)
-    return is_call and is_name and (is_closed or name == name.lower())
+    is_cut_off = name == name.lower() and not any(c.isdigit() for c in value)  # by white space within the brackets
+    return is_call and is_name and (is_closed or is_cut_off)
 
 
 def is_ordinary(value: str, units: AbstractSet[str]) -> bool:
