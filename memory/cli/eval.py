@@ -140,13 +140,14 @@ def evaluate() -> None:
 def recall(file: Path, picture_path: Path | None, **given: Path | None) -> None:
     """Which memories are picked for a message: a file of facts, or LoCoMo's own JSON of long talks."""
     from memory.evaluation.dataset import holds_talks  # imported here, as below: numpy and all adapters take a second
-    from memory.evaluation.report import picture
 
     if picture_path is not None and not holds_talks(file):
         raise BadInput(f"{file.name} holds facts: --picture is for LoCoMo's JSON, where recall grows with the tokens")
     result = _evaluated("recall", _recall, file, **given)
     if picture_path is not None:
-        _write(picture_path, picture(result))
+        from memory.evaluation.pictures import recall_by_tokens
+
+        _write(picture_path, recall_by_tokens(result))
 
 
 @evaluate.command()
@@ -220,11 +221,11 @@ def history(
 
 
 def _learnt(name: str, evaluation: _Evaluation, file: Path, picture_path: Path | None, **given: Path | None) -> None:
-    from memory.evaluation.bars import bars
-
     result = _evaluated(name, evaluation, file, **given)
     if picture_path is not None:
-        _write(picture_path, bars(name, result))
+        from memory.evaluation.pictures import shares_by_language
+
+        _write(picture_path, shares_by_language(name, result))
 
 
 async def _learning(

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import threading
-import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from drawn_lines import drawn_lines
 from eval_command import evaluated
 
 from extproc.cli import main
@@ -138,8 +138,7 @@ def test_talks_are_known_by_their_shape_and_drawn(run: Run, tmp_path: Path) -> N
     done = run("recall", talks, "--picture", drawn)
     assert done.returncode == 0, done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines() if line.startswith("memproxy")] == ["memproxy"]
-    lines = [element for element in ET.fromstring(drawn.read_text()).iter() if element.tag.endswith("polyline")]
-    assert len(lines) == 6
+    assert len(drawn_lines(drawn.read_text())) == 6
 
 
 def test_learning_is_scored_by_the_figures_that_its_formats_name(run: Run, folder: Path) -> None:

@@ -13,7 +13,6 @@ from eval_command import evaluated
 from sandboxes import running_sandbox
 
 from memory.errors import BadInput
-from memory.evaluation.bars import bars
 from memory.evaluation.messages import (
     LabelledFact,
     LabelledMessage,
@@ -22,6 +21,7 @@ from memory.evaluation.messages import (
     score_message,
     words_of,
 )
+from memory.evaluation.pictures import shares_by_language
 from memory.evaluation.report import tables
 from memory.evaluation.sandbox import Data, Learnt
 from memory.model import Evidence, Memory, MemoryStatus, Message, Scope, Turn
@@ -248,7 +248,7 @@ async def test_sources_have_a_table_of_their_own_and_only_shares_are_drawn() -> 
     (group, rows), (source, source_rows) = tables(figures)
     assert (group[0], [row[0] for row in rows]) == ("group", ["all", "en"])
     assert (source[0], [row[0] for row in source_rows]) == ("source", ["en"])
-    drawn = bars("messages", figures)
+    drawn = shares_by_language("messages", figures)
     assert "coverage" in drawn
     assert "per message" not in drawn
 
