@@ -107,8 +107,10 @@ class TurnRecorder:
 
     def continue_turn(self, continuing: ContinueTurn) -> None:
         """Start adding the answer of a further call of a tool loop to its turn."""
-        if self._pending < PENDING_MAX:
-            self.start(self._continue(continuing)).add_done_callback(self._count_failed)
+        if self._pending >= PENDING_MAX:
+            self._metrics.turns_lost.labels("backlog").inc()
+            return
+        self.start(self._continue(continuing)).add_done_callback(self._count_failed)
 
     def probe_template(self, model: str) -> None:
         """Probe the template of a model seen for the first time, in the background."""
@@ -158,15 +160,10 @@ class TurnRecorder:
             return False
         answer = await self._redacted(closing.answer)
         try:
-            if closing.links is not None:  # first: the client may continue at once
-                await keep_link(self._turn_log.chains, closing.links, link, at=closing.answered_at)
-            await self._turn_log.finish(
-                closing.turn_id,
-                status=closing.status,
-                answer=answer,
-                answered_at=closing.answered_at,
-                receipt_id=closing.receipt_id,
-            )
+            writes = [self._finish(closing, answer)]
+            if closing.links is not None:  # queued first: the client may continue at once
+                writes.insert(0, keep_link(self._turn_log.chains, closing.links, link, at=closing.answered_at))
+            await asyncio.gather(*writes)  # together: neither waits for the other's commit, nor is left out if it fails
         except Unavailable as error:
             self._lost(error)
             return False
@@ -185,6 +182,15 @@ class TurnRecorder:
         except Unavailable as error:
             self._lost(error)
             return False
+
+    async def _finish(self, closing: CloseTurn, answer: str) -> None:
+        await self._turn_log.finish(
+            closing.turn_id,
+            status=closing.status,
+            answer=answer,
+            answered_at=closing.answered_at,
+            receipt_id=closing.receipt_id,
+        )
 
     async def _redacted(self, answer: str) -> str:
         try:

@@ -32,7 +32,8 @@ from memory.chat.json_spans import Member, NotJson, Splice, items_of, members_of
 from memory.model import Conversation, Message, Note, Placement, Role
 
 PATH = "/v1/responses"
-BESIDE = "item"  # the role of items that are not messages: reasoning, references, unknown kinds
+BESIDE = "item"  # the role of items of unknown kinds
+_OF_ASSISTANT = frozenset({"item_reference", "reasoning"})  # resent in the place of an answer: what is before is old
 
 _PART_TYPE = b"input_text"
 _TEXT_PARTS = ("text", "input_text", "output_text")
@@ -179,6 +180,8 @@ def _message(item: _WireItem) -> Message:
         return Message(Role.TOOL, "", is_tool_traffic=True)
     if kind.endswith("_call") or kind in _CALLS:
         return Message(Role.ASSISTANT, "", is_tool_traffic=True)
+    if kind in _OF_ASSISTANT:
+        return Message(Role.ASSISTANT, "")
     return Message(BESIDE, "")
 
 

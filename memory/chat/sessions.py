@@ -18,4 +18,5 @@ def session_id_of(scope: Scope, request: ChatRequest) -> tuple[str, str]:
         return scope.session_id, ""
     if is_valid_id(request.chain.conversation_id):
         return request.chain.conversation_id, ""
-    return derived_session_id(scope, request.conversation), request.chain.previous_response_id
+    derived = derived_session_id(scope, request.conversation, held_under=request.chain.held_under)
+    return derived, request.chain.previous_response_id

@@ -72,9 +72,14 @@ class RequestOptions:
     placement: Placement | None = None
 
 
-def derived_session_id(scope: Scope, conversation: Conversation) -> str:
-    """A stable session id for clients that send none: the hash of scope, system message and first user message."""
+def derived_session_id(scope: Scope, conversation: Conversation, *, held_under: str = "") -> str:
+    """A stable session id for clients that send none: the hash of scope, system message and first user message.
+
+    `held_under`: the id under which the server stores what came before, so that two chains that go on with the same
+    words remain two sessions.
+    """
     system = next((m.content for m in conversation.messages if m.role in (Role.SYSTEM, "developer")), "")
     first = next((m.content for m in conversation.messages if m.role == Role.USER), "")
-    seed = "\x1f".join((scope.user_id, scope.project_id, scope.agent_id, system, first))
+    parts = [scope.user_id, scope.project_id, scope.agent_id, system, first]
+    seed = "\x1f".join([*parts, held_under] if held_under else parts)
     return "s-" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:32]

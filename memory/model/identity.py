@@ -16,7 +16,9 @@ def is_valid_id(value: str) -> bool:
     1 to 256 bytes of UTF-8, no control, format or surrogate characters, no white space at either end. Ids are compared
     exactly: nothing is trimmed, folded or normalised, so ids that look alike remain different.
     """
-    if not value or value[0].isspace() or value[-1].isspace():
+    if not value or len(value) > ID_BYTES_MAX:  # first: a client may send megabytes
+        return False
+    if value[0].isspace() or value[-1].isspace():
         return False
     if any(unicodedata.category(character) in ("Cc", "Cf", "Cs") for character in value):
         return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,3 +94,9 @@ def test_a_scope_is_exactly_what_was_said_or_there_is_none(user_id: str, project
     found = identify(vouched(user_id.encode("utf-8", "surrogatepass")), MemoryContext(project_id=project_id), mode)
     is_good = is_valid_id(user_id) and (not project_id or is_valid_id(project_id))
     assert found == Scope(user_id, project_id) if is_good else isinstance(found, RefusedIdentity)
+
+
+def test_an_id_of_megabytes_is_refused_without_reading_it() -> None:
+    began = time.perf_counter()
+    assert not is_valid_id("a" * (30 << 20))
+    assert time.perf_counter() - began < 0.05

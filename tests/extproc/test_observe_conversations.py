@@ -107,7 +107,9 @@ def test_the_session_is_the_explicit_one_else_the_conversation_else_that_of_the_
     assert opening.session_from == opening.links.goes_on_from == "resp_0"
     conversation = read_chat_request(b'{"input":"And tomorrow?"}', RESPONSES).conversation
     assert conversation is not None
-    assert opening.turn.scope.session_id == derived_session_id(Scope("ann"), conversation)
+    unknown = opening.turn.scope.session_id  # two chains that go on with the same words are two sessions
+    assert unknown == derived_session_id(Scope("ann"), conversation, held_under="resp_0")
+    assert unknown != derived_session_id(Scope("ann"), conversation, held_under="resp_9")
 
 
 def test_a_response_that_calls_a_tool_leaves_the_answer_to_what_goes_on_from_it() -> None:

@@ -85,12 +85,12 @@ QUESTION = Message(Role.USER, "Will it rain?")
             },
             [
                 Message("user", "Hi"),
-                Message(BESIDE, ""),
+                Message("assistant", ""),
                 Message("assistant", "Hello"),
                 Message("assistant", "", is_tool_traffic=True),
                 Message("tool", "", is_tool_traffic=True),
                 Message("assistant", "", is_tool_traffic=True),
-                Message(BESIDE, ""),
+                Message("assistant", ""),
                 Message(BESIDE, ""),
                 Message(BESIDE, ""),
                 Message(BESIDE, ""),
@@ -349,3 +349,10 @@ def _seconds_to_read(body: bytes) -> float:
 
 def test_past_the_bound_a_history_is_no_conversation() -> None:
     assert asked({"input": [user("x")] * 20_001}).conversation is None
+
+
+def test_what_stands_before_a_reference_to_an_earlier_answer_is_not_new() -> None:
+    items = [user("I live in Porto."), {"type": "item_reference", "id": "msg_1"}, user("And I row.")]
+    conversation = asked({"input": items}).conversation
+    assert conversation is not None
+    assert [message.content for message in conversation.new_user_messages()] == ["And I row."]
