@@ -97,6 +97,7 @@ def test_a_scope_is_exactly_what_was_said_or_there_is_none(user_id: str, project
 
 
 def test_an_id_of_megabytes_is_refused_without_reading_it() -> None:
+    value = "a" * (30 << 20)
     began = time.perf_counter()
-    assert not is_valid_id("a" * (30 << 20))
-    assert time.perf_counter() - began < 0.05
+    assert not is_valid_id(value)
+    assert time.perf_counter() - began < 0.5  # reading it takes seconds
