@@ -1,7 +1,8 @@
 """OpenAI Responses: parses the conversation of a `POST /v1/responses` body, and inserts notes.
 
 `input` is a string, or a list of items: messages, tool calls and their outputs, reasoning, references, and future
-kinds. Unknown items are preserved and count as messages without text.
+kinds. Reasoning and references resend earlier output and count as the assistant's, without text; unknown items are
+preserved and count as messages without text.
 
 A note is inserted at the beginning of the text of its user message. Only this position keeps the prompt's prefix stable
 however a client continues: by resending its items, by `previous_response_id` or by `conversation`. A server that stores

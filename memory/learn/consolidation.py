@@ -2,8 +2,8 @@
 
 The same statement updates its row. An explicit correction, or another value of a single-valued attribute of the same
 subject, supersedes the older row, unless the two hold at different times. A reader's verdict may decide that one
-replaces the other, if both concern the same field, or that both stand. Everything else is kept side by side, dated.
-Similarity decides nothing, and no prose is parsed. A superseded row is kept, with the time, the reason and its
+replaces the other, unless they are about two other people, or that both stand. Everything else is kept side by side,
+dated. Similarity decides nothing, and no prose is parsed. A superseded row is kept, with the time, the reason and its
 successor. Pure: clock and ids are arguments.
 
 The result depends on when things were said, not on the order in which they are learnt: a row is superseded by the first

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pytest
 from claims import NOW, turn
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
@@ -17,7 +19,9 @@ from extproc.observe import CloseTurn, OpenTurn
 from extproc.recorder import TurnRecorder
 from extproc.server import contained
 from extproc.turn_links import Links
-from memory.errors import NotRecordable
+from memory.adapters.sqlite.chains import SqliteResponseChains
+from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.errors import NotRecordable, Unavailable
 from memory.model import Message, TurnStatus
 from memory.runtime.metrics import Metrics
 
@@ -52,10 +56,8 @@ async def recorded(
                 one = replace(turn(SAID), messages=(Message("user", SAID),), answer="", status=TurnStatus.OPENED)
                 opening = recorder.open(OpenTurn(one, Links(one.scope.user_id)))
                 assert opening is not None
-                recorder.close(
-                    CloseTurn(one.id, status=TurnStatus.CLOSED, answer=answer, answered_at=NOW, receipt_id=""),
-                    after=opening,
-                )
+                closing = CloseTurn(one.id, status=TurnStatus.CLOSED, answer=answer, answered_at=NOW, receipt_id="")
+                recorder.close(replace(closing, links=Links(one.scope.user_id, names=("resp_1",))), after=opening)
         yield process, metrics, logs
 
 
@@ -85,3 +87,23 @@ async def test_a_turn_that_is_written_is_not_lost(tmp_path: Path) -> None:
     async with recorded(tmp_path, str) as (process, metrics, _):
         assert lost(metrics) == 0.0
         assert await turns(process) == [(SAID, "Nice.", TurnStatus.CLOSED)]
+
+
+async def test_the_end_of_a_turn_neither_waits_for_its_link_nor_is_lost_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_finished, finish = asyncio.Event(), SqliteTurnLog.finish
+
+    async def finish_and_tell(self: SqliteTurnLog, turn_id: str, **how: Any) -> None:
+        await finish(self, turn_id, **how)
+        is_finished.set()
+
+    async def keep(self: SqliteResponseChains, *link: object, at: float) -> None:
+        await is_finished.wait()
+        raise Unavailable("turn log", "disk full")
+
+    monkeypatch.setattr(SqliteTurnLog, "finish", finish_and_tell)
+    monkeypatch.setattr(SqliteResponseChains, "keep", keep)
+    async with recorded(tmp_path, str) as (process, _, logs):
+        assert await turns(process) == [(SAID, "Nice.", TurnStatus.CLOSED)]
+        assert [entry["event"] for entry in logs] == ["turn_log_down"]

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import itertools
 import json
-import socket
-import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import uvicorn
+from served_app import served
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -231,18 +228,5 @@ def _answers(output: Sequence[Item]) -> list[Item]:
 def running_responses_server() -> Iterator[ResponsesServer]:
     running = ResponsesServer()
     app = Starlette(routes=[Route("/{path:path}", running._respond, methods=["GET", "POST", "DELETE"])])
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    running.port = listener.getsockname()[1]
-    config = uvicorn.Config(app, log_level="error", timeout_keep_alive=5, lifespan="off", access_log=False)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=lambda: server.run(sockets=[listener]), daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
+    with served(app, timeout_keep_alive=5) as running.port:
         yield running
-    finally:
-        server.should_exit = True
-        thread.join(timeout=10)
-        listener.close()

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-import uvicorn
+from served_app import served
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -119,23 +116,8 @@ def running_template_server(templates: Mapping[str, str], tokenize: str = VLLM) 
         Route("/tokenize", server_of_models._tokenize, methods=["POST"]),
         Route("/below/tokenize", server_of_models._tokenize, methods=["POST"]),
     ]
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    server_of_models.port = listener.getsockname()[1]
-    config = uvicorn.Config(
-        Starlette(routes=routes), log_level="error", lifespan="off", access_log=False, timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=lambda: server.run(sockets=[listener]), daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
+    with served(Starlette(routes=routes), timeout_graceful_shutdown=1) as server_of_models.port:
         yield server_of_models
-    finally:
-        server.should_exit = True
-        thread.join(timeout=10)
-        listener.close()
 
 
 def models_body(*models: str) -> bytes:

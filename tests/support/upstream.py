@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import uvicorn
+from served_app import served
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -113,18 +111,5 @@ def running_upstream() -> Iterator[RecordingUpstream]:
     upstream = RecordingUpstream()
     methods = ["GET", "POST", "PUT", "DELETE", "PATCH"]
     app = Starlette(routes=[Route("/{path:path}", upstream._any, methods=methods)])
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    upstream.port = listener.getsockname()[1]
-    config = uvicorn.Config(app, log_level="error", timeout_keep_alive=5, lifespan="off", access_log=False)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=lambda: server.run(sockets=[listener]), daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
+    with served(app, timeout_keep_alive=5) as upstream.port:
         yield upstream
-    finally:
-        server.should_exit = True
-        thread.join(timeout=10)
-        listener.close()
