@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -15,6 +16,7 @@ BENCH = Path(__file__).parent.parent / "bench"
 sys.path.insert(0, str(BENCH))
 try:
     from chats import Chats, chat, grown, samples
+    from footprint import START_METRIC, memory_of
     from memories import new_questions, sentences
     from report import Bar, Report, Sheet, judged, percentiles
     from rig import free_port, part_of
@@ -134,3 +136,16 @@ def test_turns_are_as_long_as_those_of_real_chats() -> None:
     assert 2_050 <= sum(answers) / 500 <= 2_200
     assert len({message for message, _ in turns}) == 500
     assert {len(message) > 1_100 for message, _ in exchanges(20, characters=1_200)} == {True}
+
+
+def test_memory_is_counted_by_part_and_a_process_that_has_ended_counts_nothing() -> None:
+    resident, proportional = memory_of([os.getpid(), 2**22 + 1])
+    assert set(resident) == set(proportional) == {"other"}
+    assert resident["other"] >= proportional["other"] > 10
+
+
+@pytest.mark.parametrize(("label", "part"), [("filter-0", "filter"), ("worker-1", "worker"), ("milvus", "milvus")])
+def test_the_start_of_a_part_is_read_from_the_metrics(label: str, part: str) -> None:
+    found = START_METRIC.match(f'memproxy_part_start_seconds{{part="{label}"}}')
+    assert found is not None
+    assert found[1] == part

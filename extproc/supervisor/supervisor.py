@@ -151,12 +151,15 @@ class Supervisor:
         self._stopping = asyncio.Event()
         self._asked_to_stop_at: float | None = None
         self._failure: CannotStart | BadSetting | None = None
+        self._began_at = 0.0
+        self._started: set[str] = set()
 
     async def run(self, announce: Callable[[str], None]) -> None:
         loop = asyncio.get_running_loop()
+        self._began_at = loop.time()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self._stop)
-        own = (self._metrics.part_up, self._metrics.part_restarts)
+        own = (self._metrics.part_up, self._metrics.part_start_seconds, self._metrics.part_restarts)
         page = AggregatedMetrics(self._run.paths.metrics, own)
         with MetricsEndpoint(self._run.ports.metrics, page, envoy_page=self._envoy_page):
             async with asyncio.TaskGroup() as tasks:
@@ -232,6 +235,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         started = reminded = loop.time()
         while missing := await self._missing():
+            self._note_started(set(missing))
             self._give_up_if_hopeless()
             now = loop.time()
             if now - started > START_SECONDS_MAX and missing != ["milvus"]:
@@ -240,6 +244,15 @@ class Supervisor:
                 self._logger.info("still starting", waiting_for=", ".join(missing))
                 reminded = now
             await asyncio.sleep(POLL_SECONDS)
+        self._note_started(set())
+
+    def _note_started(self, missing: set[str]) -> None:
+        """Report how long each part took that works now and did not before."""
+        took = asyncio.get_running_loop().time() - self._began_at
+        for name in self._parts.keys() - missing - self._started:
+            self._started.add(name)
+            self._metrics.part_start_seconds.labels(name).set(round(took, 2))
+            self._logger.info("part works", part=name, after_seconds=round(took, 1))
 
     async def _missing(self) -> list[str]:
         """Names of the parts that do not work now, including an external Milvus."""

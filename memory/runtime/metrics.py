@@ -160,6 +160,13 @@ class Metrics:
         self.part_up = Gauge(
             "memproxy_part_up", "1 while a part works.", ["part"], registry=registry, multiprocess_mode="livemin"
         )
+        self.part_start_seconds = Gauge(
+            "memproxy_part_start_seconds",
+            "Time from the start of `memproxy up` until the part worked for the first time.",
+            ["part"],
+            registry=registry,
+            multiprocess_mode="livemin",
+        )
         self.part_restarts = Counter("memproxy_part_restarts", "Restarts.", ["part"], registry=registry)
         self.api_seconds = Histogram(
             "memproxy_api_seconds", "REST calls.", ["route", "code"], registry=registry, buckets=SLOW_SECONDS

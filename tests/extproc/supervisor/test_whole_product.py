@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 import httpx
 import msgspec
 import pytest
-from product import Product, command_line, eventually, listening, running_product
+from product import READY_SECONDS_MAX, Product, command_line, eventually, listening, running_product
 from upstream import RecordingUpstream
 
 from extproc.supervisor.locks_and_ports import CannotStart
@@ -166,6 +167,8 @@ def test_one_page_holds_the_metrics_of_all_parts(product: Product) -> None:
     page = httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=10).text
     for part in ("envoy", "filter-0", "worker-0", "api", "milvus"):
         assert f'memproxy_part_up{{part="{part}"}} 1.0' in page
+        [seconds] = re.findall(rf'^memproxy_part_start_seconds{{part="{part}"}} (\S+)', page, re.MULTILINE)
+        assert 0.0 < float(seconds) < READY_SECONDS_MAX
     assert "memproxy_requests_total{" in page  # from a filter
     assert "memproxy_queue_turns{" in page  # from a worker
     assert "memproxy_embed_seconds_count{" in page  # from a filter
