@@ -2,8 +2,10 @@
 
 The embedding model knows English only, and lexical matching needs the same word. Neither covers questions such as "who
 owes me money?" for "lent 300 euros to Silke", nor texts in two languages. A concept joins them: both texts have the
-concept `money`. It shows a common topic, not an answer, so its weight is low. Written from general knowledge of what
-people say about themselves, not from test data. A concept never decides on its own.
+concept `money`. It shows a common topic, not an answer, so its weight is low. A concept never decides on its own.
+
+On questions of people that its author never saw (`bench/concept_tables.py`: 252 questions of 18), all entries together
+raise the share of right answers from 0.638 to 0.699; no choice of entries that was made on the other people did better.
 """
 
 from __future__ import annotations
