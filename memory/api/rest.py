@@ -32,7 +32,7 @@ from memory.service.library import PAGE_MEMORIES_MAX, Library
 BODY_BYTES_MAX = 1 << 20  # 200 memories of ordinary length, or a long history; more takes several calls
 QUERY_FIELDS_MAX = 20
 ONE = "/v1/memory/{id}"
-RESERVED = frozenset(("search", "turns", "flush", "stats", "receipts", "export", "everything"))  # never ids
+RESERVED = frozenset(("search", "turns", "mcp", "flush", "stats", "receipts", "export", "everything"))  # never ids
 RETRY_SECONDS = 1  # value of Retry-After when a part is down
 
 log = structlog.get_logger(__name__)
@@ -60,8 +60,10 @@ class _Route(Route):
         return (Match.NONE, {}) if is_call else (match, found)
 
 
-def create_app(library: Library, *, identity_mode: str, edge_secret: str, metrics: Metrics) -> Starlette:
-    """The application. `edge_secret`: added by the proxy; "" trusts nobody outside development."""
+def create_app(
+    library: Library, *, identity_mode: str, edge_secret: str, metrics: Metrics, routes: Sequence[Route] = ()
+) -> Starlette:
+    """The application. `edge_secret`: added by the proxy; "" trusts nobody outside development. `routes`: of others."""
 
     is_development = identity_mode == DEVELOPMENT
 
@@ -95,6 +97,7 @@ def create_app(library: Library, *, identity_mode: str, edge_secret: str, metric
 
     return Starlette(
         routes=[
+            *routes,
             Route("/health", ready, methods=["GET"]),
             Route("/healthz", alive, methods=["GET"]),
             route("/v1/memory", "POST", add),

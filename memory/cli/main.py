@@ -23,6 +23,7 @@ from prometheus_client import start_http_server
 from memory.api.shapes import time_text
 from memory.cli.doctor import doctor
 from memory.cli.eval import evaluate
+from memory.cli.mcp import mcp
 from memory.cli.output import config_option, print_json, print_table
 from memory.cli.prepare import prepare
 from memory.cli.upkeep import upkeep
@@ -64,6 +65,7 @@ commands.add_command(evaluate)
 commands.add_command(upkeep)
 commands.add_command(prepare)
 commands.add_command(doctor)
+commands.add_command(mcp)
 
 
 # The parts

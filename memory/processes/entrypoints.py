@@ -12,6 +12,7 @@ from pathlib import Path
 
 import uvicorn
 
+from memory.api.mcp_on_demand import McpOnDemand, McpServer
 from memory.api.rest import create_app
 from memory.errors import Unavailable
 from memory.learn.readers import Readers
@@ -54,14 +55,18 @@ async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
 
 
 async def run_api(settings: Settings, until: asyncio.Event) -> None:
-    """Serve REST until told to stop."""
+    """Serve REST and MCP until told to stop."""
     async with open_parts(settings) as parts:
-        app = create_app(
-            parts.library(),
-            identity_mode=settings.identity,
-            edge_secret=settings.edge_secret,
-            metrics=parts.metrics,
-        )
+        library, metrics = parts.library(), parts.metrics
+        mode, secret = settings.identity, settings.edge_secret
+
+        def load_mcp() -> McpServer:
+            from memory.api.mcp import MemoryMcp
+
+            return MemoryMcp(library, identity_mode=mode, edge_secret=secret, metrics=metrics)
+
+        mcp = McpOnDemand(load_mcp)
+        app = create_app(library, identity_mode=mode, edge_secret=secret, metrics=metrics, routes=mcp.routes)
         config = uvicorn.Config(
             app,
             host=settings.api_host,
@@ -72,7 +77,8 @@ async def run_api(settings: Settings, until: asyncio.Event) -> None:
             log_config=None,
             timeout_graceful_shutdown=API_DRAIN_SECONDS,
         )
-        await warming_up(parts, _serve_http(uvicorn.Server(config), until))
+        async with mcp.running():
+            await warming_up(parts, _serve_http(uvicorn.Server(config), until))
 
 
 async def warming_up(

@@ -1,0 +1,59 @@
+"""Loads the MCP server with the first call for it: the SDK takes half a second and 33 MB, and many never use it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Protocol
+
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+PATHS = ("/mcp", "/v1/memory/mcp")  # the second also through the proxy, with the same identity
+
+
+class McpServer(Protocol):
+    """The interface of `memory.api.mcp.MemoryMcp`."""
+
+    @property
+    def app(self) -> ASGIApp: ...
+
+    def running(self) -> AbstractAsyncContextManager[None]: ...
+
+
+class McpOnDemand:
+    """The routes of an MCP server that `load` makes, in a thread, when it is called for the first time."""
+
+    def __init__(self, load: Callable[[], McpServer]) -> None:
+        self._load = load
+        self._group: asyncio.TaskGroup | None = None
+        self._app: asyncio.Future[ASGIApp] | None = None
+        self._closing = asyncio.Event()
+
+    @property
+    def routes(self) -> list[Route]:
+        return [Route(path, self) for path in PATHS]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Open this while the routes are served."""
+        async with asyncio.TaskGroup() as self._group:
+            try:
+                yield
+            finally:
+                self._closing.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self._group is not None
+        if self._app is None:
+            self._app = asyncio.get_running_loop().create_future()
+            self._group.create_task(self._serve(self._app))
+        app = await asyncio.shield(self._app)
+        await app(scope, receive, send)
+
+    async def _serve(self, app: asyncio.Future[ASGIApp]) -> None:
+        server = await asyncio.to_thread(self._load)
+        async with server.running():
+            app.set_result(server.app)
+            await self._closing.wait()

@@ -1,0 +1,60 @@
+"""`memproxy mcp`: the API's MCP server over standard input and output, for clients that start their servers themselves.
+
+It defines no tools: every message goes to the API of a running memproxy, and every answer back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from memory.cli.output import config_option
+from memory.model import Scope
+from memory.settings import Settings
+from memory.settings.loader import from_process
+
+
+@click.command()
+@config_option
+@click.option("--api", "url", default=None, help="Base URL of the API. [default: http://127.0.0.1:API_PORT]")
+@click.option("--user", required=True, help="Whose memories.")
+def mcp(config: Path | None, url: str | None, user: str) -> None:
+    """Serve the memory tools to an MCP client on standard input and output, until it closes them."""
+    settings = from_process(config, {})
+    Scope(user)  # refuses ids that no header can carry
+    asyncio.run(
+        _bridge(f"{(url or f'http://127.0.0.1:{settings.api_port}').rstrip('/')}/mcp", _headers(settings, user))
+    )
+
+
+def _headers(settings: Settings, user: str) -> dict[str, str]:
+    headers = {"x-authz-user-id": user}
+    if settings.edge_secret:  # outside development the API trusts nobody without it
+        headers["x-memory-edge-secret"] = settings.edge_secret
+    return headers
+
+
+async def _bridge(url: str, headers: dict[str, str]) -> None:
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.server.stdio import stdio_server
+    from mcp.shared._httpx_utils import create_mcp_http_client
+
+    async with (
+        create_mcp_http_client(headers=headers) as http,
+        streamable_http_client(url, http_client=http) as (from_server, to_server),
+        stdio_server() as (from_client, to_client),
+        asyncio.TaskGroup() as both,
+    ):
+
+        async def forward_answers() -> None:
+            async for message in from_server:
+                if not isinstance(message, Exception):
+                    await to_client.send(message)
+
+        answers = both.create_task(forward_answers())
+        async for message in from_client:
+            if not isinstance(message, Exception):
+                await to_server.send(message)
+        answers.cancel()

@@ -1,0 +1,164 @@
+"""The MCP server with the SDK's own client: over HTTP, and over standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import uvicorn
+from library_parts import Parts
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from prometheus_client import CollectorRegistry
+
+from memory.api.mcp import MemoryMcp
+from memory.api.mcp_on_demand import PATHS, McpOnDemand
+from memory.api.rest import create_app
+from memory.runtime.metrics import Metrics
+from memory.runtime.task_groups import unwrapped
+
+ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[3])}  # the SDK passes on next to nothing
+MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
+
+
+@asynccontextmanager
+async def serving(parts: Parts, identity: str = "development", secret: str = "") -> AsyncIterator[str]:
+    """The API on a free port of loopback; its URL."""
+    metrics = Metrics(CollectorRegistry())
+
+    def load() -> MemoryMcp:
+        return MemoryMcp(parts.library, identity_mode=identity, edge_secret=secret, metrics=metrics)
+
+    mcp = McpOnDemand(load)
+    app = create_app(parts.library, identity_mode=identity, edge_secret=secret, metrics=metrics, routes=mcp.routes)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", log_level="error"))
+    with unwrapped():
+        async with mcp.running(), asyncio.TaskGroup() as group:
+            group.create_task(server.serve())
+            while not server.started:
+                await asyncio.sleep(0.01)
+            port = server.servers[0].sockets[0].getsockname()[1]
+            yield f"http://127.0.0.1:{port}"
+            server.should_exit = True
+
+
+@pytest_asyncio.fixture
+async def url(parts: Parts) -> AsyncIterator[str]:
+    async with serving(parts) as url:
+        yield url
+
+
+@asynccontextmanager
+async def client(url: str, path: str = PATHS[0], **headers: str) -> AsyncIterator[Client]:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    async with (
+        create_mcp_http_client(headers=named) as http,
+        Client(streamable_http_client(url + path, http_client=http)) as connected,
+    ):
+        yield connected
+
+
+async def called(connected: Client, name: str, **arguments: Any) -> dict[str, Any]:
+    result = await connected.call_tool(name, arguments)
+    assert not result.is_error, result.content
+    assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
+    return dict(result.structured_content)
+
+
+async def refused(connected: Client, name: str, **arguments: Any) -> str:
+    result = await connected.call_tool(name, arguments)
+    assert result.is_error
+    return str(result.content[0].text)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_model_saves_finds_counts_and_forgets(url: str, path: str) -> None:
+    async with client(url, path, x_authz_user_id="ann") as ann:
+        tools = (await ann.list_tools()).tools
+        assert [tool.name for tool in tools] == ["memory_save", "memory_search", "memory_delete", "memory_stats"]
+        assert all(len(tool.description or "") > 50 for tool in tools)
+        saved = await called(ann, "memory_save", content="User is allergic to penicillin")
+        await called(ann, "memory_save", content="User went to Oslo", memory_type="episodic", project_id="trips")
+        [best, *_] = (await called(ann, "memory_search", query="Which medicine am I allergic to?"))["memories"]
+        assert (best["id"], best["content"]) == (saved["id"], "User is allergic to penicillin")
+        assert set(best) == {"id", "content", "memory_type", "said_at", "score"}
+        by_type = (await called(ann, "memory_stats"))["by_type"]
+        assert (by_type["semantic"], by_type["episodic"]) == (1, 1)
+        assert await called(ann, "memory_delete", memory_id=saved["id"]) == {"deleted": 1}
+        assert "no such memory" in await refused(ann, "memory_delete", memory_id=saved["id"])
+        assert (await called(ann, "memory_stats"))["active"] == 1
+
+
+async def test_another_user_finds_and_forgets_nothing_of_it(url: str) -> None:
+    async with client(url, x_authz_user_id="ann") as ann, client(url, x_authz_user_id="bob") as bob:
+        saved = await called(ann, "memory_save", content="User is allergic to penicillin")
+        assert (await called(bob, "memory_search", query="allergic to penicillin"))["memories"] == []
+        assert "no such memory" in await refused(bob, "memory_delete", memory_id=saved["id"])
+        assert (await called(ann, "memory_stats"))["active"] == 1
+
+
+async def test_wrong_arguments_are_told_to_the_model(url: str) -> None:
+    async with client(url, x_authz_user_id="ann") as ann:
+        assert "query" in await refused(ann, "memory_search")
+        assert "$.limit" in await refused(ann, "memory_search", query="tea", limit=5_000)
+        assert "unknown field `user_id`" in await refused(ann, "memory_search", query="tea", user_id="bob")
+        assert "memory_type must be one of" in await refused(ann, "memory_save", content="x" * 9, memory_type="vague")
+        with pytest.raises(MCPError, match="unknown tool: memory_everything"):
+            await ann.call_tool("memory_everything", {})
+
+
+async def test_nobody_is_served_without_a_name_or_for_a_page_of_another_host(url: str) -> None:
+    async with client(url) as nobody:
+        assert "no user" in await refused(nobody, "memory_stats")
+    async with client(url, x_authz_user_id="ann", origin="http://pages.example") as page:
+        assert "other hosts" in await refused(page, "memory_stats")
+
+
+async def test_outside_development_only_the_edge_says_who_calls(parts: Parts) -> None:
+    async with serving(parts, "header", "edge-secret") as url:
+        async with client(url, x_authz_user_id="ann") as direct:
+            assert "through the proxy" in await refused(direct, "memory_stats")
+        async with client(url, x_authz_user_id="ann", x_memory_edge_secret="edge-secret") as ann:
+            assert (await called(ann, "memory_stats"))["active"] == 0
+
+
+async def test_the_same_tools_work_over_standard_input_and_output(url: str) -> None:
+    command = StdioServerParameters(command=MEMPROXY, args=["mcp", "--api", url, "--user", "ann"], env=ENVIRONMENT)
+    async with Client(command) as ann:
+        saved = await called(ann, "memory_save", content="User is allergic to penicillin")
+        found = await called(ann, "memory_search", query="Which medicine am I allergic to?")
+        assert [memory["id"] for memory in found["memories"]] == [saved["id"]]
+    async with client(url, x_authz_user_id="ann") as again:
+        assert (await called(again, "memory_stats"))["active"] == 1
+
+
+async def test_the_server_is_loaded_with_the_first_call_for_it() -> None:
+    loaded: list[str] = []
+
+    class Served:
+        async def app(self, scope: Any, receive: Any, send: Any) -> None:
+            loaded.append(scope["path"])
+
+        @asynccontextmanager
+        async def running(self) -> AsyncIterator[None]:
+            loaded.append("running")
+            yield
+
+    def load() -> Any:
+        loaded.append("loaded")
+        return Served()
+
+    on_demand = McpOnDemand(load)
+    async with on_demand.running():
+        assert loaded == []
+        for path in PATHS:
+            await on_demand({"path": path}, None, None)  # type: ignore[arg-type]
+    assert loaded == ["loaded", "running", *PATHS]
