@@ -55,6 +55,15 @@ from memory.model.recalled import (
     ReceiptCandidate,
     Selection,
 )
+from memory.model.recorded import (
+    MessageDirection,
+    Party,
+    PartyType,
+    RecordedMessage,
+    Session,
+    ToolMessage,
+    Visibility,
+)
 from memory.model.turns import Turn, TurnStatus, Urgency
 from memory.model.vectors import VectorOrigin
 
@@ -83,7 +92,10 @@ __all__ = [
     "Memory",
     "MemoryStatus",
     "Message",
+    "MessageDirection",
     "Note",
+    "Party",
+    "PartyType",
     "PastNote",
     "Placement",
     "Query",
@@ -92,17 +104,21 @@ __all__ = [
     "Receipt",
     "ReceiptCandidate",
     "Record",
+    "RecordedMessage",
     "Relation",
     "RequestOptions",
     "Role",
     "Scope",
     "Selection",
+    "Session",
+    "ToolMessage",
     "Trust",
     "Turn",
     "TurnStatus",
     "Urgency",
     "Vector",
     "VectorOrigin",
+    "Visibility",
     "derived_session_id",
     "is_single_valued",
     "is_valid_id",
