@@ -86,8 +86,9 @@ from memory.recall.search_flow import SearchParts
 from memory.recall.signals.training import ClassifierTraining
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
-from memory.service.library import Intake, Library
+from memory.service.library import Library
 from memory.service.reembedding import Reembed
+from memory.service.requests import Intake
 from memory.settings.loader import Settings
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the only use of the system clock
