@@ -57,6 +57,7 @@ from memory.model.recalled import (
 )
 from memory.model.recorded import (
     MessageDirection,
+    MessageFilter,
     Party,
     PartyType,
     RecordedMessage,
@@ -93,6 +94,7 @@ __all__ = [
     "MemoryStatus",
     "Message",
     "MessageDirection",
+    "MessageFilter",
     "Note",
     "Party",
     "PartyType",

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from memory.errors import BadInput
 from memory.model.chats import Role
+from memory.model.identity import Scope
 from memory.model.turns import Turn
 
 TRACE_CHARACTERS_MAX = 256  # of a trace id; a W3C one has 32
@@ -94,6 +95,25 @@ class RecordedMessage:
     def concerns(self, agent_id: str) -> bool:
         """Whether that agent said or received it."""
         return Party(PartyType.AGENT, agent_id) in (self.source, self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFilter:
+    """Which messages of one user; an empty field admits all.
+
+    `agent_id`: what that agent said or received, and with `with_shared` also messages of others whose visibility
+    allows it. `words`: the content contains all of them, whatever the case.
+    """
+
+    user_id: str
+    conversation_id: str = ""
+    trace_id: str = ""
+    agent_id: str = ""
+    with_shared: bool = False
+    words: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        Scope(self.user_id, session_id=self.conversation_id, agent_id=self.agent_id)  # refuses invalid ids
 
 
 def agent_view(

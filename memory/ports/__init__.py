@@ -17,7 +17,7 @@ from memory.ports.reading import (
     StatementPair,
     StatementReader,
 )
-from memory.ports.recorded import MessageFilter, MessagePage, RecordedMessages, SessionPage, Trimming
+from memory.ports.recorded import MessagePage, RecordedMessages, SessionPage, Trimming
 from memory.ports.reembedding import Reembedding, ReembeddingStatus, StoredText
 from memory.ports.requests import ChatTemplates, ModelCapabilities, NoteBook, Receipts, RequestTraces, ServerKnowledge
 from memory.ports.snapshots import Snapshots
@@ -58,7 +58,6 @@ __all__ = [
     "MemoryFilter",
     "MemoryLookup",
     "MemoryStore",
-    "MessageFilter",
     "MessagePage",
     "ModelCapabilities",
     "NoLocalMemories",

@@ -6,26 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from memory.model import RecordedMessage, Scope, Session, ToolMessage
-
-
-@dataclass(frozen=True, slots=True)
-class MessageFilter:
-    """Which messages of one user; an empty field admits all.
-
-    `agent_id`: what that agent said or received, and with `with_shared` also messages of others whose visibility
-    allows it. `words`: the content contains all of them, whatever the case.
-    """
-
-    user_id: str
-    conversation_id: str = ""
-    trace_id: str = ""
-    agent_id: str = ""
-    with_shared: bool = False
-    words: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        Scope(self.user_id, session_id=self.conversation_id, agent_id=self.agent_id)  # refuses invalid ids
+from memory.model import MessageFilter, RecordedMessage, Session, ToolMessage
 
 
 @dataclass(frozen=True, slots=True)

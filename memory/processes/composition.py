@@ -168,7 +168,12 @@ class Parts:
             turn_log=self.turn_log,
             traces=self.traces,
             searcher=self.recall(),
-            intake=Intake(self.instruments.clock, new_id, recording(self.settings)),
+            intake=Intake(
+                self.instruments.clock,
+                new_id,
+                recording(self.settings),
+                session_end_seconds=self.settings.memory.learn.session_end_seconds,
+            ),
         )
 
     def worker(self, readers: Readers, settings: WorkerSettings | None = None) -> Worker:

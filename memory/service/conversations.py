@@ -6,12 +6,13 @@ forgets what is based on it, unless the caller asks to keep the memories.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from memory.errors import BadInput, NotFound
+from memory.errors import BadInput, NotFound, Unavailable
 from memory.model import (
     MessageDirection,
+    MessageFilter,
     Party,
     PartyType,
     RecordedMessage,
@@ -21,7 +22,7 @@ from memory.model import (
     is_valid_id,
 )
 from memory.model.recorded import ID_OF_TURN, TRACE_CHARACTERS_MAX
-from memory.ports import MessageFilter, MessagePage, Receipts, RecordedMessages, SessionPage, Trimming
+from memory.ports import MemoryStore, MessagePage, Receipts, RecordedMessages, SessionPage, Trimming
 from memory.runtime.offload import run_offloaded
 from memory.service.erasure import Erasure
 from memory.service.requests import Intake, time_said
@@ -56,11 +57,12 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class GivenNote:
-    """Memories that a turn of a session was given in a new note."""
+    """Memories that a turn of a session was given in a new note. `contents`: of those that still exist, by id."""
 
     turn_id: str
     receipt_id: str
     memory_ids: tuple[str, ...]
+    contents: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,11 @@ class SessionDeleted:
 class Conversations:
     """Every call is about one user: sessions and messages of others look as if they did not exist."""
 
-    def __init__(self, record: RecordedMessages, receipts: Receipts, erasure: Erasure, intake: Intake) -> None:
+    def __init__(
+        self, record: RecordedMessages, receipts: Receipts, *, store: MemoryStore, erasure: Erasure, intake: Intake
+    ) -> None:
         self._record = record
+        self._store = store
         self._receipts = receipts
         self._erasure = erasure
         self._intake = intake
@@ -159,16 +164,32 @@ class Conversations:
             raise NotFound("there is no such session")
         return found
 
+    def is_open(self, session: Session) -> bool:
+        """Whether a reply is under way, or the last message is not older than the time after which a session ends."""
+        return session.is_answering or self._intake.clock() - session.last_at < self._intake.session_end_seconds
+
     async def notes_given(self, user_id: str, conversation_id: str) -> list[GivenNote]:
         """The new notes of the session's requests, as far as their receipts are kept, in the order of turns."""
-        notes: list[GivenNote] = []
+        given: list[tuple[str, str, tuple[str, ...]]] = []
         ids = await self._record.receipt_ids(user_id, conversation_id, limit=RECEIPTS_PER_SESSION_MAX)
         for turn_id, receipt_id in ids:
             receipt = await self._receipts.get(user_id, receipt_id) if is_valid_id(receipt_id) else None
-            given = [one for note in receipt.notes if note.is_new for one in note.memory_ids] if receipt else []
-            if given:
-                notes.append(GivenNote(turn_id, receipt_id, tuple(dict.fromkeys(given))))
-        return notes
+            new = [one for note in receipt.notes if note.is_new for one in note.memory_ids] if receipt else []
+            if new:
+                given.append((turn_id, receipt_id, tuple(dict.fromkeys(new))))
+        contents = await self._contents(user_id, {one for *_, memory_ids in given for one in memory_ids})
+        return [
+            GivenNote(turn_id, receipt_id, memory_ids, {one: contents[one] for one in memory_ids if one in contents})
+            for turn_id, receipt_id, memory_ids in given
+        ]
+
+    async def _contents(self, user_id: str, memory_ids: Collection[str]) -> dict[str, str]:
+        """Without forgotten memories, and empty while the store is down."""
+        try:
+            records = await self._store.get(user_id, sorted(memory_ids)) if memory_ids else []
+        except Unavailable:  # the messages of a session can be shown all the same
+            return {}
+        return {record.memory.id: record.memory.content for record in records}
 
     async def delete_session(
         self, user_id: str, conversation_id: str, *, keep_memories: bool = False

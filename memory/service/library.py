@@ -115,7 +115,9 @@ class Library:
         self._turn_log = turn_log
         self._receipts = traces.receipts
         self._erasure = Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=intake.clock)
-        self.conversations = Conversations(turn_log.messages, traces.receipts, self._erasure, intake)
+        self.conversations = Conversations(
+            turn_log.messages, traces.receipts, store=memories.store, erasure=self._erasure, intake=intake
+        )
         self._searcher = searcher
         self._clock = intake.clock
         self._new_id = intake.new_id

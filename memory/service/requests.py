@@ -24,12 +24,13 @@ METADATA_DEPTH_MAX = 16  # far below the recursion limits here and in a store's 
 @dataclass(frozen=True, slots=True)
 class Intake:
     """How new memories and turns are prepared: `clock` gives their times, `new_id` generates unique ids, and `redact`
-    removes secrets from a message before it is stored.
+    removes secrets from a message before it is stored. `session_end_seconds`: an idle session has ended after it.
     """
 
     clock: Clock
     new_id: Callable[[], str]
     redact: Callable[[str], str]
+    session_end_seconds: float = 1_800.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from memory.model import (
     ChainLink,
     Message,
     MessageDirection,
+    MessageFilter,
     Party,
     PartyType,
     RecallStatus,
@@ -26,7 +27,7 @@ from memory.model import (
     Visibility,
 )
 from memory.model.recorded import agent_view
-from memory.ports import MessageFilter, RecordedMessages, Trimming, TurnLog
+from memory.ports import RecordedMessages, Trimming, TurnLog
 
 ADA, AGENT, OTHER = Party(PartyType.USER, "ann"), Party(PartyType.AGENT, "planner"), Party(PartyType.AGENT, "critic")
 

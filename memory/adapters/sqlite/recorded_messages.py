@@ -11,9 +11,9 @@ from functools import partial
 
 from memory.adapters.sqlite import recorded_changes, recorded_rows
 from memory.adapters.sqlite.database import SqliteDatabase
-from memory.model import MessageDirection, PartyType, RecordedMessage, Session, ToolMessage
+from memory.model import MessageDirection, MessageFilter, PartyType, RecordedMessage, Session, ToolMessage
 from memory.model.recorded import part_of, shortened
-from memory.ports import Clock, MessageFilter, MessagePage, SessionPage, Trimming
+from memory.ports import Clock, MessagePage, SessionPage, Trimming
 
 PAGE_MESSAGES = 500  # read at a time for a change of a whole conversation
 CHANGES_PER_WRITE = 100  # messages deleted or shortened in one transaction

@@ -15,9 +15,8 @@ from typing import Any
 from memory.adapters import pages
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, to_bytes, to_text, turn_of
 from memory.errors import BadInput
-from memory.model import MessageDirection, Party, PartyType, RecordedMessage, Session, Visibility
+from memory.model import MessageDirection, MessageFilter, Party, PartyType, RecordedMessage, Session, Visibility
 from memory.model.recorded import ADDED_SEQ, ANSWER_ORDINAL, TOOLS_ORDINAL, Position, agent_view, messages_of_turn
-from memory.ports import MessageFilter
 
 EXAMINED_BYTES_MAX = 8 << 20  # of text, stored in one page or read for it: less than 100 ms of the reader's thread
 UNITS_MAX = 2_000  # rows examined for one page
@@ -46,7 +45,7 @@ ORDER BY at, seq, ordinal LIMIT {UNITS_MAX}
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class StoredPart:
     """A part of a turn, or a row of `messages`, without its text. `last`: the position of its last message."""
 
     last: Position
@@ -77,7 +76,7 @@ def page(
     return found, write_cursor(last) if len(units) == UNITS_MAX else ""
 
 
-def _units(connection: sqlite3.Connection, where: MessageFilter, after: Position) -> list[Unit]:
+def _units(connection: sqlite3.Connection, where: MessageFilter, after: Position) -> list[StoredPart]:
     of_turns, of_messages = ["user_id = :user"], ["user_id = :user"]
     if where.conversation_id:
         of_turns.append("session_id = :conversation")
@@ -98,10 +97,10 @@ def _units(connection: sqlite3.Connection, where: MessageFilter, after: Position
         "after_ordinal": after[2],
     }
     rows = connection.execute(statement, values).fetchall()
-    return [Unit((at, seq, ordinal), part, row, size) for at, seq, ordinal, part, row, size in rows]
+    return [StoredPart((at, seq, ordinal), part, row, size) for at, seq, ordinal, part, row, size in rows]
 
 
-def _messages_in(connection: sqlite3.Connection, unit: Unit) -> list[RecordedMessage]:
+def _messages_in(connection: sqlite3.Connection, unit: StoredPart) -> list[RecordedMessage]:
     if unit.part == "message":
         row = connection.execute(
             f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE position = ?",  # noqa: S608  # our own constant
