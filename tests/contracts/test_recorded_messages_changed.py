@@ -119,6 +119,23 @@ async def test_erasing_a_project_or_a_user_reaches_turns_and_messages(deployment
         assert len(await texts(log, MessageFilter("bob"))) == 2
 
 
+async def test_a_long_record_is_deleted_completely(deployment: Deployment) -> None:
+    """In as many transactions as it takes."""
+    async with deployment.start() as process:
+        log = process.log
+        turn_ids = [f"t{n}" for n in range(250)]
+        for session in ("s1", "s2"):
+            turns = [a_turn(f"{session}-{one}", session=session, status=TurnStatus.CLOSED) for one in turn_ids]
+            await asyncio.gather(*map(log.append, turns))
+            await log.messages.add("ann", [added(f"{session}-{n}", session=session) for n in range(250)])
+        assert await log.messages.delete_turns("ann", [f"s1-{one}" for one in turn_ids]) == 250
+        assert await log.messages.delete_added("ann", "s1") == 250
+        assert (await log.backlog("ann", opened_before=START + 9)).pending == 250
+        assert await log.messages.erase("ann", before=START + 9) == 500
+        assert await texts(log) == []
+        assert (await log.backlog("ann", opened_before=START + 9)).pending == 0
+
+
 # Trimming
 
 

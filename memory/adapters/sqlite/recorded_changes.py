@@ -134,15 +134,17 @@ def delete_added(connection: sqlite3.Connection, *, user_id: str, conversation_i
     ).rowcount
 
 
-def erase(connection: sqlite3.Connection, *, user_id: str, project_id: str, before: float) -> int:
-    values = (user_id, project_id, before)
+def erase(connection: sqlite3.Connection, *, user_id: str, project_id: str, before: float, limit: int) -> int:
+    """Up to `limit` turns, and added messages. Tool traffic goes with its turn."""
+    values = (user_id, project_id, before, limit)
     rows = connection.execute(
-        "SELECT id FROM turns WHERE user_id = ?1 AND ?2 IN ('', project_id) AND opened_at < ?3", values
+        "SELECT id FROM turns WHERE user_id = ?1 AND ?2 IN ('', project_id) AND opened_at < ?3 LIMIT ?4", values
     ).fetchall()
     turns = delete_turns(connection, user_id=user_id, turn_ids=[turn_id for (turn_id,) in rows])
-    # Tool traffic of a later turn stays with it; that of an earlier one went with it.
     added = connection.execute(
-        "DELETE FROM messages WHERE user_id = ?1 AND ?2 IN ('', project_id) AND added_at < ?3 AND turn_id = ''", values
+        "DELETE FROM messages WHERE position IN (SELECT position FROM messages "
+        "WHERE user_id = ?1 AND ?2 IN ('', project_id) AND added_at < ?3 AND turn_id = '' LIMIT ?4)",
+        values,
     ).rowcount
     return turns + added
 

@@ -16,7 +16,7 @@ from memory.model.recorded import part_of, shortened
 from memory.ports import Clock, MessagePage, SessionPage, Trimming
 
 PAGE_MESSAGES = 500  # read at a time for a change of a whole conversation
-CHANGES_PER_WRITE = 100  # messages deleted or shortened in one transaction
+CHANGES_PER_WRITE = 100  # turns or messages changed in one transaction
 
 
 class SqliteRecordedMessages:
@@ -69,7 +69,13 @@ class SqliteRecordedMessages:
         return await self._delete(user_id, [message_id], only_learnt=False) > 0
 
     async def delete_turns(self, user_id: str, turn_ids: Collection[str]) -> int:
-        return await self._database.write(partial(recorded_changes.delete_turns, user_id=user_id, turn_ids=turn_ids))
+        waiting, deleted = list(turn_ids), 0
+        for start in range(0, len(waiting), CHANGES_PER_WRITE):
+            batch = waiting[start : start + CHANGES_PER_WRITE]
+            deleted += await self._database.write(
+                partial(recorded_changes.delete_turns, user_id=user_id, turn_ids=batch)
+            )
+        return deleted
 
     async def delete_added(self, user_id: str, conversation_id: str) -> int:
         return await self._database.write(
@@ -77,9 +83,13 @@ class SqliteRecordedMessages:
         )
 
     async def erase(self, user_id: str, *, project_id: str = "", before: float) -> int:
-        return await self._database.write(
-            partial(recorded_changes.erase, user_id=user_id, project_id=project_id, before=before)
+        job = partial(
+            recorded_changes.erase, user_id=user_id, project_id=project_id, before=before, limit=CHANGES_PER_WRITE
         )
+        erased = 0
+        while found := await self._database.write(job):
+            erased += found
+        return erased
 
     async def trim(self, trimming: Trimming) -> int:
         older = await self._older(trimming, lambda _: True)

@@ -21,6 +21,7 @@ from memory.model.recorded import ADDED_SEQ, ANSWER_ORDINAL, TOOLS_ORDINAL, Posi
 EXAMINED_BYTES_MAX = 8 << 20  # of text, stored in one page or read for it: less than 100 ms of the reader's thread
 UNITS_MAX = 2_000  # rows examined for one page
 TITLE_CHARACTERS = 80
+TITLE_BYTES_MAX = 64 << 10  # examined for a title beyond the first part; a page of sessions has a hundred
 MESSAGE_COLUMNS = (
     "id, conversation_id, source_type, source, target_type, target, direction, content, at, trace_id, project_id, "
     "turn_id, visibility, seq, ordinal, position"
@@ -55,15 +56,20 @@ class StoredPart:
 
 
 def page(
-    connection: sqlite3.Connection, *, where: MessageFilter, limit: int, cursor: str
+    connection: sqlite3.Connection,
+    *,
+    where: MessageFilter,
+    limit: int,
+    cursor: str,
+    bytes_max: int = EXAMINED_BYTES_MAX,
 ) -> tuple[list[RecordedMessage], str]:
-    """The messages and the next cursor."""
+    """The messages and the next cursor. At least one part is examined, whatever its size."""
     after = read_cursor(cursor)
     units = _units(connection, where, after)
     found: list[RecordedMessage] = []
     examined, last = 0, after
     for unit in units:
-        if examined and examined + unit.size > EXAMINED_BYTES_MAX:
+        if examined and examined + unit.size > bytes_max:
             return found, write_cursor(last)
         examined += unit.size
         for message in _messages_in(connection, unit):
@@ -206,7 +212,8 @@ def _sessions(connection: sqlite3.Connection, user_id: str, only: str | None) ->
 
 def _titled(connection: sqlite3.Connection, user_id: str, session: Session) -> Session:
     """With the beginning of the first message of the user, in one line; of any message if the user said nothing."""
-    messages, _ = page(connection, where=MessageFilter(user_id, session.id), limit=20, cursor="")
+    where = MessageFilter(user_id, session.id)
+    messages, _ = page(connection, where=where, limit=20, cursor="", bytes_max=TITLE_BYTES_MAX)
     said = [message for message in messages if message.source.type is PartyType.USER] or messages
     text = " ".join(said[0].content[: TITLE_CHARACTERS * 4].split()) if said else ""
     return replace(session, title=text[:TITLE_CHARACTERS])
