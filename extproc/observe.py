@@ -32,7 +32,18 @@ from extproc.reply import Reply, ReplyBuffer, read_reply
 from extproc.turn_links import ContinueTurn, Links
 from memory.chat.completions import ChatRequest, NotAChat, read_chat_request
 from memory.chat.sessions import session_id_of
-from memory.model import CHAT_BYTES_MAX, Conversation, Message, Placement, RecallStatus, Scope, Turn, TurnStatus
+from memory.chat.tool_traffic import tool_messages
+from memory.model import (
+    CHAT_BYTES_MAX,
+    Conversation,
+    Message,
+    Placement,
+    RecallStatus,
+    Scope,
+    ToolMessage,
+    Turn,
+    TurnStatus,
+)
 from memory.recall.notes.past_notes import note_keys
 
 HEAVY_REQUEST_BYTES = 1 << 20  # parsing more takes milliseconds, during which no other stream runs
@@ -150,6 +161,8 @@ class Observation:
         self._request_size = 0
         self._is_open = False
         self._is_continuing = False
+        self._tools: tuple[ToolMessage, ...] = ()
+        self._asked_at = 0.0
         self._api: Api = APIS[0]
         self._links: Links | None = None
         self._conversation_id = ""
@@ -200,6 +213,8 @@ class Observation:
         opening = self._opening(asked, at)
         self._request_chunks = []
         self._is_continuing = asked.wants_record and asked.brings_results
+        self._tools = tool_messages(asked.request) if self._is_continuing else ()
+        self._asked_at = at
         self._is_open = opening is not None or self._is_continuing
         if self._is_open:
             self._links = opening.links if opening is not None else asked.links()
@@ -290,7 +305,7 @@ class Observation:
         self._reply = ReplyBuffer()
         links = self._links_after(reply)
         if self._is_continuing:
-            return ContinueTurn(links, reply.status, reply.text, at, over_cap)
+            return ContinueTurn(links, reply.status, reply.text, at, over_cap, self._tools, self._asked_at)
         return CloseTurn(
             self._turn_id, reply.status, reply.text, at, self._receipt_id, over_cap, links if links.names else None
         )

@@ -15,6 +15,7 @@ from typing import Protocol, Self, TypeAlias, TypeVar
 import structlog
 
 from extproc.observe import CloseTurn, NoteOutcome, Observation, OpenTurn
+from extproc.tool_recording import without_secrets
 from extproc.turn_links import ContinueTurn, continue_turn, earlier_link, keep_link
 from memory.errors import NotRecordable, Unavailable
 from memory.model import ChainLink, TurnStatus
@@ -177,6 +178,7 @@ class TurnRecorder:
             self._metrics.replies_over_cap.inc()
         is_answered = continuing.status is TurnStatus.CLOSED
         answer = await self._redacted(continuing.answer) if is_answered else ""
+        continuing = replace(continuing, tools=await without_secrets(continuing.tools, self._redact))
         try:
             return await continue_turn(self._turn_log, continuing, answer)
         except Unavailable as error:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from memory.model import ChainLink, TurnStatus
+from memory.model import ChainLink, ToolMessage, TurnStatus
 from memory.ports import ResponseChains, TurnRecording
 
 PATIENCE_SECONDS = (0.0, 0.05, 0.15)  # before each lookup: in total less than a flush waits for pending turns
@@ -38,13 +38,18 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class ContinueTurn:
-    """A call of a tool loop has ended: its answer, if any, belongs to the turn that started the loop."""
+    """A call of a tool loop has ended: its answer, if any, belongs to the turn that started the loop.
+
+    `tools`: the calls and results that the request brought, at `asked_at`.
+    """
 
     links: Links
     status: TurnStatus
     answer: str
     answered_at: float
     is_over_cap: bool = False
+    tools: tuple[ToolMessage, ...] = ()
+    asked_at: float = 0.0
 
 
 async def earlier_link(chains: ResponseChains, links: Links) -> ChainLink | None:
@@ -67,10 +72,12 @@ async def keep_link(chains: ResponseChains, links: Links, link: ChainLink, *, at
 
 
 async def continue_turn(turn_log: TurnRecording, continuing: ContinueTurn, answer: str) -> bool:
-    """Returns whether the turn was found. `answer`: already redacted. Raises `Unavailable`."""
+    """Returns whether the turn was found. `answer` and the tools: already redacted. Raises `Unavailable`."""
     link = await earlier_link(turn_log.chains, continuing.links)
     if link is None:
         return False
+    if continuing.tools:
+        await turn_log.messages.add_tool_messages(link.turn_id, continuing.tools, at=continuing.asked_at)
     if answer:
         await turn_log.complete(link.turn_id, answer=answer, answered_at=continuing.answered_at)
     await keep_link(turn_log.chains, continuing.links, link, at=continuing.answered_at)

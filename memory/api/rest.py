@@ -7,12 +7,9 @@ text.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl
 
-import msgspec
 import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -23,6 +20,9 @@ from starlette.types import Scope as Asked
 
 from memory.api import shapes
 from memory.api.browsers import WrongType, refuse_other_types, refuse_pages
+from memory.api.calls import Call, Endpoint
+from memory.api.calls import json_answer as _json
+from memory.api.conversations import conversation_routes
 from memory.api.identity import DEVELOPMENT, Forbidden, Unauthenticated, caller_of
 from memory.errors import BadInput, Conflict, NotFound, Unavailable
 from memory.model import MemoryStatus, RequestOptions, Scope
@@ -32,23 +32,15 @@ from memory.service.library import PAGE_MEMORIES_MAX, Library
 BODY_BYTES_MAX = 1 << 20  # 200 memories of ordinary length, or a long history; more takes several calls
 QUERY_FIELDS_MAX = 20
 ONE = "/v1/memory/{id}"
-RESERVED = frozenset(("search", "turns", "mcp", "flush", "stats", "receipts", "export", "everything"))  # never ids
+RESERVED = frozenset(  # never ids
+    (
+        *("search", "turns", "mcp", "flush", "stats", "receipts", "export", "everything"),
+        *("sessions", "conversations", "messages"),
+    )
+)
 RETRY_SECONDS = 1  # value of Retry-After when a part is down
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A request with an identified caller. `path_id`: id of a memory, receipt or turn in the path, or ""."""
-
-    user_id: str
-    path_id: str
-    parameters: Mapping[str, str]
-    body: bytes
-
-
-Endpoint = Callable[[Library, Call], Awaitable[Response]]
 
 
 class _Route(Route):
@@ -109,6 +101,7 @@ def create_app(
             route("/v1/memory/flush", "POST", flush),
             route("/v1/memory/stats", "GET", show_stats),
             route("/v1/memory/receipts/{id}", "GET", show_receipt),
+            *conversation_routes(route),
             route(ONE, "GET", show),
             route(ONE, "PATCH", edit),
             route(ONE, "DELETE", delete),
@@ -310,7 +303,3 @@ async def _unexpected(_: Request, error: Exception) -> Response:
 
 def _error(code: str, message: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
     return _json({"error": {"code": code, "message": message}}, status, headers)
-
-
-def _json(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:  # noqa: ANN401 - any JSON
-    return Response(msgspec.json.encode(content), status, headers=headers, media_type="application/json")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import typing
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
@@ -245,5 +246,6 @@ def _unknown(name: str, known: Sequence[str]) -> str:
 
 def _fields_of(shape: type[msgspec.Struct]) -> list[str]:
     """Field names at any level of the type: the error message of an unknown field does not name the level."""
-    below = MemoryBody.__struct_fields__ if shape is AddBody else ()
-    return [*shape.__struct_fields__, *below]
+    listed = [argument for hint in typing.get_type_hints(shape).values() for argument in typing.get_args(hint)]
+    below = [one for one in listed if isinstance(one, type) and issubclass(one, msgspec.Struct)]
+    return [field.encode_name for one in (shape, *below) for field in msgspec.structs.fields(one)]

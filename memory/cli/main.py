@@ -21,39 +21,25 @@ import uvloop
 from prometheus_client import start_http_server
 
 from memory.api.shapes import time_text
+from memory.cli.api_client import answer_of, api_client, for_user, json_option, quoted
 from memory.cli.doctor import doctor
 from memory.cli.eval import evaluate
 from memory.cli.mcp import mcp
 from memory.cli.output import config_option, print_json, print_table
 from memory.cli.prepare import prepare
+from memory.cli.sessions import sessions
 from memory.cli.upkeep import upkeep
-from memory.errors import BadInput, BadSetting, NotFound, Unavailable
-from memory.model import MEMORY_TYPES, MemoryStatus, Scope, Turn
+from memory.errors import BadSetting
+from memory.model import MEMORY_TYPES, MemoryStatus, Turn
 from memory.ports import DeadLetter
 from memory.runtime.logs import log_to_stderr
 from memory.service.library import PAGE_MEMORIES_MAX, Library
 from memory.settings.loader import Settings, from_process
 
-API_SECONDS_MAX = 30.0  # per call; deleting thousands of memories takes a while
 DEAD_LETTERS_MAX = 1_000  # shown by one `dlq list`
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 _Result = TypeVar("_Result")
 _Part = Callable[[Settings, asyncio.Event], Awaitable[None]]
-
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-
-
-def _for_user(function: _Function) -> _Function:
-    """The options of every tool that calls the API."""
-    for option in (
-        _json,
-        config_option,
-        click.option("--api", default=None, help="Base URL of the REST API. [default: http://127.0.0.1:API_PORT]"),
-        click.option("--user", required=True, help="Whose memories."),
-    ):
-        function = option(function)
-    return function
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -66,6 +52,7 @@ commands.add_command(upkeep)
 commands.add_command(prepare)
 commands.add_command(doctor)
 commands.add_command(mcp)
+commands.add_command(sessions)
 
 
 # The parts
@@ -128,14 +115,14 @@ def _show_metrics(host: str, port: int) -> None:
 @click.option("--type", "types", multiple=True, type=click.Choice(MEMORY_TYPES), help="Only these types; repeatable.")
 @click.option("--limit", type=int, default=None, help="Most memories to show.")
 @click.option("--token-budget", type=int, default=None, help="Fill this many tokens, relevant or not.")
-@_for_user
+@for_user
 def search(query: str, types: Sequence[str], **given: Any) -> None:  # noqa: ANN401 - options, by name
     """Show what a chat that asks QUERY would be given, best first."""
     fields = {"project_id": given["project"], "session_id": given["session"], "memory_types": list(types)}
     fields |= {"limit": given["limit"], "token_budget": given["token_budget"]}
     body = {"query": query} | {name: value for name, value in fields.items() if value}
-    with _api(given["config"], given["api"], given["user"]) as client:
-        found = _answer(client.post("/v1/memory/search", json=body))
+    with api_client(given["config"], given["api"], given["user"]) as client:
+        found = answer_of(client.post("/v1/memory/search", json=body))
     _show_memories(found["memories"], as_json=given["as_json"])
 
 
@@ -147,12 +134,12 @@ def search(query: str, types: Sequence[str], **given: Any) -> None:  # noqa: ANN
 )
 @click.option("--as-of", default=None, help="What stood at that time: ISO 8601 or Unix seconds.")
 @click.option("--limit", type=click.IntRange(1), default=PAGE_MEMORIES_MAX, show_default=True, help="Most to show.")
-@_for_user
+@for_user
 def list_(limit: int, **given: Any) -> None:  # noqa: ANN401 - options, by name
     """Show a user's memories, newest first."""
     names = {"project": "project_id", "memory_type": "memory_type", "status": "status", "as_of": "as_of"}
     parameters = {known: given[name] for name, known in names.items() if given[name]}
-    with _api(given["config"], given["api"], given["user"]) as client:
+    with api_client(given["config"], given["api"], given["user"]) as client:
         memories = [memory for memory, _ in zip(_pages(client, parameters, limit), range(limit), strict=False)]
     _show_memories(memories, as_json=given["as_json"])
 
@@ -162,7 +149,7 @@ def list_(limit: int, **given: Any) -> None:  # noqa: ANN401 - options, by name
 @click.option("--project", default=None, help="All memories of exactly this project.")
 @click.option("--all", "is_all", is_flag=True, help="All memories of the user.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_for_user
+@for_user
 def forget(memory_ids: Sequence[str], project: str | None, *, is_all: bool, yes: bool, **given: Any) -> None:  # noqa: ANN401 - options
     """Delete memories for good: MEMORY_IDS, or all of a project, or all of the user."""
     if (bool(memory_ids), project is not None, is_all).count(True) != 1:
@@ -172,85 +159,36 @@ def forget(memory_ids: Sequence[str], project: str | None, *, is_all: bool, yes:
     )
     if not yes:
         click.confirm(f"Delete {what} of {given['user']!r} for good?", abort=True, err=True)
-    with _api(given["config"], given["api"], given["user"]) as client:
+    with api_client(given["config"], given["api"], given["user"]) as client:
         if memory_ids:
-            answers = [_answer(client.delete(f"/v1/memory/{_quoted(memory_id)}")) for memory_id in memory_ids]
+            answers = [answer_of(client.delete(f"/v1/memory/{quoted(memory_id)}")) for memory_id in memory_ids]
         else:
             scope = {"user_id": given["user"]} | ({"project_id": project} if project is not None else {})
-            answers = [_answer(client.delete("/v1/memory", params=scope))]
+            answers = [answer_of(client.delete("/v1/memory", params=scope))]
     deleted = sum(answer["deleted"] for answer in answers)
     click.echo(json.dumps({"deleted": deleted}) if given["as_json"] else f"deleted: {deleted}")
 
 
 @commands.command()
 @click.argument("memory_ids", nargs=-1, required=True)
-@_for_user
+@for_user
 def restore(memory_ids: Sequence[str], **given: Any) -> None:  # noqa: ANN401 - options, by name
     """Bring back memories that upkeep put away; see `memproxy list --status archived`."""
-    with _api(given["config"], given["api"], given["user"]) as client:
+    with api_client(given["config"], given["api"], given["user"]) as client:
         back = [
-            _answer(client.patch(f"/v1/memory/{_quoted(memory_id)}", json={"status": "active"}))
+            answer_of(client.patch(f"/v1/memory/{quoted(memory_id)}", json={"status": "active"}))
             for memory_id in memory_ids
         ]
     _show_memories(back, as_json=given["as_json"])
-
-
-def _api(config: Path | None, url: str | None, user: str) -> httpx.Client:
-    settings = from_process(config, {})
-    Scope(user)  # refuses ids that no header can carry
-    headers = [(b"x-authz-user-id", user.encode())]
-    if settings.edge_secret:  # outside development the API trusts nobody without it
-        headers.append((b"x-memory-edge-secret", settings.edge_secret.encode()))
-    return httpx.Client(
-        base_url=url or f"http://127.0.0.1:{settings.api_port}",
-        headers=headers,
-        timeout=API_SECONDS_MAX,
-        transport=_Transport(),
-        trust_env=False,
-    )
-
-
-class _Transport(httpx.HTTPTransport):
-    """Reports an unreachable API as `Unavailable`."""
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        try:
-            return super().handle_request(request)
-        except httpx.TransportError as error:
-            where = f"{request.url.scheme}://{request.url.netloc.decode()}"
-            raise Unavailable("the REST API", f"{error} at {where}; is it running? Name another with --api") from error
-
-
-def _answer(response: httpx.Response) -> dict[str, Any]:
-    """The JSON of a successful answer; raises the API's error otherwise."""
-    try:
-        content: dict[str, Any] = response.json()
-        if response.is_success:
-            return content
-        message = str(content["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        raise Unavailable("the REST API", f"what answers there is not it (HTTP {response.status_code})") from None
-    if response.status_code >= 500:
-        raise Unavailable("the REST API", message)
-    raise NotFound(message) if response.status_code == 404 else BadInput(message)
 
 
 def _pages(client: httpx.Client, parameters: dict[str, str], limit: int) -> Iterator[dict[str, Any]]:
     cursor: str | None = ""
     while cursor is not None:
         asked = {**parameters, "limit": str(min(limit, PAGE_MEMORIES_MAX)), "cursor": cursor}
-        page = _answer(client.get("/v1/memory", params=asked))
+        page = answer_of(client.get("/v1/memory", params=asked))
         yield from page["memories"]
         cursor = page["next_cursor"]
-
-
-def _quoted(memory_id: str) -> str:
-    """As one path segment, whatever it contains."""
-    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else _percent(c) for c in memory_id)
-
-
-def _percent(character: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
 # Tools for the queue
@@ -260,7 +198,7 @@ def _percent(character: str) -> str:
 @click.option("--user", required=True, help="Whose conversations.")
 @click.option("--session", default="", help="Only this session.")
 @config_option
-@_json
+@json_option
 def turns(user: str, session: str, config: Path | None, *, as_json: bool) -> None:
     """Show the conversation record of a user, oldest first."""
 
@@ -286,7 +224,7 @@ def dlq() -> None:
 
 @dlq.command("list")
 @config_option
-@_json
+@json_option
 def dlq_list(config: Path | None, *, as_json: bool) -> None:
     """Show the dead letters, each with the reason of its last failure."""
 
@@ -308,7 +246,7 @@ def dlq_list(config: Path | None, *, as_json: bool) -> None:
 @click.argument("window_ids", nargs=-1)
 @click.option("--all", "is_all", is_flag=True, help="All dead letters.")
 @config_option
-@_json
+@json_option
 def dlq_replay(window_ids: Sequence[str], config: Path | None, *, is_all: bool, as_json: bool) -> None:
     """Have dead letters learnt again, as if for the first time: WINDOW_IDS, or --all."""
     _refuse_unless_named(window_ids, is_all=is_all)
@@ -321,7 +259,7 @@ def dlq_replay(window_ids: Sequence[str], config: Path | None, *, is_all: bool, 
 @click.option("--all", "is_all", is_flag=True, help="All dead letters.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @config_option
-@_json
+@json_option
 def dlq_drop(window_ids: Sequence[str], config: Path | None, *, is_all: bool, yes: bool, as_json: bool) -> None:
     """Give dead letters up: they will never be learnt. WINDOW_IDS, or --all."""
     _refuse_unless_named(window_ids, is_all=is_all)

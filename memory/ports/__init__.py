@@ -17,6 +17,7 @@ from memory.ports.reading import (
     StatementPair,
     StatementReader,
 )
+from memory.ports.recorded import MessagePage, RecordedMessages, SessionPage, Trimming
 from memory.ports.reembedding import Reembedding, ReembeddingStatus, StoredText
 from memory.ports.requests import ChatTemplates, ModelCapabilities, NoteBook, Receipts, RequestTraces, ServerKnowledge
 from memory.ports.snapshots import Snapshots
@@ -57,6 +58,7 @@ __all__ = [
     "MemoryFilter",
     "MemoryLookup",
     "MemoryStore",
+    "MessagePage",
     "ModelCapabilities",
     "NoLocalMemories",
     "NoteBook",
@@ -65,17 +67,20 @@ __all__ = [
     "PairVerdict",
     "QueueDepth",
     "Receipts",
+    "RecordedMessages",
     "Reembedding",
     "ReembeddingStatus",
     "RequestTraces",
     "ResponseChains",
     "Revision",
     "ServerKnowledge",
+    "SessionPage",
     "Snapshots",
     "StatementPair",
     "StatementReader",
     "StoredText",
     "Tokens",
+    "Trimming",
     "TurnLog",
     "TurnRecording",
     "TurnTriage",

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from memory.model import Turn, TurnStatus, Urgency
 from memory.ports.chains import ResponseChains
+from memory.ports.recorded import RecordedMessages
 from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
 
 
@@ -20,6 +21,11 @@ class TurnRecording(Protocol):
     @property
     def chains(self) -> ResponseChains:
         """The links by which later requests continue exchanges with these turns."""
+        ...
+
+    @property
+    def messages(self) -> RecordedMessages:
+        """The messages of the record; tool traffic of turns is added there."""
         ...
 
     async def open(self, turn: Turn) -> None:
@@ -154,6 +160,11 @@ class ConversationRecord(Protocol):
     @property
     def chains(self) -> ResponseChains:
         """The links by which later requests continue recorded exchanges."""
+        ...
+
+    @property
+    def messages(self) -> RecordedMessages:
+        """The record as messages: read, search, delete, trim, compress."""
         ...
 
     def turns(self, user_id: str, *, session_id: str = "") -> AsyncIterator[Turn]:

@@ -86,8 +86,9 @@ from memory.recall.search_flow import SearchParts
 from memory.recall.signals.training import ClassifierTraining
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
-from memory.service.library import Intake, Library
+from memory.service.library import Library
 from memory.service.reembedding import Reembed
+from memory.service.requests import Intake
 from memory.settings.loader import Settings
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the only use of the system clock
@@ -167,7 +168,12 @@ class Parts:
             turn_log=self.turn_log,
             traces=self.traces,
             searcher=self.recall(),
-            intake=Intake(self.instruments.clock, new_id, recording(self.settings)),
+            intake=Intake(
+                self.instruments.clock,
+                new_id,
+                recording(self.settings),
+                session_end_seconds=self.settings.memory.learn.session_end_seconds,
+            ),
         )
 
     def worker(self, readers: Readers, settings: WorkerSettings | None = None) -> Worker:

@@ -16,7 +16,8 @@ from memory.api.mcp_on_demand import McpOnDemand, McpServer
 from memory.api.rest import create_app
 from memory.errors import Unavailable
 from memory.learn.readers import Readers
-from memory.learn.schedule import ScheduleTiming, UpkeepLoop
+from memory.learn.retention import DAY
+from memory.learn.schedule import RecordExpiry, ScheduleTiming, UpkeepLoop
 from memory.model import RequestOptions, Scope
 from memory.ports import MemoryFilter
 from memory.processes.composition import SYSTEM_CLOCK, Parts, open_parts, open_upkeep
@@ -47,11 +48,14 @@ async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
                 upkeep, upkeep_schedule=parts.upkeep_schedule, clock=SYSTEM_CLOCK, metrics=parts.metrics, timing=timing
             )
             looking_after = group.create_task(schedule.run(until)) if life.every_hours else None
+            keep_seconds = parts.settings.memory.turn_log.keep_days * DAY
+            expiry = RecordExpiry(parts.turn_log.messages, clock=SYSTEM_CLOCK, keep_seconds=keep_seconds)
+            expiring = group.create_task(expiry.run(until)) if keep_seconds else None
             examination = group.create_task(examining(parts.settings, readers, parts.exams, parts.metrics))
             await parts.worker(readers).run(until)
             examination.cancel()
-            if looking_after is not None:
-                looking_after.cancel()  # an interrupted round leaves nothing half done, and is continued later
+            for scheduled in filter(None, (looking_after, expiring)):
+                scheduled.cancel()  # an interrupted round leaves nothing half done, and is continued later
 
 
 async def run_api(settings: Settings, until: asyncio.Event) -> None:

@@ -2,7 +2,8 @@
 
 The ids are first recorded as forgotten, so that no stored plan restores them; then all notes that hold them are
 dropped, so that no later request carries them; then the rows are deleted. Deleting a memory never restores one that it
-superseded. The conversation record is kept, but not learnt from again.
+superseded. Forgetting single memories keeps the conversation record; deleting a turn, a project or everything also
+deletes the record of it.
 """
 
 from __future__ import annotations
@@ -109,10 +110,11 @@ class Erasure:
         await self.drop_notes(user_id, gone)
 
     async def scope(self, user_id: str, project_id: str) -> tuple[int, int]:
-        """Delete all memories of the user, or of exactly that project, and withdraw turns not learnt before this call.
+        """Delete all memories of the user, or of exactly that project, and their conversation record before this call;
+        turns not learnt yet are withdrawn.
 
         Without a project, also deletes the user's receipts and links between exchanges. Returns the numbers of memories
-        and turns.
+        and of turns withdrawn.
         """
         Scope(user_id, project_id)  # refuses invalid ids
         called_at = self._clock()
@@ -128,39 +130,58 @@ class Erasure:
                 await self._erase_held(user_id, held, ids)  # dependent memories are of the same scope
                 memories += len(ids)
             await self.drop_notes(user_id, ids)
+        await self._turn_log.messages.erase(user_id, project_id=project_id, before=called_at)
         if not project_id:
             await self._receipts.erase(user_id)  # they contain the user's queries
             await self._turn_log.chains.erase(user_id)
         return memories, turns
 
-    async def source(self, user_id: str, turn_id: str) -> SourceForgotten:
-        """Forget what is based on that turn alone, and remove its text from the evidence of everything else.
+    async def withdraw(self, user_id: str, turn_ids: Collection[str]) -> int:
+        """These turns are not learnt, if they are not learnt yet. Returns their number."""
+        if not turn_ids:
+            return 0
+        async with self._ledger.write(user_id):  # whoever learns them now has applied a plan, or will not
+            return await self._turn_log.withdraw(user_id, opened_before=math.inf, only=turn_ids)
 
-        Includes superseded and archived memories; a turn not learnt yet never will be. Raises `NotFound` if there is
-        neither such a turn to learn nor a memory based on it.
+    async def source(self, user_id: str, turn_id: str) -> SourceForgotten:
+        """Forget what is based on that turn alone, remove its text from the evidence of everything else, and delete it
+        from the record.
+
+        A turn not learnt yet never will be. Raises `NotFound` if there is neither such a turn nor a memory based on it.
         """
-        async with self._ledger.write(user_id):
-            is_withdrawn = await self._turn_log.withdraw(user_id, opened_before=math.inf, only=[turn_id]) > 0
+        await self.withdraw(user_id, [turn_id])
+        found = await self.sources(user_id, [turn_id])
+        is_deleted = await self._turn_log.messages.delete_turns(user_id, [turn_id]) > 0
+        if not (found.forgotten or found.kept or is_deleted):
+            raise NotFound("there is no such turn, and no memory stands on it")
+        return found
+
+    async def sources(self, user_id: str, turn_ids: Collection[str]) -> SourceForgotten:
+        """Forget what is based on these turns alone, and remove them from the evidence of everything else.
+
+        Includes superseded and archived memories. The turns must not be waiting to be learnt: see `withdraw`.
+        """
+        sources = frozenset(turn_ids)
         forgotten: list[str] = []
         kept: list[str] = []
         cursor, seen = "", False
         while not seen or cursor:
             page = await self._store.page(MemoryFilter(user_id, status=None), limit=SOURCE_PAGE, cursor=cursor)
             cursor, seen = page.next_cursor, True
-            ids = [memory.id for memory in page.memories if _stands_on(memory, turn_id)]
+            ids = [memory.id for memory in page.memories if _stands_on(memory, sources)]
             if ids:
-                gone, left = await self._take_out(user_id, ids, turn_id)
+                gone, left = await self._take_out(user_id, ids, sources)
                 forgotten += gone
                 kept += left
-        if not (forgotten or kept or is_withdrawn):
-            raise NotFound("no memory stands on such a turn")
         return SourceForgotten(tuple(forgotten), tuple(kept))
 
-    async def _take_out(self, user_id: str, memory_ids: Sequence[str], turn_id: str) -> tuple[list[str], list[str]]:
+    async def _take_out(
+        self, user_id: str, memory_ids: Sequence[str], sources: Collection[str]
+    ) -> tuple[list[str], list[str]]:
         async with self._ledger.write(user_id) as held:
-            records = [r for r in await self._store.get(user_id, memory_ids) if _stands_on(r.memory, turn_id)]
+            records = [r for r in await self._store.get(user_id, memory_ids) if _stands_on(r.memory, sources)]
             now = self._clock()
-            rows = {record.memory.id: without_source(record.memory, turn_id, now=now) for record in records}
+            rows = {record.memory.id: without_sources(record.memory, sources, now=now) for record in records}
             gone = [memory_id for memory_id, row in rows.items() if row is None]
             left = [row for row in rows.values() if row is not None]
             if left:
@@ -172,6 +193,14 @@ class Erasure:
         return gone, [row.id for row in left]
 
 
+def without_sources(memory: Memory, turn_ids: Collection[str], *, now: float) -> Memory | None:
+    """The memory without the evidence of these turns; None if no other statement of the user supports it."""
+    left: Memory | None = memory
+    for turn_id in sorted({quoted.turn_id for quoted in memory.evidence} & set(turn_ids)):
+        left = left and without_source(left, turn_id, now=now)
+    return left
+
+
 def without_source(memory: Memory, turn_id: str, *, now: float) -> Memory | None:
     """The memory without that turn's evidence; None if no other statement of the user supports it."""
     left = tuple(quoted for quoted in memory.evidence if quoted.turn_id != turn_id)
@@ -181,8 +210,8 @@ def without_source(memory: Memory, turn_id: str, *, now: float) -> Memory | None
     return replace(memory, evidence=left, confidence=confidence, updated_at=now)
 
 
-def _stands_on(memory: Memory, turn_id: str) -> bool:
-    return any(quoted.turn_id == turn_id for quoted in memory.evidence)
+def _stands_on(memory: Memory, turn_ids: Collection[str]) -> bool:
+    return any(quoted.turn_id in turn_ids for quoted in memory.evidence)
 
 
 def _holds_up(quoted: Evidence, memory: Memory) -> bool:
@@ -206,4 +235,4 @@ def _vectors(records: Sequence[Record], rows: Sequence[Memory]) -> np.ndarray[tu
     return np.stack([by_id[row.id] for row in rows])
 
 
-__all__ = ["Erasure", "SourceForgotten", "without_source"]
+__all__ = ["Erasure", "SourceForgotten", "without_source", "without_sources"]

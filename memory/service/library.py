@@ -7,7 +7,7 @@ given, and forgotten ones are gone: no work in progress restores them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -33,7 +33,6 @@ from memory.model import (
 )
 from memory.ports import (
     Backlog,
-    Clock,
     ConversationRecord,
     DeadLetter,
     MemoryBank,
@@ -44,11 +43,13 @@ from memory.ports import (
     TurnTriage,
 )
 from memory.runtime.offload import run_offloaded
+from memory.service.conversations import Conversations
 from memory.service.erasure import Erasure, SourceForgotten
 from memory.service.locked_writes import write_rows
 from memory.service.requests import (
     Deleted,
     ExplainedReceipt,
+    Intake,
     MemoryEdit,
     NewMemory,
     Stats,
@@ -91,17 +92,6 @@ class FlushTiming:
     retry: float = 3.0  # also waited for: a store that has just started costs a retry of half a second
 
 
-@dataclass(frozen=True, slots=True)
-class Intake:
-    """How new memories and turns are prepared: `clock` gives their times, `new_id` generates unique ids, and `redact`
-    removes secrets from a message before it is stored.
-    """
-
-    clock: Clock
-    new_id: Callable[[], str]
-    redact: Callable[[str], str]
-
-
 class LibraryTurns(TurnRecording, TurnTriage, ConversationRecord, Protocol):
     """The part of the turn log that the library uses: it appends and reads turns, and manages the waiting ones."""
 
@@ -125,6 +115,9 @@ class Library:
         self._turn_log = turn_log
         self._receipts = traces.receipts
         self._erasure = Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=intake.clock)
+        self.conversations = Conversations(
+            turn_log.messages, traces.receipts, store=memories.store, erasure=self._erasure, intake=intake
+        )
         self._searcher = searcher
         self._clock = intake.clock
         self._new_id = intake.new_id
@@ -263,7 +256,7 @@ class Library:
         return Deleted(*await self._erasure.scope(user_id, project_id))
 
     async def forget_source(self, user_id: str, turn_id: str) -> SourceForgotten:
-        """Forget what is based on that turn alone, and remove its text from the evidence of everything else."""
+        """Forget what is based on that turn alone, and delete its text from the record and from all other evidence."""
         return await self._erasure.source(user_id, turn_id)
 
     async def receipt(self, user_id: str, receipt_id: str) -> ExplainedReceipt:

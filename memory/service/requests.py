@@ -5,7 +5,7 @@ Pure. Invalid values are refused, never corrected.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,10 +14,23 @@ import msgspec
 from memory.errors import BadInput
 from memory.model import CATEGORIES, MEMORY_TYPES, Memory, MemoryStatus, Receipt
 from memory.model.archived import kept_keys, restored
+from memory.ports import Clock
 
 METADATA_BYTES_MAX = 16_384  # of JSON; a Milvus JSON field holds 65,536
 AHEAD_SECONDS_MAX = 86_400.0  # clocks and time zones differ; a later time is an error
 METADATA_DEPTH_MAX = 16  # far below the recursion limits here and in a store's encoder
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """How new memories and turns are prepared: `clock` gives their times, `new_id` generates unique ids, and `redact`
+    removes secrets from a message before it is stored. `session_end_seconds`: an idle session has ended after it.
+    """
+
+    clock: Clock
+    new_id: Callable[[], str]
+    redact: Callable[[str], str]
+    session_end_seconds: float = 1_800.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,3 +73,10 @@ class TurnLogSettings(msgspec.Struct, frozen=True, kw_only=True):
             "sync per commit."
         ),
     ] = "NORMAL"
+    keep_days: Annotated[
+        Annotated[float, Meta(ge=0, le=36_500)],
+        Meta(
+            description="Days that the conversation record is kept: turns that are learnt, their tool traffic, and "
+            "messages added by the application. Memories are not affected. 0: for ever."
+        ),
+    ] = 0.0

@@ -75,6 +75,9 @@ def test_a_body_that_is_not_what_it_claims_passes(
         ("POST", "/v1/rerank"),
         ("DELETE", "/v1/files/f-1"),
         ("GET", "/v1/chat/completions"),
+        ("POST", "/v1/conversations"),  # OpenAI's and vLLM's own: our short names are on the API port only
+        ("GET", "/v1/conversations/c1/messages"),
+        ("DELETE", "/v1/sessions/s1"),
     ],
 )
 def test_other_paths_and_methods_pass(

@@ -14,7 +14,7 @@ from extproc.reply import REPLY_BYTES_MAX
 from extproc.turn_links import ContinueTurn, Links
 from memory.chat.completions import COMPLETIONS, read_chat_request
 from memory.chat.responses import RESPONSES
-from memory.model import Scope, TurnStatus, derived_session_id
+from memory.model import Scope, ToolMessage, TurnStatus, derived_session_id
 from memory.recall.notes.past_notes import note_keys
 
 ANN = ("x-authz-user-id", b"ann")
@@ -120,7 +120,9 @@ def test_a_response_that_calls_a_tool_leaves_the_answer_to_what_goes_on_from_it(
     output = {"type": "function_call_output", "call_id": "call_1", "output": "rain"}
     opening, closing = respond({"previous_response_id": "resp_1", "input": [output]}, text_item(ANSWER))
     assert opening is None
-    assert closing == ContinueTurn(Links("ann", "resp_1", "", ("resp_1",)), TurnStatus.CLOSED, ANSWER, 3.0)
+    links = Links("ann", "resp_1", "", ("resp_1",))
+    tools = (ToolMessage("", "rain", "call_1", is_result=True),)
+    assert closing == ContinueTurn(links, TurnStatus.CLOSED, ANSWER, 3.0, tools=tools, asked_at=1.0)
 
 
 def test_a_client_that_sends_its_items_again_is_found_by_its_question() -> None:
@@ -146,7 +148,8 @@ def test_a_chat_completion_s_tool_loop_is_found_by_its_question_at_every_call() 
     assert second.links == Links("ann", key, key, (key,))
     assert second.answer == ""
     _, third = chat([question, calling, result, calling, result], {"role": "assistant", "content": ANSWER}, tools=TOOLS)
-    assert third == ContinueTurn(Links("ann", key, key), TurnStatus.CLOSED, ANSWER, 3.0)
+    tools = (ToolMessage("weather", "{}", "c1"), ToolMessage("weather", "rain", "c1", is_result=True))
+    assert third == ContinueTurn(Links("ann", key, key), TurnStatus.CLOSED, ANSWER, 3.0, tools=tools, asked_at=1.0)
 
 
 def test_results_with_a_new_question_are_a_turn_of_their_own() -> None:

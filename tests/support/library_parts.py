@@ -21,7 +21,8 @@ from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
 from memory.ports import LearnDue, Lease, MemoryBank, MemoryFilter, RequestTraces
 from memory.secrets.redaction import redact
-from memory.service.library import FlushTiming, Intake, Library
+from memory.service.library import FlushTiming, Library
+from memory.service.requests import Intake
 
 NOW = 1_750_000_000.0
 

@@ -1,4 +1,4 @@
-"""The tables of turn log, user ledger, note book, receipts, uses, rounds, model traits, exams and chains: one file.
+"""The tables of turn log, user ledger, note book, receipts, uses, rounds, model traits, exams, chains and messages.
 
 This module only names tables and creates them; it never reads or writes a row of them.
 
@@ -16,9 +16,11 @@ somebody asks of memory, as does a window that `is_asked`. `is_order`: a turn as
 then; a BLOB that is empty where nobody kept them.
 
 One row holds one exchange, and the conversation record is derived from it without another column: conversation_id is
-`session_id`; each of `messages` is an input from the user (`user_id`) to the agent (`agent_id`, or the model where none
-was named) at `said_at`; `answer` is the output of the llm (`model`) to the user at `answered_at`; `trace_id` joins both
-to the request. What a client chose freely (texts, model, trace) is a BLOB of UTF-8 in which lone surrogates survive.
+`session_id`; each of `messages` is an input from the user (`user_id`) to the assistant (`agent_id`, or `model` where no
+agent was named) at `said_at`; `answer` is the output of the assistant to the user at `answered_at`; `trace_id` joins
+both to the request. A message without a role was deleted. Tool traffic of a turn, and messages that the proxy does not
+see, are rows of the table `messages`.
+What a client chose freely (texts, model, trace) is a BLOB of UTF-8 in which lone surrogates survive.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import sqlite3
 from memory.errors import BadSetting
 
 APPLICATION_ID = 0x6D70_7478  # "mptx": tells our file from any other SQLite file
-VERSION = 2  # of the tables
+VERSION = 3  # of the tables
 SQLITE_OLDEST = (3, 35, 0)  # upsert and partial indexes as used here; Python 3.11 usually brings a newer one
 
 TABLES = (
@@ -237,6 +239,36 @@ TABLES = (
     """,
     "CREATE UNIQUE INDEX chains_of_user ON chains (user_id, position)",
     "CREATE INDEX chains_by_age ON chains (kept_at)",
+    "CREATE INDEX turns_by_age ON turns (opened_at)",
+    # Messages of the conversation record that are not part of a row of `turns`: tool traffic (`turn_id`, and `seq` of
+    # that turn), and messages added by the application (`turn_id` empty). `at` is a message's own time, `added_at` when
+    # it reached us.
+    """
+    CREATE TABLE messages (
+        position INTEGER PRIMARY KEY,
+        id TEXT NOT NULL,
+        user_id TEXT NOT NULL,
+        project_id TEXT NOT NULL,
+        conversation_id TEXT NOT NULL,
+        turn_id TEXT NOT NULL,
+        at REAL NOT NULL,
+        added_at REAL NOT NULL,
+        seq INTEGER NOT NULL,
+        ordinal INTEGER NOT NULL,
+        trace_id BLOB NOT NULL,
+        source_type TEXT NOT NULL,
+        source BLOB NOT NULL,
+        target_type TEXT NOT NULL,
+        target BLOB NOT NULL,
+        direction TEXT NOT NULL,
+        visibility TEXT NOT NULL,
+        content BLOB NOT NULL,
+        UNIQUE (user_id, id)
+    )
+    """,
+    "CREATE INDEX messages_of_conversation ON messages (user_id, conversation_id)",
+    "CREATE INDEX messages_of_turn ON messages (turn_id) WHERE turn_id != ''",
+    "CREATE INDEX messages_by_age ON messages (added_at)",
 )
 
 

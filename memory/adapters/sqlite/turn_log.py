@@ -16,6 +16,7 @@ from functools import partial
 from memory.adapters.sqlite import ledger, turns_queue, turns_triggers, turns_upkeep
 from memory.adapters.sqlite.chains import SqliteResponseChains
 from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.recorded_messages import SqliteRecordedMessages
 from memory.adapters.sqlite.turns_rows import (
     ANSWER_BYTES_MAX,
     INSERT_TURN,
@@ -36,6 +37,7 @@ from memory.ports import (
     LearnDue,
     Lease,
     QueueDepth,
+    RecordedMessages,
     ResponseChains,
 )
 
@@ -52,6 +54,7 @@ class SqliteTurnLog:
         self._database = database
         self._clock = clock
         self.chains: ResponseChains = SqliteResponseChains(database)
+        self.messages: RecordedMessages = SqliteRecordedMessages(database, clock=clock)
 
     async def open(self, turn: Turn) -> None:
         if turn.status is not TurnStatus.OPENED:

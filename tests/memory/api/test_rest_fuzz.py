@@ -21,7 +21,7 @@ from memory.runtime.metrics import Metrics
 NAMES = (
     *("content", "memory_type", "category", "project_id", "session_id", "agent_id", "created_at", "importance"),
     *("metadata", "memories", "query", "limit", "token_budget", "memory_types", "history", "as_of", "messages", "at"),
-    *("trace_id", "role", "tool_calls"),
+    *("trace_id", "role", "tool_calls", "source", "source_type", "target", "target_type", "visibility", "keep_last"),
 )
 EDGES = st.sampled_from(
     [
@@ -53,6 +53,11 @@ ANY = st.recursive(
 MESSAGES = st.lists(
     st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant", "tool"]), "content": ANY}), max_size=3
 )
+PARTIES = st.sampled_from(["user", "agent", "tool", "knowledge", "model", "robot"])
+RECORDED = st.fixed_dictionaries(
+    {"source_type": PARTIES, "target_type": PARTIES, "content": TEXT},
+    optional={"source": TEXT, "target": TEXT, "at": ANY, "id": TEXT, "type": ANY, "visibility": ANY, "trace_id": TEXT},
+)
 SEARCH_FIELDS = {name: ANY for name in NAMES if name != "query"} | {"history": MESSAGES}
 SHAPED = st.one_of(
     st.fixed_dictionaries(
@@ -60,6 +65,8 @@ SHAPED = st.one_of(
     ),
     st.fixed_dictionaries({"query": TEXT | ANY}, optional=SEARCH_FIELDS),
     st.fixed_dictionaries({"session_id": TEXT, "messages": MESSAGES}, optional={"at": ANY, "trace_id": ANY}),
+    st.fixed_dictionaries({"messages": st.lists(RECORDED, max_size=3)}, optional={"project_id": ANY}),
+    st.fixed_dictionaries({}, optional={"keep_last": ANY, "characters_max": ANY}),
     st.fixed_dictionaries({}, optional={"content": ANY, "importance": ANY, "metadata": ANY, "category": ANY}),
 )
 BODIES = st.binary(max_size=40) | (ANY | SHAPED).map(lambda value: json.dumps(value).encode())
@@ -69,10 +76,18 @@ ROUTES = st.sampled_from(
         *((method, "/v1/memory/id-000000") for method in ("GET", "PATCH", "DELETE")),
         *(("GET", f"/v1/memory{path}") for path in ("", "/stats", "/id-000000/history")),
         ("DELETE", "/v1/memory"),
+        *(("GET", f"/v1/memory/{path}") for path in ("sessions", "sessions/s", "messages", "conversations/s/messages")),
+        *(("POST", f"/v1/conversations/s/{path}") for path in ("messages", "messages", "trim", "compress")),
+        *(("DELETE", f"/v1/memory/{path}") for path in ("sessions/s", "messages/turn:id-000001:0")),
     ]
 )
 PARAMETERS = st.dictionaries(
-    st.sampled_from(["user_id", "status", "memory_type", "as_of", "limit", "cursor", "project_id"]),
+    st.sampled_from(
+        [
+            *("user_id", "status", "memory_type", "as_of", "limit", "cursor", "project_id"),
+            *("agent_id", "view", "trace_id", "query", "conversation_id", "keep_memories"),
+        ]
+    ),
     st.text(max_size=10) | st.sampled_from(["ann", "all", "WzEsICJ4Il0", "1", "1e400"]),
     max_size=3,
 )

@@ -23,8 +23,8 @@ from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Sco
 from memory.ports import MemoryBank, MemoryStore
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
-from memory.service.library import Intake, Library
-from memory.service.requests import MemoryEdit, NewMemory
+from memory.service.library import Library
+from memory.service.requests import Intake, MemoryEdit, NewMemory
 
 FROZEN_SECONDS = 31.0
 EMBEDDER = HashingEmbedder()

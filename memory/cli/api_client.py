@@ -1,0 +1,82 @@
+"""Shared by all commands that call the REST API: their options, the client, and its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import httpx
+
+from memory.cli.output import config_option
+from memory.errors import BadInput, NotFound, Unavailable
+from memory.model import Scope
+from memory.settings.loader import from_process
+
+API_SECONDS_MAX = 30.0  # per call; deleting thousands of memories takes a while
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+
+def for_user(function: _Function) -> _Function:
+    """The options of every tool that calls the API."""
+    for option in (
+        json_option,
+        config_option,
+        click.option("--api", default=None, help="Base URL of the REST API. [default: http://127.0.0.1:API_PORT]"),
+        click.option("--user", required=True, help="Whose memories."),
+    ):
+        function = option(function)
+    return function
+
+
+def api_client(config: Path | None, url: str | None, user: str) -> httpx.Client:
+    settings = from_process(config, {})
+    Scope(user)  # refuses ids that no header can carry
+    headers = [(b"x-authz-user-id", user.encode())]
+    if settings.edge_secret:  # outside development the API trusts nobody without it
+        headers.append((b"x-memory-edge-secret", settings.edge_secret.encode()))
+    return httpx.Client(
+        base_url=url or f"http://127.0.0.1:{settings.api_port}",
+        headers=headers,
+        timeout=API_SECONDS_MAX,
+        transport=_Transport(),
+        trust_env=False,
+    )
+
+
+class _Transport(httpx.HTTPTransport):
+    """Reports an unreachable API as `Unavailable`."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        try:
+            return super().handle_request(request)
+        except httpx.TransportError as error:
+            where = f"{request.url.scheme}://{request.url.netloc.decode()}"
+            raise Unavailable("the REST API", f"{error} at {where}; is it running? Name another with --api") from error
+
+
+def answer_of(response: httpx.Response) -> dict[str, Any]:
+    """The JSON of a successful answer; raises the API's error otherwise."""
+    try:
+        content: dict[str, Any] = response.json()
+        if response.is_success:
+            return content
+        message = str(content["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        raise Unavailable("the REST API", f"what answers there is not it (HTTP {response.status_code})") from None
+    if response.status_code >= 500:
+        raise Unavailable("the REST API", message)
+    raise NotFound(message) if response.status_code == 404 else BadInput(message)
+
+
+def quoted(memory_id: str) -> str:
+    """As one path segment, whatever it contains."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else _percent(c) for c in memory_id)
+
+
+def _percent(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))

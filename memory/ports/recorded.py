@@ -1,0 +1,117 @@
+"""The port of the conversation record's messages."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from memory.model import MessageFilter, RecordedMessage, Session, ToolMessage
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePage:
+    """Messages in the order of the record. `next_cursor`: "" after the last page.
+
+    A page may be shorter than its limit, or empty, before the end: the work of one call is bounded.
+    """
+
+    messages: tuple[RecordedMessage, ...]
+    next_cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """Sessions, the latest active first. `next_cursor`: "" on the last page."""
+
+    sessions: tuple[Session, ...]
+    next_cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trimming:
+    """What a change applies to: all but the last `keep_last` messages of a conversation.
+
+    Turns that are not learnt yet are left as they are.
+    """
+
+    user_id: str
+    conversation_id: str
+    keep_last: int
+
+
+class RecordedMessages(Protocol):
+    """All messages of the record: those derived from turns, tool traffic of turns, and added ones.
+
+    The order is by time, then arrival, then order within the turn, and does not depend on the page size. Every call is
+    about one user; a conversation id of another user is another conversation. Raises `Unavailable`.
+    """
+
+    async def add(self, user_id: str, messages: Sequence[RecordedMessage]) -> None:
+        """Add messages that the proxy did not see. A known id of that user is ignored. Durable on return."""
+        ...
+
+    async def add_tool_messages(self, turn_id: str, messages: Sequence[ToolMessage], *, at: float) -> None:
+        """Add tool traffic to a turn, once per call id; ignored if the turn is unknown or has too much of it.
+
+        Tool traffic is never learnt from.
+        """
+        ...
+
+    async def page(self, where: MessageFilter, *, limit: int, cursor: str = "") -> MessagePage:
+        """Raises `BadInput` for an invalid cursor."""
+        ...
+
+    async def find(self, user_id: str, message_id: str) -> RecordedMessage | None: ...
+
+    async def sessions(self, user_id: str, *, limit: int, cursor: str = "") -> SessionPage:
+        """Raises `BadInput` for an invalid cursor."""
+        ...
+
+    async def session(self, user_id: str, conversation_id: str) -> Session | None: ...
+
+    async def turn_ids(self, user_id: str, conversation_id: str) -> list[str]: ...
+
+    async def receipt_ids(self, user_id: str, conversation_id: str, *, limit: int) -> list[tuple[str, str]]:
+        """The ids of turns and of their receipts: the last `limit` turns that have one, in the order of opening."""
+        ...
+
+    async def delete_message(self, user_id: str, message_id: str) -> bool:
+        """Delete one message; False if there is none. A turn that is not learnt yet is withdrawn first."""
+        ...
+
+    async def delete_turns(self, user_id: str, turn_ids: Collection[str]) -> int:
+        """Delete turns with their tool traffic, receipts and links; returns how many.
+
+        Those not learnt yet are withdrawn first; the end of an open one is not recorded.
+        """
+        ...
+
+    async def delete_added(self, user_id: str, conversation_id: str) -> int:
+        """Delete the added messages of a conversation; returns how many."""
+        ...
+
+    async def erase(self, user_id: str, *, project_id: str = "", before: float) -> int:
+        """Delete all turns opened, and messages added, before that time, of the user or of exactly that project.
+
+        Returns the number of turns and messages.
+        """
+        ...
+
+    async def trim(self, trimming: Trimming) -> int:
+        """Delete the older messages; returns how many."""
+        ...
+
+    async def compress(self, trimming: Trimming, *, characters_max: int) -> int:
+        """Replace the text of older outputs and tool results by its beginning; returns how many were changed.
+
+        The originals are gone. Messages of the user are left as they are.
+        """
+        ...
+
+    async def expire(self, *, before: float, limit: int) -> int:
+        """Delete up to `limit` turns, and messages, that arrived before that time, of all users; returns how many.
+
+        Turns that are not learnt yet are kept.
+        """
+        ...

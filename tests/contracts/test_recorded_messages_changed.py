@@ -1,0 +1,192 @@
+"""What every conversation record promises of changes: deleting, trimming, compressing, expiring."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from recorded import added, all_of, learn_all, texts
+from turn_logs import DEPLOYMENTS, START, Deployment, a_turn, lease_at, tell
+
+from memory.errors import Conflict
+from memory.model import (
+    ChainLink,
+    Message,
+    MessageFilter,
+    RecallStatus,
+    Receipt,
+    ToolMessage,
+    TurnStatus,
+)
+from memory.ports import Trimming, TurnLog
+
+
+@pytest.fixture(params=sorted(DEPLOYMENTS))
+def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
+    return DEPLOYMENTS[request.param](tmp_path)
+
+
+@pytest.fixture
+async def log(deployment: Deployment) -> AsyncIterator[TurnLog]:
+    async with deployment.start() as process:
+        yield process.log
+
+
+async def test_deleting_one_message_leaves_the_ids_of_the_others(log: TurnLog) -> None:
+    await log.open(replace(a_turn("t1"), messages=(Message("user", "one"), Message("user", "two"))))
+    await log.finish("t1", status=TurnStatus.CLOSED, answer="three", answered_at=START)
+    await learn_all(log)
+    await log.messages.add("ann", [added("m1", "four")])
+    one, two, three, four = await all_of(log.messages, MessageFilter("ann"))
+    assert not await log.messages.delete_message("bob", one.id)
+    assert await log.messages.delete_message("ann", one.id)
+    assert not await log.messages.delete_message("ann", one.id)
+    assert await all_of(log.messages, MessageFilter("ann")) == [two, three, four]
+    assert [await log.messages.delete_message("ann", m.id) for m in (four, three, two)] == [True] * 3
+    assert [turn async for turn in log.turns("ann")] == []
+    for wrong in ("turn:t1:9", "turn:t1:x", "turn::0", "turn:", "x"):
+        assert not await log.messages.delete_message("ann", wrong)
+
+
+async def test_a_deleted_message_is_not_learnt(log: TurnLog) -> None:
+    await tell(log, "t1")
+    lease = await lease_at(log, START + 1)
+    assert lease is not None
+    assert await log.messages.delete_message("ann", "turn:t1:0")
+    with pytest.raises(Conflict):
+        await log.save_plan(lease, b"plan")
+    assert await lease_at(log, START + 500) is None
+    assert await texts(log) == ["answer to t1"]
+
+
+@pytest.mark.parametrize("stage", ["open", "ready", "leased", "learnt"])
+async def test_deleted_turns_are_gone_at_any_stage(deployment: Deployment, stage: str) -> None:
+    async with deployment.start() as process:
+        log = process.log
+        await log.open(replace(a_turn("t1"), receipt_id="r1"))
+        await tell(log, "theirs", user="bob")
+        await log.messages.add_tool_messages("t1", [ToolMessage("f", "secret call", "c1")], at=START)
+        for user in ("ann", "bob"):
+            await log.chains.keep(user, ("resp_1",), ChainLink("s1", "t1"), at=START)
+            process.receipts.keep(Receipt("r1", user, START, RecallStatus.EMPTY, "none", query="asked"))
+        while await process.receipts.get("bob", "r1") is None:
+            await asyncio.sleep(0.001)
+        if stage != "open":
+            await log.finish("t1", status=TurnStatus.CLOSED, answer="a", answered_at=START)
+        lease = await lease_at(log, START + 1) if stage in ("leased", "learnt") else None
+        if stage == "learnt":
+            await learn_all(log)
+        assert await log.messages.delete_turns("ann", ["t1", "theirs", "nothing"]) == 1
+        assert await log.messages.delete_turns("ann", []) == 0
+        await log.finish("t1", status=TurnStatus.CLOSED, answer="late", answered_at=START)
+        assert await texts(log) == []
+        assert await log.chains.find("ann", "resp_1") is None
+        assert await log.chains.find("bob", "resp_1") is not None
+        assert await process.receipts.get("ann", "r1") is None
+        assert await process.receipts.get("bob", "r1") is not None
+        if lease is not None and lease.user_id == "ann":
+            with pytest.raises(Conflict):
+                await log.acknowledge(lease)
+        assert (await log.backlog("ann", opened_before=START + 9)).pending == 0
+        assert await texts(log, MessageFilter("bob")) == ["words of theirs", "answer to theirs"]
+
+
+async def test_added_messages_are_deleted_with_their_conversation_only(log: TurnLog) -> None:
+    await log.messages.add("ann", [added("m1"), added("m2"), added("m3", session="s2")])
+    await log.messages.add("bob", [added("m1")])
+    assert await log.messages.delete_added("ann", "s1") == 2
+    assert await texts(log) == ["text of m3"]
+    assert await texts(log, MessageFilter("bob")) == ["text of m1"]
+
+
+async def test_erasing_a_project_or_a_user_reaches_turns_and_messages(deployment: Deployment) -> None:
+    async with deployment.start() as process:
+        log = process.log
+        await tell(log, "red", project="red")
+        await tell(log, "plain")
+        await log.messages.add("ann", [replace(added("m1"), project_id="red"), added("m2")])
+        await tell(log, "theirs", user="bob")
+        deployment.clock.now += 10
+        await tell(log, "later", project="red")
+        assert await log.messages.erase("ann", project_id="red", before=START + 5) == 2
+        left = ["words of plain", "words of later", "answer to plain", "answer to later"]
+        assert sorted(await texts(log)) == sorted([*left, "text of m2"])
+        assert await log.messages.erase("ann", before=START + 99) == 3
+        assert await texts(log) == []
+        assert len(await texts(log, MessageFilter("bob"))) == 2
+
+
+async def test_a_long_record_is_deleted_completely(deployment: Deployment) -> None:
+    """In as many transactions as it takes."""
+    async with deployment.start() as process:
+        log = process.log
+        turn_ids = [f"t{n}" for n in range(250)]
+        for session in ("s1", "s2"):
+            turns = [a_turn(f"{session}-{one}", session=session, status=TurnStatus.CLOSED) for one in turn_ids]
+            await asyncio.gather(*map(log.append, turns))
+            await log.messages.add("ann", [added(f"{session}-{n}", session=session) for n in range(250)])
+        assert await log.messages.delete_turns("ann", [f"s1-{one}" for one in turn_ids]) == 250
+        assert await log.messages.delete_added("ann", "s1") == 250
+        assert (await log.backlog("ann", opened_before=START + 9)).pending == 250
+        assert await log.messages.erase("ann", before=START + 9) == 500
+        assert await texts(log) == []
+        assert (await log.backlog("ann", opened_before=START + 9)).pending == 0
+
+
+# Trimming
+
+
+async def test_trimming_keeps_the_last_messages_and_what_is_not_learnt(log: TurnLog) -> None:
+    for n in range(3):
+        await tell(log, f"t{n}")
+        await learn_all(log)
+    await log.messages.add("ann", [added("m1", at=START - 5), added("m2", session="s2")])
+    await tell(log, "fresh", session="s1")
+    assert await log.messages.trim(Trimming("ann", "s1", 3)) == 5
+    assert sorted(await texts(log, MessageFilter("ann", "s1"))) == sorted(
+        ["words of fresh", "answer to t1", "answer to t2", "answer to fresh"]
+    )
+    assert await log.messages.trim(Trimming("ann", "s1", 3)) == 0
+    assert await log.messages.trim(Trimming("bob", "s1", 0)) == 0
+    assert await texts(log, MessageFilter("ann", "s2")) == ["text of m2"]
+
+
+async def test_compressing_shortens_old_outputs_and_results_for_good(log: TurnLog) -> None:
+    await log.open(a_turn("t1", text="u" * 900))
+    await log.messages.add_tool_messages("t1", [ToolMessage("f", "r" * 900, "c1", is_result=True)], at=START)
+    await log.finish("t1", status=TurnStatus.CLOSED, answer="a" * 900, answered_at=START)
+    await log.messages.add("ann", [added("m1", "i" * 900), added("m2", "o" * 900)])
+    trimming = Trimming("ann", "s1", 1)
+    assert await log.messages.compress(trimming, characters_max=100) == 0  # the turn is not learnt yet
+    await learn_all(log)
+    assert await log.messages.compress(trimming, characters_max=100) == 2
+    said, result, answer, posted, last = await texts(log)
+    assert (said, posted, last) == ("u" * 900, "i" * 900, "o" * 900)
+    for text, letter in ((result, "r"), (answer, "a")):
+        assert len(text) == 100
+        assert text.startswith(letter * 50)
+        assert "shortened from 900 characters" in text
+    assert await log.messages.compress(trimming, characters_max=100) == 0
+
+
+async def test_expired_turns_and_messages_go_except_what_is_not_learnt(deployment: Deployment) -> None:
+    async with deployment.start() as process:
+        log = process.log
+        await tell(log, "old")
+        await log.messages.add_tool_messages("old", [ToolMessage("f", "x", "c")], at=START)
+        await tell(log, "theirs", user="bob")
+        await learn_all(log)
+        await tell(log, "waits")
+        await log.messages.add("ann", [added("m1", at=START + 1_000)])
+        deployment.clock.now += 100
+        await tell(log, "new")
+        await log.messages.add("ann", [added("m2", at=START - 1_000)])
+        assert await log.messages.expire(before=START + 50, limit=1) == 2  # one turn, one message
+        assert await log.messages.expire(before=START + 50, limit=10) == 1
+        assert await log.messages.expire(before=START + 50, limit=10) == 0
+        assert await texts(log, MessageFilter("bob")) == []
+        left = ["text of m2", "words of waits", "words of new", "answer to waits", "answer to new"]
+        assert await texts(log) == left

@@ -1,0 +1,53 @@
+"""Makers and readers of messages of the conversation record."""
+
+from __future__ import annotations
+
+from turn_logs import START, lease_at
+
+from memory.model import (
+    MessageDirection,
+    MessageFilter,
+    Party,
+    PartyType,
+    RecordedMessage,
+    Visibility,
+)
+from memory.ports import RecordedMessages, TurnLog
+
+ADA, AGENT, OTHER = Party(PartyType.USER, "ann"), Party(PartyType.AGENT, "planner"), Party(PartyType.AGENT, "critic")
+
+
+def added(
+    message_id: str,
+    content: str = "",
+    *,
+    at: float = START,
+    source: Party = AGENT,
+    target: Party = OTHER,
+    session: str = "s1",
+    visibility: Visibility = Visibility.USER,
+) -> RecordedMessage:
+    direction = MessageDirection.INPUT
+    return RecordedMessage(
+        message_id, session, source, target, direction, content or f"text of {message_id}", at, visibility=visibility
+    )
+
+
+async def all_of(record: RecordedMessages, where: MessageFilter, *, limit: int = 100) -> list[RecordedMessage]:
+    found: list[RecordedMessage] = []
+    cursor, is_first = "", True
+    while cursor or is_first:
+        page = await record.page(where, limit=limit, cursor=cursor)
+        assert len(page.messages) <= limit
+        found += page.messages
+        cursor, is_first = page.next_cursor, False
+    return found
+
+
+async def texts(log: TurnLog, where: MessageFilter | None = None, *, limit: int = 100) -> list[str]:
+    return [message.content for message in await all_of(log.messages, where or MessageFilter("ann"), limit=limit)]
+
+
+async def learn_all(log: TurnLog) -> None:
+    while (lease := await lease_at(log, START + 100)) is not None:
+        await log.acknowledge(lease)
