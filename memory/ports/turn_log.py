@@ -11,6 +11,7 @@ from typing import Protocol
 
 from memory.model import Turn, TurnStatus, Urgency
 from memory.ports.chains import ResponseChains
+from memory.ports.conversation_trees import ConversationTrees
 from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
 
 
@@ -20,6 +21,11 @@ class TurnRecording(Protocol):
     @property
     def chains(self) -> ResponseChains:
         """The links by which later requests continue exchanges with these turns."""
+        ...
+
+    @property
+    def trees(self) -> ConversationTrees:
+        """The positions of these turns in their conversations."""
         ...
 
     async def open(self, turn: Turn) -> None:
@@ -156,6 +162,11 @@ class ConversationRecord(Protocol):
         """The links by which later requests continue recorded exchanges."""
         ...
 
+    @property
+    def trees(self) -> ConversationTrees:
+        """The positions of recorded turns in their conversations."""
+        ...
+
     def turns(self, user_id: str, *, session_id: str = "") -> AsyncIterator[Turn]:
         """The record in the order of opening, which for imported history differs from the order of `at`."""
         ...
@@ -163,7 +174,7 @@ class ConversationRecord(Protocol):
     async def context(self, lease: Lease, *, limit: int) -> list[Turn]:
         """The last turns of the session before the window, oldest first.
 
-        Without failed, aborted and withdrawn turns. The cost does not depend on the length of the session.
+        Without failed, aborted, abandoned and withdrawn turns. The cost does not depend on the length of the session.
         """
         ...
 

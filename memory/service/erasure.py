@@ -28,6 +28,7 @@ from memory.model import (
 )
 from memory.model.derived import hanging_on
 from memory.model.memories import CONFIDENCE_STEP
+from memory.model.withdrawn import withdrawn_evidence, without_withdrawn
 from memory.ports import Clock, ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestTraces
 from memory.service.locked_writes import write_rows
 
@@ -111,8 +112,8 @@ class Erasure:
     async def scope(self, user_id: str, project_id: str) -> tuple[int, int]:
         """Delete all memories of the user, or of exactly that project, and withdraw turns not learnt before this call.
 
-        Without a project, also deletes the user's receipts and links between exchanges. Returns the numbers of memories
-        and turns.
+        Without a project, also deletes the user's receipts, links between exchanges and conversation trees. Returns
+        the numbers of memories and turns.
         """
         Scope(user_id, project_id)  # refuses invalid ids
         called_at = self._clock()
@@ -131,6 +132,7 @@ class Erasure:
         if not project_id:
             await self._receipts.erase(user_id)  # they contain the user's queries
             await self._turn_log.chains.erase(user_id)
+            await self._turn_log.trees.erase(user_id)
         return memories, turns
 
     async def source(self, user_id: str, turn_id: str) -> SourceForgotten:
@@ -173,16 +175,24 @@ class Erasure:
 
 
 def without_source(memory: Memory, turn_id: str, *, now: float) -> Memory | None:
-    """The memory without that turn's evidence; None if no other statement of the user supports it."""
-    left = tuple(quoted for quoted in memory.evidence if quoted.turn_id != turn_id)
+    """The memory without that turn's evidence, also what was withdrawn; None if no other statement supports it."""
+    left = without_evidence(memory, [quoted for quoted in memory.evidence if quoted.turn_id == turn_id], now=now)
+    return None if left is None else without_withdrawn(left, [turn_id])
+
+
+def without_evidence(memory: Memory, lost: Collection[Evidence], *, now: float) -> Memory | None:
+    """The memory without that evidence; None if no other statement of the user supports it."""
+    left = tuple(quoted for quoted in memory.evidence if quoted not in lost)
     if not any(_holds_up(quoted, memory) for quoted in left):
         return None
+    if len(left) == len(memory.evidence):
+        return memory
     confidence = max(0.0, 1.0 - (1.0 - memory.confidence) / (1.0 - CONFIDENCE_STEP))
     return replace(memory, evidence=left, confidence=confidence, updated_at=now)
 
 
 def _stands_on(memory: Memory, turn_id: str) -> bool:
-    return any(quoted.turn_id == turn_id for quoted in memory.evidence)
+    return any(quoted.turn_id == turn_id for quoted in (*memory.evidence, *withdrawn_evidence(memory)))
 
 
 def _holds_up(quoted: Evidence, memory: Memory) -> bool:
@@ -206,4 +216,4 @@ def _vectors(records: Sequence[Record], rows: Sequence[Memory]) -> np.ndarray[tu
     return np.stack([by_id[row.id] for row in rows])
 
 
-__all__ = ["Erasure", "SourceForgotten", "without_source"]
+__all__ = ["Erasure", "SourceForgotten", "without_evidence", "without_source"]

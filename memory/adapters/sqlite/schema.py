@@ -1,4 +1,5 @@
-"""The tables of turn log, user ledger, note book, receipts, uses, rounds, model traits, exams and chains: one file.
+"""The tables of turn log, user ledger, note book, receipts, uses, rounds, model traits, exams, chains and conversation
+trees: one file.
 
 This module only names tables and creates them; it never reads or writes a row of them.
 
@@ -8,6 +9,7 @@ time, which for imported history lies in the past, while `opened_at` and `finish
 
     open ─► ready ─► window ─► learnt            nothing: failed or aborted, there is nothing to learn
                         └────► dropped           withdrawn: its scope was deleted before it was learnt
+                                                 abandoned: on a branch that the client left; it can be resumed
 
 A ready turn is looked at once: `worth` says what a look found, NULL that nobody has looked yet. A session is urgent up
 to the turn `urgent_seq`: whatever of it is ready by then is due now. Up to the turn `asked_seq` it holds something that
@@ -28,7 +30,7 @@ import sqlite3
 from memory.errors import BadSetting
 
 APPLICATION_ID = 0x6D70_7478  # "mptx": tells our file from any other SQLite file
-VERSION = 2  # of the tables
+VERSION = 3  # of the tables
 SQLITE_OLDEST = (3, 35, 0)  # upsert and partial indexes as used here; Python 3.11 usually brings a newer one
 
 TABLES = (
@@ -237,6 +239,31 @@ TABLES = (
     """,
     "CREATE UNIQUE INDEX chains_of_user ON chains (user_id, position)",
     "CREATE INDEX chains_by_age ON chains (kept_at)",
+    # Positions of turns in conversations. A tree has one active path; `is_seen`: its beginning was observed, not only
+    # sent again. `is_left_out`: not a turn, but a key of which nothing may be recorded. `reached`: how far an abandoned
+    # turn was learnt ("", "window", "learnt"). `is_settled` 0: the memories do not show `is_abandoned` yet.
+    """
+    CREATE TABLE turn_branches (
+        position INTEGER PRIMARY KEY,
+        turn_id TEXT NOT NULL UNIQUE,
+        user_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        key TEXT NOT NULL,
+        tree_id TEXT NOT NULL,
+        parent_id TEXT NOT NULL,
+        is_seen INTEGER NOT NULL,
+        is_left_out INTEGER NOT NULL DEFAULT 0,
+        is_abandoned INTEGER NOT NULL DEFAULT 0,
+        reached TEXT NOT NULL DEFAULT '',
+        is_settled INTEGER NOT NULL DEFAULT 1
+    )
+    """,
+    "CREATE INDEX turn_branches_by_key ON turn_branches (user_id, key)",
+    "CREATE INDEX turn_branches_of_user ON turn_branches (user_id, position)",
+    "CREATE INDEX turn_branches_of_tree ON turn_branches (tree_id, is_abandoned, position)",
+    "CREATE INDEX turn_branches_unsettled ON turn_branches (user_id) WHERE is_settled = 0",
+    # Hashes of users who erased their positions: what their conversations held is not filled in again.
+    "CREATE TABLE erased_conversations (user_hash TEXT PRIMARY KEY) WITHOUT ROWID",
 )
 
 
