@@ -14,9 +14,8 @@ from typing import TypeVar
 
 from memory.model import BranchShift, BranchTurn, Evidence, Memory, MemoryStatus, Role, statement_key
 from memory.model.derived import ARCHIVED, stands_on
-from memory.model.memories import CONFIDENCE_STEP
 from memory.model.withdrawn import BRANCH, Withdrawn, is_of_abandoned_branch, with_withdrawn, withdrawn_of
-from memory.service.erasure import without_evidence
+from memory.service.erasure import supported, without_evidence
 
 T = TypeVar("T")
 
@@ -138,11 +137,13 @@ def _restore(rows: _Rows, turns: Sequence[BranchTurn]) -> None:
 def _with_evidence(row: Memory, returning: Sequence[Evidence]) -> Memory:
     kept = withdrawn_of(row)
     left = tuple(quoted for quoted in kept.evidence if quoted not in returning)
-    sure = row.confidence
-    new = [quoted for quoted in returning if quoted not in row.evidence]
-    if new:
-        sure += (1.0 - sure) * CONFIDENCE_STEP
-    return with_withdrawn(replace(row, evidence=(*row.evidence, *new), confidence=sure), replace(kept, evidence=left))
+    return with_withdrawn(_resting(row, _joined(row.evidence, returning)), replace(kept, evidence=left))
+
+
+def _resting(row: Memory, evidence: tuple[Evidence, ...]) -> Memory:
+    """The row with this evidence, and the confidence that belongs to it."""
+    before, after = ({quoted.turn_id for quoted in one} for one in (row.evidence, evidence))
+    return replace(row, evidence=evidence, confidence=supported(row.confidence, by=len(after) - len(before)))
 
 
 def _revived(rows: _Rows, row: Memory, turns: Sequence[BranchTurn]) -> list[str]:
@@ -159,7 +160,7 @@ def _revived(rows: _Rows, row: Memory, turns: Sequence[BranchTurn]) -> list[str]
     valid = tuple(quoted for quoted in every if quoted in returning or quoted in standing)
     left = tuple(quoted for quoted in every if quoted not in valid)
     successor = _successor(rows, row)
-    revived = replace(_unarchived(row), evidence=valid)
+    revived = _resting(_unarchived(row), valid)
     if successor is not None:
         revived = _superseded_by(revived, successor, rows.now)
     rows.put(with_withdrawn(revived, Withdrawn(evidence=left, replaced=kept.replaced)))

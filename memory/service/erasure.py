@@ -177,7 +177,7 @@ class Erasure:
 def without_source(memory: Memory, turn_id: str, *, now: float) -> Memory | None:
     """The memory without that turn's evidence, also what was withdrawn; None if no other statement supports it."""
     left = without_evidence(memory, [quoted for quoted in memory.evidence if quoted.turn_id == turn_id], now=now)
-    return None if left is None else without_withdrawn(left, [turn_id])
+    return None if left is None else replace(without_withdrawn(left, [turn_id]), updated_at=now)
 
 
 def without_evidence(memory: Memory, lost: Collection[Evidence], *, now: float) -> Memory | None:
@@ -187,8 +187,13 @@ def without_evidence(memory: Memory, lost: Collection[Evidence], *, now: float) 
         return None
     if len(left) == len(memory.evidence):
         return memory
-    confidence = max(0.0, 1.0 - (1.0 - memory.confidence) / (1.0 - CONFIDENCE_STEP))
-    return replace(memory, evidence=left, confidence=confidence, updated_at=now)
+    turns = len({quoted.turn_id for quoted in lost})
+    return replace(memory, evidence=left, confidence=supported(memory.confidence, by=-turns), updated_at=now)
+
+
+def supported(confidence: float, *, by: int) -> float:
+    """The confidence after so many repetitions more, or, if negative, fewer."""
+    return max(0.0, 1.0 - (1.0 - confidence) * (1.0 - CONFIDENCE_STEP) ** by)
 
 
 def _stands_on(memory: Memory, turn_id: str) -> bool:
@@ -216,4 +221,4 @@ def _vectors(records: Sequence[Record], rows: Sequence[Memory]) -> np.ndarray[tu
     return np.stack([by_id[row.id] for row in rows])
 
 
-__all__ = ["Erasure", "SourceForgotten", "without_evidence", "without_source"]
+__all__ = ["Erasure", "SourceForgotten", "supported", "without_evidence", "without_source"]
