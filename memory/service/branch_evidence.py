@@ -79,7 +79,7 @@ def _archived(row: Memory, lost: Sequence[Evidence], now: float) -> Memory:
     turns = _joined((), [quoted.turn_id for quoted in lost])
     kept = replace(withdrawn_of(row), status=row.status.value, superseded_by=row.superseded_by, turns=turns)
     metadata = {**row.metadata, ARCHIVED: _reason(row, now)}
-    return with_withdrawn(replace(row, status=MemoryStatus.ARCHIVED, metadata=metadata), kept)
+    return with_withdrawn(replace(_as_active(row), status=MemoryStatus.ARCHIVED, metadata=metadata), kept)
 
 
 def _reason(row: Memory, now: float) -> dict[str, object]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from turn_logs import DEPLOYMENTS, START, Deployment, Process, a_turn, ids_of, lease_at
 
+from memory.adapters.sqlite import branch_positions
 from memory.adapters.sqlite import conversation_trees as sqlite_trees
 from memory.model import Message, SentConversation, SentExchange, Turn, TurnStatus
 
@@ -307,3 +308,23 @@ async def test_a_flush_waits_for_branches(tell: Teller) -> None:
     assert (await tell.process.log.backlog("ann", opened_before=START + 1_000)).pending == 1
     await tell.process.log.trees.settle("ann", await tell.process.log.trees.shift("ann"))
     assert (await tell.process.log.backlog("ann", opened_before=START + 1_000)).pending == 0
+
+
+async def test_history_that_was_imported_is_known_in_its_session(tell: Teller) -> None:
+    for letter in "ab":
+        await tell.process.log.append(a_turn(f"imported-{letter}", session="s1", text=letter, status=TurnStatus.CLOSED))
+    await tell("abc", session="s1")
+    assert [turn.messages[0].content for turn in await tell.record()] == ["a", "b", "c"]
+    await tell.learn()
+    await tell("ad", session="s1")
+    shift = await tell.process.log.trees.shift("ann")
+    assert [turn.turn_id for turn in shift.abandoned] == ["imported-b", "ann-t1"]
+
+
+async def test_a_beginning_that_thousands_of_chats_share_costs_no_more(
+    tell: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(branch_positions, "CANDIDATES_MAX", 3)
+    for _ in range(5):
+        _, session = await tell("a", answer="same")
+    assert (await tell("ab", answers="same"))[1] == session

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from memory.adapters.sqlite.turns_rows import to_text
 from memory.model import SentConversation, SentExchange, Turn
 
+CANDIDATES_MAX = 50  # turns with the same prefix that are compared: some clients begin thousands of chats alike
+
 _COLUMNS = "position, turn_id, session_id, tree_id, parent_id, is_seen, is_abandoned"
 
 
@@ -80,10 +82,10 @@ def _session_of(turn: Turn, sent: SentConversation) -> str:
 def _nodes(connection: sqlite3.Connection, user_id: str, key: str, session_id: str) -> list[BranchNode]:
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM turn_branches WHERE user_id = ?1 AND key = ?2 AND NOT is_left_out"  # noqa: S608  # our own constant
-        " AND ?3 IN ('', session_id) ORDER BY position",
-        (user_id, key, session_id),
+        " AND ?3 IN ('', session_id) ORDER BY position DESC LIMIT ?4",
+        (user_id, key, session_id, CANDIDATES_MAX),
     ).fetchall()
-    return [BranchNode(*row) for row in rows]
+    return [BranchNode(*row) for row in reversed(rows)]
 
 
 def _node(connection: sqlite3.Connection, turn: Turn, turn_id: str, session_id: str) -> BranchNode | None:
@@ -109,7 +111,7 @@ def _is_answered(connection: sqlite3.Connection, node: BranchNode, answer: str) 
 
 def _has_child(connection: sqlite3.Connection, node: BranchNode) -> bool:
     row = connection.execute(
-        "SELECT 1 FROM turn_branches WHERE tree_id = ? AND parent_id = ?", (node.tree_id, node.turn_id)
+        "SELECT 1 FROM turn_branches WHERE parent_id = ? AND tree_id = ?", (node.turn_id, node.tree_id)
     ).fetchone()
     return row is not None
 

@@ -29,7 +29,7 @@ def is_extension(connection: sqlite3.Connection, parent: BranchNode) -> bool:
 
 
 def make_active(connection: sqlite3.Connection, user_id: str, tree_id: str, turn_id: str, *, now: float) -> None:
-    """Make the path to this turn the active one of its tree."""
+    """Make the path to this turn the active one of its tree. The cost depends on the length of both paths."""
     path = {
         row[0]
         for row in connection.execute(
@@ -43,12 +43,17 @@ def make_active(connection: sqlite3.Connection, user_id: str, tree_id: str, turn
             (turn_id, user_id),
         )
     }
-    nodes = connection.execute(
-        "SELECT turn_id, is_abandoned FROM turn_branches WHERE tree_id = ? AND user_id = ? ORDER BY position",
+    active = connection.execute(
+        "SELECT turn_id FROM turn_branches WHERE tree_id = ? AND is_abandoned = 0 AND user_id = ? ORDER BY position",
         (tree_id, user_id),
     ).fetchall()
-    _abandon(connection, user_id, [one for one, is_abandoned in nodes if not is_abandoned and one not in path])
-    _resume(connection, user_id, [one for one, is_abandoned in nodes if is_abandoned and one in path], now=now)
+    left = connection.execute(
+        "SELECT turn_id FROM turn_branches WHERE turn_id IN (SELECT value FROM json_each(?)) AND is_abandoned"
+        " ORDER BY position",
+        (json.dumps(sorted(path)),),
+    ).fetchall()
+    _abandon(connection, user_id, [turn_id for (turn_id,) in active if turn_id not in path])
+    _resume(connection, user_id, [turn_id for (turn_id,) in left], now=now)
 
 
 def _abandon(connection: sqlite3.Connection, user_id: str, turn_ids: Sequence[str]) -> None:

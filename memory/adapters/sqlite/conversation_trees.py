@@ -14,6 +14,7 @@ from memory.adapters.sqlite import branch_shifts
 from memory.adapters.sqlite.branch_positions import BranchNode, BranchPosition, is_left_out, position_of, unknown
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.turns_opening import insert_turn
+from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, messages_to_bytes, turn_of
 from memory.errors import BadInput
 from memory.model import BranchShift, SentConversation, SentExchange, Turn, TurnStatus
 from memory.ports import Clock
@@ -99,13 +100,28 @@ class _Opening:
         for index, exchange in enumerate(position.missing):
             if not exchange.said or is_left_out(connection, self.turn.scope.user_id, exchange.key):
                 continue
-            turn = self._filled_in(exchange, last, session_id, before=len(position.missing) - index)
-            insert_turn(connection, turn=turn, now=self.now, owner="")
-            is_seen = last is not None and bool(last.is_seen)
-            tree_id = last.tree_id if last is not None and is_seen else turn.id
-            at = _insert(connection, turn, exchange.key, tree_id, last, is_seen=is_seen)
-            last = BranchNode(at, turn.id, session_id, tree_id, last.turn_id if last else "", int(is_seen), 0)
+            last = self._add(connection, exchange, last, session_id, before=len(position.missing) - index)
         return last
+
+    def _add(
+        self,
+        connection: sqlite3.Connection,
+        exchange: SentExchange,
+        last: BranchNode | None,
+        session_id: str,
+        *,
+        before: int,
+    ) -> BranchNode:
+        """The position of a missing exchange: of a turn that fills it in, or of the imported one."""
+        imported = _imported(connection, self.turn, exchange) if self.sent.is_session_given else None
+        turn = imported or self._filled_in(exchange, last, session_id, before=before)
+        if imported is None:
+            insert_turn(connection, turn=turn, now=self.now, owner="")
+        above = last if last is not None and last.is_seen else None
+        is_seen = above is not None or imported is not None
+        tree_id = above.tree_id if above is not None else turn.id
+        at = _insert(connection, turn, exchange.key, tree_id, above, is_seen=is_seen)
+        return BranchNode(at, turn.id, session_id, tree_id, above.turn_id if above else "", int(is_seen), 0)
 
     def _filled_in(self, exchange: SentExchange, last: BranchNode | None, session_id: str, *, before: int) -> Turn:
         """Said before the request, in order; when exactly is not known."""
@@ -121,6 +137,20 @@ class _Opening:
             answered_at=at,
             model=self.turn.model,
         )
+
+
+def _imported(connection: sqlite3.Connection, turn: Turn, exchange: SentExchange) -> Turn | None:
+    """A turn of the same session that says this and has no position: history that was imported before."""
+    row = connection.execute(
+        f"""
+        SELECT {TURN_COLUMNS} FROM turns
+        WHERE user_id = ? AND session_id = ? AND messages = ?
+          AND NOT EXISTS (SELECT 1 FROM turn_branches WHERE turn_id = id)
+        ORDER BY seq DESC LIMIT 1
+        """,  # noqa: S608  # our own constant
+        (turn.scope.user_id, turn.scope.session_id, messages_to_bytes(exchange.said)),
+    ).fetchone()
+    return None if row is None else turn_of(row)
 
 
 def _insert(

@@ -261,6 +261,7 @@ TABLES = (
     "CREATE INDEX turn_branches_by_key ON turn_branches (user_id, key)",
     "CREATE INDEX turn_branches_of_user ON turn_branches (user_id, position)",
     "CREATE INDEX turn_branches_of_tree ON turn_branches (tree_id, is_abandoned, position)",
+    "CREATE INDEX turn_branches_by_parent ON turn_branches (parent_id) WHERE parent_id != ''",
     "CREATE INDEX turn_branches_unsettled ON turn_branches (user_id) WHERE is_settled = 0",
     # Hashes of users who erased their positions: what their conversations held is not filled in again.
     "CREATE TABLE erased_conversations (user_hash TEXT PRIMARY KEY) WITHOUT ROWID",
