@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from contextlib import suppress
 
+import pytest
 from learning_parts import Bench, Faults, Killed
 from turn_logs import START, Process, a_turn
 
@@ -148,3 +150,28 @@ async def test_forgetting_a_turn_of_an_abandoned_branch_leaves_nothing_to_come_b
         await bench.worker(process).work_off()
         assert await bench.contents() == ["I like juice", "I like milk", "My home is Berlin"]
         assert await active(bench) == ["I like milk", "My home is Berlin"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_of_a_value_that_changes_the_one_said_last_on_the_path_is_valid(bench: Bench, seed: int) -> None:
+    """Random trees of moves from home to home; learnt now and then, hence also several shifts at a time."""
+    chance = random.Random(seed)
+    async with bench.deployment.start() as process:
+        worker = bench.worker(process)
+        for user in (f"u{seed}-{number}" for number in range(5)):
+            paths: list[list[str]] = []
+            for number in range(12):
+                above = [] if not paths else chance.choice(paths) if chance.random() < 0.5 else paths[-1]
+                paths.append([*above, f"My home is {user}city{number}"])
+                await say(process, f"{user}-{number}", *paths[-1], user=user, at=number)
+                if chance.random() < 0.6:
+                    await worker.work_off()
+            await worker.work_off()
+            rows = await bench.memories(user)
+            assert [row.content for row in rows if row.status is MemoryStatus.ACTIVE] == [paths[-1][-1]]
+            by_id = {row.id: row for row in rows}
+            history = [row.content for row in rows if row.status is MemoryStatus.SUPERSEDED]
+            assert sorted(history) == sorted(paths[-1][:-1])
+            assert all(
+                by_id[row.superseded_by].status is not MemoryStatus.ARCHIVED for row in rows if row.superseded_by
+            )
