@@ -5,6 +5,7 @@
 | AWAIT_REQUEST | headers of a chat                     | nothing                                      | REQUEST_BODY |
 | REQUEST_BODY  | the last piece of the client's body   | `OpenTurn`, if a known user says news        | AWAIT_REPLY  |
 | REQUEST_BODY  | … with nothing new but tool results   | nothing: the turn was opened before          | AWAIT_REPLY  |
+| REQUEST_BODY  | … that must not be recorded           | `LeaveOut`: nor is it to be filled in later  | AWAIT_REPLY  |
 | AWAIT_REPLY   | its status, where a note went along   | `NoteOutcome`: the template takes it or not  | REPLY_BODY   |
 | REPLY_BODY    | the last piece of the reply           | `CloseTurn`: closed, or failed for an error  | DONE         |
 | REPLY_BODY    | the stream ends before the reply does | `CloseTurn`: aborted, unless it was complete | DONE         |
@@ -31,7 +32,8 @@ from extproc.identity import Headers, IdentityMode, Metadata, first_header, iden
 from extproc.reply import Reply, ReplyBuffer, read_reply
 from extproc.turn_links import ContinueTurn, Links
 from memory.chat.completions import ChatRequest, NotAChat, read_chat_request
-from memory.chat.sessions import session_id_of
+from memory.chat.sent_conversations import sent_conversation
+from memory.chat.sessions import named_session
 from memory.chat.tool_traffic import tool_messages
 from memory.model import (
     CHAT_BYTES_MAX,
@@ -40,6 +42,7 @@ from memory.model import (
     Placement,
     RecallStatus,
     Scope,
+    SentConversation,
     ToolMessage,
     Turn,
     TurnStatus,
@@ -60,11 +63,23 @@ _TRACE_PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}
 
 @dataclass(frozen=True, slots=True)
 class OpenTurn:
-    """Append this turn to the log, in the session of the exchange `session_from` if that is known."""
+    """Append this turn to the log, in the session of the exchange `session_from` if that is known.
+
+    `sent`: the conversation that it continues.
+    """
 
     turn: Turn
     links: Links
+    sent: SentConversation
     session_from: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveOut:
+    """The exchange of this key must not be recorded, also not from a later request that sends it again."""
+
+    user_id: str
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +105,7 @@ class NoteOutcome:
 
 
 Closing: TypeAlias = CloseTurn | ContinueTurn
+Observed: TypeAlias = OpenTurn | LeaveOut | Closing
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +116,7 @@ class _ObservedRequest:
     request: ChatRequest
     conversation: Conversation
     wants_record: bool
+    is_enabled: bool = True
 
     def links(self) -> Links:
         """The exchange that it continues, and the key of the current question."""
@@ -194,8 +211,8 @@ class Observation:
         self._api = api or self._api
         self._move(_Event.CHAT if api is not None else _Event.END)
 
-    def on_request_body(self, chunk: bytes, *, is_end: bool, at: float) -> OpenTurn | None:
-        """The turn to open, at the end of a body with a new message of a known user."""
+    def on_request_body(self, chunk: bytes, *, is_end: bool, at: float) -> OpenTurn | LeaveOut | None:
+        """The turn to open, or to leave out, at the end of a body with a new message of a known user."""
         if self._phase is not _Phase.REQUEST_BODY:
             return None
         self._request_size += len(chunk)
@@ -206,9 +223,9 @@ class Observation:
         if not is_end:
             return None
         asked = self._asked()
-        if asked is None:
+        if asked is None or not asked.is_enabled:
             self._let_go()
-            return None
+            return None if asked is None else _left_out(asked)
         self._model = asked.conversation.model
         opening = self._opening(asked, at)
         self._request_chunks = []
@@ -220,7 +237,7 @@ class Observation:
             self._links = opening.links if opening is not None else asked.links()
             self._conversation_id = asked.request.chain.conversation_id
         self._move(_Event.QUESTION)
-        return opening
+        return opening or (None if asked.wants_record else _left_out(asked))
 
     def on_response_headers(
         self, headers: Headers, metadata: Metadata, *, at: float, is_end: bool = False
@@ -271,25 +288,27 @@ class Observation:
         except NotAChat:
             return None
         scope = identify(self._request_headers, request.context, self._mode, request.named_user)
-        if not isinstance(scope, Scope) or not request.options.enabled or request.conversation is None:
+        if not isinstance(scope, Scope) or request.conversation is None:
             return None
         wants_record = self._is_recording and request.options.auto_store
-        return _ObservedRequest(scope, request, request.conversation, wants_record)
+        return _ObservedRequest(scope, request, request.conversation, wants_record, request.options.enabled)
 
     def _opening(self, asked: _ObservedRequest, at: float) -> OpenTurn | None:
         said = _said(asked.conversation)
         if not (said and asked.wants_record):
             return None
-        session_id, session_from = session_id_of(asked.scope, asked.request)
+        session = named_session(asked.scope, asked.request, turn_id=self._turn_id)
+        sent = sent_conversation(asked.scope, asked.request, is_session_given=session.is_given)
+        assert sent is not None, "a new message with text has a key"
         turn = Turn(
             id=self._turn_id,
-            scope=replace(asked.scope, session_id=session_id),
+            scope=replace(asked.scope, session_id=session.session_id),
             at=at,
             messages=said,
             model=asked.conversation.model,
             trace_id=_trace_id(self._request_headers),
         )
-        return OpenTurn(turn, asked.links(), session_from)
+        return OpenTurn(turn, asked.links(), sent, session.continues)
 
     def _note_outcome(self, placement: object, status: int) -> NoteOutcome | None:
         """Errors other than 400 say nothing about the messages: overload, a wrong key, an unknown model."""
@@ -350,6 +369,11 @@ def _status(headers: Headers) -> int:
 def _said(conversation: Conversation) -> tuple[Message, ...]:
     """The user's new messages in this request that have text."""
     return tuple(message for message in conversation.new_user_messages() if message.content.strip())
+
+
+def _left_out(asked: _ObservedRequest) -> LeaveOut | None:
+    sent = sent_conversation(asked.scope, asked.request)
+    return None if sent is None else LeaveOut(asked.scope.user_id, sent.keys[-1])
 
 
 def _trace_id(headers: Headers) -> str:

@@ -14,7 +14,8 @@ from typing import Protocol, Self, TypeAlias, TypeVar
 
 import structlog
 
-from extproc.observe import CloseTurn, NoteOutcome, Observation, OpenTurn
+from extproc.observe import CloseTurn, LeaveOut, NoteOutcome, Observation, Observed, OpenTurn
+from extproc.sent_again import placed, to_fill_in
 from extproc.tool_recording import without_secrets
 from extproc.turn_links import ContinueTurn, continue_turn, earlier_link, keep_link
 from memory.errors import NotRecordable, Unavailable
@@ -29,7 +30,7 @@ log = structlog.get_logger(__name__)
 PENDING_MAX = 10_000  # a turn is some KB: beyond it, a hanging log would fill the filter's memory
 
 T = TypeVar("T")
-Seen: TypeAlias = OpenTurn | CloseTurn | ContinueTurn | None
+Seen: TypeAlias = Observed | None
 Opening: TypeAlias = asyncio.Task[ChainLink | None]
 Step: TypeAlias = Callable[[Observation], Seen]
 
@@ -113,6 +114,13 @@ class TurnRecorder:
             return
         self.start(self._continue(continuing)).add_done_callback(self._count_failed)
 
+    def leave_out(self, exchange: LeaveOut) -> None:
+        """Start storing that this exchange must not be filled in later."""
+        if self._pending >= PENDING_MAX:
+            self._metrics.turns_lost.labels("backlog").inc()
+            return
+        self.start(self._leave_out(exchange))
+
     def probe_template(self, model: str) -> None:
         """Probe the template of a model seen for the first time, in the background."""
         if self._pending < PENDING_MAX and self._template_compatibility.is_new(model):
@@ -143,15 +151,14 @@ class TurnRecorder:
         messages = [replace(m, content=await run_offloaded(self._redact, m.content)) for m in turn.messages]
         try:
             earlier = await earlier_link(self._turn_log.chains, opening.links)
-            scope = (
-                replace(turn.scope, session_id=earlier.session_id) if earlier and opening.session_from else turn.scope
-            )
-            await self._turn_log.open(replace(turn, scope=scope, messages=tuple(messages)))
+            turn, sent = placed(replace(turn, messages=tuple(messages)), opening, earlier)
+            sent = await to_fill_in(self._turn_log.trees, turn, sent, self._redact)
+            session_id = await self._turn_log.trees.open(turn, sent)
         except Unavailable as error:
             self._lost(error)
             return None
         self._recovered()
-        return ChainLink(scope.session_id, turn.id, earlier.note_keys if earlier else ())
+        return ChainLink(session_id, turn.id, earlier.note_keys if earlier else ())
 
     async def _close(self, closing: CloseTurn, after: Opening) -> bool:
         if closing.is_over_cap:
@@ -184,6 +191,12 @@ class TurnRecorder:
         except Unavailable as error:
             self._lost(error)
             return False
+
+    async def _leave_out(self, exchange: LeaveOut) -> None:
+        try:
+            await self._turn_log.trees.leave_out(exchange.user_id, exchange.key)
+        except Unavailable as error:
+            self._lost(error)
 
     async def _finish(self, closing: CloseTurn, answer: str) -> None:
         await self._turn_log.finish(
@@ -262,6 +275,8 @@ class ObservedStream:
         match seen:
             case OpenTurn():
                 self._opening = self._recorder.open(seen)
+            case LeaveOut():
+                self._recorder.leave_out(seen)
             case ContinueTurn():
                 self._recorder.continue_turn(seen)
             case CloseTurn() if self._opening is not None:

@@ -14,7 +14,7 @@ from google.protobuf.struct_pb2 import Struct
 from extproc._pb import external_processor_pb2 as pb
 from extproc.identity import Headers, Metadata
 from extproc.inject import Event, Finish, Proceed, RequestBody, RequestHeaders, ResponseInfo
-from extproc.observe import METADATA_NAMESPACE, PLACEMENT_KEY, RECEIPT_KEY, STATUS_KEY, Closing, Observation, OpenTurn
+from extproc.observe import METADATA_NAMESPACE, PLACEMENT_KEY, RECEIPT_KEY, STATUS_KEY, Observation, Observed
 
 SERVICE: Final = "envoy.service.ext_proc.v3.ExternalProcessor"  # Envoy's name; our package has another one
 METHOD: Final = "Process"
@@ -44,7 +44,7 @@ def injection_event(message: pb.ProcessingRequest) -> Event | None:
             return None
 
 
-def observe(message: pb.ProcessingRequest, at: float, observation: Observation) -> OpenTurn | Closing | None:
+def observe(message: pb.ProcessingRequest, at: float, observation: Observation) -> Observed | None:
     """Pass a message to the reply side. Metadata is decoded at the response headers, where it is new."""
     match message.WhichOneof("request"):
         case "request_headers":

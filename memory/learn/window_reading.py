@@ -23,7 +23,8 @@ from memory.model import STORED_ACTS, Claim, MemoryStatus, Turn, TurnStatus
 from memory.ports import ConversationRecord, Lease, MemoryBank, Receipts
 from memory.runtime.metrics import Metrics
 
-TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN})  # failed and aborted turns are not learnt
+# failed and aborted turns are not learnt
+TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN, TurnStatus.FILLED_IN})
 CONTEXT_TURNS_MAX = 8  # of the session before the window: enough to see what a bare "yes" answers
 FAILED_TURNS_MAX = 20  # of the session, up to the window's end
 

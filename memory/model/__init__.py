@@ -14,7 +14,6 @@ from memory.model.chats import (
     Placement,
     RequestOptions,
     Role,
-    derived_session_id,
 )
 from memory.model.claims import (
     ATTRIBUTES,
@@ -24,6 +23,14 @@ from memory.model.claims import (
     Claim,
     Relation,
     is_single_valued,
+)
+from memory.model.conversation_trees import (
+    EARLIER_BYTES_MAX,
+    EARLIER_EXCHANGES_MAX,
+    BranchShift,
+    BranchTurn,
+    SentConversation,
+    SentExchange,
 )
 from memory.model.identity import ID_BYTES_MAX, Scope, is_valid_id
 from memory.model.memories import (
@@ -73,6 +80,8 @@ __all__ = [
     "CATEGORIES",
     "CHAT_BYTES_MAX",
     "CONTENT_CHARACTERS_MAX",
+    "EARLIER_BYTES_MAX",
+    "EARLIER_EXCHANGES_MAX",
     "EXPLICIT_ACTS",
     "ID_BYTES_MAX",
     "MEMORY_TYPES",
@@ -80,6 +89,8 @@ __all__ = [
     "NO_ATTRIBUTE",
     "STORED_ACTS",
     "Act",
+    "BranchShift",
+    "BranchTurn",
     "Candidate",
     "CandidateVerdict",
     "CarriedNote",
@@ -112,6 +123,8 @@ __all__ = [
     "Role",
     "Scope",
     "Selection",
+    "SentConversation",
+    "SentExchange",
     "Session",
     "ToolMessage",
     "Trust",
@@ -121,7 +134,6 @@ __all__ = [
     "Vector",
     "VectorOrigin",
     "Visibility",
-    "derived_session_id",
     "is_single_valued",
     "is_valid_id",
     "statement_key",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from memory.errors import BadInput
-from memory.model.derived import ARCHIVED, REFLECTS, RESTORED
+from memory.model.derived import ARCHIVED, REFLECTS, RESTORED, WITHDRAWN
 from memory.model.memories import Memory, MemoryStatus, Trust
 
 
@@ -32,6 +32,7 @@ def kept_keys(memory: Memory) -> list[str]:
     ours = {
         ARCHIVED: memory.status is MemoryStatus.ARCHIVED,
         RESTORED: True,
+        WITHDRAWN: memory.trust is not Trust.BOOTSTRAPPED,
         REFLECTS: memory.trust is Trust.TOOL,
     }
     return [key for key, is_ours in ours.items() if is_ours and key in memory.metadata]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
-
-from memory.model.identity import Scope
 
 CHAT_BYTES_MAX = 32 << 20  # of a request's body: read, recorded and hashed (70 ms); a larger one is passed on as it is
 
@@ -70,16 +67,3 @@ class RequestOptions:
     similarity_threshold: float | None = None
     token_budget: int | None = None
     placement: Placement | None = None
-
-
-def derived_session_id(scope: Scope, conversation: Conversation, *, held_under: str = "") -> str:
-    """A stable session id for clients that send none: the hash of scope, system message and first user message.
-
-    `held_under`: the id under which the server stores what came before, so that two chains that go on with the same
-    words remain two sessions.
-    """
-    system = next((m.content for m in conversation.messages if m.role in (Role.SYSTEM, "developer")), "")
-    first = next((m.content for m in conversation.messages if m.role == Role.USER), "")
-    parts = [scope.user_id, scope.project_id, scope.agent_id, system, first]
-    seed = "\x1f".join([*parts, held_under] if held_under else parts)
-    return "s-" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -11,6 +11,7 @@ from memory.model.memories import Memory, MemoryStatus, Trust
 
 ARCHIVED = "archived"  # why and when upkeep archived the memory; `of`: the id of its duplicate
 RESTORED = "restored"  # when it was restored
+WITHDRAWN = "withdrawn"  # what a memory lost with an abandoned branch of a conversation, to be given back
 REFLECTS = "reflects"  # the ids of the memories that a reflection is derived from
 
 

@@ -29,7 +29,7 @@ class MemoryStatus(StrEnum):
 
     ACTIVE = "active"
     SUPERSEDED = "superseded"  # something said later replaced it
-    ARCHIVED = "archived"  # by upkeep: beyond the quota, a duplicate, or unused for long
+    ARCHIVED = "archived"  # beyond the quota, a duplicate, unused for long, or of an abandoned branch
 
 
 class Trust(StrEnum):

@@ -16,6 +16,7 @@ class TurnStatus(StrEnum):
     FAILED = "failed"  # the upstream answered with an error
     ABORTED = "aborted"  # the reply was incomplete: the client or the upstream disconnected
     UNKNOWN = "unknown"  # this process died before the end of the reply
+    FILLED_IN = "filled_in"  # not observed: taken from the conversation that the client sent again later
 
 
 @dataclass(frozen=True, slots=True)

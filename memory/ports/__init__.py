@@ -7,6 +7,7 @@ adapter and raises `Unavailable` beyond it; a cancelled call leaves nothing half
 from __future__ import annotations
 
 from memory.ports.chains import ResponseChains
+from memory.ports.conversation_trees import ConversationTrees
 from memory.ports.models import ChatModel, Clock, Completion, Embedder, Tokens
 from memory.ports.reading import (
     ExamKey,
@@ -44,6 +45,7 @@ __all__ = [
     "Clock",
     "Completion",
     "ConversationRecord",
+    "ConversationTrees",
     "DeadLetter",
     "Embedder",
     "ExamKey",

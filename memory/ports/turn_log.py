@@ -11,6 +11,7 @@ from typing import Protocol
 
 from memory.model import Turn, TurnStatus, Urgency
 from memory.ports.chains import ResponseChains
+from memory.ports.conversation_trees import ConversationTrees
 from memory.ports.recorded import RecordedMessages
 from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
 
@@ -26,6 +27,11 @@ class TurnRecording(Protocol):
     @property
     def messages(self) -> RecordedMessages:
         """The messages of the record; tool traffic of turns is added there."""
+        ...
+
+    @property
+    def trees(self) -> ConversationTrees:
+        """The positions of these turns in their conversations."""
         ...
 
     async def open(self, turn: Turn) -> None:
@@ -167,6 +173,11 @@ class ConversationRecord(Protocol):
         """The record as messages: read, search, delete, trim, compress."""
         ...
 
+    @property
+    def trees(self) -> ConversationTrees:
+        """The positions of recorded turns in their conversations."""
+        ...
+
     def turns(self, user_id: str, *, session_id: str = "") -> AsyncIterator[Turn]:
         """The record in the order of opening, which for imported history differs from the order of `at`."""
         ...
@@ -174,7 +185,7 @@ class ConversationRecord(Protocol):
     async def context(self, lease: Lease, *, limit: int) -> list[Turn]:
         """The last turns of the session before the window, oldest first.
 
-        Without failed, aborted and withdrawn turns. The cost does not depend on the length of the session.
+        Without failed, aborted, abandoned and withdrawn turns. The cost does not depend on the length of the session.
         """
         ...
 

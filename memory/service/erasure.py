@@ -29,6 +29,7 @@ from memory.model import (
 )
 from memory.model.derived import hanging_on
 from memory.model.memories import CONFIDENCE_STEP
+from memory.model.withdrawn import withdrawn_evidence, without_withdrawn
 from memory.ports import Clock, ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestTraces
 from memory.service.locked_writes import write_rows
 
@@ -113,8 +114,8 @@ class Erasure:
         """Delete all memories of the user, or of exactly that project, and their conversation record before this call;
         turns not learnt yet are withdrawn.
 
-        Without a project, also deletes the user's receipts and links between exchanges. Returns the numbers of memories
-        and of turns withdrawn.
+        Without a project, also deletes the user's receipts, links between exchanges and conversation trees. Returns
+        the numbers of memories and of turns withdrawn.
         """
         Scope(user_id, project_id)  # refuses invalid ids
         called_at = self._clock()
@@ -134,6 +135,7 @@ class Erasure:
         if not project_id:
             await self._receipts.erase(user_id)  # they contain the user's queries
             await self._turn_log.chains.erase(user_id)
+            await self._turn_log.trees.erase(user_id)
         return memories, turns
 
     async def withdraw(self, user_id: str, turn_ids: Collection[str]) -> int:
@@ -196,22 +198,36 @@ class Erasure:
 def without_sources(memory: Memory, turn_ids: Collection[str], *, now: float) -> Memory | None:
     """The memory without the evidence of these turns; None if no other statement of the user supports it."""
     left: Memory | None = memory
-    for turn_id in sorted({quoted.turn_id for quoted in memory.evidence} & set(turn_ids)):
+    quoted = (*memory.evidence, *withdrawn_evidence(memory))
+    for turn_id in sorted({one.turn_id for one in quoted} & set(turn_ids)):
         left = left and without_source(left, turn_id, now=now)
     return left
 
 
 def without_source(memory: Memory, turn_id: str, *, now: float) -> Memory | None:
-    """The memory without that turn's evidence; None if no other statement of the user supports it."""
-    left = tuple(quoted for quoted in memory.evidence if quoted.turn_id != turn_id)
+    """The memory without that turn's evidence, also what was withdrawn; None if no other statement supports it."""
+    left = without_evidence(memory, [quoted for quoted in memory.evidence if quoted.turn_id == turn_id], now=now)
+    return None if left is None else replace(without_withdrawn(left, [turn_id]), updated_at=now)
+
+
+def without_evidence(memory: Memory, lost: Collection[Evidence], *, now: float) -> Memory | None:
+    """The memory without that evidence; None if no other statement of the user supports it."""
+    left = tuple(quoted for quoted in memory.evidence if quoted not in lost)
     if not any(_holds_up(quoted, memory) for quoted in left):
         return None
-    confidence = max(0.0, 1.0 - (1.0 - memory.confidence) / (1.0 - CONFIDENCE_STEP))
-    return replace(memory, evidence=left, confidence=confidence, updated_at=now)
+    if len(left) == len(memory.evidence):
+        return memory
+    turns = len({quoted.turn_id for quoted in lost})
+    return replace(memory, evidence=left, confidence=supported(memory.confidence, by=-turns), updated_at=now)
+
+
+def supported(confidence: float, *, by: int) -> float:
+    """The confidence after so many repetitions more, or, if negative, fewer."""
+    return max(0.0, 1.0 - (1.0 - confidence) * (1.0 - CONFIDENCE_STEP) ** by)
 
 
 def _stands_on(memory: Memory, turn_ids: Collection[str]) -> bool:
-    return any(quoted.turn_id in turn_ids for quoted in memory.evidence)
+    return any(quoted.turn_id in turn_ids for quoted in (*memory.evidence, *withdrawn_evidence(memory)))
 
 
 def _holds_up(quoted: Evidence, memory: Memory) -> bool:
@@ -235,4 +251,4 @@ def _vectors(records: Sequence[Record], rows: Sequence[Memory]) -> np.ndarray[tu
     return np.stack([by_id[row.id] for row in rows])
 
 
-__all__ = ["Erasure", "SourceForgotten", "without_source", "without_sources"]
+__all__ = ["Erasure", "SourceForgotten", "supported", "without_evidence", "without_source", "without_sources"]

@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extproc.identity import Headers, IdentityMode, Metadata
-from extproc.observe import CloseTurn, NoteOutcome, Observation, OpenTurn
+from extproc.observe import CloseTurn, LeaveOut, NoteOutcome, Observation, OpenTurn
 from extproc.reply import REPLY_BYTES_MAX
-from memory.chat.completions import read_chat_request
-from memory.model import CHAT_BYTES_MAX, Message, Placement, Scope, Turn, TurnStatus, derived_session_id
+from memory.model import CHAT_BYTES_MAX, Message, Placement, Scope, Turn, TurnStatus
 
 POST: Headers = [(":method", b"POST"), (":path", b"/v1/chat/completions"), ("x-authz-user-id", b"ann")]
 OK: Headers = [(":status", b"200"), ("content-type", b"text/event-stream")]
@@ -45,7 +44,7 @@ def opened(request: bytes, headers: Headers = POST, mode: IdentityMode = Identit
     watch = observation(mode)
     watch.on_request_headers(headers)
     event = watch.on_request_body(request, is_end=True, at=5.0)
-    if event is None:
+    if event is None or isinstance(event, LeaveOut):
         assert watch.on_response_headers(OK, RECEIPT, at=6.0) is None
         assert watch.is_idle
         assert watch.on_end(at=9.0) is None
@@ -96,28 +95,37 @@ def test_a_turn_is_what_the_user_says_for_the_first_time() -> None:
     )
 
 
-def test_without_a_session_id_every_request_of_a_conversation_has_the_same() -> None:
-    first = opened(body({"role": "user", "content": "Hi"}))
+def test_a_request_without_a_session_id_proposes_a_new_one_and_says_what_it_continues() -> None:
+    first, other = (
+        opening(body({"role": "user", "content": "Hi"})),
+        opening(body({"role": "user", "content": "Hi"}), "t2"),
+    )
+    assert isinstance(first, OpenTurn)
+    assert isinstance(other, OpenTurn)
+    assert first.turn.scope.session_id != other.turn.scope.session_id  # two conversations may begin alike
+    assert not first.sent.is_session_given
     talk = [
         {"role": "user", "content": "Hi"},
         {"role": "assistant", "content": "Hello"},
         {"role": "user", "content": "So"},
     ]
-    later = opened(body(*talk))
-    assert first is not None
-    assert later is not None
-    assert first.scope.session_id == later.scope.session_id != ""
-    other = opened(body(*talk), [*POST[:2], ("x-authz-user-id", b"bob")])
-    assert other is not None
-    assert other.scope.session_id != first.scope.session_id
+    later = opening(body(*talk))
+    assert isinstance(later, OpenTurn)
+    assert [exchange.key for exchange in later.sent.earlier] == list(first.sent.keys)
+    assert opening(body(*talk), headers=[*POST[:2], ("x-authz-user-id", b"bob")]) != later
 
 
-def test_the_session_id_is_the_derived_one() -> None:
-    conversation = read_chat_request(body()).conversation
-    turn = opened(body())
-    assert conversation is not None
-    assert turn is not None
-    assert turn.scope.session_id == derived_session_id(Scope("ann"), conversation)
+def opening(request: bytes, turn_id: str = "t1", headers: Headers = POST) -> OpenTurn | LeaveOut | None:
+    watch = Observation(turn_id=turn_id, mode=IdentityMode.DEVELOPMENT)
+    watch.on_request_headers(headers)
+    return watch.on_request_body(request, is_end=True, at=5.0)
+
+
+@pytest.mark.parametrize("config", [{"auto_store": False}, {"enabled": False}])
+def test_what_must_not_be_recorded_is_left_out_of_later_requests_as_well(config: dict[str, bool]) -> None:
+    recorded = opening(body())
+    assert isinstance(recorded, OpenTurn)
+    assert opening(body(memory_config=config)) == LeaveOut("ann", recorded.sent.keys[-1])
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from extproc.turn_links import Links
 from memory.adapters.sqlite.chains import SqliteResponseChains
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.errors import NotRecordable, Unavailable
-from memory.model import Message, TurnStatus
+from memory.model import Message, SentConversation, TurnStatus
 from memory.runtime.metrics import Metrics
 
 SAID = "My door is red"
@@ -54,7 +54,9 @@ async def recorded(
             recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, redact, None)  # type: ignore[arg-type]
             async with asyncio.timeout(10), recorder:
                 one = replace(turn(SAID), messages=(Message("user", SAID),), answer="", status=TurnStatus.OPENED)
-                opening = recorder.open(OpenTurn(one, Links(one.scope.user_id)))
+                opening = recorder.open(
+                    OpenTurn(one, Links(one.scope.user_id), SentConversation(("k1",), is_session_given=True))
+                )
                 assert opening is not None
                 closing = CloseTurn(one.id, status=TurnStatus.CLOSED, answer=answer, answered_at=NOW, receipt_id="")
                 recorder.close(replace(closing, links=Links(one.scope.user_id, names=("resp_1",))), after=opening)

@@ -1,4 +1,5 @@
-"""The tables of turn log, user ledger, note book, receipts, uses, rounds, model traits, exams, chains and messages.
+"""The tables of turn log, user ledger, note book, receipts, uses, rounds, model traits, exams, chains, messages and
+conversation trees: one file.
 
 This module only names tables and creates them; it never reads or writes a row of them.
 
@@ -8,6 +9,7 @@ time, which for imported history lies in the past, while `opened_at` and `finish
 
     open ─► ready ─► window ─► learnt            nothing: failed or aborted, there is nothing to learn
                         └────► dropped           withdrawn: its scope was deleted before it was learnt
+                                                 abandoned: on a branch that the client left; it can be resumed
 
 A ready turn is looked at once: `worth` says what a look found, NULL that nobody has looked yet. A session is urgent up
 to the turn `urgent_seq`: whatever of it is ready by then is due now. Up to the turn `asked_seq` it holds something that
@@ -269,6 +271,32 @@ TABLES = (
     "CREATE INDEX messages_of_conversation ON messages (user_id, conversation_id)",
     "CREATE INDEX messages_of_turn ON messages (turn_id) WHERE turn_id != ''",
     "CREATE INDEX messages_by_age ON messages (added_at)",
+    # Positions of turns in conversations. A tree has one active path; `is_seen`: its beginning was observed, not only
+    # sent again. `is_left_out`: not a turn, but a key of which nothing may be recorded. `reached`: how far an abandoned
+    # turn was learnt ("", "window", "learnt"). `is_settled` 0: the memories do not show `is_abandoned` yet.
+    """
+    CREATE TABLE turn_branches (
+        position INTEGER PRIMARY KEY,
+        turn_id TEXT NOT NULL UNIQUE,
+        user_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        key TEXT NOT NULL,
+        tree_id TEXT NOT NULL,
+        parent_id TEXT NOT NULL,
+        is_seen INTEGER NOT NULL,
+        is_left_out INTEGER NOT NULL DEFAULT 0,
+        is_abandoned INTEGER NOT NULL DEFAULT 0,
+        reached TEXT NOT NULL DEFAULT '',
+        is_settled INTEGER NOT NULL DEFAULT 1
+    )
+    """,
+    "CREATE INDEX turn_branches_by_key ON turn_branches (user_id, key)",
+    "CREATE INDEX turn_branches_of_user ON turn_branches (user_id, position)",
+    "CREATE INDEX turn_branches_of_tree ON turn_branches (tree_id, is_abandoned, position)",
+    "CREATE INDEX turn_branches_by_parent ON turn_branches (parent_id) WHERE parent_id != ''",
+    "CREATE INDEX turn_branches_unsettled ON turn_branches (user_id) WHERE is_settled = 0",
+    # Hashes of users who erased their positions: what their conversations held is not filled in again.
+    "CREATE TABLE erased_conversations (user_hash TEXT PRIMARY KEY) WITHOUT ROWID",
 )
 
 

@@ -15,22 +15,23 @@ from functools import partial
 
 from memory.adapters.sqlite import ledger, turns_queue, turns_triggers, turns_upkeep
 from memory.adapters.sqlite.chains import SqliteResponseChains
+from memory.adapters.sqlite.conversation_trees import SqliteConversationTrees
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.recorded_messages import SqliteRecordedMessages
+from memory.adapters.sqlite.turns_opening import TAUGHT, insert_turn, stage_after
 from memory.adapters.sqlite.turns_rows import (
     ANSWER_BYTES_MAX,
-    INSERT_TURN,
     TURN_COLUMNS,
     cut,
     to_bytes,
     turn_of,
-    values_of,
 )
 from memory.errors import BadInput, Unavailable
 from memory.model import Turn, TurnStatus, Urgency
 from memory.ports import (
     Backlog,
     Clock,
+    ConversationTrees,
     DeadLetter,
     ForgetRequestTurn,
     FreshTurn,
@@ -43,7 +44,6 @@ from memory.ports import (
 
 PAGE_TURNS = 50  # read at a time from the record; a turn may have 2 MiB
 
-TAUGHT = {TurnStatus.CLOSED, TurnStatus.UNKNOWN}  # turns of other statuses are recorded but not learnt
 BROKEN = {TurnStatus.FAILED, TurnStatus.ABORTED}
 
 
@@ -55,11 +55,12 @@ class SqliteTurnLog:
         self._clock = clock
         self.chains: ResponseChains = SqliteResponseChains(database)
         self.messages: RecordedMessages = SqliteRecordedMessages(database, clock=clock)
+        self.trees: ConversationTrees = SqliteConversationTrees(database, clock=clock)
 
     async def open(self, turn: Turn) -> None:
         if turn.status is not TurnStatus.OPENED:
             raise BadInput(f"only a turn of status opened can be opened; this one is {turn.status.value}: append it")
-        await self._database.write(partial(_insert, turn=turn, now=self._clock(), owner=self._database.owners.name))
+        await self._database.write(partial(insert_turn, turn=turn, now=self._clock(), owner=self._database.owners.name))
 
     async def finish(
         self, turn_id: str, *, status: TurnStatus, answer: str, answered_at: float, receipt_id: str = ""
@@ -78,7 +79,7 @@ class SqliteTurnLog:
     async def append(self, turn: Turn) -> None:
         if turn.status is TurnStatus.OPENED:
             raise BadInput("a turn to append must have ended: give it the status closed, failed, aborted or unknown")
-        await self._database.write(partial(_insert, turn=turn, now=self._clock(), owner=""))
+        await self._database.write(partial(insert_turn, turn=turn, now=self._clock(), owner=""))
 
     async def recover(self) -> int:
         """Also ends leases and frees users' locks of dead processes."""
@@ -206,19 +207,6 @@ class SqliteTurnLog:
         return self._database.owners.find_dead(suspects), has_stale_locks
 
 
-def _insert(connection: sqlite3.Connection, *, turn: Turn, now: float, owner: str) -> None:
-    """A new turn at the stage for its status; a known id changes nothing."""
-    is_open = turn.status is TurnStatus.OPENED
-    stage = "open" if is_open else _stage_after(turn.status)
-    finished_at = None if is_open else now
-    values = values_of(turn, opened_at=now, finished_at=finished_at, stage=stage, owner=owner)
-    inserted = connection.execute(INSERT_TURN, values)
-    if inserted.rowcount == 1 and stage == "ready":
-        seq = inserted.lastrowid
-        assert seq is not None  # an insert that took place has a rowid
-        turns_queue.make_ready(connection, seq, turn.scope.user_id, turn.scope.session_id, now)
-
-
 @dataclass(frozen=True, slots=True)
 class _Ending:
     """How a reply ended."""
@@ -237,7 +225,7 @@ def _finish(connection: sqlite3.Connection, *, turn_id: str, ending: _Ending, no
     if row is None:
         return
     seq, user_id, session_id, stage = row
-    stage = _stage_after(ending.status) if stage == "open" else stage
+    stage = stage_after(ending.status) if stage == "open" else stage
     connection.execute(
         """
         UPDATE turns SET status = ?, stage = ?, finished_at = ?, answered_at = ?, answer = ?,
@@ -270,10 +258,6 @@ def _complete(connection: sqlite3.Connection, *, turn_id: str, answer: bytes, an
             "UPDATE ready_sessions SET bytes = bytes + ? WHERE user_id = ? AND session_id = ?",
             (len(answer), row[0], row[1]),
         )
-
-
-def _stage_after(status: TurnStatus) -> str:
-    return "ready" if status in TAUGHT else "nothing"
 
 
 def _release(connection: sqlite3.Connection, *, dead: Collection[str], now: float) -> int:

@@ -46,7 +46,7 @@ def values_of(turn: Turn, *, opened_at: float, finished_at: float | None, stage:
         turn.status.value,
         stage,
         owner,
-        _messages_to_bytes(turn.messages),
+        messages_to_bytes(turn.messages),
         cut(to_bytes(turn.answer), ANSWER_BYTES_MAX),
     )
 
@@ -88,7 +88,7 @@ def cut(text: bytes, bytes_max: int) -> bytes:
     return text[:end]
 
 
-def _messages_to_bytes(messages: Sequence[Message]) -> bytes:
+def messages_to_bytes(messages: Sequence[Message]) -> bytes:
     """The newest messages that fit completely, then the beginning of the next one."""
     kept: list[tuple[str, str, bool]] = []
     room = MESSAGES_BYTES_MAX

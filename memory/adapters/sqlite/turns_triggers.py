@@ -155,7 +155,7 @@ def _of_session_before(
         f"""
         SELECT {TURN_COLUMNS} FROM turns
         WHERE user_id = ? AND session_id = ? AND seq < (SELECT seq FROM turns WHERE id = ?)
-          AND stage != 'withdrawn' AND status IN ({", ".join("?" * len(statuses))})
+          AND stage NOT IN ('abandoned', 'withdrawn') AND status IN ({", ".join("?" * len(statuses))})
         ORDER BY seq DESC LIMIT ?
         """,  # noqa: S608  # our own constants
         (lease.user_id, lease.session_id, turn_id, *statuses, limit),

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import TypeAlias
 
 from memory.adapters.sqlite.turns_queue import end_window, make_ready, recount_session, turn_ids_of, window_id_of
 from memory.ports import Backlog, DeadLetter, QueueDepth
@@ -116,18 +117,49 @@ def withdraw(
         """,
         (user_id, opened_before, project_id, json.dumps(list(only)), json.dumps(list(spare))),
     ).fetchall()
+    take_out(connection, user_id, rows, stage="withdrawn")
+    return len(rows) + _withdraw_abandoned(connection, user_id, project_id, opened_before, only=only, spare=spare)
+
+
+QueuedTurn: TypeAlias = tuple[int, str, str, str | None, int]
+"""seq, session id, stage, window id and bytes of a turn that is not learnt yet."""
+
+
+def take_out(connection: sqlite3.Connection, user_id: str, rows: Sequence[QueuedTurn], *, stage: str) -> None:
+    """Take these open, ready or leased turns out of the queue, to `stage`."""
     connection.executemany(
-        "UPDATE turns SET stage = 'withdrawn', window_id = NULL WHERE seq = ?", [(seq,) for seq, *_ in rows]
+        "UPDATE turns SET stage = ?, window_id = NULL WHERE seq = ?", [(stage, seq) for seq, *_ in rows]
     )
     taken: dict[str, list[int]] = {}
-    for _, session_id, stage, _, size in rows:
-        if stage == "ready":
+    for _, session_id, was, _, size in rows:
+        if was == "ready":
             taken.setdefault(session_id, []).append(size)
     for session_id, sizes in taken.items():
         recount_session(connection, user_id, session_id, turns=len(sizes), size=sum(sizes))
-    for window_id in sorted({window_id for _, _, stage, window_id, _ in rows if stage == "window"}):
+    for window_id in sorted({window_id for _, _, was, window_id, _ in rows if was == "window" and window_id}):
         _renew_window(connection, window_id)
-    return len(rows)
+
+
+def _withdraw_abandoned(
+    connection: sqlite3.Connection,
+    user_id: str,
+    project_id: str,
+    opened_before: float,
+    *,
+    only: Collection[str],
+    spare: Collection[str],
+) -> int:
+    """Turns of abandoned branches that were never learnt must not be learnt if the client resumes the branch."""
+    return connection.execute(
+        """
+        UPDATE turns SET stage = 'withdrawn'
+        WHERE stage = 'abandoned' AND opened_at < ?2 AND ?3 IN ('', project_id)
+          AND id IN (SELECT turn_id FROM turn_branches WHERE user_id = ?1 AND is_abandoned AND reached != 'learnt')
+          AND (?4 = '[]' OR id IN (SELECT value FROM json_each(?4)))
+          AND id NOT IN (SELECT value FROM json_each(?5))
+        """,
+        (user_id, opened_before, project_id, json.dumps(list(only)), json.dumps(list(spare))),
+    ).rowcount
 
 
 def _renew_window(connection: sqlite3.Connection, window_id: str) -> None:
@@ -161,7 +193,7 @@ def _renew_window(connection: sqlite3.Connection, window_id: str) -> None:
 def backlog(
     connection: sqlite3.Connection, user_id: str, session_id: str, *, opened_before: float, now: float
 ) -> Backlog:
-    """A window whose retry is due by `now` is pending, not waiting."""
+    """A window whose retry is due by `now` is pending, not waiting; so is a branch whose memories are to be changed."""
     failed, waiting, pending = connection.execute(
         """
         SELECT total(coalesce(windows.state, '') IN ('dead', 'shed')),
@@ -173,7 +205,11 @@ def backlog(
         """,
         {"user_id": user_id, "session_id": session_id, "opened_before": opened_before, "now": now},
     ).fetchone()
-    return Backlog(pending=int(pending), waiting=int(waiting), failed=int(failed))
+    (shifting,) = connection.execute(
+        "SELECT count(*) FROM turn_branches WHERE is_settled = 0 AND user_id = ? AND ? IN ('', session_id)",
+        (user_id, session_id),
+    ).fetchone()
+    return Backlog(pending=int(pending) + int(shifting), waiting=int(waiting), failed=int(failed))
 
 
 def depth(connection: sqlite3.Connection, *, now: float) -> QueueDepth:

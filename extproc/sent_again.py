@@ -1,0 +1,52 @@
+"""What a request sends again of its conversation: where the turn continues, and what of it is still to be recorded.
+
+A client may send its next message before the process that saw the previous one has stored it, so an unknown exchange is
+looked up again before it is filled in. That happens in the background; no stream waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from extproc.observe import OpenTurn
+from extproc.turn_links import PATIENCE_SECONDS
+from memory.model import ChainLink, SentConversation, SentExchange, Turn
+from memory.ports import ConversationTrees
+from memory.runtime.offload import run_offloaded
+
+
+def placed(turn: Turn, opening: OpenTurn, earlier: ChainLink | None) -> tuple[Turn, SentConversation]:
+    """The turn in the session of the exchange that it names, and its conversation. `earlier`: that exchange, if known.
+
+    With a conversation that the server stores, requests follow one another: only a named response is a point to
+    continue from, which another request may continue from as well.
+    """
+    sent = opening.sent
+    if earlier is None or not opening.session_from:
+        return turn, sent
+    turn = replace(turn, scope=replace(turn.scope, session_id=earlier.session_id))
+    return turn, replace(sent, continues=earlier.turn_id, is_session_given=True)
+
+
+async def to_fill_in(
+    trees: ConversationTrees, turn: Turn, sent: SentConversation, redact: Callable[[str], str]
+) -> SentConversation:
+    """The conversation from its newest known exchange on, with the unknown ones redacted. Raises `Unavailable`."""
+    if not sent.earlier or sent.continues:
+        return replace(sent, earlier=())
+    missing = 0
+    for seconds in PATIENCE_SECONDS:
+        await asyncio.sleep(seconds)
+        missing = await trees.unknown(turn, sent)
+        if not missing:
+            break
+    known = len(sent.earlier) - missing
+    redacted = [await _redacted(exchange, redact) for exchange in sent.earlier[known:]]
+    return replace(sent, earlier=(*sent.earlier[max(0, known - 1) : known], *redacted))
+
+
+async def _redacted(exchange: SentExchange, redact: Callable[[str], str]) -> SentExchange:
+    said = [replace(one, content=await run_offloaded(redact, one.content)) for one in exchange.said]
+    return replace(exchange, said=tuple(said), answer=await run_offloaded(redact, exchange.answer))

@@ -1,0 +1,126 @@
+"""Finds where a request continues the user's conversations. Jobs on a connection; they change nothing.
+
+The newest known prefix wins. Where several turns have the same prefix (regenerated answers, or two conversations that
+began alike), the answer that the client sends decides, then whether the turn has no continuation yet, then which is
+newest. Costs one lookup for each exchange that is not known, usually one in all.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memory.adapters.sqlite.turns_rows import to_text
+from memory.model import SentConversation, SentExchange, Turn
+
+CANDIDATES_MAX = 50  # turns with the same prefix that are compared: some clients begin thousands of chats alike
+
+_COLUMNS = "position, turn_id, session_id, tree_id, parent_id, is_seen, is_abandoned"
+
+
+@dataclass(frozen=True, slots=True)
+class BranchNode:
+    """The position of a turn."""
+
+    position: int
+    turn_id: str
+    session_id: str
+    tree_id: str
+    parent_id: str
+    is_seen: int
+    is_abandoned: int
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPosition:
+    """Where a request continues. `missing`: exchanges after `parent`, or all earlier ones, that are not known.
+
+    `replaced`: the first turn of a conversation, whose messages the request repeats and adds to.
+    """
+
+    parent: BranchNode | None
+    missing: Sequence[SentExchange] = ()
+    replaced: BranchNode | None = None
+
+
+def position_of(connection: sqlite3.Connection, turn: Turn, sent: SentConversation) -> BranchPosition:
+    session_id = _session_of(turn, sent)
+    if sent.continues:
+        return BranchPosition(_node(connection, turn, sent.continues, session_id))
+    count = unknown(connection, turn, sent)
+    missing = sent.earlier[len(sent.earlier) - count :]
+    if count < len(sent.earlier):
+        last = sent.earlier[len(sent.earlier) - count - 1]
+        nodes = _nodes(connection, turn.scope.user_id, last.key, session_id)
+        return BranchPosition(_continued(connection, nodes, last.answer), missing)
+    replaced = _replaced(connection, turn, sent, session_id) if not sent.earlier else None
+    return BranchPosition(None, missing, replaced)
+
+
+def unknown(connection: sqlite3.Connection, turn: Turn, sent: SentConversation) -> int:
+    """How many of the newest earlier exchanges are not known."""
+    session_id = _session_of(turn, sent)
+    for count, exchange in enumerate(reversed(sent.earlier)):
+        if _nodes(connection, turn.scope.user_id, exchange.key, session_id):
+            return count
+    return len(sent.earlier)
+
+
+def is_left_out(connection: sqlite3.Connection, user_id: str, key: str) -> bool:
+    found = connection.execute(
+        "SELECT 1 FROM turn_branches WHERE user_id = ? AND key = ? AND is_left_out", (user_id, key)
+    ).fetchone()
+    return found is not None
+
+
+def _session_of(turn: Turn, sent: SentConversation) -> str:
+    """The session to which lookups are limited, "" for any."""
+    return turn.scope.session_id if sent.is_session_given else ""
+
+
+def _nodes(connection: sqlite3.Connection, user_id: str, key: str, session_id: str) -> list[BranchNode]:
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM turn_branches WHERE user_id = ?1 AND key = ?2 AND NOT is_left_out"  # noqa: S608  # our own constant
+        " AND ?3 IN ('', session_id) ORDER BY position DESC LIMIT ?4",
+        (user_id, key, session_id, CANDIDATES_MAX),
+    ).fetchall()
+    return [BranchNode(*row) for row in reversed(rows)]
+
+
+def _node(connection: sqlite3.Connection, turn: Turn, turn_id: str, session_id: str) -> BranchNode | None:
+    row = connection.execute(
+        f"SELECT {_COLUMNS} FROM turn_branches WHERE turn_id = ?1 AND user_id = ?2 AND NOT is_left_out"  # noqa: S608  # our own constant
+        " AND ?3 IN ('', session_id)",
+        (turn_id, turn.scope.user_id, session_id),
+    ).fetchone()
+    return None if row is None else BranchNode(*row)
+
+
+def _continued(connection: sqlite3.Connection, nodes: Sequence[BranchNode], answer: str) -> BranchNode | None:
+    if len(nodes) > 1:
+        nodes = [node for node in nodes if _is_answered(connection, node, answer)] or nodes
+        nodes = [node for node in nodes if not _has_child(connection, node)] or nodes
+    return nodes[-1] if nodes else None
+
+
+def _is_answered(connection: sqlite3.Connection, node: BranchNode, answer: str) -> bool:
+    row = connection.execute("SELECT answer FROM turns WHERE id = ?", (node.turn_id,)).fetchone()
+    return row is not None and to_text(row[0]).split() == answer.split()
+
+
+def _has_child(connection: sqlite3.Connection, node: BranchNode) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM turn_branches WHERE parent_id = ? AND tree_id = ?", (node.turn_id, node.tree_id)
+    ).fetchone()
+    return row is not None
+
+
+def _replaced(connection: sqlite3.Connection, turn: Turn, sent: SentConversation, session_id: str) -> BranchNode | None:
+    """A first turn whose answer the client does not show: the request has its messages, and further ones."""
+    for key in reversed(sent.keys[:-1]):
+        nodes = [n for n in _nodes(connection, turn.scope.user_id, key, session_id) if n.is_seen and not n.parent_id]
+        nodes = [node for node in nodes if not _has_child(connection, node)]
+        if nodes:
+            return ([node for node in nodes if not node.is_abandoned] or nodes)[-1]
+    return None

@@ -1,0 +1,149 @@
+"""Abandons and resumes turns of a tree. Jobs on a connection, inside the transaction that opens the turn.
+
+An abandoned turn leaves the queue; one that was learnt, or was being learnt, is unsettled until its memories are
+withdrawn. Resuming is the reverse.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Sequence
+
+from memory.adapters.sqlite.branch_positions import BranchNode
+from memory.adapters.sqlite.turns_opening import TAUGHT
+from memory.adapters.sqlite.turns_queue import make_ready
+from memory.adapters.sqlite.turns_upkeep import take_out
+from memory.model import BranchShift, BranchTurn, TurnStatus
+
+SHIFT_TURNS_MAX = 500  # of one kind, settled at a time
+
+
+def is_extension(connection: sqlite3.Connection, parent: BranchNode) -> bool:
+    """Whether a new turn after `parent` leaves the rest of its tree as it is."""
+    newer = connection.execute(
+        "SELECT 1 FROM turn_branches WHERE tree_id = ? AND is_abandoned = 0 AND position > ?",
+        (parent.tree_id, parent.position),
+    ).fetchone()
+    return not parent.is_abandoned and newer is None
+
+
+def make_active(connection: sqlite3.Connection, user_id: str, tree_id: str, turn_id: str, *, now: float) -> None:
+    """Make the path to this turn the active one of its tree. The cost depends on the length of both paths."""
+    path = {
+        row[0]
+        for row in connection.execute(
+            """
+            WITH RECURSIVE path (id) AS (
+                SELECT ?1 UNION
+                SELECT parent_id FROM turn_branches, path WHERE turn_id = path.id AND user_id = ?2 AND parent_id != ''
+            )
+            SELECT id FROM path
+            """,
+            (turn_id, user_id),
+        )
+    }
+    active = connection.execute(
+        "SELECT turn_id FROM turn_branches WHERE tree_id = ? AND is_abandoned = 0 AND user_id = ? ORDER BY position",
+        (tree_id, user_id),
+    ).fetchall()
+    left = connection.execute(
+        "SELECT turn_id FROM turn_branches WHERE turn_id IN (SELECT value FROM json_each(?)) AND is_abandoned"
+        " ORDER BY position",
+        (json.dumps(sorted(path)),),
+    ).fetchall()
+    _abandon(connection, user_id, [turn_id for (turn_id,) in active if turn_id not in path])
+    _resume(connection, user_id, [turn_id for (turn_id,) in left], now=now)
+
+
+def _abandon(connection: sqlite3.Connection, user_id: str, turn_ids: Sequence[str]) -> None:
+    rows = connection.execute(
+        """
+        SELECT seq, session_id, stage, window_id, length(messages) + length(answer), id FROM turns
+        WHERE id IN (SELECT value FROM json_each(?)) AND user_id = ?
+        """,
+        (json.dumps(list(turn_ids)), user_id),
+    ).fetchall()
+    take_out(connection, user_id, [row[:5] for row in rows if row[2] in ("open", "ready", "window")], stage="abandoned")
+    connection.executemany(
+        "UPDATE turns SET stage = 'abandoned' WHERE seq = ?", [(row[0],) for row in rows if row[2] == "learnt"]
+    )
+    _mark(connection, turn_ids, is_abandoned=True)
+    connection.executemany(
+        "UPDATE turn_branches SET reached = ?1, is_settled = 0 WHERE turn_id = ?2",
+        [(row[2], row[5]) for row in rows if row[2] in ("window", "learnt")],
+    )
+
+
+def _resume(connection: sqlite3.Connection, user_id: str, turn_ids: Sequence[str], *, now: float) -> None:
+    rows = connection.execute(
+        """
+        SELECT seq, turns.session_id, status, reached, id FROM turns JOIN turn_branches ON turn_id = id
+        WHERE id IN (SELECT value FROM json_each(?)) AND turns.user_id = ? AND stage = 'abandoned'
+        """,
+        (json.dumps(list(turn_ids)), user_id),
+    ).fetchall()
+    _mark(connection, turn_ids, is_abandoned=False)
+    for seq, _, status, reached, turn_id in rows:
+        stage = _stage_of(TurnStatus(status), reached)
+        connection.execute("UPDATE turns SET stage = ? WHERE seq = ?", (stage, seq))
+        if reached:
+            connection.execute("UPDATE turn_branches SET is_settled = 0 WHERE turn_id = ?", (turn_id,))
+    for seq, session_id, status, reached, _ in rows:
+        if _stage_of(TurnStatus(status), reached) == "ready":
+            make_ready(connection, seq, user_id, session_id, now)
+
+
+def _stage_of(status: TurnStatus, reached: str) -> str:
+    """Of a turn that is resumed: where it was when it was abandoned, or where it would be by now."""
+    if reached == "learnt":
+        return "learnt"
+    if status is TurnStatus.OPENED:
+        return "open"
+    return "ready" if status in TAUGHT else "nothing"
+
+
+def _mark(connection: sqlite3.Connection, turn_ids: Collection[str], *, is_abandoned: bool) -> None:
+    connection.execute(
+        "UPDATE turn_branches SET is_abandoned = ? WHERE turn_id IN (SELECT value FROM json_each(?))",
+        (is_abandoned, json.dumps(list(turn_ids))),
+    )
+
+
+def next_shift(connection: sqlite3.Connection) -> str | None:
+    row = connection.execute("SELECT user_id FROM turn_branches WHERE is_settled = 0 LIMIT 1").fetchone()
+    return None if row is None else str(row[0])
+
+
+def shift_of(connection: sqlite3.Connection, user_id: str) -> BranchShift:
+    rows = connection.execute(
+        """
+        SELECT turn_id, parent_id, said_at, is_abandoned FROM turn_branches JOIN turns ON id = turn_id
+        WHERE is_settled = 0 AND turn_branches.user_id = ? ORDER BY position LIMIT ?
+        """,
+        (user_id, SHIFT_TURNS_MAX),
+    ).fetchall()
+    turns = [(BranchTurn(*row[:3]), row[3]) for row in rows]
+    return BranchShift(
+        tuple(turn for turn, is_abandoned in turns if is_abandoned),
+        tuple(turn for turn, is_abandoned in turns if not is_abandoned),
+    )
+
+
+def settle(connection: sqlite3.Connection, user_id: str, shift: BranchShift) -> None:
+    for turns, is_abandoned in ((shift.abandoned, True), (shift.resumed, False)):
+        connection.execute(
+            """
+            UPDATE turn_branches SET is_settled = 1, reached = iif(is_abandoned, reached, '')
+            WHERE is_settled = 0 AND user_id = ? AND is_abandoned = ?
+              AND turn_id IN (SELECT value FROM json_each(?))
+            """,
+            (user_id, is_abandoned, json.dumps([turn.turn_id for turn in turns])),
+        )
+    connection.execute(  # a turn that was deleted meanwhile has nothing left to settle
+        """
+        UPDATE turn_branches SET is_settled = 1
+        WHERE is_settled = 0 AND user_id = ? AND turn_id NOT IN (SELECT id FROM turns WHERE user_id = ?)
+        """,
+        (user_id, user_id),
+    )

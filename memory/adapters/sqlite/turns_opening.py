@@ -1,0 +1,29 @@
+"""Inserts a turn at the stage for its status: a job on a connection, see `turns_queue` for the rules."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from memory.adapters.sqlite.turns_queue import make_ready
+from memory.adapters.sqlite.turns_rows import INSERT_TURN, values_of
+from memory.model import Turn, TurnStatus
+
+# turns of other statuses are recorded but not learnt
+TAUGHT = {TurnStatus.CLOSED, TurnStatus.UNKNOWN, TurnStatus.FILLED_IN}
+
+
+def insert_turn(connection: sqlite3.Connection, *, turn: Turn, now: float, owner: str) -> None:
+    """A known id changes nothing."""
+    is_open = turn.status is TurnStatus.OPENED
+    stage = "open" if is_open else stage_after(turn.status)
+    finished_at = None if is_open else now
+    values = values_of(turn, opened_at=now, finished_at=finished_at, stage=stage, owner=owner)
+    inserted = connection.execute(INSERT_TURN, values)
+    if inserted.rowcount == 1 and stage == "ready":
+        seq = inserted.lastrowid
+        assert seq is not None  # an insert that took place has a rowid
+        make_ready(connection, seq, turn.scope.user_id, turn.scope.session_id, now)
+
+
+def stage_after(status: TurnStatus) -> str:
+    return "ready" if status in TAUGHT else "nothing"

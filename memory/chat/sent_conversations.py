@@ -1,0 +1,88 @@
+"""Computes the keys by which a conversation is recognised when a client sends it again. Pure.
+
+A key is a hash of user, project, agent and all messages up to one of the user's, as the client sends them. System
+messages, our notes and tool traffic do not count: clients change or drop them between two requests. An edited message
+changes all keys after it; a regenerated answer changes those of later messages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from memory.chat.completions import ChatRequest
+from memory.model import (
+    EARLIER_BYTES_MAX,
+    EARLIER_EXCHANGES_MAX,
+    Conversation,
+    Message,
+    Role,
+    Scope,
+    SentConversation,
+    SentExchange,
+)
+
+KEY_BYTES = 16
+
+
+@dataclass(slots=True)
+class _Group:
+    """The user's messages between two answers, with their keys."""
+
+    said: list[Message] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    answer: str = ""
+    is_answered: bool = False
+
+
+def sent_conversation(scope: Scope, request: ChatRequest, *, is_session_given: bool = False) -> SentConversation | None:
+    """None unless the request has a new user message with text."""
+    if request.conversation is None:
+        return None
+    groups = _groups(scope, request.conversation, held_under=request.chain.held_under)
+    if not groups or groups[-1].is_answered or not groups[-1].keys:
+        return None
+    earlier = [group for group in groups[:-1] if group.keys][-EARLIER_EXCHANGES_MAX:]
+    return SentConversation(tuple(groups[-1].keys), _bounded(earlier), is_session_given=is_session_given)
+
+
+def _groups(scope: Scope, conversation: Conversation, *, held_under: str) -> list[_Group]:
+    chain = hashlib.blake2b(digest_size=KEY_BYTES)
+    _add(chain, scope.user_id, scope.project_id, scope.agent_id, held_under)
+    groups: list[_Group] = []
+    for message in conversation.messages:
+        is_text = bool(message.content.strip()) and not message.is_tool_traffic
+        if message.role == Role.USER:
+            if not groups or groups[-1].is_answered:
+                groups.append(_Group())
+            if is_text:
+                _add(chain, message.role, message.content)
+                groups[-1].said.append(message)
+                groups[-1].keys.append(chain.hexdigest())
+        elif message.role == Role.ASSISTANT:
+            if is_text:
+                _add(chain, message.role, message.content)
+            if groups:
+                groups[-1].is_answered = True
+                groups[-1].answer = message.content if is_text else groups[-1].answer
+    return groups
+
+
+def _add(chain: hashlib.blake2b, *texts: str) -> None:
+    for text in texts:
+        encoded = text.encode("utf-8", "surrogatepass")
+        chain.update(len(encoded).to_bytes(8, "big"))
+        chain.update(encoded)
+
+
+def _bounded(groups: Sequence[_Group]) -> tuple[SentExchange, ...]:
+    """The newest texts up to the limit; older exchanges without theirs."""
+    room = EARLIER_BYTES_MAX
+    exchanges: list[SentExchange] = []
+    for group in reversed(groups):
+        room -= sum(len(message.content.encode("utf-8", "surrogatepass")) for message in group.said)
+        room -= len(group.answer.encode("utf-8", "surrogatepass"))
+        said, answer = (tuple(group.said), group.answer) if room >= 0 else ((), "")
+        exchanges.append(SentExchange(group.keys[-1], said, answer))
+    return tuple(reversed(exchanges))

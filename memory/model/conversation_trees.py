@@ -1,0 +1,62 @@
+"""A conversation as a tree: what a client sends of it, and which turns it no longer continues from.
+
+A turn is a node of the tree. The path from its root to the newest request is active; turns off that path, which were
+regenerated or edited, are abandoned until the client continues with them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memory.model.chats import Message
+
+EARLIER_EXCHANGES_MAX = 200  # of a request: looked up, and filled in where they are missing
+EARLIER_BYTES_MAX = 1 << 20  # of their texts; older ones are looked up and not filled in
+
+
+@dataclass(frozen=True, slots=True)
+class SentExchange:
+    """An earlier exchange as the client sends it again. `key`: of the conversation up to its last user message.
+
+    `said`: the user's messages with text; empty if they are beyond the limit. `answer`: "" if there is none.
+    """
+
+    key: str
+    said: tuple[Message, ...]
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class SentConversation:
+    """The conversation of a request. `keys`: up to each of its new user messages, oldest first; never empty.
+
+    `earlier`: the exchanges before them, oldest first. `continues`: the id of the turn that it continues, if the server
+    stores the earlier part. `is_session_given`: whether the turn's session is fixed by the request, or else is only a
+    proposal for a conversation that is not known yet.
+    """
+
+    keys: tuple[str, ...]
+    earlier: tuple[SentExchange, ...] = ()
+    continues: str = ""
+    is_session_given: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BranchTurn:
+    """A turn whose memories have to be withdrawn or restored. A "yes" rests on the turn before it (`parent_id`)."""
+
+    turn_id: str
+    parent_id: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class BranchShift:
+    """A user's turns that were abandoned or resumed, and whose memories do not show that yet."""
+
+    abandoned: tuple[BranchTurn, ...] = ()
+    resumed: tuple[BranchTurn, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.abandoned or self.resumed)

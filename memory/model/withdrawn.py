@@ -1,0 +1,83 @@
+"""What a memory lost because a branch of its conversation was abandoned, kept in its metadata until it returns.
+
+`metadata["withdrawn"]`: `evidence`, what was taken from a memory that still stands; and, of an archived memory, what it
+was before (`status`, `superseded_by`), the abandoned `turns` among its evidence, and which memories it had superseded
+(`replaced`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memory.model.derived import ARCHIVED, WITHDRAWN
+from memory.model.memories import Evidence, Memory, MemoryStatus, Trust
+
+BRANCH = "branch"  # the reason in `metadata["archived"]`
+WITHDRAWN_EVIDENCE_MAX = 5  # as much as a memory has
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """The content of `metadata["withdrawn"]`. `status`: "" while the memory stands."""
+
+    evidence: tuple[Evidence, ...] = ()
+    status: str = ""
+    superseded_by: str = ""
+    turns: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+
+
+def withdrawn_of(memory: Memory) -> Withdrawn:
+    """Empty for what is not ours: applications may store any metadata."""
+    kept = memory.metadata.get(WITHDRAWN)
+    if memory.trust is Trust.BOOTSTRAPPED or not isinstance(kept, Mapping):
+        return Withdrawn()
+    evidence = kept.get("evidence")
+    return Withdrawn(
+        tuple(Evidence(*map(str, one)) for one in evidence if isinstance(one, list | tuple) and len(one) == 3)
+        if isinstance(evidence, list | tuple)
+        else (),
+        str(kept.get("status", "")),
+        str(kept.get("superseded_by", "")),
+        _strings(kept.get("turns")),
+        _strings(kept.get("replaced")),
+    )
+
+
+def _strings(value: object) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
+
+
+def withdrawn_evidence(memory: Memory) -> tuple[Evidence, ...]:
+    return withdrawn_of(memory).evidence
+
+
+def with_withdrawn(memory: Memory, withdrawn: Withdrawn) -> Memory:
+    """The memory with this in its metadata, or without it if there is nothing to keep."""
+    metadata = {key: value for key, value in memory.metadata.items() if key != WITHDRAWN}
+    kept: dict[str, Any] = {}
+    if withdrawn.evidence:
+        kept["evidence"] = [[e.quote, e.turn_id, str(e.role)] for e in withdrawn.evidence[-WITHDRAWN_EVIDENCE_MAX:]]
+    if withdrawn.status:
+        kept |= {"status": withdrawn.status, "superseded_by": withdrawn.superseded_by, "turns": list(withdrawn.turns)}
+    if withdrawn.replaced:
+        kept["replaced"] = list(withdrawn.replaced)
+    return replace(memory, metadata=metadata | ({WITHDRAWN: kept} if kept else {}))
+
+
+def without_withdrawn(memory: Memory, turn_ids: Collection[str]) -> Memory:
+    """The memory without the withdrawn evidence of these turns."""
+    withdrawn = withdrawn_of(memory)
+    left = tuple(quoted for quoted in withdrawn.evidence if quoted.turn_id not in turn_ids)
+    if len(left) == len(withdrawn.evidence):
+        return memory
+    return with_withdrawn(memory, replace(withdrawn, evidence=left))
+
+
+def is_of_abandoned_branch(memory: Memory) -> bool:
+    """Whether it is archived because all that it rests on was abandoned."""
+    reason = memory.metadata.get(ARCHIVED)
+    is_ours = isinstance(reason, Mapping) and reason.get("why") == BRANCH
+    return is_ours and memory.status is MemoryStatus.ARCHIVED and memory.trust is not Trust.BOOTSTRAPPED

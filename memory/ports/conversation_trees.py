@@ -1,0 +1,49 @@
+"""The trees of a user's conversations: where a request continues, and what it abandons."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from memory.model import BranchShift, SentConversation, Turn
+
+
+class ConversationTrees(Protocol):
+    """The position of each turn in its conversation, shared by all processes. Per user. Raises `Unavailable`.
+
+    The cost of a request depends on its new exchanges, not on the length of the conversation, except when it opens a
+    branch. Bounded per user: conversations that are too old to be known count as new.
+    """
+
+    async def unknown(self, turn: Turn, sent: SentConversation) -> int:
+        """How many of the newest earlier exchanges are not known, in the turn's session if that is given."""
+        ...
+
+    async def open(self, turn: Turn, sent: SentConversation) -> str:
+        """Append the turn with status opened at its position, and return its session. One step, durable on return.
+
+        Earlier exchanges after the longest known prefix are appended as filled in, and learnt like others. Turns that
+        the request no longer continues from are abandoned: they are not learnt, and a shift tells of those that were.
+        Turns that it continues from again are resumed. A conversation without earlier exchanges is a new one.
+
+        A conversation of which only the beginning is known, and that only from being sent again, is also a new one: its
+        beginning may be examples in a prompt, which many conversations share.
+        """
+        ...
+
+    async def leave_out(self, user_id: str, key: str) -> None:
+        """The exchange of that key must not be recorded: it is never filled in."""
+        ...
+
+    async def next_shift(self) -> str | None:
+        """A user with a shift, or None. Cheap if there is none: may be called every 100 ms."""
+        ...
+
+    async def shift(self, user_id: str) -> BranchShift: ...
+
+    async def settle(self, user_id: str, shift: BranchShift) -> None:
+        """The user's memories show this shift. Turns that have changed again meanwhile stay in the next one."""
+        ...
+
+    async def erase(self, user_id: str) -> None:
+        """Delete all positions of this user. What their conversations held is never filled in again."""
+        ...

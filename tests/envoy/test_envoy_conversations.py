@@ -1,0 +1,96 @@
+"""Conversations that clients edit, through a real Envoy and two filters that share nothing but the turn log."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from dataclasses import dataclass
+
+import httpx
+import pytest
+from filter_stack import FilterStack, running_stack
+from product import Product, eventually
+from random_talkers import Said, Tab, Talker, check_record, messages_of
+from upstream import RecordingUpstream
+
+from memory.model import TurnStatus
+
+TALKERS = 4
+ACTS = 12
+WITHDRAWN_SECONDS_MAX = 2.0
+
+
+@dataclass
+class ThroughEnvoy:
+    """`random_talkers.Served`, by a client that waits until a turn is recorded before it says more."""
+
+    stack: FilterStack
+    upstream: RecordingUpstream
+
+    async def chat(self, user: str, said: Said) -> None:
+        self.upstream.status = 500 if said.is_failed else 200
+        self.upstream.answer = said.answer
+        body = {"model": "m", "messages": messages_of(said), "memory_context": {"user_id": user}}
+        answer = await self.stack.chat(json.dumps(body).encode())
+        assert answer.status_code == self.upstream.status
+
+
+async def test_random_trees_through_two_filters_are_recorded_as_they_were_said(upstream: RecordingUpstream) -> None:
+    async with running_stack(upstream.url, filters=2) as stack:
+        served = ThroughEnvoy(stack, upstream)
+        for number in range(TALKERS):
+            talker = Talker(f"talker{number}", random.Random(number), [Tab(), Tab(), Tab()])
+            for _ in range(ACTS):
+                await talker.act(served)
+            record = await stack.turns(talker.name, until=len(talker.sent()))
+            check_record(talker, record)
+            assert any(turn.status is TurnStatus.FILLED_IN for turn in record)
+
+
+def ask(product: Product, user: str, *messages: str) -> httpx.Response:
+    """Messages of the user and the model in turn."""
+    roles = ("user", "assistant")
+    body = {
+        "model": "m",
+        "messages": [{"role": roles[n % 2], "content": text} for n, text in enumerate(messages)],
+        "memory_context": {"user_id": user},
+    }
+    answer = httpx.post(f"{product.url}/v1/chat/completions", json=body, timeout=30)
+    assert answer.status_code == 200
+    return answer
+
+
+@pytest.mark.stack
+def test_what_an_edited_turn_said_is_gone_within_two_seconds_and_back_with_its_branch(
+    shared_product: Product, upstream: RecordingUpstream
+) -> None:
+    user, opening, cat, dog = "editor", "Hello, I am new here.", "My cat is called Mochi.", "My dog is called Rex."
+    upstream.answer = "Hi."
+    ask(shared_product, user, opening)
+    ask(shared_product, user, opening, "Hi.", cat)
+    eventually(lambda: cat in shared_product.memories(user), seconds=5)
+    ask(shared_product, user, opening, "Hi.", dog)
+    began = time.monotonic()
+    eventually(lambda: cat not in shared_product.memories(user), seconds=5)
+    assert time.monotonic() - began < WITHDRAWN_SECONDS_MAX
+    assert shared_product.flush(user) == {"pending": 0, "failed": 0}
+    assert shared_product.memories(user) == [dog]
+    ask(shared_product, user, "What is the name of my cat?")
+    assert "Mochi" not in upstream.last_chat().body.decode()
+    answer = ask(shared_product, user, "What is the name of my dog?")
+    assert answer.headers["x-memory-status"] == "used"
+    assert "Rex" in upstream.last_chat().body.decode()
+    ask(shared_product, user, opening, "Hi.", cat, "Hi.", "Thank you!")
+    eventually(lambda: cat in shared_product.memories(user) and dog not in shared_product.memories(user), seconds=5)
+
+
+@pytest.mark.stack
+def test_a_history_of_ten_thousand_messages_passes_in_time(
+    shared_product: Product, upstream: RecordingUpstream
+) -> None:
+    talk = [text for number in range(5_000) for text in (f"I saw bird number {number}.", "Noted.")]
+    began = time.monotonic()
+    ask(shared_product, "long", *talk, "How many birds?")
+    assert time.monotonic() - began < 5.0
+    assert len(upstream.last_chat().json()["messages"]) >= len(talk) + 1

@@ -1,0 +1,177 @@
+"""A worker withdraws what an abandoned branch taught, soon, once, and whole, whatever interrupts it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from contextlib import suppress
+
+import pytest
+from learning_parts import Bench, Faults, Killed
+from turn_logs import START, Process, a_turn
+
+from memory.model import MemoryStatus, Message, PastNote, SentConversation, SentExchange, TurnStatus
+from memory.ports import MemoryBank
+from memory.service.erasure import Erasure
+
+WITHDRAWN_SECONDS_MAX = 2.0
+CALLS_MIN = 15  # of a worker that learns one window and settles one shift
+
+
+async def say(process: Process, turn_id: str, *texts: str, user: str = "ann", at: float = 0.0) -> None:
+    """A finished turn at the end of a conversation of these texts."""
+    keys = ["/".join(texts[: n + 1]) for n in range(len(texts))]
+    earlier = tuple(
+        SentExchange(key, (Message("user", text),), "ok") for key, text in zip(keys[:-1], texts[:-1], strict=True)
+    )
+    turn = a_turn(turn_id, user=user, session=f"new-{turn_id}", text=texts[-1], at=START + at)
+    await process.log.trees.open(turn, SentConversation((keys[-1],), earlier))
+    await process.log.finish(turn_id, status=TurnStatus.CLOSED, answer="ok", answered_at=START + at)
+
+
+async def active(bench: Bench) -> list[str]:
+    return sorted(memory.content for memory in await bench.memories(status=MemoryStatus.ACTIVE))
+
+
+async def test_a_corrected_home_is_undone_with_its_branch_and_comes_back(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        worker = bench.worker(process)
+        await say(process, "t0", "My home is Berlin", at=0)
+        await say(process, "t1", "My home is Berlin", "My home is Paris", at=1)
+        await worker.work_off()
+        assert await active(bench) == ["My home is Paris"]
+        await say(process, "t2", "My home is Berlin", "I like tea", at=2)
+        await worker.work_off()
+        assert await active(bench) == ["I like tea", "My home is Berlin"]
+        await say(process, "t3", "My home is Berlin", "My home is Paris", "I like milk", at=3)
+        await worker.work_off()
+        assert await active(bench) == ["I like milk", "My home is Paris"]
+    assert bench.count("memproxy_facts_total", outcome="withdrawn") == 2
+    assert bench.count("memproxy_facts_total", outcome="restored") == 1
+
+
+async def test_a_running_worker_withdraws_it_within_two_seconds(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        worker = bench.worker(process)
+        await say(process, "t0", "I like tea")
+        await say(process, "t1", "I like tea", "I like milk", at=1)
+        await worker.work_off()
+        until = asyncio.Event()
+        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            group.create_task(worker.run(until))
+            await say(process, "t2", "I like tea", "I like juice", at=2)
+            began = time.perf_counter()
+            while "I like milk" in await active(bench):
+                await asyncio.sleep(0.01)
+            assert time.perf_counter() - began < WITHDRAWN_SECONDS_MAX
+            until.set()
+
+
+async def test_notes_with_a_withdrawn_memory_are_dropped(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        worker = bench.worker(process)
+        await say(process, "t0", "I like tea")
+        await say(process, "t1", "I like tea", "I like milk", at=1)
+        await worker.work_off()
+        by_content = {memory.content: memory.id for memory in await bench.memories()}
+        for key, content in (("k1", "I like milk"), ("k2", "I like tea")):
+            await process.notes.keep("ann", key, PastNote(content, (by_content[content],), 5), made_at=START)
+        await say(process, "t2", "I like tea", "I like juice", at=2)
+        await worker.work_off()
+        assert list(await process.notes.find("ann", ["k1", "k2"])) == ["k2"]
+
+
+async def test_an_abandoned_turn_is_no_context_of_later_ones(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        await say(process, "t0", "I like tea")
+        await say(process, "t1", "I like tea", "Do you?", at=1)
+        await bench.worker(process).work_off()
+        await say(process, "t2", "I like tea", "I like juice", at=2)
+        lease = await process.log.lease(now=START + 100, seconds=30, due=bench.worker(process).settings.due)
+        assert lease is not None
+        assert [turn.id for turn in await process.log.context(lease, limit=5)] == ["t0"]
+
+
+async def test_killed_at_any_call_it_ends_the_same(bench: Bench) -> None:
+    """A later worker finds everything either done or still to be done."""
+    number, is_reached = 0, True
+    while is_reached:
+        number += 1
+        for is_after in (False, True):
+            user = f"u{number}{'after' if is_after else ''}"
+            faults = Faults(number=number, error=Killed(), is_after=is_after)
+            async with bench.deployment.start() as process:
+                await branch(bench, process, user)
+                with suppress(Killed):
+                    await bench.worker(process, faults=faults).work_off()
+            is_reached = len(faults.calls) >= number
+            bench.deployment.clock.now += 60  # its lease and its lock have ended
+            async with bench.deployment.start() as process:
+                await process.log.recover()
+                await bench.worker(process).work_off()
+                assert await process.log.trees.next_shift() is None
+            memories = await bench.memories(user, status=MemoryStatus.ACTIVE)
+            assert sorted(memory.content for memory in memories) == ["I like juice", "My home is Berlin"], number
+            assert all(len(memory.evidence) == 1 for memory in memories)
+    assert number > CALLS_MIN
+
+
+async def branch(bench: Bench, process: Process, user: str) -> None:
+    await say(process, f"{user}0", "My home is Berlin", user=user, at=0)
+    await say(process, f"{user}1", "My home is Berlin", "My home is Paris", user=user, at=1)
+    await bench.worker(process).work_off()
+    await say(process, f"{user}2", "My home is Berlin", "I like juice", user=user, at=2)
+
+
+async def test_erasing_everything_reaches_branches_and_nothing_comes_back(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        await branch(bench, process, "ann")
+        memories = MemoryBank(bench.store, process.ledger, bench.embedder)
+        erasure = Erasure(memories=memories, turn_log=process.log, traces=process.traces, clock=bench.deployment.clock)
+        bench.deployment.clock.now += 1
+        await erasure.scope("ann", "")
+        await bench.worker(process).work_off()
+        assert await bench.memories() == []
+        bench.deployment.clock.now += 1
+        await say(process, "t9", "My home is Berlin", "My home is Paris", "I like milk", at=9)
+        await bench.worker(process).work_off()
+        assert await bench.contents() == ["I like milk"]
+
+
+async def test_forgetting_a_turn_of_an_abandoned_branch_leaves_nothing_to_come_back(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        await branch(bench, process, "ann")
+        await bench.worker(process).work_off()
+        memories = MemoryBank(bench.store, process.ledger, bench.embedder)
+        erasure = Erasure(memories=memories, turn_log=process.log, traces=process.traces, clock=bench.deployment.clock)
+        assert len((await erasure.source("ann", "ann1")).forgotten) == 1
+        await say(process, "t9", "My home is Berlin", "My home is Paris", "I like milk", at=9)
+        await bench.worker(process).work_off()
+        assert await bench.contents() == ["I like juice", "I like milk", "My home is Berlin"]
+        assert await active(bench) == ["I like milk", "My home is Berlin"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_of_a_value_that_changes_the_one_said_last_on_the_path_is_valid(bench: Bench, seed: int) -> None:
+    """Random trees of moves from home to home; learnt now and then, hence also several shifts at a time."""
+    chance = random.Random(seed)
+    async with bench.deployment.start() as process:
+        worker = bench.worker(process)
+        for user in (f"u{seed}-{number}" for number in range(5)):
+            paths: list[list[str]] = []
+            for number in range(12):
+                above = [] if not paths else chance.choice(paths) if chance.random() < 0.5 else paths[-1]
+                paths.append([*above, f"My home is {user}city{number}"])
+                await say(process, f"{user}-{number}", *paths[-1], user=user, at=number)
+                if chance.random() < 0.6:
+                    await worker.work_off()
+            await worker.work_off()
+            rows = await bench.memories(user)
+            assert [row.content for row in rows if row.status is MemoryStatus.ACTIVE] == [paths[-1][-1]]
+            by_id = {row.id: row for row in rows}
+            history = [row.content for row in rows if row.status is MemoryStatus.SUPERSEDED]
+            assert sorted(history) == sorted(paths[-1][:-1])
+            assert all(
+                by_id[row.superseded_by].status is not MemoryStatus.ARCHIVED for row in rows if row.superseded_by
+            )

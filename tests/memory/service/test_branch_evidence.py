@@ -1,0 +1,200 @@
+"""What becomes of memories when a branch of a conversation is abandoned, and when it is resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.model import BranchShift, BranchTurn, Evidence, Memory, MemoryStatus, Trust
+from memory.model.archived import restored
+from memory.model.withdrawn import withdrawn_evidence
+from memory.service.branch_evidence import shifted
+from memory.service.erasure import without_source
+
+NOW = 1_750_000_000.0
+ACTIVE, SUPERSEDED, ARCHIVED = MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED, MemoryStatus.ARCHIVED
+
+
+def memory(memory_id: str, *turns: str, content: str = "", at: float = 0.0, **fields: Any) -> Memory:
+    text = content or f"I like {memory_id}"
+    values: dict[str, Any] = {
+        "evidence": tuple(Evidence(text, turn) for turn in turns),
+        "content": text,
+        "created_at": NOW,
+        "updated_at": NOW,
+        "said_at": NOW + at,
+        "confidence": 0.8,
+    } | fields
+    return Memory(id=memory_id, user_id="ann", **values)
+
+
+def superseded(row: Memory, by: Memory) -> Memory:
+    return replace(
+        row,
+        status=SUPERSEDED,
+        superseded_by=by.id,
+        superseded_at=NOW,
+        invalid_at=by.said_at,
+        metadata={"superseded_field": "home"},
+    )
+
+
+def turns(*ids: str) -> tuple[BranchTurn, ...]:
+    return tuple(BranchTurn(turn_id, "", NOW) for turn_id in ids)
+
+
+def after(
+    rows: Sequence[Memory], *, abandoned: Sequence[str] = (), resumed: Sequence[str] = (), later: float = 10.0
+) -> dict[str, Memory]:
+    """All rows after this shift, by id."""
+    changed = shifted(rows, BranchShift(turns(*abandoned), turns(*resumed)), now=NOW + later)
+    return {row.id: row for row in (*rows, *changed)}
+
+
+def plain(row: Memory) -> Memory:
+    """Without what every change of a row moves."""
+    return replace(row, updated_at=NOW, superseded_at=None, confidence=round(row.confidence, 6))
+
+
+def test_what_rests_on_an_abandoned_turn_alone_is_archived_with_the_reason_and_comes_back() -> None:
+    row = memory("tea", "t1")
+    gone = after([row], abandoned=["t1"])["tea"]
+    assert gone.status is ARCHIVED
+    assert gone.metadata["archived"] == {"why": "branch", "at": NOW + 10}
+    assert gone.evidence == row.evidence
+    back = after([gone], resumed=["t1"])["tea"]
+    assert plain(back) == plain(row)
+
+
+def test_what_has_other_evidence_loses_only_that_of_the_branch() -> None:
+    row = memory("tea", "t0", "t1")
+    left = after([row], abandoned=["t1"])["tea"]
+    assert (left.status, [quoted.turn_id for quoted in left.evidence]) == (ACTIVE, ["t0"])
+    assert left.confidence < row.confidence
+    assert [quoted.turn_id for quoted in withdrawn_evidence(left)] == ["t1"]
+    assert plain(after([left], resumed=["t1"])["tea"]) == plain(row)
+
+
+def test_what_stands_on_two_branches_follows_the_one_that_holds() -> None:
+    row = memory("tea", "t1", "t2")
+    one = after([row], abandoned=["t1"])["tea"]
+    none = after([one], abandoned=["t2"])["tea"]
+    assert none.status is ARCHIVED
+    first = after([none], resumed=["t1"])["tea"]
+    assert (first.status, [quoted.turn_id for quoted in first.evidence]) == (ACTIVE, ["t1"])
+    both = after([first], resumed=["t2"])["tea"]
+    assert {quoted.turn_id for quoted in both.evidence} == {"t1", "t2"}
+    assert "withdrawn" not in both.metadata
+
+
+def test_what_an_abandoned_statement_replaced_is_valid_again_until_it_returns() -> None:
+    berlin = memory("berlin", "t0")
+    paris = memory("paris", "t1", at=1)
+    rows = after([superseded(berlin, paris), paris], abandoned=["t1"])
+    assert plain(rows["berlin"]) == plain(berlin)
+    assert rows["paris"].status is ARCHIVED
+    back = after(list(rows.values()), resumed=["t1"])
+    assert (back["paris"].status, back["berlin"].status) == (ACTIVE, SUPERSEDED)
+    assert (back["berlin"].superseded_by, back["berlin"].invalid_at) == ("paris", paris.said_at)
+
+
+def test_what_was_said_since_on_the_new_branch_replaces_instead() -> None:
+    berlin, paris, rome = memory("berlin", "t0"), memory("paris", "t1", at=1), memory("rome", "t2", at=2)
+    rows = after([superseded(berlin, paris), superseded(paris, rome), rome], abandoned=["t1"])
+    assert (rows["berlin"].status, rows["berlin"].superseded_by) == (SUPERSEDED, "rome")
+    back = after(list(rows.values()), resumed=["t1"])
+    assert [back[one].superseded_by for one in ("berlin", "paris", "rome")] == ["paris", "rome", ""]
+    assert back["rome"].status is ACTIVE
+
+
+def test_changing_from_one_branch_to_the_other_and_back_changes_the_valid_row() -> None:
+    berlin, paris = memory("berlin", "t0"), memory("paris", "t1", at=1)
+    rows = after([superseded(berlin, paris), paris], abandoned=["t1"])
+    rome = memory("rome", "t2", at=2)
+    rows |= {"berlin": superseded(rows["berlin"], rome), "rome": rome}
+    back = after(list(rows.values()), abandoned=["t2"], resumed=["t1"])
+    assert {row.id: row.status for row in back.values()} == {"berlin": SUPERSEDED, "paris": ACTIVE, "rome": ARCHIVED}
+    again = after(list(back.values()), abandoned=["t1"], resumed=["t2"])
+    assert {row.id: row.status for row in again.values()} == {"berlin": SUPERSEDED, "paris": ARCHIVED, "rome": ACTIVE}
+    assert again["berlin"].superseded_by == "rome"
+
+
+def test_a_reflection_follows_its_grounds() -> None:
+    grounds = [memory("tea", "t1"), memory("milk", "t0")]
+    thought = memory("both", trust=Trust.TOOL, memory_type="reflective", metadata={"reflects": ["tea", "milk"]})
+    rows = after([*grounds, thought], abandoned=["t1"])
+    assert rows["both"].status is ARCHIVED
+    assert plain(after(list(rows.values()), resumed=["t1"])["both"]) == plain(thought)
+
+
+def test_a_question_that_an_abandoned_yes_confirmed_is_withdrawn() -> None:
+    asked = "Do you like tea?"
+    row = memory("tea", content=f"{asked} Yes", at=5, evidence=(Evidence(asked, "t0", "assistant"),))
+    other = replace(row, id="other", said_at=NOW + 6)
+    shift = BranchShift((BranchTurn("t1", "t0", NOW + 5),))
+    (changed,) = shifted([row, other], shift, now=NOW + 10)
+    assert (changed.id, changed.status) == ("tea", ARCHIVED)
+
+
+def test_a_statement_that_is_stored_again_meanwhile_gets_the_evidence_back() -> None:
+    gone = after([memory("tea", "t1")], abandoned=["t1"])["tea"]
+    new = memory("new", "t2", content="i like tea!")
+    rows = after([gone, new], resumed=["t1"])
+    assert [quoted.turn_id for quoted in rows["new"].evidence] == ["t2", "t1"]
+    assert rows["tea"].status is ARCHIVED
+
+
+def test_what_upkeep_or_the_user_decided_stands() -> None:
+    unused = memory("tea", "t1", status=ARCHIVED, metadata={"archived": {"why": "unused"}})
+    assert shifted([unused], BranchShift(turns("t1")), now=NOW) == []
+    assert shifted([unused], BranchShift((), turns("t1")), now=NOW) == []
+    kept = restored(after([memory("milk", "t1")], abandoned=["t1"])["milk"], now=NOW)
+    assert shifted([kept], BranchShift((), turns("t1")), now=NOW) == []
+
+
+@pytest.mark.parametrize("kept", [5, [], {"evidence": 5}, {"evidence": [1, ["a"]]}, {"turns": "t1"}])
+def test_metadata_of_an_application_is_never_taken_for_ours(kept: Any) -> None:
+    row = memory("tea", metadata={"withdrawn": kept, "archived": {"why": "branch"}}, trust=Trust.BOOTSTRAPPED)
+    assert shifted([row, replace(row, id="x", trust=Trust.INFERRED)], BranchShift((), turns("t1")), now=NOW) == []
+
+
+def test_forgetting_a_turn_reaches_what_was_withdrawn() -> None:
+    left = after([memory("tea", "t0", "t1")], abandoned=["t1"])["tea"]
+    forgotten = without_source(left, "t1", now=NOW)
+    assert forgotten is not None
+    assert "withdrawn" not in forgotten.metadata
+    assert [quoted.turn_id for quoted in forgotten.evidence] == ["t0"]
+    archived = after([memory("tea", "t1")], abandoned=["t1"])["tea"]
+    assert without_source(archived, "t1", now=NOW) is None
+
+
+@given(
+    owners=st.lists(st.sets(st.integers(0, 4), min_size=1, max_size=3), min_size=1, max_size=5),
+    shifts=st.lists(st.sets(st.integers(0, 4)), max_size=6),
+)
+def test_after_any_shifts_a_memory_is_valid_if_one_of_its_turns_holds(
+    owners: list[set[int]], shifts: list[set[int]]
+) -> None:
+    first = [memory(f"m{n}", *(f"t{turn}" for turn in sorted(of))) for n, of in enumerate(owners)]
+    rows = {row.id: row for row in first}
+    was: set[int] = set()
+    for abandoned in shifts:
+        shift = BranchShift(turns(*(f"t{n}" for n in abandoned - was)), turns(*(f"t{n}" for n in was - abandoned)))
+        rows |= {row.id: row for row in shifted(rows.values(), shift, now=NOW + 10)}
+        assert shifted(rows.values(), shift, now=NOW + 20) == []  # once is enough
+        was = abandoned
+        for number, of in enumerate(owners):
+            row = rows[f"m{number}"]
+            assert row.status is (ACTIVE if of - was else ARCHIVED)
+            if row.status is ACTIVE:
+                assert {quoted.turn_id for quoted in row.evidence} == {f"t{n}" for n in of - was}
+    shift = BranchShift((), turns(*(f"t{n}" for n in was)))
+    rows |= {row.id: row for row in shifted(rows.values(), shift, now=NOW + 10)}
+    for row in first:
+        assert set(rows[row.id].evidence) == set(row.evidence)
+        assert rows[row.id].confidence == pytest.approx(row.confidence)
