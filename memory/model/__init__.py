@@ -42,6 +42,7 @@ from memory.model.memories import (
     Vector,
     statement_key,
 )
+from memory.model.profiles import Profile, ProfileLine, ProfileText
 from memory.model.recalled import (
     Candidate,
     CandidateVerdict,
@@ -86,6 +87,9 @@ __all__ = [
     "Note",
     "PastNote",
     "Placement",
+    "Profile",
+    "ProfileLine",
+    "ProfileText",
     "Query",
     "Question",
     "RecallStatus",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from memory.ports.chains import ResponseChains
 from memory.ports.models import ChatModel, Clock, Completion, Embedder, Tokens
+from memory.ports.profiles import NoProfiles, Profiles
 from memory.ports.reading import (
     ExamKey,
     ExamResult,
@@ -59,10 +60,12 @@ __all__ = [
     "MemoryStore",
     "ModelCapabilities",
     "NoLocalMemories",
+    "NoProfiles",
     "NoteBook",
     "Page",
     "PairRelation",
     "PairVerdict",
+    "Profiles",
     "QueueDepth",
     "Receipts",
     "Reembedding",

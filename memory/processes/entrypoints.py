@@ -46,6 +46,8 @@ async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
                 upkeep, upkeep_schedule=parts.upkeep_schedule, clock=SYSTEM_CLOCK, metrics=parts.metrics, timing=timing
             )
             looking_after = group.create_task(schedule.run(until)) if life.every_hours else None
+            if parts.settings.memory.profile.enabled:
+                group.create_task(parts.profile_refresher().run(until))
             examination = group.create_task(examining(parts.settings, readers, parts.exams, parts.metrics))
             await parts.worker(readers).run(until)
             examination.cancel()

@@ -101,6 +101,9 @@ class Metrics:
             "memproxy_facts_dropped", "Facts that the gate refused, by reason.", ["reason"], registry=registry
         )
 
+        self.profiles = Counter(
+            "memproxy_profiles", "Profiles of users built, by outcome.", ["outcome"], registry=registry
+        )
         self.upkeep_changes = Counter(
             "memproxy_upkeep_changes", "Memories that upkeep changed, by why.", ["why"], registry=registry
         )

@@ -56,6 +56,7 @@ class Erasure:
         self._notes = traces.notes
         self._receipts = traces.receipts
         self._usage_counts = traces.usage_counts
+        self._profiles = traces.profiles
         self._clock = clock
 
     async def forget_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> list[str]:
@@ -93,12 +94,13 @@ class Erasure:
         return hanging_on(possible.values(), memory_ids)
 
     async def drop_notes(self, user_id: str, memory_ids: Collection[str]) -> None:
-        """Drop all notes that hold these memories, so that no later request repeats them.
+        """Drop all notes that hold these memories, and their lines in profiles, so that no later request repeats them.
 
         Called before the deletion, since nobody would repeat it after a crash; and after releasing the lock, since
         until then a request in progress may read the old contents and store a note with them.
         """
         if memory_ids:
+            await self._profiles.drop(user_id, memory_ids, now=self._clock())
             await self._notes.drop(user_id, memory_ids, now=self._clock())
 
     async def memory(self, user_id: str, memory_id: str) -> None:
@@ -111,8 +113,8 @@ class Erasure:
     async def scope(self, user_id: str, project_id: str) -> tuple[int, int]:
         """Delete all memories of the user, or of exactly that project, and withdraw turns not learnt before this call.
 
-        Without a project, also deletes the user's receipts and links between exchanges. Returns the numbers of memories
-        and turns.
+        Also deletes the profiles of that scope, with their pinned lines; without a project, the user's receipts and
+        links between exchanges too. Returns the numbers of memories and turns.
         """
         Scope(user_id, project_id)  # refuses invalid ids
         called_at = self._clock()
@@ -128,10 +130,18 @@ class Erasure:
                 await self._erase_held(user_id, held, ids)  # dependent memories are of the same scope
                 memories += len(ids)
             await self.drop_notes(user_id, ids)
+        await self._erase_profiles(user_id, project_id)
         if not project_id:
             await self._receipts.erase(user_id)  # they contain the user's queries
             await self._turn_log.chains.erase(user_id)
         return memories, turns
+
+    async def _erase_profiles(self, user_id: str, project_id: str) -> None:
+        """Delete all profiles, or that of the project; with pinned lines also all notes, which may hold them."""
+        found = await self._profiles.get(user_id, [project_id])
+        await self._profiles.erase(user_id, project_id)
+        if not project_id or any(profile.pinned for profile in found.values()):
+            await self._notes.drop(user_id, (), now=self._clock())
 
     async def source(self, user_id: str, turn_id: str) -> SourceForgotten:
         """Forget what is based on that turn alone, and remove its text from the evidence of everything else.

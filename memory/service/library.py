@@ -40,12 +40,14 @@ from memory.ports import (
     MemoryFilter,
     Page,
     RequestTraces,
+    Tokens,
     TurnRecording,
     TurnTriage,
 )
 from memory.runtime.offload import run_offloaded
 from memory.service.erasure import Erasure, SourceForgotten
 from memory.service.locked_writes import write_rows
+from memory.service.profiles import ProfileService
 from memory.service.requests import (
     Deleted,
     ExplainedReceipt,
@@ -93,13 +95,14 @@ class FlushTiming:
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """How new memories and turns are prepared: `clock` gives their times, `new_id` generates unique ids, and `redact`
-    removes secrets from a message before it is stored.
+    """How new memories and turns are prepared: `clock` gives their times, `new_id` generates unique ids, `redact`
+    removes secrets from a message before it is stored, and `tokens` counts the lines of profiles.
     """
 
     clock: Clock
     new_id: Callable[[], str]
     redact: Callable[[str], str]
+    tokens: Tokens
 
 
 class LibraryTurns(TurnRecording, TurnTriage, ConversationRecord, Protocol):
@@ -125,6 +128,7 @@ class Library:
         self._turn_log = turn_log
         self._receipts = traces.receipts
         self._erasure = Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=intake.clock)
+        self.profiles = ProfileService(memories=memories, traces=traces, clock=intake.clock, tokens=intake.tokens)
         self._searcher = searcher
         self._clock = intake.clock
         self._new_id = intake.new_id
@@ -338,6 +342,7 @@ class Library:
                 if polls_of_retries <= 0:
                     break
             await asyncio.sleep(timing.poll)
+        await self.profiles.refresh(user_id)
         return backlog
 
     async def stats(self, user_id: str) -> Stats:

@@ -12,9 +12,11 @@ import numpy as np
 from hashing_embedder import HashingEmbedder
 
 from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
@@ -111,9 +113,11 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
         library = Library(
             memories=MemoryBank(store, ledger, embedder),
             turn_log=turn_log,
-            traces=RequestTraces(notes, receipts, usage_counts),
+            traces=RequestTraces(notes, receipts, usage_counts, SqliteProfiles(database)),
             searcher=searcher,
-            intake=Intake(clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]")),
+            intake=Intake(
+                clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]"), WordPieceTokens()
+            ),
             flush_timing=FlushTiming(reply_delay=0.01, poll=0.005, longest=flush_longest, retry=0.1),
         )
         parts = Parts(embedder, store, ledger, turn_log, notes, receipts, usage_counts, searcher, library)

@@ -22,6 +22,7 @@ from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
@@ -73,6 +74,7 @@ class Rig:
     corpora: WorkingSets
     usage_counts: SqliteUsageCounts
     chains: SqliteResponseChains
+    profiles: SqliteProfiles
 
     async def write(self, *memories: Memory) -> None:
         """What the worker would do: rows as they shall stand, under the user's lock."""
@@ -110,6 +112,7 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
     async with SqliteDatabase(folder / "turns.sqlite") as database:
         ledger = SqliteUserLedger(database, clock=lambda: NOW)
         model_capabilities = SqliteModelCapabilities(database, clock=lambda: NOW)
+        profiles = SqliteProfiles(database)
         receipts = SqliteReceipts(database, clock=lambda: NOW, redact=redact)
         async with (
             SqliteUsageCounts(database, flush_seconds=0.02) as usage_counts,
@@ -118,7 +121,7 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
             retrieval, chains = Retrieval(corpora=corpora, store=store), SqliteResponseChains(database)
             recall = RecallPipeline(
                 search=SearchParts(embedder, classifier=lambda: None, retrieval=retrieval, tokens=tokens),
-                traces=RequestTraces(SqliteNoteBook(database), receipts, usage_counts),
+                traces=RequestTraces(SqliteNoteBook(database), receipts, usage_counts, profiles),
                 server=ServerKnowledge(model_capabilities, chains),
                 instruments=Instruments(lambda: NOW, metrics),
                 new_id=lambda: next(ids),
@@ -131,5 +134,15 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
                     await asyncio.sleep(0.01)
             embedder.calls = 0
             yield Rig(
-                recall, embedder, model_capabilities, receipts, metrics, store, ledger, corpora, usage_counts, chains
+                recall,
+                embedder,
+                model_capabilities,
+                receipts,
+                metrics,
+                store,
+                ledger,
+                corpora,
+                usage_counts,
+                chains,
+                profiles,
             )

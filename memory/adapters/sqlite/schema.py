@@ -1,4 +1,4 @@
-"""The tables of turn log, user ledger, note book, receipts, uses, rounds, model traits, exams and chains: one file.
+"""The tables of turn log, ledger, note book, receipts, uses, rounds, traits, exams, chains and profiles: one file.
 
 This module only names tables and creates them; it never reads or writes a row of them.
 
@@ -28,7 +28,7 @@ import sqlite3
 from memory.errors import BadSetting
 
 APPLICATION_ID = 0x6D70_7478  # "mptx": tells our file from any other SQLite file
-VERSION = 2  # of the tables
+VERSION = 3  # of the tables
 SQLITE_OLDEST = (3, 35, 0)  # upsert and partial indexes as used here; Python 3.11 usually brings a newer one
 
 TABLES = (
@@ -237,6 +237,32 @@ TABLES = (
     """,
     "CREATE UNIQUE INDEX chains_of_user ON chains (user_id, position)",
     "CREATE INDEX chains_by_age ON chains (kept_at)",
+    # A profile per user (no project) and per project of a user; `pinned` and `lines` are JSON.
+    """
+    CREATE TABLE profiles (
+        user_id TEXT NOT NULL,
+        project_id TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        pinned BLOB NOT NULL,
+        lines BLOB NOT NULL,
+        is_enabled INTEGER NOT NULL,
+        updated_at REAL NOT NULL,
+        PRIMARY KEY (user_id, project_id)
+    ) WITHOUT ROWID
+    """,
+    # Users whose memories were written since their profiles were built, whoever wrote them.
+    """
+    CREATE TABLE stale_profiles (
+        position INTEGER PRIMARY KEY,
+        user_id TEXT NOT NULL UNIQUE
+    )
+    """,
+    """
+    CREATE TRIGGER profiles_become_stale AFTER UPDATE OF revision ON users WHEN new.revision % 2 = 0
+    BEGIN
+        INSERT OR IGNORE INTO stale_profiles (user_id) VALUES (new.user_id);
+    END
+    """,
 )
 
 
