@@ -218,7 +218,7 @@ def profile_shape(shown: ShownProfile) -> dict[str, Any]:
         "pinned": [line.text.removeprefix("- ") for line in profile.pinned],
         "lines": [
             {
-                "content": line.text.removeprefix("- "),
+                "text": line.text.removeprefix("- "),
                 "memory_id": line.memory_id,
                 "evidence": [evidence_shape(one) for one in shown.evidence.get(line.memory_id, ())],
             }

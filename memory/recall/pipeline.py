@@ -234,10 +234,10 @@ class RecallPipeline:
         elif planned.notes:
             status, reason = RecallStatus.DISABLED, "placement_off"
         if notes and planned.fresh is not None:
-            self._metrics.memories_injected.observe(len(planned.found_ids()))
+            self._metrics.memories_injected.observe(len(planned.found_ids))
             self._metrics.note_tokens.observe(planned.fresh.tokens)
             # notes put back were counted when they were new
-            self._usage_counts.count(scope.user_id, planned.found_ids(), at=trace.began_at)
+            self._usage_counts.count(scope.user_id, planned.found_ids, at=trace.began_at)
         receipt_id = self._new_id()
         answered = Answered(receipt_id, scope.user_id, trace.began_at, status, reason)
         leave = partial(self._leave_receipt, answered, trace, planned)
@@ -287,7 +287,7 @@ def _used_for(planned: NotePlan) -> str:
     """Why a note goes along, for metrics."""
     if planned.fresh is None:
         return "put_back"
-    return "found" if planned.found_ids() else "profile"
+    return "found" if planned.found_ids else "profile"
 
 
 def _opening_of(planned: NotePlan) -> dict[str, object]:

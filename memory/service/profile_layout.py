@@ -9,6 +9,7 @@ give the same bytes. Pure: `now` is an argument, needed for what has expired.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 from memory.chat.plain_lines import on_one_line
 from memory.model import (
@@ -52,7 +53,7 @@ SECTIONS = (
     ("goal", "skill", "project"),
 )
 _OF_ATTRIBUTE = {attribute: place for place, section in enumerate(SECTIONS) for attribute in section}
-_MANNER, _FAMILY = _OF_ATTRIBUTE["answer_style"], _OF_ATTRIBUTE["family"]
+_MANNER, _FAMILY, _AIMS = _OF_ATTRIBUTE["answer_style"], _OF_ATTRIBUTE["family"], _OF_ATTRIBUTE["goal"]
 _OF_CATEGORY = {
     "preference": _OF_ATTRIBUTE["opinion"],
     "constraint": _OF_ATTRIBUTE["diet"],
@@ -139,7 +140,13 @@ def _section_of(memory: Memory, now: float) -> int | None:
         return _FAMILY if memory.attribute in _OF_OTHERS else None
     if memory.attribute == NO_ATTRIBUTE and memory.memory_type == "procedural":
         return _MANNER
-    return _OF_ATTRIBUTE.get(memory.attribute, _OF_CATEGORY.get(memory.category))
+    place = _OF_ATTRIBUTE.get(memory.attribute, _OF_CATEGORY.get(memory.category))
+    return None if (place == _AIMS or memory.category == "goal") and not _is_standing(memory) else place
+
+
+def _is_standing(memory: Memory) -> bool:
+    """Whether a goal is more than a plan of the moment: somebody asked to remember it, or it was said repeatedly."""
+    return memory.trust is not Trust.INFERRED or len(memory.evidence) > 1
 
 
 def _worth(memory: Memory) -> tuple[bool, float, float, str]:
@@ -148,8 +155,16 @@ def _worth(memory: Memory) -> tuple[bool, float, float, str]:
 
 
 def _line(memory: Memory, tokens: Tokens) -> ProfileLine:
-    shown = f"- {on_one_line(memory.content)}"
+    shown = f"- [{_month(memory.said_at)}] {on_one_line(memory.content)}"
     return ProfileLine(shown, tokens(shown), memory.id)
+
+
+def _month(at: float) -> str:
+    """The month in UTC: of two statements that differ, the model has to know the later one; a day costs too much."""
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m")
+    except (ValueError, OverflowError, OSError):
+        return "date unknown"
 
 
 def _fitting(lines: Sequence[ProfileLine], room: int) -> list[ProfileLine]:

@@ -76,18 +76,15 @@ class NotePlan:
     kept.
 
     `at_server`: those of earlier requests whose messages the server stores with the notes inside them; it does not
-    store instructions. `profile`: what opens `fresh`.
+    store instructions. `profile`: what opens `fresh`. `found_ids`: the memories in `fresh` that were found for the
+    question, in the profile or after it.
     """
 
     notes: Mapping[int, PastNote]
     fresh: PastNote | None = None
     at_server: tuple[PastNote, ...] = ()
     profile: ProfileText | None = None
-
-    def found_ids(self) -> tuple[str, ...]:
-        """Ids of the memories in the new note that were found for the question."""
-        of_profile = self.profile.memory_ids if self.profile is not None else ()
-        return tuple(one for one in (self.fresh.memory_ids if self.fresh else ()) if one not in of_profile)
+    found_ids: tuple[str, ...] = ()
 
     def placed(self, placement: Placement) -> tuple[Note, ...]:
         """Each note before its message, or, for templates that allow only one system message, all merged into that
@@ -182,7 +179,9 @@ def plan_notes(
         of_question = PastNote(render_note(chosen, now=now), ids, tokens(NOTE_FRAME) + spent)
     fresh = opened_by(profile, of_question)
     assert fresh is not None, "there is something to say"
-    return NotePlan({**carried.notes, carried.newest: fresh}, fresh, carried.at_server, profile)
+    in_fresh = frozenset(fresh.memory_ids)
+    found_ids = tuple(candidate.memory.id for candidate in found if candidate.memory.id in in_fresh)
+    return NotePlan({**carried.notes, carried.newest: fresh}, fresh, carried.at_server, profile, found_ids)
 
 
 def _is_held(
