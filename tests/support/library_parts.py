@@ -62,6 +62,7 @@ class Parts:
     notes: SqliteNoteBook
     receipts: SqliteReceipts
     usage_counts: SqliteUsageCounts
+    profiles: SqliteProfiles
     searcher: PlainSearch
     library: Library
     now: float = NOW
@@ -109,16 +110,16 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
         turn_log = SqliteTurnLog(database, clock=clock)
         notes = SqliteNoteBook(database)
         receipts = SqliteReceipts(database, clock=clock, redact=redact)
-        usage_counts = SqliteUsageCounts(database)
+        usage_counts, profiles = SqliteUsageCounts(database), SqliteProfiles(database)
         library = Library(
             memories=MemoryBank(store, ledger, embedder),
             turn_log=turn_log,
-            traces=RequestTraces(notes, receipts, usage_counts, SqliteProfiles(database)),
+            traces=RequestTraces(notes, receipts, usage_counts, profiles),
             searcher=searcher,
             intake=Intake(
                 clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]"), WordPieceTokens()
             ),
             flush_timing=FlushTiming(reply_delay=0.01, poll=0.005, longest=flush_longest, retry=0.1),
         )
-        parts = Parts(embedder, store, ledger, turn_log, notes, receipts, usage_counts, searcher, library)
+        parts = Parts(embedder, store, ledger, turn_log, notes, receipts, usage_counts, profiles, searcher, library)
         yield parts
