@@ -101,9 +101,6 @@ class Metrics:
             "memproxy_facts_dropped", "Facts that the gate refused, by reason.", ["reason"], registry=registry
         )
 
-        self.profiles = Counter(
-            "memproxy_profiles", "Profiles of users built, by outcome.", ["outcome"], registry=registry
-        )
         self.upkeep_changes = Counter(
             "memproxy_upkeep_changes", "Memories that upkeep changed, by why.", ["why"], registry=registry
         )
@@ -153,6 +150,9 @@ class Metrics:
             "written, write_failed, erased, erase_failed).",
             ["outcome"],
             registry=registry,
+        )
+        self.profiles = Counter(
+            "memproxy_profiles", "Profiles of users built, by outcome.", ["outcome"], registry=registry
         )
         self.reader_exam_score = Gauge(
             "memproxy_reader_exam_score",
