@@ -1,4 +1,4 @@
-"""Profiles through the whole product: learnt from chats, in the next conversation's prompt, and gone when taken back."""
+"""Profiles through the whole product: learnt from chats, in the next prompt, and gone when taken back."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
     async with SqliteDatabase(folder / "turns.sqlite") as database:
         ledger = SqliteUserLedger(database, clock=lambda: NOW)
         model_capabilities = SqliteModelCapabilities(database, clock=lambda: NOW)
-        profiles, notes = SqliteProfiles(database), SqliteNoteBook(database)
+        profiles, notes = SqliteProfiles(database), SqliteNoteBook(database, waits_for_others=False)
         receipts = SqliteReceipts(database, clock=lambda: NOW, redact=redact)
         async with (
             SqliteUsageCounts(database, flush_seconds=0.02) as usage_counts,
