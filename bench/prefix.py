@@ -28,6 +28,7 @@ from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
@@ -43,6 +44,7 @@ from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import recordable
 from memory.service.erasure import Erasure
+from memory.service.profile_layout import pinned_line
 from memory.settings import Settings
 from memory.settings.loader import from_process
 
@@ -67,6 +69,7 @@ BARS = (
     Bar("notes of a tool loop", at_least=1),
 )
 USER = "ann"
+OWN_LINES = ("Answer in short sentences", "I live in Leeds and cycle to work", "I am vegan and allergic to nuts")
 PATIENT = RecallSettings(deadline_seconds=30.0)  # counted, not timed: a busy machine must not change what is found
 VARIANTS: dict[str, Placement | None] = {
     "no memory": None,
@@ -77,7 +80,7 @@ VARIANTS: dict[str, Placement | None] = {
 
 @dataclass
 class Product:
-    """The request side in this process, with 150 memories of one user."""
+    """The request side in this process, with a profile and 150 memories of one user."""
 
     recall: RecallPipeline
     erasure: Erasure
@@ -158,7 +161,10 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         usage_counts = await stack.enter_async_context(SqliteUsageCounts(database))
         dimension = settings.memory.milvus.dimension
         sets = WorkingSets(store=store, ledger=ledger, shape=CorpusShape(dimension))
-        corpora, traces = await stack.enter_async_context(sets), RequestTraces(notes, receipts, usage_counts)
+        corpora, profiles = await stack.enter_async_context(sets), SqliteProfiles(database)
+        own = [pinned_line(text, tokens=WordPieceTokens()) for text in OWN_LINES]
+        await profiles.set_own(USER, "", pinned=own, now=NOW)
+        traces = RequestTraces(notes, receipts, usage_counts, profiles)
         turn_log = SqliteTurnLog(database, clock=clock)
         search = SearchParts(
             embedder=embedder,

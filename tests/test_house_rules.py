@@ -34,11 +34,12 @@ PATTERN_CHARACTERS_MAX = {
     "extproc/supervisor": 34,
     "memory/adapters": 12,
     "memory/api": 102,
+    "memory/chat": 20,
     "memory/evaluation": 64,
     "memory/language": 246,
     "memory/learn": 204,
     "memory/model": 76,
-    "memory/recall": 12_856,
+    "memory/recall": 12_836,
     "memory/secrets": 946,
 }
 PATTERN_CHARACTERS_IN_ALL = 14_622  # 15,000 were asked for at most

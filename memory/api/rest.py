@@ -32,9 +32,10 @@ from memory.service.library import PAGE_MEMORIES_MAX, Library
 BODY_BYTES_MAX = 1 << 20  # 200 memories of ordinary length, or a long history; more takes several calls
 QUERY_FIELDS_MAX = 20
 ONE = "/v1/memory/{id}"
+PROFILE_PATHS = ("/v1/profile", "/v1/memory/profile")  # the second is the one below the proxy's port
 RESERVED = frozenset(  # never ids
     (
-        *("search", "turns", "mcp", "flush", "stats", "receipts", "export", "everything"),
+        *("search", "turns", "mcp", "flush", "stats", "receipts", "export", "everything", "profile"),
         *("sessions", "conversations", "messages"),
     )
 )
@@ -102,6 +103,11 @@ def create_app(
             route("/v1/memory/stats", "GET", show_stats),
             route("/v1/memory/receipts/{id}", "GET", show_receipt),
             *conversation_routes(route),
+            *(
+                route(path, method, endpoint, "project_id")
+                for path in PROFILE_PATHS
+                for method, endpoint in (("GET", show_profile), ("PUT", set_profile), ("DELETE", delete_profile))
+            ),
             route(ONE, "GET", show),
             route(ONE, "PATCH", edit),
             route(ONE, "DELETE", delete),
@@ -195,6 +201,24 @@ async def show_stats(library: Library, call: Call) -> Response:
 
 async def show_receipt(library: Library, call: Call) -> Response:
     return _json(shapes.receipt_shape(await library.receipt(call.user_id, call.path_id)))
+
+
+async def show_profile(library: Library, call: Call) -> Response:
+    project_id = call.parameters.get("project_id", "")
+    return _json(shapes.profile_shape(await library.profiles.show(call.user_id, project_id)))
+
+
+async def set_profile(library: Library, call: Call) -> Response:
+    body = shapes.decoded(call.body, shapes.ProfileBody)
+    shown = await library.profiles.set_own(
+        call.user_id, call.parameters.get("project_id", ""), pinned=body.pinned, is_enabled=body.enabled
+    )
+    return _json(shapes.profile_shape(shown))
+
+
+async def delete_profile(library: Library, call: Call) -> Response:
+    await library.profiles.delete(call.user_id, call.parameters.get("project_id", ""))
+    return _json({"deleted": True})
 
 
 async def show(library: Library, call: Call) -> Response:

@@ -19,7 +19,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from memory.chat.completions import NotAChat, read_chat_request
 from memory.errors import BadInput
-from memory.model import Candidate, Memory, Message
+from memory.model import Candidate, Evidence, Memory, Message
+from memory.service.profiles import ShownProfile
 from memory.service.requests import ExplainedReceipt, MemoryEdit, NewMemory
 
 TIME_MAX = 253_402_300_799.0  # the last second of the year 9999, the limit of ISO 8601 with four digits
@@ -81,6 +82,11 @@ class TurnsBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 class FlushBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     session_id: _Text = None
+
+
+class ProfileBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    pinned: list[str] | None = None
+    enabled: bool | None = None
 
 
 def decoded(body: bytes, shape: type[_Body]) -> _Body:
@@ -191,7 +197,7 @@ def memory_shape(memory: Memory) -> dict[str, Any]:
         "importance": memory.importance,
         "confidence": memory.confidence,
         "access_count": memory.access_count,
-        "evidence": [{"quote": e.quote, "turn_id": e.turn_id, "role": e.role} for e in memory.evidence],
+        "evidence": [evidence_shape(one) for one in memory.evidence],
         "metadata": dict(memory.metadata),
     }
 
@@ -199,6 +205,33 @@ def memory_shape(memory: Memory) -> dict[str, Any]:
 def candidate_shape(candidate: Candidate) -> dict[str, Any]:
     """A search result: the memory, its score, and the parts of that score by name."""
     return {**memory_shape(candidate.memory), "score": candidate.score, "score_parts": dict(candidate.parts)}
+
+
+def profile_shape(shown: ShownProfile) -> dict[str, Any]:
+    """A profile as the API returns it; `text` is what a prompt gets of it."""
+    profile = shown.profile
+    return {
+        "user_id": profile.user_id,
+        "project_id": profile.project_id,
+        "enabled": profile.is_enabled,
+        "version": profile.version,
+        "updated_at": time_text(profile.updated_at),
+        "pinned": [line.text.removeprefix("- ") for line in profile.pinned],
+        "lines": [
+            {
+                "text": line.text.removeprefix("- "),
+                "memory_id": line.memory_id,
+                "evidence": [evidence_shape(one) for one in shown.evidence.get(line.memory_id, ())],
+            }
+            for line in profile.lines
+        ],
+        "text": shown.text,
+        "tokens": shown.tokens,
+    }
+
+
+def evidence_shape(evidence: Evidence) -> dict[str, str]:
+    return {"quote": evidence.quote, "turn_id": evidence.turn_id, "role": evidence.role}
 
 
 def receipt_shape(explained: ExplainedReceipt) -> dict[str, Any]:

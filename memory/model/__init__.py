@@ -49,6 +49,7 @@ from memory.model.memories import (
     Vector,
     statement_key,
 )
+from memory.model.profiles import Profile, ProfileLine, ProfileText
 from memory.model.recalled import (
     Candidate,
     CandidateVerdict,
@@ -111,6 +112,9 @@ __all__ = [
     "PartyType",
     "PastNote",
     "Placement",
+    "Profile",
+    "ProfileLine",
+    "ProfileText",
     "Query",
     "Question",
     "RecallStatus",

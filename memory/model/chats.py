@@ -67,3 +67,4 @@ class RequestOptions:
     similarity_threshold: float | None = None
     token_budget: int | None = None
     placement: Placement | None = None
+    profile: bool | None = None

@@ -51,6 +51,7 @@ class CandidateVerdict(StrEnum):
     """Whether a candidate was injected, or why not."""
 
     INJECTED = "injected"
+    IN_PROFILE = "in_profile"  # not found for the question, but part of the profile that opens the note
     ALREADY_TOLD = "already_told"  # an earlier note of this conversation holds it
     IRRELEVANT = "irrelevant"
     DUPLICATE = "duplicate"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from memory.ports.chains import ResponseChains
 from memory.ports.conversation_trees import ConversationTrees
 from memory.ports.models import ChatModel, Clock, Completion, Embedder, Tokens
+from memory.ports.profiles import NoProfiles, Profiles
 from memory.ports.reading import (
     ExamKey,
     ExamResult,
@@ -63,10 +64,12 @@ __all__ = [
     "MessagePage",
     "ModelCapabilities",
     "NoLocalMemories",
+    "NoProfiles",
     "NoteBook",
     "Page",
     "PairRelation",
     "PairVerdict",
+    "Profiles",
     "QueueDepth",
     "Receipts",
     "RecordedMessages",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from memory.model import (
@@ -12,6 +12,7 @@ from memory.model import (
     Receipt,
 )
 from memory.ports.chains import ResponseChains
+from memory.ports.profiles import NoProfiles, Profiles
 from memory.ports.upkeep import UsageCounts
 
 
@@ -67,11 +68,12 @@ class Receipts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RequestTraces:
-    """What requests store that refers to memories by id: forgetting a memory includes all of it."""
+    """What is stored for requests and refers to memories by id: forgetting a memory includes all of it."""
 
     notes: NoteBook
     receipts: Receipts
     usage_counts: UsageCounts
+    profiles: Profiles = field(default_factory=NoProfiles)
 
 
 class ModelCapabilities(Protocol):

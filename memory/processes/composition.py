@@ -33,12 +33,14 @@ from memory.adapters.sqlite.exams import SqliteExamResults
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.errors import BadSetting
+from memory.learn.profile_refresher import ProfileRefresher
 from memory.learn.readers import Readers
 from memory.learn.reflection import Reflector
 from memory.learn.upkeep import Upkeep
@@ -52,6 +54,7 @@ from memory.ports import (
     MemoryStore,
     ModelCapabilities,
     NoteBook,
+    Profiles,
     Receipts,
     RequestTraces,
     ServerKnowledge,
@@ -116,6 +119,7 @@ class Parts:
     notes: NoteBook
     receipts: Receipts
     usage_counts: UsageCounts
+    profiles: Profiles
     upkeep_schedule: UpkeepSchedule
     model_capabilities: ModelCapabilities
     exams: ExamResults
@@ -135,7 +139,7 @@ class Parts:
 
     @property
     def traces(self) -> RequestTraces:
-        return RequestTraces(self.notes, self.receipts, self.usage_counts)
+        return RequestTraces(self.notes, self.receipts, self.usage_counts, self.profiles)
 
     def recall(self) -> RecallPipeline:
         search = SearchParts(
@@ -172,6 +176,7 @@ class Parts:
                 self.instruments.clock,
                 new_id,
                 recording(self.settings),
+                self.tokens,
                 session_end_seconds=self.settings.memory.learn.session_end_seconds,
             ),
         )
@@ -185,6 +190,11 @@ class Parts:
             readers=readers,
             instruments=self.instruments,
             settings=settings or worker_settings(self.settings),
+        )
+
+    def profile_refresher(self) -> ProfileRefresher:
+        return ProfileRefresher(
+            memories=self.bank, profiles=self.profiles, tokens=self.tokens, instruments=self.instruments
         )
 
 
@@ -254,6 +264,7 @@ async def open_parts_on(
         notes=SqliteNoteBook(database, limits=note_limits(settings), waits_for_others=settings.filters > 1),
         receipts=SqliteReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
         usage_counts=await stack.enter_async_context(SqliteUsageCounts(database)),
+        profiles=SqliteProfiles(database),
         upkeep_schedule=SqliteUpkeepSchedule(database),
         model_capabilities=SqliteModelCapabilities(database, clock=clock),
         exams=SqliteExamResults(database, clock=clock),

@@ -20,6 +20,7 @@ from memory.learn.trigger_scanner import TriggerSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Placement, VectorOrigin
 from memory.ports import LearnDue
+from memory.recall.notes.profile_notes import ProfileUse
 from memory.recall.pipeline import RecallSettings
 from memory.secrets.redaction import SecretClass, SecretPolicy, recordable
 from memory.settings import ExternalModel, Settings
@@ -42,6 +43,7 @@ def recall_settings(settings: Settings) -> RecallSettings:
         near_tokens=memory.ranking.bar.near_tokens,
         several_tokens=memory.ranking.bar.several_tokens,
         rewritten_weight=memory.ranking.rewritten,
+        profile=ProfileUse(memory.profile.goes_along) if memory.profile.enabled else None,
     )
 
 

@@ -30,6 +30,7 @@ from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.admission import Admission, AdmissionSlot
 from memory.recall.notes.past_notes import NotePlan, carried_notes, note_keys, plan_notes
 from memory.recall.notes.receipts import Answered, Findings, receipt_of
+from memory.recall.profile_opening import ProfileOpening
 from memory.recall.search_flow import SearchFlow, SearchParts
 from memory.recall.signals import search_decision
 from memory.recall.signals.search_decision import Decision
@@ -67,6 +68,9 @@ class RecallPipeline:
     ) -> None:
         """`new_id` generates the ids of receipts."""
         self._searching = SearchFlow(search, metrics=instruments.metrics, settings=settings)
+        self._opening = ProfileOpening(
+            traces.profiles, tokens=search.tokens, metrics=instruments.metrics, settings=settings
+        )
         self._notes = traces.notes
         self._receipts = traces.receipts
         self._usage_counts = traces.usage_counts
@@ -127,7 +131,10 @@ class RecallPipeline:
             status, reason = RecallStatus.UNAVAILABLE, error.part
         found = trace.selection.candidates
         budget = request.options.token_budget or self._settings.token_budget
-        planned = plan_notes(trace.carried, found, budget=budget, tokens=self._tokens, now=trace.began_at)
+        await self._opening.read(scope, request, trace)
+        planned = plan_notes(
+            trace.carried, found, budget=budget, tokens=self._tokens, now=trace.began_at, profile=trace.profile
+        )
         await self._keep(scope, trace, planned)
         return self._outcome(scope, status, reason, trace, planned)
 
@@ -223,14 +230,14 @@ class RecallPipeline:
         notes = planned.placed(trace.placement)
         count = len(planned.memory_ids()) if notes else 0
         if notes:
-            status, reason = RecallStatus.USED, "found" if planned.fresh else "put_back"
+            status, reason = RecallStatus.USED, _used_for(planned)
         elif planned.notes:
             status, reason = RecallStatus.DISABLED, "placement_off"
         if notes and planned.fresh is not None:
-            self._metrics.memories_injected.observe(len(planned.fresh.memory_ids))
+            self._metrics.memories_injected.observe(len(planned.found_ids))
             self._metrics.note_tokens.observe(planned.fresh.tokens)
             # notes put back were counted when they were new
-            self._usage_counts.count(scope.user_id, planned.fresh.memory_ids, at=trace.began_at)
+            self._usage_counts.count(scope.user_id, planned.found_ids, at=trace.began_at)
         receipt_id = self._new_id()
         answered = Answered(receipt_id, scope.user_id, trace.began_at, status, reason)
         leave = partial(self._leave_receipt, answered, trace, planned)
@@ -239,7 +246,7 @@ class RecallPipeline:
 
     def _leave_receipt(self, answered: Answered, trace: Trace, planned: NotePlan) -> None:
         found = Findings(
-            signals=_explained(trace.decision) | trace.rewrite,
+            signals=_explained(trace.decision) | trace.rewrite | _opening_of(planned),
             query=trace.query,
             candidates=trace.ranked.candidates,
             cuts=trace.selection.cuts,
@@ -274,6 +281,20 @@ async def _keys(scope: Scope, request: ChatRequest) -> dict[int, str]:
     if len(request.body) > HEAVY_BODY_BYTES:
         return await asyncio.to_thread(note_keys, scope, request)
     return note_keys(scope, request)
+
+
+def _used_for(planned: NotePlan) -> str:
+    """Why a note goes along, for metrics."""
+    if planned.fresh is None:
+        return "put_back"
+    return "found" if planned.found_ids else "profile"
+
+
+def _opening_of(planned: NotePlan) -> dict[str, object]:
+    """The versions of the profiles that open the new note, for a receipt."""
+    if planned.profile is None:
+        return {}
+    return {"profile": dict(zip(("version", "project_version"), planned.profile.versions, strict=True))}
 
 
 def _explained(decision: Decision | None) -> dict[str, object]:

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from memory.model import Note, Placement, RecallStatus, Selection
+from memory.model import Note, Placement, ProfileText, RecallStatus, Selection
 from memory.recall.notes.past_notes import CarriedNotes
+from memory.recall.notes.profile_notes import ProfileUse
 from memory.recall.ranking.ranking import Ranked
 from memory.recall.ranking.weights import DEFAULT_RANKING
 from memory.recall.signals.search_decision import Decision
@@ -33,6 +34,7 @@ class RecallSettings:
     near_tokens: int = DEFAULT_RANKING.bar.near_tokens  # tokens up to which near-relevant memories fill a short note
     several_tokens: int = DEFAULT_RANKING.bar.several_tokens  # the same for a question that asks for several memories
     rewritten_weight: float = DEFAULT_RANKING.rewritten  # against 1 for the plain question
+    profile: ProfileUse | None = ProfileUse.SEARCHED  # None: no profile goes along
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class Trace:
     ranked: Ranked = field(default_factory=Ranked)
     selection: Selection = field(default_factory=lambda: Selection((), 0))
     timings_ms: dict[str, float] = field(default_factory=dict)
+    profile: ProfileText | None = None  # goes along with this question
     are_notes_reviewed: bool = False  # `carried` holds the notes of the conversation
 
     @property

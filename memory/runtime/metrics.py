@@ -151,6 +151,9 @@ class Metrics:
             ["outcome"],
             registry=registry,
         )
+        self.profiles = Counter(
+            "memproxy_profiles", "Profiles of users built, by outcome.", ["outcome"], registry=registry
+        )
         self.reader_exam_score = Gauge(
             "memproxy_reader_exam_score",
             "What the chat model that may read messages reached in its exam, 0..1; 0 while it has not sat it.",

@@ -58,6 +58,7 @@ class Erasure:
         self._notes = traces.notes
         self._receipts = traces.receipts
         self._usage_counts = traces.usage_counts
+        self._profiles = traces.profiles
         self._clock = clock
 
     async def forget_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> list[str]:
@@ -95,12 +96,13 @@ class Erasure:
         return hanging_on(possible.values(), memory_ids)
 
     async def drop_notes(self, user_id: str, memory_ids: Collection[str]) -> None:
-        """Drop all notes that hold these memories, so that no later request repeats them.
+        """Drop all notes that hold these memories, and their lines in profiles, so that no later request repeats them.
 
         Called before the deletion, since nobody would repeat it after a crash; and after releasing the lock, since
         until then a request in progress may read the old contents and store a note with them.
         """
         if memory_ids:
+            await self._profiles.drop(user_id, memory_ids, now=self._clock())
             await self._notes.drop(user_id, memory_ids, now=self._clock())
 
     async def memory(self, user_id: str, memory_id: str) -> None:
@@ -114,8 +116,8 @@ class Erasure:
         """Delete all memories of the user, or of exactly that project, and their conversation record before this call;
         turns not learnt yet are withdrawn.
 
-        Without a project, also deletes the user's receipts, links between exchanges and conversation trees. Returns
-        the numbers of memories and of turns withdrawn.
+        Also deletes the profiles of that scope, with their pinned lines; without a project, the user's receipts, links
+        between exchanges and conversation trees too. Returns the numbers of memories and of turns withdrawn.
         """
         Scope(user_id, project_id)  # refuses invalid ids
         called_at = self._clock()
@@ -132,11 +134,19 @@ class Erasure:
                 memories += len(ids)
             await self.drop_notes(user_id, ids)
         await self._turn_log.messages.erase(user_id, project_id=project_id, before=called_at)
+        await self._erase_profiles(user_id, project_id)
         if not project_id:
             await self._receipts.erase(user_id)  # they contain the user's queries
             await self._turn_log.chains.erase(user_id)
             await self._turn_log.trees.erase(user_id)
         return memories, turns
+
+    async def _erase_profiles(self, user_id: str, project_id: str) -> None:
+        """Delete all profiles, or that of the project; with pinned lines also all notes, which may hold them."""
+        found = await self._profiles.get(user_id, [project_id])
+        await self._profiles.erase(user_id, project_id)
+        if not project_id or any(profile.pinned for profile in found.values()):
+            await self._notes.drop(user_id, (), now=self._clock())
 
     async def withdraw(self, user_id: str, turn_ids: Collection[str]) -> int:
         """These turns are not learnt, if they are not learnt yet. Returns their number."""

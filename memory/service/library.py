@@ -46,6 +46,7 @@ from memory.runtime.offload import run_offloaded
 from memory.service.conversations import Conversations
 from memory.service.erasure import Erasure, SourceForgotten
 from memory.service.locked_writes import write_rows
+from memory.service.profiles import ProfileService
 from memory.service.requests import (
     Deleted,
     ExplainedReceipt,
@@ -118,6 +119,7 @@ class Library:
         self.conversations = Conversations(
             turn_log.messages, traces.receipts, store=memories.store, erasure=self._erasure, intake=intake
         )
+        self.profiles = ProfileService(memories=memories, traces=traces, clock=intake.clock, tokens=intake.tokens)
         self._searcher = searcher
         self._clock = intake.clock
         self._new_id = intake.new_id
@@ -331,6 +333,7 @@ class Library:
                 if polls_of_retries <= 0:
                     break
             await asyncio.sleep(timing.poll)
+        await self.profiles.refresh(user_id)
         return backlog
 
     async def stats(self, user_id: str) -> Stats:

@@ -14,7 +14,7 @@ import msgspec
 from memory.errors import BadInput
 from memory.model import CATEGORIES, MEMORY_TYPES, Memory, MemoryStatus, Receipt
 from memory.model.archived import kept_keys, restored
-from memory.ports import Clock
+from memory.ports import Clock, Tokens
 
 METADATA_BYTES_MAX = 16_384  # of JSON; a Milvus JSON field holds 65,536
 AHEAD_SECONDS_MAX = 86_400.0  # clocks and time zones differ; a later time is an error
@@ -23,13 +23,15 @@ METADATA_DEPTH_MAX = 16  # far below the recursion limits here and in a store's 
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """How new memories and turns are prepared: `clock` gives their times, `new_id` generates unique ids, and `redact`
-    removes secrets from a message before it is stored. `session_end_seconds`: an idle session has ended after it.
+    """How new memories and turns are prepared: `clock` gives their times, `new_id` generates unique ids, `redact`
+    removes secrets from a message before it is stored, and `tokens` counts the lines of profiles.
+    `session_end_seconds`: an idle session has ended after it.
     """
 
     clock: Clock
     new_id: Callable[[], str]
     redact: Callable[[str], str]
+    tokens: Tokens
     session_end_seconds: float = 1_800.0
 
 

@@ -10,6 +10,7 @@ from memory.settings.catalogue import ENVIRONMENT_PREFIX, Leaf, SettingDoc, is_s
 from memory.settings.extraction import ExtractionSettings
 from memory.settings.learning import LearnSettings
 from memory.settings.models import ExternalModel, ModelEndpoint
+from memory.settings.profiles import ProfileSettings
 from memory.settings.ranking import Bar, HalfLives, NeighbourWeights, RankingSettings, Unspaced, Weights
 from memory.settings.recall import UpstreamSignal
 from memory.settings.retention import CategoryRetention, RetentionSettings
@@ -32,6 +33,7 @@ __all__ = [
     "ModelEndpoint",
     "NeighbourWeights",
     "NoteSettings",
+    "ProfileSettings",
     "RankingSettings",
     "ReceiptSettings",
     "RetentionSettings",

@@ -14,6 +14,7 @@ from memory.settings.catalogue import SettingDoc, docs_of, without_secrets
 from memory.settings.extraction import ExtractionSettings
 from memory.settings.learning import LearnSettings
 from memory.settings.models import ExternalModel
+from memory.settings.profiles import ProfileSettings
 from memory.settings.ranking import RankingSettings
 from memory.settings.recall import UpstreamSignal
 from memory.settings.retention import RetentionSettings
@@ -85,6 +86,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: SnapshotSettings = SnapshotSettings()
     receipts: ReceiptSettings = ReceiptSettings()
     notes: NoteSettings = NoteSettings()
+    profile: ProfileSettings = ProfileSettings()
     secrets: SecretSettings = SecretSettings()
 
 

@@ -42,8 +42,9 @@ def test_a_used_memory_is_told_with_every_part_of_its_score_and_the_others_with_
     assert passport["verdict"] == "injected"
     assert {"dense", "lexical", "recency"} <= passport["score_parts"].keys()
     assert sum(passport["score_parts"].values()) == pytest.approx(passport["score"], abs=1e-4)
-    assert {by_content[other]["verdict"] for other in TOLD[1:]} == {"irrelevant"}
-    assert shown["injected"] == [passport["id"]]
+    assert [by_content[other]["verdict"] for other in TOLD[1:]] == ["irrelevant", "in_profile"]
+    assert set(shown["injected"]) == {passport["id"], by_content[TOLD[2]]["id"]}
+    assert shown["signals"]["profile"]["version"] >= 1
     assert shown["tokens"] == sum(note["tokens"] for note in shown["notes"]) > 0
     assert {"wait", "notes", "embed", "retrieve", "select"} <= shown["timings_ms"].keys()
 

@@ -12,9 +12,11 @@ import numpy as np
 from hashing_embedder import HashingEmbedder
 
 from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
@@ -61,6 +63,7 @@ class Parts:
     notes: SqliteNoteBook
     receipts: SqliteReceipts
     usage_counts: SqliteUsageCounts
+    profiles: SqliteProfiles
     searcher: PlainSearch
     library: Library
     now: float = NOW
@@ -108,14 +111,16 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
         turn_log = SqliteTurnLog(database, clock=clock)
         notes = SqliteNoteBook(database)
         receipts = SqliteReceipts(database, clock=clock, redact=redact)
-        usage_counts = SqliteUsageCounts(database)
+        usage_counts, profiles = SqliteUsageCounts(database), SqliteProfiles(database)
         library = Library(
             memories=MemoryBank(store, ledger, embedder),
             turn_log=turn_log,
-            traces=RequestTraces(notes, receipts, usage_counts),
+            traces=RequestTraces(notes, receipts, usage_counts, profiles),
             searcher=searcher,
-            intake=Intake(clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]")),
+            intake=Intake(
+                clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]"), WordPieceTokens()
+            ),
             flush_timing=FlushTiming(reply_delay=0.01, poll=0.005, longest=flush_longest, retry=0.1),
         )
-        parts = Parts(embedder, store, ledger, turn_log, notes, receipts, usage_counts, searcher, library)
+        parts = Parts(embedder, store, ledger, turn_log, notes, receipts, usage_counts, profiles, searcher, library)
         yield parts

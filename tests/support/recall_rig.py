@@ -22,7 +22,9 @@ from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
+from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.chat.completions import ChatRequest, read_chat_request
@@ -73,6 +75,9 @@ class Rig:
     corpora: WorkingSets
     usage_counts: SqliteUsageCounts
     chains: SqliteResponseChains
+    profiles: SqliteProfiles
+    notes: SqliteNoteBook
+    turn_log: SqliteTurnLog
 
     async def write(self, *memories: Memory) -> None:
         """What the worker would do: rows as they shall stand, under the user's lock."""
@@ -110,6 +115,7 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
     async with SqliteDatabase(folder / "turns.sqlite") as database:
         ledger = SqliteUserLedger(database, clock=lambda: NOW)
         model_capabilities = SqliteModelCapabilities(database, clock=lambda: NOW)
+        profiles, notes = SqliteProfiles(database), SqliteNoteBook(database, waits_for_others=False)
         receipts = SqliteReceipts(database, clock=lambda: NOW, redact=redact)
         async with (
             SqliteUsageCounts(database, flush_seconds=0.02) as usage_counts,
@@ -118,7 +124,7 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
             retrieval, chains = Retrieval(corpora=corpora, store=store), SqliteResponseChains(database)
             recall = RecallPipeline(
                 search=SearchParts(embedder, classifier=lambda: None, retrieval=retrieval, tokens=tokens),
-                traces=RequestTraces(SqliteNoteBook(database), receipts, usage_counts),
+                traces=RequestTraces(notes, receipts, usage_counts, profiles),
                 server=ServerKnowledge(model_capabilities, chains),
                 instruments=Instruments(lambda: NOW, metrics),
                 new_id=lambda: next(ids),
@@ -131,5 +137,17 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
                     await asyncio.sleep(0.01)
             embedder.calls = 0
             yield Rig(
-                recall, embedder, model_capabilities, receipts, metrics, store, ledger, corpora, usage_counts, chains
+                recall,
+                embedder,
+                model_capabilities,
+                receipts,
+                metrics,
+                store,
+                ledger,
+                corpora,
+                usage_counts,
+                chains,
+                profiles,
+                notes,
+                SqliteTurnLog(database, clock=lambda: NOW),
             )

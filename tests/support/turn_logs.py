@@ -13,11 +13,12 @@ from pathlib import Path
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.model import Message, Scope, Turn, TurnStatus
-from memory.ports import LearnDue, Lease, NoteBook, Receipts, RequestTraces, TurnLog, UsageCounts, UserLedger
+from memory.ports import LearnDue, Lease, NoteBook, Profiles, Receipts, RequestTraces, TurnLog, UsageCounts, UserLedger
 
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
 AT_ONCE = LearnDue()
@@ -43,10 +44,11 @@ class Process:
     notes: NoteBook
     receipts: Receipts
     usage_counts: UsageCounts
+    profiles: Profiles
 
     @property
     def traces(self) -> RequestTraces:
-        return RequestTraces(self.notes, self.receipts, self.usage_counts)
+        return RequestTraces(self.notes, self.receipts, self.usage_counts, self.profiles)
 
 
 class Deployment:
@@ -67,9 +69,8 @@ def sqlite_deployment(folder: Path) -> Deployment:
             ledger = SqliteUserLedger(database, clock=clock, lock_seconds=30.0, wait_seconds=0.3)
             receipts = SqliteReceipts(database, clock=clock, redact=str)
             async with SqliteUsageCounts(database) as usage_counts:
-                yield Process(
-                    SqliteTurnLog(database, clock=clock), ledger, SqliteNoteBook(database), receipts, usage_counts
-                )
+                log, notes = SqliteTurnLog(database, clock=clock), SqliteNoteBook(database)
+                yield Process(log, ledger, notes, receipts, usage_counts, SqliteProfiles(database))
 
     return Deployment(open_process)
 

@@ -1,5 +1,5 @@
-"""The tables of turn log, user ledger, note book, receipts, uses, rounds, model traits, exams, chains, messages and
-conversation trees: one file.
+"""The tables of turn log, user ledger, note book, receipts, uses, rounds, model traits, exams, chains, messages,
+conversation trees and profiles: one file.
 
 This module only names tables and creates them; it never reads or writes a row of them.
 
@@ -297,6 +297,32 @@ TABLES = (
     "CREATE INDEX turn_branches_unsettled ON turn_branches (user_id) WHERE is_settled = 0",
     # Hashes of users who erased their positions: what their conversations held is not filled in again.
     "CREATE TABLE erased_conversations (user_hash TEXT PRIMARY KEY) WITHOUT ROWID",
+    # A profile per user (no project) and per project of a user; `pinned` and `lines` are JSON.
+    """
+    CREATE TABLE profiles (
+        user_id TEXT NOT NULL,
+        project_id TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        pinned BLOB NOT NULL,
+        lines BLOB NOT NULL,
+        is_enabled INTEGER NOT NULL,
+        updated_at REAL NOT NULL,
+        PRIMARY KEY (user_id, project_id)
+    ) WITHOUT ROWID
+    """,
+    # Users whose memories were written since their profiles were built, whoever wrote them.
+    """
+    CREATE TABLE stale_profiles (
+        position INTEGER PRIMARY KEY,
+        user_id TEXT NOT NULL UNIQUE
+    )
+    """,
+    """
+    CREATE TRIGGER profiles_become_stale AFTER UPDATE OF revision ON users WHEN new.revision % 2 = 0
+    BEGIN
+        INSERT OR IGNORE INTO stale_profiles (user_id) VALUES (new.user_id);
+    END
+    """,
 )
 
 

@@ -7,16 +7,13 @@ the body.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from memory.chat.plain_lines import on_one_line
 from memory.model import Candidate, Memory
 from memory.ports import Tokens
-
-LINE_CHARACTERS_MAX = 2_000  # of one memory: no single statement is that long, and a pasted page must not fill the note
 
 LINES_REMEMBERED = 2_048  # cached lines: some MB at most, with ordinary lines half of one
 DAY = 86_400.0
@@ -29,14 +26,6 @@ _HEAD = (
 _FOOT = "</memory>"
 NOTE_FRAME = f"{_HEAD}\n{_FOOT}"
 """What every note costs before its first line; for the token budget."""
-
-# Angle brackets end our frame and begin the roles of most chat templates ("<|im_start|>"); full-width ones do not.
-_ESCAPES = str.maketrans(
-    {"<": "&lt;", ">": "&gt;", "\uff1c": "&lt;", "\uff1e": "&gt;", "\ufe64": "&lt;", "\ufe65": "&gt;"}
-)
-_TEMPLATE_MARK = re.compile(
-    r"\[(/?[A-Z_]{3,24})\]"
-)  # "[INST]", "[/INST]", "[TOOL_CALLS]": the roles of other templates
 
 
 def render_note(memories: Sequence[Memory], *, now: float) -> str:
@@ -64,27 +53,6 @@ def line_tokens(candidate: Candidate, *, tokens: Tokens, label: str) -> int:
     """Token count of the memory's line with that label; no token spans the space between the two."""
     counted = candidate.tokens
     return tokens(label) + (tokens(on_one_line(candidate.memory.content)) if counted is None else counted)
-
-
-@lru_cache(LINES_REMEMBERED)  # the same memory is counted, selected and rendered again soon
-def on_one_line(content: str) -> str:
-    """Sanitised text: one line, no invisible characters, no brackets that have a meaning in a chat template."""
-    shown = content if content.isprintable() else "".join(map(_shown, content))
-    shown = " ".join(shown.split())
-    if len(shown) > LINE_CHARACTERS_MAX:
-        shown = shown[:LINE_CHARACTERS_MAX].rstrip() + " …"
-    return _TEMPLATE_MARK.sub(r"(\1)", shown).translate(_ESCAPES)
-
-
-def _shown(character: str) -> str:
-    """Nothing for invisible characters (zero-width, directional, lone surrogates), a space for control characters."""
-    match unicodedata.category(character):
-        case "Cf" | "Cs":
-            return ""
-        case "Cc" | "Zl" | "Zp":
-            return " "
-        case _:
-            return character
 
 
 def _date(at: float) -> str:

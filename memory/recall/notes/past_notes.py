@@ -17,9 +17,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memory.chat.completions import ChatRequest, message_bytes
-from memory.model import CHAT_BYTES_MAX, Candidate, Conversation, Memory, Note, PastNote, Placement, Role, Scope
+from memory.model import (
+    CHAT_BYTES_MAX,
+    Candidate,
+    Conversation,
+    Memory,
+    Note,
+    PastNote,
+    Placement,
+    ProfileText,
+    Role,
+    Scope,
+)
 from memory.ports import Tokens
 from memory.recall.notes.injection import NOTE_FRAME, line_tokens, note_label, render_note
+from memory.recall.notes.profile_notes import opened_by
 
 # Per conversation, so that a long chat does not become a list of memories. The promised limit is 2,000; we count in
 # WordPiece, and a tokenizer that splits dates and numbers into digits counts up to a quarter more.
@@ -46,13 +58,14 @@ class CarriedNotes:
         """Ids of the memories in notes before earlier messages, oldest note first; they need not be injected again."""
         return tuple(dict.fromkeys(memory_id for note in self.earlier() for memory_id in note.memory_ids))
 
-    def room(self, *, budget: int, tokens: Tokens) -> int:
+    def room(self, *, budget: int, tokens: Tokens, reserved: int = 0) -> int:
         """Tokens available for the lines of a new note: at most `budget`, and its share of the limit for all notes.
 
         After the first note, each new one gets half of what is left, so that late questions have room as well.
+        `reserved`: tokens of the profile that opens the note.
         """
         earlier = [note.tokens for note in self.earlier()]
-        left = ALL_NOTES_TOKENS_MAX - sum(earlier)
+        left = ALL_NOTES_TOKENS_MAX - sum(earlier) - reserved
         share = min(left, max(left // 2, LATE_NOTE_TOKENS_MIN)) if earlier else left
         return max(0, min(budget, share) - tokens(NOTE_FRAME))
 
@@ -63,12 +76,15 @@ class NotePlan:
     kept.
 
     `at_server`: those of earlier requests whose messages the server stores with the notes inside them; it does not
-    store instructions.
+    store instructions. `profile`: what opens `fresh`. `found_ids`: the memories in `fresh` that were found for the
+    question, in the profile or after it.
     """
 
     notes: Mapping[int, PastNote]
     fresh: PastNote | None = None
     at_server: tuple[PastNote, ...] = ()
+    profile: ProfileText | None = None
+    found_ids: tuple[str, ...] = ()
 
     def placed(self, placement: Placement) -> tuple[Note, ...]:
         """Each note before its message, or, for templates that allow only one system message, all merged into that
@@ -132,25 +148,50 @@ def carried_notes(
 
 
 def plan_notes(
-    carried: CarriedNotes, found: Sequence[Candidate], *, budget: int, tokens: Tokens, now: float
+    carried: CarriedNotes,
+    found: Sequence[Candidate],
+    *,
+    budget: int,
+    tokens: Tokens,
+    now: float,
+    profile: ProfileText | None = None,
 ) -> NotePlan:
     """The notes of this request: the carried ones, and a new one with the memories in `found` that they do not hold.
 
     `found`: best first. If it is empty, the carried notes stay as they are. If the newest question already has a note
     that holds all of `found`, that note stays byte for byte; otherwise the new one replaces it. The new note takes at
-    most `CarriedNotes.room` tokens.
+    most `CarriedNotes.room` tokens. `profile`: opens the new note, which does not repeat its memories; left out if the
+    conversation has no room for it.
     """
     if carried.newest is None:
         return NotePlan(carried.notes, at_server=carried.at_server)
-    in_notes = frozenset(carried.held_earlier())
+    if profile is not None and profile.tokens > ALL_NOTES_TOKENS_MAX - sum(note.tokens for note in carried.earlier()):
+        profile = None
+    in_notes = frozenset((*carried.held_earlier(), *(profile.memory_ids if profile is not None else ())))
     new = [candidate for candidate in found if candidate.memory.id not in in_notes]
-    chosen, spent = _fitting(new, carried.room(budget=budget, tokens=tokens), tokens=tokens, now=now)
-    standing = carried.notes.get(carried.newest)
-    if all(standing is not None and memory.id in standing.memory_ids for memory in chosen):
+    room = carried.room(budget=budget, tokens=tokens, reserved=profile.tokens if profile is not None else 0)
+    chosen, spent = _fitting(new, room, tokens=tokens, now=now)
+    if _is_held(carried.notes.get(carried.newest), chosen, found, profile):
         return NotePlan(carried.notes, at_server=carried.at_server)
-    text = render_note(chosen, now=now)
-    fresh = PastNote(text, tuple(memory.id for memory in chosen), tokens(NOTE_FRAME) + spent)
-    return NotePlan({**carried.notes, carried.newest: fresh}, fresh, carried.at_server)
+    of_question = None
+    if chosen:
+        ids = tuple(memory.id for memory in chosen)
+        of_question = PastNote(render_note(chosen, now=now), ids, tokens(NOTE_FRAME) + spent)
+    fresh = opened_by(profile, of_question)
+    assert fresh is not None, "there is something to say"
+    in_fresh = frozenset(fresh.memory_ids)
+    found_ids = tuple(candidate.memory.id for candidate in found if candidate.memory.id in in_fresh)
+    return NotePlan({**carried.notes, carried.newest: fresh}, fresh, carried.at_server, profile, found_ids)
+
+
+def _is_held(
+    standing: PastNote | None, chosen: Sequence[Memory], found: Sequence[Candidate], profile: ProfileText | None
+) -> bool:
+    """Whether the note that the question already has, or no note at all, says all there is to say."""
+    if standing is None:
+        return profile is None and not chosen
+    is_opened = not found or profile is None or standing.text.startswith(profile.text)
+    return is_opened and all(memory.id in standing.memory_ids for memory in chosen)
 
 
 def placement_after_refusal(placement: Placement) -> Placement:

@@ -73,12 +73,17 @@ def receipt_of(
 def _weighed(
     candidates: Sequence[Candidate], cuts: Mapping[str, CandidateVerdict], plan: NotePlan | None
 ) -> tuple[ReceiptCandidate, ...]:
-    fresh = set(plan.fresh.memory_ids) if plan is not None and plan.fresh is not None else set()
+    in_profile: set[str] = set()
+    if plan is not None and plan.profile is not None:
+        in_profile = set(plan.profile.memory_ids) - set(plan.found_ids)
+    fresh = set(plan.fresh.memory_ids) - in_profile if plan is not None and plan.fresh is not None else set()
     in_notes = set(plan.memory_ids()) - fresh if plan is not None else set()
 
     def verdict(memory_id: str) -> CandidateVerdict:
         if memory_id in fresh:
             return CandidateVerdict.INJECTED
+        if memory_id in in_profile:
+            return CandidateVerdict.IN_PROFILE
         return (
             CandidateVerdict.ALREADY_TOLD if memory_id in in_notes else cuts.get(memory_id, CandidateVerdict.NOT_CHOSEN)
         )

@@ -16,9 +16,9 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
+from memory.chat.plain_lines import LINE_CHARACTERS_MAX
 from memory.language import wants_several
 from memory.model import Candidate, CandidateVerdict, Memory, Question, Record, Scope, Selection, Vector
-from memory.recall.notes.injection import LINE_CHARACTERS_MAX
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.features import TextFeatures, add_vector_features, text_features
 from memory.recall.ranking.layout import Layout

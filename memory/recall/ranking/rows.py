@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from memory.chat.plain_lines import on_one_line
 from memory.model import Memory, MemoryStatus, statement_key
 from memory.ports import Tokens
-from memory.recall.notes.injection import on_one_line
 from memory.recall.ranking.concepts import concepts
 from memory.recall.ranking.encoded_memories import Memories
 from memory.recall.ranking.lexical import fold, terms, unspaced_share

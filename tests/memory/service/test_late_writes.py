@@ -51,7 +51,7 @@ class Here:
             turn_log=process.log,
             traces=process.traces,
             searcher=PlainSearch(EMBEDDER, self.store),
-            intake=Intake(self.deployment.clock, lambda: "new", str),
+            intake=Intake(self.deployment.clock, lambda: "new", str, len),
         )
 
     def upkeep(self, process: Process, store: MemoryStore) -> Upkeep:

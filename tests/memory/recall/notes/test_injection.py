@@ -7,8 +7,9 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.chat.plain_lines import LINE_CHARACTERS_MAX
 from memory.model import Memory
-from memory.recall.notes.injection import LINE_CHARACTERS_MAX, NOTE_FRAME, note_line, render_note
+from memory.recall.notes.injection import NOTE_FRAME, note_line, render_note
 
 NOW = 1_780_000_000.0  # 2026-05-28
 DAY = 86_400.0

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.chat.completions import ChatRequest, read_chat_request
+from memory.chat.plain_lines import on_one_line
 from memory.model import CHAT_BYTES_MAX, Candidate, Memory, Note, PastNote, Placement, Scope
-from memory.recall.notes.injection import on_one_line, render_note
+from memory.recall.notes.injection import render_note
 from memory.recall.notes.past_notes import (
     ALL_NOTES_TOKENS_MAX,
     CarriedNotes,

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.chat.plain_lines import on_one_line
 from memory.model import Memory, Query, Question, Record, Scope
-from memory.recall.notes.injection import line_tokens, on_one_line
+from memory.recall.notes.injection import line_tokens
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.layout import windowed
 from memory.recall.ranking.ranking import rank

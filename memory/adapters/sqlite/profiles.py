@@ -1,0 +1,165 @@
+"""Profiles on SQLite, in the database of the ledger, whose revisions say when a profile is out of date.
+
+A trigger marks the user at the end of each write (`schema.py`), whoever wrote; so a crash between a write and the
+building of a profile loses nothing. Pinned lines and lines from memories are JSON in one row per project.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.model import Profile, ProfileLine
+
+_LINES = msgspec.json.Decoder(tuple[ProfileLine, ...])
+
+
+class SqliteProfiles:
+    """`memory.ports.Profiles` in an open `SqliteDatabase`, which has to be that of the ledger."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def get(self, user_id: str, project_ids: Collection[str]) -> dict[str, Profile]:
+        return await self._database.read_now(partial(_found, user_id=user_id, project_ids=project_ids))
+
+    async def put(self, user_id: str, lines: Mapping[str, Sequence[ProfileLine]], *, revision: int, now: float) -> bool:
+        putting = partial(_put, user_id=user_id, lines=lines, revision=revision, now=now)
+        return await self._database.write(putting)
+
+    async def set_own(
+        self,
+        user_id: str,
+        project_id: str,
+        *,
+        pinned: Sequence[ProfileLine] | None = None,
+        is_enabled: bool | None = None,
+        now: float,
+    ) -> None:
+        own = _OwnSettings(pinned, is_enabled)
+        await self._database.write(partial(_set_own, user_id=user_id, project_id=project_id, own=own, now=now))
+
+    async def drop(self, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
+        await self._database.write(partial(_drop, user_id=user_id, memory_ids=frozenset(memory_ids), now=now))
+
+    async def erase(self, user_id: str, project_id: str = "") -> None:
+        await self._database.write(partial(_erase, user_id=user_id, project_id=project_id))
+
+    async def stale(self, *, limit: int) -> list[str]:
+        return await self._database.read(partial(_stale, limit=limit))
+
+    async def is_stale(self, user_id: str) -> bool:
+        return await self._database.read(partial(_is_stale, user_id=user_id))
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnSettings:
+    pinned: Sequence[ProfileLine] | None
+    is_enabled: bool | None
+
+
+def _found(connection: sqlite3.Connection, *, user_id: str, project_ids: Collection[str]) -> dict[str, Profile]:
+    rows = connection.execute(
+        "SELECT project_id, version, pinned, lines, is_enabled, updated_at FROM profiles "
+        "WHERE user_id = ?1 AND project_id IN (SELECT value FROM json_each(?2))",
+        (user_id, msgspec.json.encode(list(project_ids)).decode()),
+    )
+    return {row[0]: _profile(user_id, row) for row in rows}
+
+
+def _all_of(connection: sqlite3.Connection, user_id: str) -> dict[str, Profile]:
+    rows = connection.execute(
+        "SELECT project_id, version, pinned, lines, is_enabled, updated_at FROM profiles WHERE user_id = ?", (user_id,)
+    )
+    return {row[0]: _profile(user_id, row) for row in rows.fetchall()}
+
+
+def _profile(user_id: str, row: Sequence[object]) -> Profile:
+    project_id, version, pinned, lines, is_enabled, updated_at = row
+    assert isinstance(version, int)
+    assert isinstance(updated_at, float)
+    assert isinstance(pinned, bytes)
+    assert isinstance(lines, bytes)
+    return Profile(
+        user_id, str(project_id), version, _LINES.decode(pinned), _LINES.decode(lines), bool(is_enabled), updated_at
+    )
+
+
+def _put(
+    connection: sqlite3.Connection,
+    *,
+    user_id: str,
+    lines: Mapping[str, Sequence[ProfileLine]],
+    revision: int,
+    now: float,
+) -> bool:
+    row = connection.execute("SELECT revision FROM users WHERE user_id = ?", (user_id,)).fetchone()
+    if (0 if row is None else row[0]) != revision:
+        return False
+    stored = _all_of(connection, user_id)
+    for project_id in stored.keys() | lines.keys():
+        before = stored.get(project_id, Profile(user_id, project_id))
+        _store(connection, before, pinned=before.pinned, lines=tuple(lines.get(project_id, ())), now=now)
+    connection.execute("DELETE FROM stale_profiles WHERE user_id = ?", (user_id,))
+    return True
+
+
+def _set_own(connection: sqlite3.Connection, *, user_id: str, project_id: str, own: _OwnSettings, now: float) -> None:
+    before = _all_of(connection, user_id).get(project_id, Profile(user_id, project_id))
+    pinned = before.pinned if own.pinned is None else tuple(own.pinned)
+    _store(connection, before, pinned=pinned, lines=before.lines, now=now, is_enabled=own.is_enabled)
+
+
+def _drop(connection: sqlite3.Connection, *, user_id: str, memory_ids: frozenset[str], now: float) -> None:
+    for before in _all_of(connection, user_id).values():
+        left = tuple(line for line in before.lines if line.memory_id not in memory_ids)
+        _store(connection, before, pinned=before.pinned, lines=left, now=now)
+
+
+def _erase(connection: sqlite3.Connection, *, user_id: str, project_id: str) -> None:
+    connection.execute(
+        "DELETE FROM profiles WHERE user_id = ?1 AND (?2 = '' OR project_id = ?2)", (user_id, project_id)
+    )
+
+
+def _stale(connection: sqlite3.Connection, *, limit: int) -> list[str]:
+    rows = connection.execute("SELECT user_id FROM stale_profiles ORDER BY position LIMIT ?", (limit,))
+    return [user_id for (user_id,) in rows]
+
+
+def _is_stale(connection: sqlite3.Connection, *, user_id: str) -> bool:
+    return connection.execute("SELECT 1 FROM stale_profiles WHERE user_id = ?", (user_id,)).fetchone() is not None
+
+
+def _store(
+    connection: sqlite3.Connection,
+    before: Profile,
+    *,
+    pinned: tuple[ProfileLine, ...],
+    lines: tuple[ProfileLine, ...],
+    now: float,
+    is_enabled: bool | None = None,
+) -> None:
+    """Write what differs. A profile that has become empty keeps its row, so that no version comes twice."""
+    enabled = before.is_enabled if is_enabled is None else is_enabled
+    if (pinned, lines, enabled) == (before.pinned, before.lines, before.is_enabled):
+        return
+    is_changed = (pinned, lines) != (before.pinned, before.lines)
+    connection.execute(
+        "INSERT OR REPLACE INTO profiles (user_id, project_id, version, pinned, lines, is_enabled, updated_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            before.user_id,
+            before.project_id,
+            before.version + is_changed,
+            msgspec.json.encode(pinned),
+            msgspec.json.encode(lines),
+            enabled,
+            now,
+        ),
+    )

@@ -1,0 +1,75 @@
+"""Builds the profiles of users whose memories have changed, soon after and in the background.
+
+It never fails and never delays learning. A user whose memories change all the time is built every few seconds. Never
+logs content.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+
+import structlog
+
+from memory.errors import MemproxyError
+from memory.ports import MemoryBank, Profiles, Tokens
+from memory.runtime.instruments import Instruments
+from memory.service.profiles import ProfileBuilder
+
+POLL_SECONDS = 0.25
+REST_SECONDS = 2.0  # between two builds of one user
+STALE_USERS_MAX = 50  # looked at per poll
+RESTING_MAX = 10_000  # users
+
+log = structlog.get_logger(__name__)
+
+
+class ProfileRefresher:
+    """Any number of processes may run one: they only repeat each other's work."""
+
+    def __init__(self, *, memories: MemoryBank, profiles: Profiles, tokens: Tokens, instruments: Instruments) -> None:
+        self._builder = ProfileBuilder(memories=memories, profiles=profiles, clock=instruments.clock, tokens=tokens)
+        self._profiles = profiles
+        self._metrics = instruments.metrics
+        self._built_at: OrderedDict[str, float] = OrderedDict()  # by the event loop's clock
+        self._is_broken = False
+
+    async def run(self, until: asyncio.Event) -> None:
+        while not until.is_set():
+            await self.refresh()
+            try:
+                async with asyncio.timeout(POLL_SECONDS):
+                    await until.wait()
+            except TimeoutError:
+                continue
+
+    async def refresh(self) -> int:
+        """Build the profiles that are due; returns for how many users."""
+        built = 0
+        try:
+            for user_id in await self._profiles.stale(limit=STALE_USERS_MAX):
+                if self._is_resting(user_id):
+                    continue
+                outcome = "built" if await self._builder.build(user_id) else "overtaken"
+                self._metrics.profiles.labels(outcome).inc()
+                built += outcome == "built"
+        except MemproxyError as error:
+            if not self._is_broken:
+                log.warning("profiles cannot be built now", error=type(error).__name__)
+            self._is_broken = True
+            return built
+        self._is_broken = False
+        return built
+
+    def _is_resting(self, user_id: str) -> bool:
+        now = asyncio.get_running_loop().time()
+        if now - self._built_at.get(user_id, -REST_SECONDS) < REST_SECONDS:
+            return True
+        self._built_at[user_id] = now
+        self._built_at.move_to_end(user_id)
+        if len(self._built_at) > RESTING_MAX:
+            self._built_at.popitem(last=False)
+        return False
+
+
+__all__ = ["ProfileRefresher"]

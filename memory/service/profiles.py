@@ -1,0 +1,158 @@
+"""Builds profiles from memories, for whoever wrote them, and serves them to the API.
+
+Building takes no lock: it reads a revision and then the memories, and what it built is stored only if nobody has
+written since. A user who writes continuously therefore keeps the last profile until the next pause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memory.errors import BadInput, NotFound
+from memory.model import Evidence, Memory, Profile, ProfileLine, Scope
+from memory.ports import Clock, MemoryBank, MemoryFilter, NoteBook, Profiles, RequestTraces, Tokens
+from memory.service.profile_layout import (
+    LINE_TOKENS_MAX,
+    PINNED_LINES_MAX,
+    PINNED_TOKENS_MAX,
+    pinned_line,
+    profile_lines,
+    profile_text,
+)
+
+MEMORIES_MAX = 2_000  # of one user, the newest; with what the profile holds already
+PAGE_MEMORIES = 1_000
+ROUNDS_MAX = 3  # of building for a caller, while somebody else writes
+
+
+class ProfileBuilder:
+    """Stateless. Methods raise `Unavailable`."""
+
+    def __init__(self, *, memories: MemoryBank, profiles: Profiles, clock: Clock, tokens: Tokens) -> None:
+        self._memories = memories
+        self._profiles = profiles
+        self._clock = clock
+        self._tokens = tokens
+
+    async def build(self, user_id: str) -> bool:
+        """Build all profiles of the user. False if somebody wrote meanwhile; the user then stays stale."""
+        revision = await self._memories.ledger.revision(user_id)
+        if not revision.is_settled:
+            return False
+        memories, now = await self._known(user_id), self._clock()
+        of_project: dict[str, list[Memory]] = {}
+        for memory in memories:
+            if not memory.agent_id:  # what one agent learnt is not for the others
+                of_project.setdefault(memory.project_id, []).append(memory)
+        lines = {
+            project_id: profile_lines(group, now=now, tokens=self._tokens) for project_id, group in of_project.items()
+        }
+        return await self._profiles.put(user_id, lines, revision=revision.number, now=now)
+
+    async def build_if_stale(self, user_id: str) -> None:
+        """Return with current profiles, unless others write continuously."""
+        for _ in range(ROUNDS_MAX):
+            if not await self._profiles.is_stale(user_id) or await self.build(user_id):
+                return
+
+    async def _known(self, user_id: str) -> Sequence[Memory]:
+        """The user's newest active memories, and those that the profile holds."""
+        where = MemoryFilter(user_id)
+        found: dict[str, Memory] = {}
+        cursor, is_begun = "", False
+        while (cursor or not is_begun) and len(found) < MEMORIES_MAX:
+            page = await self._memories.store.page(where, limit=PAGE_MEMORIES, cursor=cursor)
+            found |= {memory.id: memory for memory in page.memories}
+            cursor, is_begun = page.next_cursor, True
+        if cursor:  # older memories stay in a profile that holds them
+            shown = await self._profiles.get(user_id, [""])
+            ids = [line.memory_id for one in shown.values() for line in one.lines if line.memory_id not in found]
+            found |= {record.memory.id: record.memory for record in await self._memories.store.get(user_id, ids)}
+        return list(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ShownProfile:
+    """A profile with the evidence of its lines, by memory id, and the text that a prompt gets."""
+
+    profile: Profile
+    evidence: dict[str, tuple[Evidence, ...]]
+    text: str
+    tokens: int
+
+
+class ProfileService:
+    """What a user may do with their profiles. Methods raise `BadInput`, `NotFound` or `Unavailable`."""
+
+    def __init__(self, *, memories: MemoryBank, traces: RequestTraces, clock: Clock, tokens: Tokens) -> None:
+        self._builder = ProfileBuilder(memories=memories, profiles=traces.profiles, clock=clock, tokens=tokens)
+        self._store = memories.store
+        self._profiles = traces.profiles
+        self._notes: NoteBook = traces.notes
+        self._clock = clock
+        self._tokens = tokens
+
+    async def show(self, user_id: str, project_id: str = "") -> ShownProfile:
+        """The current profile, built again first if memories have changed. Raises `NotFound` if it says nothing."""
+        Scope(user_id, project_id)  # refuses invalid ids
+        await self._builder.build_if_stale(user_id)
+        profile = (await self._profiles.get(user_id, [project_id])).get(project_id)
+        if profile is None:
+            raise NotFound("there is no profile yet")
+        ids = [line.memory_id for line in profile.lines]
+        records = await self._store.get(user_id, ids) if ids else []
+        text = profile_text(profile, None, tokens=self._tokens)
+        evidence = {record.memory.id: record.memory.evidence for record in records}
+        return ShownProfile(profile, evidence, text.text if text else "", text.tokens if text else 0)
+
+    async def set_own(
+        self,
+        user_id: str,
+        project_id: str = "",
+        *,
+        pinned: Sequence[str] | None = None,
+        is_enabled: bool | None = None,
+    ) -> ShownProfile:
+        """Set the pinned lines, replacing earlier ones, or switch the profile on or off.
+
+        What is taken back also leaves the conversations that carry it.
+        """
+        Scope(user_id, project_id)
+        if pinned is None and is_enabled is None:
+            raise BadInput("nothing to change: give one of pinned, enabled")
+        lines = None if pinned is None else self._checked(pinned)
+        before = (await self._profiles.get(user_id, [project_id])).get(project_id, Profile(user_id, project_id))
+        await self._profiles.set_own(user_id, project_id, pinned=lines, is_enabled=is_enabled, now=self._clock())
+        if is_enabled is False or (lines is not None and not set(before.pinned) <= set(lines)):
+            await self._notes.drop(user_id, (), now=self._clock())
+        return await self.show(user_id, project_id)
+
+    async def delete(self, user_id: str, project_id: str = "") -> None:
+        """Delete the user's profiles, or only that of the project, with pinned lines, also from conversations.
+
+        They are built again when the next memory is stored.
+        """
+        Scope(user_id, project_id)
+        await self._profiles.erase(user_id, project_id)
+        await self._notes.drop(user_id, (), now=self._clock())
+
+    async def refresh(self, user_id: str) -> None:
+        await self._builder.build_if_stale(user_id)
+
+    def _checked(self, pinned: Sequence[str]) -> list[ProfileLine]:
+        if len(pinned) > PINNED_LINES_MAX:
+            raise BadInput(f"pinned may have {PINNED_LINES_MAX} lines, got {len(pinned)}")
+        lines = [pinned_line(text, tokens=self._tokens) for text in pinned]
+        for text, line in zip(pinned, lines, strict=True):
+            if not text.strip() or "\n" in text.strip():
+                raise BadInput("a pinned line must be one line of text")
+            if line.tokens > LINE_TOKENS_MAX:
+                raise BadInput(f"a pinned line may have {LINE_TOKENS_MAX} tokens, got {line.tokens}")
+        total = sum(line.tokens for line in lines)
+        if total > PINNED_TOKENS_MAX:
+            raise BadInput(f"all pinned lines together may have {PINNED_TOKENS_MAX} tokens, got {total}")
+        return lines
+
+
+__all__ = ["ProfileBuilder", "ProfileService", "ShownProfile"]
