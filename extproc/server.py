@@ -259,7 +259,10 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
             is_recording=settings.memory.enabled and settings.memory.auto_store,
         )
         serving = serve(filter_, recorder, socket_path=socket_path, until=until)
-        await entrypoints.warming_up(parts, serving, decides=True, template_compatibility=template_compatibility)
+        with_background = entrypoints.beside(parts.background(), serving)
+        await entrypoints.warming_up(
+            parts, with_background, decides=True, template_compatibility=template_compatibility
+        )
 
 
 def _handlers(filter_: Filter) -> grpc.GenericRpcHandler:

@@ -57,6 +57,7 @@ from memory.model.recalled import (
 )
 from memory.model.turns import Turn, TurnStatus, Urgency
 from memory.model.vectors import VectorOrigin
+from memory.model.windows import ModelWindow
 
 __all__ = [
     "ATTRIBUTES",
@@ -83,6 +84,7 @@ __all__ = [
     "Memory",
     "MemoryStatus",
     "Message",
+    "ModelWindow",
     "Note",
     "PastNote",
     "Placement",

@@ -35,6 +35,7 @@ from memory.ports.stores import (
 from memory.ports.turn_log import ConversationRecord, TurnLog, TurnRecording, TurnTriage, WindowLeases
 from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
 from memory.ports.upkeep import UpkeepSchedule, UsageCount, UsageCounts
+from memory.ports.windows import ModelWindows, WindowSource
 
 __all__ = [
     "Backlog",
@@ -58,6 +59,7 @@ __all__ = [
     "MemoryLookup",
     "MemoryStore",
     "ModelCapabilities",
+    "ModelWindows",
     "NoLocalMemories",
     "NoteBook",
     "Page",
@@ -85,4 +87,5 @@ __all__ = [
     "UserLedger",
     "UserMemories",
     "WindowLeases",
+    "WindowSource",
 ]

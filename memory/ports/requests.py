@@ -13,6 +13,7 @@ from memory.model import (
 )
 from memory.ports.chains import ResponseChains
 from memory.ports.upkeep import UsageCounts
+from memory.ports.windows import ModelWindows
 
 
 class NoteBook(Protocol):
@@ -88,13 +89,15 @@ class ModelCapabilities(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerKnowledge:
-    """What is known about the model server: the placements that its models accept, and the conversations it stores.
+    """What is known about the model server: the placements that its models accept, the conversations it stores, and the
+    windows of its models.
 
-    `chains`: None where no conversations stored by the server are supported.
+    `chains`: None where no conversations stored by the server are supported. `windows`: None bounds no note.
     """
 
     model_capabilities: ModelCapabilities
     chains: ResponseChains | None = None
+    windows: ModelWindows | None = None
 
 
 class ChatTemplates(Protocol):

@@ -10,7 +10,7 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,6 +27,7 @@ from memory.adapters.models.onnx_embedder import OnnxEmbedder, OnnxModel
 from memory.adapters.models.openai_chat import OpenAiChatModel
 from memory.adapters.models.openai_embeddings import OpenAiEmbedder
 from memory.adapters.models.template_probe import TemplateProbe
+from memory.adapters.models.window_probe import WindowProbe
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.exams import SqliteExamResults
@@ -77,6 +78,7 @@ from memory.processes.from_settings import (
     worker_settings,
 )
 from memory.processes.working_set_parts import Process, opened_sets
+from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallPipeline
 from memory.recall.query_rewriter import Rewriter, RewriteSettings
@@ -119,6 +121,7 @@ class Parts:
     model_capabilities: ModelCapabilities
     exams: ExamResults
     templates: ChatTemplates
+    windows: KnownWindows
     rewriter: Rewriter | None
     tokens: Tokens
     instruments: Instruments
@@ -147,7 +150,7 @@ class Parts:
         return RecallPipeline(
             search=search,
             traces=self.traces,
-            server=ServerKnowledge(self.model_capabilities, self.turn_log.chains),
+            server=ServerKnowledge(self.model_capabilities, self.turn_log.chains, self.windows),
             instruments=self.instruments,
             new_id=new_id,
             settings=recall_settings(self.settings),
@@ -160,6 +163,10 @@ class Parts:
             clock=self.instruments.clock,
             metrics=self.instruments.metrics,
         )
+
+    def background(self) -> Sequence[Coroutine[None, None, None]]:
+        """The tasks of a process that serves chats: they end only by cancellation."""
+        return (self.windows.run(),)
 
     def library(self) -> Library:
         return Library(
@@ -252,6 +259,11 @@ async def open_parts_on(
         model_capabilities=SqliteModelCapabilities(database, clock=clock),
         exams=SqliteExamResults(database, clock=clock),
         templates=await stack.enter_async_context(TemplateProbe(settings.upstream)),
+        windows=KnownWindows(
+            await stack.enter_async_context(WindowProbe(settings.upstream)),
+            clock=clock,
+            fixed=settings.memory.context_length,
+        ),
         rewriter=await _open_rewriter(settings, stack, process.instruments.metrics),
         tokens=tokens,
         instruments=process.instruments,

@@ -36,6 +36,7 @@ def recall_settings(settings: Settings) -> RecallSettings:
         deadline_seconds=memory.deadline_ms / 1000,
         in_flight_max=memory.recall_in_flight_max,
         token_budget=memory.token_budget,
+        answer_reserve_tokens=memory.answer_reserve_tokens,
         retrieval_limit=memory.default_retrieval_limit,
         similarity_threshold=memory.default_similarity_threshold,
         placement=Placement(memory.placement),

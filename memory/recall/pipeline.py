@@ -28,13 +28,14 @@ from memory.model import (
 )
 from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.admission import Admission, AdmissionSlot
-from memory.recall.notes.past_notes import NotePlan, carried_notes, note_keys, plan_notes
+from memory.recall.notes.past_notes import CarriedNotes, NotePlan, carried_notes, note_keys, plan_notes
 from memory.recall.notes.receipts import Answered, Findings, receipt_of
 from memory.recall.search_flow import SearchFlow, SearchParts
 from memory.recall.signals import search_decision
 from memory.recall.signals.search_decision import Decision
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
+from memory.recall.window_room import room_for_notes
 from memory.runtime.instruments import Instruments
 
 KEEP_SECONDS_MAX = 0.05  # to write a note into the note book; losing a note costs a prefix-cache hit, never an answer
@@ -72,6 +73,7 @@ class RecallPipeline:
         self._usage_counts = traces.usage_counts
         self._model_capabilities = server.model_capabilities
         self._chains = server.chains
+        self._windows = server.windows
         self._tokens = search.tokens
         self._clock = instruments.clock
         self._new_id = new_id
@@ -183,7 +185,19 @@ class RecallPipeline:
             at_server = await self._keys_at_server(scope, request)
             past = await self._notes.find(scope.user_id, [*at_server, *keys.values()])
             trace.carried = carried_notes(conversation, keys, past, at_server=at_server)
+        trace.carried = await self._within_window(request, conversation, trace.carried)
         trace.are_notes_reviewed = True
+
+    async def _within_window(
+        self, request: ChatRequest, conversation: Conversation, carried: CarriedNotes
+    ) -> CarriedNotes:
+        """The notes that leave room for the answer, as far as the model's window is known."""
+        window = self._windows.glance(conversation.model) if self._windows is not None else None
+        if window is None:
+            return carried
+        counting = partial(room_for_notes, request, window, answer_reserve=self._settings.answer_reserve_tokens)
+        room = await asyncio.to_thread(counting) if len(request.body) > HEAVY_BODY_BYTES else counting()
+        return carried if room is None else carried.within(room)
 
     async def _keys_at_server(self, scope: Scope, request: ChatRequest) -> tuple[str, ...]:
         """Keys of the notes in the stored part of this conversation, as far as known. Raises `Unavailable`."""

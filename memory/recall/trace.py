@@ -27,6 +27,7 @@ class RecallSettings:
     deadline_seconds: float = 0.120  # inside Envoy's message_timeout (1 s), so that a late request is still stripped
     in_flight_max: int = 16  # upper limit; `Admission` allows fewer if embeddings are slow
     token_budget: int = 800
+    answer_reserve_tokens: int = 1_024  # of a window, for an answer without a limit of its own
     retrieval_limit: int | None = None
     similarity_threshold: float | None = None
     placement: Placement = Placement.BEFORE_LAST_USER
