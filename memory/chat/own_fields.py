@@ -183,4 +183,5 @@ _CONFIG_RULES: _Rules = {
     "similarity_threshold": _is_share,
     "token_budget": _is_count(TOKEN_BUDGET_MAX),
     "placement": lambda value: value in tuple(Placement),
+    "compact": _is_bool,
 }

@@ -20,7 +20,7 @@ IMAGE_TOKENS = 1_500.0  # of one image, sound or file, whatever it costs; its by
 _LETTER, _DIGIT, _SPACE, _SIGN, _BEYOND_ASCII = 1 / 3.3, 1.0, 0.05, 0.8, 1 / 2.2
 _ANSWER_LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 _DIGITS_MAX = 9  # of a limit; a longer one is no number of tokens
-_PARTS_BESIDES_TEXT = (b'"image_url"', b'"input_image"', b'"input_audio"', b'"file"', b'"input_file"')
+PARTS_BESIDES_TEXT = (b'"image_url"', b'"input_image"', b'"input_audio"', b'"file"', b'"input_file"')
 
 
 def _weights() -> np.ndarray[tuple[int], np.dtype[np.float32]]:
@@ -52,7 +52,7 @@ def estimated_prompt(request: ChatRequest) -> float:
         if message.is_tool_traffic:
             total += _weighed(sent)
         else:
-            others = sum(sent.count(kind) for kind in _PARTS_BESIDES_TEXT)
+            others = sum(sent.count(kind) for kind in PARTS_BESIDES_TEXT)
             total += estimated_tokens(message.content) + IMAGE_TOKENS * others
     offered = [bytes(value_of(request.text, one)) for name in ("tools", "functions") if (one := request.member(name))]
     return total + MESSAGE_TOKENS * len(request.conversation.messages) + sum(map(_weighed, offered))

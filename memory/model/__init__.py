@@ -25,6 +25,7 @@ from memory.model.claims import (
     Relation,
     is_single_valued,
 )
+from memory.model.compaction import CompactedHistory, CompactedState, ItemKind, StateItem, Stretch
 from memory.model.identity import ID_BYTES_MAX, Scope, is_valid_id
 from memory.model.memories import (
     CATEGORIES,
@@ -79,8 +80,11 @@ __all__ = [
     "Change",
     "ChangeKind",
     "Claim",
+    "CompactedHistory",
+    "CompactedState",
     "Conversation",
     "Evidence",
+    "ItemKind",
     "Memory",
     "MemoryStatus",
     "Message",
@@ -99,6 +103,8 @@ __all__ = [
     "Role",
     "Scope",
     "Selection",
+    "StateItem",
+    "Stretch",
     "Trust",
     "Turn",
     "TurnStatus",

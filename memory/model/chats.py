@@ -70,6 +70,7 @@ class RequestOptions:
     similarity_threshold: float | None = None
     token_budget: int | None = None
     placement: Placement | None = None
+    compact: bool | None = None
 
 
 def derived_session_id(scope: Scope, conversation: Conversation, *, held_under: str = "") -> str:

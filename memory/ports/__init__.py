@@ -7,6 +7,7 @@ adapter and raises `Unavailable` beyond it; a cancelled call leaves nothing half
 from __future__ import annotations
 
 from memory.ports.chains import ResponseChains
+from memory.ports.compaction import CompactedStates, ResentHistory
 from memory.ports.models import ChatModel, Clock, Completion, Embedder, Tokens
 from memory.ports.reading import (
     ExamKey,
@@ -42,6 +43,7 @@ __all__ = [
     "ChatModel",
     "ChatTemplates",
     "Clock",
+    "CompactedStates",
     "Completion",
     "ConversationRecord",
     "DeadLetter",
@@ -70,6 +72,7 @@ __all__ = [
     "Reembedding",
     "ReembeddingStatus",
     "RequestTraces",
+    "ResentHistory",
     "ResponseChains",
     "Revision",
     "ServerKnowledge",

@@ -12,6 +12,7 @@ from memory.model import (
     Receipt,
 )
 from memory.ports.chains import ResponseChains
+from memory.ports.compaction import CompactedStates
 from memory.ports.upkeep import UsageCounts
 from memory.ports.windows import ModelWindows
 
@@ -73,6 +74,7 @@ class RequestTraces:
     notes: NoteBook
     receipts: Receipts
     usage_counts: UsageCounts
+    states: CompactedStates | None = None  # None: no history is compacted
 
 
 class ModelCapabilities(Protocol):

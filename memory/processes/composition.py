@@ -10,7 +10,7 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,6 +29,7 @@ from memory.adapters.models.openai_embeddings import OpenAiEmbedder
 from memory.adapters.models.template_probe import TemplateProbe
 from memory.adapters.models.window_probe import WindowProbe
 from memory.adapters.models.wordpiece import WordPieceTokens
+from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.exams import SqliteExamResults
 from memory.adapters.sqlite.ledger import SqliteUserLedger
@@ -48,6 +49,7 @@ from memory.model import VectorOrigin
 from memory.ports import (
     ChatTemplates,
     Clock,
+    CompactedStates,
     Embedder,
     MemoryBank,
     MemoryStore,
@@ -64,6 +66,7 @@ from memory.ports import (
     UserMemories,
 )
 from memory.ports.reading import ExamResults
+from memory.processes.compaction_parts import compactor_of
 from memory.processes.from_settings import (
     PATIENT_SECONDS,
     chat_server,
@@ -90,6 +93,7 @@ from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.service.library import Intake, Library
 from memory.service.reembedding import Reembed
+from memory.sessions.compaction.compactor import Compactor
 from memory.settings.loader import Settings
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the only use of the system clock
@@ -117,6 +121,7 @@ class Parts:
     notes: NoteBook
     receipts: Receipts
     usage_counts: UsageCounts
+    states: CompactedStates
     upkeep_schedule: UpkeepSchedule
     model_capabilities: ModelCapabilities
     exams: ExamResults
@@ -137,7 +142,7 @@ class Parts:
 
     @property
     def traces(self) -> RequestTraces:
-        return RequestTraces(self.notes, self.receipts, self.usage_counts)
+        return RequestTraces(self.notes, self.receipts, self.usage_counts, self.states)
 
     def recall(self) -> RecallPipeline:
         search = SearchParts(
@@ -164,9 +169,8 @@ class Parts:
             metrics=self.instruments.metrics,
         )
 
-    def background(self) -> Sequence[Coroutine[None, None, None]]:
-        """The tasks of a process that serves chats: they end only by cancellation."""
-        return (self.windows.run(),)
+    def compactor(self) -> Compactor:
+        return compactor_of(self.settings, states=self.states, tokens=self.tokens, instruments=self.instruments)
 
     def library(self) -> Library:
         return Library(
@@ -254,6 +258,7 @@ async def open_parts_on(
         ledger=ledger,
         notes=SqliteNoteBook(database, limits=note_limits(settings), waits_for_others=settings.filters > 1),
         receipts=SqliteReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
+        states=SqliteCompactedStates(database),
         usage_counts=await stack.enter_async_context(SqliteUsageCounts(database)),
         upkeep_schedule=SqliteUpkeepSchedule(database),
         model_capabilities=SqliteModelCapabilities(database, clock=clock),

@@ -22,6 +22,7 @@ from memory.model import Placement, VectorOrigin
 from memory.ports import LearnDue
 from memory.recall.pipeline import RecallSettings
 from memory.secrets.redaction import SecretClass, SecretPolicy, recordable
+from memory.sessions.compaction.cuts import CompactionLimits
 from memory.settings import ExternalModel, Settings
 
 IDLE_SECONDS_WITH_A_MODEL = 30.0
@@ -43,6 +44,17 @@ def recall_settings(settings: Settings) -> RecallSettings:
         near_tokens=memory.ranking.bar.near_tokens,
         several_tokens=memory.ranking.bar.several_tokens,
         rewritten_weight=memory.ranking.rewritten,
+        compacts=memory.compaction.enabled,
+        compacted_tokens=memory.compaction.target_tokens,
+    )
+
+
+def compaction_limits(settings: Settings) -> CompactionLimits:
+    compaction = settings.memory.compaction
+    return CompactionLimits(
+        threshold_tokens=compaction.threshold_tokens,
+        keep_turns=compaction.keep_turns,
+        target_tokens=compaction.target_tokens,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -28,6 +29,7 @@ from memory.model import (
 )
 from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.admission import Admission, AdmissionSlot
+from memory.recall.compacted import edit_of, find_state, in_receipt, keys_after, room_beside_state
 from memory.recall.notes.past_notes import CarriedNotes, NotePlan, carried_notes, note_keys, plan_notes
 from memory.recall.notes.receipts import Answered, Findings, receipt_of
 from memory.recall.search_flow import SearchFlow, SearchParts
@@ -71,6 +73,7 @@ class RecallPipeline:
         self._notes = traces.notes
         self._receipts = traces.receipts
         self._usage_counts = traces.usage_counts
+        self._states = traces.states
         self._model_capabilities = server.model_capabilities
         self._chains = server.chains
         self._windows = server.windows
@@ -183,21 +186,35 @@ class RecallPipeline:
                 trace.placement = max(learnt, trace.placement, key=BY_CAUTION.index)
             keys = await _keys(scope, request)
             at_server = await self._keys_at_server(scope, request)
-            past = await self._notes.find(scope.user_id, [*at_server, *keys.values()])
-            trace.carried = carried_notes(conversation, keys, past, at_server=at_server)
-        trace.carried = await self._within_window(request, conversation, trace.carried)
+            if self._states is not None and self._is_compacted(request, trace):
+                history = await find_state(self._states, scope, request, keys)
+                trace.resent, trace.compacted = history.resent, history.state
+            kept = keys_after(keys, trace.compacted)
+            past = await self._notes.find(scope.user_id, [*at_server, *kept.values()])
+            trace.carried = carried_notes(conversation, kept, past, at_server=at_server)
+        trace.carried = await self._bounded(request, conversation, trace)
         trace.are_notes_reviewed = True
 
-    async def _within_window(
-        self, request: ChatRequest, conversation: Conversation, carried: CarriedNotes
-    ) -> CarriedNotes:
-        """The notes that leave room for the answer, as far as the model's window is known."""
+    def _is_compacted(self, request: ChatRequest, trace: Trace) -> bool:
+        """Whether this history may be replaced by a state: wanted, recorded, sent in full, and with a place for it."""
+        options = request.options
+        is_wanted = self._settings.compacts if options.compact is None else options.compact
+        is_possible = trace.placement is not Placement.OFF and not request.chain.held_under
+        return is_wanted and options.auto_store and is_possible
+
+    async def _bounded(self, request: ChatRequest, conversation: Conversation, trace: Trace) -> CarriedNotes:
+        """The notes that the size aimed at for a compacted prompt, and the model's window, leave room for."""
+        carried, state, settings = trace.carried, trace.compacted, self._settings
+        if state is not None:
+            room = room_beside_state(conversation, state, tokens_max=settings.compacted_tokens)
+            carried = replace(carried, tokens_max=min(carried.tokens_max, room))
         window = self._windows.glance(conversation.model) if self._windows is not None else None
         if window is None:
             return carried
-        counting = partial(room_for_notes, request, window, answer_reserve=self._settings.answer_reserve_tokens)
-        room = await asyncio.to_thread(counting) if len(request.body) > HEAVY_BODY_BYTES else counting()
-        return carried if room is None else carried.within(room)
+        saved = state.saved_tokens if state is not None else 0
+        counting = partial(room_for_notes, request, window, answer_reserve=settings.answer_reserve_tokens, saved=saved)
+        left = await asyncio.to_thread(counting) if len(request.body) > HEAVY_BODY_BYTES else counting()
+        return carried if left is None else carried.within(left)
 
     async def _keys_at_server(self, scope: Scope, request: ChatRequest) -> tuple[str, ...]:
         """Keys of the notes in the stored part of this conversation, as far as known. Raises `Unavailable`."""
@@ -249,11 +266,15 @@ class RecallPipeline:
         answered = Answered(receipt_id, scope.user_id, trace.began_at, status, reason)
         leave = partial(self._leave_receipt, answered, trace, planned)
         asyncio.get_running_loop().call_later(RECEIPT_PAUSE_SECONDS, leave)
-        return RecallOutcome(status, reason, count, receipt_id, notes)
+        if trace.compacted is not None:
+            self._metrics.compacted_tokens_saved.inc(trace.compacted.saved_tokens)
+        return RecallOutcome(
+            status, reason, count, receipt_id, notes, compacted=edit_of(trace.compacted), resent=trace.resent
+        )
 
     def _leave_receipt(self, answered: Answered, trace: Trace, planned: NotePlan) -> None:
         found = Findings(
-            signals=_explained(trace.decision) | trace.rewrite,
+            signals=_explained(trace.decision) | trace.rewrite | in_receipt(trace.compacted),
             query=trace.query,
             candidates=trace.ranked.candidates,
             cuts=trace.selection.cuts,

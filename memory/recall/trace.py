@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from memory.model import Note, Placement, RecallStatus, Selection
+from memory.model import CompactedHistory, CompactedState, Note, Placement, RecallStatus, Selection
+from memory.ports import ResentHistory
 from memory.recall.notes.past_notes import CarriedNotes
 from memory.recall.ranking.ranking import Ranked
 from memory.recall.ranking.weights import DEFAULT_RANKING
@@ -33,6 +34,8 @@ class RecallSettings:
     placement: Placement = Placement.BEFORE_LAST_USER
     near_tokens: int = DEFAULT_RANKING.bar.near_tokens  # tokens up to which near-relevant memories fill a short note
     several_tokens: int = DEFAULT_RANKING.bar.several_tokens  # the same for a question that asks for several memories
+    compacts: bool = False  # long histories, where a request does not say otherwise
+    compacted_tokens: int = 1_000  # aimed at for a compacted prompt: a new note takes what state and turns leave
     rewritten_weight: float = DEFAULT_RANKING.rewritten  # against 1 for the plain question
 
 
@@ -45,6 +48,8 @@ class RecallOutcome:
     count: int = 0
     receipt_id: str = ""
     notes: tuple[Note, ...] = ()
+    compacted: CompactedHistory | None = None
+    resent: ResentHistory | None = None  # the history, if a state of it may be due
 
 
 @dataclass(slots=True)
@@ -63,6 +68,8 @@ class Trace:
     ranked: Ranked = field(default_factory=Ranked)
     selection: Selection = field(default_factory=lambda: Selection((), 0))
     timings_ms: dict[str, float] = field(default_factory=dict)
+    resent: ResentHistory | None = None  # None: this request is not to be compacted
+    compacted: CompactedState | None = None  # replaces the beginning of the history
     are_notes_reviewed: bool = False  # `carried` holds the notes of the conversation
 
     @property

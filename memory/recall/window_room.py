@@ -15,14 +15,15 @@ NOTE_TOKENS_MARGIN = 1.25
 ROOM_MAX = 4_000  # more than all notes ever take: beyond it there is nothing to compute
 
 
-def room_for_notes(request: ChatRequest, window: ModelWindow, *, answer_reserve: int) -> int | None:
+def room_for_notes(request: ChatRequest, window: ModelWindow, *, answer_reserve: int, saved: int = 0) -> int | None:
     """Tokens for all notes together, as we count them; None: the window does not bound them.
 
     `answer_reserve`: kept for the answer of a request that sets no limit; a server gives it the rest of the window.
+    `saved`: tokens that the prompt has less than the request, by compaction.
     """
     limit = answer_limit(request)
     available = window.tokens - (answer_reserve if limit is None else limit)
     if len(request.body) + ROOM_MAX * NOTE_TOKENS_MARGIN <= available:  # no text has more tokens than bytes
         return None
-    left = (available - estimated_prompt(request) * window.per_estimate) / NOTE_TOKENS_MARGIN
+    left = (available - (estimated_prompt(request) - saved) * window.per_estimate) / NOTE_TOKENS_MARGIN
     return None if left >= ROOM_MAX else max(0, int(left))

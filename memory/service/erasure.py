@@ -56,6 +56,7 @@ class Erasure:
         self._notes = traces.notes
         self._receipts = traces.receipts
         self._usage_counts = traces.usage_counts
+        self._states = traces.states
         self._clock = clock
 
     async def forget_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> list[str]:
@@ -100,6 +101,12 @@ class Erasure:
         """
         if memory_ids:
             await self._notes.drop(user_id, memory_ids, now=self._clock())
+            await self._drop_states(user_id)
+
+    async def _drop_states(self, user_id: str) -> None:
+        """Delete the states of the user's conversations: any of them may hold what is forgotten, in other words."""
+        if self._states is not None:
+            await self._states.drop(user_id, now=self._clock())
 
     async def memory(self, user_id: str, memory_id: str) -> None:
         async with self._ledger.write(user_id) as held:
@@ -128,6 +135,7 @@ class Erasure:
                 await self._erase_held(user_id, held, ids)  # dependent memories are of the same scope
                 memories += len(ids)
             await self.drop_notes(user_id, ids)
+        await self._drop_states(user_id)
         if not project_id:
             await self._receipts.erase(user_id)  # they contain the user's queries
             await self._turn_log.chains.erase(user_id)
@@ -154,6 +162,7 @@ class Erasure:
                 kept += left
         if not (forgotten or kept or is_withdrawn):
             raise NotFound("no memory stands on such a turn")
+        await self._drop_states(user_id)
         return SourceForgotten(tuple(forgotten), tuple(kept))
 
     async def _take_out(self, user_id: str, memory_ids: Sequence[str], turn_id: str) -> tuple[list[str], list[str]]:

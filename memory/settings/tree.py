@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from memory.settings.bounds import NoteSettings, ReceiptSettings, SnapshotSettings, WorkingSetSettings
 from memory.settings.catalogue import SettingDoc, docs_of, without_secrets
+from memory.settings.compaction import CompactionSettings
 from memory.settings.extraction import ExtractionSettings
 from memory.settings.learning import LearnSettings
 from memory.settings.models import ExternalModel
@@ -97,6 +98,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     receipts: ReceiptSettings = ReceiptSettings()
     notes: NoteSettings = NoteSettings()
     secrets: SecretSettings = SecretSettings()
+    compaction: CompactionSettings = CompactionSettings()
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ import sqlite3
 from memory.errors import BadSetting
 
 APPLICATION_ID = 0x6D70_7478  # "mptx": tells our file from any other SQLite file
-VERSION = 2  # of the tables
+VERSION = 3  # of the tables
 SQLITE_OLDEST = (3, 35, 0)  # upsert and partial indexes as used here; Python 3.11 usually brings a newer one
 
 TABLES = (
@@ -237,6 +237,26 @@ TABLES = (
     """,
     "CREATE UNIQUE INDEX chains_of_user ON chains (user_id, position)",
     "CREATE INDEX chains_by_age ON chains (kept_at)",
+    # States of long conversations, by user and conversation key; the newest have the highest position.
+    """
+    CREATE TABLE compacted_states (
+        position INTEGER PRIMARY KEY,
+        user_id TEXT NOT NULL,
+        key TEXT NOT NULL,
+        state BLOB NOT NULL,
+        kept_at REAL NOT NULL,
+        UNIQUE (user_id, key)
+    )
+    """,
+    "CREATE UNIQUE INDEX compacted_states_of_user ON compacted_states (user_id, position)",
+    "CREATE INDEX compacted_states_by_age ON compacted_states (kept_at)",
+    # When a user's states were dropped: those that are being made then are not stored.
+    """
+    CREATE TABLE compacted_states_dropped (
+        user_id TEXT PRIMARY KEY,
+        dropped_at REAL NOT NULL
+    ) WITHOUT ROWID
+    """,
 )
 
 
