@@ -33,7 +33,8 @@ class _FirstNeeded:
 
 def own_sentences(message: str) -> Sequence[str]:
     """The sentences of a message without code, quotations and tables."""
-    return [unit.text for unit in units_of(message) if unit.is_own]
+    lines = (line.strip() for unit in units_of(message) if unit.is_own for line in unit.text.splitlines())
+    return [line for line in lines if line]
 
 
 def compactor_of(settings: Settings, *, states: CompactedStates, tokens: Tokens, instruments: Instruments) -> Compactor:

@@ -7,7 +7,7 @@ that a question that is sent again gets the same prompt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -15,8 +15,9 @@ from typing import Protocol
 from memory.chat.completions import ChatRequest
 from memory.chat.history import clean_cuts, is_clean
 from memory.chat.token_estimate import estimated_tokens
-from memory.model import CompactedHistory, CompactedState, Conversation, Role, Scope
+from memory.model import Candidate, CompactedHistory, CompactedState, Conversation, Role, Scope, statement_key
 from memory.ports import CompactedStates, ResentHistory
+from memory.recall.notes.injection import on_one_line
 from memory.recall.notes.past_notes import LATE_NOTE_TOKENS_MIN
 from memory.recall.signals.upstream import UpstreamSignals
 from memory.recall.trace import RecallOutcome
@@ -58,6 +59,14 @@ def room_beside_state(conversation: Conversation, state: CompactedState, *, toke
     """Tokens for all notes of a prompt that aims at `tokens_max`: what the state and the kept messages leave."""
     kept = sum(estimated_tokens(message.content) for message in conversation.messages[state.cut :])
     return max(LATE_NOTE_TOKENS_MIN, int(tokens_max - state.tokens - kept))
+
+
+def not_in_state(found: Sequence[Candidate], state: CompactedState | None) -> Sequence[Candidate]:
+    """Those that the state does not hold in the same words."""
+    if state is None:
+        return found
+    told = {statement_key(item.text) for stretch in state.stretches for item in stretch.items}
+    return [one for one in found if statement_key(on_one_line(one.memory.content)) not in told]
 
 
 def edit_of(state: CompactedState | None) -> CompactedHistory | None:

@@ -29,7 +29,7 @@ from memory.model import (
 )
 from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.admission import Admission, AdmissionSlot
-from memory.recall.compacted import edit_of, find_state, in_receipt, keys_after, room_beside_state
+from memory.recall.compacted import edit_of, find_state, in_receipt, keys_after, not_in_state, room_beside_state
 from memory.recall.notes.past_notes import CarriedNotes, NotePlan, carried_notes, note_keys, plan_notes
 from memory.recall.notes.receipts import Answered, Findings, receipt_of
 from memory.recall.search_flow import SearchFlow, SearchParts
@@ -130,7 +130,7 @@ class RecallPipeline:
         except Unavailable as error:
             self._note_breakage(error.part)
             status, reason = RecallStatus.UNAVAILABLE, error.part
-        found = trace.selection.candidates
+        found = not_in_state(trace.selection.candidates, trace.compacted)
         budget = request.options.token_budget or self._settings.token_budget
         planned = plan_notes(trace.carried, found, budget=budget, tokens=self._tokens, now=trace.began_at)
         await self._keep(scope, trace, planned)

@@ -19,7 +19,7 @@ class CompactionSettings(msgspec.Struct, frozen=True, kw_only=True):
     keep_turns: Annotated[
         Annotated[int, Meta(ge=1, le=100)],
         Meta(description="Complete turns before the question that always stay verbatim."),
-    ] = 2
+    ] = 1
     target_tokens: Annotated[
         Annotated[int, Meta(ge=400, le=100_000)],
         Meta(

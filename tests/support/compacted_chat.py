@@ -51,9 +51,7 @@ class LongChatRig:
         self.clock.now = NOW + number * TURN_SECONDS
         turn = Turn(f"{user}-{number}", Scope(user, session_id="s"), self.clock.now, (Message(Role.USER, said),))
         await self.parts.turn_log.open(turn)
-        await self.parts.turn_log.finish(
-            turn.id, status=TurnStatus.CLOSED, answer=answer, answered_at=self.clock.now
-        )
+        await self.parts.turn_log.finish(turn.id, status=TurnStatus.CLOSED, answer=answer, answered_at=self.clock.now)
         await self.worker.work_off()
 
 

@@ -24,6 +24,7 @@ from memory.sessions.compaction.state_text import Plain, made_plain, next_state
 
 WAITING_MAX = 16  # histories; a further one is prepared at its next request
 SESSION = "compaction"  # of turns that are read here; nothing is stored under it
+CONTEXT_MESSAGES = 12  # before a stretch, among which the exchange is found that its first message replies to
 CHARACTERS_MAX = 4 << 20  # of one history that waits in memory; a larger one goes through in full
 
 
@@ -108,9 +109,10 @@ class Compactor:
     ) -> CompactedState:
         begin = state.cut if state is not None else 0
         exchanges = exchanges_of(conversation.messages[begin : cut.at])
+        before = exchanges_of(conversation.messages[max(0, begin - CONTEXT_MESSAGES) : begin])[-1:]
         reader = await self._parts.reader()
         turns = [_turn(scope, exchange) for exchange in exchanges]
-        claims = await reader.read(turns, context=())
+        claims = await reader.read(turns, context=[_turn(scope, exchange) for exchange in before])
         return await asyncio.to_thread(self._stated, conversation, state, cut, exchanges, claims)
 
     def _stated(

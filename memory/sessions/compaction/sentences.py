@@ -13,13 +13,23 @@ from memory.chat.exchanges import Exchange
 from memory.language import bare_reply, content_words
 from memory.model import STORED_ACTS, Act, Claim, ItemKind, Role, StateItem, Stretch, statement_key
 
-ITEM_CHARACTERS_MAX = 240  # of one sentence; what is longer is shortened
-TOPIC_CHARACTERS_MAX = 48
+ITEM_CHARACTERS_MAX = 160  # of one sentence; what is longer is shortened
+ANSWER_CHARACTERS_MAX = 120
+TOPIC_CHARACTERS_MAX = 36
 CODE_CHARACTERS_MIN = 5  # of a token of letters and digits that is taken for a reference
+# What a sentence is worth. What the reader claims becomes a memory, and recall finds it when it is asked for; what has
+# no other place comes first.
+NAMED, PLAIN, CLAIMED, OPEN = 0.6, 0.45, 0.35, 0.3
+REFERENCE, CHOSEN, ANSWERED = 0.2, 0.15, 0.1  # ANSWERED: less, since an answer is not the user's own
+
+# Confidence from which a message is more likely planted than not. Learning refuses at a slight suspicion, since
+# memories outlive the conversation; the message that a state repeats stands in that same conversation.
+PLANTED_MIN = 0.83
+REMEMBERED_MIN = 0.8  # confidence from which a claim is sure to become a memory; learning takes some from 0.7
+
 SPECIFICS_MAX = 4  # names and numbers of a sentence that count
 
 _CHOSEN = frozenset({"decision", "goal"})
-_KEPT_OUT = frozenset({Act.FORGET, Act.WITHHOLD, Act.INSTRUCT})
 _EDGES = ".,;:!?\"'()[]{}*_`’“”«»„…"
 
 Sentences = Callable[[str], Sequence[str]]
@@ -84,22 +94,24 @@ def shortened(text: str, most: int = ITEM_CHARACTERS_MAX) -> str:
 def _of_user(said: Iterable[str], claims: Sequence[Claim], sentences: Sentences) -> Iterable[StateItem]:
     for message in said:
         own = [claim for claim in claims if claim.evidence.quote in message]
+        if any(claim.act is Act.INSTRUCT and claim.confidence >= PLANTED_MIN for claim in own):
+            continue
+        own = [claim for claim in own if claim.act is not Act.INSTRUCT]
         spoken = {claim.text: claim for claim in own if claim.act in STORED_ACTS}
         for claim in spoken.values():
             yield _claimed(claim)
         for sentence in sentences(message):
             if any(sentence in claim.evidence.quote or claim.evidence.quote in sentence for claim in own):
                 continue  # said by a claim, or not to be kept
-            found = specifics_of(sentence)
-            if found.weight and not sentence.rstrip().endswith(("?", "？")):
-                yield StateItem(
-                    ItemKind.FACT, shortened(sentence), 0.45 + 0.05 * found.weight + 0.2 * bool(found.references)
-                )
+            if not sentence.rstrip().endswith(("?", "？")):
+                yield StateItem(ItemKind.FACT, shortened(sentence), _worth(specifics_of(sentence)))
 
 
 def _claimed(claim: Claim) -> StateItem:
     is_chosen = claim.category in _CHOSEN or claim.attribute == "plan"
-    score = 0.5 + 0.5 * claim.importance * claim.confidence + (0.2 if is_chosen else 0.0)
+    score = CLAIMED + 0.1 * claim.importance
+    if claim.confidence < REMEMBERED_MIN:
+        score = max(score, _worth(specifics_of(claim.text))) + (CHOSEN if is_chosen else 0.0)
     return StateItem(ItemKind.DECISION if is_chosen else ItemKind.FACT, shortened(claim.text), score)
 
 
@@ -109,7 +121,7 @@ def _of_assistant(answer: str, sentences: Sentences) -> Iterable[StateItem]:
     rated = [(found, said) for found, said in rated if found.is_concrete and not said.endswith(("?", "？"))]
     if rated:
         found, sentence = max(rated, key=lambda one: (one[0].references, one[0].weight))
-        yield StateItem(ItemKind.ANSWER, shortened(sentence), 0.2 + 0.05 * found.weight + 0.3 * bool(found.references))
+        yield StateItem(ItemKind.ANSWER, shortened(sentence, ANSWER_CHARACTERS_MAX), _worth(found) - ANSWERED)
 
 
 def _left_open(answer: str, following: Exchange, sentences: Sentences) -> Iterable[StateItem]:
@@ -119,7 +131,13 @@ def _left_open(answer: str, following: Exchange, sentences: Sentences) -> Iterab
         return
     reply = " ".join(message.content for message in following.said if message.role == Role.USER)
     if not bare_reply(reply) and not content_words(last) & content_words(reply):
-        yield StateItem(ItemKind.QUESTION, shortened(last), 0.3)
+        yield StateItem(ItemKind.QUESTION, shortened(last), OPEN)
+
+
+def _worth(found: Specifics) -> float:
+    """Of a sentence that the reader did not claim, so that no memory holds it."""
+    named = NAMED + 0.05 * found.weight if found.weight else PLAIN
+    return named + (REFERENCE if found.references else 0.0)
 
 
 def _topic(exchanges: Sequence[Exchange], sentences: Sentences) -> str:
