@@ -11,7 +11,7 @@ import string
 
 import numpy as np
 
-from memory.chat.completions import ChatRequest, message_bytes
+from memory.chat.completions import SYSTEM_ROLES, ChatRequest, message_bytes
 from memory.chat.json_spans import value_of
 
 MESSAGE_TOKENS = 8.0  # role and marks of a chat template
@@ -43,19 +43,26 @@ def estimated_tokens(text: str) -> float:
     return _weighed(text.encode(errors="replace"))
 
 
-def estimated_prompt(request: ChatRequest) -> float:
-    """Tokens of the whole prompt: messages, tool traffic as it was sent, and the tools on offer."""
+def estimated_prompt(request: ChatRequest, *, begin: int = 0) -> float:
+    """Tokens of the whole prompt: messages, tool traffic as it was sent, and the tools on offer.
+
+    `begin`: messages before it are left out, except system messages.
+    """
     assert request.conversation is not None
     total = 0.0
-    for message, material in zip(request.conversation.messages, message_bytes(request), strict=True):
+    messages = zip(request.conversation.messages, message_bytes(request), strict=True)
+    for index, (message, material) in enumerate(messages):
+        if index < begin and message.role not in SYSTEM_ROLES:
+            continue
         sent = bytes(material)
+        total += MESSAGE_TOKENS
         if message.is_tool_traffic:
             total += _weighed(sent)
         else:
             others = sum(sent.count(kind) for kind in PARTS_BESIDES_TEXT)
             total += estimated_tokens(message.content) + IMAGE_TOKENS * others
     offered = [bytes(value_of(request.text, one)) for name in ("tools", "functions") if (one := request.member(name))]
-    return total + MESSAGE_TOKENS * len(request.conversation.messages) + sum(map(_weighed, offered))
+    return total + sum(map(_weighed, offered))
 
 
 def answer_limit(request: ChatRequest) -> int | None:

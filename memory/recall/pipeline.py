@@ -211,8 +211,7 @@ class RecallPipeline:
         window = self._windows.glance(conversation.model) if self._windows is not None else None
         if window is None:
             return carried
-        saved = state.saved_tokens if state is not None else 0
-        counting = partial(room_for_notes, request, window, answer_reserve=settings.answer_reserve_tokens, saved=saved)
+        counting = partial(room_for_notes, request, window, answer_reserve=settings.answer_reserve_tokens, state=state)
         left = await asyncio.to_thread(counting) if len(request.body) > HEAVY_BODY_BYTES else counting()
         return carried if left is None else carried.within(left)
 

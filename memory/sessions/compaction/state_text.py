@@ -15,7 +15,7 @@ from memory.model import CompactedState, ItemKind, StateItem, Stretch, statement
 from memory.ports import Tokens
 
 UNITED_SHARE = 0.8  # of the tokens of a state that is left when its stretches are united
-STRETCH_SHARE = 0.3  # of them that one stretch takes at most
+STRETCH_SHARE = 0.3  # of them that one stretch takes at most; the first, which is long, takes more
 TOPICS_MAX = 2  # of united stretches, the latest
 _JOINT = " · "
 
@@ -37,7 +37,8 @@ def next_state(
     """The state after one more stretch."""
     told = {statement_key(item.text) for stretch in earlier for item in stretch.items}
     news = tuple(item for item in new.items if statement_key(item.text) not in told)
-    last = _best(replace(new, items=news), int(tokens_max * STRETCH_SHARE), tokens)
+    share = STRETCH_SHARE if earlier else UNITED_SHARE - STRETCH_SHARE / 2
+    last = _best(replace(new, items=news), int(tokens_max * share), tokens)
     stretches = (*earlier, last) if last.items or not earlier else tuple(earlier)
     if tokens(rendered(stretches)) > tokens_max:
         frame = tokens(rendered(()))
