@@ -22,7 +22,8 @@ from memory.settings.loader import from_process
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 from compacted_chat import long_chat_rig, measured  # isort: skip
-from long_chats import FIRST, SECOND, TURNS  # isort: skip
+from long_chats import FIRST, TURNS  # isort: skip
+from second_long_chat import SECOND  # isort: skip
 
 BARS = (
     Bar("tokens of the prompt after 200 turns", at_most=1_000),

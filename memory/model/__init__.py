@@ -25,7 +25,7 @@ from memory.model.claims import (
     Relation,
     is_single_valued,
 )
-from memory.model.compaction import CompactedHistory, CompactedState, ItemKind, StateItem, Stretch
+from memory.model.compaction import CompactedHistory, CompactedState, StateItem, StateItemKind, Stretch
 from memory.model.identity import ID_BYTES_MAX, Scope, is_valid_id
 from memory.model.memories import (
     CATEGORIES,
@@ -84,7 +84,6 @@ __all__ = [
     "CompactedState",
     "Conversation",
     "Evidence",
-    "ItemKind",
     "Memory",
     "MemoryStatus",
     "Message",
@@ -104,6 +103,7 @@ __all__ = [
     "Scope",
     "Selection",
     "StateItem",
+    "StateItemKind",
     "Stretch",
     "Trust",
     "Turn",

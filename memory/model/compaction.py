@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class ItemKind(StrEnum):
+class StateItemKind(StrEnum):
     """What a sentence is in the state of a conversation."""
 
     DECISION = "decisions"
@@ -19,7 +19,7 @@ class ItemKind(StrEnum):
 class StateItem:
     """One sentence. `score`: what it is worth against others, 0..1 and above."""
 
-    kind: ItemKind
+    kind: StateItemKind
     text: str
     score: float
 

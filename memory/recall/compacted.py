@@ -78,7 +78,7 @@ def in_receipt(state: CompactedState | None) -> dict[str, int]:
     return {} if state is None else {"compacted_messages": state.cut, "tokens_saved": state.saved_tokens}
 
 
-class Recaller(Protocol):
+class ChatRecall(Protocol):
     """The interface of `memory.recall.pipeline.RecallPipeline`."""
 
     async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome: ...
@@ -87,7 +87,7 @@ class Recaller(Protocol):
 class CompactingRecall:
     """Recall that also hands each history over for its next state, in the background."""
 
-    def __init__(self, recall: Recaller, prepare: Callable[[ResentHistory], None]) -> None:
+    def __init__(self, recall: ChatRecall, prepare: Callable[[ResentHistory], None]) -> None:
         """`prepare` never waits."""
         self._recall = recall
         self._prepare = prepare

@@ -11,7 +11,7 @@ import pytest
 from memory.adapters.sqlite import compacted_states as sqlite_states
 from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
 from memory.adapters.sqlite.database import SqliteDatabase
-from memory.model import CompactedState, ItemKind, StateItem, Stretch
+from memory.model import CompactedState, StateItem, StateItemKind, Stretch
 from memory.ports import CompactedStates
 
 NOW = 1_765_800_000.0
@@ -39,7 +39,7 @@ async def states(opened: Opener, tmp_path: Path) -> AsyncIterator[CompactedState
 
 
 def state(cut: int, text: str = "what was said") -> CompactedState:
-    item = StateItem(ItemKind.DECISION, "We take the blue one.", 0.75)
+    item = StateItem(StateItemKind.DECISION, "We take the blue one.", 0.75)
     return CompactedState(cut, (Stretch("colours", (item,)),), text, 12, 300)
 
 

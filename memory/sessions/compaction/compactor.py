@@ -28,7 +28,7 @@ CONTEXT_MESSAGES = 12  # before a stretch, among which the exchange is found tha
 CHARACTERS_MAX = 4 << 20  # of one history that waits in memory; a larger one goes through in full
 
 
-class Containment(Protocol):
+class ErrorBoundary(Protocol):
     """Awaits `work` and turns any error into None, after reporting it."""
 
     async def __call__(self, work: Coroutine[Any, Any, None]) -> None: ...
@@ -63,7 +63,7 @@ class Compactor:
             with suppress(asyncio.QueueFull):
                 self._waiting.put_nowait((history, self._clock()))
 
-    async def run(self, contained: Containment) -> None:
+    async def run(self, contained: ErrorBoundary) -> None:
         """Prepare one history after the other. Ends only by cancellation."""
         while True:
             history, came_at = await self._waiting.get()

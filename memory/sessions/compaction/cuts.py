@@ -18,7 +18,7 @@ from memory.ports import Tokens
 
 KEPT_SHARE = 0.4  # of the tokens aimed at: when the kept turns take more, the cut moves
 MESSAGE_TOKENS = 4  # role and marks of a chat template
-STATE_SHARE = 0.42  # of them: the most that the state takes
+STATE_SHARE = 0.44  # of them: the most that the state takes
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from memory.chat.exchanges import Exchange
 from memory.language import bare_reply, content_words
-from memory.model import STORED_ACTS, Act, Claim, ItemKind, Role, StateItem, Stretch, statement_key
+from memory.model import STORED_ACTS, Act, Claim, Role, StateItem, StateItemKind, Stretch, statement_key
 
 ITEM_CHARACTERS_MAX = 160  # of one sentence; what is longer is shortened
 ANSWER_CHARACTERS_MAX = 120
@@ -20,7 +20,8 @@ CODE_CHARACTERS_MIN = 5  # of a token of letters and digits that is taken for a 
 # What a sentence is worth. What the reader claims becomes a memory, and recall finds it when it is asked for; what has
 # no other place comes first.
 NAMED, PLAIN, CLAIMED, OPEN = 0.6, 0.45, 0.35, 0.3
-REFERENCE, CHOSEN, ANSWERED = 0.2, 0.15, 0.1  # ANSWERED: less, since an answer is not the user's own
+REFERENCE, CHOSEN, UNSURE = 0.2, 0.15, 0.1  # more; UNSURE: the reader claims it, but is not sure
+ANSWERED = 0.1  # less, since an answer is not the user's own
 
 # Confidence from which a message is more likely planted than not. Learning refuses at a slight suspicion, since
 # memories outlive the conversation; the message that a state repeats stands in that same conversation.
@@ -104,15 +105,15 @@ def _of_user(said: Iterable[str], claims: Sequence[Claim], sentences: Sentences)
             if any(sentence in claim.evidence.quote or claim.evidence.quote in sentence for claim in own):
                 continue  # said by a claim, or not to be kept
             if not sentence.rstrip().endswith(("?", "？")):
-                yield StateItem(ItemKind.FACT, shortened(sentence), _worth(specifics_of(sentence)))
+                yield StateItem(StateItemKind.FACT, shortened(sentence), _worth(specifics_of(sentence)))
 
 
 def _claimed(claim: Claim) -> StateItem:
     is_chosen = claim.category in _CHOSEN or claim.attribute == "plan"
     score = CLAIMED + 0.1 * claim.importance
     if claim.confidence < REMEMBERED_MIN:
-        score = max(score, _worth(specifics_of(claim.text))) + (CHOSEN if is_chosen else 0.0)
-    return StateItem(ItemKind.DECISION if is_chosen else ItemKind.FACT, shortened(claim.text), score)
+        score = max(score, _worth(specifics_of(claim.text)) + UNSURE) + (CHOSEN if is_chosen else 0.0)
+    return StateItem(StateItemKind.DECISION if is_chosen else StateItemKind.FACT, shortened(claim.text), score)
 
 
 def _of_assistant(answer: str, sentences: Sentences) -> Iterable[StateItem]:
@@ -121,7 +122,7 @@ def _of_assistant(answer: str, sentences: Sentences) -> Iterable[StateItem]:
     rated = [(found, said) for found, said in rated if found.is_concrete and not said.endswith(("?", "？"))]
     if rated:
         found, sentence = max(rated, key=lambda one: (one[0].references, one[0].weight))
-        yield StateItem(ItemKind.ANSWER, shortened(sentence, ANSWER_CHARACTERS_MAX), _worth(found) - ANSWERED)
+        yield StateItem(StateItemKind.ANSWER, shortened(sentence, ANSWER_CHARACTERS_MAX), _worth(found) - ANSWERED)
 
 
 def _left_open(answer: str, following: Exchange, sentences: Sentences) -> Iterable[StateItem]:
@@ -131,7 +132,7 @@ def _left_open(answer: str, following: Exchange, sentences: Sentences) -> Iterab
         return
     reply = " ".join(message.content for message in following.said if message.role == Role.USER)
     if not bare_reply(reply) and not content_words(last) & content_words(reply):
-        yield StateItem(ItemKind.QUESTION, shortened(last), OPEN)
+        yield StateItem(StateItemKind.QUESTION, shortened(last), OPEN)
 
 
 def _worth(found: Specifics) -> float:

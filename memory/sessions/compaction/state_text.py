@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import msgspec
 
-from memory.model import CompactedState, ItemKind, StateItem, Stretch, statement_key
+from memory.model import CompactedState, StateItem, StateItemKind, Stretch, statement_key
 from memory.ports import Tokens
 
 UNITED_SHARE = 0.8  # of the tokens of a state that is left when its stretches are united
@@ -60,7 +60,7 @@ def made_plain(stretch: Stretch, plain: Plain) -> Stretch:
 
 def _line(stretch: Stretch) -> str:
     held: dict[str, object] = {"topic": stretch.topic}
-    for kind in ItemKind:
+    for kind in StateItemKind:
         texts = [item.text for item in stretch.items if item.kind is kind]
         if texts:
             held[kind.value] = texts
@@ -74,7 +74,7 @@ def _united(stretches: Sequence[Stretch]) -> Stretch:
         item
         for stretch in stretches
         for item in stretch.items
-        if item.kind is not ItemKind.QUESTION or stretch is stretches[-1]
+        if item.kind is not StateItemKind.QUESTION or stretch is stretches[-1]
     ]
     return Stretch(_JOINT.join(dict.fromkeys(topics[-TOPICS_MAX:])), tuple(items))
 

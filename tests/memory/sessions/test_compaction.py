@@ -13,7 +13,7 @@ from long_chats import FIRST
 
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.chat.exchanges import exchanges_of
-from memory.model import Act, Claim, Conversation, Evidence, ItemKind, Message, Scope, StateItem, Stretch
+from memory.model import Act, Claim, Conversation, Evidence, Message, Scope, StateItem, StateItemKind, Stretch
 from memory.processes.compaction_parts import own_sentences
 from memory.recall.notes.injection import on_one_line
 from memory.sessions.compaction.cuts import NO_CUT, CompactionLimits, Cut, due_cuts, turn_starts
@@ -89,20 +89,20 @@ def claim(text: str, act: Act = Act.STATE, **more: Any) -> Claim:
     return Claim(act, text, Evidence(text, "t"), Scope("u"), 0.0, **more)
 
 
-def texts(stretch: Stretch, kind: ItemKind) -> list[str]:
+def texts(stretch: Stretch, kind: StateItemKind) -> list[str]:
     return [item.text for item in stretch.items if item.kind is kind]
 
 
 def test_statements_of_the_user_stay_and_questions_do_not() -> None:
     found = said(("user", "The budget is 7,400 euros. How do I plan that?"), ("assistant", "Step by step."))
-    assert texts(found, ItemKind.FACT) == ["The budget is 7,400 euros."]
+    assert texts(found, StateItemKind.FACT) == ["The budget is 7,400 euros."]
     assert found.topic.startswith("The budget")
 
 
 def test_what_the_reader_takes_for_a_decision_is_one() -> None:
     text = "Let's take the blue one."
     found = said(("user", text), claims=(claim(text, category="decision"),))
-    assert texts(found, ItemKind.DECISION) == [text]
+    assert texts(found, StateItemKind.DECISION) == [text]
 
 
 @pytest.mark.parametrize("act", [Act.FORGET, Act.WITHHOLD])
@@ -120,10 +120,10 @@ def test_a_message_with_planted_instructions_leaves_nothing() -> None:
 def test_an_answer_leaves_its_reference_and_a_question_that_nobody_took_up() -> None:
     answer = "Sunny, as always. Your booking is KX-20417. Do you also need a parking space?"
     found = said(("user", "Book it."), ("assistant", answer), ("user", "Tell me about Rome."), ("assistant", "Old."))
-    assert texts(found, ItemKind.ANSWER) == ["Your booking is KX-20417."]
-    assert texts(found, ItemKind.QUESTION) == ["Do you also need a parking space?"]
+    assert texts(found, StateItemKind.ANSWER) == ["Your booking is KX-20417."]
+    assert texts(found, StateItemKind.QUESTION) == ["Do you also need a parking space?"]
     taken = said(("user", "Book it."), ("assistant", answer), ("user", "Parking? No."), ("assistant", "Fine."))
-    assert texts(taken, ItemKind.QUESTION) == []
+    assert texts(taken, StateItemKind.QUESTION) == []
 
 
 def test_code_and_quotations_are_nobody_s_statement() -> None:
@@ -140,7 +140,7 @@ def grown(stretches: list[Stretch], tokens_max: int = 420) -> list[str]:
 
 
 def stretch(number: int) -> Stretch:
-    items = [StateItem(ItemKind.FACT, f"Room {number} costs {number * 37} euros.", 0.5 + number % 5 / 10)]
+    items = [StateItem(StateItemKind.FACT, f"Room {number} costs {number * 37} euros.", 0.5 + number % 5 / 10)]
     return Stretch(f"Room {number}", tuple(items))
 
 
@@ -156,7 +156,7 @@ def test_a_state_is_json_and_grows_at_its_end() -> None:
 @given(st.lists(st.lists(st.text(min_size=1, max_size=300), max_size=5), max_size=12))
 def test_whatever_is_said_a_state_is_json_in_its_frame_and_within_its_tokens(said_texts: list[list[str]]) -> None:
     stretches = [
-        made_plain(Stretch("t", tuple(StateItem(ItemKind.FACT, one, 0.5) for one in many)), on_one_line)
+        made_plain(Stretch("t", tuple(StateItem(StateItemKind.FACT, one, 0.5) for one in many)), on_one_line)
         for many in said_texts
     ]
     for text in grown(stretches):
