@@ -183,7 +183,7 @@ class Injection:
             case State.AWAIT_RECALL, Recalled():
                 self.state = State.DONE
                 assert self._request is not None
-                return [_finished(self._request, event)]
+                return [finish_of(self._request, event)]
             case _:
                 raise OutOfOrder(f"{type(event).__name__} while {self.state.name}")
 
@@ -222,7 +222,7 @@ class Injection:
         return [RecallMemories(scope, request, self._upstream)]
 
 
-def _finished(request: ChatRequest, recalled: Recalled) -> Finish:
+def finish_of(request: ChatRequest, recalled: Recalled) -> Finish:
     """The body with its notes, and with the state that replaces its early messages."""
     notes, compacted = recalled.notes, recalled.compacted
     if compacted is not None:

@@ -14,7 +14,7 @@ from long_chats import TURNS, LongChat
 from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, count, rendered
 from prometheus_client import CollectorRegistry
 
-from extproc.inject import Recalled, _finished
+from extproc.inject import Recalled, finish_of
 from memory.adapters.in_memory import InMemoryStore
 from memory.chat.completions import read_chat_request
 from memory.evaluation.sandbox import SettableClock, impatient
@@ -106,7 +106,7 @@ class CompactedChat:
             if outcome.status is not RecallStatus.UNAVAILABLE:
                 break
         recalled = Recalled(outcome.status, outcome.count, outcome.receipt_id, outcome.notes, outcome.compacted)
-        body_sent = _finished(request, recalled).body or request.body
+        body_sent = finish_of(request, recalled).body or request.body
         return SentPrompt(json.loads(body_sent)["messages"], outcome)
 
     async def turn(self, question: str, answer: str) -> SentPrompt:

@@ -12,6 +12,7 @@ import numpy as np
 from hashing_embedder import HashingEmbedder
 
 from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
@@ -58,6 +59,7 @@ class Parts:
     ledger: SqliteUserLedger
     turn_log: SqliteTurnLog
     notes: SqliteNoteBook
+    states: SqliteCompactedStates
     receipts: SqliteReceipts
     usage_counts: SqliteUsageCounts
     searcher: PlainSearch
@@ -105,16 +107,16 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
 
         ledger = SqliteUserLedger(database, clock=clock)
         turn_log = SqliteTurnLog(database, clock=clock)
-        notes = SqliteNoteBook(database)
+        notes, states = SqliteNoteBook(database), SqliteCompactedStates(database)
         receipts = SqliteReceipts(database, clock=clock, redact=redact)
         usage_counts = SqliteUsageCounts(database)
         library = Library(
             memories=MemoryBank(store, ledger, embedder),
             turn_log=turn_log,
-            traces=RequestTraces(notes, receipts, usage_counts),
+            traces=RequestTraces(notes, receipts, usage_counts, states),
             searcher=searcher,
             intake=Intake(clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]")),
             flush_timing=FlushTiming(reply_delay=0.01, poll=0.005, longest=flush_longest, retry=0.1),
         )
-        parts = Parts(embedder, store, ledger, turn_log, notes, receipts, usage_counts, searcher, library)
+        parts = Parts(embedder, store, ledger, turn_log, notes, states, receipts, usage_counts, searcher, library)
         yield parts

@@ -255,7 +255,7 @@ async def test_a_file_without_the_table_of_chains_stops_the_start(path: Path) ->
         earlier.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         earlier.execute("PRAGMA user_version = 1")
     earlier.close()
-    with pytest.raises(BadSetting, match="has version 1, this memproxy reads version 2: start the memproxy that"):
+    with pytest.raises(BadSetting, match=f"has version 1, this memproxy reads version {VERSION}: start the"):
         async with SqliteDatabase(path):
             pass
 
