@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall_rig import request_with, rigged
 
@@ -41,6 +41,7 @@ def test_the_estimate_of_a_text_is_rather_too_high_than_too_low(kind: str) -> No
     assert floor * count(PROSE[kind]) <= estimated_tokens(PROSE[kind]) <= 1.6 * count(PROSE[kind])
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_no_text_is_estimated_above_its_bytes(text: str) -> None:
     assert 0 <= estimated_tokens(text) <= len(text.encode(errors="replace")) + 1e-3
@@ -92,6 +93,7 @@ def test_the_responses_api_is_measured_alike() -> None:
     assert estimated_prompt(request) == pytest.approx(estimated_prompt(request_of([ASKED])))
 
 
+@settings(deadline=None)
 @given(length=st.integers(1, 60_000), window=st.integers(1, 40_000), limit=st.none() | st.integers(1, 50_000))
 def test_prompt_notes_and_answer_stay_within_the_window(length: int, window: int, limit: int | None) -> None:
     more = {} if limit is None else {"max_tokens": limit}
@@ -103,6 +105,7 @@ def test_prompt_notes_and_answer_stay_within_the_window(length: int, window: int
     assert room == 0 or total <= window
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 500), max_size=6), st.integers(0, 2_000), st.integers(0, 400))
 def test_past_notes_that_do_not_fit_go_newest_first(sizes: list[int], most: int, held: int) -> None:
     notes = {2 * at: PastNote(f"note {at}", (f"m{at}",), size) for at, size in enumerate(sizes)}

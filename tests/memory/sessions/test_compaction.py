@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from long_chats import FIRST
 
@@ -153,6 +153,7 @@ def test_a_state_is_json_and_grows_at_its_end() -> None:
     assert [one["topic"] for one in json.loads(body)["stretches"]] == [f"Room {number}" for number in range(5)]
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.text(min_size=1, max_size=300), max_size=5), max_size=12))
 def test_whatever_is_said_a_state_is_json_in_its_frame_and_within_its_tokens(said_texts: list[list[str]]) -> None:
     stretches = [
