@@ -18,7 +18,7 @@ Parsing and editing happen inside `on`; the shell runs `on` in a thread if `is_h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import TypeAlias
 
@@ -36,10 +36,14 @@ from extproc.identity import (
 from extproc.upstream_signals import SignalReader
 from memory.chat.api_shape import ApiShape
 from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_chat_request, strip_memory_fields
-from memory.model import CHAT_BYTES_MAX, Note, Placement, RecallStatus, Scope
+from memory.chat.history import deletions
+from memory.model import CHAT_BYTES_MAX, CompactedHistory, Note, Placement, RecallStatus, Scope
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 
 HEAVY_BODY_BYTES = 1 << 20  # parsing 1 MiB takes some milliseconds, during which no other stream runs
+
+COMPACT_HEADER = "x-memory-compact"  # "on" or "off": of a client, or of a route
+_SWITCH = {"on": True, "off": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class Recalled:
     count: int = 0
     receipt_id: str = ""
     notes: tuple[Note, ...] = ()
+    compacted: CompactedHistory | None = None
 
 
 Event: TypeAlias = RequestHeaders | RequestBody | Recalled
@@ -175,16 +180,10 @@ class Injection:
             case State.AWAIT_BODY, RequestBody(body):
                 self.state = State.DONE
                 return self._on_chat(body, self._shape) if self._shape is not None else _stripped(body)
-            case State.AWAIT_RECALL, Recalled(status, count, receipt_id, notes):
+            case State.AWAIT_RECALL, Recalled():
                 self.state = State.DONE
                 assert self._request is not None
-                edited = _changed(self._request.body, insert_notes(self._request, notes))
-                return [
-                    Finish(
-                        edited,
-                        ResponseInfo(status, count, receipt_id, self._request.shape.refusable(self._request, notes)),
-                    )
-                ]
+                return [finish_of(self._request, event)]
             case _:
                 raise OutOfOrder(f"{type(event).__name__} while {self.state.name}")
 
@@ -218,9 +217,28 @@ class Injection:
             return _without_memory(request, "not_understood" if request.problems else "disabled")
         if request.conversation is None:
             return [CountPassed("no_conversation"), *_without_memory(request, "no_conversation")]
-        self._request = request
+        self._request = request = _with_switches(request, self._headers)
         self.state = State.AWAIT_RECALL
         return [RecallMemories(scope, request, self._upstream)]
+
+
+def finish_of(request: ChatRequest, recalled: Recalled) -> Finish:
+    """The body with its notes, and with the state that replaces its early messages."""
+    notes, compacted = recalled.notes, recalled.compacted
+    if compacted is not None:
+        notes = (Note(compacted.text), *notes)
+    left_out = deletions(request, compacted) if compacted is not None else []
+    edited = _changed(request.body, insert_notes(request, notes, left_out))
+    placement = request.shape.refusable(request, notes)
+    return Finish(edited, ResponseInfo(recalled.status, recalled.count, recalled.receipt_id, placement))
+
+
+def _with_switches(request: ChatRequest, headers: Headers) -> ChatRequest:
+    """The request with what its headers switch; the body's own fields have priority."""
+    wanted = _SWITCH.get(first_header(headers, COMPACT_HEADER).strip().lower())
+    if wanted is None or request.options.compact is not None:
+        return request
+    return replace(request, options=replace(request.options, compact=wanted))
 
 
 def _without_memory(request: ChatRequest, reason: str) -> Sequence[Command]:

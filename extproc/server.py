@@ -41,6 +41,7 @@ from memory.chat.completions import ChatRequest
 from memory.model import CHAT_BYTES_MAX, Scope
 from memory.processes import composition, entrypoints
 from memory.processes.from_settings import recording
+from memory.recall.compacted import CompactingRecall
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.upstream import UpstreamSignals
 from memory.runtime.metrics import Metrics
@@ -157,7 +158,7 @@ class Filter:
                 case RecallMemories(scope, request, upstream):
                     self._recorder.probe_template(request.conversation.model if request.conversation else "")
                     found = await self._recall.recall(scope, request, upstream)
-                    recalled = Recalled(found.status, found.count, found.receipt_id, found.notes)
+                    recalled = Recalled(found.status, found.count, found.receipt_id, found.notes, found.compacted)
                     return await self._answered(injection, recalled, context)
                 case _:
                     self._count(command)
@@ -250,16 +251,20 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
             recording(settings),
             template_compatibility,
         )
+        compactor, is_recording = parts.compactor(), settings.memory.enabled and settings.memory.auto_store
         filter_ = Filter(
-            recall=parts.recall(),
+            recall=CompactingRecall(parts.recall(), compactor.prepare) if is_recording else parts.recall(),
             recorder=recorder,
             trust=EdgeTrust(IdentityMode(settings.identity), signal_reader(settings.memory.upstream_signals)),
             metrics=parts.metrics,
             new_id=composition.new_id,
-            is_recording=settings.memory.enabled and settings.memory.auto_store,
+            is_recording=is_recording,
         )
         serving = serve(filter_, recorder, socket_path=socket_path, until=until)
-        await entrypoints.warming_up(parts, serving, decides=True, template_compatibility=template_compatibility)
+        with_background = entrypoints.beside((parts.windows.run(), compactor.run(contained)), serving)
+        await entrypoints.warming_up(
+            parts, with_background, decides=True, template_compatibility=template_compatibility
+        )
 
 
 def _handlers(filter_: Filter) -> grpc.GenericRpcHandler:

@@ -57,6 +57,10 @@ class ApiShape(Protocol):
         """What the request continues."""
         ...
 
+    def spans(self, request: ChatRequest) -> list[tuple[int, int]]:
+        """Start and end of each message of the conversation in the body."""
+        ...
+
     def insertions(self, request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
         """Splices that insert the notes. `request` has a conversation; a note is placed before a user message."""
         ...

@@ -115,15 +115,16 @@ def read_chat_request(body: bytes, shape: ApiShape | None = None) -> ChatRequest
     )
 
 
-def insert_notes(request: ChatRequest, notes: Sequence[Note]) -> bytes:
+def insert_notes(request: ChatRequest, notes: Sequence[Note], left_out: Sequence[Splice] = ()) -> bytes:
     """The body without our fields and with the notes; the same object if there is nothing to change.
 
     Notes require a conversation. Notes with `before=None` are joined into one text, separated by blank lines, in order.
+    `left_out`: messages to be removed, from `memory.chat.history.deletions`; no note stands before one of them.
     """
     edits = removals(request.members, OUR_FIELDS)
     if notes:
         edits += request.shape.insertions(request, notes)
-    return edited(request.body, edits)
+    return edited(request.body, [*edits, *left_out])
 
 
 def message_bytes(request: ChatRequest) -> Sequence[KeyMaterial]:
@@ -249,6 +250,9 @@ class _Completions:
 
     def chain(self, text: bytes, last: Mapping[str, Member]) -> Chain:
         return NO_CHAIN
+
+    def spans(self, request: ChatRequest) -> list[tuple[int, int]]:
+        return _message_spans(request)
 
     def insertions(self, request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
         return _insertions(request, notes)

@@ -184,4 +184,5 @@ _CONFIG_RULES: _Rules = {
     "token_budget": _is_count(TOKEN_BUDGET_MAX),
     "placement": lambda value: value in tuple(Placement),
     "profile": _is_bool,
+    "compact": _is_bool,
 }

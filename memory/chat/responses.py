@@ -94,6 +94,9 @@ class _Responses:
         conversation_id = found if isinstance(found, str) else found.id if found is not None else None
         return Chain(string_of(text, last.get("previous_response_id")), conversation_id or "")
 
+    def spans(self, request: ChatRequest) -> list[tuple[int, int]]:
+        return _places(request)
+
     def insertions(self, request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
         places = _places(request)
         merged = _BLANK_LINE.join(note.text for note in notes if note.before is None)

@@ -24,6 +24,7 @@ from memory.model.claims import (
     Relation,
     is_single_valued,
 )
+from memory.model.compaction import CompactedHistory, CompactedState, StateItem, StateItemKind, Stretch
 from memory.model.conversation_trees import (
     EARLIER_BYTES_MAX,
     EARLIER_EXCHANGES_MAX,
@@ -75,6 +76,7 @@ from memory.model.recorded import (
 )
 from memory.model.turns import Turn, TurnStatus, Urgency
 from memory.model.vectors import VectorOrigin
+from memory.model.windows import ModelWindow
 
 __all__ = [
     "ATTRIBUTES",
@@ -100,6 +102,8 @@ __all__ = [
     "Change",
     "ChangeKind",
     "Claim",
+    "CompactedHistory",
+    "CompactedState",
     "Conversation",
     "Evidence",
     "Memory",
@@ -107,6 +111,7 @@ __all__ = [
     "Message",
     "MessageDirection",
     "MessageFilter",
+    "ModelWindow",
     "Note",
     "Party",
     "PartyType",
@@ -130,6 +135,9 @@ __all__ = [
     "SentConversation",
     "SentExchange",
     "Session",
+    "StateItem",
+    "StateItemKind",
+    "Stretch",
     "ToolMessage",
     "Trust",
     "Turn",

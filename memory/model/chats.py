@@ -68,3 +68,4 @@ class RequestOptions:
     token_budget: int | None = None
     placement: Placement | None = None
     profile: bool | None = None
+    compact: bool | None = None

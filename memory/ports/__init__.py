@@ -7,6 +7,7 @@ adapter and raises `Unavailable` beyond it; a cancelled call leaves nothing half
 from __future__ import annotations
 
 from memory.ports.chains import ResponseChains
+from memory.ports.compaction import CompactedStates, ResentHistory
 from memory.ports.conversation_trees import ConversationTrees
 from memory.ports.models import ChatModel, Clock, Completion, Embedder, Tokens
 from memory.ports.profiles import NoProfiles, Profiles
@@ -38,12 +39,14 @@ from memory.ports.stores import (
 from memory.ports.turn_log import ConversationRecord, TurnLog, TurnRecording, TurnTriage, WindowLeases
 from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
 from memory.ports.upkeep import UpkeepSchedule, UsageCount, UsageCounts
+from memory.ports.windows import ModelWindows, WindowSource
 
 __all__ = [
     "Backlog",
     "ChatModel",
     "ChatTemplates",
     "Clock",
+    "CompactedStates",
     "Completion",
     "ConversationRecord",
     "ConversationTrees",
@@ -63,6 +66,7 @@ __all__ = [
     "MemoryStore",
     "MessagePage",
     "ModelCapabilities",
+    "ModelWindows",
     "NoLocalMemories",
     "NoProfiles",
     "NoteBook",
@@ -76,6 +80,7 @@ __all__ = [
     "Reembedding",
     "ReembeddingStatus",
     "RequestTraces",
+    "ResentHistory",
     "ResponseChains",
     "Revision",
     "ServerKnowledge",
@@ -95,4 +100,5 @@ __all__ = [
     "UserLedger",
     "UserMemories",
     "WindowLeases",
+    "WindowSource",
 ]

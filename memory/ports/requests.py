@@ -12,8 +12,10 @@ from memory.model import (
     Receipt,
 )
 from memory.ports.chains import ResponseChains
+from memory.ports.compaction import CompactedStates
 from memory.ports.profiles import NoProfiles, Profiles
 from memory.ports.upkeep import UsageCounts
+from memory.ports.windows import ModelWindows
 
 
 class NoteBook(Protocol):
@@ -74,6 +76,7 @@ class RequestTraces:
     receipts: Receipts
     usage_counts: UsageCounts
     profiles: Profiles = field(default_factory=NoProfiles)
+    states: CompactedStates | None = None  # None: no history is compacted
 
 
 class ModelCapabilities(Protocol):
@@ -90,13 +93,15 @@ class ModelCapabilities(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerKnowledge:
-    """What is known about the model server: the placements that its models accept, and the conversations it stores.
+    """What is known about the model server: the placements that its models accept, the conversations it stores, and the
+    windows of its models.
 
-    `chains`: None where no conversations stored by the server are supported.
+    `chains`: None where no conversations stored by the server are supported. `windows`: None bounds no note.
     """
 
     model_capabilities: ModelCapabilities
     chains: ResponseChains | None = None
+    windows: ModelWindows | None = None
 
 
 class ChatTemplates(Protocol):

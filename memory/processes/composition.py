@@ -27,7 +27,9 @@ from memory.adapters.models.onnx_embedder import OnnxEmbedder, OnnxModel
 from memory.adapters.models.openai_chat import OpenAiChatModel
 from memory.adapters.models.openai_embeddings import OpenAiEmbedder
 from memory.adapters.models.template_probe import TemplateProbe
+from memory.adapters.models.window_probe import WindowProbe
 from memory.adapters.models.wordpiece import WordPieceTokens
+from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.exams import SqliteExamResults
 from memory.adapters.sqlite.ledger import SqliteUserLedger
@@ -49,6 +51,7 @@ from memory.model import VectorOrigin
 from memory.ports import (
     ChatTemplates,
     Clock,
+    CompactedStates,
     Embedder,
     MemoryBank,
     MemoryStore,
@@ -66,6 +69,7 @@ from memory.ports import (
     UserMemories,
 )
 from memory.ports.reading import ExamResults
+from memory.processes.compaction_parts import compactor_of
 from memory.processes.from_settings import (
     PATIENT_SECONDS,
     chat_server,
@@ -80,6 +84,7 @@ from memory.processes.from_settings import (
     worker_settings,
 )
 from memory.processes.working_set_parts import Process, opened_sets
+from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallPipeline
 from memory.recall.query_rewriter import Rewriter, RewriteSettings
@@ -92,6 +97,7 @@ from memory.runtime.metrics import Metrics
 from memory.service.library import Library
 from memory.service.reembedding import Reembed
 from memory.service.requests import Intake
+from memory.sessions.compaction.compactor import Compactor
 from memory.settings.loader import Settings
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the only use of the system clock
@@ -120,10 +126,12 @@ class Parts:
     receipts: Receipts
     usage_counts: UsageCounts
     profiles: Profiles
+    states: CompactedStates
     upkeep_schedule: UpkeepSchedule
     model_capabilities: ModelCapabilities
     exams: ExamResults
     templates: ChatTemplates
+    windows: KnownWindows
     rewriter: Rewriter | None
     tokens: Tokens
     instruments: Instruments
@@ -139,7 +147,7 @@ class Parts:
 
     @property
     def traces(self) -> RequestTraces:
-        return RequestTraces(self.notes, self.receipts, self.usage_counts, self.profiles)
+        return RequestTraces(self.notes, self.receipts, self.usage_counts, self.profiles, self.states)
 
     def recall(self) -> RecallPipeline:
         search = SearchParts(
@@ -152,7 +160,7 @@ class Parts:
         return RecallPipeline(
             search=search,
             traces=self.traces,
-            server=ServerKnowledge(self.model_capabilities, self.turn_log.chains),
+            server=ServerKnowledge(self.model_capabilities, self.turn_log.chains, self.windows),
             instruments=self.instruments,
             new_id=new_id,
             settings=recall_settings(self.settings),
@@ -165,6 +173,9 @@ class Parts:
             clock=self.instruments.clock,
             metrics=self.instruments.metrics,
         )
+
+    def compactor(self) -> Compactor:
+        return compactor_of(self.settings, states=self.states, tokens=self.tokens, instruments=self.instruments)
 
     def library(self) -> Library:
         return Library(
@@ -263,12 +274,18 @@ async def open_parts_on(
         ledger=ledger,
         notes=SqliteNoteBook(database, limits=note_limits(settings), waits_for_others=settings.filters > 1),
         receipts=SqliteReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
+        states=SqliteCompactedStates(database),
         usage_counts=await stack.enter_async_context(SqliteUsageCounts(database)),
         profiles=SqliteProfiles(database),
         upkeep_schedule=SqliteUpkeepSchedule(database),
         model_capabilities=SqliteModelCapabilities(database, clock=clock),
         exams=SqliteExamResults(database, clock=clock),
         templates=await stack.enter_async_context(TemplateProbe(settings.upstream)),
+        windows=KnownWindows(
+            await stack.enter_async_context(WindowProbe(settings.upstream)),
+            clock=clock,
+            fixed=settings.memory.context_length,
+        ),
         rewriter=await _open_rewriter(settings, stack, process.instruments.metrics),
         tokens=tokens,
         instruments=process.instruments,

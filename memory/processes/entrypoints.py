@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 
 import uvicorn
@@ -108,6 +108,16 @@ async def warming_up(
             warming.cancel()
 
 
+async def beside(background: Sequence[Coroutine[None, None, None]], work: Coroutine[None, None, None]) -> None:
+    """Run `work`, and `background` until it ends."""
+    with unwrapped():
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in background]
+            await work
+            for task in tasks:
+                task.cancel()
+
+
 async def _warm(parts: Parts, *, decides: bool, template_compatibility: TemplateCompatibility | None) -> None:
     with unwrapped():
         async with asyncio.TaskGroup() as group:
@@ -147,4 +157,4 @@ async def _serve_http(server: uvicorn.Server, until: asyncio.Event) -> None:
         server.should_exit = True
 
 
-__all__ = ["run_api", "run_worker", "warming_up"]
+__all__ = ["beside", "run_api", "run_worker", "warming_up"]

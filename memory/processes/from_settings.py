@@ -23,6 +23,7 @@ from memory.ports import LearnDue
 from memory.recall.notes.profile_notes import ProfileUse
 from memory.recall.pipeline import RecallSettings
 from memory.secrets.redaction import SecretClass, SecretPolicy, recordable
+from memory.sessions.compaction.cuts import CompactionLimits
 from memory.settings import ExternalModel, Settings
 
 IDLE_SECONDS_WITH_A_MODEL = 30.0
@@ -37,6 +38,7 @@ def recall_settings(settings: Settings) -> RecallSettings:
         deadline_seconds=memory.deadline_ms / 1000,
         in_flight_max=memory.recall_in_flight_max,
         token_budget=memory.token_budget,
+        answer_reserve_tokens=memory.answer_reserve_tokens,
         retrieval_limit=memory.default_retrieval_limit,
         similarity_threshold=memory.default_similarity_threshold,
         placement=Placement(memory.placement),
@@ -44,6 +46,17 @@ def recall_settings(settings: Settings) -> RecallSettings:
         several_tokens=memory.ranking.bar.several_tokens,
         rewritten_weight=memory.ranking.rewritten,
         profile=ProfileUse(memory.profile.goes_along) if memory.profile.enabled else None,
+        compacts=memory.compaction.enabled,
+        compacted_tokens=memory.compaction.target_tokens,
+    )
+
+
+def compaction_limits(settings: Settings) -> CompactionLimits:
+    compaction = settings.memory.compaction
+    return CompactionLimits(
+        threshold_tokens=compaction.threshold_tokens,
+        keep_turns=compaction.keep_turns,
+        target_tokens=compaction.target_tokens,
     )
 
 

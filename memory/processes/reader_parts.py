@@ -44,13 +44,19 @@ async def open_readers(settings: Settings, metrics: Metrics) -> AsyncIterator[Re
     if learn.reader == "off":
         yield Readers(OffReader())
         return
-    folder = await asyncio.to_thread(prepared, settings.models_path)
-    trained = TrainedReader(await asyncio.to_thread(OnnxStatementEncoder, folder))
+    trained = await asyncio.to_thread(ready_reader, settings)
     if learn.reader != "model" or model is None:
         yield Readers(trained)
         return
     async with open_model_reader(settings, model, metrics) as reader:
         yield Readers(trained, FallbackReader(reader, trained, metrics=metrics))
+
+
+def ready_reader(settings: Settings) -> StatementReader:
+    """The reader that needs no server: the trained one, which takes half a second to load, or none."""
+    if settings.memory.learn.reader == "off":
+        return OffReader()
+    return TrainedReader(OnnxStatementEncoder(prepared(settings.models_path)))
 
 
 @asynccontextmanager
@@ -117,4 +123,4 @@ async def examinee(settings: Settings) -> tuple[ExternalModel, str]:
     return model, settings.upstream
 
 
-__all__ = ["asks_model", "examinee", "examining", "open_model_reader", "open_readers"]
+__all__ = ["asks_model", "examinee", "examining", "open_model_reader", "open_readers", "ready_reader"]

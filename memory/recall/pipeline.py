@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -28,7 +29,8 @@ from memory.model import (
 )
 from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.admission import Admission, AdmissionSlot
-from memory.recall.notes.past_notes import NotePlan, carried_notes, note_keys, plan_notes
+from memory.recall.compacted import edit_of, find_state, in_receipt, keys_after, not_in_state, room_beside_state
+from memory.recall.notes.past_notes import CarriedNotes, NotePlan, carried_notes, note_keys, plan_notes
 from memory.recall.notes.receipts import Answered, Findings, receipt_of
 from memory.recall.profile_opening import ProfileOpening
 from memory.recall.search_flow import SearchFlow, SearchParts
@@ -36,6 +38,7 @@ from memory.recall.signals import search_decision
 from memory.recall.signals.search_decision import Decision
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
+from memory.recall.window_room import room_for_notes
 from memory.runtime.instruments import Instruments
 
 KEEP_SECONDS_MAX = 0.05  # to write a note into the note book; losing a note costs a prefix-cache hit, never an answer
@@ -74,8 +77,10 @@ class RecallPipeline:
         self._notes = traces.notes
         self._receipts = traces.receipts
         self._usage_counts = traces.usage_counts
+        self._states = traces.states
         self._model_capabilities = server.model_capabilities
         self._chains = server.chains
+        self._windows = server.windows
         self._tokens = search.tokens
         self._clock = instruments.clock
         self._new_id = new_id
@@ -129,7 +134,7 @@ class RecallPipeline:
         except Unavailable as error:
             self._note_breakage(error.part)
             status, reason = RecallStatus.UNAVAILABLE, error.part
-        found = trace.selection.candidates
+        found = not_in_state(trace.selection.candidates, trace.compacted)
         budget = request.options.token_budget or self._settings.token_budget
         await self._opening.read(scope, request, trace)
         planned = plan_notes(
@@ -188,9 +193,34 @@ class RecallPipeline:
                 trace.placement = max(learnt, trace.placement, key=BY_CAUTION.index)
             keys = await _keys(scope, request)
             at_server = await self._keys_at_server(scope, request)
-            past = await self._notes.find(scope.user_id, [*at_server, *keys.values()])
-            trace.carried = carried_notes(conversation, keys, past, at_server=at_server)
+            if self._states is not None and self._is_compacted(request, trace):
+                history = await find_state(self._states, scope, request, keys)
+                trace.resent, trace.compacted = history.resent, history.state
+            kept = keys_after(keys, trace.compacted)
+            past = await self._notes.find(scope.user_id, [*at_server, *kept.values()])
+            trace.carried = carried_notes(conversation, kept, past, at_server=at_server)
+        trace.carried = await self._bounded(request, conversation, trace)
         trace.are_notes_reviewed = True
+
+    def _is_compacted(self, request: ChatRequest, trace: Trace) -> bool:
+        """Whether this history may be replaced by a state: wanted, recorded, sent in full, and with a place for it."""
+        options = request.options
+        is_wanted = self._settings.compacts if options.compact is None else options.compact
+        is_possible = trace.placement is not Placement.OFF and not request.chain.held_under
+        return is_wanted and options.auto_store and is_possible
+
+    async def _bounded(self, request: ChatRequest, conversation: Conversation, trace: Trace) -> CarriedNotes:
+        """The notes that the size aimed at for a compacted prompt, and the model's window, leave room for."""
+        carried, state, settings = trace.carried, trace.compacted, self._settings
+        if state is not None:
+            room = room_beside_state(conversation, state, tokens_max=settings.compacted_tokens)
+            carried = replace(carried, tokens_max=min(carried.tokens_max, room))
+        window = self._windows.glance(conversation.model) if self._windows is not None else None
+        if window is None:
+            return carried
+        counting = partial(room_for_notes, request, window, answer_reserve=settings.answer_reserve_tokens, state=state)
+        left = await asyncio.to_thread(counting) if len(request.body) > HEAVY_BODY_BYTES else counting()
+        return carried if left is None else carried.within(left)
 
     async def _keys_at_server(self, scope: Scope, request: ChatRequest) -> tuple[str, ...]:
         """Keys of the notes in the stored part of this conversation, as far as known. Raises `Unavailable`."""
@@ -242,11 +272,15 @@ class RecallPipeline:
         answered = Answered(receipt_id, scope.user_id, trace.began_at, status, reason)
         leave = partial(self._leave_receipt, answered, trace, planned)
         asyncio.get_running_loop().call_later(RECEIPT_PAUSE_SECONDS, leave)
-        return RecallOutcome(status, reason, count, receipt_id, notes)
+        if trace.compacted is not None:
+            self._metrics.compacted_tokens_saved.inc(trace.compacted.saved_tokens)
+        return RecallOutcome(
+            status, reason, count, receipt_id, notes, compacted=edit_of(trace.compacted), resent=trace.resent
+        )
 
     def _leave_receipt(self, answered: Answered, trace: Trace, planned: NotePlan) -> None:
         found = Findings(
-            signals=_explained(trace.decision) | trace.rewrite | _opening_of(planned),
+            signals=_explained(trace.decision) | trace.rewrite | _opening_of(planned) | in_receipt(trace.compacted),
             query=trace.query,
             candidates=trace.ranked.candidates,
             cuts=trace.selection.cuts,

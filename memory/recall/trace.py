@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from memory.model import Note, Placement, ProfileText, RecallStatus, Selection
+from memory.model import CompactedHistory, CompactedState, Note, Placement, ProfileText, RecallStatus, Selection
+from memory.ports import ResentHistory
 from memory.recall.notes.past_notes import CarriedNotes
 from memory.recall.notes.profile_notes import ProfileUse
 from memory.recall.ranking.ranking import Ranked
@@ -28,11 +29,14 @@ class RecallSettings:
     deadline_seconds: float = 0.120  # inside Envoy's message_timeout (1 s), so that a late request is still stripped
     in_flight_max: int = 16  # upper limit; `Admission` allows fewer if embeddings are slow
     token_budget: int = 800
+    answer_reserve_tokens: int = 1_024  # of a window, for an answer without a limit of its own
     retrieval_limit: int | None = None
     similarity_threshold: float | None = None
     placement: Placement = Placement.BEFORE_LAST_USER
     near_tokens: int = DEFAULT_RANKING.bar.near_tokens  # tokens up to which near-relevant memories fill a short note
     several_tokens: int = DEFAULT_RANKING.bar.several_tokens  # the same for a question that asks for several memories
+    compacts: bool = False  # long histories, where a request does not say otherwise
+    compacted_tokens: int = 1_000  # aimed at for a compacted prompt: a new note takes what state and turns leave
     rewritten_weight: float = DEFAULT_RANKING.rewritten  # against 1 for the plain question
     profile: ProfileUse | None = ProfileUse.SEARCHED  # None: no profile goes along
 
@@ -46,6 +50,8 @@ class RecallOutcome:
     count: int = 0
     receipt_id: str = ""
     notes: tuple[Note, ...] = ()
+    compacted: CompactedHistory | None = None
+    resent: ResentHistory | None = None  # the history, if a state of it may be due
 
 
 @dataclass(slots=True)
@@ -65,6 +71,8 @@ class Trace:
     selection: Selection = field(default_factory=lambda: Selection((), 0))
     timings_ms: dict[str, float] = field(default_factory=dict)
     profile: ProfileText | None = None  # goes along with this question
+    resent: ResentHistory | None = None  # None: this request is not to be compacted
+    compacted: CompactedState | None = None  # replaces the beginning of the history
     are_notes_reviewed: bool = False  # `carried` holds the notes of the conversation
 
     @property

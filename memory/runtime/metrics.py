@@ -51,6 +51,18 @@ class Metrics:
         )
         self.note_tokens = Histogram("memproxy_note_tokens", "Tokens of a note.", registry=registry, buckets=TOKENS)
 
+        self.compactions = Counter(
+            "memproxy_compactions",
+            "States of long conversations by what became of their preparation (made, not_due, refused, failed).",
+            ["outcome"],
+            registry=registry,
+        )
+        self.compacted_tokens_saved = Counter(
+            "memproxy_compacted_tokens_saved",
+            "Estimated tokens that requests had less because a state replaced their history.",
+            registry=registry,
+        )
+
         self.placement_switched = Counter(
             "memproxy_placement_switched",
             "Models whose notes stand elsewhere from now on, by where and by why (asked, refused).",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from memory.settings.bounds import NoteSettings, ReceiptSettings, SnapshotSettings, WorkingSetSettings
 from memory.settings.catalogue import ENVIRONMENT_PREFIX, Leaf, SettingDoc, is_section, leaves_of, without_secrets
+from memory.settings.compaction import CompactionSettings
 from memory.settings.extraction import ExtractionSettings
 from memory.settings.learning import LearnSettings
 from memory.settings.models import ExternalModel, ModelEndpoint
@@ -22,6 +23,7 @@ __all__ = [
     "ENVIRONMENT_PREFIX",
     "Bar",
     "CategoryRetention",
+    "CompactionSettings",
     "EmbeddingSettings",
     "ExternalModel",
     "ExtractionSettings",

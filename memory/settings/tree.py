@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from memory.settings.bounds import NoteSettings, ReceiptSettings, SnapshotSettings, WorkingSetSettings
 from memory.settings.catalogue import SettingDoc, docs_of, without_secrets
+from memory.settings.compaction import CompactionSettings
 from memory.settings.extraction import ExtractionSettings
 from memory.settings.learning import LearnSettings
 from memory.settings.models import ExternalModel
@@ -45,6 +46,17 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     token_budget: Annotated[
         Annotated[int, Meta(ge=1, le=2000)], Meta(description="Maximum tokens of a note, labels included.")
     ] = 800
+    context_length: Annotated[
+        Annotated[int, Meta(ge=0, le=100_000_000)],
+        Meta(
+            description="Tokens of every model's context window, prompt and answer together; 0: as the upstream tells "
+            "(vLLM does), else notes are not bounded by it."
+        ),
+    ] = 0
+    answer_reserve_tokens: Annotated[
+        Annotated[int, Meta(ge=0, le=1_000_000)],
+        Meta(description="Tokens of the window that notes leave for an answer, if the request sets no limit for it."),
+    ] = 1_024
     deadline_ms: Annotated[
         Annotated[int, Meta(ge=1, le=400)],
         Meta(description="Maximum time that recall may delay a request; Envoy's timeout for the filter is 1 s."),
@@ -88,6 +100,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     notes: NoteSettings = NoteSettings()
     profile: ProfileSettings = ProfileSettings()
     secrets: SecretSettings = SecretSettings()
+    compaction: CompactionSettings = CompactionSettings()
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from hashing_embedder import HashingEmbedder
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
+from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
@@ -61,6 +62,7 @@ class Parts:
     ledger: SqliteUserLedger
     turn_log: SqliteTurnLog
     notes: SqliteNoteBook
+    states: SqliteCompactedStates
     receipts: SqliteReceipts
     usage_counts: SqliteUsageCounts
     profiles: SqliteProfiles
@@ -109,18 +111,20 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
 
         ledger = SqliteUserLedger(database, clock=clock)
         turn_log = SqliteTurnLog(database, clock=clock)
-        notes = SqliteNoteBook(database)
+        notes, states = SqliteNoteBook(database), SqliteCompactedStates(database)
         receipts = SqliteReceipts(database, clock=clock, redact=redact)
         usage_counts, profiles = SqliteUsageCounts(database), SqliteProfiles(database)
         library = Library(
             memories=MemoryBank(store, ledger, embedder),
             turn_log=turn_log,
-            traces=RequestTraces(notes, receipts, usage_counts, profiles),
+            traces=RequestTraces(notes, receipts, usage_counts, profiles, states),
             searcher=searcher,
             intake=Intake(
                 clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]"), WordPieceTokens()
             ),
             flush_timing=FlushTiming(reply_delay=0.01, poll=0.005, longest=flush_longest, retry=0.1),
         )
-        parts = Parts(embedder, store, ledger, turn_log, notes, receipts, usage_counts, profiles, searcher, library)
+        parts = Parts(
+            embedder, store, ledger, turn_log, notes, states, receipts, usage_counts, profiles, searcher, library
+        )
         yield parts

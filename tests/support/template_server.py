@@ -99,7 +99,7 @@ class TemplateServer:
     def _tokenized(self, question: dict[str, Any]) -> Response:
         if question["model"] not in self.templates:
             return _error(404, "The model does not exist.")
-        said = refusal(self.templates[question["model"]], [message["role"] for message in question["messages"]])
+        said = refusal(self.templates[question["model"]], [message["role"] for message in question.get("messages", ())])
         return _error(400, said) if said else JSONResponse({"count": 3, "max_model_len": 4096, "tokens": [1, 2, 3]})
 
 

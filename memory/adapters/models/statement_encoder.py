@@ -1,8 +1,8 @@
 """The statement encoder on ONNX Runtime: token windows in, outputs of its heads per unit out.
 
 The encoder is the packaged MiniLM with our low-rank factors merged into it, in 8 bits; see `reader_weights`. The heads
-are small matrices, applied here. Loading takes half a second and 60 MB, so that only the worker and evaluations do it.
-Does not use torch, and keeps no text.
+are small matrices, applied here. Loading takes half a second and 60 MB, so that only the worker, evaluations and a
+filter that compacts a conversation do it. Does not use torch, and keeps no text.
 
 Each window is a run of its own. Activations are quantised with one scale per run, so that in a batch every window would
 change the outputs of all others by up to 0.1, and results would depend on what is due at the same time. On a CPU

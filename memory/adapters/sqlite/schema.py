@@ -1,5 +1,5 @@
 """The tables of turn log, user ledger, note book, receipts, uses, rounds, model traits, exams, chains, messages,
-conversation trees and profiles: one file.
+conversation trees, profiles and compacted states: one file.
 
 This module only names tables and creates them; it never reads or writes a row of them.
 
@@ -322,6 +322,26 @@ TABLES = (
     BEGIN
         INSERT OR IGNORE INTO stale_profiles (user_id) VALUES (new.user_id);
     END
+    """,
+    # States of long conversations, by user and conversation key; the newest have the highest position.
+    """
+    CREATE TABLE compacted_states (
+        position INTEGER PRIMARY KEY,
+        user_id TEXT NOT NULL,
+        key TEXT NOT NULL,
+        state BLOB NOT NULL,
+        kept_at REAL NOT NULL,
+        UNIQUE (user_id, key)
+    )
+    """,
+    "CREATE UNIQUE INDEX compacted_states_of_user ON compacted_states (user_id, position)",
+    "CREATE INDEX compacted_states_by_age ON compacted_states (kept_at)",
+    # When a user's states were dropped: those that are being made then are not stored.
+    """
+    CREATE TABLE compacted_states_dropped (
+        user_id TEXT PRIMARY KEY,
+        dropped_at REAL NOT NULL
+    ) WITHOUT ROWID
     """,
 )
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory.chat.completions import ChatRequest, message_bytes
 from memory.model import (
@@ -49,6 +49,20 @@ class CarriedNotes:
     key: str  # of that message; "" where the note book is not used
     is_settled: bool  # this question was searched for in an earlier request: its note stays and nothing is added
     at_server: tuple[PastNote, ...] = ()  # of requests whose messages the server stores, oldest first
+    tokens_max: int = ALL_NOTES_TOKENS_MAX  # of all notes together; less where the model's window has less room
+
+    def within(self, tokens_max: int) -> CarriedNotes:
+        """The same with at most so many tokens: the newest notes are left out first, so that the prefix stays longest.
+
+        Notes at the server are in its prompt in any case, and take their share of the room.
+        """
+        kept, spent = {}, sum(note.tokens for note in self.at_server)
+        for index in sorted(self.notes):
+            spent += self.notes[index].tokens
+            if spent > tokens_max:
+                break
+            kept[index] = self.notes[index]
+        return replace(self, notes=kept, tokens_max=min(self.tokens_max, max(0, tokens_max)))
 
     def earlier(self) -> tuple[PastNote, ...]:
         """All notes of the conversation except the one at the newest user message, oldest first."""
@@ -65,7 +79,7 @@ class CarriedNotes:
         `reserved`: tokens of the profile that opens the note.
         """
         earlier = [note.tokens for note in self.earlier()]
-        left = ALL_NOTES_TOKENS_MAX - sum(earlier) - reserved
+        left = self.tokens_max - sum(earlier) - reserved
         share = min(left, max(left // 2, LATE_NOTE_TOKENS_MIN)) if earlier else left
         return max(0, min(budget, share) - tokens(NOTE_FRAME))
 

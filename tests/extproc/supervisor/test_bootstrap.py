@@ -96,7 +96,7 @@ def test_signals_are_seen_by_the_injecting_filter_alone_and_kept_by_trusted_peer
     trusted, others = managers(render(plan(signals=SignalReader(rules))))
     for manager in (trusted, others):
         inject, observe = filter_of(manager, "memory.inject"), filter_of(manager, "memory.observe")
-        assert visible(inject) - visible(observe) == {"x-a", "x-b"}
+        assert visible(inject) - visible(observe) == {"x-a", "x-b", "x-memory-compact"}
         assert inject["metadataOptions"]["forwardingNamespaces"] == {"untyped": ["space"]}
         assert observe["metadataOptions"]["forwardingNamespaces"] == {"untyped": ["memory"]}
     assert removed(others) - removed(trusted) == {"x-authz-user-id", "x-a", "x-b"}

@@ -1,0 +1,85 @@
+"""States of long conversations in the turn log's database, which all filters share.
+
+Limited per user, in total and in age; `position` only grows, so rows below the limit are the oldest. The state of a
+conversation is usually found among its newest keys; only otherwise are all of them looked up.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.model import CompactedState
+
+USER_STATES_MAX = 100  # some conversations at a time, and several states of each
+STATES_MAX = 20_000  # of all users; a few KB each
+STATE_BYTES_MAX = 64 << 10  # a larger one is not stored: it could not be short
+AGE_SECONDS_MAX = 30 * 86_400.0
+DROPPED_SECONDS = 3_600.0  # longer than any state is in the making
+KEYS_AT_A_GLANCE = 20  # looked up in 0.1 ms
+KEYS_MAX = 2_000  # of one lookup
+
+_STATE = msgspec.json.Decoder(CompactedState)
+
+
+class SqliteCompactedStates:
+    """`memory.ports.CompactedStates` in an open `SqliteDatabase`."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def find(self, user_id: str, keys: Sequence[str]) -> tuple[str, CompactedState] | None:
+        newest, earlier = keys[-KEYS_AT_A_GLANCE:], keys[-KEYS_MAX:-KEYS_AT_A_GLANCE]
+        found = await self._database.read_now(partial(_found, user_id=user_id, keys=newest)) if newest else None
+        if found is None and earlier:
+            found = await self._database.read(partial(_found, user_id=user_id, keys=earlier))
+        return found
+
+    async def keep(self, user_id: str, key: str, state: CompactedState, *, made_at: float) -> None:
+        encoded = msgspec.json.encode(state)
+        if len(encoded) <= STATE_BYTES_MAX:
+            job = partial(_kept, user_id=user_id, key=key, state=encoded, made_at=made_at)
+            await self._database.write(job)
+
+    async def drop(self, user_id: str, *, now: float) -> None:
+        await self._database.write(partial(_dropped, user_id=user_id, now=now))
+
+
+def _found(connection: sqlite3.Connection, *, user_id: str, keys: Sequence[str]) -> tuple[str, CompactedState] | None:
+    row = connection.execute(
+        "SELECT wanted.value, state FROM json_each(?2) AS wanted JOIN compacted_states AS kept "
+        "ON kept.user_id = ?1 AND kept.key = wanted.value ORDER BY wanted.key DESC LIMIT 1",
+        (user_id, msgspec.json.encode(keys).decode()),
+    ).fetchone()
+    return None if row is None else (row[0], _STATE.decode(row[1]))
+
+
+def _kept(connection: sqlite3.Connection, *, user_id: str, key: str, state: bytes, made_at: float) -> None:
+    dropped = connection.execute(
+        "SELECT 1 FROM compacted_states_dropped WHERE user_id = ? AND dropped_at >= ?", (user_id, made_at)
+    ).fetchone()
+    if dropped is not None:
+        return
+    kept = connection.execute(
+        "INSERT OR REPLACE INTO compacted_states (user_id, key, state, kept_at) VALUES (?, ?, ?, ?)",
+        (user_id, key, state, made_at),
+    )
+    connection.execute("DELETE FROM compacted_states WHERE position <= ?", ((kept.lastrowid or 0) - STATES_MAX,))
+    connection.execute("DELETE FROM compacted_states WHERE kept_at < ?", (made_at - AGE_SECONDS_MAX,))
+    connection.execute(
+        "DELETE FROM compacted_states WHERE user_id = ?1 AND position <= ("
+        "SELECT position FROM compacted_states WHERE user_id = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?2)",
+        (user_id, USER_STATES_MAX),
+    )
+
+
+def _dropped(connection: sqlite3.Connection, *, user_id: str, now: float) -> None:
+    connection.execute("DELETE FROM compacted_states_dropped WHERE dropped_at < ?", (now - DROPPED_SECONDS,))
+    connection.execute(
+        "INSERT OR REPLACE INTO compacted_states_dropped (user_id, dropped_at) VALUES (?, ?)", (user_id, now)
+    )
+    connection.execute("DELETE FROM compacted_states WHERE user_id = ?", (user_id,))

@@ -1,0 +1,99 @@
+"""Finds the state that replaces the beginning of a long history, and hands the history over for its next state.
+
+A request only looks up what was prepared after earlier requests: it never waits for a state, and without one the whole
+history goes through. A state belongs to the question at which it was made; it is used from the next question on, so
+that a question that is sent again gets the same prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from memory.chat.completions import ChatRequest
+from memory.chat.history import clean_cuts, is_clean
+from memory.chat.plain_lines import on_one_line
+from memory.chat.token_estimate import estimated_tokens
+from memory.model import Candidate, CompactedHistory, CompactedState, Conversation, Role, Scope, statement_key
+from memory.ports import CompactedStates, ResentHistory
+from memory.recall.notes.past_notes import LATE_NOTE_TOKENS_MIN
+from memory.recall.signals.upstream import UpstreamSignals
+from memory.recall.trace import RecallOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class FoundState:
+    """`resent`: for the next state. `state`: what replaces the beginning of this request; None: nothing."""
+
+    resent: ResentHistory
+    state: CompactedState | None
+
+
+async def find_state(
+    states: CompactedStates, scope: Scope, request: ChatRequest, keys: Mapping[int, str]
+) -> FoundState:
+    """`keys`: of the user messages, by index. Raises `Unavailable`."""
+    assert request.conversation is not None
+    newest = newest_question(request.conversation)
+    found = await states.find(scope.user_id, [key for index, key in keys.items() if index < newest])
+    resent = ResentHistory(scope, request.conversation, keys, partial(clean_cuts, request), found)
+    if found is None or found[1].cut not in keys or not is_clean(request, found[1].cut):
+        return FoundState(resent, None)
+    return FoundState(resent, found[1])
+
+
+def newest_question(conversation: Conversation) -> int:
+    """Index of the last user message; 0 if there is none."""
+    messages = conversation.messages
+    return next((index for index in reversed(range(len(messages))) if messages[index].role == Role.USER), 0)
+
+
+def keys_after(keys: Mapping[int, str], state: CompactedState | None) -> dict[int, str]:
+    """The keys of messages that stay; notes before the others go with them."""
+    return dict(keys) if state is None else {index: key for index, key in keys.items() if index >= state.cut}
+
+
+def room_beside_state(conversation: Conversation, state: CompactedState, *, tokens_max: int) -> int:
+    """Tokens for all notes of a prompt that aims at `tokens_max`: what the state and the kept messages leave."""
+    kept = sum(estimated_tokens(message.content) for message in conversation.messages[state.cut :])
+    return max(LATE_NOTE_TOKENS_MIN, int(tokens_max - state.tokens - kept))
+
+
+def not_in_state(found: Sequence[Candidate], state: CompactedState | None) -> Sequence[Candidate]:
+    """Those that the state does not hold in the same words."""
+    if state is None:
+        return found
+    told = {statement_key(item.text) for stretch in state.stretches for item in stretch.items}
+    return [one for one in found if statement_key(on_one_line(one.memory.content)) not in told]
+
+
+def edit_of(state: CompactedState | None) -> CompactedHistory | None:
+    return None if state is None else CompactedHistory(state.cut, state.text)
+
+
+def in_receipt(state: CompactedState | None) -> dict[str, int]:
+    """What a receipt says of it."""
+    return {} if state is None else {"compacted_messages": state.cut, "tokens_saved": state.saved_tokens}
+
+
+class ChatRecall(Protocol):
+    """The interface of `memory.recall.pipeline.RecallPipeline`."""
+
+    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome: ...
+
+
+class CompactingRecall:
+    """Recall that also hands each history over for its next state, in the background."""
+
+    def __init__(self, recall: ChatRecall, prepare: Callable[[ResentHistory], None]) -> None:
+        """`prepare` never waits."""
+        self._recall = recall
+        self._prepare = prepare
+
+    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome:
+        outcome = await self._recall.recall(scope, request, upstream)
+        if outcome.resent is not None:
+            self._prepare(outcome.resent)
+        return outcome

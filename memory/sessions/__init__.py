@@ -1,0 +1,1 @@
+"""Conversations as a whole: what happens to those that grow long."""

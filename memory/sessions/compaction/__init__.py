@@ -1,0 +1,1 @@
+"""Compaction: a long history is replaced by a structured state, its last turns verbatim, and memories."""

@@ -1,0 +1,153 @@
+"""Prepares the states of long conversations in the background, for their next requests.
+
+One history at a time, so that chats keep the processor. A state is built from the one before it and the messages since,
+in steps, so that it does not depend on how often it was prepared. Whatever is missing or late: the request goes through
+with its full history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from memory.chat.exchanges import Exchange, exchanges_of
+from memory.errors import NotRecordable, Unavailable
+from memory.model import Claim, CompactedState, Conversation, Message, Role, Scope, Stretch, Turn
+from memory.ports import CompactedStates, ResentHistory, StatementReader, Tokens
+from memory.runtime.instruments import Instruments
+from memory.sessions.compaction.cuts import NO_CUT, CompactionLimits, Cut, due_cuts, message_sizes
+from memory.sessions.compaction.sentences import Sentences, stretch_of
+from memory.sessions.compaction.state_text import Plain, made_plain, next_state
+
+WAITING_MAX = 16  # histories; a further one is prepared at its next request
+SESSION = "compaction"  # of turns that are read here; nothing is stored under it
+CONTEXT_MESSAGES = 12  # before a stretch, among which the exchange is found that its first message replies to
+CHARACTERS_MAX = 4 << 20  # of one history that waits in memory; a larger one goes through in full
+
+
+class ErrorBoundary(Protocol):
+    """Awaits `work` and turns any error into None, after reporting it."""
+
+    async def __call__(self, work: Coroutine[Any, Any, None]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CompactorParts:
+    """`reader` loads the trained reader when it is first needed. `redact` removes secrets; raises `NotRecordable`."""
+
+    states: CompactedStates
+    reader: Callable[[], Awaitable[StatementReader]]
+    tokens: Tokens
+    sentences: Sentences
+    plain: Plain
+    redact: Callable[[str], str]
+
+
+class Compactor:
+    """One per process. `run` is the process's own task."""
+
+    def __init__(self, parts: CompactorParts, *, limits: CompactionLimits, instruments: Instruments) -> None:
+        self._parts = parts
+        self._limits = limits
+        self._clock = instruments.clock
+        self._outcomes = instruments.metrics.compactions
+        self._waiting: asyncio.Queue[tuple[ResentHistory, float]] = asyncio.Queue(WAITING_MAX)
+
+    def prepare(self, history: ResentHistory) -> None:
+        """Prepare the state that this history is due, if any, for the next request. Never waits, never raises."""
+        characters = sum(len(message.content) for message in history.conversation.messages)
+        if self._limits.threshold_tokens < characters <= CHARACTERS_MAX:
+            with suppress(asyncio.QueueFull):
+                self._waiting.put_nowait((history, self._clock()))
+
+    async def run(self, contained: ErrorBoundary) -> None:
+        """Prepare one history after the other. Ends only by cancellation."""
+        while True:
+            history, came_at = await self._waiting.get()
+            await contained(self.compact(history, made_at=came_at))
+
+    async def compact(self, history: ResentHistory, *, made_at: float) -> None:
+        """Make the state that this history is due, and store it. `made_at`: when the history was sent."""
+        outcome = "failed"
+        try:
+            outcome = await self._make(history, made_at)
+        except NotRecordable:
+            outcome = "refused"
+        except Unavailable:
+            pass
+        finally:
+            self._outcomes.labels(outcome).inc()
+
+    async def _make(self, history: ResentHistory, made_at: float) -> str:
+        last, state = _known(history)
+        cuts = await asyncio.to_thread(self._cuts, history, last)
+        if not cuts:
+            return "not_due"
+        for cut in cuts:
+            state = await self._next(history.scope, history.conversation, state, cut)
+        assert state is not None
+        key = history.keys[cuts[-1].made_at]
+        await self._parts.states.keep(history.scope.user_id, key, state, made_at=made_at)
+        return "made"
+
+    def _cuts(self, history: ResentHistory, last: Cut) -> list[Cut]:
+        return list(
+            due_cuts(
+                history.conversation,
+                clean=history.clean_cuts(),
+                last=last,
+                limits=self._limits,
+                tokens=self._parts.tokens,
+            )
+        )
+
+    async def _next(
+        self, scope: Scope, conversation: Conversation, state: CompactedState | None, cut: Cut
+    ) -> CompactedState:
+        begin = state.cut if state is not None else 0
+        exchanges = exchanges_of(conversation.messages[begin : cut.at])
+        before = exchanges_of(conversation.messages[max(0, begin - CONTEXT_MESSAGES) : begin])[-1:]
+        reader = await self._parts.reader()
+        turns = [_turn(scope, exchange) for exchange in exchanges]
+        claims = await reader.read(turns, context=[_turn(scope, exchange) for exchange in before])
+        return await asyncio.to_thread(self._stated, conversation, state, cut, exchanges, claims)
+
+    def _stated(
+        self,
+        conversation: Conversation,
+        state: CompactedState | None,
+        cut: Cut,
+        exchanges: Sequence[Exchange],
+        claims: Sequence[Claim],
+    ) -> CompactedState:
+        parts = self._parts
+        new = stretch_of(exchanges, claims, parts.sentences)
+        earlier: Sequence[Stretch] = state.stretches if state is not None else ()
+        begin, replaced = (state.cut, state.replaced_tokens) if state is not None else (0, 0)
+        replaced += sum(message_sizes(conversation.messages[begin : cut.at], parts.tokens))
+        return next_state(
+            earlier,
+            made_plain(new, lambda text: parts.plain(parts.redact(text))),
+            cut=cut.at,
+            replaced_tokens=replaced,
+            tokens=parts.tokens,
+            tokens_max=self._limits.state_tokens_max,
+        )
+
+
+def _known(history: ResentHistory) -> tuple[Cut, CompactedState | None]:
+    """The state that was found, with its cut; the beginning if there is none."""
+    if history.state is None:
+        return NO_CUT, None
+    key, state = history.state
+    made_at = next((index for index, other in history.keys.items() if other == key), 0)
+    return Cut(state.cut, made_at), state
+
+
+def _turn(scope: Scope, exchange: Exchange) -> Turn:
+    """The exchange as the reader reads it; its time is not known, and the state repeats only words."""
+    said = tuple(Message(Role.USER, message.content) for message in exchange.said if message.role == Role.USER)
+    return Turn("compaction", replace(scope, session_id=SESSION), 0.0, said, answer=exchange.answer)

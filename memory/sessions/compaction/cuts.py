@@ -1,0 +1,89 @@
+"""Decides where a long history is cut, and at which question.
+
+Pure. A cut moves rarely, since everything after the state is new to the model server's prefix cache when it moves; and
+it depends only on the messages up to that question, so that the same history is always cut alike, whether its states
+were prepared turn by turn or all at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from memory.chat.completions import SYSTEM_ROLES
+from memory.model import Conversation, Message, Role
+from memory.ports import Tokens
+
+KEPT_SHARE = 0.4  # of the tokens aimed at: when the kept turns take more, the cut moves
+MESSAGE_TOKENS = 4  # role and marks of a chat template
+STATE_SHARE = 0.44  # of them: the most that the state takes
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionLimits:
+    """`threshold_tokens`: of a history that is compacted at all. `keep_turns`: complete turns that stay verbatim.
+
+    `target_tokens`: aimed at for state, kept turns and notes together; long turns may take more.
+    """
+
+    threshold_tokens: int = 4_000
+    keep_turns: int = 1
+    target_tokens: int = 1_000
+
+    @property
+    def state_tokens_max(self) -> int:
+        return int(self.target_tokens * STATE_SHARE)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """`at`: index of the first message that stays. `made_at`: of the question at which the cut is made."""
+
+    at: int
+    made_at: int
+
+
+NO_CUT = Cut(0, 0)
+
+
+def due_cuts(
+    conversation: Conversation, *, clean: Collection[int], last: Cut, limits: CompactionLimits, tokens: Tokens
+) -> Iterator[Cut]:
+    """The cuts that are due after `last`, oldest first."""
+    starts = turn_starts(conversation)
+    before = [0, *accumulate(message_sizes(conversation.messages, tokens, begin=last.at))]
+    for place, question in enumerate(starts):
+        if question <= last.made_at:
+            continue
+        size = before[question] - before[last.at]
+        turns = place - bisect_right(starts, last.at - 1)  # complete ones between the cut and the question
+        if last.at == 0 and size <= limits.threshold_tokens:
+            continue
+        if last.at and (size <= limits.target_tokens * KEPT_SHARE or turns <= limits.keep_turns):
+            continue
+        newest = place - (limits.keep_turns - 1)  # the turn of this question will be complete when the cut is used
+        at = next((starts[n] for n in range(newest, -1, -1) if last.at < starts[n] and starts[n] in clean), None)
+        if at is not None:
+            last = Cut(at, question)
+            yield last
+
+
+def turn_starts(conversation: Conversation) -> list[int]:
+    """Indexes of the user messages that begin a turn: the first ever, and each after something else."""
+    starts, said = [], ""
+    for index, message in enumerate(conversation.messages):
+        if message.role == Role.USER != said:
+            starts.append(index)
+        if message.role not in SYSTEM_ROLES:
+            said = message.role
+    return starts
+
+
+def message_sizes(messages: Sequence[Message], tokens: Tokens, *, begin: int = 0) -> Sequence[int]:
+    """Tokens of each message, 0 before `begin`. System messages stay in any case and count nothing."""
+    return [
+        0 if index < begin or message.role in SYSTEM_ROLES else tokens(message.content) + MESSAGE_TOKENS
+        for index, message in enumerate(messages)
+    ]

@@ -1,0 +1,201 @@
+"""What a request of a long conversation becomes when its state is there, late, or not to be used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from long_chats import FIRST
+from recall_rig import Rig, request_with, rigged
+
+from memory.adapters.models.wordpiece import WordPieceTokens
+from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.chat.completions import ChatRequest, read_chat_request
+from memory.chat.plain_lines import on_one_line
+from memory.chat.responses import RESPONSES
+from memory.errors import Unavailable
+from memory.learn.readers import OffReader
+from memory.model import CompactedState, ModelWindow, Placement, RecallStatus, Scope
+from memory.ports import StatementReader
+from memory.processes.compaction_parts import own_sentences
+from memory.recall.pipeline import RecallOutcome, RecallSettings
+from memory.runtime.instruments import Instruments
+from memory.sessions.compaction.compactor import Compactor, CompactorParts
+from memory.sessions.compaction.cuts import CompactionLimits
+
+NOW = 1_750_000_000.0
+PATIENT = RecallSettings(deadline_seconds=5.0)
+KAYAK = {"role": "user", "content": "Where is my kayak stored?"}
+HISTORY = FIRST.messages()[:101]
+
+
+class CompactingRig:
+    """Recall with states, and the compactor with a reader that finds nothing: sentences alone decide."""
+
+    def __init__(self, rig: Rig, states: SqliteCompactedStates) -> None:
+        self.rig, self.states = rig, states
+        self.reader: StatementReader = OffReader()
+        rig.recall._states = states
+        parts = CompactorParts(
+            states=states,
+            reader=self._load,
+            tokens=WordPieceTokens(),
+            sentences=own_sentences,
+            plain=on_one_line,
+            redact=lambda text: text.replace("7,400", "[redacted]"),
+        )
+        instruments = Instruments(lambda: NOW, rig.metrics)
+        self.compactor = Compactor(parts, limits=CompactionLimits(), instruments=instruments)
+
+    async def _load(self) -> StatementReader:
+        return self.reader
+
+    async def ask(self, request: ChatRequest, *, prepares: bool = True) -> RecallOutcome:
+        outcome = await self.rig.recall.recall(Scope("u"), request)
+        if prepares and outcome.resent is not None:
+            await self.compactor.compact(outcome.resent, made_at=NOW)
+        return outcome
+
+    def outcomes(self, kind: str) -> float:
+        return self.rig.metrics.compactions.labels(kind)._value.get()
+
+
+@pytest.fixture
+async def compacting(tmp_path: Path) -> AsyncIterator[CompactingRig]:
+    async with rigged(tmp_path, PATIENT) as rig, SqliteDatabase(tmp_path / "turns.sqlite") as database:
+        yield CompactingRig(rig, SqliteCompactedStates(database))
+
+
+def request(*later: dict[str, Any], history: list[dict[str, Any]] = HISTORY, **config: object) -> ChatRequest:
+    return request_with([*history, *later], **{"compact": True, **config})
+
+
+NEXT = ({"role": "user", "content": "How do I seal the deck?"}, {"role": "assistant", "content": "With oil."}, KAYAK)
+
+
+async def test_the_next_question_finds_the_state_and_its_notes_stand_in_what_is_kept(compacting: CompactingRig) -> None:
+    first = await compacting.ask(request(NEXT[0]))
+    assert first.compacted is None
+    later = await compacting.ask(request(*NEXT))
+    assert later.compacted is not None
+    assert "Kesselhaus" in later.compacted.text
+    assert later.notes, "memories go along as in any chat"
+    assert all(note.before is not None and note.before >= later.compacted.end for note in later.notes)
+    repeated = await compacting.ask(request(*NEXT))
+    assert repeated.compacted == later.compacted
+
+
+async def test_a_state_made_at_once_is_the_state_made_turn_by_turn(compacting: CompactingRig, tmp_path: Path) -> None:
+    for end in range(3, len(HISTORY), 2):
+        await compacting.ask(request(history=HISTORY[:end]))
+    await compacting.ask(request(NEXT[0]))
+    step_by_step = (await compacting.ask(request(*NEXT))).compacted
+    async with rigged(tmp_path, PATIENT) as rig, SqliteDatabase(tmp_path / "others.sqlite") as database:
+        other = CompactingRig(rig, SqliteCompactedStates(database))
+        await other.ask(request(NEXT[0]))
+        assert (await other.ask(request(*NEXT))).compacted == step_by_step
+    assert step_by_step is not None
+
+
+async def test_secrets_are_redacted_before_a_state_is_stored(compacting: CompactingRig) -> None:
+    await compacting.ask(request(NEXT[0]))
+    found = (await compacting.ask(request(*NEXT))).compacted
+    assert found is not None
+    assert "[redacted]" in found.text
+    assert "7,400" not in found.text
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{"compact": False}, {"compact": None}, {"auto_store": False}, {"placement": "off"}, {"enabled": False}],
+)
+async def test_nothing_is_compacted_that_must_not_be(compacting: CompactingRig, config: dict[str, object]) -> None:
+    await compacting.ask(request(NEXT[0]))
+    found = await compacting.ask(request(*NEXT, **config))
+    assert (found.compacted, found.resent) == (None, None)
+
+
+async def test_a_model_that_takes_no_system_message_gets_the_full_history(compacting: CompactingRig) -> None:
+    await compacting.ask(request(NEXT[0]))
+    await compacting.rig.model_capabilities.learn("m", Placement.OFF)
+    assert (await compacting.ask(request(*NEXT))).compacted is None
+
+
+async def test_a_conversation_that_the_server_stores_has_nothing_to_compact(compacting: CompactingRig) -> None:
+    body = {"model": "m", "input": [KAYAK], "previous_response_id": "resp_1", "memory_config": {"compact": True}}
+    found = await compacting.ask(read_chat_request(json.dumps(body).encode(), RESPONSES))
+    assert (found.compacted, found.resent) == (None, None)
+
+
+async def test_a_result_that_comes_for_a_call_before_the_cut_brings_the_full_history_back(
+    compacting: CompactingRig,
+) -> None:
+    await compacting.ask(request(NEXT[0]))
+    stray = {"role": "tool", "tool_call_id": "of-long-ago", "content": "42"}
+    late = await compacting.ask(request(*NEXT[:2], stray, KAYAK))
+    assert late.compacted is None
+    assert (await compacting.ask(request(*NEXT))).compacted is not None
+
+
+class DownStates:
+    async def find(self, user_id: str, keys: object) -> None:
+        raise Unavailable("turn_log", "it is down")
+
+    async def keep(self, user_id: str, key: str, state: CompactedState, *, made_at: float) -> None:
+        raise Unavailable("turn_log", "it is down")
+
+    async def drop(self, user_id: str, *, now: float) -> None: ...
+
+
+async def test_states_that_cannot_be_read_or_kept_cost_no_chat(compacting: CompactingRig) -> None:
+    outcome = await compacting.ask(request(NEXT[0]), prepares=False)
+    assert outcome.resent is not None
+    compacting.compactor._parts.states.keep = DownStates().keep  # type: ignore[method-assign]
+    await compacting.compactor.compact(outcome.resent, made_at=NOW)
+    assert compacting.outcomes("failed") == 1
+    compacting.rig.recall._states = DownStates()
+    found = await compacting.ask(request(*NEXT))
+    assert (found.compacted, found.status) == (None, RecallStatus.USED)
+
+
+async def test_a_reader_that_fails_leaves_the_history_as_it_is(compacting: CompactingRig) -> None:
+    class DownReader(OffReader):
+        async def read(self, turns: Any, *, context: Any) -> Any:
+            raise Unavailable("model", "it is down")
+
+    compacting.reader = DownReader()
+    await compacting.ask(request(NEXT[0]))
+    assert compacting.outcomes("failed") == 1
+    assert (await compacting.ask(request(*NEXT))).compacted is None
+
+
+async def test_tokens_saved_are_counted_and_in_the_receipt(compacting: CompactingRig) -> None:
+    await compacting.ask(request(NEXT[0]))
+    assert compacting.outcomes("made") == 1
+    found = await compacting.ask(request(*NEXT))
+    shown = await compacting.rig.receipt(found)
+    assert shown.signals["tokens_saved"] > 3_000
+    assert compacting.rig.metrics.compacted_tokens_saved._value.get() == shown.signals["tokens_saved"]
+    assert found.compacted is not None
+    assert shown.signals["compacted_messages"] == found.compacted.end
+
+
+async def test_a_compacted_history_leaves_its_tokens_to_the_notes(compacting: CompactingRig) -> None:
+    class OneWindow:
+        def glance(self, model: str) -> ModelWindow:
+            return ModelWindow(3_500)
+
+    compacting.rig.recall._windows = OneWindow()
+    full = await compacting.ask(request(NEXT[0]))
+    assert full.notes == (), "the full history fills the window"
+    assert (await compacting.ask(request(*NEXT))).notes != ()
+
+
+async def test_forgetting_drops_the_states_of_the_user(compacting: CompactingRig) -> None:
+    await compacting.ask(request(NEXT[0]))
+    await compacting.states.drop("u", now=NOW + 1)
+    assert (await compacting.ask(request(*NEXT), prepares=False)).compacted is None

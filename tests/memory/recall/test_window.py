@@ -1,0 +1,178 @@
+"""The window is not ours to fill: notes shrink, then go, before prompt, notes and answer exceed the model's window."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recall_rig import request_with, rigged
+
+from memory.adapters.models.wordpiece import WordPieceTokens
+from memory.chat.completions import read_chat_request
+from memory.chat.responses import RESPONSES
+from memory.chat.token_estimate import IMAGE_TOKENS, answer_limit, estimated_prompt, estimated_tokens
+from memory.model import ModelWindow, PastNote, RecallStatus, Scope
+from memory.recall.known_windows import KNOWN_SECONDS, UNKNOWN_SECONDS, KnownWindows
+from memory.recall.notes.past_notes import CarriedNotes
+from memory.recall.pipeline import RecallSettings
+from memory.recall.window_room import NOTE_TOKENS_MARGIN, room_for_notes
+
+PATIENT = RecallSettings(deadline_seconds=5.0, answer_reserve_tokens=500)
+ASKED = {"role": "user", "content": "Where is my kayak stored?"}
+count = WordPieceTokens()
+
+PROSE = {
+    "en": "We spent the afternoon comparing three quotes for the roof, and in the end the second one looked fairest.",
+    "de": "Die Hausverwaltung hat angekündigt, dass die Heizungsanlage im kommenden Frühjahr ausgetauscht wird.",
+    "code": "for row in rows:\n    if row['price'] >= 12.5:\n        total += row['price'] * row['count']\n",
+    "numbers": "Order 4471-2093-118, 17 items, 1,284.50 EUR, due 2026-03-14 at 15:30, invoice INV-2026-00417.",
+}
+
+
+@pytest.mark.parametrize("kind", sorted(PROSE))
+def test_the_estimate_of_a_text_is_rather_too_high_than_too_low(kind: str) -> None:
+    """Against WordPiece, which splits English about as finely as the tokenizers of chat models, others more finely."""
+    floor = {"en": 1.0, "de": 0.75, "code": 0.85, "numbers": 0.9}[kind]
+    assert floor * count(PROSE[kind]) <= estimated_tokens(PROSE[kind]) <= 1.6 * count(PROSE[kind])
+
+
+@settings(deadline=None)
+@given(st.text(max_size=300))
+def test_no_text_is_estimated_above_its_bytes(text: str) -> None:
+    assert 0 <= estimated_tokens(text) <= len(text.encode(errors="replace")) + 1e-3
+
+
+def request_of(messages: list[dict[str, Any]], **more: object) -> Any:
+    return read_chat_request(json.dumps({"model": "m", "messages": messages, **more}).encode())
+
+
+def test_an_escaped_text_costs_what_its_characters_cost() -> None:
+    message = {"role": "user", "content": "你好，我们决定三月十四日开会。" * 20}
+    escaped = read_chat_request(json.dumps({"messages": [message]}).encode())
+    plain = read_chat_request(json.dumps({"messages": [message]}, ensure_ascii=False).encode())
+    assert estimated_prompt(escaped) == estimated_prompt(plain)
+
+
+def test_tools_tool_traffic_and_images_are_part_of_the_prompt() -> None:
+    plain = estimated_prompt(request_of([ASKED]))
+    tool = {"type": "function", "function": {"name": "f", "description": "Looks things up. " * 50}}
+    assert estimated_prompt(request_of([ASKED], tools=[tool])) > plain + 200
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"arguments": "{}" * 300}}]}
+    assert estimated_prompt(request_of([ASKED, call])) > plain + 300
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 400_000}}
+    shown = estimated_prompt(request_of([{"role": "user", "content": [picture]}]))
+    assert IMAGE_TOKENS <= shown <= 3 * IMAGE_TOKENS, "its bytes are no tokens"
+
+
+@pytest.mark.parametrize(
+    ("more", "limit"),
+    [
+        ({}, None),
+        ({"max_tokens": 300}, 300),
+        ({"max_completion_tokens": 200, "max_tokens": 300}, 300),
+        ({"max_output_tokens": 700}, 700),
+        ({"max_tokens": None}, None),
+        ({"max_tokens": "300"}, None),
+        ({"max_tokens": -5}, None),
+        ({"max_tokens": 10**30}, None),
+    ],
+)
+def test_the_answer_takes_what_the_request_reserves_for_it(more: dict[str, object], limit: int | None) -> None:
+    assert answer_limit(request_of([ASKED], **more)) == limit
+
+
+def test_the_responses_api_is_measured_alike() -> None:
+    body = {"model": "m", "input": [ASKED], "max_output_tokens": 700}
+    request = read_chat_request(json.dumps(body).encode(), RESPONSES)
+    assert answer_limit(request) == 700
+    assert estimated_prompt(request) == pytest.approx(estimated_prompt(request_of([ASKED])))
+
+
+@settings(deadline=None)
+@given(length=st.integers(1, 60_000), window=st.integers(1, 40_000), limit=st.none() | st.integers(1, 50_000))
+def test_prompt_notes_and_answer_stay_within_the_window(length: int, window: int, limit: int | None) -> None:
+    more = {} if limit is None else {"max_tokens": limit}
+    request = request_of([{"role": "user", "content": "word " * (length // 5)}], **more)
+    room = room_for_notes(request, ModelWindow(window), answer_reserve=500)
+    if room is None:
+        return
+    total = estimated_prompt(request) + room * NOTE_TOKENS_MARGIN + (500 if limit is None else limit)
+    assert room == 0 or total <= window
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 500), max_size=6), st.integers(0, 2_000), st.integers(0, 400))
+def test_past_notes_that_do_not_fit_go_newest_first(sizes: list[int], most: int, held: int) -> None:
+    notes = {2 * at: PastNote(f"note {at}", (f"m{at}",), size) for at, size in enumerate(sizes)}
+    at_server = (PastNote("there", ("s",), held),) if held else ()
+    carried = CarriedNotes(notes, 2 * len(sizes), "k", is_settled=False, at_server=at_server).within(most)
+    assert list(carried.notes) == list(notes)[: len(carried.notes)]
+    assert not carried.notes or held + sum(note.tokens for note in carried.notes.values()) <= most
+    dropped = list(notes.values())[len(carried.notes) :]
+    assert not dropped or held + sum(n.tokens for n in carried.notes.values()) + dropped[0].tokens > most
+    assert carried.room(budget=800, tokens=count) <= max(0, most)
+
+
+class OneWindow:
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
+
+    def glance(self, model: str) -> ModelWindow | None:
+        return ModelWindow(self.tokens) if model == "m" else None
+
+
+async def test_a_note_goes_along_only_where_the_window_has_room(tmp_path: Path) -> None:
+    history = [{"role": "user", "content": "Tell me about rivers."}, {"role": "assistant", "content": "Long. " * 400}]
+    used = int(estimated_prompt(request_with([*history, ASKED])))
+    async with rigged(tmp_path, PATIENT) as rig:
+        for room, expected in ((2_000, RecallStatus.USED), (30, RecallStatus.EMPTY)):
+            rig.recall._windows = OneWindow(used + 500 + room)
+            outcome = await rig.recall.recall(Scope("u"), request_with([*history, ASKED]))
+            assert outcome.status is expected, room
+        found = await rig.recall.recall(Scope("u"), request_with([*history, ASKED, {**ASKED, "content": "Go on."}]))
+        assert found.notes == (), "a past note goes before the request would fail"
+
+
+class SlowSource:
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.found: ModelWindow | None = ModelWindow(4096)
+
+    async def window(self, model: str) -> ModelWindow | None:
+        self.asked.append(model)
+        await asyncio.sleep(0.01)
+        return self.found
+
+
+async def settled() -> None:
+    await asyncio.sleep(0.05)
+
+
+async def test_a_window_is_found_out_in_the_background_and_asked_for_again_when_it_may_have_changed() -> None:
+    now, source = 1_000.0, SlowSource()
+    windows = KnownWindows(source, clock=lambda: now)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(windows.run())
+        assert [windows.glance("m"), windows.glance("m")] == [None, None]
+        await settled()
+        assert (windows.glance("m"), source.asked) == (ModelWindow(4096), ["m"])
+        now, source.found = now + KNOWN_SECONDS, None
+        assert windows.glance("m") == ModelWindow(4096), "until the server has answered again"
+        await settled()
+        assert (windows.glance("m"), source.asked) == (ModelWindow(4096), ["m", "m"])
+        now += UNKNOWN_SECONDS
+        windows.glance("m")
+        await settled()
+        assert source.asked == ["m", "m", "m"]
+        running.cancel()
+
+
+async def test_a_setting_replaces_the_question() -> None:
+    source = SlowSource()
+    assert KnownWindows(source, clock=lambda: 0.0, fixed=2048).glance("any") == ModelWindow(2048)
+    assert source.asked == []
