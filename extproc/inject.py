@@ -66,6 +66,7 @@ class Recalled:
     count: int = 0
     receipt_id: str = ""
     notes: tuple[Note, ...] = ()
+    note_keys: tuple[str, ...] = ()
 
 
 Event: TypeAlias = RequestHeaders | RequestBody | Recalled
@@ -92,13 +93,15 @@ class ResponseInfo:
     """What the client is told in response headers. An empty `receipt_id` is omitted.
 
     `placement` is for our observer only: where a note was placed that the model's template might refuse. None if there
-    is nothing to refuse: no note, or one inside the client's own system message.
+    is nothing to refuse: no note, or one inside the client's own system message. `note_keys`: likewise, the keys of the
+    notes at this request's own messages, if later requests may leave these out.
     """
 
     status: RecallStatus
     count: int = 0
     receipt_id: str = ""
     placement: Placement | None = None
+    note_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,16 +178,10 @@ class Injection:
             case State.AWAIT_BODY, RequestBody(body):
                 self.state = State.DONE
                 return self._on_chat(body, self._shape) if self._shape is not None else _stripped(body)
-            case State.AWAIT_RECALL, Recalled(status, count, receipt_id, notes):
+            case State.AWAIT_RECALL, Recalled():
                 self.state = State.DONE
                 assert self._request is not None
-                edited = _changed(self._request.body, insert_notes(self._request, notes))
-                return [
-                    Finish(
-                        edited,
-                        ResponseInfo(status, count, receipt_id, self._request.shape.refusable(self._request, notes)),
-                    )
-                ]
+                return [_with_notes(self._request, event)]
             case _:
                 raise OutOfOrder(f"{type(event).__name__} while {self.state.name}")
 
@@ -221,6 +218,13 @@ class Injection:
         self._request = request
         self.state = State.AWAIT_RECALL
         return [RecallMemories(scope, request, self._upstream)]
+
+
+def _with_notes(request: ChatRequest, recalled: Recalled) -> Finish:
+    shape, edited = request.shape, _changed(request.body, insert_notes(request, recalled.notes))
+    keys = () if shape.is_bound_by_templates else recalled.note_keys
+    refusable = shape.refusable(request, recalled.notes)
+    return Finish(edited, ResponseInfo(recalled.status, recalled.count, recalled.receipt_id, refusable, keys))
 
 
 def _without_memory(request: ChatRequest, reason: str) -> Sequence[Command]:

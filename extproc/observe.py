@@ -9,14 +9,16 @@
 | REPLY_BODY    | the last piece of the reply           | `CloseTurn`: closed, or failed for an error  | DONE         |
 | REPLY_BODY    | the stream ends before the reply does | `CloseTurn`: aborted, unless it was complete | DONE         |
 | REPLY_BODY    | … of a request with only tool results | `ContinueTurn`, in place of each `CloseTurn` | DONE         |
+| REPLY_BODY    | … of a chain, but not recorded        | `LinkExchange`, in place of each `CloseTurn` | DONE         |
 | (any)         | the reply first: Envoy's own answer   | nothing is recorded                          | DONE         |
 | DONE          | anything                              | nothing                                      | DONE         |
 
-An exchange that memory may not use, or that is not recorded, ends the observation where that shows (`_NEXT`).
+An exchange that memory may not use, or that is neither recorded nor continued by its id, ends the observation where
+that shows (`_NEXT`).
 
 Chunks may be split anywhere, even inside a character or an event; each body is assembled once, at its end, up to a
 limit. No clock is read: `at` is when the shell received the message, in Unix seconds. Nothing is recorded without an
-identity from `identify`, or if the request forbids it.
+identity from `identify`, or if the request forbids it: of a chain's exchange only ids are then kept, never text.
 """
 
 from __future__ import annotations
@@ -29,10 +31,20 @@ from typing import TypeAlias
 from extproc.apis import API_BY_PATH, APIS, Api
 from extproc.identity import Headers, IdentityMode, Metadata, first_header, identify
 from extproc.reply import Reply, ReplyBuffer, read_reply
-from extproc.turn_links import ContinueTurn, Links
+from extproc.turn_links import ContinueTurn, LinkExchange, Links
 from memory.chat.completions import ChatRequest, NotAChat, read_chat_request
 from memory.chat.sessions import session_id_of
-from memory.model import CHAT_BYTES_MAX, Conversation, Message, Placement, RecallStatus, Scope, Turn, TurnStatus
+from memory.model import (
+    CHAT_BYTES_MAX,
+    NOTE_KEYS_MAX,
+    Conversation,
+    Message,
+    Placement,
+    Scope,
+    Turn,
+    TurnStatus,
+    link_name,
+)
 from memory.recall.notes.past_notes import note_keys
 
 HEAVY_REQUEST_BYTES = 1 << 20  # parsing more takes milliseconds, during which no other stream runs
@@ -42,6 +54,7 @@ METADATA_NAMESPACE = "memory"  # namespace of the injecting filter's metadata fo
 RECEIPT_KEY = "receipt"
 STATUS_KEY = "status"
 PLACEMENT_KEY = "placement"  # of a note that a template might refuse
+NOTE_KEYS_KEY = "note_keys"  # of the notes at this request's own messages, separated by spaces; in chains
 BAD_REQUEST = 400  # the answer of model servers if a template refuses the messages
 
 _TRACE_PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -78,7 +91,28 @@ class NoteOutcome:
     is_refused: bool
 
 
-Closing: TypeAlias = CloseTurn | ContinueTurn
+Closing: TypeAlias = CloseTurn | ContinueTurn | LinkExchange
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    """What is needed of a request until its reply has ended. `scope`: with the session."""
+
+    scope: Scope
+    session_from: str
+    links: Links
+    conversation_id: str
+    question_key: str
+    brings_results: bool
+    wants_record: bool
+
+    def links_after(self, reply: Reply, keys: tuple[str, ...]) -> Links:
+        """The links of this exchange; only a complete one gets names by which later requests find it."""
+        if reply.status is not TurnStatus.CLOSED:
+            return replace(self.links, note_keys=keys)
+        named = (link_name(self.scope, name) for name in (reply.response_id, self.conversation_id))
+        loop = self.question_key if reply.has_tool_calls else ""
+        return replace(self.links, note_keys=keys, names=tuple(filter(None, (*named, loop))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +124,33 @@ class _ObservedRequest:
     conversation: Conversation
     wants_record: bool
 
-    def links(self) -> Links:
-        """The exchange that it continues, and the key of the current question."""
-        chain = self.request.chain.held_under
-        may_be_continued = chain or self.conversation.offers_tools or not self.request.shape.is_bound_by_templates
-        if not (may_be_continued or self.brings_results):
-            return Links(self.scope.user_id)
+    def exchange(self) -> _Exchange:
+        chain, key = self.request.chain, self._question_key()
+        session_id, session_from = session_id_of(self.scope, self.request)
+        return _Exchange(
+            scope=replace(self.scope, session_id=session_id),
+            session_from=session_from,
+            links=Links(
+                self.scope.user_id, link_name(self.scope, chain.held_under) or (key if self.brings_results else "")
+            ),
+            conversation_id=chain.conversation_id,
+            question_key=key,
+            brings_results=self.brings_results,
+            wants_record=self.wants_record,
+        )
+
+    def _question_key(self) -> str:
+        """The key of the conversation up to the current question, where a tool loop may follow; else ""."""
+        if not (self.may_be_continued or self.brings_results):
+            return ""
         keys = list(note_keys(self.scope, self.request).values())
-        key = keys[-1] if keys else ""
-        return Links(self.scope.user_id, chain or (key if self.brings_results else ""), key)
+        return keys[-1] if keys else ""
+
+    @property
+    def may_be_continued(self) -> bool:
+        """Whether a later request may refer to this one without sending all of it again."""
+        is_of_chain = bool(self.request.chain.held_under) or not self.request.shape.is_bound_by_templates
+        return is_of_chain or self.conversation.offers_tools
 
     @property
     def brings_results(self) -> bool:
@@ -149,11 +201,10 @@ class Observation:
         self._request_chunks: list[bytes] = []
         self._request_size = 0
         self._is_open = False
-        self._is_continuing = False
+        self._is_recorded = False
         self._api: Api = APIS[0]
-        self._links: Links | None = None
-        self._conversation_id = ""
-        self._has_note = False
+        self._exchange: _Exchange | None = None
+        self._note_keys: tuple[str, ...] = ()
         self._model = ""
         self.note_outcome: NoteOutcome | None = None
         self._reply_headers: Headers = ()
@@ -192,18 +243,17 @@ class Observation:
         self._request_chunks.append(chunk)
         if not is_end:
             return None
-        asked = self._asked()
+        asked = self._read_request()
         if asked is None:
             self._let_go()
             return None
         self._model = asked.conversation.model
-        opening = self._opening(asked, at)
+        said = _said(asked.conversation) if asked.wants_record else ()
         self._request_chunks = []
-        self._is_continuing = asked.wants_record and asked.brings_results
-        self._is_open = opening is not None or self._is_continuing
-        if self._is_open:
-            self._links = opening.links if opening is not None else asked.links()
-            self._conversation_id = asked.request.chain.conversation_id
+        self._is_recorded = bool(said)
+        self._is_open = self._is_recorded or asked.brings_results or asked.may_be_continued
+        self._exchange = asked.exchange() if self._is_open else None
+        opening = self._opening(said, at) if said else None
         self._move(_Event.QUESTION)
         return opening
 
@@ -219,7 +269,7 @@ class Observation:
         left = metadata.get(METADATA_NAMESPACE, {})
         receipt_id = left.get(RECEIPT_KEY)
         self._receipt_id = receipt_id if isinstance(receipt_id, str) else ""
-        self._has_note = left.get(STATUS_KEY) == RecallStatus.USED
+        self._note_keys = _note_keys(left.get(NOTE_KEYS_KEY))
         self.note_outcome = self._note_outcome(left.get(PLACEMENT_KEY), _status(headers))
         if not self._is_open:
             self._let_go()
@@ -249,7 +299,7 @@ class Observation:
         self._request_chunks = []
         self._request_headers = ()
 
-    def _asked(self) -> _ObservedRequest | None:
+    def _read_request(self) -> _ObservedRequest | None:
         """The request, if memory may use it."""
         try:
             request = read_chat_request(b"".join(self._request_chunks), self._api.requests)
@@ -261,20 +311,17 @@ class Observation:
         wants_record = self._is_recording and request.options.auto_store
         return _ObservedRequest(scope, request, request.conversation, wants_record)
 
-    def _opening(self, asked: _ObservedRequest, at: float) -> OpenTurn | None:
-        said = _said(asked.conversation)
-        if not (said and asked.wants_record):
-            return None
-        session_id, session_from = session_id_of(asked.scope, asked.request)
+    def _opening(self, said: tuple[Message, ...], at: float) -> OpenTurn:
+        assert self._exchange is not None
         turn = Turn(
             id=self._turn_id,
-            scope=replace(asked.scope, session_id=session_id),
+            scope=self._exchange.scope,
             at=at,
             messages=said,
-            model=asked.conversation.model,
+            model=self._model,
             trace_id=_trace_id(self._request_headers),
         )
-        return OpenTurn(turn, asked.links(), session_from)
+        return OpenTurn(turn, self._exchange.links, self._exchange.session_from)
 
     def _note_outcome(self, placement: object, status: int) -> NoteOutcome | None:
         """Errors other than 400 say nothing about the messages: overload, a wrong key, an unknown model."""
@@ -283,27 +330,24 @@ class Observation:
             return None
         return NoteOutcome(self._model, Placement(str(placement)), is_refused=not is_taken)
 
-    def _closed(self, at: float, *, is_whole: bool) -> Closing:
+    def _closed(self, at: float, *, is_whole: bool) -> Closing | None:
+        assert self._exchange is not None
+        exchange = self._exchange
         reply = self._read_reply(is_whole=is_whole)
         over_cap = self._reply.is_over_cap
         self._let_go()
         self._reply = ReplyBuffer()
-        links = self._links_after(reply)
-        if self._is_continuing:
+        links = exchange.links_after(reply, self._note_keys)
+        if self._is_recorded:
+            kept = links if links.names else None
+            return CloseTurn(self._turn_id, reply.status, reply.text, at, self._receipt_id, over_cap, kept)
+        if exchange.brings_results and exchange.wants_record:
             return ContinueTurn(links, reply.status, reply.text, at, over_cap)
-        return CloseTurn(
-            self._turn_id, reply.status, reply.text, at, self._receipt_id, over_cap, links if links.names else None
-        )
-
-    def _links_after(self, reply: Reply) -> Links:
-        """The links of this exchange; only a complete one gets names by which later requests find it."""
-        assert self._links is not None
-        links = self._links
-        names: tuple[str, ...] = ()
-        if reply.status is TurnStatus.CLOSED:
-            loop = links.note_key if reply.has_tool_calls else ""
-            names = tuple(filter(None, (reply.response_id, self._conversation_id, loop)))
-        return replace(links, note_key=links.note_key if self._has_note else "", names=names)
+        if not links.names:
+            return None
+        if exchange.brings_results:  # of the turn that was opened before, but not to be recorded
+            return ContinueTurn(links, reply.status, "", at)
+        return LinkExchange(links, exchange.scope.session_id, bool(exchange.session_from), at)
 
     def _read_reply(self, *, is_whole: bool) -> Reply:
         if not self._reply_headers:
@@ -312,7 +356,8 @@ class Observation:
         reply = read_reply(status, self._reply_headers, self._reply.body(), self._api.replies)
         if self._reply.is_over_cap and 200 <= status < 300:
             end = TurnStatus.CLOSED if is_whole else TurnStatus.ABORTED
-            return Reply(end, reason="over_cap", response_id=reply.response_id)
+            response_id = reply.response_id or self._api.replies.id_at_end(self._reply.tail)
+            return Reply(end, reason="over_cap", response_id=response_id)
         if is_whole or reply.is_done or reply.status is TurnStatus.FAILED:
             return reply  # clients disconnect as soon as the stream says that it is complete: the answer is complete
         return replace(reply, status=TurnStatus.ABORTED, text="")
@@ -335,6 +380,11 @@ def _status(headers: Headers) -> int:
 def _said(conversation: Conversation) -> tuple[Message, ...]:
     """The user's new messages in this request that have text."""
     return tuple(message for message in conversation.new_user_messages() if message.content.strip())
+
+
+def _note_keys(found: object) -> tuple[str, ...]:
+    """The keys that the injecting filter left."""
+    return tuple(found.split()[:NOTE_KEYS_MAX]) if isinstance(found, str) else ()
 
 
 def _trace_id(headers: Headers) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias, TypeVar
@@ -15,7 +16,7 @@ from typing import Protocol, Self, TypeAlias, TypeVar
 import structlog
 
 from extproc.observe import CloseTurn, NoteOutcome, Observation, OpenTurn
-from extproc.turn_links import ContinueTurn, continue_turn, earlier_link, keep_link
+from extproc.turn_links import ContinueTurn, LinkExchange, continue_turn, earlier_link, keep_link, link_exchange
 from memory.errors import NotRecordable, Unavailable
 from memory.model import ChainLink, TurnStatus
 from memory.ports import Clock, TurnRecording
@@ -28,7 +29,7 @@ log = structlog.get_logger(__name__)
 PENDING_MAX = 10_000  # a turn is some KB: beyond it, a hanging log would fill the filter's memory
 
 T = TypeVar("T")
-Seen: TypeAlias = OpenTurn | CloseTurn | ContinueTurn | None
+Seen: TypeAlias = OpenTurn | CloseTurn | ContinueTurn | LinkExchange | None
 Opening: TypeAlias = asyncio.Task[ChainLink | None]
 Step: TypeAlias = Callable[[Observation], Seen]
 
@@ -112,6 +113,11 @@ class TurnRecorder:
             return
         self.start(self._continue(continuing)).add_done_callback(self._count_failed)
 
+    def link_exchange(self, exchange: LinkExchange) -> None:
+        """Start storing the link of an exchange that is not recorded."""
+        if self._pending < PENDING_MAX:
+            self.start(self._link(exchange))
+
     def probe_template(self, model: str) -> None:
         """Probe the template of a model seen for the first time, in the background."""
         if self._pending < PENDING_MAX and self._template_compatibility.is_new(model):
@@ -182,6 +188,11 @@ class TurnRecorder:
         except Unavailable as error:
             self._lost(error)
             return False
+
+    async def _link(self, exchange: LinkExchange) -> None:
+        """No turn is lost without the link: the next request starts another session."""
+        with suppress(Unavailable):
+            await link_exchange(self._turn_log.chains, exchange)
 
     async def _finish(self, closing: CloseTurn, answer: str) -> None:
         await self._turn_log.finish(
@@ -262,6 +273,8 @@ class ObservedStream:
                 self._opening = self._recorder.open(seen)
             case ContinueTurn():
                 self._recorder.continue_turn(seen)
+            case LinkExchange():
+                self._recorder.link_exchange(seen)
             case CloseTurn() if self._opening is not None:
                 if not (self._recorder.is_leaving and seen.status is TurnStatus.ABORTED):
                     self._recorder.close(seen, after=self._opening)

@@ -6,7 +6,7 @@ Times are Unix seconds (UTC, float). Token counts are estimates in WordPiece tok
 
 from __future__ import annotations
 
-from memory.model.chains import NOTE_KEYS_MAX, ChainLink
+from memory.model.chains import NOTE_KEYS_MAX, ChainLink, link_name
 from memory.model.chats import (
     CHAT_BYTES_MAX,
     Conversation,
@@ -106,5 +106,6 @@ __all__ = [
     "derived_session_id",
     "is_single_valued",
     "is_valid_id",
+    "link_name",
     "statement_key",
 ]

@@ -25,6 +25,7 @@ from memory.model import (
     RequestOptions,
     Role,
     Scope,
+    link_name,
 )
 from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.admission import Admission, AdmissionSlot
@@ -176,20 +177,31 @@ class RecallPipeline:
         if trace.are_notes_reviewed:
             return
         with trace.timed("notes", self._metrics), suppress(Unavailable):
-            if request.options.placement is None and request.shape.is_bound_by_templates:
-                learnt = await self._model_capabilities.placement(conversation.model) or trace.placement
-                trace.placement = max(learnt, trace.placement, key=BY_CAUTION.index)
+            if request.options.placement is None:
+                trace.placement = await self._possible_placement(conversation.model, request, trace.placement)
             keys = await _keys(scope, request)
             at_server = await self._keys_at_server(scope, request)
             past = await self._notes.find(scope.user_id, [*at_server, *keys.values()])
             trace.carried = carried_notes(conversation, keys, past, at_server=at_server)
         trace.are_notes_reviewed = True
 
+    async def _possible_placement(self, model: str, request: ChatRequest, wanted: Placement) -> Placement:
+        """The wanted placement, or the nearest that the model's template accepts. Raises `Unavailable`.
+
+        A note inside the user's message is always accepted: it replaces a system message that is not.
+        """
+        if not (request.shape.is_bound_by_templates or wanted is Placement.SYSTEM):
+            return wanted
+        learnt = await self._model_capabilities.placement(model) or wanted
+        if request.shape.is_bound_by_templates:
+            return max(learnt, wanted, key=BY_CAUTION.index)
+        return Placement.BEFORE_LAST_USER if learnt is Placement.OFF else wanted
+
     async def _keys_at_server(self, scope: Scope, request: ChatRequest) -> tuple[str, ...]:
         """Keys of the notes in the stored part of this conversation, as far as known. Raises `Unavailable`."""
         if self._chains is None or not request.chain.held_under:
             return ()
-        link = await self._chains.find(scope.user_id, request.chain.held_under)
+        link = await self._chains.find(scope.user_id, link_name(scope, request.chain.held_under))
         return link.note_keys if link is not None else ()
 
     async def search(
@@ -235,7 +247,9 @@ class RecallPipeline:
         answered = Answered(receipt_id, scope.user_id, trace.began_at, status, reason)
         leave = partial(self._leave_receipt, answered, trace, planned)
         asyncio.get_running_loop().call_later(RECEIPT_PAUSE_SECONDS, leave)
-        return RecallOutcome(status, reason, count, receipt_id, notes)
+        keys = trace.carried.keys
+        placed = tuple(keys[index] for index in sorted(planned.notes) if index in keys) if notes else ()
+        return RecallOutcome(status, reason, count, receipt_id, notes, placed)
 
     def _leave_receipt(self, answered: Answered, trace: Trace, planned: NotePlan) -> None:
         found = Findings(

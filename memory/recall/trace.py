@@ -37,13 +37,17 @@ class RecallSettings:
 
 @dataclass(frozen=True, slots=True)
 class RecallOutcome:
-    """What to do with the request. `reason` is a short label for metrics."""
+    """What to do with the request. `reason` is a short label for metrics.
+
+    `note_keys`: the keys of those notes in the prompt that are at messages of this request, oldest first.
+    """
 
     status: RecallStatus
     reason: str
     count: int = 0
     receipt_id: str = ""
     notes: tuple[Note, ...] = ()
+    note_keys: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memory.chat.completions import ChatRequest, message_bytes
 from memory.model import CHAT_BYTES_MAX, Candidate, Conversation, Memory, Note, PastNote, Placement, Role, Scope
@@ -37,6 +37,7 @@ class CarriedNotes:
     key: str  # of that message; "" where the note book is not used
     is_settled: bool  # this question was searched for in an earlier request: its note stays and nothing is added
     at_server: tuple[PastNote, ...] = ()  # of requests whose messages the server stores, oldest first
+    keys: Mapping[int, str] = field(default_factory=dict)  # of the client's messages, by index
 
     def earlier(self) -> tuple[PastNote, ...]:
         """All notes of the conversation except the one at the newest user message, oldest first."""
@@ -125,10 +126,10 @@ def carried_notes(
     newest = next((index for index in reversed(range(len(messages))) if messages[index].role == Role.USER), None)
     notes = {index: past[key] for index, key in keys.items() if key in past}
     if newest is None:
-        return CarriedNotes(notes, None, "", is_settled=True, at_server=held)
+        return CarriedNotes(notes, None, "", is_settled=True, at_server=held, keys=keys)
     later = messages[newest + 1 :]
     is_settled = any(message.is_tool_traffic for message in later) or bool(later and newest in notes)
-    return CarriedNotes(notes, newest, keys.get(newest, ""), is_settled, held)
+    return CarriedNotes(notes, newest, keys.get(newest, ""), is_settled, held, keys)
 
 
 def plan_notes(
