@@ -178,16 +178,19 @@ class TurnRecorder:
         return True
 
     async def _continue(self, continuing: ContinueTurn) -> bool:
-        """False if the turn that started the tool loop is unknown."""
+        """False if the turn that started the tool loop is unknown: no turn is lost, but its answer is not on record."""
         if continuing.is_over_cap:
             self._metrics.replies_over_cap.inc()
         is_answered = continuing.status is TurnStatus.CLOSED
         answer = await self._redacted(continuing.answer) if is_answered else ""
         try:
-            return await continue_turn(self._turn_log, continuing, answer)
+            is_known = await continue_turn(self._turn_log, continuing, answer)
         except Unavailable as error:
             self._lost(error)
             return False
+        if answer and not is_known:
+            self._metrics.answers_without_turn.inc()
+        return is_known
 
     async def _link(self, exchange: LinkExchange) -> None:
         """No turn is lost without the link: the next request starts another session."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -31,6 +32,7 @@ from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.admission import Admission, AdmissionSlot
 from memory.recall.notes.past_notes import NotePlan, carried_notes, note_keys, plan_notes
 from memory.recall.notes.receipts import Answered, Findings, receipt_of
+from memory.recall.query import is_vague
 from memory.recall.search_flow import SearchFlow, SearchParts
 from memory.recall.signals import search_decision
 from memory.recall.signals.search_decision import Decision
@@ -38,6 +40,8 @@ from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
 from memory.runtime.instruments import Instruments
 
+HISTORY_TURNS_MAX = 3  # of a chain: as many messages of the user as a vague question may refer to
+HISTORY_SECONDS_MAX = 0.03  # usually one; without them the question stands alone
 KEEP_SECONDS_MAX = 0.05  # to write a note into the note book; losing a note costs a prefix-cache hit, never an answer
 KEEP_SECONDS_MIN = 0.01  # granted also past the deadline: a hundred times what the write usually takes
 BY_CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
@@ -143,7 +147,8 @@ class RecallPipeline:
         """Fill the trace as far as the deadline allows; returns the status if no note is injected. Raises
         `Unavailable`.
         """
-        trace.decision = search_decision.decide_early(conversation, upstream=upstream)
+        searched = await self._with_history(scope, request, conversation)
+        trace.decision = search_decision.decide_early(searched, upstream=upstream)
         said = [message.role for message in conversation.messages]
         is_asked = said[-1:] == [Role.USER] and (trace.decision is None or trace.decision.search)
         if not is_asked:
@@ -156,15 +161,26 @@ class RecallPipeline:
         async with self._admitted(trace) as slot:
             if slot is not None:
                 try:
-                    return await self._searching.for_chat(
-                        scope, conversation, request.options, trace, review_notes, slot
-                    )
+                    return await self._searching.for_chat(scope, searched, request.options, trace, review_notes, slot)
                 except MemproxyError:
                     await review_notes()  # whatever happens to the search, the prompt's prefix has to stay
                     raise
         if said.count(Role.USER) > 1 or request.chain.held_under:  # otherwise there are no earlier notes
             await review_notes()
         return self._shed()
+
+    async def _with_history(self, scope: Scope, request: ChatRequest, conversation: Conversation) -> Conversation:
+        """The conversation, and if a chain's question is vague, before it what was recorded of the chain."""
+        asked, name = conversation.messages[-1], request.chain.held_under
+        if self._chains is None or not name or asked.role != Role.USER or not is_vague(asked.content):
+            return conversation
+        said: list[Message] = []
+        with suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(HISTORY_SECONDS_MAX):
+                turns = await self._chains.said_before(scope, link_name(scope, name), limit=HISTORY_TURNS_MAX)
+            for turn in turns:
+                said += [*turn.messages, Message(Role.ASSISTANT, turn.answer)]
+        return replace(conversation, messages=(*said, *conversation.messages))
 
     def _shed(self) -> tuple[RecallStatus, str]:
         self._metrics.recall_shed.inc()

@@ -63,6 +63,11 @@ class Metrics:
         self.turns_lost = Counter(
             "memproxy_turns_lost", "Turns that could not be written to the turn log.", ["reason"], registry=registry
         )
+        self.answers_without_turn = Counter(
+            "memproxy_answers_without_turn",
+            "Final answers of tool loops whose turn is unknown: they are not on record.",
+            registry=registry,
+        )
         self.replies_over_cap = Counter(
             "memproxy_replies_over_cap", "Replies too large to keep: forwarded, answer not recorded.", registry=registry
         )

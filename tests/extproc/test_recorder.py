@@ -129,3 +129,15 @@ async def test_what_is_not_recorded_continues_the_session_and_the_notes_of_its_c
         assert await chains.find(user, "resp_5") == ChainLink("s", "", ("k1", "k2"))
         assert await turns(process) == [(SAID, "Nice.", TurnStatus.CLOSED)]
         assert lost(metrics) == 0.0
+
+
+async def test_the_answer_of_an_unknown_tool_loop_is_counted_and_no_turn_is(tmp_path: Path) -> None:
+    async with recorded(tmp_path, str) as (process, metrics, logs):
+        recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, str, None)  # type: ignore[arg-type]
+        async with asyncio.timeout(10), recorder:
+            for answer in ("It rains.", ""):
+                recorder.continue_turn(ContinueTurn(Links(SCOPE.user_id, "resp_9"), TurnStatus.CLOSED, answer, NOW))
+        assert metrics.registry.get_sample_value("memproxy_answers_without_turn_total") == 1.0
+        assert lost(metrics) == 0.0
+        assert await turns(process) == [(SAID, "Nice.", TurnStatus.CLOSED)]
+        assert logs == []

@@ -23,6 +23,7 @@ from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.receipts import SqliteReceipts
+from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.chat.completions import ChatRequest, read_chat_request
@@ -73,6 +74,7 @@ class Rig:
     corpora: WorkingSets
     usage_counts: SqliteUsageCounts
     chains: SqliteResponseChains
+    turn_log: SqliteTurnLog
 
     async def write(self, *memories: Memory) -> None:
         """What the worker would do: rows as they shall stand, under the user's lock."""
@@ -131,5 +133,15 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
                     await asyncio.sleep(0.01)
             embedder.calls = 0
             yield Rig(
-                recall, embedder, model_capabilities, receipts, metrics, store, ledger, corpora, usage_counts, chains
+                recall,
+                embedder,
+                model_capabilities,
+                receipts,
+                metrics,
+                store,
+                ledger,
+                corpora,
+                usage_counts,
+                chains,
+                SqliteTurnLog(database, clock=lambda: NOW),
             )

@@ -14,7 +14,19 @@ from recall_rig import KAYAK, NOW, SETTINGS, Rig, rigged
 
 from memory.chat.completions import ChatRequest, read_chat_request
 from memory.chat.responses import RESPONSES
-from memory.model import NOTE_KEYS_MAX, ChainLink, Memory, PastNote, Placement, RecallStatus, Scope, link_name
+from memory.model import (
+    NOTE_KEYS_MAX,
+    ChainLink,
+    Memory,
+    Message,
+    PastNote,
+    Placement,
+    RecallStatus,
+    Scope,
+    Turn,
+    TurnStatus,
+    link_name,
+)
 from memory.recall.notes.past_notes import CarriedNotes, carried_notes, note_keys
 
 QUESTION = "Where is my kayak stored?"
@@ -155,3 +167,20 @@ def test_notes_at_the_server_count_in_the_room_and_as_told_and_are_not_placed() 
         assert carried.room(budget=budget, tokens=len) == as_own.room(budget=budget, tokens=len)
     nothing = carried_notes(request.conversation, {}, {})
     assert carried.room(budget=800, tokens=lambda _: 50) < nothing.room(budget=800, tokens=lambda _: 50)
+
+
+async def test_a_vague_question_of_a_chain_is_searched_with_what_the_chain_is_about(rig: Rig) -> None:
+    vague = asked("And where?", previous_response_id="resp_1")
+    assert (await rig.recall.recall(USER, vague)).notes == ()
+    said = Message("user", QUESTION)
+    turn = Turn("t", Scope("u", session_id="s"), NOW, (said,), TurnStatus.CLOSED, answer="At the boathouse.")
+    await rig.turn_log.append(turn)
+    await rig.chains.keep("u", ("resp_1",), ChainLink("s", "t"), at=NOW)
+    async with asyncio.timeout(10):
+        while not (outcome := await rig.recall.recall(USER, vague)).notes:  # on a busy machine the history is late
+            await asyncio.sleep(0.05)
+    assert [(note.before, KAYAK in note.text) for note in outcome.notes] == [(0, True)]
+    assert "kayak" in (await rig.receipt(outcome)).query
+    other = asked("Which suspension bridge in Japan is the longest?", previous_response_id="resp_1")
+    alone = await rig.recall.recall(USER, other)
+    assert "kayak" not in (await rig.receipt(alone)).query
