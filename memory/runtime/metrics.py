@@ -21,6 +21,7 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
         self._in_the_request(registry)
+        self._of_answers(registry)
         self._after_the_reply(registry)
         self._of_the_parts(registry)
 
@@ -58,15 +59,15 @@ class Metrics:
             registry=registry,
         )
 
+    def _of_answers(self, registry: CollectorRegistry) -> None:
+        self.answers_without_turn = Counter(
+            "memproxy_answers_without_turn", "Final answers of tool loops whose turn is unknown.", registry=registry
+        )
+
     def _after_the_reply(self, registry: CollectorRegistry) -> None:
         self.turns = Counter("memproxy_turns", "Turns observed, by how the reply ended.", ["status"], registry=registry)
         self.turns_lost = Counter(
             "memproxy_turns_lost", "Turns that could not be written to the turn log.", ["reason"], registry=registry
-        )
-        self.answers_without_turn = Counter(
-            "memproxy_answers_without_turn",
-            "Final answers of tool loops whose turn is unknown: they are not on record.",
-            registry=registry,
         )
         self.replies_over_cap = Counter(
             "memproxy_replies_over_cap", "Replies too large to keep: forwarded, answer not recorded.", registry=registry
