@@ -71,6 +71,7 @@ class Recalled:
     receipt_id: str = ""
     notes: tuple[Note, ...] = ()
     compacted: CompactedHistory | None = None
+    note_keys: tuple[str, ...] = ()
 
 
 Event: TypeAlias = RequestHeaders | RequestBody | Recalled
@@ -97,13 +98,15 @@ class ResponseInfo:
     """What the client is told in response headers. An empty `receipt_id` is omitted.
 
     `placement` is for our observer only: where a note was placed that the model's template might refuse. None if there
-    is nothing to refuse: no note, or one inside the client's own system message.
+    is nothing to refuse: no note, or one inside the client's own system message. `note_keys`: likewise, the keys of the
+    notes at this request's own messages, if later requests may leave these out.
     """
 
     status: RecallStatus
     count: int = 0
     receipt_id: str = ""
     placement: Placement | None = None
+    note_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +233,8 @@ def finish_of(request: ChatRequest, recalled: Recalled) -> Finish:
     left_out = deletions(request, compacted) if compacted is not None else []
     edited = _changed(request.body, insert_notes(request, notes, left_out))
     placement = request.shape.refusable(request, notes)
-    return Finish(edited, ResponseInfo(recalled.status, recalled.count, recalled.receipt_id, placement))
+    keys = () if request.shape.is_bound_by_templates else recalled.note_keys
+    return Finish(edited, ResponseInfo(recalled.status, recalled.count, recalled.receipt_id, placement, keys))
 
 
 def _with_switches(request: ChatRequest, headers: Headers) -> ChatRequest:

@@ -4,20 +4,22 @@
 |---------------|---------------------------------------|----------------------------------------------|--------------|
 | AWAIT_REQUEST | headers of a chat                     | nothing                                      | REQUEST_BODY |
 | REQUEST_BODY  | the last piece of the client's body   | `OpenTurn`, if a known user says news        | AWAIT_REPLY  |
-| REQUEST_BODY  | … with nothing new but tool results   | nothing: the turn was opened before          | AWAIT_REPLY  |
 | REQUEST_BODY  | … that must not be recorded           | `LeaveOut`: nor is it to be filled in later  | AWAIT_REPLY  |
+| REQUEST_BODY  | … with nothing new but tool results   | nothing: the turn was opened before          | AWAIT_REPLY  |
 | AWAIT_REPLY   | its status, where a note went along   | `NoteOutcome`: the template takes it or not  | REPLY_BODY   |
 | REPLY_BODY    | the last piece of the reply           | `CloseTurn`: closed, or failed for an error  | DONE         |
 | REPLY_BODY    | the stream ends before the reply does | `CloseTurn`: aborted, unless it was complete | DONE         |
 | REPLY_BODY    | … of a request with only tool results | `ContinueTurn`, in place of each `CloseTurn` | DONE         |
+| REPLY_BODY    | … of a chain, but not recorded        | `LinkExchange`, in place of each `CloseTurn` | DONE         |
 | (any)         | the reply first: Envoy's own answer   | nothing is recorded                          | DONE         |
 | DONE          | anything                              | nothing                                      | DONE         |
 
-An exchange that memory may not use, or that is not recorded, ends the observation where that shows (`_NEXT`).
+An exchange that memory may not use, or that is neither recorded nor continued by its id, ends the observation where
+that shows (`_NEXT`).
 
 Chunks may be split anywhere, even inside a character or an event; each body is assembled once, at its end, up to a
 limit. No clock is read: `at` is when the shell received the message, in Unix seconds. Nothing is recorded without an
-identity from `identify`, or if the request forbids it.
+identity from `identify`, or if the request forbids it: of a chain's exchange only ids are then kept, never text.
 """
 
 from __future__ import annotations
@@ -25,29 +27,24 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import TypeAlias
 
 from extproc.apis import API_BY_PATH, APIS, Api
+from extproc.exchange import CloseTurn, Closing, Exchange, LeaveOut, ObservedRequest, OpenTurn
 from extproc.identity import Headers, IdentityMode, Metadata, first_header, identify
 from extproc.reply import Reply, ReplyBuffer, read_reply
-from extproc.turn_links import ContinueTurn, Links
-from memory.chat.completions import ChatRequest, NotAChat, read_chat_request
+from extproc.turn_links import ContinueTurn, LinkExchange
+from memory.chat.completions import NotAChat, read_chat_request
 from memory.chat.sent_conversations import sent_conversation
-from memory.chat.sessions import named_session
-from memory.chat.tool_traffic import tool_messages
 from memory.model import (
     CHAT_BYTES_MAX,
+    NOTE_KEYS_MAX,
     Conversation,
     Message,
     Placement,
-    RecallStatus,
     Scope,
-    SentConversation,
-    ToolMessage,
     Turn,
     TurnStatus,
 )
-from memory.recall.notes.past_notes import note_keys
 
 HEAVY_REQUEST_BYTES = 1 << 20  # parsing more takes milliseconds, during which no other stream runs
 HEAVY_REPLY_BYTES = 128 << 10  # likewise; a stream takes longer per byte than a request
@@ -56,43 +53,10 @@ METADATA_NAMESPACE = "memory"  # namespace of the injecting filter's metadata fo
 RECEIPT_KEY = "receipt"
 STATUS_KEY = "status"
 PLACEMENT_KEY = "placement"  # of a note that a template might refuse
+NOTE_KEYS_KEY = "note_keys"  # of the notes at this request's own messages, separated by spaces; in chains
 BAD_REQUEST = 400  # the answer of model servers if a template refuses the messages
 
 _TRACE_PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
-
-
-@dataclass(frozen=True, slots=True)
-class OpenTurn:
-    """Append this turn to the log, in the session of the exchange `session_from` if that is known.
-
-    `sent`: the conversation that it continues.
-    """
-
-    turn: Turn
-    links: Links
-    sent: SentConversation
-    session_from: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LeaveOut:
-    """The exchange of this key must not be recorded, also not from a later request that sends it again."""
-
-    user_id: str
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class CloseTurn:
-    """Record how the turn ended. `is_over_cap`: the reply was too large to keep, so there is no answer."""
-
-    turn_id: str
-    status: TurnStatus
-    answer: str
-    answered_at: float
-    receipt_id: str = ""
-    is_over_cap: bool = False
-    links: Links | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,36 +66,6 @@ class NoteOutcome:
     model: str
     placement: Placement
     is_refused: bool
-
-
-Closing: TypeAlias = CloseTurn | ContinueTurn
-Observed: TypeAlias = OpenTurn | LeaveOut | Closing
-
-
-@dataclass(frozen=True, slots=True)
-class _ObservedRequest:
-    """A request that memory may use."""
-
-    scope: Scope
-    request: ChatRequest
-    conversation: Conversation
-    wants_record: bool
-    is_enabled: bool = True
-
-    def links(self) -> Links:
-        """The exchange that it continues, and the key of the current question."""
-        chain = self.request.chain.held_under
-        may_be_continued = chain or self.conversation.offers_tools or not self.request.shape.is_bound_by_templates
-        if not (may_be_continued or self.brings_results):
-            return Links(self.scope.user_id)
-        keys = list(note_keys(self.scope, self.request).values())
-        key = keys[-1] if keys else ""
-        return Links(self.scope.user_id, chain or (key if self.brings_results else ""), key)
-
-    @property
-    def brings_results(self) -> bool:
-        """Whether it is a further call of a tool loop: no new user message, but tool results."""
-        return not self.conversation.new_user_messages() and self.conversation.messages[-1].is_tool_traffic
 
 
 class _Phase(Enum):
@@ -177,13 +111,10 @@ class Observation:
         self._request_chunks: list[bytes] = []
         self._request_size = 0
         self._is_open = False
-        self._is_continuing = False
-        self._tools: tuple[ToolMessage, ...] = ()
-        self._asked_at = 0.0
+        self._is_recorded = False
         self._api: Api = APIS[0]
-        self._links: Links | None = None
-        self._conversation_id = ""
-        self._has_note = False
+        self._exchange: Exchange | None = None
+        self._note_keys: tuple[str, ...] = ()
         self._model = ""
         self.note_outcome: NoteOutcome | None = None
         self._reply_headers: Headers = ()
@@ -222,22 +153,19 @@ class Observation:
         self._request_chunks.append(chunk)
         if not is_end:
             return None
-        asked = self._asked()
+        asked = self._read_request()
         if asked is None or not asked.is_enabled:
             self._let_go()
-            return None if asked is None else _left_out(asked)
+            return None if asked is None else asked.left_out()
         self._model = asked.conversation.model
-        opening = self._opening(asked, at)
+        said = _said(asked.conversation) if asked.wants_record else ()
         self._request_chunks = []
-        self._is_continuing = asked.wants_record and asked.brings_results
-        self._tools = tool_messages(asked.request) if self._is_continuing else ()
-        self._asked_at = at
-        self._is_open = opening is not None or self._is_continuing
-        if self._is_open:
-            self._links = opening.links if opening is not None else asked.links()
-            self._conversation_id = asked.request.chain.conversation_id
+        self._is_recorded = bool(said)
+        self._is_open = self._is_recorded or asked.brings_results or asked.may_be_continued
+        self._exchange = asked.exchange(turn_id=self._turn_id, at=at) if self._is_open else None
+        opening = self._opening(asked, said) if said else None
         self._move(_Event.QUESTION)
-        return opening or (None if asked.wants_record else _left_out(asked))
+        return opening or (None if asked.wants_record else asked.left_out())
 
     def on_response_headers(
         self, headers: Headers, metadata: Metadata, *, at: float, is_end: bool = False
@@ -251,7 +179,7 @@ class Observation:
         left = metadata.get(METADATA_NAMESPACE, {})
         receipt_id = left.get(RECEIPT_KEY)
         self._receipt_id = receipt_id if isinstance(receipt_id, str) else ""
-        self._has_note = left.get(STATUS_KEY) == RecallStatus.USED
+        self._note_keys = _note_keys(left.get(NOTE_KEYS_KEY))
         self.note_outcome = self._note_outcome(left.get(PLACEMENT_KEY), _status(headers))
         if not self._is_open:
             self._let_go()
@@ -281,7 +209,7 @@ class Observation:
         self._request_chunks = []
         self._request_headers = ()
 
-    def _asked(self) -> _ObservedRequest | None:
+    def _read_request(self) -> ObservedRequest | None:
         """The request, if memory may use it."""
         try:
             request = read_chat_request(b"".join(self._request_chunks), self._api.requests)
@@ -291,24 +219,22 @@ class Observation:
         if not isinstance(scope, Scope) or request.conversation is None:
             return None
         wants_record = self._is_recording and request.options.auto_store
-        return _ObservedRequest(scope, request, request.conversation, wants_record, request.options.enabled)
+        return ObservedRequest(scope, request, request.conversation, wants_record, request.options.enabled)
 
-    def _opening(self, asked: _ObservedRequest, at: float) -> OpenTurn | None:
-        said = _said(asked.conversation)
-        if not (said and asked.wants_record):
-            return None
-        session = named_session(asked.scope, asked.request, turn_id=self._turn_id)
+    def _opening(self, asked: ObservedRequest, said: tuple[Message, ...]) -> OpenTurn:
+        assert self._exchange is not None
+        exchange, session = self._exchange, self._exchange.session
         sent = sent_conversation(asked.scope, asked.request, is_session_given=session.is_given)
         assert sent is not None, "a new message with text has a key"
         turn = Turn(
             id=self._turn_id,
             scope=replace(asked.scope, session_id=session.session_id),
-            at=at,
+            at=exchange.asked_at,
             messages=said,
-            model=asked.conversation.model,
+            model=self._model,
             trace_id=_trace_id(self._request_headers),
         )
-        return OpenTurn(turn, asked.links(), sent, session.continues)
+        return OpenTurn(turn, exchange.links, sent, session.continues)
 
     def _note_outcome(self, placement: object, status: int) -> NoteOutcome | None:
         """Errors other than 400 say nothing about the messages: overload, a wrong key, an unknown model."""
@@ -317,27 +243,26 @@ class Observation:
             return None
         return NoteOutcome(self._model, Placement(str(placement)), is_refused=not is_taken)
 
-    def _closed(self, at: float, *, is_whole: bool) -> Closing:
+    def _closed(self, at: float, *, is_whole: bool) -> Closing | None:
+        assert self._exchange is not None
+        exchange = self._exchange
         reply = self._read_reply(is_whole=is_whole)
         over_cap = self._reply.is_over_cap
         self._let_go()
         self._reply = ReplyBuffer()
-        links = self._links_after(reply)
-        if self._is_continuing:
-            return ContinueTurn(links, reply.status, reply.text, at, over_cap, self._tools, self._asked_at)
-        return CloseTurn(
-            self._turn_id, reply.status, reply.text, at, self._receipt_id, over_cap, links if links.names else None
-        )
-
-    def _links_after(self, reply: Reply) -> Links:
-        """The links of this exchange; only a complete one gets names by which later requests find it."""
-        assert self._links is not None
-        links = self._links
-        names: tuple[str, ...] = ()
-        if reply.status is TurnStatus.CLOSED:
-            loop = links.note_key if reply.has_tool_calls else ""
-            names = tuple(filter(None, (reply.response_id, self._conversation_id, loop)))
-        return replace(links, note_key=links.note_key if self._has_note else "", names=names)
+        links = exchange.links_after(reply, self._note_keys)
+        if self._is_recorded:
+            kept = links if links.names else None
+            return CloseTurn(self._turn_id, reply.status, reply.text, at, self._receipt_id, over_cap, kept)
+        if exchange.brings_results and exchange.wants_record:
+            return ContinueTurn(
+                links, reply.status, reply.text, at, over_cap, tools=exchange.tools, asked_at=exchange.asked_at
+            )
+        if not links.names:
+            return None
+        if exchange.brings_results:  # of the turn that was opened before, but not to be recorded
+            return ContinueTurn(links, reply.status, "", at)
+        return LinkExchange(links, exchange.session.session_id, bool(exchange.session.continues), at)
 
     def _read_reply(self, *, is_whole: bool) -> Reply:
         if not self._reply_headers:
@@ -346,7 +271,8 @@ class Observation:
         reply = read_reply(status, self._reply_headers, self._reply.body(), self._api.replies)
         if self._reply.is_over_cap and 200 <= status < 300:
             end = TurnStatus.CLOSED if is_whole else TurnStatus.ABORTED
-            return Reply(end, reason="over_cap", response_id=reply.response_id)
+            response_id = reply.response_id or self._api.replies.id_at_end(self._reply.tail)
+            return Reply(end, reason="over_cap", response_id=response_id)
         if is_whole or reply.is_done or reply.status is TurnStatus.FAILED:
             return reply  # clients disconnect as soon as the stream says that it is complete: the answer is complete
         return replace(reply, status=TurnStatus.ABORTED, text="")
@@ -371,9 +297,9 @@ def _said(conversation: Conversation) -> tuple[Message, ...]:
     return tuple(message for message in conversation.new_user_messages() if message.content.strip())
 
 
-def _left_out(asked: _ObservedRequest) -> LeaveOut | None:
-    sent = sent_conversation(asked.scope, asked.request)
-    return None if sent is None else LeaveOut(asked.scope.user_id, sent.keys[-1])
+def _note_keys(found: object) -> tuple[str, ...]:
+    """The keys that the injecting filter left."""
+    return tuple(found.split()[:NOTE_KEYS_MAX]) if isinstance(found, str) else ()
 
 
 def _trace_id(headers: Headers) -> str:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias, TypeVar
 
 import structlog
 
-from extproc.observe import CloseTurn, LeaveOut, NoteOutcome, Observation, Observed, OpenTurn
+from extproc.exchange import CloseTurn, LeaveOut, Observed, OpenTurn
+from extproc.observe import NoteOutcome, Observation
 from extproc.sent_again import placed, to_fill_in
 from extproc.tool_recording import without_secrets
-from extproc.turn_links import ContinueTurn, continue_turn, earlier_link, keep_link
+from extproc.turn_links import ContinueTurn, LinkExchange, continue_turn, earlier_link, keep_link, link_exchange
 from memory.errors import NotRecordable, Unavailable
 from memory.model import ChainLink, TurnStatus
 from memory.ports import Clock, TurnRecording
@@ -121,6 +123,11 @@ class TurnRecorder:
             return
         self.start(self._leave_out(exchange))
 
+    def link_exchange(self, exchange: LinkExchange) -> None:
+        """Start storing the link of an exchange that is not recorded."""
+        if self._pending < PENDING_MAX:
+            self.start(self._link(exchange))
+
     def probe_template(self, model: str) -> None:
         """Probe the template of a model seen for the first time, in the background."""
         if self._pending < PENDING_MAX and self._template_compatibility.is_new(model):
@@ -180,17 +187,25 @@ class TurnRecorder:
         return True
 
     async def _continue(self, continuing: ContinueTurn) -> bool:
-        """False if the turn that started the tool loop is unknown."""
+        """False if the turn that started the tool loop is unknown: no turn is lost, but its answer is not on record."""
         if continuing.is_over_cap:
             self._metrics.replies_over_cap.inc()
         is_answered = continuing.status is TurnStatus.CLOSED
         answer = await self._redacted(continuing.answer) if is_answered else ""
         continuing = replace(continuing, tools=await without_secrets(continuing.tools, self._redact))
         try:
-            return await continue_turn(self._turn_log, continuing, answer)
+            is_known = await continue_turn(self._turn_log, continuing, answer)
         except Unavailable as error:
             self._lost(error)
             return False
+        if answer and not is_known:
+            self._metrics.answers_without_turn.inc()
+        return is_known
+
+    async def _link(self, exchange: LinkExchange) -> None:
+        """No turn is lost without the link: the next request starts another session."""
+        with suppress(Unavailable):
+            await link_exchange(self._turn_log.chains, exchange)
 
     async def _leave_out(self, exchange: LeaveOut) -> None:
         try:
@@ -279,6 +294,8 @@ class ObservedStream:
                 self._recorder.leave_out(seen)
             case ContinueTurn():
                 self._recorder.continue_turn(seen)
+            case LinkExchange():
+                self._recorder.link_exchange(seen)
             case CloseTurn() if self._opening is not None:
                 if not (self._recorder.is_leaving and seen.status is TurnStatus.ABORTED):
                     self._recorder.close(seen, after=self._opening)

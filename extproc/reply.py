@@ -27,7 +27,7 @@ from memory.chat.json_spans import NotJson, well_formed
 from memory.model import TurnStatus
 
 REPLY_BYTES_MAX = 1 << 20  # as received: beyond it the reply is forwarded but not kept; an answer has a few KB
-HEAD_BYTES_MAX = 64 << 10  # kept of a larger one: the first event of a stream contains the id of the response
+PART_BYTES_MAX = 64 << 10  # kept of a larger one at each end, where the id of the response stands
 INFLATED_BYTES_MAX = 8 << 20  # a megabyte of gzip can expand to a gigabyte
 GZIP_MEMBERS_MAX = 16  # one is usual; each further one copies the rest
 
@@ -39,12 +39,13 @@ Value = TypeVar("Value")
 
 
 class ReplyBuffer:
-    """Collects a reply. Beyond `REPLY_BYTES_MAX` it drops everything but the beginning and sets `is_over_cap`."""
+    """Collects a reply. Beyond `REPLY_BYTES_MAX` it keeps only the beginning and the end, and sets `is_over_cap`."""
 
     def __init__(self) -> None:
         self.size = 0
         self._head = b""
         self._chunks: list[bytes] = []
+        self._tail = bytearray()
 
     @property
     def is_over_cap(self) -> bool:
@@ -53,10 +54,19 @@ class ReplyBuffer:
     def add(self, chunk: bytes) -> None:
         self.size += len(chunk)
         if self.is_over_cap:
-            self._head = self._head or b"".join([*self._chunks, chunk])[:HEAD_BYTES_MAX]
+            kept = b"".join([*self._chunks, chunk]) if self._chunks else chunk
             self._chunks.clear()
+            self._head = self._head or kept[:PART_BYTES_MAX]
+            self._tail += kept[-PART_BYTES_MAX:]
+            if len(self._tail) > 2 * PART_BYTES_MAX:
+                del self._tail[:-PART_BYTES_MAX]
         elif chunk:
             self._chunks.append(chunk)
+
+    @property
+    def tail(self) -> bytes:
+        """The end of a reply that was too large; else empty."""
+        return bytes(self._tail[-PART_BYTES_MAX:])
 
     def body(self) -> bytes:
         """The whole body, or its beginning if it was too large."""
@@ -86,6 +96,10 @@ class ReplyShape(Protocol):
 
     def from_stream(self, body: bytes) -> Reply:
         """Parse server-sent events, as far as they were received."""
+        ...
+
+    def id_at_end(self, tail: bytes) -> str:
+        """The id of the response if it stands in the last part of a JSON reply, else ""."""
         ...
 
 
@@ -207,6 +221,9 @@ class _CompletionReplies:
         heard = _Choices()
         heard.add(completion)
         return heard.reply(is_done=False)
+
+    def id_at_end(self, tail: bytes) -> str:
+        return ""  # no later request names a completion
 
     def from_stream(self, body: bytes) -> Reply:
         heard = _Choices()

@@ -15,12 +15,13 @@ not part of the answer. Nothing here raises, whatever the input.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from extproc.reply import Reply, ReplyShape, decoded, without_reasoning
+from extproc.reply import PART_BYTES_MAX, Reply, ReplyShape, decoded, without_reasoning
 from extproc.sse import events
 from memory.model import TurnStatus
 
@@ -36,7 +37,10 @@ CLIENT_CALLS = frozenset(
         "mcp_approval_request",
     )
 )
+IDS_TRIED_MAX = 32  # names at the end of a reply that may be that of its own id; its items have ids as well
 _NULL = msgspec.Raw(b"null")
+_ID_NAME = b'"id"'
+_SPACES = frozenset(" \t\r\n")
 
 
 class _Part(msgspec.Struct, gc=False):
@@ -68,6 +72,10 @@ class _Response(msgspec.Struct, gc=False):
         return has_error or self.status in ("failed", "cancelled")
 
 
+class _Identified(msgspec.Struct, gc=False):
+    id: str
+
+
 class _Event(msgspec.Struct, gc=False):
     """One event. Most contain a piece of text; of unused kinds only the type is read."""
 
@@ -80,6 +88,7 @@ class _Event(msgspec.Struct, gc=False):
 
 _RESPONSE = msgspec.json.Decoder(_Response)
 _EVENT = msgspec.json.Decoder(_Event)
+_IDENTIFIED = msgspec.json.Decoder(_Identified)
 _PARTS = msgspec.json.Decoder(list[_Part])
 _TEXT = msgspec.json.Decoder(str)
 
@@ -92,8 +101,20 @@ class _ResponsesReplies:
     def from_json(self, body: bytes) -> Reply:
         response = decoded(_RESPONSE, body)
         if response is None:
-            return Reply(TurnStatus.CLOSED, reason="not_understood")
+            return Reply(TurnStatus.CLOSED, reason="not_understood", response_id=_id_at_start(body))
         return _reply(response, response.output or (), is_done=False)
+
+    def id_at_end(self, tail: bytes) -> str:
+        """The rest from a name on is a whole object only if that name is one of the response itself."""
+        end = len(tail)
+        for _ in range(IDS_TRIED_MAX):
+            end = tail.rfind(_ID_NAME, 0, end)
+            if end < 0:
+                break
+            found = decoded(_IDENTIFIED, b"{" + tail[end:])
+            if found is not None:
+                return found.id
+        return ""
 
     def from_stream(self, body: bytes) -> Reply:
         seen = _Stream()
@@ -160,6 +181,29 @@ def _reply(response: _Response, output: Sequence[_Item], *, is_done: bool, unfin
         reason="" if text else why,
         response_id=response_id,
     )
+
+
+def _id_at_start(body: bytes) -> str:
+    """The id of a response of which the end is missing, if it stands before what is cut off."""
+    decode = json.JSONDecoder().raw_decode
+    text = body[:PART_BYTES_MAX].decode(errors="replace").lstrip()
+    position = 1 if text.startswith("{") else len(text)
+    try:
+        while position < len(text):
+            name, position = decode(text, _after_space(text, position))
+            value, position = decode(text, _after_space(text, _after_space(text, position) + 1))
+            if name == "id" and isinstance(value, str):
+                return value
+            position = _after_space(text, position) + 1
+    except (ValueError, RecursionError):
+        pass
+    return ""
+
+
+def _after_space(text: str, position: int) -> int:
+    while text[position : position + 1] in _SPACES:
+        position += 1
+    return position
 
 
 def _parts(item: _Item) -> list[_Part]:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
-from extproc.observe import OpenTurn
+from extproc.exchange import OpenTurn
 from extproc.turn_links import PATIENCE_SECONDS
 from memory.model import ChainLink, SentConversation, SentExchange, Turn
 from memory.ports import ConversationTrees

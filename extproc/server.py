@@ -158,7 +158,9 @@ class Filter:
                 case RecallMemories(scope, request, upstream):
                     self._recorder.probe_template(request.conversation.model if request.conversation else "")
                     found = await self._recall.recall(scope, request, upstream)
-                    recalled = Recalled(found.status, found.count, found.receipt_id, found.notes, found.compacted)
+                    recalled = Recalled(
+                        found.status, found.count, found.receipt_id, found.notes, found.compacted, found.note_keys
+                    )
                     return await self._answered(injection, recalled, context)
                 case _:
                     self._count(command)

@@ -6,6 +6,8 @@
 | part of a stored conversation         | the conversation's id                                      |
 | a reply that calls the client's tools | also the key of the conversation up to the user's question |
 
+An exchange that is not recorded has a link as well, with ids only, so that the conversation stays one session.
+
 A client may continue before the process that saw the last reply has stored its link, so an unknown name is looked up
 again. That happens in the background; no stream waits. Links are stored and found per user, so that text never moves
 from one user's turn to another's.
@@ -26,13 +28,13 @@ PATIENCE_SECONDS = (0.0, 0.05, 0.15)  # before each lookup: in total less than a
 class Links:
     """The links of an exchange to others. Names as in `ResponseChains`, "" for none.
 
-    `goes_on_from`: the exchange that it continues. `note_key`: the key of this request's note, if it has one. `names`:
-    the names by which later requests can find this exchange.
+    `goes_on_from`: the exchange that it continues. `note_keys`: the keys of the notes in this request. `names`: the
+    names by which later requests can find this exchange.
     """
 
     user_id: str
     goes_on_from: str = ""
-    note_key: str = ""
+    note_keys: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
 
@@ -52,6 +54,19 @@ class ContinueTurn:
     asked_at: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class LinkExchange:
+    """An exchange that is not recorded has ended: later requests find its session and notes, and nothing else of it.
+
+    `session_id`: unless the exchange that it continues has another one and `is_session_derived`.
+    """
+
+    links: Links
+    session_id: str
+    is_session_derived: bool
+    answered_at: float
+
+
 async def earlier_link(chains: ResponseChains, links: Links) -> ChainLink | None:
     """The exchange that this one continues, or None if it is unknown. Raises `Unavailable`."""
     if not links.goes_on_from:
@@ -67,7 +82,7 @@ async def earlier_link(chains: ResponseChains, links: Links) -> ChainLink | None
 async def keep_link(chains: ResponseChains, links: Links, link: ChainLink, *, at: float) -> None:
     """Store the link by which later requests find this exchange and its notes. Raises `Unavailable`."""
     if links.names:
-        held = ChainLink(link.session_id, link.turn_id, link.followed_by(links.note_key))
+        held = ChainLink(link.session_id, link.turn_id, link.followed_by(*links.note_keys))
         await chains.keep(links.user_id, links.names, held, at=at)
 
 
@@ -76,9 +91,18 @@ async def continue_turn(turn_log: TurnRecording, continuing: ContinueTurn, answe
     link = await earlier_link(turn_log.chains, continuing.links)
     if link is None:
         return False
-    if continuing.tools:
+    if continuing.tools and link.turn_id:
         await turn_log.messages.add_tool_messages(link.turn_id, continuing.tools, at=continuing.asked_at)
-    if answer:
+    if answer and link.turn_id:
         await turn_log.complete(link.turn_id, answer=answer, answered_at=continuing.answered_at)
     await keep_link(turn_log.chains, continuing.links, link, at=continuing.answered_at)
     return True
+
+
+async def link_exchange(chains: ResponseChains, exchange: LinkExchange) -> None:
+    """Store the link of an exchange that is not recorded. Raises `Unavailable`."""
+    earlier = await earlier_link(chains, exchange.links)
+    is_continued = earlier is not None and exchange.is_session_derived
+    session_id = earlier.session_id if earlier is not None and is_continued else exchange.session_id
+    link = ChainLink(session_id, "", earlier.note_keys if earlier is not None else ())
+    await keep_link(chains, exchange.links, link, at=exchange.answered_at)

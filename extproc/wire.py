@@ -12,9 +12,10 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 
 from extproc._pb import external_processor_pb2 as pb
+from extproc.exchange import Observed
 from extproc.identity import Headers, Metadata
 from extproc.inject import Event, Finish, Proceed, RequestBody, RequestHeaders, ResponseInfo
-from extproc.observe import METADATA_NAMESPACE, PLACEMENT_KEY, RECEIPT_KEY, STATUS_KEY, Observation, Observed
+from extproc.observe import METADATA_NAMESPACE, NOTE_KEYS_KEY, PLACEMENT_KEY, RECEIPT_KEY, STATUS_KEY, Observation
 
 SERVICE: Final = "envoy.service.ext_proc.v3.ExternalProcessor"  # Envoy's name; our package has another one
 METHOD: Final = "Process"
@@ -113,6 +114,8 @@ def _receipt(receipt: ResponseInfo) -> Struct:
         values[RECEIPT_KEY] = receipt.receipt_id
     if receipt.placement is not None:
         values[PLACEMENT_KEY] = receipt.placement.value
+    if receipt.note_keys:
+        values[NOTE_KEYS_KEY] = " ".join(receipt.note_keys)
     struct = Struct()
     struct.update({METADATA_NAMESPACE: values})
     return struct

@@ -73,6 +73,8 @@ def admits(where: MemoryFilter, memory: Memory) -> bool:
         return False
     if not where.with_archived and memory.status is MemoryStatus.ARCHIVED:
         return False
+    if where.status is None and not where.with_raw and memory.status is MemoryStatus.RAW:
+        return False
     if where.created_after is not None and memory.created_at <= where.created_after:
         return False
     return where.status is None or memory.status == where.status

@@ -181,10 +181,14 @@ def turn_meant(request: ForgetRequest, turns: Sequence[Turn]) -> Turn | None:
 
 @dataclass(frozen=True, slots=True)
 class ForgetMatches:
-    """For one request: ids of the memories to delete, and of `similar` ones that are kept."""
+    """For one request: ids of the memories to delete, and of `similar` ones that are kept.
+
+    `raw`: of rows with raw words to delete, which the user is not told about.
+    """
 
     gone: Sequence[str] = ()
     similar: Sequence[str] = ()
+    raw: Sequence[str] = ()
 
 
 def outcomes_of(requests: Sequence[ForgetRequest], found: Mapping[int, ForgetMatches]) -> dict[str, dict[str, Any]]:
@@ -266,6 +270,9 @@ def _stands_on_alone(memory: Memory, turn_id: str) -> bool:
 def names(request: Claim, known: Claim | Memory) -> bool:
     """Whether `known` contains everything that the request names, about the person that the request names."""
     content, subject = _said_of(known)
+    if isinstance(known, Memory) and known.status is MemoryStatus.RAW:  # nobody read whom or what it is about
+        words = asked_words(request.text)
+        return bool(words) and _says_all(words, content_words(content))
     if not (_is_of_person(request, subject, known.name, content) and _is_of_attribute(request, known)):
         return False
     words = asked_words(request.text)

@@ -116,9 +116,8 @@ def check_claims(
     """
     rules = limits or GateLimits()
     by_id = {turn.id: turn for turn in turns}
-    orders = [c.evidence for c in claims if c.act is Act.INSTRUCT and c.confidence >= rules.confidence_min]
-    planted = {source for order in orders if (source := _message(order.quote, by_id.get(order.turn_id)))}
     before = _before(turns, shown)
+    planted = planted_messages(claims, turns, limits=rules)
     planted |= {source for source in _sources(claims, by_id) if hidden_text.hides_text(source)}
     kept: list[Claim] = []
     dropped: list[Dropped] = []
@@ -132,6 +131,14 @@ def check_claims(
         else:
             dropped.append(Dropped(claim, reason))
     return GateResult(tuple(kept), tuple(dropped))
+
+
+def planted_messages(claims: Sequence[Claim], turns: Sequence[Turn], *, limits: GateLimits | None = None) -> set[str]:
+    """The messages in which the reader sees instructions to the model."""
+    sure_min = (limits or GateLimits()).confidence_min
+    by_id = {turn.id: turn for turn in turns}
+    orders = [claim.evidence for claim in claims if claim.act is Act.INSTRUCT and claim.confidence >= sure_min]
+    return {source for order in orders if (source := _message(order.quote, by_id.get(order.turn_id)))}
 
 
 def _refusal(

@@ -24,33 +24,37 @@ class UnreadablePlan(MemproxyError):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The actions of a window, in this order: delete `forget`, write `changes`, add `outcomes` to receipts.
+    """The actions of a window, in this order: delete `forget`, write `changes` and `raw`, add `outcomes` to receipts.
 
     `outcomes`: by receipt id, the results of what the user asked of memory; ids and counts, never contents.
     `inputs`: what the changes were planned from; None for a plan without claims.
+    `raw`: rows with the raw words of the window's turns.
     """
 
     changes: Sequence[Change] = ()
     forget: Sequence[str] = ()
     outcomes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     inputs: PlanInputs | None = None
+    raw: Sequence[Memory] = ()
 
     @property
     def is_empty(self) -> bool:
-        return not (self.changes or self.forget or self.outcomes)
+        return not (self.changes or self.forget or self.outcomes or self.raw)
 
 
 def encode(plan: Plan) -> bytes:
     """ASCII JSON, which preserves lone surrogates that some clients send."""
     rows = [{"kind": change.kind.value, "memory": asdict(change.memory)} for change in plan.changes]
     inputs = None if plan.inputs is None else plan_inputs.to_json(plan.inputs)
-    stored = {
+    stored: dict[str, Any] = {
         "version": VERSION,
         "forget": list(plan.forget),
         "changes": rows,
         "outcomes": plan.outcomes,
         "basis": inputs,
     }
+    if plan.raw:
+        stored["raw"] = [asdict(row) for row in plan.raw]
     return json.dumps(stored, allow_nan=False).encode()
 
 
@@ -62,7 +66,8 @@ def decode(plan: bytes) -> Plan:
             raise UnreadablePlan(f"the stored plan has version {stored['version']!r:.20}, we read {VERSION}")
         changes = [Change(ChangeKind(row["kind"]), _memory(row["memory"])) for row in stored["changes"]]
         inputs = None if stored.get("basis") is None else plan_inputs.from_json(stored["basis"])
-        return Plan(changes, tuple(stored["forget"]), dict(stored["outcomes"]), inputs)
+        raw = tuple(_memory(row) for row in stored.get("raw", ()))
+        return Plan(changes, tuple(stored["forget"]), dict(stored["outcomes"]), inputs, raw)
     except (ValueError, KeyError, TypeError, BadInput) as error:
         raise UnreadablePlan("the stored plan is not one of ours") from error
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from memory.learn import consolidation
 from memory.learn.plan import Plan
-from memory.model import Change, ChangeKind, Vector, statement_key
+from memory.learn.raw_words import creation
+from memory.model import Change, ChangeKind, Memory, MemoryStatus, Vector, statement_key
 from memory.ports import Clock, Embedder, LedgerWrite, MemoryFilter, MemoryStore, Receipts
 from memory.runtime.metrics import Metrics
 from memory.service.erasure import Erasure
@@ -50,7 +51,7 @@ class PlanWriter:
         gone: list[str] = []
         for start in range(0, len(plan.forget), FORGET_BATCH):
             gone += await self._erasure.forget_held(user_id, held, plan.forget[start : start + FORGET_BATCH])
-        await self._write(user_id, held, plan.changes, vectors)
+        await self._write(user_id, held, [*plan.changes, *map(creation, plan.raw)], vectors)
         if gone:
             self._metrics.facts.labels("forgotten").inc(len(gone))
         return gone
@@ -77,6 +78,11 @@ class PlanWriter:
                 wanted.append(await self._created_or_confirmed(user_id, change))
         return wanted
 
+    async def raw_not_forgotten(self, held: LedgerWrite, raw: Sequence[Memory]) -> list[Memory]:
+        """The raw words of a stored plan without rows that were deleted since it was made."""
+        forgotten = await held.forgotten([row.id for row in raw])
+        return [row for row in raw if row.id not in forgotten]
+
     async def embedded(self, contents: Sequence[str]) -> dict[str, Vector]:
         unique = list(dict.fromkeys(contents))
         if not unique:
@@ -102,4 +108,5 @@ class PlanWriter:
         known = {**vectors, **await self.embedded([content for content in contents if content not in vectors])}
         await write_rows(self._store, held, user_id, changes, np.stack([known[content] for content in contents]))
         for change in changes:
-            self._metrics.facts.labels(OUTCOMES[change.kind]).inc()
+            if change.memory.status is not MemoryStatus.RAW:
+                self._metrics.facts.labels(OUTCOMES[change.kind]).inc()

@@ -16,7 +16,7 @@ from math import inf
 from typing import Protocol
 
 from memory.errors import Conflict, Unavailable
-from memory.learn import consolidation, forgetting, plan, plan_inputs, stored_reading
+from memory.learn import consolidation, forgetting, plan, plan_inputs, raw_words, stored_reading
 from memory.learn.consolidation import Judged, Pair
 from memory.learn.forgetting import ForgetMatches, ForgetReach
 from memory.learn.neighbours import NeighbourSearch
@@ -26,7 +26,7 @@ from memory.learn.plan_writer import PlanWriter
 from memory.learn.readers import Readers
 from memory.learn.relating import new_claim_indexes, pairs_to_ask, renumbered
 from memory.learn.window_reading import WindowBounds, WindowClaims, WindowReading, asks_memory
-from memory.model import Memory, Record, Vector
+from memory.model import Memory, MemoryStatus, Record, Vector
 from memory.ports import (
     ConversationRecord,
     Lease,
@@ -126,7 +126,7 @@ class WindowLearning:
             await self._repeat(lease, plan.decode(lease.plan))
 
     async def _plan_and_apply(self, lease: Lease, read: WindowClaims) -> None:
-        texts = [claim.text for claim in read.claims]
+        texts = [*(claim.text for claim in read.claims), *(row.content for row in read.raw)]
         topics = forgetting.topics_of(read.requests)
         vectors = await self._plan_writer.embedded([*texts, *topics])  # before the lock, because it takes longest
         for round_ in range(VERDICT_ROUNDS_MAX):
@@ -180,7 +180,7 @@ class WindowLearning:
     ) -> tuple[Plan, dict[str, Vector]]:
         """The plan, from the stored memories, under the lock; and the vectors found in the process."""
         forgotten = await self._forgotten(lease, read, vectors)
-        gone = {memory_id for found in forgotten.values() for memory_id in found.gone}
+        gone = {memory_id for found in forgotten.values() for memory_id in (*found.gone, *found.raw)}
         left = [record for record in seen.near if record.memory.id not in gone]
         known = [record.memory for record in left]
         places = new_claim_indexes(read.claims, known, read.turns)
@@ -197,7 +197,10 @@ class WindowLearning:
         outcomes = forgetting.outcomes_of(read.requests, forgotten)
         revision = (await self._ledger.revision(lease.user_id)).number
         inputs = plan_inputs.inputs_of(claims, read.confirmations, verdicts, known, changes, revision=revision)
-        return Plan(changes, tuple(gone), outcomes, inputs), {record.memory.content: record.vector for record in left}
+        raw = raw_words.without_quoted(read.raw, changes)
+        return Plan(changes, tuple(gone), outcomes, inputs, raw), {
+            record.memory.content: record.vector for record in left
+        }
 
     async def _forgotten(
         self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]
@@ -206,6 +209,7 @@ class WindowLearning:
         withdrawn.
         """
         found: dict[int, ForgetMatches] = {}
+        raw: dict[str, Sequence[Memory]] = {}
         stored: dict[str, Sequence[Record]] = {}  # by project; nothing is written between two requests of a window
         for index, request in enumerate(read.requests):
             project_id = request.turn.scope.project_id
@@ -217,15 +221,21 @@ class WindowLearning:
             if project_id not in stored:
                 where = MemoryFilter(lease.user_id, project_id=project_id, status=None)
                 stored[project_id] = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
+                where = replace(where, status=MemoryStatus.RAW)
+                said = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
+                raw[project_id] = [record.memory for record in said]
             records = stored[project_id]
             memories, likeness = [one.memory for one in records], _likeness(vectors.get(request.topic), records)
             gone = forgetting.matching_ids(request, memories, read.turns)
-            found[index] = ForgetMatches(gone, forgetting.similar_ids(request, memories, likeness))
+            similar = forgetting.similar_ids(request, memories, likeness)
+            words = forgetting.matching_ids(request, raw[project_id], read.turns)
+            found[index] = ForgetMatches(gone, similar, words)
         return found
 
     async def _repeat(self, lease: Lease, stored: Plan) -> None:
         claims = stored.inputs.claims if stored.inputs is not None else ()
-        contents = [*(change.memory.content for change in stored.changes), *(claim.text for claim in claims)]
+        rows = [*(change.memory for change in stored.changes), *stored.raw]
+        contents = [*(row.content for row in rows), *(claim.text for claim in claims)]
         vectors = await self._plan_writer.embedded(contents)
         later = await self._reading.later_requests(lease)
         not_forgotten = [change for change in stored.changes if not forgetting.is_forgotten_later(later, change.memory)]
@@ -240,6 +250,8 @@ class WindowLearning:
                 inputs = replace(stored.inputs, revision=revision, done=stored.inputs.done | overtaken)
                 fitting, known = await self._planned_again(lease, held.lock, stored, inputs, vectors)
                 await held.save(fitting)
+            said = [row for row in stored.raw if not forgetting.is_forgotten_later(later, row)]
+            fitting = replace(fitting, raw=await self._plan_writer.raw_not_forgotten(held.lock, said))
             gone = await self._plan_writer.apply(lease.user_id, held.lock, fitting, known)
         await self._plan_writer.finish(lease.user_id, stored, gone)
 
@@ -303,7 +315,7 @@ class WindowLearning:
             return
         async with self._ledger.write(lease.user_id) as held:
             repaired, vectors = await self._planned_again(lease, held, planned, planned.inputs, {}, only_stored=True)
-            await self._plan_writer.apply(lease.user_id, held, replace(repaired, forget=()), vectors)
+            await self._plan_writer.apply(lease.user_id, held, replace(repaired, forget=(), raw=()), vectors)
 
 
 def _likeness(topic: Vector | None, records: Sequence[Record]) -> Callable[[Memory], float]:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from memory.errors import Unavailable
-from memory.learn import forgetting, gate, stored_reading
+from memory.learn import forgetting, gate, raw_words, stored_reading
 from memory.learn.failed_turns import muted, with_failed_turns
 from memory.learn.feedback import ANSWER_CHARACTERS_MAX, Confirmation, confirmations_of
 from memory.learn.forgetting import ForgetRequest
 from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line
-from memory.model import STORED_ACTS, Claim, MemoryStatus, Turn, TurnStatus
+from memory.model import STORED_ACTS, Claim, Memory, MemoryStatus, Turn, TurnStatus
 from memory.ports import ConversationRecord, Lease, MemoryBank, Receipts
 from memory.runtime.metrics import Metrics
 
@@ -34,24 +34,29 @@ Store = Callable[[bytes], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class WindowClaims:
-    """The content of a window. `turns`: context and window, in the order said."""
+    """The content of a window. `turns`: context and window, in the order said. `raw`: rows with the turns' words."""
 
     claims: Sequence[Claim]
     requests: Sequence[ForgetRequest]
     turns: Sequence[Turn]
     confirmations: Sequence[Confirmation] = ()
+    raw: Sequence[Memory] = ()
 
     @property
     def is_empty(self) -> bool:
-        return not (self.claims or self.requests or self.confirmations)
+        return not (self.claims or self.requests or self.confirmations or self.raw)
 
 
 @dataclass(frozen=True, slots=True)
 class WindowBounds:
-    """Limits what is stored of a window: `limits` per claim, and a session's `rate_limit`, which outlives windows."""
+    """Limits what is stored of a window: `limits` per claim, and a session's `rate_limit`, which outlives windows.
+
+    `keeps_raw_words`: whether what no memory quotes is stored as said, too.
+    """
 
     rate_limit: SessionRateLimit
     limits: gate.GateLimits | None = None
+    keeps_raw_words: bool = False
 
 
 class WindowReading:
@@ -75,6 +80,7 @@ class WindowReading:
         self._metrics = metrics
         self._rate_limit = bounds.rate_limit
         self._limits = bounds.limits
+        self._keeps_raw_words = bounds.keeps_raw_words
 
     async def read(self, lease: Lease, *, save: Store) -> WindowClaims:
         """The claims that pass the gate, minus what the user asked to forget in this window or since."""
@@ -107,7 +113,18 @@ class WindowReading:
         kept = await asyncio.to_thread(_standing, spared.kept, later)
         self._metrics.facts_dropped.labels("withheld").inc(len(verdict.kept) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
-        return WindowClaims(kept, requests, (*context, *turns), confirmations)
+        raw = await asyncio.to_thread(self._raw, claims, turns, requests, later) if self._keeps_raw_words else ()
+        return WindowClaims(kept, requests, (*context, *turns), confirmations, raw)
+
+    def _raw(
+        self,
+        claims: Sequence[Claim],
+        turns: Sequence[Turn],
+        requests: Sequence[ForgetRequest],
+        later: Sequence[ForgetRequest],
+    ) -> Sequence[Memory]:
+        planted = gate.planted_messages(claims, turns, limits=self._limits)
+        return raw_words.raw_rows(turns, requests=requests, later=later, planted=planted)
 
     async def later_requests(self, lease: Lease) -> list[ForgetRequest]:
         """The requests to forget that the user made after this window, as they were read then."""

@@ -58,6 +58,7 @@ class WorkerSettings:
     model_outage_seconds_max: float = 21_600.0  # likewise for the model: long enough for a night's maintenance
     facts_per_session_max: int = 200  # per hour of conversation: one fact every 18 seconds
     secrets: Mapping[SecretClass, SecretPolicy] = field(default_factory=lambda: REDACT_ALL)  # as turns are recorded
+    keeps_raw_words: bool = False  # what the user said and no memory quotes, in rows of their own
     drain_seconds: float = 10.0  # at the end, for windows in progress; interrupted ones are continued later
 
 
@@ -86,7 +87,9 @@ class Worker:
             readers=readers,
             instruments=instruments,
             bounds=WindowBounds(
-                SessionRateLimit(self.settings.facts_per_session_max), gate.GateLimits(secrets=self.settings.secrets)
+                SessionRateLimit(self.settings.facts_per_session_max),
+                gate.GateLimits(secrets=self.settings.secrets),
+                self.settings.keeps_raw_words,
             ),
         )
         self._trigger_scanner = TriggerScanner(

@@ -6,7 +6,7 @@ Times are Unix seconds (UTC, float). Token counts are estimates in WordPiece tok
 
 from __future__ import annotations
 
-from memory.model.chains import NOTE_KEYS_MAX, ChainLink
+from memory.model.chains import NOTE_KEYS_MAX, ChainLink, link_name
 from memory.model.chats import (
     CHAT_BYTES_MAX,
     Conversation,
@@ -148,5 +148,6 @@ __all__ = [
     "Visibility",
     "is_single_valued",
     "is_valid_id",
+    "link_name",
     "statement_key",
 ]

@@ -17,6 +17,8 @@ def restored(memory: Memory, *, now: float) -> Memory:
     """
     if memory.status is MemoryStatus.SUPERSEDED:
         raise BadInput("only archived memories can be restored; the memory that superseded this one still holds")
+    if memory.status is MemoryStatus.RAW:
+        raise BadInput("only archived memories can be restored; this row holds the words of a turn")
     if memory.status is MemoryStatus.ACTIVE:
         return memory
     metadata = dict(memory.metadata)

@@ -25,11 +25,12 @@ Vector: TypeAlias = npt.NDArray[np.float32]
 
 
 class MemoryStatus(StrEnum):
-    """Only active memories are recalled; the others can be restored until they are forgotten."""
+    """Only active memories are recalled; superseded and archived ones can be restored until they are forgotten."""
 
     ACTIVE = "active"
     SUPERSEDED = "superseded"  # something said later replaced it
     ARCHIVED = "archived"  # beyond the quota, a duplicate, unused for long, or of an abandoned branch
+    RAW = "raw"  # what the user said, as said: no memory at all (`memory.model.raw_words`)
 
 
 class Trust(StrEnum):
@@ -122,11 +123,11 @@ class Memory:
             raise BadInput("importance and confidence must lie between 0 and 1")
 
     def status_at(self, at: float) -> MemoryStatus | None:
-        """Its status at that time, by when things were said; None if it had not been said yet.
+        """Its status at that time, by when things were said; None if it had not been said yet, or is none.
 
         A memory archived now counts as archived at all times.
         """
-        if self.said_at > at:
+        if self.said_at > at or self.status is MemoryStatus.RAW:
             return None
         if self.status is MemoryStatus.ARCHIVED:
             return MemoryStatus.ARCHIVED

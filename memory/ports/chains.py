@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from memory.model import ChainLink
+from memory.model import ChainLink, Scope, Turn
 
 
 class ResponseChains(Protocol):
@@ -22,6 +22,14 @@ class ResponseChains(Protocol):
         """Replaces an earlier exchange of the same name. Visible to this process at once, to all others on return.
 
         Names that are not valid ids are ignored.
+        """
+        ...
+
+    async def said_before(self, scope: Scope, name: str, *, limit: int) -> list[Turn]:
+        """The last recorded turns of that exchange's session, up to that exchange, oldest first.
+
+        Of the scope's user, project and agent. Empty for unknown names. The cost does not depend on the length of the
+        session.
         """
         ...
 

@@ -30,6 +30,7 @@ class MemoryFilter:
     exact_project: bool = False  # exactly that project, "" meaning none: for learning and deleting, never for recall
     # Without a status: whether archived memories are included; False: only what may be recalled.
     with_archived: bool = True
+    with_raw: bool = False  # without a status: whether rows with the raw words of turns are included
     created_after: float | None = None  # Unix seconds, by `created_at`
 
 

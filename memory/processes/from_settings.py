@@ -110,6 +110,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         windows_at_once=learn.windows_in_flight_max,
         facts_per_session_max=learn.facts_per_session_max,
         secrets=secret_policy(settings),
+        keeps_raw_words=settings.memory.store_raw_turns,
         lease_seconds=learn.lease_seconds,
         attempts_max=learn.retry_attempts,
         retry_base_seconds=learn.retry_base_seconds,

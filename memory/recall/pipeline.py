@@ -26,6 +26,7 @@ from memory.model import (
     RequestOptions,
     Role,
     Scope,
+    link_name,
 )
 from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.admission import Admission, AdmissionSlot
@@ -33,6 +34,7 @@ from memory.recall.compacted import edit_of, find_state, in_receipt, keys_after,
 from memory.recall.notes.past_notes import CarriedNotes, NotePlan, carried_notes, note_keys, plan_notes
 from memory.recall.notes.receipts import Answered, Findings, receipt_of
 from memory.recall.profile_opening import ProfileOpening
+from memory.recall.query import is_vague
 from memory.recall.search_flow import SearchFlow, SearchParts
 from memory.recall.signals import search_decision
 from memory.recall.signals.search_decision import Decision
@@ -41,6 +43,8 @@ from memory.recall.trace import RecallOutcome, RecallSettings, Trace
 from memory.recall.window_room import room_for_notes
 from memory.runtime.instruments import Instruments
 
+HISTORY_TURNS_MAX = 3  # of a chain: as many messages of the user as a vague question may refer to
+HISTORY_SECONDS_MAX = 0.03  # usually one; without them the question stands alone
 KEEP_SECONDS_MAX = 0.05  # to write a note into the note book; losing a note costs a prefix-cache hit, never an answer
 KEEP_SECONDS_MIN = 0.01  # granted also past the deadline: a hundred times what the write usually takes
 BY_CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
@@ -154,7 +158,8 @@ class RecallPipeline:
         """Fill the trace as far as the deadline allows; returns the status if no note is injected. Raises
         `Unavailable`.
         """
-        trace.decision = search_decision.decide_early(conversation, upstream=upstream)
+        searched = await self._with_history(scope, request, conversation)
+        trace.decision = search_decision.decide_early(searched, upstream=upstream)
         said = [message.role for message in conversation.messages]
         is_asked = said[-1:] == [Role.USER] and (trace.decision is None or trace.decision.search)
         if not is_asked:
@@ -167,15 +172,26 @@ class RecallPipeline:
         async with self._admitted(trace) as slot:
             if slot is not None:
                 try:
-                    return await self._searching.for_chat(
-                        scope, conversation, request.options, trace, review_notes, slot
-                    )
+                    return await self._searching.for_chat(scope, searched, request.options, trace, review_notes, slot)
                 except MemproxyError:
                     await review_notes()  # whatever happens to the search, the prompt's prefix has to stay
                     raise
         if said.count(Role.USER) > 1 or request.chain.held_under:  # otherwise there are no earlier notes
             await review_notes()
         return self._shed()
+
+    async def _with_history(self, scope: Scope, request: ChatRequest, conversation: Conversation) -> Conversation:
+        """The conversation, and if a chain's question is vague, before it what was recorded of the chain."""
+        asked, name = conversation.messages[-1], request.chain.held_under
+        if self._chains is None or not name or asked.role != Role.USER or not is_vague(asked.content):
+            return conversation
+        said: list[Message] = []
+        with suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(HISTORY_SECONDS_MAX):
+                turns = await self._chains.said_before(scope, link_name(scope, name), limit=HISTORY_TURNS_MAX)
+            for turn in turns:
+                said += [*turn.messages, Message(Role.ASSISTANT, turn.answer)]
+        return replace(conversation, messages=(*said, *conversation.messages))
 
     def _shed(self) -> tuple[RecallStatus, str]:
         self._metrics.recall_shed.inc()
@@ -188,9 +204,8 @@ class RecallPipeline:
         if trace.are_notes_reviewed:
             return
         with trace.timed("notes", self._metrics), suppress(Unavailable):
-            if request.options.placement is None and request.shape.is_bound_by_templates:
-                learnt = await self._model_capabilities.placement(conversation.model) or trace.placement
-                trace.placement = max(learnt, trace.placement, key=BY_CAUTION.index)
+            if request.options.placement is None:
+                trace.placement = await self._possible_placement(conversation.model, request, trace.placement)
             keys = await _keys(scope, request)
             at_server = await self._keys_at_server(scope, request)
             if self._states is not None and self._is_compacted(request, trace):
@@ -222,11 +237,23 @@ class RecallPipeline:
         left = await asyncio.to_thread(counting) if len(request.body) > HEAVY_BODY_BYTES else counting()
         return carried if left is None else carried.within(left)
 
+    async def _possible_placement(self, model: str, request: ChatRequest, wanted: Placement) -> Placement:
+        """The wanted placement, or the nearest that the model's template accepts. Raises `Unavailable`.
+
+        A note inside the user's message is always accepted: it replaces a system message that is not.
+        """
+        if not (request.shape.is_bound_by_templates or wanted is Placement.SYSTEM):
+            return wanted
+        learnt = await self._model_capabilities.placement(model) or wanted
+        if request.shape.is_bound_by_templates:
+            return max(learnt, wanted, key=BY_CAUTION.index)
+        return Placement.BEFORE_LAST_USER if learnt is Placement.OFF else wanted
+
     async def _keys_at_server(self, scope: Scope, request: ChatRequest) -> tuple[str, ...]:
         """Keys of the notes in the stored part of this conversation, as far as known. Raises `Unavailable`."""
         if self._chains is None or not request.chain.held_under:
             return ()
-        link = await self._chains.find(scope.user_id, request.chain.held_under)
+        link = await self._chains.find(scope.user_id, link_name(scope, request.chain.held_under))
         return link.note_keys if link is not None else ()
 
     async def search(
@@ -274,8 +301,16 @@ class RecallPipeline:
         asyncio.get_running_loop().call_later(RECEIPT_PAUSE_SECONDS, leave)
         if trace.compacted is not None:
             self._metrics.compacted_tokens_saved.inc(trace.compacted.saved_tokens)
+        keys = trace.carried.keys
         return RecallOutcome(
-            status, reason, count, receipt_id, notes, compacted=edit_of(trace.compacted), resent=trace.resent
+            status,
+            reason,
+            count,
+            receipt_id,
+            notes,
+            compacted=edit_of(trace.compacted),
+            resent=trace.resent,
+            note_keys=tuple(keys[index] for index in sorted(planned.notes) if index in keys) if notes else (),
         )
 
     def _leave_receipt(self, answered: Answered, trace: Trace, planned: NotePlan) -> None:

@@ -43,7 +43,10 @@ class RecallSettings:
 
 @dataclass(frozen=True, slots=True)
 class RecallOutcome:
-    """What to do with the request. `reason` is a short label for metrics."""
+    """What to do with the request. `reason` is a short label for metrics.
+
+    `note_keys`: the keys of those notes in the prompt that are at messages of this request, oldest first.
+    """
 
     status: RecallStatus
     reason: str
@@ -52,6 +55,7 @@ class RecallOutcome:
     notes: tuple[Note, ...] = ()
     compacted: CompactedHistory | None = None
     resent: ResentHistory | None = None  # the history, if a state of it may be due
+    note_keys: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

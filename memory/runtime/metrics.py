@@ -21,6 +21,7 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
         self._in_the_request(registry)
+        self._of_answers(registry)
         self._after_the_reply(registry)
         self._of_the_parts(registry)
 
@@ -68,6 +69,11 @@ class Metrics:
             "Models whose notes stand elsewhere from now on, by where and by why (asked, refused).",
             ["placement", "source"],
             registry=registry,
+        )
+
+    def _of_answers(self, registry: CollectorRegistry) -> None:
+        self.answers_without_turn = Counter(
+            "memproxy_answers_without_turn", "Final answers of tool loops whose turn is unknown.", registry=registry
         )
 
     def _after_the_reply(self, registry: CollectorRegistry) -> None:

@@ -29,6 +29,7 @@ from memory.model import (
 )
 from memory.model.derived import hanging_on
 from memory.model.memories import CONFIDENCE_STEP
+from memory.model.raw_words import raw_row_ids
 from memory.model.withdrawn import withdrawn_evidence, without_withdrawn
 from memory.ports import Clock, ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestTraces
 from memory.service.locked_writes import write_rows
@@ -63,12 +64,13 @@ class Erasure:
         self._clock = clock
 
     async def forget_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> list[str]:
-        """Delete under the user's lock, which the caller holds. Returns all deleted ids, with duplicates and
-        reflections.
+        """Delete under the user's lock, which the caller holds. Returns all deleted ids, with duplicates, reflections
+        and the raw words of the turns that they quote.
 
         The caller calls `drop_notes` with them again after releasing the lock.
         """
-        gone = [*memory_ids, *await self._hanging_on(user_id, memory_ids)]
+        dependent = [*await self._hanging_on(user_id, memory_ids), *await self._raw_words_of(user_id, memory_ids)]
+        gone = list(dict.fromkeys([*memory_ids, *dependent]))
         await self._erase_held(user_id, held, gone)
         return gone
 
@@ -95,6 +97,13 @@ class Erasure:
                 cursor, seen = page.next_cursor, True
                 possible |= {memory.id: memory for memory in page.memories}
         return hanging_on(possible.values(), memory_ids)
+
+    async def _raw_words_of(self, user_id: str, memory_ids: Collection[str]) -> list[str]:
+        """The rows with the words of the turns that these memories quote."""
+        known = await self._store.get(user_id, list(memory_ids))
+        turn_ids = {quoted.turn_id for record in known for quoted in record.memory.evidence if quoted.turn_id}
+        possible = [row_id for turn_id in sorted(turn_ids) for row_id in raw_row_ids(user_id, turn_id)]
+        return [record.memory.id for record in await self._store.get(user_id, possible)] if possible else []
 
     async def drop_notes(self, user_id: str, memory_ids: Collection[str]) -> None:
         """Drop all notes that hold these memories, and their lines in profiles, so that no later request repeats them.
@@ -128,7 +137,7 @@ class Erasure:
         """
         Scope(user_id, project_id)  # refuses invalid ids
         called_at = self._clock()
-        where = MemoryFilter(user_id, project_id, status=None, exact_project=bool(project_id))
+        where = MemoryFilter(user_id, project_id, status=None, with_raw=True, exact_project=bool(project_id))
         memories = turns = 0
         while True:
             async with self._ledger.write(user_id) as held:
@@ -186,7 +195,8 @@ class Erasure:
         kept: list[str] = []
         cursor, seen = "", False
         while not seen or cursor:
-            page = await self._store.page(MemoryFilter(user_id, status=None), limit=SOURCE_PAGE, cursor=cursor)
+            everything = MemoryFilter(user_id, status=None, with_raw=True)
+            page = await self._store.page(everything, limit=SOURCE_PAGE, cursor=cursor)
             cursor, seen = page.next_cursor, True
             ids = [memory.id for memory in page.memories if _stands_on(memory, sources)]
             if ids:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memory.model import Change, Vector
+from memory.model import Change, MemoryStatus, Vector
 from memory.ports import LedgerWrite, MemoryStore
 
 
@@ -21,7 +21,8 @@ async def write_rows(
     """
     if not changes:
         return
-    held.touch([change.memory.id for change in changes])
+    # raw words are in no working set: readers need not fetch them
+    held.touch([change.memory.id for change in changes if change.memory.status is not MemoryStatus.RAW])
     await held.renew()
     await store.apply(user_id, changes, vectors, before_each=held.check_term)
 

@@ -20,7 +20,7 @@ class SecretSettings(msgspec.Struct, frozen=True, kw_only=True):
         How, Meta(description="Bearer tokens, session ids, and values assigned to a name such as `secret`.")
     ] = "redact"  # noqa: S105 - what becomes of tokens, none itself
     password: Annotated[
-        How, Meta(description="Passwords, passphrases, PINs, one-time and alarm codes, recovery words.")
+        How, Meta(description="Passwords, passphrases, PINs, codes of locks, one-time and alarm codes, recovery words.")
     ] = "redact"  # noqa: S105 - likewise
     private_key: Annotated[How, Meta(description="Private keys in PEM.")] = "redact"
     card_number: Annotated[How, Meta(description="Numbers of payment cards.")] = "redact"

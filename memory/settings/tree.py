@@ -28,6 +28,13 @@ _PORT = Meta(ge=0, le=65535)
 class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     enabled: Annotated[bool, Meta(description="Whether memory is searched and injected.")] = True
     auto_store: Annotated[bool, Meta(description="Whether chats are recorded and learnt from.")] = True
+    store_raw_turns: Annotated[
+        bool,
+        Meta(
+            description="Whether what the user said and no memory quotes is stored in the collection as well, for "
+            "clients that query it; recall never uses these rows."
+        ),
+    ] = True
     extraction_batch_size: Annotated[
         Annotated[int, Meta(ge=1, le=1000)],
         Meta(

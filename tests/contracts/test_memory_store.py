@@ -159,18 +159,22 @@ async def test_what_is_put_away_is_listed_by_its_status_and_left_out_where_nobod
         memory("active", at=3.0),
         memory("old", at=2.0, status=MemoryStatus.SUPERSEDED),
         memory("away", at=1.0, status=MemoryStatus.ARCHIVED),
+        memory("raw", at=0.5, status=MemoryStatus.RAW),
     )
     listed = {
         MemoryFilter("ann"): ["active"],
         MemoryFilter("ann", status=MemoryStatus.ARCHIVED): ["away"],
         MemoryFilter("ann", status=None): ["active", "old", "away"],
         MemoryFilter("ann", status=None, with_archived=False): ["active", "old"],
+        MemoryFilter("ann", status=None, with_raw=True): ["active", "old", "away", "raw"],
+        MemoryFilter("ann", status=MemoryStatus.RAW): ["raw"],
     }
     for where, ids in listed.items():
         assert [record.memory.id for record in await store.load(where, limit=9)] == ids
         assert await store.count(where) == len(ids)
         found = await store.search(where, direction(1.0), limit=9)
         assert sorted(candidate.memory.id for candidate in found) == sorted(ids)
+    assert [record.memory.id for record in await store.get("ann", ["raw"])] == ["raw"]
 
 
 async def test_the_same_statement_is_found_whatever_its_case_space_and_marks(store: MemoryStore) -> None:

@@ -104,7 +104,11 @@ async def embed_all(store: Reembedding, wanted: VectorOrigin, *, most: int = 1_0
 
 
 async def found(store: MemoryStore) -> list[Memory]:
-    records = [r for user in ("ann", "bob") for r in await store.load(MemoryFilter(user, status=None), limit=100)]
+    records = [
+        r
+        for user in ("ann", "bob")
+        for r in await store.load(MemoryFilter(user, status=None, with_raw=True), limit=100)
+    ]
     return sorted((record.memory for record in records), key=lambda one: one.id)
 
 
@@ -126,7 +130,7 @@ async def test_after_the_switch_all_memories_are_as_they_were_with_the_new_vecto
     after = world.find(wanted)
     assert await found(after) == sorted(before, key=lambda one: one.id)
     for user in ("ann", "bob"):
-        for record in await after.load(MemoryFilter(user, status=None), limit=100):
+        for record in await after.load(MemoryFilter(user, status=None, with_raw=True), limit=100):
             expected = vector_of(StoredText(record.memory.id, "", {}), wanted)
             np.testing.assert_array_equal(record.vector, expected)
     standing = await world.embed(wanted).status()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import pytest
 from turn_logs import DEPLOYMENTS, START, Deployment
 
 from memory.adapters.sqlite import chains as sqlite_chains
-from memory.model import NOTE_KEYS_MAX, ChainLink
+from memory.model import NOTE_KEYS_MAX, ChainLink, Message, Scope, Turn, TurnStatus
 from memory.ports import ResponseChains
 
 LINK = ChainLink("s1", "t1", ("k1", "k2"))
@@ -99,6 +101,33 @@ async def test_an_exchange_is_found_while_it_is_being_written(chains: ResponseCh
         group.create_task(chains.keep("ann", ("resp_1",), LINK, at=START))
         await asyncio.sleep(0)
         assert await chains.find("ann", "resp_1") == LINK
+
+
+async def test_what_was_said_up_to_an_exchange_is_found_in_its_own_scope(deployment: Deployment) -> None:
+    async with deployment.start() as process:
+        scope = Scope("ann", "p", session_id="s1")
+        for number, of in enumerate(
+            (scope, scope, scope, replace(scope, project_id="q"), replace(scope, user_id="bob"))
+        ):
+            message = Message("user", f"said {number}")
+            await process.log.append(Turn(f"t{number}", of, START, (message,), TurnStatus.CLOSED, answer=f"a{number}"))
+        chains = process.log.chains
+        await chains.keep("ann", ("resp_1",), ChainLink("s1", "t1"), at=START)
+        await chains.keep("ann", ("resp_2",), ChainLink("s1", ""), at=START)
+
+        async def said(name: str, of: Scope = scope, limit: int = 9) -> list[str]:
+            return [turn.id for turn in await chains.said_before(of, name, limit=limit)]
+
+        assert await said("resp_1") == ["t0", "t1"]
+        assert await said("resp_1", limit=1) == ["t1"]
+        assert await said("resp_2") == ["t0", "t1", "t2"]
+        assert await said("resp_1", Scope("ann", session_id="s1")) == []
+        assert await said("resp_1", Scope("bob", "p", session_id="s1")) == []
+        assert await said("resp_9") == []
+        (turn,) = await chains.said_before(scope, "resp_1", limit=1)
+        assert (turn.messages[0].content, turn.answer) == ("said 1", "a1")
+        await process.log.withdraw("ann", opened_before=inf, only=["t1"])
+        assert await said("resp_1") == ["t0"]
 
 
 def test_keys_follow_each_other_once_and_only_the_latest_are_kept() -> None:

@@ -127,7 +127,7 @@ def test_envoy_reads_that_we_want_nothing_more_with_every_part_named() -> None:
 def test_envoy_reads_a_new_body_with_its_length_as_raw_value() -> None:
     overwrite = core.HeaderValueOptionHeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD
     length = core.HeaderValue(key="content-length", raw_value=b"256")
-    receipt = ResponseInfo(RecallStatus.USED, 3, "r9", Placement.BEFORE_LAST_USER)
+    receipt = ResponseInfo(RecallStatus.USED, 3, "r9", Placement.BEFORE_LAST_USER, ("k1", "k2"))
     assert parsed(wire.finish(Finish(BYTES, receipt))) == theirs.ProcessingResponse(
         request_body=theirs.BodyResponse(
             response=theirs.CommonResponse(
@@ -138,7 +138,15 @@ def test_envoy_reads_a_new_body_with_its_length_as_raw_value() -> None:
             )
         ),
         dynamic_metadata=TheirStruct.from_dict(
-            {"memory": {"status": "used", "count": "3", "receipt": "r9", "placement": "before_last_user"}}
+            {
+                "memory": {
+                    "status": "used",
+                    "count": "3",
+                    "receipt": "r9",
+                    "placement": "before_last_user",
+                    "note_keys": "k1 k2",
+                }
+            }
         ),
     )
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from extproc.exchange import CloseTurn, LeaveOut, OpenTurn
 from extproc.identity import Headers, IdentityMode, Metadata
-from extproc.observe import CloseTurn, LeaveOut, NoteOutcome, Observation, OpenTurn
+from extproc.observe import NoteOutcome, Observation
 from extproc.reply import REPLY_BYTES_MAX
 from memory.model import CHAT_BYTES_MAX, Message, Placement, Scope, Turn, TurnStatus
 

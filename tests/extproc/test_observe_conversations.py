@@ -8,20 +8,23 @@ from typing import Any
 import pytest
 from responses_server import Item, call_item, event_stream, response_object, text_item
 
+from extproc.exchange import CloseTurn, Closing, OpenTurn
 from extproc.identity import IdentityMode
-from extproc.observe import CloseTurn, Closing, Observation, OpenTurn
+from extproc.observe import Observation
 from extproc.reply import REPLY_BYTES_MAX
-from extproc.turn_links import ContinueTurn, Links
+from extproc.turn_links import ContinueTurn, LinkExchange, Links
 from memory.chat.completions import COMPLETIONS, read_chat_request
 from memory.chat.responses import RESPONSES
 from memory.chat.sessions import new_session_id
-from memory.model import Scope, ToolMessage, TurnStatus
+from memory.model import Scope, ToolMessage, TurnStatus, link_name
 from memory.recall.notes.past_notes import note_keys
 
 ANN = ("x-authz-user-id", b"ann")
 OK = [(":status", b"200"), ("content-type", b"text/event-stream")]
-WITH_NOTE = {"memory": {"receipt": "r1", "status": "used"}}
+WITH_NOTE = {"memory": {"receipt": "r1", "status": "used", "note_keys": "k0 k1"}}
+WITHOUT_NOTE = {"memory": {"receipt": "r1", "status": "empty"}}
 TOOLS = [{"type": "function", "name": "weather", "parameters": {}}]
+PICTURE = {"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,AA=="}]}
 ANSWER = "Es regnet in Köln ☔"
 
 
@@ -49,7 +52,8 @@ def respond(asked: Item, *output: Item, status: str = "completed", **more: Any) 
 def chat(messages: list[Item], answer: Item, **fields: Any) -> Any:
     choice = {"index": 0, "message": answer, "finish_reason": "stop"}
     reply = json.dumps({"model": "m", "choices": [choice]}).encode()
-    return exchange("/v1/chat/completions", {"model": "m", "messages": messages, **fields}, reply)
+    asked = {"model": "m", "messages": messages, **fields}
+    return exchange("/v1/chat/completions", asked, reply, metadata=WITHOUT_NOTE)
 
 
 def key_of(asked: Item, shape: Any = RESPONSES) -> str:
@@ -60,8 +64,7 @@ def key_of(asked: Item, shape: Any = RESPONSES) -> str:
 def test_a_response_is_recorded_with_the_id_that_later_requests_go_on_from() -> None:
     opening, closing = respond({"input": "Will it rain?", "instructions": "Be brief."}, text_item(ANSWER))
     assert [message.content for message in opening.turn.messages] == ["Will it rain?"]
-    key = key_of({"input": "Will it rain?", "instructions": "Be brief."})
-    links = Links("ann", "", key, ("resp_1",))
+    links = Links("ann", "", ("k0", "k1"), ("resp_1",))
     assert closing == CloseTurn("t1", TurnStatus.CLOSED, ANSWER, 3.0, "r1", links=links)
 
 
@@ -92,8 +95,8 @@ def test_a_failed_response_is_nothing_to_go_on_from() -> None:
 
 
 def test_where_no_note_went_along_none_is_looked_for_later() -> None:
-    _, closing = respond({"input": "Hi"}, text_item("Hi"), metadata={"memory": {"status": "empty"}})
-    assert closing.links == Links("ann", "", "", ("resp_1",))
+    _, closing = respond({"input": "Hi"}, text_item("Hi"), metadata=WITHOUT_NOTE)
+    assert closing.links == Links("ann", "", (), ("resp_1",))
 
 
 def test_the_session_is_the_explicit_one_else_the_conversation_else_that_of_the_response_before() -> None:
@@ -117,7 +120,7 @@ def test_a_response_that_calls_a_tool_leaves_the_answer_to_what_goes_on_from_it(
     output = {"type": "function_call_output", "call_id": "call_1", "output": "rain"}
     opening, closing = respond({"previous_response_id": "resp_1", "input": [output]}, text_item(ANSWER))
     assert opening is None
-    links = Links("ann", "resp_1", "", ("resp_1",))
+    links = Links("ann", "resp_1", ("k0", "k1"), ("resp_1",))
     tools = (ToolMessage("", "rain", "call_1", is_result=True),)
     assert closing == ContinueTurn(links, TurnStatus.CLOSED, ANSWER, 3.0, tools=tools, asked_at=1.0)
 
@@ -142,11 +145,11 @@ def test_a_chat_completion_s_tool_loop_is_found_by_its_question_at_every_call() 
     assert first.links.names == (key,)
     opening, second = chat([question, calling, result], calling, tools=TOOLS)
     assert opening is None
-    assert second.links == Links("ann", key, key, (key,))
+    assert second.links == Links("ann", key, (), (key,))
     assert second.answer == ""
     _, third = chat([question, calling, result, calling, result], {"role": "assistant", "content": ANSWER}, tools=TOOLS)
     tools = (ToolMessage("weather", "{}", "c1"), ToolMessage("weather", "rain", "c1", is_result=True))
-    assert third == ContinueTurn(Links("ann", key, key), TurnStatus.CLOSED, ANSWER, 3.0, tools=tools, asked_at=1.0)
+    assert third == ContinueTurn(Links("ann", key), TurnStatus.CLOSED, ANSWER, 3.0, tools=tools, asked_at=1.0)
 
 
 def test_results_with_a_new_question_are_a_turn_of_their_own() -> None:
@@ -163,5 +166,44 @@ def test_results_with_a_new_question_are_a_turn_of_their_own() -> None:
 
 def test_results_are_not_recorded_for_who_forbids_it() -> None:
     output = {"type": "function_call_output", "call_id": "call_1", "output": "rain"}
-    asked = {"previous_response_id": "resp_1", "input": [output], "auto_store": False}
-    assert respond(asked, text_item(ANSWER)) == (None, None)
+    asked = {"previous_response_id": "resp_0", "input": [output], "auto_store": False}
+    links = Links("ann", "resp_0", ("k0", "k1"), ("resp_1",))
+    assert respond(asked, text_item(ANSWER)) == (None, ContinueTurn(links, TurnStatus.CLOSED, "", 3.0))
+
+
+@pytest.mark.parametrize("asked", [{"input": "I live in Ulm", "auto_store": False}, {"input": [PICTURE]}])
+def test_of_an_exchange_that_is_not_recorded_only_ids_are_kept(asked: Item) -> None:
+    links = Links("ann", "resp_0", ("k0", "k1"), ("resp_1",))
+    opening, closing = respond({"previous_response_id": "resp_0", **asked}, text_item(ANSWER))
+    assert opening is None
+    assert closing == LinkExchange(links, closing.session_id, True, 3.0)
+    _, closing = respond({"conversation": "conv_1", **asked}, text_item(ANSWER))
+    assert (closing.session_id, closing.is_session_derived) == ("conv_1", False)
+    assert respond(asked, status="failed") == (None, None)
+
+
+def test_a_completion_that_is_not_recorded_leaves_nothing() -> None:
+    answer = {"role": "assistant", "content": ANSWER}
+    assert chat([{"role": "user", "content": "Hi"}], answer, auto_store=False) == (None, None)
+    assert chat([{"role": "user", "content": "Hi"}], answer, auto_store=False, tools=TOOLS) == (None, None)
+
+
+def test_a_project_s_exchanges_are_known_in_that_project_alone() -> None:
+    names = {}
+    for project_id in ("", "p1", "p2"):
+        asked = {"input": "Hi", "previous_response_id": "resp_0", "memory_context": {"project_id": project_id}}
+        opening, closing = respond(asked, text_item(ANSWER))
+        assert opening.links.goes_on_from == link_name(Scope("ann", project_id), "resp_0")
+        names[project_id] = closing.links.names
+    assert names[""] == ("resp_1",)
+    assert len(set(names.values())) == 3
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_json_reply_past_the_bound_is_known_by_its_id_at_either_end(is_first: bool, indent: int | None) -> None:
+    body = response_object([text_item('"id": "x"' * (REPLY_BYTES_MAX // 8))])
+    own = {"id": body.pop("id")}
+    reply = json.dumps(own | body if is_first else body | own, indent=indent).encode()
+    _, closing = exchange("/v1/responses", {"model": "m", "input": "Hi"}, reply, pieces=999)
+    assert (closing.links.names, closing.is_over_cap) == (("resp_1",), True)

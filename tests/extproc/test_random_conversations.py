@@ -20,8 +20,9 @@ from random_talkers import Said, Tab, Talker, check_record, messages_of
 from turn_logs import START, Process, sqlite_deployment
 
 from extproc import sent_again
+from extproc.exchange import CloseTurn, OpenTurn
 from extproc.identity import IdentityMode
-from extproc.observe import CloseTurn, Observation, OpenTurn
+from extproc.observe import Observation
 from extproc.recorder import TurnRecorder
 from extproc.server import contained
 from memory.model import MemoryStatus, TurnStatus

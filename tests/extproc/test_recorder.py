@@ -15,14 +15,14 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 from turn_logs import Process, sqlite_deployment
 
-from extproc.observe import CloseTurn, OpenTurn
+from extproc.exchange import CloseTurn, OpenTurn
 from extproc.recorder import TurnRecorder
 from extproc.server import contained
-from extproc.turn_links import Links
+from extproc.turn_links import ContinueTurn, LinkExchange, Links
 from memory.adapters.sqlite.chains import SqliteResponseChains
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.errors import NotRecordable, Unavailable
-from memory.model import Message, SentConversation, TurnStatus
+from memory.model import ChainLink, Message, SentConversation, TurnStatus
 from memory.runtime.metrics import Metrics
 
 SAID = "My door is red"
@@ -109,3 +109,37 @@ async def test_the_end_of_a_turn_neither_waits_for_its_link_nor_is_lost_with_it(
     async with recorded(tmp_path, str) as (process, _, logs):
         assert await turns(process) == [(SAID, "Nice.", TurnStatus.CLOSED)]
         assert [entry["event"] for entry in logs] == ["turn_log_down"]
+
+
+async def test_what_is_not_recorded_continues_the_session_and_the_notes_of_its_chain(tmp_path: Path) -> None:
+    async with recorded(tmp_path, str) as (process, metrics, _):
+        user, chains = SCOPE.user_id, process.log.chains
+        await chains.keep(user, ("resp_1",), ChainLink("s", "t", ("k1",)), at=NOW)
+        recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, str, None)  # type: ignore[arg-type]
+        links = Links(user, "resp_1", ("k2",), ("resp_2",))
+        async with asyncio.timeout(10), recorder:
+            recorder.link_exchange(LinkExchange(links, "derived", True, NOW))
+            recorder.link_exchange(LinkExchange(replace(links, names=("resp_3",)), "given", False, NOW))
+            recorder.link_exchange(LinkExchange(Links(user, "resp_9", (), ("resp_4",)), "derived", True, NOW))
+        assert await chains.find(user, "resp_2") == ChainLink("s", "", ("k1", "k2"))
+        assert await chains.find(user, "resp_3") == ChainLink("given", "", ("k1", "k2"))
+        assert await chains.find(user, "resp_4") == ChainLink("derived", "", ())
+        recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, str, None)  # type: ignore[arg-type]
+        async with asyncio.timeout(10), recorder:
+            loop = Links(user, "resp_2", (), ("resp_5",))
+            recorder.continue_turn(ContinueTurn(loop, TurnStatus.CLOSED, "It rains.", NOW))
+        assert await chains.find(user, "resp_5") == ChainLink("s", "", ("k1", "k2"))
+        assert await turns(process) == [(SAID, "Nice.", TurnStatus.CLOSED)]
+        assert lost(metrics) == 0.0
+
+
+async def test_the_answer_of_an_unknown_tool_loop_is_counted_and_no_turn_is(tmp_path: Path) -> None:
+    async with recorded(tmp_path, str) as (process, metrics, logs):
+        recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, str, None)  # type: ignore[arg-type]
+        async with asyncio.timeout(10), recorder:
+            for answer in ("It rains.", ""):
+                recorder.continue_turn(ContinueTurn(Links(SCOPE.user_id, "resp_9"), TurnStatus.CLOSED, answer, NOW))
+        assert metrics.registry.get_sample_value("memproxy_answers_without_turn_total") == 1.0
+        assert lost(metrics) == 0.0
+        assert await turns(process) == [(SAID, "Nice.", TurnStatus.CLOSED)]
+        assert logs == []

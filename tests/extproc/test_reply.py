@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from extproc.identity import Headers
 from extproc.reply import (
-    HEAD_BYTES_MAX,
     INFLATED_BYTES_MAX,
+    PART_BYTES_MAX,
     REPLY_BYTES_MAX,
     Reply,
     ReplyBuffer,
@@ -208,7 +208,7 @@ def test_a_coding_that_we_cannot_undo_closes_the_turn_without_an_answer(
     assert read_reply(200, [*JSON, ("content-encoding", coding)], body) == Reply(TurnStatus.CLOSED, reason=reason)
 
 
-def test_a_buffer_keeps_what_came_up_to_its_bound() -> None:
+def test_a_buffer_keeps_what_came_up_to_its_bound_and_past_it_both_ends() -> None:
     buffer = ReplyBuffer()
     for piece in (b"a", b"", b"b" * (REPLY_BYTES_MAX - 1)):
         buffer.add(piece)
@@ -216,9 +216,14 @@ def test_a_buffer_keeps_what_came_up_to_its_bound() -> None:
     assert buffer.body() == b"a" + b"b" * (REPLY_BYTES_MAX - 1)
     buffer.add(b"c")
     assert buffer.is_over_cap
-    assert buffer.body() == b"a" + b"b" * (HEAD_BYTES_MAX - 1)
+    assert buffer.body() == b"a" + b"b" * (PART_BYTES_MAX - 1)
+    assert buffer.tail == b"b" * (PART_BYTES_MAX - 1) + b"c"
     buffer.add(b"d" * REPLY_BYTES_MAX)
-    assert buffer.body() == b"a" + b"b" * (HEAD_BYTES_MAX - 1)
+    for _ in range(2 * PART_BYTES_MAX):
+        buffer.add(b"e")
+    buffer.add(b"f")
+    assert buffer.body() == b"a" + b"b" * (PART_BYTES_MAX - 1)
+    assert buffer.tail == b"e" * (PART_BYTES_MAX - 1) + b"f"
 
 
 @given(st.integers(200, 299), st.sampled_from(["", "gzip", "deflate", "br"]), st.binary())

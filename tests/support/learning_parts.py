@@ -23,7 +23,7 @@ from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.working_set.corpus_memories import CorpusMemories
 from memory.learn.readers import Readers
 from memory.learn.worker import Worker, WorkerSettings
-from memory.model import Memory, Message, Scope, Turn, TurnStatus
+from memory.model import Memory, MemoryStatus, Message, Scope, Turn, TurnStatus
 from memory.ports import MemoryBank, MemoryFilter, RequestTraces, StatementReader, UserLedger
 from memory.recall.ranking.corpus import Corpus
 from memory.runtime.instruments import Instruments
@@ -207,6 +207,10 @@ class Bench:
     async def memories(self, user: str = "ann", *, project: str = "", status: Any = "any") -> list[Memory]:
         where = MemoryFilter(user, project_id=project, status=None if status == "any" else status)
         return [record.memory for record in await self.store.load(where, limit=1_000)]
+
+    async def raw_words(self, user: str = "ann") -> list[str]:
+        rows = await self.store.load(MemoryFilter(user, status=MemoryStatus.RAW), limit=1_000)
+        return sorted(record.memory.content for record in rows)
 
     async def contents(self, user: str = "ann") -> list[str]:
         return sorted(memory.content for memory in await self.memories(user))

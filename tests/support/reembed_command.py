@@ -113,5 +113,5 @@ class Place:
 
     async def records(self, origin: VectorOrigin, *users: str) -> dict[str, Record]:
         async with self.store(origin) as store:
-            found = [await store.load(MemoryFilter(user, status=None), limit=10_000) for user in users]
+            found = [await store.load(MemoryFilter(user, status=None, with_raw=True), limit=10_000) for user in users]
         return {record.memory.id: record for records in found for record in records}

@@ -30,6 +30,8 @@ def expression(where: MemoryFilter) -> str:
         terms.append(f"status == {literal(MemoryStatus(where.status).value)}")
     if not where.with_archived:
         terms.append(f"status != {literal(MemoryStatus.ARCHIVED.value)}")
+    if where.status is None and not where.with_raw:
+        terms.append(f"status != {literal(MemoryStatus.RAW.value)}")
     if where.created_after is not None:
         terms.append(f"created_at > {float(where.created_after)!r}")
     return " and ".join(terms)
@@ -43,7 +45,7 @@ def holding(where: MemoryFilter, words: Collection[str]) -> str:
 
 def owned(user_id: str, memory_ids: Sequence[str]) -> str:
     """Those of these memories that belong to the user."""
-    return f"{expression(MemoryFilter(user_id, status=None))} and {one_of('id', memory_ids)}"
+    return f"{expression(MemoryFilter(user_id, status=None, with_raw=True))} and {one_of('id', memory_ids)}"
 
 
 def one_of(field: str, values: Iterable[str]) -> str:

@@ -13,11 +13,13 @@ from functools import partial
 import msgspec
 
 from memory.adapters.sqlite.database import SqliteDatabase
-from memory.model import ChainLink, is_valid_id
+from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
+from memory.model import ChainLink, Scope, Turn, is_valid_id
 
 USER_LINKS_MAX = 2_000
 LINKS_MAX = 200_000  # of all users; about 200 bytes each, a KB with many notes
 AGE_SECONDS_MAX = 30 * 86_400.0  # as long as servers keep responses
+SEQ_MAX = (1 << 63) - 1
 PENDING_MAX = 1_000  # of this process; usually written within milliseconds
 
 _KEYS = msgspec.json.Decoder(tuple[str, ...])
@@ -54,6 +56,12 @@ class SqliteResponseChains:
                 if self._pending.get((user_id, name)) is link:
                     del self._pending[user_id, name]
 
+    async def said_before(self, scope: Scope, name: str, *, limit: int) -> list[Turn]:
+        link = await self.find(scope.user_id, name)
+        if link is None:
+            return []
+        return await self._database.read(partial(_said_before, scope=scope, link=link, limit=limit))
+
     async def erase(self, user_id: str) -> None:
         for key in [key for key in self._pending if key[0] == user_id]:
             del self._pending[key]
@@ -65,6 +73,20 @@ def _found(connection: sqlite3.Connection, *, user_id: str, name: str) -> ChainL
         "SELECT session_id, turn_id, note_keys FROM chains WHERE user_id = ? AND name = ?", (user_id, name)
     ).fetchone()
     return None if row is None else ChainLink(row[0], row[1], _KEYS.decode(row[2]))
+
+
+def _said_before(connection: sqlite3.Connection, *, scope: Scope, link: ChainLink, limit: int) -> list[Turn]:
+    """An exchange that is not recorded, or not yet, is the last one of its session."""
+    rows = connection.execute(
+        f"""
+        SELECT {TURN_COLUMNS} FROM turns
+        WHERE user_id = ? AND session_id = ? AND project_id = ? AND agent_id = ? AND stage != 'withdrawn'
+          AND seq <= coalesce((SELECT seq FROM turns WHERE id = ?), {SEQ_MAX})
+        ORDER BY seq DESC LIMIT ?
+        """,  # noqa: S608  # our own constants
+        (scope.user_id, link.session_id, scope.project_id, scope.agent_id, link.turn_id, limit),
+    ).fetchall()
+    return [turn_of(row) for row in reversed(rows)]
 
 
 def _erase(connection: sqlite3.Connection, *, user_id: str) -> None:

@@ -20,6 +20,7 @@ from memory.model import MemoryStatus, Record
 from memory.ports import MemoryStore, Revision, UserLedger
 from memory.recall.ranking.corpus import Contents, Corpus
 
+NEVER_RECALLED = (MemoryStatus.ARCHIVED, MemoryStatus.RAW)
 ROWS_ON_LOOP_MAX = 300  # laying out so many takes about 1 ms; more is done in a thread
 ROWS_BETWEEN_PAUSES = 16  # less than a millisecond of work, the longest that the thread may hold the interpreter
 YIELD_SECONDS = 0.0005  # a real sleep: without it the loop gets the interpreter only every 5 ms
@@ -88,7 +89,7 @@ class WorkingSet:
             records = await store.get(self.user_id, sorted(changed)) if changed else []
             if await ledger.revision(self.user_id) != target:
                 return False
-            await self.change(records=[r for r in records if r.memory.status is not MemoryStatus.ARCHIVED])
+            await self.change(records=[r for r in records if r.memory.status not in NEVER_RECALLED])
             self.unsaved += len(changed)
         await self.lay_out()
         self.revision = self.known_revision = target.number

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from memory.chat.completions import ChatRequest, message_bytes
 from memory.model import (
@@ -50,6 +50,7 @@ class CarriedNotes:
     is_settled: bool  # this question was searched for in an earlier request: its note stays and nothing is added
     at_server: tuple[PastNote, ...] = ()  # of requests whose messages the server stores, oldest first
     tokens_max: int = ALL_NOTES_TOKENS_MAX  # of all notes together; less where the model's window has less room
+    keys: Mapping[int, str] = field(default_factory=dict)  # of the client's messages, by index
 
     def within(self, tokens_max: int) -> CarriedNotes:
         """The same with at most so many tokens: the newest notes are left out first, so that the prefix stays longest.
@@ -155,10 +156,10 @@ def carried_notes(
     newest = next((index for index in reversed(range(len(messages))) if messages[index].role == Role.USER), None)
     notes = {index: past[key] for index, key in keys.items() if key in past}
     if newest is None:
-        return CarriedNotes(notes, None, "", is_settled=True, at_server=held)
+        return CarriedNotes(notes, None, "", is_settled=True, at_server=held, keys=keys)
     later = messages[newest + 1 :]
     is_settled = any(message.is_tool_traffic for message in later) or bool(later and newest in notes)
-    return CarriedNotes(notes, newest, keys.get(newest, ""), is_settled, held)
+    return CarriedNotes(notes, newest, keys.get(newest, ""), is_settled, held, keys=keys)
 
 
 def plan_notes(

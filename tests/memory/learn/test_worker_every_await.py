@@ -55,6 +55,7 @@ SETTINGS = WorkerSettings(
     model_outage_seconds_max=1.0,
     due=LearnDue(idle_seconds=1.0),
     triggers=trigger_scanner.TriggerSettings(drift_similarity=0.1),
+    keeps_raw_words=True,
 )
 LATER_SECONDS = 1_000.0
 ALONE = 1  # of the day's windows, by a worker that has no model: what is asked of memory, and nothing to relate

@@ -5,15 +5,28 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from recall_rig import KAYAK, NOW, Rig, rigged
+from recall_rig import KAYAK, NOW, SETTINGS, Rig, rigged
 
 from memory.chat.completions import ChatRequest, read_chat_request
 from memory.chat.responses import RESPONSES
-from memory.model import ChainLink, Memory, PastNote, Placement, RecallStatus, Scope
+from memory.model import (
+    NOTE_KEYS_MAX,
+    ChainLink,
+    Memory,
+    Message,
+    PastNote,
+    Placement,
+    RecallStatus,
+    Scope,
+    Turn,
+    TurnStatus,
+    link_name,
+)
 from memory.recall.notes.past_notes import CarriedNotes, carried_notes, note_keys
 
 QUESTION = "Where is my kayak stored?"
@@ -91,6 +104,42 @@ async def test_they_are_put_back_in_a_crowd_that_leaves_no_time_to_search(rig: R
     assert [outcome.notes for outcome in outcomes] == [first.notes] * 12
 
 
+async def test_a_project_s_response_is_unknown_in_another_project(rig: Rig) -> None:
+    first = asked(QUESTION)
+    keys = (await rig.recall.recall(Scope("u", "p1"), first)).note_keys
+    link = ChainLink("s", "t", keys)
+    await rig.chains.keep("u", (link_name(Scope("u", "p1"), "resp_1"),), link, at=NOW)
+    later = asked(QUESTION, previous_response_id="resp_1")
+    told = {project: len((await rig.recall.recall(Scope("u", project), later)).notes) for project in ("p1", "p2", "")}
+    assert told == {"p1": 0, "p2": 1, "": 1}
+
+
+async def test_with_placement_system_a_chain_of_any_length_keeps_its_oldest_note(rig: Rig) -> None:
+    config = {"memory_config": {"placement": "system"}}
+    first = await rig.recall.recall(USER, asked(QUESTION, **config))
+    link = ChainLink("s", "t", first.note_keys)
+    for number in range(NOTE_KEYS_MAX + 2):
+        await rig.chains.keep("u", ("resp_1",), link, at=NOW)
+        outcome = await rig.recall.recall(USER, asked(f"Thanks {number}!", previous_response_id="resp_1", **config))
+        assert outcome.notes == first.notes
+        link = ChainLink("s", "t", link.followed_by(*outcome.note_keys))
+    assert link.note_keys == first.note_keys
+
+
+async def test_the_notes_of_resent_messages_are_known_to_a_chain_that_goes_on_from_them(rig: Rig) -> None:
+    first = await rig.recall.recall(USER, asked(QUESTION))
+    history = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": "In Dorset."}]
+    again = await rig.recall.recall(USER, asked([*history, {"role": "user", "content": "Thanks!"}]))
+    assert again.note_keys == first.note_keys != ()
+
+
+async def test_a_template_that_refuses_system_messages_gets_its_notes_in_the_user_s_text(tmp_path: Path) -> None:
+    async with rigged(tmp_path, replace(SETTINGS, placement=Placement.SYSTEM)) as rig:
+        assert [note.before for note in (await rig.recall.recall(USER, asked(QUESTION))).notes] == [None]
+        await rig.model_capabilities.learn("m", Placement.OFF)
+        assert [note.before for note in (await rig.recall.recall(USER, asked(QUESTION))).notes] == [0]
+
+
 async def test_results_of_tools_are_neither_searched_for_nor_noted(rig: Rig) -> None:
     output = {"type": "function_call_output", "call_id": "c", "output": "rain"}
     outcome = await rig.recall.recall(USER, asked([output], previous_response_id="resp_1"))
@@ -118,3 +167,20 @@ def test_notes_at_the_server_count_in_the_room_and_as_told_and_are_not_placed() 
         assert carried.room(budget=budget, tokens=len) == as_own.room(budget=budget, tokens=len)
     nothing = carried_notes(request.conversation, {}, {})
     assert carried.room(budget=800, tokens=lambda _: 50) < nothing.room(budget=800, tokens=lambda _: 50)
+
+
+async def test_a_vague_question_of_a_chain_is_searched_with_what_the_chain_is_about(rig: Rig) -> None:
+    vague = asked("And where?", previous_response_id="resp_1")
+    assert (await rig.recall.recall(USER, vague)).notes == ()
+    said = Message("user", QUESTION)
+    turn = Turn("t", Scope("u", session_id="s"), NOW, (said,), TurnStatus.CLOSED, answer="At the boathouse.")
+    await rig.turn_log.append(turn)
+    await rig.chains.keep("u", ("resp_1",), ChainLink("s", "t"), at=NOW)
+    async with asyncio.timeout(10):
+        while not (outcome := await rig.recall.recall(USER, vague)).notes:  # on a busy machine the history is late
+            await asyncio.sleep(0.05)
+    assert [(note.before, KAYAK in note.text) for note in outcome.notes] == [(0, True)]
+    assert "kayak" in (await rig.receipt(outcome)).query
+    other = asked("Which suspension bridge in Japan is the longest?", previous_response_id="resp_1")
+    alone = await rig.recall.recall(USER, other)
+    assert "kayak" not in (await rig.receipt(alone)).query
