@@ -32,14 +32,15 @@ class ProfileOpening:
         if self._use is None or request.options.profile is False:
             trace.carried = replace(trace.carried, notes=without_profiles(trace.carried.notes))
             return
-        if not self._goes_along(trace):
+        if not self._goes_along(trace, is_wanted=request.options.profile is True):
             return
         with trace.timed("profile", self._metrics), suppress(Unavailable):
             found = await self._profiles.get(scope.user_id, {"", scope.project_id})
             of_project = found.get(scope.project_id) if scope.project_id else None
             trace.profile = profile_text(found.get(""), of_project, tokens=self._tokens)
 
-    def _goes_along(self, trace: Trace) -> bool:
+    def _goes_along(self, trace: Trace, *, is_wanted: bool) -> bool:
+        """`is_wanted`: the request asks for a profile, so that it needs no memory beside it."""
         carried = trace.carried
         if not trace.are_notes_reviewed or carried.newest is None or carried.is_settled:
             return False
@@ -48,10 +49,10 @@ class ProfileOpening:
         match self._use:
             case ProfileUse.ALWAYS:
                 return True
-            case ProfileUse.SEARCHED:
-                return trace.decision is not None and trace.decision.search
-            case _:
+            case ProfileUse.WITH_MEMORIES if not is_wanted:
                 return bool(trace.selection.candidates)
+            case _:
+                return trace.decision is not None and trace.decision.search
 
 
 __all__ = ["ProfileOpening"]

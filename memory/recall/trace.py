@@ -38,7 +38,7 @@ class RecallSettings:
     compacts: bool = False  # long histories, where a request does not say otherwise
     compacted_tokens: int = 1_000  # aimed at for a compacted prompt: a new note takes what state and turns leave
     rewritten_weight: float = DEFAULT_RANKING.rewritten  # against 1 for the plain question
-    profile: ProfileUse | None = ProfileUse.SEARCHED  # None: no profile goes along
+    profile: ProfileUse | None = ProfileUse.WITH_MEMORIES  # None: no profile goes along
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,4 +18,4 @@ class ProfileSettings(msgspec.Struct, frozen=True, kw_only=True):
             description="The question of a conversation that the profile goes along with: the first for which "
             "memories are found, for which they are searched, or any."
         ),
-    ] = "searched"
+    ] = "with_memories"

@@ -61,7 +61,7 @@ SAID = {"role": "assistant", "content": "In Dorset."}
 
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
-    async with rigged(tmp_path) as running:
+    async with rigged(tmp_path, replace(SETTINGS, profile=ProfileUse.SEARCHED)) as running:
         await told(running, VEGAN)
         yield running
 
