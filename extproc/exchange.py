@@ -54,7 +54,7 @@ Observed: TypeAlias = OpenTurn | LeaveOut | Closing
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ObservedExchange:
     """What is needed of a request until its reply has ended. `scope`: without the session."""
 
     scope: Scope
@@ -86,10 +86,10 @@ class ObservedRequest:
     wants_record: bool
     is_enabled: bool = True
 
-    def exchange(self, *, turn_id: str, at: float) -> Exchange:
+    def exchange(self, *, turn_id: str, at: float) -> ObservedExchange:
         chain, key = self.request.chain, self._question_key()
         is_continuing = self.wants_record and self.brings_results
-        return Exchange(
+        return ObservedExchange(
             scope=self.scope,
             session=named_session(self.scope, self.request, turn_id=turn_id),
             links=Links(

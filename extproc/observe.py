@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from extproc.apis import API_BY_PATH, APIS, Api
-from extproc.exchange import CloseTurn, Closing, Exchange, LeaveOut, ObservedRequest, OpenTurn
+from extproc.exchange import CloseTurn, Closing, LeaveOut, ObservedExchange, ObservedRequest, OpenTurn
 from extproc.identity import Headers, IdentityMode, Metadata, first_header, identify
 from extproc.reply import Reply, ReplyBuffer, read_reply
 from extproc.turn_links import ContinueTurn, LinkExchange
@@ -113,7 +113,7 @@ class Observation:
         self._is_open = False
         self._is_recorded = False
         self._api: Api = APIS[0]
-        self._exchange: Exchange | None = None
+        self._exchange: ObservedExchange | None = None
         self._note_keys: tuple[str, ...] = ()
         self._model = ""
         self.note_outcome: NoteOutcome | None = None

@@ -7,7 +7,7 @@ text.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import parse_qsl
 
 import structlog
@@ -103,11 +103,7 @@ def create_app(
             route("/v1/memory/stats", "GET", show_stats),
             route("/v1/memory/receipts/{id}", "GET", show_receipt),
             *conversation_routes(route),
-            *(
-                route(path, method, endpoint, "project_id")
-                for path in PROFILE_PATHS
-                for method, endpoint in (("GET", show_profile), ("PUT", set_profile), ("DELETE", delete_profile))
-            ),
+            *_profile_routes(route),
             route(ONE, "GET", show),
             route(ONE, "PATCH", edit),
             route(ONE, "DELETE", delete),
@@ -115,6 +111,11 @@ def create_app(
         ],
         exception_handlers={HTTPException: _http_error, Exception: _unexpected},
     )
+
+
+def _profile_routes(route: Callable[..., Route]) -> list[Route]:
+    calls = (("GET", show_profile), ("PUT", set_profile), ("DELETE", delete_profile))
+    return [route(path, method, endpoint, "project_id") for path in PROFILE_PATHS for method, endpoint in calls]
 
 
 _PAGE_PARAMETERS = ("status", "memory_type", "as_of", "limit", "cursor", "project_id")

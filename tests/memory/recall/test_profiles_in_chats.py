@@ -236,7 +236,7 @@ async def test_it_never_takes_more_than_its_tokens(rig: Rig) -> None:
 
 async def test_a_late_question_of_a_conversation_that_began_without_gets_it_where_it_stands(tmp_path: Path) -> None:
     """The prompt before that question stays as it was."""
-    async with rigged(tmp_path) as rig:
+    async with rigged(tmp_path, replace(SETTINGS, profile=ProfileUse.SEARCHED)) as rig:
         first = await asked(rig, completion(user(QUESTION)))
         await told(rig, VEGAN)
         later = await asked(rig, unknown(user(QUESTION), SAID))
