@@ -64,7 +64,8 @@ class RecordingUpstream:
     async def _any(self, request: Request) -> Response:
         body = await request.body()
         path = request.url.path
-        if path.endswith("/tokenize"):  # the filter asks once per model, beside a chat: nobody's request
+        asks_itself = path.endswith("/v1/models") and "aiohttp" in request.headers.get("user-agent", "")
+        if path.endswith("/tokenize") or asks_itself:  # the filter asks once per model, beside a chat: nobody's request
             return JSONResponse({"error": {"message": "not found"}}, status_code=404)
         self.received.append(Received(request.method, path, dict(request.headers), body))
         if self.status != 200:
