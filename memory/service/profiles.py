@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from memory.errors import BadInput, NotFound
 from memory.model import Evidence, Memory, Profile, ProfileLine, Scope
-from memory.ports import Clock, MemoryBank, MemoryFilter, NoteBook, Profiles, RequestTraces, Tokens
+from memory.ports import Clock, MemoryBank, MemoryFilter, NoteBook, Profiles, RequestTraces, Revision, Tokens
 from memory.service.profile_layout import (
     LINE_TOKENS_MAX,
     PINNED_LINES_MAX,
@@ -40,7 +40,7 @@ class ProfileBuilder:
         revision = await self._memories.ledger.revision(user_id)
         if not revision.is_settled:
             return False
-        memories, now = await self._known(user_id), self._clock()
+        memories, now = await self._known(user_id, revision), self._clock()
         of_project: dict[str, list[Memory]] = {}
         for memory in memories:
             if not memory.agent_id:  # what one agent learnt is not for the others
@@ -56,9 +56,13 @@ class ProfileBuilder:
             if not await self._profiles.is_stale(user_id) or await self.build(user_id):
                 return
 
-    async def _known(self, user_id: str) -> Sequence[Memory]:
+    async def _known(self, user_id: str, revision: Revision) -> Sequence[Memory]:
         """The user's newest active memories, and those that the profile holds."""
         where = MemoryFilter(user_id)
+        local = await self._memories.local_memories.as_of(user_id, revision.number)
+        records = await local.load_few(where, most=MEMORIES_MAX) if local is not None else None
+        if records is not None:
+            return [record.memory for record in records]
         found: dict[str, Memory] = {}
         cursor, is_begun = "", False
         while (cursor or not is_begun) and len(found) < MEMORIES_MAX:

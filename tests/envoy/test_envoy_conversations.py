@@ -65,7 +65,12 @@ def ask(product: Product, user: str, *messages: str) -> httpx.Response:
 def test_what_an_edited_turn_said_is_gone_within_two_seconds_and_back_with_its_branch(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
-    user, opening, cat, dog = "writer of other beginnings", "Hello, I am new here.", "My cat is called Mochi.", "My dog is called Rex."
+    user, opening, cat, dog = (
+        "writer of other beginnings",
+        "Hello, I am new here.",
+        "My cat is called Mochi.",
+        "My dog is called Rex.",
+    )
     upstream.answer = "Hi."
     ask(shared_product, user, opening)
     ask(shared_product, user, opening, "Hi.", cat)

@@ -60,16 +60,20 @@ class CorpusMemories:
         return self._records(np.array([row for row in places if row is not None], dtype=np.intp))
 
     def _rows(self, where: MemoryFilter) -> Places:
-        if where != MemoryFilter(where.user_id, where.project_id, status=where.status, exact_project=True):
-            raise ValueError("a working set has whole projects only, and no archived memories")
+        is_everything = where == MemoryFilter(where.user_id, status=where.status)
+        of_project = MemoryFilter(where.user_id, where.project_id, status=where.status, exact_project=True)
+        if not is_everything and where != of_project:
+            raise ValueError("a working set has all of a user or whole projects, and no archived memories")
         layout = self._layout
         if where.status not in STATUSES:
             raise ValueError(f"a working set is asked for {' or '.join(STATUSES)} memories")
         if where.user_id != self._user_id or not layout.size:
             return np.zeros(0, dtype=np.intp)
         is_superseded = where.status is MemoryStatus.SUPERSEDED
-        in_project = layout.projects == layout.project_numbers.get(where.project_id, -1)
-        return np.flatnonzero(in_project & (layout.is_superseded == is_superseded))
+        of_status = layout.is_superseded == is_superseded
+        if is_everything:
+            return np.flatnonzero(of_status)
+        return np.flatnonzero(of_status & (layout.projects == layout.project_numbers.get(where.project_id, -1)))
 
     def _holds(self, words: Collection[str]) -> npt.NDArray[np.bool_]:
         """Which rows contain a term of one of the words."""

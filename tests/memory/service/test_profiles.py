@@ -10,12 +10,13 @@ import pytest_asyncio
 from library_parts import NOW, Parts, library_parts
 from prometheus_client import CollectorRegistry
 
+from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.errors import BadInput, NotFound, Unavailable
 from memory.learn import profile_refresher
 from memory.learn.profile_refresher import ProfileRefresher
 from memory.model import Evidence, Memory, PastNote, Scope
-from memory.ports import MemoryBank
+from memory.ports import MemoryBank, MemoryFilter, MemoryLookup, Page
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.service import profiles as profiles_of_service
@@ -43,6 +44,27 @@ def refresher(parts: Parts, metrics: Metrics | None = None) -> ProfileRefresher:
 async def lines(parts: Parts, project_id: str = "") -> list[str]:
     shown = await parts.library.profiles.show("ann", project_id)
     return [line.text.partition("] ")[2] for line in shown.profile.lines]
+
+
+async def test_it_is_built_from_memories_of_this_revision_that_the_process_holds(parts: Parts) -> None:
+    asked: list[tuple[str, int | None]] = []
+
+    class Held:
+        async def as_of(self, user_id: str, revision: int | None = None) -> MemoryLookup | None:
+            asked.append((user_id, revision))
+            return parts.store
+
+    class Unreadable(InMemoryStore):
+        async def page(self, where: MemoryFilter, *, limit: int, cursor: str = "") -> Page:
+            raise Unavailable("milvus", "it must not be asked")
+
+    await parts.library.add(Scope("ann"), [TEA])
+    bank = MemoryBank(Unreadable(), parts.ledger, parts.embedder, Held())
+    builder = ProfileBuilder(memories=bank, profiles=parts.profiles, clock=lambda: NOW, tokens=WordPieceTokens())
+    assert await builder.build("ann")
+    assert asked == [("ann", (await parts.ledger.revision("ann")).number)]
+    found = await parts.profiles.get("ann", [""])
+    assert [line.text.partition("] ")[2] for line in found[""].lines] == ["I prefer green tea"]
 
 
 async def test_a_user_who_said_nothing_has_none(parts: Parts) -> None:

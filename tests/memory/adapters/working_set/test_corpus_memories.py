@@ -55,13 +55,13 @@ def ids(found: list[Record] | None) -> list[str] | None:
 
 @given(
     found=rows,
-    project=st.sampled_from(["", "work", "other"]),
+    project=st.sampled_from([None, "", "work", "other"]),
     status=st.sampled_from([MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED]),
     limit=st.integers(0, 6),
     most=st.integers(0, 12),
 )
 def test_it_answers_as_the_store_does(
-    found: list[Row], project: str, status: MemoryStatus, limit: int, most: int
+    found: list[Row], project: str | None, status: MemoryStatus, limit: int, most: int
 ) -> None:
     async def compare() -> None:
         records, store = records_of(found), InMemoryStore(dimension=DIMENSION)
@@ -69,7 +69,8 @@ def test_it_answers_as_the_store_does(
             creating = [Change(ChangeKind.CREATE, record.memory) for record in records]
             await store.apply("ann", creating, np.stack([record.vector for record in records]))
         held = CorpusMemories("ann", Corpus(records, dimension=DIMENSION))
-        where = MemoryFilter("ann", project_id=project, status=status, exact_project=True)
+        where = MemoryFilter("ann", status=status)
+        where = where if project is None else replace(where, project_id=project, exact_project=True)
         asked = np.stack([unit(1), unit(2)])
         assert ids(await held.load_few(where, most=most)) == ids(await store.load_few(where, most=most))
         assert ids(await held.nearest(where, asked, limit=limit)) == ids(await store.nearest(where, asked, limit=limit))
@@ -89,7 +90,7 @@ async def test_other_users_and_what_upkeep_put_away_are_not_its_business() -> No
     assert await held.load_few(MemoryFilter("bob", exact_project=True), most=9) == []
     assert await held.get("bob", ["m0"]) == []
     for where in (
-        MemoryFilter("ann"),
+        MemoryFilter("ann", "work"),
         MemoryFilter("ann", exact_project=True, status=None),
         MemoryFilter("ann", exact_project=True, status=MemoryStatus.ARCHIVED),
         MemoryFilter("ann", exact_project=True, agent_id="a"),
