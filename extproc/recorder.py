@@ -17,7 +17,7 @@ import structlog
 
 from extproc.exchange import CloseTurn, LeaveOut, Observed, OpenTurn
 from extproc.observe import NoteOutcome, Observation
-from extproc.sent_again import placed, to_fill_in
+from extproc.sent_again import RecordingPolicy, placed, to_fill_in
 from extproc.tool_recording import without_secrets
 from extproc.turn_links import ContinueTurn, LinkExchange, continue_turn, earlier_link, keep_link, link_exchange
 from memory.errors import NotRecordable, Unavailable
@@ -52,11 +52,11 @@ class TurnRecorder:
         metrics: Metrics,
         clock: Clock,
         contained: Containment,
-        redact: Callable[[str], str],
+        policy: RecordingPolicy,
         template_compatibility: TemplateCompatibility,
     ) -> None:
-        """`redact` removes secrets from a text before it is stored."""
-        self._redact = redact
+        self._policy = policy
+        self._redact = policy.redact
         self._template_compatibility = template_compatibility
         self._turn_log = turn_log
         self._metrics = metrics
@@ -159,7 +159,7 @@ class TurnRecorder:
         try:
             earlier = await earlier_link(self._turn_log.chains, opening.links)
             turn, sent = placed(replace(turn, messages=tuple(messages)), opening, earlier)
-            sent = await to_fill_in(self._turn_log.trees, turn, sent, self._redact)
+            sent = await to_fill_in(self._turn_log.trees, turn, sent, self._policy)
             session_id = await self._turn_log.trees.open(turn, sent)
         except Unavailable as error:
             self._lost(error)

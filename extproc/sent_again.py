@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from extproc.exchange import OpenTurn
 from extproc.turn_links import PATIENCE_SECONDS
@@ -30,10 +30,22 @@ def placed(turn: Turn, opening: OpenTurn, earlier: ChainLink | None) -> tuple[Tu
     return turn, replace(sent, continues=earlier.turn_id, is_session_given=True)
 
 
+@dataclass(frozen=True, slots=True)
+class RecordingPolicy:
+    """`redact` removes secrets from a text before it is stored. `fills_in`: missed turns are recorded when a client
+    sends them again.
+    """
+
+    redact: Callable[[str], str]
+    fills_in: bool = False
+
+
 async def to_fill_in(
-    trees: ConversationTrees, turn: Turn, sent: SentConversation, redact: Callable[[str], str]
+    trees: ConversationTrees, turn: Turn, sent: SentConversation, policy: RecordingPolicy
 ) -> SentConversation:
-    """The conversation from its newest known exchange on, with the unknown ones redacted. Raises `Unavailable`."""
+    """The conversation from its newest known exchange on. The unknown ones are redacted, or left out where they are not
+    to be filled in. Raises `Unavailable`.
+    """
     if not sent.earlier or sent.continues:
         return replace(sent, earlier=())
     missing = 0
@@ -43,7 +55,8 @@ async def to_fill_in(
         if not missing:
             break
     known = len(sent.earlier) - missing
-    redacted = [await _redacted(exchange, redact) for exchange in sent.earlier[known:]]
+    wanted = sent.earlier[known:] if policy.fills_in else ()
+    redacted = [await _redacted(exchange, policy.redact) for exchange in wanted]
     return replace(sent, earlier=(*sent.earlier[max(0, known - 1) : known], *redacted))
 
 

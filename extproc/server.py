@@ -36,6 +36,7 @@ from extproc.inject import (
 )
 from extproc.observe import Observation
 from extproc.recorder import ObservedStream, TurnRecorder
+from extproc.sent_again import RecordingPolicy
 from extproc.upstream_signals import SignalReader, signal_reader
 from memory.chat.completions import ChatRequest
 from memory.model import CHAT_BYTES_MAX, Scope
@@ -250,7 +251,7 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
             parts.metrics,
             composition.SYSTEM_CLOCK,
             contained,
-            recording(settings),
+            RecordingPolicy(recording(settings), fills_in=settings.memory.turn_log.fill_in),
             template_compatibility,
         )
         compactor, is_recording = parts.compactor(), settings.memory.enabled and settings.memory.auto_store

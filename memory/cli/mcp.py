@@ -15,6 +15,8 @@ from memory.model import Scope
 from memory.settings import Settings
 from memory.settings.loader import from_process
 
+CALL_SECONDS_MAX = 30.0  # of one message to the API
+
 
 @click.command()
 @config_option
@@ -29,20 +31,20 @@ def mcp(config: Path | None, url: str | None, user: str) -> None:
     )
 
 
-def _headers(settings: Settings, user: str) -> dict[str, str]:
-    headers = {"x-authz-user-id": user}
+def _headers(settings: Settings, user: str) -> list[tuple[bytes, bytes]]:
+    headers = [(b"x-authz-user-id", user.encode())]
     if settings.edge_secret:  # outside development the API trusts nobody without it
-        headers["x-memory-edge-secret"] = settings.edge_secret
+        headers.append((b"x-memory-edge-secret", settings.edge_secret.encode()))
     return headers
 
 
-async def _bridge(url: str, headers: dict[str, str]) -> None:
+async def _bridge(url: str, headers: list[tuple[bytes, bytes]]) -> None:
+    import httpx2
     from mcp.client.streamable_http import streamable_http_client
     from mcp.server.stdio import stdio_server
-    from mcp.shared._httpx_utils import create_mcp_http_client
 
     async with (
-        create_mcp_http_client(headers=headers) as http,
+        httpx2.AsyncClient(headers=headers, timeout=CALL_SECONDS_MAX, trust_env=False) as http,
         streamable_http_client(url, http_client=http) as (from_server, to_server),
         stdio_server() as (from_client, to_client),
         asyncio.TaskGroup() as both,

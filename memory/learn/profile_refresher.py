@@ -53,7 +53,7 @@ class ProfileRefresher:
                 outcome = "built" if await self._builder.build(user_id) else "overtaken"
                 self._metrics.profiles.labels(outcome).inc()
                 built += outcome == "built"
-        except MemproxyError as error:
+        except (MemproxyError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             if not self._is_broken:
                 log.warning("profiles cannot be built now", error=type(error).__name__)
             self._is_broken = True

@@ -100,9 +100,7 @@ class Worker:
             instruments=instruments,
             settings=self.settings.triggers,
         )
-        self._branches = BranchMemories(
-            trees=turn_log.trees, memories=memories, notes=traces.notes, instruments=instruments
-        )
+        self._branches = BranchMemories(trees=turn_log.trees, memories=memories, traces=traces, instruments=instruments)
         self._turn_log = turn_log
         self._readers = readers
         self._clock = instruments.clock

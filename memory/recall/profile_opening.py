@@ -32,7 +32,7 @@ class ProfileOpening:
         if self._use is None or request.options.profile is False:
             trace.carried = replace(trace.carried, notes=without_profiles(trace.carried.notes))
             return
-        if not self._goes_along(trace, is_wanted=request.options.profile is True):
+        if request.options.memory_types or not self._goes_along(trace, is_wanted=request.options.profile is True):
             return
         with trace.timed("profile", self._metrics), suppress(Unavailable):
             found = await self._profiles.get(scope.user_id, {"", scope.project_id})

@@ -12,7 +12,7 @@ import numpy as np
 
 from memory.model import Change, ChangeKind, Memory
 from memory.model.withdrawn import is_of_abandoned_branch
-from memory.ports import ConversationTrees, LedgerWrite, MemoryBank, MemoryFilter, NoteBook
+from memory.ports import ConversationTrees, LedgerWrite, MemoryBank, MemoryFilter, RequestTraces
 from memory.runtime.instruments import Instruments
 from memory.service.branch_evidence import shifted
 from memory.service.locked_writes import write_rows
@@ -24,12 +24,13 @@ class BranchMemories:
     """Stateless. Several workers may run it: they only delay each other."""
 
     def __init__(
-        self, *, trees: ConversationTrees, memories: MemoryBank, notes: NoteBook, instruments: Instruments
+        self, *, trees: ConversationTrees, memories: MemoryBank, traces: RequestTraces, instruments: Instruments
     ) -> None:
         self._trees = trees
         self._store = memories.store
         self._ledger = memories.ledger
-        self._notes = notes
+        self._notes = traces.notes
+        self._profiles = traces.profiles
         self._clock = instruments.clock
         self._metrics = instruments.metrics
 
@@ -78,4 +79,5 @@ class BranchMemories:
 
     async def _drop_notes(self, user_id: str, memory_ids: Sequence[str]) -> None:
         if memory_ids:
+            await self._profiles.drop(user_id, memory_ids, now=self._clock())
             await self._notes.drop(user_id, memory_ids, now=self._clock())

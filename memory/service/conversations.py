@@ -207,6 +207,7 @@ class Conversations:
             gone, kept = len(forgotten.forgotten), len(forgotten.kept)
         turns = await self._record.delete_turns(user_id, turn_ids)
         added = await self._record.delete_added(user_id, conversation_id)
+        await self._erasure.drop_states(user_id)
         return SessionDeleted(turns, added, gone, kept)
 
     async def delete_message(self, user_id: str, message_id: str, *, keep_memories: bool = False) -> int:
@@ -222,11 +223,14 @@ class Conversations:
             if not keep_memories:
                 gone = len((await self._erasure.sources(user_id, [message.turn_id])).forgotten)
         await self._record.delete_message(user_id, message_id)
+        await self._erasure.drop_states(user_id)
         return gone
 
     async def trim(self, user_id: str, conversation_id: str, *, keep_last: int) -> int:
         """Delete all but the last messages of a conversation; memories stay. Returns the number of messages."""
-        return await self._record.trim(await self._trimming(user_id, conversation_id, keep_last))
+        trimmed = await self._record.trim(await self._trimming(user_id, conversation_id, keep_last))
+        await self._erasure.drop_states(user_id)
+        return trimmed
 
     async def compress(self, user_id: str, conversation_id: str, *, keep_last: int, characters_max: int) -> int:
         """Shorten long outputs and tool results before the last messages, for good. Returns the number of messages."""

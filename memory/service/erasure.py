@@ -114,9 +114,9 @@ class Erasure:
         if memory_ids:
             await self._profiles.drop(user_id, memory_ids, now=self._clock())
             await self._notes.drop(user_id, memory_ids, now=self._clock())
-            await self._drop_states(user_id)
+            await self.drop_states(user_id)
 
-    async def _drop_states(self, user_id: str) -> None:
+    async def drop_states(self, user_id: str) -> None:
         """Delete the states of the user's conversations: any of them may hold what is forgotten, in other words."""
         if self._states is not None:
             await self._states.drop(user_id, now=self._clock())
@@ -151,7 +151,7 @@ class Erasure:
             await self.drop_notes(user_id, ids)
         await self._turn_log.messages.erase(user_id, project_id=project_id, before=called_at)
         await self._erase_profiles(user_id, project_id)
-        await self._drop_states(user_id)
+        await self.drop_states(user_id)
         if not project_id:
             await self._receipts.erase(user_id)  # they contain the user's queries
             await self._turn_log.chains.erase(user_id)
@@ -203,7 +203,7 @@ class Erasure:
                 gone, left = await self._take_out(user_id, ids, sources)
                 forgotten += gone
                 kept += left
-        await self._drop_states(user_id)
+        await self.drop_states(user_id)
         return SourceForgotten(tuple(forgotten), tuple(kept))
 
     async def _take_out(

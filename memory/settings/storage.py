@@ -80,3 +80,10 @@ class TurnLogSettings(msgspec.Struct, frozen=True, kw_only=True):
             "messages added by the application. Memories are not affected. 0: for ever."
         ),
     ] = 0.0
+    fill_in: Annotated[
+        bool,
+        Meta(
+            description="Whether turns that were missed are recorded and learnt from the history that clients send "
+            "again. Only for clients that always send the whole history, for one agent and one project."
+        ),
+    ] = False

@@ -24,6 +24,7 @@ from extproc.exchange import CloseTurn, OpenTurn
 from extproc.identity import IdentityMode
 from extproc.observe import Observation
 from extproc.recorder import TurnRecorder
+from extproc.sent_again import RecordingPolicy
 from extproc.server import contained
 from memory.model import MemoryStatus, TurnStatus
 
@@ -84,7 +85,9 @@ async def test_the_record_is_what_was_said_and_only_the_branches_that_hold_are_r
 
 
 async def phase(bench: Bench, process: Process, talkers: list[Talker], ids: Any) -> None:
-    recorder = TurnRecorder(process.log, bench.metrics, bench.deployment.clock, contained, str, None)  # type: ignore[arg-type]
+    recorder = TurnRecorder(
+        process.log, bench.metrics, bench.deployment.clock, contained, RecordingPolicy(str, True), None
+    )  # type: ignore[arg-type]
     async with asyncio.timeout(300), recorder:
         proxy = Proxy(bench, recorder, ids)
 

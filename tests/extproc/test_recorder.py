@@ -17,12 +17,13 @@ from turn_logs import Process, sqlite_deployment
 
 from extproc.exchange import CloseTurn, OpenTurn
 from extproc.recorder import TurnRecorder
+from extproc.sent_again import RecordingPolicy
 from extproc.server import contained
 from extproc.turn_links import ContinueTurn, LinkExchange, Links
 from memory.adapters.sqlite.chains import SqliteResponseChains
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.errors import NotRecordable, Unavailable
-from memory.model import ChainLink, Message, SentConversation, TurnStatus
+from memory.model import ChainLink, Message, SentConversation, SentExchange, TurnStatus
 from memory.runtime.metrics import Metrics
 
 SAID = "My door is red"
@@ -51,7 +52,7 @@ async def recorded(
     async with AsyncExitStack() as stack:
         process = await stack.enter_async_context(sqlite_deployment(tmp_path).start())
         with capture_logs() as logs:
-            recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, redact, None)  # type: ignore[arg-type]
+            recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, RecordingPolicy(redact, True), None)  # type: ignore[arg-type]
             async with asyncio.timeout(10), recorder:
                 one = replace(turn(SAID), messages=(Message("user", SAID),), answer="", status=TurnStatus.OPENED)
                 opening = recorder.open(
@@ -85,6 +86,20 @@ async def test_an_answer_that_cannot_be_redacted_is_left_out_and_the_users_words
         assert "Nice" not in str(logs)
 
 
+@pytest.mark.parametrize("fills_in", [False, True])
+async def test_missed_turns_are_recorded_only_where_the_setting_says_so(tmp_path: Path, fills_in: bool) -> None:
+    missed = SentExchange("k0", (Message("user", "Hello"),), "Hi.")
+    sent = SentConversation(("k1",), earlier=(missed,), is_session_given=True)
+    async with sqlite_deployment(tmp_path).start() as process:
+        policy = RecordingPolicy(str, fills_in)
+        recorder = TurnRecorder(process.log, Metrics(CollectorRegistry()), lambda: NOW, contained, policy, None)  # type: ignore[arg-type]
+        async with asyncio.timeout(10), recorder:
+            one = replace(turn(SAID), messages=(Message("user", SAID),), answer="", status=TurnStatus.OPENED)
+            assert recorder.open(OpenTurn(one, Links(one.scope.user_id), sent)) is not None
+        statuses = [status for *_, status in await turns(process)]
+    assert statuses == [*([TurnStatus.FILLED_IN] if fills_in else []), TurnStatus.OPENED]
+
+
 async def test_a_turn_that_is_written_is_not_lost(tmp_path: Path) -> None:
     async with recorded(tmp_path, str) as (process, metrics, _):
         assert lost(metrics) == 0.0
@@ -115,7 +130,7 @@ async def test_what_is_not_recorded_continues_the_session_and_the_notes_of_its_c
     async with recorded(tmp_path, str) as (process, metrics, _):
         user, chains = SCOPE.user_id, process.log.chains
         await chains.keep(user, ("resp_1",), ChainLink("s", "t", ("k1",)), at=NOW)
-        recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, str, None)  # type: ignore[arg-type]
+        recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, RecordingPolicy(str, True), None)  # type: ignore[arg-type]
         links = Links(user, "resp_1", ("k2",), ("resp_2",))
         async with asyncio.timeout(10), recorder:
             recorder.link_exchange(LinkExchange(links, "derived", True, NOW))
@@ -124,7 +139,7 @@ async def test_what_is_not_recorded_continues_the_session_and_the_notes_of_its_c
         assert await chains.find(user, "resp_2") == ChainLink("s", "", ("k1", "k2"))
         assert await chains.find(user, "resp_3") == ChainLink("given", "", ("k1", "k2"))
         assert await chains.find(user, "resp_4") == ChainLink("derived", "", ())
-        recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, str, None)  # type: ignore[arg-type]
+        recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, RecordingPolicy(str, True), None)  # type: ignore[arg-type]
         async with asyncio.timeout(10), recorder:
             loop = Links(user, "resp_2", (), ("resp_5",))
             recorder.continue_turn(ContinueTurn(loop, TurnStatus.CLOSED, "It rains.", NOW))
@@ -135,7 +150,7 @@ async def test_what_is_not_recorded_continues_the_session_and_the_notes_of_its_c
 
 async def test_the_answer_of_an_unknown_tool_loop_is_counted_and_no_turn_is(tmp_path: Path) -> None:
     async with recorded(tmp_path, str) as (process, metrics, logs):
-        recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, str, None)  # type: ignore[arg-type]
+        recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, RecordingPolicy(str, True), None)  # type: ignore[arg-type]
         async with asyncio.timeout(10), recorder:
             for answer in ("It rains.", ""):
                 recorder.continue_turn(ContinueTurn(Links(SCOPE.user_id, "resp_9"), TurnStatus.CLOSED, answer, NOW))

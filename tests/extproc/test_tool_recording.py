@@ -11,6 +11,7 @@ from recorded import all_of
 from turn_logs import START, a_turn, lease_at, sqlite_deployment
 
 from extproc.recorder import TurnRecorder
+from extproc.sent_again import RecordingPolicy
 from extproc.server import contained
 from extproc.tool_recording import CUT, STORED_CHARACTERS_MAX, without_secrets
 from extproc.turn_links import ContinueTurn, Links
@@ -62,7 +63,7 @@ async def test_the_traffic_of_a_loop_is_recorded_with_its_turn(tmp_path: Path, s
         await process.log.finish("t1", status=TurnStatus.CLOSED, answer="", answered_at=START + 1)
         await process.log.chains.keep("ann", ("loop",), ChainLink("s1", "t1"), at=START)
         metrics = Metrics(CollectorRegistry())
-        recorder = TurnRecorder(process.log, metrics, deployment.clock, contained, redact, None)  # type: ignore[arg-type]
+        recorder = TurnRecorder(process.log, metrics, deployment.clock, contained, RecordingPolicy(redact, True), None)  # type: ignore[arg-type]
         tools = (ToolMessage("weather", "{}", "c1"), ToolMessage("weather", f"rain {KEY}", "c1", is_result=True))
         ending = ContinueTurn(Links("ann", "loop"), status, "It rains", START + 3, tools=tools, asked_at=START + 2)
         async with asyncio.timeout(10), recorder:

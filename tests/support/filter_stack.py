@@ -24,6 +24,7 @@ from turn_logs import sqlite_deployment
 
 from extproc.identity import IdentityMode
 from extproc.recorder import TurnRecorder
+from extproc.sent_again import RecordingPolicy
 from extproc.server import DrainPace, EdgeTrust, Filter, contained, serve
 from extproc.supervisor.bootstrap import BootstrapValues, render
 from extproc.upstream_signals import SignalReader
@@ -137,7 +138,14 @@ class FilterStack:
             clock=CLOCK,
             metrics=self.metrics,
         )
-        recorder = TurnRecorder(self.turn_log, self.metrics, CLOCK, contained, redact, template_compatibility)
+        recorder = TurnRecorder(
+            self.turn_log,
+            self.metrics,
+            CLOCK,
+            contained,
+            RecordingPolicy(redact, True),
+            template_compatibility,
+        )
         filter_ = Filter(
             recall=self.recall,
             recorder=recorder,

@@ -80,7 +80,8 @@ def _said_before(connection: sqlite3.Connection, *, scope: Scope, link: ChainLin
     rows = connection.execute(
         f"""
         SELECT {TURN_COLUMNS} FROM turns
-        WHERE user_id = ? AND session_id = ? AND project_id = ? AND agent_id = ? AND stage != 'withdrawn'
+        WHERE user_id = ? AND session_id = ? AND project_id = ? AND agent_id = ?
+          AND stage NOT IN ('withdrawn', 'abandoned')
           AND seq <= coalesce((SELECT seq FROM turns WHERE id = ?), {SEQ_MAX})
         ORDER BY seq DESC LIMIT ?
         """,  # noqa: S608  # our own constants

@@ -125,6 +125,8 @@ def _erase(connection: sqlite3.Connection, *, user_id: str, project_id: str) -> 
     connection.execute(
         "DELETE FROM profiles WHERE user_id = ?1 AND (?2 = '' OR project_id = ?2)", (user_id, project_id)
     )
+    if not project_id:
+        connection.execute("DELETE FROM stale_profiles WHERE user_id = ?", (user_id,))
 
 
 def _stale(connection: sqlite3.Connection, *, limit: int) -> list[str]:

@@ -175,16 +175,18 @@ def plan_notes(
 
     `found`: best first. If it is empty, the carried notes stay as they are. If the newest question already has a note
     that holds all of `found`, that note stays byte for byte; otherwise the new one replaces it. The new note takes at
-    most `CarriedNotes.room` tokens. `profile`: opens the new note, which does not repeat its memories; left out if the
-    conversation has no room for it.
+    most `budget` and `CarriedNotes.room` tokens. `profile`: opens the new note, which does not repeat its memories;
+    left out if budget, conversation or window have no room for it.
     """
     if carried.newest is None:
         return NotePlan(carried.notes, at_server=carried.at_server)
-    if profile is not None and profile.tokens > ALL_NOTES_TOKENS_MAX - sum(note.tokens for note in carried.earlier()):
-        profile = None
+    if profile is not None:
+        left = carried.tokens_max - sum(note.tokens for note in carried.earlier())
+        profile = profile if profile.tokens <= min(left, budget) else None
     in_notes = frozenset((*carried.held_earlier(), *(profile.memory_ids if profile is not None else ())))
     new = [candidate for candidate in found if candidate.memory.id not in in_notes]
-    room = carried.room(budget=budget, tokens=tokens, reserved=profile.tokens if profile is not None else 0)
+    reserved = profile.tokens if profile is not None else 0
+    room = carried.room(budget=budget - reserved, tokens=tokens, reserved=reserved)
     chosen, spent = _fitting(new, room, tokens=tokens, now=now)
     if _is_held(carried.notes.get(carried.newest), chosen, found, profile):
         return NotePlan(carried.notes, at_server=carried.at_server)

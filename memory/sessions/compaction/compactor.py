@@ -108,12 +108,18 @@ class Compactor:
         self, scope: Scope, conversation: Conversation, state: CompactedState | None, cut: Cut
     ) -> CompactedState:
         begin = state.cut if state is not None else 0
-        exchanges = exchanges_of(conversation.messages[begin : cut.at])
-        before = exchanges_of(conversation.messages[max(0, begin - CONTEXT_MESSAGES) : begin])[-1:]
+        first = max(0, begin - CONTEXT_MESSAGES)
+        messages = await asyncio.to_thread(self._redacted, conversation.messages[first : cut.at])
+        exchanges = exchanges_of(messages[begin - first :])
+        before = exchanges_of(messages[: begin - first])[-1:]
         reader = await self._parts.reader()
         turns = [_turn(scope, exchange) for exchange in exchanges]
         claims = await reader.read(turns, context=[_turn(scope, exchange) for exchange in before])
         return await asyncio.to_thread(self._stated, conversation, state, cut, exchanges, claims)
+
+    def _redacted(self, messages: Sequence[Message]) -> list[Message]:
+        """Whole messages, before they are split: no part of a secret is a sentence. Raises `NotRecordable`."""
+        return [replace(message, content=self._parts.redact(message.content)) for message in messages]
 
     def _stated(
         self,

@@ -13,7 +13,7 @@ from product import Product, eventually, running_product
 from upstream import RecordingUpstream
 
 SECONDS_MAX = 10.0  # promised to those clients
-SETTINGS = "memory: {secrets: {password: allow}}\n"
+SETTINGS = "memory: {store_raw_turns: true, secrets: {password: allow}}\n"
 CODE = "my locker code is 9876"
 
 

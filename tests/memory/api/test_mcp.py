@@ -131,12 +131,12 @@ async def test_outside_development_only_the_edge_says_who_calls(parts: Parts) ->
 
 
 async def test_the_same_tools_work_over_standard_input_and_output(url: str) -> None:
-    command = StdioServerParameters(command=MEMPROXY, args=["mcp", "--api", url, "--user", "ann"], env=ENVIRONMENT)
+    command = StdioServerParameters(command=MEMPROXY, args=["mcp", "--api", url, "--user", "jürgen"], env=ENVIRONMENT)
     async with Client(command) as ann:
         saved = await called(ann, "memory_save", content="User is allergic to penicillin")
         found = await called(ann, "memory_search", query="Which medicine am I allergic to?")
         assert [memory["id"] for memory in found["memories"]] == [saved["id"]]
-    async with client(url, x_authz_user_id="ann") as again:
+    async with client(f"{url}", f"{PATHS[0]}?user_id=j%C3%BCrgen") as again:
         assert (await called(again, "memory_stats"))["active"] == 1
 
 

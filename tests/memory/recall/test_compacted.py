@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,9 @@ KAYAK = {"role": "user", "content": "Where is my kayak stored?"}
 HISTORY = FIRST.messages()[:101]
 
 
+BLOCK = re.compile("-----BEGIN.*?END KEY-----", re.DOTALL)
+
+
 class CompactingRig:
     """Recall with states, and the compactor with a reader that finds nothing: sentences alone decide."""
 
@@ -46,7 +50,7 @@ class CompactingRig:
             tokens=WordPieceTokens(),
             sentences=own_sentences,
             plain=on_one_line,
-            redact=lambda text: text.replace("7,400", "[redacted]"),
+            redact=lambda text: BLOCK.sub("[redacted]", text.replace("7,400", "[redacted]")),
         )
         instruments = Instruments(lambda: NOW, rig.metrics)
         self.compactor = Compactor(parts, limits=CompactionLimits(), instruments=instruments)
@@ -107,6 +111,16 @@ async def test_secrets_are_redacted_before_a_state_is_stored(compacting: Compact
     assert found is not None
     assert "[redacted]" in found.text
     assert "7,400" not in found.text
+
+
+async def test_a_secret_of_several_lines_leaves_no_line_of_it(compacting: CompactingRig) -> None:
+    block = "-----BEGIN KEY-----\nLine1 is Kx99AbQ7.\nLine2 is Zq81BcR4.\n-----END KEY-----"
+    history = [{**one, "content": f"{one['content']}\n{block}"} if one["role"] == "user" else one for one in HISTORY]
+    await compacting.ask(request(NEXT[0], history=history))
+    found = (await compacting.ask(request(*NEXT, history=history))).compacted
+    assert found is not None
+    assert "Kx99AbQ7" not in found.text
+    assert "Zq81BcR4" not in found.text
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.chat.completions import ChatRequest, read_chat_request
 from memory.chat.plain_lines import on_one_line
-from memory.model import CHAT_BYTES_MAX, Candidate, Memory, Note, PastNote, Placement, Scope
+from memory.model import CHAT_BYTES_MAX, Candidate, Memory, Note, PastNote, Placement, ProfileText, Scope
 from memory.recall.notes.injection import render_note
 from memory.recall.notes.past_notes import (
     ALL_NOTES_TOKENS_MAX,
@@ -229,6 +229,26 @@ def test_the_first_note_may_take_all_and_a_later_one_half_of_what_is_left() -> N
     assert later.room(budget=800, tokens=count) == (ALL_NOTES_TOKENS_MAX - 800) // 2 - frame
     full = carried_by([U1, A1, U2], {0: past("a", tokens=ALL_NOTES_TOKENS_MAX)})
     assert full.room(budget=800, tokens=count) == 0
+
+
+@pytest.mark.parametrize(("budget", "window"), [(20, ALL_NOTES_TOKENS_MAX), (800, 30), (800, 0)])
+def test_a_profile_takes_no_more_than_the_budget_and_the_window_leave(budget: int, window: int) -> None:
+    profile = ProfileText("About the user: " + "vegan " * 50, ("p",), 60, (1, 0))
+    carried = carried_by([U1], {}).within(window)
+    made = plan_notes(carried, [], budget=budget, tokens=count, now=NOW, profile=profile)
+    assert made.fresh is None
+    fits = plan_notes(carried_by([U1], {}), [], budget=60, tokens=count, now=NOW, profile=profile)
+    assert fits.fresh is not None
+    assert fits.fresh.tokens <= 60
+
+
+def test_a_profile_and_its_memories_share_the_budget() -> None:
+    profile = ProfileText("About the user: " + "vegan " * 50, ("p",), 60, (1, 0))
+    found = [Candidate(memory(f"m{number}", f"I rent boat number {number}."), 1.0) for number in range(20)]
+    made = plan_notes(carried_by([U1], {}), found, budget=200, tokens=count, now=NOW, profile=profile)
+    assert made.fresh is not None
+    assert made.fresh.tokens <= 200
+    assert len(made.fresh.memory_ids) > 1
 
 
 def test_a_model_that_refuses_notes_in_the_middle_gets_them_in_front_and_then_none() -> None:
