@@ -172,7 +172,9 @@ class Bench:
                 through(self.embedder),
                 through(AtHand(self.store if self.has_sets else None, process.ledger)),
             ),
-            traces=RequestTraces(through(process.notes), through(process.receipts), through(process.usage_counts)),
+            traces=RequestTraces(
+                *map(through, (process.notes, process.receipts, process.usage_counts, process.profiles))
+            ),
             readers=readers or Readers(ready, None if model is None else through(model)),
             instruments=Instruments(self.deployment.clock, self.metrics, lambda: jitter),
             settings=settings,

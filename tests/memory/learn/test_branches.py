@@ -11,7 +11,7 @@ import pytest
 from learning_parts import Bench, Faults, Killed
 from turn_logs import START, Process, a_turn
 
-from memory.model import MemoryStatus, Message, PastNote, SentConversation, SentExchange, TurnStatus
+from memory.model import MemoryStatus, Message, PastNote, ProfileLine, SentConversation, SentExchange, TurnStatus
 from memory.ports import MemoryBank
 from memory.service.erasure import Erasure
 
@@ -80,6 +80,20 @@ async def test_notes_with_a_withdrawn_memory_are_dropped(bench: Bench) -> None:
         await say(process, "t2", "I like tea", "I like juice", at=2)
         await worker.work_off()
         assert list(await process.notes.find("ann", ["k1", "k2"])) == ["k2"]
+
+
+async def test_a_withdrawn_memory_leaves_the_profile_at_once(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        worker = bench.worker(process)
+        await say(process, "t0", "I like tea")
+        await say(process, "t1", "I like tea", "I like milk", at=1)
+        await worker.work_off()
+        lines = [ProfileLine(memory.content, 5, memory.id) for memory in await bench.memories()]
+        revision = (await process.ledger.revision("ann")).number
+        assert await process.profiles.put("ann", {"": lines}, revision=revision, now=START)
+        await say(process, "t2", "I like tea", "I like juice", at=2)
+        await worker.work_off()
+        assert [line.text for line in (await process.profiles.get("ann", [""]))[""].lines] == ["I like tea"]
 
 
 async def test_an_abandoned_turn_is_no_context_of_later_ones(bench: Bench) -> None:
