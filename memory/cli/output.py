@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+ID_WIDTH = 36  # of a UUID
 FIGURES_WIDTH = 200  # columns, if no terminal sets a limit
 
 config_option = click.option(
@@ -29,8 +30,16 @@ def print_json(content: object) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Plain text: no markup is interpreted, and no control character reaches the terminal."""
-    table = Table(*columns, box=None, pad_edge=False)
+    """Plain text: no markup is interpreted, and no control character reaches the terminal.
+
+    The first column, mostly an id to copy, is never truncated.
+    """
+    table = Table(box=None, pad_edge=False)
+    longest = max((len(str(row[0])) for row in rows), default=0)
+    for number, name in enumerate(columns):
+        table.add_column(
+            name, overflow="ellipsis" if number else "fold", min_width=0 if number else min(longest, ID_WIDTH)
+        )
     for row in rows:
         table.add_row(*(_plain(value) for value in row))
     Console(soft_wrap=False).print(table)

@@ -42,7 +42,6 @@ def list_sessions(limit: int, **given: Any) -> None:  # noqa: ANN401 - options, 
         (
             one["id"],
             one["status"],
-            one["first_at"],
             one["last_at"],
             one["turns"],
             ", ".join(one["agent_ids"]),
@@ -50,7 +49,7 @@ def list_sessions(limit: int, **given: Any) -> None:  # noqa: ANN401 - options, 
         )
         for one in found
     ]
-    print_table(["session", "status", "first at", "last at", "turns", "agents", "title"], rows)
+    print_table(["session", "status", "last at", "turns", "agents", "title"], rows)
 
 
 @sessions.command()

@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry
 
 from memory.api.rest import create_app
 from memory.cli import main
+from memory.cli.output import print_table
 from memory.errors import BadInput, BadSetting, NotFound, Unavailable
 from memory.model import Message, Scope
 from memory.ports import LearnDue
@@ -206,3 +207,11 @@ def test_every_command_and_option_has_its_help() -> None:
         return missing + [one for name, sub in below for one in complain(sub, f"{path} {name}")]
 
     assert complain(main.commands, "memproxy") == []
+
+
+def test_a_narrow_terminal_truncates_what_is_long_and_never_an_id(capsys: pytest.CaptureFixture[str]) -> None:
+    known = "s-b427dd94e3fb51b1d9d02af6608c5b1d"
+    print_table(["session", "title"], [(known, "A long title " * 20), ("s1", "short")])
+    shown = capsys.readouterr().out
+    assert known in shown
+    assert max(map(len, shown.splitlines())) <= 80
