@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
@@ -13,16 +14,29 @@ from product import Product, eventually, running_product
 from upstream import RecordingUpstream
 
 SECONDS_MAX = 10.0  # promised to those clients
+STRICT = "memory: {store_raw_turns: true}\n"
 SETTINGS = "memory: {store_raw_turns: true, secrets: {password: allow}}\n"
 CODE = "my locker code is 9876"
 
 
+@contextmanager
+def configured(folder: Path, upstream: str, settings: str) -> Iterator[Product]:
+    config = folder / "memproxy.yaml"
+    config.write_text(settings)
+    with running_product(folder / "data", upstream=upstream, config=config) as product:
+        yield product
+
+
 @pytest.fixture(scope="module")
 def lenient(shared_upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    folder = tmp_path_factory.mktemp("lenient")
-    config: Path = folder / "memproxy.yaml"
-    config.write_text(SETTINGS)
-    with running_product(folder / "data", upstream=shared_upstream.url, config=config) as product:
+    with configured(tmp_path_factory.mktemp("lenient"), shared_upstream.url, SETTINGS) as product:
+        yield product
+
+
+@pytest.fixture(scope="module")
+def strict(shared_upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """Secrets are redacted, as by default."""
+    with configured(tmp_path_factory.mktemp("strict"), shared_upstream.url, STRICT) as product:
         yield product
 
 
@@ -46,30 +60,28 @@ def rows_with(product: Product, user_id: str, words: str) -> list[dict[str, obje
 @pytest.mark.parametrize(
     "said", ["Quokka lanterns drift past the viaduct", "Why is the zinc kettle humming, and what is 4*4?"]
 )
-def test_what_was_said_is_found_verbatim_within_ten_seconds(shared_product: Product, path: str, said: str) -> None:
+def test_what_was_said_is_found_verbatim_within_ten_seconds(lenient: Product, path: str, said: str) -> None:
     user = f"said-{path[4:8]}-{said[:3]}"
     message = {"messages": [{"role": "user", "content": said}]} if path.endswith("completions") else {"input": said}
     headers = {"x-authz-user-id": user}
-    answer = httpx.post(f"{shared_product.url}{path}", json={"model": "m", **message}, headers=headers, timeout=30)
-    (row,) = eventually(lambda: rows_with(shared_product, user, said), seconds=SECONDS_MAX)
+    answer = httpx.post(f"{lenient.url}{path}", json={"model": "m", **message}, headers=headers, timeout=30)
+    (row,) = eventually(lambda: rows_with(lenient, user, said), seconds=SECONDS_MAX)
     assert row["user_id"] == user
     answered_at = parsedate_to_datetime(answer.headers["date"]).timestamp()
     assert float(str(row["created_at"])) == pytest.approx(answered_at, abs=5)
-    assert rows_with(shared_product, "somebody-else", said) == []
-    assert shared_product.memories(user) == []
-    found = httpx.post(
-        f"{shared_product.api}/v1/memory/search", params={"user_id": user}, json={"query": said}, timeout=30
-    )
+    assert rows_with(lenient, "somebody-else", said) == []
+    assert lenient.memories(user) == []
+    found = httpx.post(f"{lenient.api}/v1/memory/search", params={"user_id": user}, json={"query": said}, timeout=30)
     assert found.json()["memories"] == []
-    httpx.delete(f"{shared_product.api}/v1/memory", params={"user_id": user}, timeout=30).raise_for_status()
-    assert rows_with(shared_product, user, said) == []
+    httpx.delete(f"{lenient.api}/v1/memory", params={"user_id": user}, timeout=30).raise_for_status()
+    assert rows_with(lenient, user, said) == []
 
 
 @pytest.mark.stack
-def test_a_secret_is_never_among_the_words(shared_product: Product) -> None:
-    shared_product.chat(f"zork, {CODE}", "said-secret")
-    eventually(lambda: rows_with(shared_product, "said-secret", "zork"), seconds=SECONDS_MAX)
-    assert rows_with(shared_product, "said-secret", "9876") == []
+def test_a_secret_is_never_among_the_words(strict: Product) -> None:
+    strict.chat(f"zork, {CODE}", "said-secret")
+    eventually(lambda: rows_with(strict, "said-secret", "zork"), seconds=SECONDS_MAX)
+    assert rows_with(strict, "said-secret", "9876") == []
 
 
 @pytest.mark.stack
