@@ -5,19 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
-from turn_logs import DEPLOYMENTS, START, Deployment, Process, a_turn, ids_of, lease_at
+from turn_logs import START, Deployment, Process, a_turn, ids_of, lease_at
 
 from memory.adapters.sqlite import branch_positions
 from memory.adapters.sqlite import conversation_trees as sqlite_trees
 from memory.model import Message, SentConversation, SentExchange, Turn, TurnStatus
-
-
-@pytest.fixture(params=sorted(DEPLOYMENTS))
-def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
-    return DEPLOYMENTS[request.param](tmp_path)
 
 
 @pytest.fixture

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
-from turn_logs import DEPLOYMENTS, START, Deployment, Process
+from turn_logs import START, Deployment, Process
 
 from memory.model import Profile, ProfileLine
 
 LEEDS = ProfileLine("- I live in Leeds", 5, "m1")
 VEGAN = ProfileLine("- I am vegan", 4, "m2")
 BRIEF = ProfileLine("- Answer briefly", 3)
-
-
-@pytest.fixture(params=sorted(DEPLOYMENTS))
-def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
-    return DEPLOYMENTS[request.param](tmp_path)
 
 
 @pytest.fixture

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from recorded import ADA, OTHER, added, all_of, texts
-from turn_logs import DEPLOYMENTS, START, Deployment, a_turn, lease_at, tell
+from turn_logs import START, Deployment, a_turn, lease_at, tell
 
 from memory.errors import BadInput
 from memory.model import (
@@ -25,18 +23,6 @@ from memory.model import (
 )
 from memory.model.recorded import agent_view
 from memory.ports import TurnLog
-
-
-@pytest.fixture(params=sorted(DEPLOYMENTS))
-def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
-    return DEPLOYMENTS[request.param](tmp_path)
-
-
-@pytest.fixture
-async def log(deployment: Deployment) -> AsyncIterator[TurnLog]:
-    async with deployment.start() as process:
-        yield process.log
-
 
 # Reading
 

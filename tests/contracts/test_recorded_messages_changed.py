@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from recorded import added, all_of, learn_all, texts
-from turn_logs import DEPLOYMENTS, START, Deployment, a_turn, lease_at, tell
+from turn_logs import START, Deployment, a_turn, lease_at, tell
 
 from memory.errors import Conflict
 from memory.model import (
@@ -22,17 +20,6 @@ from memory.model import (
     TurnStatus,
 )
 from memory.ports import Trimming, TurnLog
-
-
-@pytest.fixture(params=sorted(DEPLOYMENTS))
-def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
-    return DEPLOYMENTS[request.param](tmp_path)
-
-
-@pytest.fixture
-async def log(deployment: Deployment) -> AsyncIterator[TurnLog]:
-    async with deployment.start() as process:
-        yield process.log
 
 
 async def test_deleting_one_message_leaves_the_ids_of_the_others(log: TurnLog) -> None:

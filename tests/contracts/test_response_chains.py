@@ -6,21 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from math import inf
-from pathlib import Path
 
 import pytest
-from turn_logs import DEPLOYMENTS, START, Deployment
+from turn_logs import START, Deployment
 
 from memory.adapters.sqlite import chains as sqlite_chains
 from memory.model import NOTE_KEYS_MAX, ChainLink, Message, Scope, Turn, TurnStatus
 from memory.ports import ResponseChains
 
 LINK = ChainLink("s1", "t1", ("k1", "k2"))
-
-
-@pytest.fixture(params=sorted(DEPLOYMENTS))
-def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
-    return DEPLOYMENTS[request.param](tmp_path)
 
 
 @pytest.fixture

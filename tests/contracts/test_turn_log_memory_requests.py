@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
-from turn_logs import DEPLOYMENTS, START, ids_of, lease_at, tell
+from turn_logs import START, ids_of, lease_at, tell
 
 from memory.model import Urgency
 from memory.ports import LearnDue, Lease, TurnLog
@@ -15,12 +12,6 @@ ASKS = Urgency(0.9, is_explicit=True, asks_memory=True)
 CORRECTS = Urgency(0.9, is_explicit=True)
 PATIENT = LearnDue(batch_turns_max=10, idle_seconds=30.0, turns_at_once=10, tokens_at_once=1_000)
 RETRY = START + 300
-
-
-@pytest.fixture(params=sorted(DEPLOYMENTS))
-async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[TurnLog]:
-    async with DEPLOYMENTS[request.param](tmp_path).start() as process:
-        yield process.log
 
 
 async def leased(log: TurnLog, now: float = START) -> Lease:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -14,17 +13,6 @@ from memory.model import TurnStatus
 from memory.ports import Backlog, LearnDue, Lease, QueueDepth, TurnLog
 
 LATER = START + 31.0  # every lease taken at the start has ended
-
-
-@pytest.fixture(params=sorted(DEPLOYMENTS))
-def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
-    return DEPLOYMENTS[request.param](tmp_path)
-
-
-@pytest.fixture
-async def log(deployment: Deployment) -> AsyncIterator[TurnLog]:
-    async with deployment.start() as process:
-        yield process.log
 
 
 async def leased(log: TurnLog, now: float = START, due: LearnDue | None = None) -> Lease:

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from turn_logs import DEPLOYMENTS, START, Deployment, a_turn, ids_of, lease_at, tell
+from turn_logs import START, Deployment, a_turn, ids_of, lease_at, tell
 
 from memory.errors import BadInput
 from memory.model import Message, Scope, Turn, TurnStatus
 from memory.ports import LearnDue, TurnLog
-
-
-@pytest.fixture(params=sorted(DEPLOYMENTS))
-def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
-    return DEPLOYMENTS[request.param](tmp_path)
-
-
-@pytest.fixture
-async def log(deployment: Deployment) -> AsyncIterator[TurnLog]:
-    async with deployment.start() as process:
-        yield process.log
 
 
 async def recorded(log: TurnLog, user: str = "ann", session: str = "") -> list[Turn]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from turn_logs import DEPLOYMENTS, START, Deployment, a_turn, ids_of, lease_at, tell
+from turn_logs import START, Deployment, a_turn, ids_of, lease_at, tell
 
 from memory.errors import Conflict
 from memory.model import Message, TurnStatus, Urgency
@@ -17,17 +15,6 @@ from memory.ports import LearnDue, Lease, QueueDepth, TurnLog
 PATIENT = LearnDue(batch_turns_max=10, idle_seconds=30.0, turns_at_once=10)
 EXPLICIT = Urgency(0.9, is_explicit=True)
 DRIFT = Urgency(0.5, ends_topic=True)
-
-
-@pytest.fixture(params=sorted(DEPLOYMENTS))
-def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
-    return DEPLOYMENTS[request.param](tmp_path)
-
-
-@pytest.fixture
-async def log(deployment: Deployment) -> AsyncIterator[TurnLog]:
-    async with deployment.start() as process:
-        yield process.log
 
 
 async def windows(log: TurnLog, now: float, due: LearnDue = PATIENT) -> list[list[str]]:

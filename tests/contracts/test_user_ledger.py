@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
-from turn_logs import DEPLOYMENTS, Deployment
+from turn_logs import Deployment
 
 from memory.errors import Conflict, Unavailable
 from memory.ports import UserLedger
-
-
-@pytest.fixture(params=sorted(DEPLOYMENTS))
-def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
-    return DEPLOYMENTS[request.param](tmp_path)
 
 
 @pytest.fixture

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import click
 import pytest
-import uvicorn
 from click.testing import CliRunner, Result
-from library_parts import library_parts
-from prometheus_client import CollectorRegistry
+from library_parts import Parts, library_parts
+from served_library import served_library
 
-from memory.api.rest import create_app
 from memory.cli import main
 from memory.cli.output import print_table
 from memory.errors import BadInput, BadSetting, NotFound, Unavailable
 from memory.model import Message, Scope
 from memory.ports import LearnDue
-from memory.runtime.metrics import Metrics
 from memory.service.library import Library
 from memory.service.requests import NewMemory
 from memory.settings.loader import Settings
@@ -37,29 +32,13 @@ SEEDED = [
 
 @contextmanager
 def serving(folder: Path, *, identity_mode: str = "development") -> Iterator[str]:
-    """The API on a free port of the loopback, in a thread with a loop of its own; ann has three memories."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    started: list[uvicorn.Server] = []
-    is_up = threading.Event()
+    """The API; ann has three memories."""
 
-    async def serve() -> None:
-        async with library_parts(folder) as parts:
-            await parts.library.add(Scope("ann"), SEEDED)
-            metrics = Metrics(CollectorRegistry())
-            app = create_app(parts.library, identity_mode=identity_mode, edge_secret="s3cret", metrics=metrics)
-            server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="off"))
-            started.append(server)
-            is_up.set()
-            await server.serve(sockets=[listener])
+    async def fill(parts: Parts) -> None:
+        await parts.library.add(Scope("ann"), SEEDED)
 
-    thread = threading.Thread(target=asyncio.run, args=(serve(),))
-    thread.start()
-    assert is_up.wait(10)
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        started[0].should_exit = True
-        thread.join(10)
+    with served_library(folder, fill, identity_mode=identity_mode, edge_secret="s3cret") as address:
+        yield address
 
 
 @pytest.fixture

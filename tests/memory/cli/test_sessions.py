@@ -2,60 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import uvicorn
 from click.testing import CliRunner, Result
-from library_parts import NOW, library_parts
-from prometheus_client import CollectorRegistry
+from library_parts import NOW, Parts
+from served_library import served_library
 
-from memory.api.rest import create_app
 from memory.cli import main
 from memory.errors import NotFound
 from memory.model import Message, Party, PartyType, Scope
-from memory.runtime.metrics import Metrics
 from memory.service.conversations import NewMessage
 
 AGENTS = Party(PartyType.AGENT, "planner"), Party(PartyType.AGENT, "critic")
 ODD = "s/2 ü"
 
 
+async def two_sessions(parts: Parts) -> None:
+    said = [Message("user", "My cat is [bold]Tom[/bold] \x1b[31m"), Message("assistant", "Nice")]
+    await parts.library.append_turn(Scope("ann", session_id="s1"), said, at=NOW - 100)
+    plan = NewMessage(*AGENTS, "the plan", at=NOW)
+    await parts.library.conversations.add(Scope("ann", session_id=ODD), [plan])
+
+
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
-    """The API on a free port of the loopback, in a thread with a loop of its own; ann has two sessions."""
-    started: list[uvicorn.Server] = []
-    is_up = threading.Event()
-
-    async def serve() -> None:
-        async with library_parts(tmp_path) as parts:
-            said = [Message("user", "My cat is [bold]Tom[/bold] \x1b[31m"), Message("assistant", "Nice")]
-            await parts.library.append_turn(Scope("ann", session_id="s1"), said, at=NOW - 100)
-            plan = NewMessage(*AGENTS, "the plan", at=NOW)
-            await parts.library.conversations.add(Scope("ann", session_id=ODD), [plan])
-            app = create_app(
-                parts.library, identity_mode="development", edge_secret="", metrics=Metrics(CollectorRegistry())
-            )
-            server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, ws="none", lifespan="off"))
-            started.append(server)
-            serving = asyncio.get_running_loop().create_task(server.serve())
-            while not server.started:
-                await asyncio.sleep(0.005)
-            is_up.set()
-            await serving
-
-    thread = threading.Thread(target=asyncio.run, args=(serve(),))
-    thread.start()
-    assert is_up.wait(10)
-    try:
-        yield f"http://127.0.0.1:{started[0].servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        started[0].should_exit = True
-        thread.join(10)
+    with served_library(tmp_path, two_sessions) as address:
+        yield address
 
 
 def run(url: str, *words: str, code: int = 0, answer: str | None = None) -> Result:
