@@ -56,7 +56,6 @@ class TurnRecorder:
         template_compatibility: TemplateCompatibility,
     ) -> None:
         self._policy = policy
-        self._redact = policy.redact
         self._template_compatibility = template_compatibility
         self._turn_log = turn_log
         self._metrics = metrics
@@ -155,7 +154,7 @@ class TurnRecorder:
 
     async def _open(self, opening: OpenTurn) -> ChainLink | None:
         turn = opening.turn
-        messages = [replace(m, content=await run_offloaded(self._redact, m.content)) for m in turn.messages]
+        messages = [replace(m, content=await run_offloaded(self._policy.redact, m.content)) for m in turn.messages]
         try:
             earlier = await earlier_link(self._turn_log.chains, opening.links)
             turn, sent = placed(replace(turn, messages=tuple(messages)), opening, earlier)
@@ -192,7 +191,7 @@ class TurnRecorder:
             self._metrics.replies_over_cap.inc()
         is_answered = continuing.status is TurnStatus.CLOSED
         answer = await self._redacted(continuing.answer) if is_answered else ""
-        continuing = replace(continuing, tools=await without_secrets(continuing.tools, self._redact))
+        continuing = replace(continuing, tools=await without_secrets(continuing.tools, self._policy.redact))
         try:
             is_known = await continue_turn(self._turn_log, continuing, answer)
         except Unavailable as error:
@@ -224,7 +223,7 @@ class TurnRecorder:
 
     async def _redacted(self, answer: str) -> str:
         try:
-            return await run_offloaded(self._redact, answer)
+            return await run_offloaded(self._policy.redact, answer)
         except NotRecordable as error:
             log.error("answer_not_recorded", error=str(error))
             self._metrics.turns_lost.labels("failed").inc()

@@ -25,7 +25,10 @@ from memory.api.rest import create_app
 from memory.runtime.metrics import Metrics
 from memory.runtime.task_groups import unwrapped
 
-ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[3])}  # the SDK passes on next to nothing
+ENVIRONMENT = {
+    "PYTHONPATH": str(Path(__file__).parents[3]),  # the SDK passes on next to nothing
+    "HTTP_PROXY": "http://127.0.0.1:9",  # must not see the edge's secret, nor a memory
+}
 MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
 
 

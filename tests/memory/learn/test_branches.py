@@ -11,7 +11,16 @@ import pytest
 from learning_parts import Bench, Faults, Killed
 from turn_logs import START, Process, a_turn
 
-from memory.model import MemoryStatus, Message, PastNote, ProfileLine, SentConversation, SentExchange, TurnStatus
+from memory.model import (
+    ChainLink,
+    MemoryStatus,
+    Message,
+    PastNote,
+    ProfileLine,
+    SentConversation,
+    SentExchange,
+    TurnStatus,
+)
 from memory.ports import MemoryBank
 from memory.service.erasure import Erasure
 
@@ -94,6 +103,18 @@ async def test_a_withdrawn_memory_leaves_the_profile_at_once(bench: Bench) -> No
         await say(process, "t2", "I like tea", "I like juice", at=2)
         await worker.work_off()
         assert [line.text for line in (await process.profiles.get("ann", [""]))[""].lines] == ["I like tea"]
+
+
+async def test_an_abandoned_turn_explains_no_question_of_a_chain(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        await say(process, "t0", "I like tea")
+        await say(process, "t1", "I like tea", "I like milk", at=1)
+        turns = {turn.id: turn async for turn in process.log.turns("ann")}
+        await process.log.chains.keep("ann", ("resp_1",), ChainLink(turns["t1"].scope.session_id, "t1"), at=START)
+        before = [turn.id for turn in await process.log.chains.said_before(turns["t1"].scope, "resp_1", limit=9)]
+        await say(process, "t2", "I like tea", "I like juice", at=2)
+        after = [turn.id for turn in await process.log.chains.said_before(turns["t1"].scope, "resp_1", limit=9)]
+    assert (before, after) == (["t0", "t1"], ["t0"])
 
 
 async def test_an_abandoned_turn_is_no_context_of_later_ones(bench: Bench) -> None:

@@ -181,6 +181,11 @@ async def test_a_request_can_do_without_even_in_a_conversation_that_has_one(rig:
     assert KAYAK in stripped.text
 
 
+async def test_a_request_for_some_types_of_memories_gets_none(rig: Rig) -> None:
+    (alone,) = (await asked(rig, completion(user(QUESTION), memory_types=["semantic"]))).notes
+    assert "I am vegan" not in alone.text
+
+
 async def test_a_user_can_switch_it_off(rig: Rig) -> None:
     await rig.profiles.set_own("u", "", is_enabled=False, now=NOW)
     outcome = await asked(rig, completion(user(QUESTION)))
