@@ -45,6 +45,7 @@ class BootstrapValues:
 
     upstream: str
     filter_sockets: tuple[Path, ...]
+    is_upstream_kept_alive: bool = True
     host: str = "127.0.0.1"
     port: int = 8080
     admin_port: int = 9901
@@ -146,6 +147,7 @@ def _values(plan: BootstrapValues) -> dict[str, Tree]:
         "signal_headers_removed": [{"remove": name} for name in plan.signals.headers],
         "signal_namespaces": list(plan.signals.namespaces),
         **_upstream(plan.upstream, plan.root_certificates),
+        "upstream_connection_requests": None if plan.is_upstream_kept_alive else 1,
     }
 
 

@@ -94,6 +94,7 @@ def settings_of_run(settings: Settings, paths: RunPaths, ports: Ports) -> Settin
         settings,
         memory=msgspec.structs.replace(settings.memory, learn=learn),
         upstream=settings.upstream or f"http://{LOOPBACK}:{ports.model}",
+        upstream_keep_alive=settings.upstream_keep_alive and bool(settings.upstream),
         port=ports.proxy,
         api_port=ports.api,
         envoy_admin_port=ports.envoy_admin,
@@ -184,6 +185,7 @@ def bootstrap_values(settings: Settings, filter_sockets: tuple[Path, ...]) -> Bo
     """The input for rendering Envoy's bootstrap."""
     return BootstrapValues(
         upstream=settings.upstream,
+        is_upstream_kept_alive=settings.upstream_keep_alive,
         filter_sockets=filter_sockets,
         host=settings.host,
         port=settings.port,

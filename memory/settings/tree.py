@@ -116,6 +116,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     upstream: Annotated[
         str, Meta(description="URL of the OpenAI-compatible server. Empty: `up` starts a small local model.")
     ] = ""
+    upstream_keep_alive: Annotated[
+        bool,
+        Meta(
+            description="Whether Envoy sends several requests over one connection to the upstream. `false` for servers "
+            "that close connections without announcing it, as llama.cpp's does after a streamed answer: a request that "
+            "meets the closing gets a 503."
+        ),
+    ] = True
     host: Annotated[
         str, Meta(description="Address that the proxy listens on; beyond loopback only with `identity: header`.")
     ] = "127.0.0.1"

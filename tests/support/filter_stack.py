@@ -203,6 +203,7 @@ async def running_stack(
     rewrite: tuple[bytes, bytes] = (b"", b""),
     signals: SignalReader | None = None,
     data_dir: Path | None = None,
+    is_upstream_kept_alive: bool = True,
 ) -> AsyncIterator[FilterStack]:
     """Envoy, `filters` filters and a SQLite turn log, in `data_dir` where one is given.
 
@@ -224,6 +225,7 @@ async def running_stack(
             identity=identity,
             trusted_peers=trusted_peers,
             root_certificates=root_certificates,
+            is_upstream_kept_alive=is_upstream_kept_alive,
             signals=signals or SignalReader(),
         )
         recall = ScriptedRecall(SqliteModelCapabilities(database, clock=CLOCK))
