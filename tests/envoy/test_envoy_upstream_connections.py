@@ -1,4 +1,4 @@
-"""A server that closes a connection after an answer, without announcing it, as llama.cpp's does after a streamed one."""
+"""A server that closes a connection after an answer, unannounced, as llama.cpp's does after a streamed one."""
 
 from __future__ import annotations
 
