@@ -53,6 +53,7 @@ class BootstrapValues:
     api_host: str = "127.0.0.1"
     identity: IdentityMode = IdentityMode.DEVELOPMENT
     trusted_peers: tuple[str, ...] = LOOPBACK
+    filter_in_flight_max: int = 40
     signals: SignalReader = field(default_factory=SignalReader)
     root_certificates: Path | None = field(default=None)  # for an https upstream; None: the system's
 
@@ -140,6 +141,7 @@ def _values(plan: BootstrapValues) -> dict[str, Tree]:
         "admin_port": plan.admin_port,
         "trusted_peers": [one for peer in peers for one in _source_ranges(peer)],
         "filter_endpoints": [{"endpoint": {"address": {"pipe": {"path": str(path)}}}} for path in plan.filter_sockets],
+        "filter_in_flight_max": plan.filter_in_flight_max * len(plan.filter_sockets),
         "api_type": "STATIC" if _address(plan.api_host) else "STRICT_DNS",
         "api_host": str(_address(plan.api_host) or plan.api_host),
         "api_port": plan.api_port,

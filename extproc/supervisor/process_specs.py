@@ -194,6 +194,7 @@ def bootstrap_values(settings: Settings, filter_sockets: tuple[Path, ...]) -> Bo
         api_host=settings.api_host,
         identity=IdentityMode(settings.identity),
         trusted_peers=settings.trusted_peers,
+        filter_in_flight_max=settings.memory.filter_in_flight_max,
         signals=signal_reader(settings.memory.upstream_signals),
     )
 

@@ -68,6 +68,13 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=1, le=400)],
         Meta(description="Maximum time that recall may delay a request; Envoy's timeout for the filter is 1 s."),
     ] = 120
+    filter_in_flight_max: Annotated[
+        Annotated[int, Meta(ge=1, le=100_000)],
+        Meta(
+            description="Maximum chats that Envoy lets each filter work on concurrently. Further ones continue at once as "
+            "they came, without memory, and Envoy counts them."
+        ),
+    ] = 40
     recall_in_flight_max: Annotated[
         Annotated[int, Meta(ge=1, le=10_000)],
         Meta(

@@ -61,6 +61,21 @@ async def test_a_filter_that_hangs_costs_a_second_and_no_more(stack: FilterStack
     assert await statuses(stack, 1) == ["used"]
 
 
+async def test_chats_beyond_capacity_wait_for_nothing_and_are_recorded(upstream: RecordingUpstream) -> None:
+    async with running_stack(upstream.url, filter_in_flight_max=2) as stack:
+        stack.recall.seconds = 0.5
+        started = time.monotonic()
+        waiting = [asyncio.create_task(stack.chat(BODY)) for _ in range(2)]
+        while len(stack.recall.asked) < 2:
+            await asyncio.sleep(0.01)
+        assert await statuses(stack, 3) == ["none"] * 3
+        assert time.monotonic() - started < 0.5, "before the two that they did not wait for"
+        assert upstream.last_chat().body == BODY
+        assert [(await answer).headers["x-memory-status"] for answer in waiting] == ["used"] * 2
+        assert await statuses(stack, 1) == ["used"]
+        assert len(await stack.turns("u", until=6)) == 6
+
+
 async def test_a_large_body_is_given_the_time_that_it_takes(stack: FilterStack) -> None:
     stack.recall.seconds = 1.3  # stands for reading many MiB on a busy machine
     large = BODY[:-1] + b', "padding": "' + b"x" * (2 << 20) + b'"}'

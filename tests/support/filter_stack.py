@@ -204,6 +204,7 @@ async def running_stack(
     signals: SignalReader | None = None,
     data_dir: Path | None = None,
     is_upstream_kept_alive: bool = True,
+    filter_in_flight_max: int = 40,
 ) -> AsyncIterator[FilterStack]:
     """Envoy, `filters` filters and a SQLite turn log, in `data_dir` where one is given.
 
@@ -225,6 +226,7 @@ async def running_stack(
             identity=identity,
             trusted_peers=trusted_peers,
             root_certificates=root_certificates,
+            filter_in_flight_max=filter_in_flight_max,
             is_upstream_kept_alive=is_upstream_kept_alive,
             signals=signals or SignalReader(),
         )
