@@ -71,8 +71,8 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     filter_in_flight_max: Annotated[
         Annotated[int, Meta(ge=1, le=100_000)],
         Meta(
-            description="Maximum chats that Envoy lets each filter work on concurrently. Further ones continue at once as "
-            "they came, without memory, and Envoy counts them."
+            description="Maximum chats that Envoy lets each filter work on concurrently. Further ones continue at once "
+            "as they came, without memory, and Envoy counts them."
         ),
     ] = 40
     recall_in_flight_max: Annotated[

@@ -62,10 +62,10 @@ async def test_a_filter_that_hangs_costs_a_second_and_no_more(stack: FilterStack
 
 
 async def test_chats_beyond_capacity_wait_for_nothing_and_are_recorded(upstream: RecordingUpstream) -> None:
-    async with running_stack(upstream.url, filter_in_flight_max=2) as stack:
+    async with running_stack(upstream.url, filter_in_flight_max=2) as stack, asyncio.TaskGroup() as tasks:
         stack.recall.seconds = 0.5
         started = time.monotonic()
-        waiting = [asyncio.create_task(stack.chat(BODY)) for _ in range(2)]
+        waiting = [tasks.create_task(stack.chat(BODY)) for _ in range(2)]
         while len(stack.recall.asked) < 2:
             await asyncio.sleep(0.01)
         assert await statuses(stack, 3) == ["none"] * 3
