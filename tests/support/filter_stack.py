@@ -27,12 +27,14 @@ from extproc.recorder import TurnRecorder
 from extproc.sent_again import RecordingPolicy
 from extproc.server import DrainPace, EdgeTrust, Filter, contained, serve
 from extproc.supervisor.bootstrap import BootstrapValues, render
+from extproc.supervisor.token_verification import TokenVerification
 from extproc.upstream_signals import SignalReader
 from memory.adapters.models.template_probe import TemplateProbe
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.chat.completions import ChatRequest
 from memory.model import Note, Placement, RecallStatus, Role, Scope, Turn
+from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
 from memory.ports import ChatTemplates, Clock, ModelCapabilities, TurnLog
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallOutcome
@@ -104,6 +106,7 @@ class FilterStack:
     templates: ChatTemplates
     metrics: Metrics
     tasks: asyncio.TaskGroup
+    claims: ClaimNames = USUAL_CLAIMS
     ids: Any = field(default_factory=itertools.count)
     filters: list[RunningFilter] = field(default_factory=list)
     counted_before: dict[tuple[str, frozenset[tuple[str, str]]], float] = field(default_factory=dict)
@@ -149,7 +152,12 @@ class FilterStack:
         filter_ = Filter(
             recall=self.recall,
             recorder=recorder,
-            trust=EdgeTrust(self.plan.identity, self.plan.signals),
+            trust=EdgeTrust(
+                self.plan.identity,
+                self.plan.signals,
+                self.claims,
+                rejects_mismatches=self.plan.filter_may_answer,
+            ),
             metrics=self.metrics,
             new_id=lambda: f"t-{next(self.ids)}",
         )
@@ -203,6 +211,9 @@ async def running_stack(
     rewrite: tuple[bytes, bytes] = (b"", b""),
     signals: SignalReader | None = None,
     data_dir: Path | None = None,
+    tokens: TokenVerification | None = None,
+    claims: ClaimNames = USUAL_CLAIMS,
+    rejects_mismatches: bool = False,
 ) -> AsyncIterator[FilterStack]:
     """Envoy, `filters` filters and a SQLite turn log, in `data_dir` where one is given.
 
@@ -225,9 +236,11 @@ async def running_stack(
             trusted_peers=trusted_peers,
             root_certificates=root_certificates,
             signals=signals or SignalReader(),
+            tokens=tokens,
+            filter_may_answer=rejects_mismatches,
         )
         recall = ScriptedRecall(SqliteModelCapabilities(database, clock=CLOCK))
-        running = FilterStack(plan, recall, process.log, templates, Metrics(CollectorRegistry()), tasks)
+        running = FilterStack(plan, recall, process.log, templates, Metrics(CollectorRegistry()), tasks, claims)
         for path in plan.filter_sockets:
             running.start_filter(path)
         stack.callback(lambda: [one.stop.set() for one in running.filters])

@@ -14,12 +14,18 @@ import pytest
 from extproc.health import CHECK_INTERVAL_SECONDS
 from extproc.identity import IdentityMode
 from extproc.supervisor.bootstrap import BootstrapValues, render, render_bare, template
+from extproc.supervisor.token_verification import TokenVerification
 from extproc.upstream_signals import SignalReader
 from memory.errors import BadSetting
 from memory.model import CHAT_BYTES_MAX
 from memory.recall.signals.upstream import UpstreamRule
 
 PLAN = BootstrapValues(upstream="http://127.0.0.1:8000", filter_sockets=(Path("/run/f-0.sock"), Path("/run/f-1.sock")))
+
+
+KEYS = '{"keys": [{"kty": "EC", "crv": "P-256", "kid": "k", "x": "", "y": ""}]}'
+INLINE = TokenVerification(issuer="https://login.example", audiences=("chat",), keys=KEYS)
+FETCHED = TokenVerification(issuer="https://login.example", keys_url="http://127.0.0.1:9/keys.json")
 
 
 def plan(**changes: Any) -> BootstrapValues:
@@ -49,6 +55,17 @@ def accepted(rendered: bytes, folder: Path) -> str:
         {"upstream": "http://vllm:8000", "api_host": "memproxy-api"},
         {"signals": SignalReader(())},
         {"identity": IdentityMode.HEADER, "host": "0.0.0.0", "trusted_peers": ("10.0.0.0/8", "::/0", "0.0.0.0/0")},
+        {"identity": IdentityMode.JWT, "tokens": INLINE, "host": "0.0.0.0", "trusted_peers": ()},
+        {"identity": IdentityMode.JWT, "tokens": dataclasses.replace(FETCHED, is_required=True)},
+        {
+            "identity": IdentityMode.JWT,
+            "tokens": dataclasses.replace(FETCHED, keys_url="https://login.example/keys?v=1"),
+        },
+        {
+            "identity": IdentityMode.JWT,
+            "tokens": dataclasses.replace(INLINE, header="x-user-token", is_forwarded=False),
+        },
+        {"filter_may_answer": True},
     ],
     ids=str,
 )
