@@ -31,6 +31,8 @@ from memory.errors import BadSetting
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 OUR_FILTERS = ("memory.observe", "memory.inject", FILTER)
 OUR_CLUSTERS = ("memory_observe", "memory_inject", "memory_api", KEYS_CLUSTER)
+EDITED_HEADERS = ("content-length",)
+REJECTION_HEADERS = ("content-type",)
 
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 
@@ -144,6 +146,7 @@ def _values(plan: BootstrapValues) -> dict[str, Tree]:
         "trusted_peers": [one for peer in peers for one in _source_ranges(peer)],
         "identity_headers_removed": [{"remove": IDENTITY_HEADER}] if plan.identity is IdentityMode.JWT else [],
         "filter_never_answers": not plan.filter_may_answer,
+        "filter_headers": f"^({'|'.join(EDITED_HEADERS + (REJECTION_HEADERS if plan.filter_may_answer else ()))})$",
         "filter_endpoints": [{"endpoint": {"address": {"pipe": {"path": str(path)}}}} for path in plan.filter_sockets],
         "api_type": "STATIC" if api else "STRICT_DNS",
         "api_host": str(api or plan.api_host),
