@@ -91,18 +91,10 @@ def create_app(
 
         return _Route(path, handle, methods=[method])
 
-    async def ready(_: Request) -> Response:
-        is_ready = await library.is_ready()
-        return _json({"status": "ok" if is_ready else "unavailable"}, 200 if is_ready else 503)
-
-    async def alive(_: Request) -> Response:
-        return _json({"status": "ok"})
-
     return Starlette(
         routes=[
             *routes,
-            Route("/health", ready, methods=["GET"]),
-            Route("/healthz", alive, methods=["GET"]),
+            *_health_routes(library),
             route("/v1/memory", "POST", add),
             route("/v1/memory", "GET", show_page, *_PAGE_PARAMETERS),
             route("/v1/memory", "DELETE", delete_scope, "project_id"),
@@ -121,6 +113,17 @@ def create_app(
         ],
         exception_handlers={HTTPException: _http_error, Exception: _unexpected},
     )
+
+
+def _health_routes(library: Library) -> list[Route]:
+    async def ready(_: Request) -> Response:
+        is_ready = await library.is_ready()
+        return _json({"status": "ok" if is_ready else "unavailable"}, 200 if is_ready else 503)
+
+    async def alive(_: Request) -> Response:
+        return _json({"status": "ok"})
+
+    return [Route("/health", ready, methods=["GET"]), Route("/healthz", alive, methods=["GET"])]
 
 
 def _profile_routes(route: Callable[..., Route]) -> list[Route]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 import json
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from product import Product, eventually, running_product
-from raw_http import Headers, RawAnswer, RawRequest, over_http1, over_http2
+from raw_http import Headers, RawRequest, over_http1, over_http2
 from token_issuer import (
     AUDIENCE,
     DROPPED,
@@ -37,6 +38,7 @@ QUESTION = "Which storage unit at the harbour is mine?"
 COMBINATION = b"99-13-57"
 PLANT = "My locker at the station is 55-44-33."
 JSON: Headers = [(b"content-type", b"application/json")]
+AT_ONCE = 14  # all requests of an attempt
 GATEWAY = "127.0.0.2"  # where header mode believes the header
 ALIKE = (
     *(
@@ -202,18 +204,21 @@ class Attacker:
         self.sent = 0
 
     def try_all(self, attempts: list[Attempt]) -> None:
-        for attempt in attempts:
-            for request in requests_of(attempt):
-                for send in (over_http1, over_http2):
-                    self._try(f"{attempt.name}: {request.method} {request.target:.40} {send.__name__}", send, request)
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            for attempt in attempts:
+                self._try(attempt, threads)
 
-    def _try(self, name: str, send: Any, request: RawRequest) -> None:
+    def _try(self, attempt: Attempt, threads: ThreadPoolExecutor) -> None:
+        """All requests of one attempt, at once: what reaches the upstream meanwhile is theirs."""
         before = len(self._upstream.received)
-        answer: RawAnswer | None = send(self.address, request, source=self._source)
-        self.sent += answer is not None and answer.status not in (0, 400)
-        reached = b"".join(one.body for one in self._upstream.received[before:])
-        if COMBINATION in reached or (answer is not None and COMBINATION in answer.content):
-            self.leaks.append(name)
+        requests = [(send, request) for request in requests_of(attempt) for send in (over_http1, over_http2)]
+        answers = list(threads.map(lambda one: one[0](self.address, one[1], source=self._source), requests))
+        self.sent += sum(answer is not None and answer.status not in (0, 400) for answer in answers)
+        if any(COMBINATION in one.body for one in self._upstream.received[before:]):
+            self.leaks.append(f"{attempt.name}: to the upstream")
+        for (send, request), answer in zip(requests, answers, strict=True):
+            if answer is not None and COMBINATION in answer.content:
+                self.leaks.append(f"{attempt.name}: {request.method} {request.target:.40} {send.__name__}")
 
 
 def requests_of(attempt: Attempt) -> list[RawRequest]:
