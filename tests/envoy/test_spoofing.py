@@ -32,7 +32,7 @@ from token_issuer import (
 from upstream import RecordingUpstream
 
 VICTIM = "ren\u00e9"
-TENANT = "acme"
+TENANT = "acme/eu"  # which might end elsewhere
 SECRET = "My storage unit at the harbour is 99-13-57."
 QUESTION = "Which storage unit at the harbour is mine?"
 COMBINATION = b"99-13-57"
@@ -183,14 +183,21 @@ def _honest_others(ours: TokenIssuer) -> dict[str, str]:
     tokens = {f"alike {one!r}": ours.token(sub=one, tenant=TENANT) for one in ALIKE}
     odd = (["ren\u00e9"], {"": "ren\u00e9"}, [], "", None, True, 0, 1.5)
     tokens |= {f"type {one!r}": ours.token(sub=one, tenant=TENANT) for one in odd}
-    tenants = ("other", "ACME", "acme ", " acme", "acme\x00", "", None, ["acme"], DROPPED, "acme/", "acme%2F")
-    tokens |= {f"tenant {one!r}": ours.token(sub=VICTIM, tenant=one) for one in tenants}
-    shifted = (
-        (f"{TENANT}/{VICTIM}", ""),
-        ("", f"{TENANT}/{VICTIM}"),
-        ("ac", f"me/{VICTIM}"),
-        ("acme/x", f"../{VICTIM}"),
+    tenants = (
+        "other",
+        "acme",
+        "ACME/EU",
+        "acme/eu ",
+        " acme/eu",
+        "acme/eu\x00",
+        "",
+        None,
+        [TENANT],
+        DROPPED,
+        "acme%2Feu",
     )
+    tokens |= {f"tenant {one!r}": ours.token(sub=VICTIM, tenant=one) for one in tenants}
+    shifted = [("acme", f"eu/{VICTIM}"), ("acme/eu/", VICTIM), (f"{TENANT}/{VICTIM}", ""), ("", f"{TENANT}/{VICTIM}")]
     return tokens | {f"tenant {t!r} user {u!r}": ours.token(sub=u, tenant=t) for t, u in shifted}
 
 
