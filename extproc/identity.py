@@ -13,6 +13,10 @@ are always the same. Nothing is guessed: in doubt there is no memory.
 | `development` | absent              | absent               | the API's own fields       |
 | `header`      | absent              | given                | refused: nobody vouches    |
 
+In mode `jwt` the header is that of Envoy's token filter, with the payload of a verified token, and the user is the one
+of its claims (memory/model/token_claims.py); the rows are those of `header`. If a claim names projects, the body may
+name one of them only, and without one in the body the only one is used.
+
 The API's own fields are `metadata.user_id`, then `user`. Clients use them for any purpose, so they never conflict with
 other sources, and without a valid id they are ignored. Envoy removes the header of clients that are not trusted
 (envoy/envoy.yaml).
@@ -27,6 +31,15 @@ from typing import TypeAlias
 
 from memory.chat.own_fields import MemoryContext
 from memory.model import Scope, is_valid_id
+from memory.model.token_claims import (
+    CLAIMS_HEADER,
+    USUAL_CLAIMS,
+    ClaimNames,
+    ClaimProblem,
+    VerifiedUser,
+    project_within,
+    verified_user,
+)
 
 IDENTITY_HEADER = "x-authz-user-id"
 
@@ -47,6 +60,7 @@ class IdentityMode(StrEnum):
 
     DEVELOPMENT = "development"  # the client's, header first, then body: only on a loopback listener
     HEADER = "header"  # the header's, set by a proxy whose address Envoy trusts
+    JWT = "jwt"  # the issuer's, in a token that Envoy has verified
 
 
 class RefusalReason(StrEnum):
@@ -60,6 +74,15 @@ class RefusalReason(StrEnum):
     INVALID_PROJECT = "invalid_project"
     INVALID_SESSION = "invalid_session"
     INVALID_AGENT = "invalid_agent"
+    FOREIGN_PROJECT = "foreign_project"
+    UNREADABLE_CLAIMS = ClaimProblem.UNREADABLE.value
+    INVALID_USER_CLAIM = ClaimProblem.USER.value
+    INVALID_TENANT_CLAIM = ClaimProblem.TENANT.value
+    INVALID_PROJECT_CLAIM = ClaimProblem.PROJECT.value
+
+
+MISMATCHES = frozenset({RefusalReason.DISAGREEMENT, RefusalReason.FOREIGN_PROJECT})
+"""Reasons for which body and edge contradict each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +98,27 @@ class Anonymous:
 
 
 def identify(
-    headers: Headers, context: MemoryContext | None, mode: IdentityMode, named_user: str = ""
+    headers: Headers,
+    context: MemoryContext | None,
+    mode: IdentityMode,
+    named_user: str = "",
+    claims: ClaimNames = USUAL_CLAIMS,
 ) -> Scope | RefusedIdentity | Anonymous:
     """The scope of this request. `context`: the body's `memory_context`, or None. Never raises.
 
     `named_user`: the user of the API's own fields; used in development mode only, if there is no other source.
+    `claims`: of a token, in mode `jwt`.
     """
     said = context or MemoryContext()
-    vouched = _from_header(headers)
+    vouched = _from_token(headers, claims) if mode is IdentityMode.JWT else _from_header(headers)
     if isinstance(vouched, RefusedIdentity):
         return vouched
-    user_id = _agreed(vouched, said.user_id, mode)
-    if isinstance(user_id, RefusedIdentity):
-        return user_id
-    if not user_id and mode is IdentityMode.DEVELOPMENT and is_valid_id(named_user):
-        user_id = named_user
-    if not user_id:
+    claimed_id = _agreed(vouched.claimed_id if vouched else "", said.user_id, mode)
+    if isinstance(claimed_id, RefusedIdentity):
+        return claimed_id
+    if not claimed_id and mode is IdentityMode.DEVELOPMENT and is_valid_id(named_user):
+        claimed_id = named_user
+    if not claimed_id:
         return Anonymous()
     for value, reason in (
         (said.project_id, RefusalReason.INVALID_PROJECT),
@@ -99,21 +127,35 @@ def identify(
     ):
         if value and not is_valid_id(value):
             return RefusedIdentity(reason)
-    return Scope(user_id, said.project_id, said.session_id, said.agent_id)
+    project_id = project_within(vouched.projects if vouched else None, said.project_id)
+    if project_id is None:
+        return RefusedIdentity(RefusalReason.FOREIGN_PROJECT)
+    return Scope(vouched.user_id if vouched else claimed_id, project_id, said.session_id, said.agent_id)
 
 
-def _from_header(headers: Headers) -> str | RefusedIdentity:
-    """The header's user id, "" without the header. Equal duplicates count as one."""
+def _from_token(headers: Headers, claims: ClaimNames) -> VerifiedUser | RefusedIdentity | None:
+    """The user of the verified token; None without one."""
+    values = {value for name, value in headers if name == CLAIMS_HEADER}
+    if len(values) > 1:
+        return RefusedIdentity(RefusalReason.SEVERAL_HEADERS)
+    if not values:
+        return None
+    found = verified_user(values.pop(), claims)
+    return RefusedIdentity(RefusalReason(found.value)) if isinstance(found, ClaimProblem) else found
+
+
+def _from_header(headers: Headers) -> VerifiedUser | RefusedIdentity | None:
+    """The header's user, None without the header. Equal duplicates count as one."""
     values = {value for name, value in headers if name == IDENTITY_HEADER}
     if not values:
-        return ""
+        return None
     if len(values) > 1:
         return RefusedIdentity(RefusalReason.SEVERAL_HEADERS)
     try:
         user_id = values.pop().decode()
     except UnicodeDecodeError:
         return RefusedIdentity(RefusalReason.INVALID_HEADER)
-    return user_id if is_valid_id(user_id) else RefusedIdentity(RefusalReason.INVALID_HEADER)
+    return VerifiedUser(user_id, user_id) if is_valid_id(user_id) else RefusedIdentity(RefusalReason.INVALID_HEADER)
 
 
 def _agreed(vouched: str, said: str, mode: IdentityMode) -> str | RefusedIdentity:

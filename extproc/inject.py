@@ -9,6 +9,7 @@ A request is never held if it can be passed on, and our own fields never reach t
 | AWAIT_BODY     | of an API without memory           | Count, Finish(stripped if it has fields)   | DONE           |
 | AWAIT_BODY     | not JSON                           | Count, Finish(untouched)                   | DONE           |
 | AWAIT_BODY     | no known user, or memory disabled  | Count, Finish(stripped if necessary)       | DONE           |
+| AWAIT_BODY     | body contradicts the edge          | Count, Reject, if the settings say so      | DONE           |
 | AWAIT_BODY     | a conversation of a known user     | RecallMemories, with upstream signals      | AWAIT_RECALL   |
 | AWAIT_RECALL   | recalled                           | Finish(stripped, with the notes)           | DONE           |
 
@@ -24,6 +25,7 @@ from typing import TypeAlias
 
 from extproc.apis import API_BY_PATH, STRIPPED_PATHS
 from extproc.identity import (
+    MISMATCHES,
     Anonymous,
     Headers,
     IdentityMode,
@@ -38,6 +40,7 @@ from memory.chat.api_shape import ApiShape
 from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_chat_request, strip_memory_fields
 from memory.chat.history import deletions
 from memory.model import CHAT_BYTES_MAX, CompactedHistory, Note, Placement, RecallStatus, Scope
+from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 
 HEAVY_BODY_BYTES = 1 << 20  # parsing 1 MiB takes some milliseconds, during which no other stream runs
@@ -118,6 +121,11 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
+class Reject:
+    """Answer the request with 403, in place of the upstream."""
+
+
+@dataclass(frozen=True, slots=True)
 class CountPassed:
     """Count a body that was passed on unchanged because it could not be parsed."""
 
@@ -139,7 +147,7 @@ class CountRequest:
     reason: str
 
 
-Command: TypeAlias = Proceed | RecallMemories | Finish | CountPassed | CountRefused | CountRequest
+Command: TypeAlias = Proceed | RecallMemories | Finish | Reject | CountPassed | CountRefused | CountRequest
 
 
 class State(Enum):
@@ -156,8 +164,18 @@ class OutOfOrder(Exception):
 class Injection:
     """One request. Pass every event to `on`, in order, and execute the returned commands, in order."""
 
-    def __init__(self, mode: IdentityMode, signals: SignalReader) -> None:
+    def __init__(
+        self,
+        mode: IdentityMode,
+        signals: SignalReader,
+        claims: ClaimNames = USUAL_CLAIMS,
+        *,
+        rejects_mismatches: bool = False,
+    ) -> None:
+        """`claims`: of tokens. `rejects_mismatches`: the upstream does not get requests that contradict the edge."""
         self.state = State.AWAIT_HEADERS
+        self._claims = claims
+        self._rejects_mismatches = rejects_mismatches
         self._mode = mode
         self._signals = signals
         self._headers: Headers = ()
@@ -210,8 +228,10 @@ class Injection:
             request = read_chat_request(body, shape)
         except NotAChat as error:
             return [CountPassed(error.reason), Finish()]
-        scope = identify(self._headers, request.context, self._mode, request.named_user)
+        scope = identify(self._headers, request.context, self._mode, request.named_user, self._claims)
         match scope:
+            case RefusedIdentity(reason) if self._rejects_mismatches and reason in MISMATCHES:
+                return [CountRefused(reason), Reject()]
             case RefusedIdentity(reason):
                 return [CountRefused(reason), *_without_memory(request, "identity_refused")]
             case Anonymous():

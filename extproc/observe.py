@@ -45,6 +45,7 @@ from memory.model import (
     Turn,
     TurnStatus,
 )
+from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
 
 HEAVY_REQUEST_BYTES = 1 << 20  # parsing more takes milliseconds, during which no other stream runs
 HEAVY_REPLY_BYTES = 128 << 10  # likewise; a stream takes longer per byte than a request
@@ -101,9 +102,12 @@ class Observation:
     once the reply has begun, also for requests that are not recorded.
     """
 
-    def __init__(self, *, turn_id: str, mode: IdentityMode, is_recording: bool = True) -> None:
-        """`is_recording` False: learning is disabled, and requests cannot enable it."""
+    def __init__(
+        self, *, turn_id: str, mode: IdentityMode, is_recording: bool = True, claims: ClaimNames = USUAL_CLAIMS
+    ) -> None:
+        """`is_recording` False: learning is disabled, and requests cannot enable it. `claims`: of tokens."""
         self._is_recording = is_recording
+        self._claims = claims
         self._turn_id = turn_id
         self._mode = mode
         self._phase = _Phase.AWAIT_REQUEST
@@ -215,7 +219,7 @@ class Observation:
             request = read_chat_request(b"".join(self._request_chunks), self._api.requests)
         except NotAChat:
             return None
-        scope = identify(self._request_headers, request.context, self._mode, request.named_user)
+        scope = identify(self._request_headers, request.context, self._mode, request.named_user, self._claims)
         if not isinstance(scope, Scope) or request.conversation is None:
             return None
         wants_record = self._is_recording and request.options.auto_store

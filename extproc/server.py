@@ -33,6 +33,7 @@ from extproc.inject import (
     Proceed,
     Recalled,
     RecallMemories,
+    Reject,
 )
 from extproc.observe import Observation
 from extproc.recorder import ObservedStream, TurnRecorder
@@ -40,8 +41,9 @@ from extproc.sent_again import RecordingPolicy
 from extproc.upstream_signals import SignalReader, signal_reader
 from memory.chat.completions import ChatRequest
 from memory.model import CHAT_BYTES_MAX, Scope
+from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
 from memory.processes import composition, entrypoints
-from memory.processes.from_settings import recording
+from memory.processes.from_settings import claim_names, recording
 from memory.recall.compacted import CompactingRecall
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.upstream import UpstreamSignals
@@ -86,6 +88,8 @@ class EdgeTrust:
 
     identity_mode: IdentityMode
     signals: SignalReader
+    claims: ClaimNames = USUAL_CLAIMS
+    rejects_mismatches: bool = False  # envoy.yaml then permits the filter to answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +117,7 @@ class Filter:
         self._is_recording = is_recording
         self._recall = recall
         self._recorder = recorder
-        self._mode = trust.identity_mode
-        self._signals = trust.signals
+        self._trust = trust
         self._metrics = metrics
         self._new_id = new_id
         self._streams = 0
@@ -140,7 +143,10 @@ class Filter:
     # The request side
 
     async def _inject(self, requests: Requests, context: Context) -> None:
-        injection = Injection(self._mode, self._signals)
+        trust = self._trust
+        injection = Injection(
+            trust.identity_mode, trust.signals, trust.claims, rejects_mismatches=trust.rejects_mismatches
+        )
         async for message in requests:
             event = wire.injection_event(message)
             if event is not None and not await self._answered(injection, event, context):
@@ -155,6 +161,9 @@ class Filter:
                     return wants_body
                 case Finish():
                     await context.write(wire.finish(command))
+                    return False
+                case Reject():
+                    await context.write(wire.reject())
                     return False
                 case RecallMemories(scope, request, upstream):
                     self._recorder.probe_template(request.conversation.model if request.conversation else "")
@@ -187,7 +196,12 @@ class Filter:
 
     async def _observe(self, requests: Requests) -> None:
         """Observes only: nothing is sent back."""
-        observation = Observation(turn_id=self._new_id(), mode=self._mode, is_recording=self._is_recording)
+        observation = Observation(
+            turn_id=self._new_id(),
+            mode=self._trust.identity_mode,
+            is_recording=self._is_recording,
+            claims=self._trust.claims,
+        )
         observed = ObservedStream(self._recorder, observation)
         try:
             async for message in requests:
@@ -258,7 +272,7 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
         filter_ = Filter(
             recall=CompactingRecall(parts.recall(), compactor.prepare) if is_recording else parts.recall(),
             recorder=recorder,
-            trust=EdgeTrust(IdentityMode(settings.identity), signal_reader(settings.memory.upstream_signals)),
+            trust=edge_trust(settings),
             metrics=parts.metrics,
             new_id=composition.new_id,
             is_recording=is_recording,
@@ -268,6 +282,15 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
         await entrypoints.warming_up(
             parts, with_background, decides=True, template_compatibility=template_compatibility
         )
+
+
+def edge_trust(settings: Settings) -> EdgeTrust:
+    return EdgeTrust(
+        IdentityMode(settings.identity),
+        signal_reader(settings.memory.upstream_signals),
+        claim_names(settings),
+        rejects_mismatches=settings.memory.identity.on_mismatch == "reject",
+    )
 
 
 def _handlers(filter_: Filter) -> grpc.GenericRpcHandler:

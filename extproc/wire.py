@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 
@@ -19,6 +20,17 @@ from extproc.observe import METADATA_NAMESPACE, NOTE_KEYS_KEY, PLACEMENT_KEY, RE
 
 SERVICE: Final = "envoy.service.ext_proc.v3.ExternalProcessor"  # Envoy's name; our package has another one
 METHOD: Final = "Process"
+
+MISMATCH_ANSWER: Final = msgspec.json.encode(  # an error in the format of OpenAI's API
+    {
+        "error": {
+            "message": "memory_context names another user or project than the one that is authenticated",
+            "type": "permission_error",
+            "param": "memory_context",
+            "code": "identity_mismatch",
+        }
+    }
+)
 
 
 def headers_of(message: pb.HttpHeaders) -> Headers:
@@ -88,6 +100,20 @@ def finish(command: Finish) -> pb.ProcessingResponse:
         _replace_body(response.request_body.response, command.body)
     if command.receipt is not None:
         response.dynamic_metadata.CopyFrom(_receipt(command.receipt))
+    return response
+
+
+def reject() -> pb.ProcessingResponse:
+    """Answer in place of the upstream, which does not get the request. Envoy obeys only if it is configured to."""
+    response = pb.ProcessingResponse()
+    answer = response.immediate_response
+    answer.status.code = pb.HttpStatus.FORBIDDEN
+    answer.headers.set_headers.add(
+        header=pb.HeaderValue(key="content-type", raw_value=b"application/json"),
+        append_action=pb.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD,
+    )
+    answer.body = MISMATCH_ANSWER
+    answer.details = "identity_mismatch"
     return response
 
 

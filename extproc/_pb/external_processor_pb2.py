@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$extproc/_pb/external_processor.proto\x12\x13memproxy.extproc.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xdd\x02\n\x11ProcessingRequest\x12;\n\x0frequest_headers\x18\x02 \x01(\x0b\x32 .memproxy.extproc.v1.HttpHeadersH\x00\x12<\n\x10response_headers\x18\x03 \x01(\x0b\x32 .memproxy.extproc.v1.HttpHeadersH\x00\x12\x35\n\x0crequest_body\x18\x04 \x01(\x0b\x32\x1d.memproxy.extproc.v1.HttpBodyH\x00\x12\x36\n\rresponse_body\x18\x05 \x01(\x0b\x32\x1d.memproxy.extproc.v1.HttpBodyH\x00\x12\x37\n\x10metadata_context\x18\x08 \x01(\x0b\x32\x1d.memproxy.extproc.v1.Metadata\x12\x1a\n\x12observability_mode\x18\n \x01(\x08\x42\t\n\x07request\"U\n\x0bHttpHeaders\x12/\n\x07headers\x18\x01 \x01(\x0b\x32\x1e.memproxy.extproc.v1.HeaderMap\x12\x15\n\rend_of_stream\x18\x03 \x01(\x08\">\n\tHeaderMap\x12\x31\n\x07headers\x18\x01 \x03(\x0b\x32 .memproxy.extproc.v1.HeaderValue\"<\n\x0bHeaderValue\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12\x11\n\traw_value\x18\x03 \x01(\x0c\"/\n\x08HttpBody\x12\x0c\n\x04\x62ody\x18\x01 \x01(\x0c\x12\x15\n\rend_of_stream\x18\x02 \x01(\x08\"\xa6\x01\n\x08Metadata\x12J\n\x0f\x66ilter_metadata\x18\x01 \x03(\x0b\x32\x31.memproxy.extproc.v1.Metadata.FilterMetadataEntry\x1aN\n\x13\x46ilterMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct:\x02\x38\x01\"\xc8\x02\n\x12ProcessingResponse\x12?\n\x0frequest_headers\x18\x01 \x01(\x0b\x32$.memproxy.extproc.v1.HeadersResponseH\x00\x12\x39\n\x0crequest_body\x18\x03 \x01(\x0b\x32!.memproxy.extproc.v1.BodyResponseH\x00\x12\x31\n\x10\x64ynamic_metadata\x18\x08 \x01(\x0b\x32\x17.google.protobuf.Struct\x12:\n\rmode_override\x18\t \x01(\x0b\x32#.memproxy.extproc.v1.ProcessingMode\x12;\n\x18override_message_timeout\x18\n \x01(\x0b\x32\x19.google.protobuf.DurationB\n\n\x08response\"H\n\x0fHeadersResponse\x12\x35\n\x08response\x18\x01 \x01(\x0b\x32#.memproxy.extproc.v1.CommonResponse\"E\n\x0c\x42odyResponse\x12\x35\n\x08response\x18\x01 \x01(\x0b\x32#.memproxy.extproc.v1.CommonResponse\"\x88\x01\n\x0e\x43ommonResponse\x12<\n\x0fheader_mutation\x18\x02 \x01(\x0b\x32#.memproxy.extproc.v1.HeaderMutation\x12\x38\n\rbody_mutation\x18\x03 \x01(\x0b\x32!.memproxy.extproc.v1.BodyMutation\"e\n\x0eHeaderMutation\x12;\n\x0bset_headers\x18\x01 \x03(\x0b\x32&.memproxy.extproc.v1.HeaderValueOption\x12\x16\n\x0eremove_headers\x18\x02 \x03(\t\"\x8a\x02\n\x11HeaderValueOption\x12\x30\n\x06header\x18\x01 \x01(\x0b\x32 .memproxy.extproc.v1.HeaderValue\x12J\n\rappend_action\x18\x03 \x01(\x0e\x32\x33.memproxy.extproc.v1.HeaderValueOption.AppendAction\"w\n\x0c\x41ppendAction\x12\x1b\n\x17\x41PPEND_IF_EXISTS_OR_ADD\x10\x00\x12\x11\n\rADD_IF_ABSENT\x10\x01\x12\x1e\n\x1aOVERWRITE_IF_EXISTS_OR_ADD\x10\x02\x12\x17\n\x13OVERWRITE_IF_EXISTS\x10\x03\"*\n\x0c\x42odyMutation\x12\x0e\n\x04\x62ody\x18\x01 \x01(\x0cH\x00\x42\n\n\x08mutation\"\x87\x04\n\x0eProcessingMode\x12\x44\n\x0frequest_headers\x18\x01 \x01(\x0e\x32+.memproxy.extproc.v1.ProcessingMode.Headers\x12\x45\n\x10response_headers\x18\x02 \x01(\x0e\x32+.memproxy.extproc.v1.ProcessingMode.Headers\x12>\n\x0crequest_body\x18\x03 \x01(\x0e\x32(.memproxy.extproc.v1.ProcessingMode.Body\x12?\n\rresponse_body\x18\x04 \x01(\x0e\x32(.memproxy.extproc.v1.ProcessingMode.Body\x12\x45\n\x10request_trailers\x18\x05 \x01(\x0e\x32+.memproxy.extproc.v1.ProcessingMode.Headers\x12\x46\n\x11response_trailers\x18\x06 \x01(\x0e\x32+.memproxy.extproc.v1.ProcessingMode.Headers\"*\n\x07Headers\x12\x0b\n\x07\x44\x45\x46\x41ULT\x10\x00\x12\x08\n\x04SEND\x10\x01\x12\x08\n\x04SKIP\x10\x02\",\n\x04\x42ody\x12\x08\n\x04NONE\x10\x00\x12\x0c\n\x08STREAMED\x10\x01\x12\x0c\n\x08\x42UFFERED\x10\x02\x32s\n\x11\x45xternalProcessor\x12^\n\x07Process\x12&.memproxy.extproc.v1.ProcessingRequest\x1a\'.memproxy.extproc.v1.ProcessingResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$extproc/_pb/external_processor.proto\x12\x13memproxy.extproc.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xdd\x02\n\x11ProcessingRequest\x12;\n\x0frequest_headers\x18\x02 \x01(\x0b\x32 .memproxy.extproc.v1.HttpHeadersH\x00\x12<\n\x10response_headers\x18\x03 \x01(\x0b\x32 .memproxy.extproc.v1.HttpHeadersH\x00\x12\x35\n\x0crequest_body\x18\x04 \x01(\x0b\x32\x1d.memproxy.extproc.v1.HttpBodyH\x00\x12\x36\n\rresponse_body\x18\x05 \x01(\x0b\x32\x1d.memproxy.extproc.v1.HttpBodyH\x00\x12\x37\n\x10metadata_context\x18\x08 \x01(\x0b\x32\x1d.memproxy.extproc.v1.Metadata\x12\x1a\n\x12observability_mode\x18\n \x01(\x08\x42\t\n\x07request\"U\n\x0bHttpHeaders\x12/\n\x07headers\x18\x01 \x01(\x0b\x32\x1e.memproxy.extproc.v1.HeaderMap\x12\x15\n\rend_of_stream\x18\x03 \x01(\x08\">\n\tHeaderMap\x12\x31\n\x07headers\x18\x01 \x03(\x0b\x32 .memproxy.extproc.v1.HeaderValue\"<\n\x0bHeaderValue\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12\x11\n\traw_value\x18\x03 \x01(\x0c\"/\n\x08HttpBody\x12\x0c\n\x04\x62ody\x18\x01 \x01(\x0c\x12\x15\n\rend_of_stream\x18\x02 \x01(\x08\"\xa6\x01\n\x08Metadata\x12J\n\x0f\x66ilter_metadata\x18\x01 \x03(\x0b\x32\x31.memproxy.extproc.v1.Metadata.FilterMetadataEntry\x1aN\n\x13\x46ilterMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct:\x02\x38\x01\"\x8e\x03\n\x12ProcessingResponse\x12?\n\x0frequest_headers\x18\x01 \x01(\x0b\x32$.memproxy.extproc.v1.HeadersResponseH\x00\x12\x39\n\x0crequest_body\x18\x03 \x01(\x0b\x32!.memproxy.extproc.v1.BodyResponseH\x00\x12\x44\n\x12immediate_response\x18\x07 \x01(\x0b\x32&.memproxy.extproc.v1.ImmediateResponseH\x00\x12\x31\n\x10\x64ynamic_metadata\x18\x08 \x01(\x0b\x32\x17.google.protobuf.Struct\x12:\n\rmode_override\x18\t \x01(\x0b\x32#.memproxy.extproc.v1.ProcessingMode\x12;\n\x18override_message_timeout\x18\n \x01(\x0b\x32\x19.google.protobuf.DurationB\n\n\x08response\"H\n\x0fHeadersResponse\x12\x35\n\x08response\x18\x01 \x01(\x0b\x32#.memproxy.extproc.v1.CommonResponse\"E\n\x0c\x42odyResponse\x12\x35\n\x08response\x18\x01 \x01(\x0b\x32#.memproxy.extproc.v1.CommonResponse\"\x88\x01\n\x0e\x43ommonResponse\x12<\n\x0fheader_mutation\x18\x02 \x01(\x0b\x32#.memproxy.extproc.v1.HeaderMutation\x12\x38\n\rbody_mutation\x18\x03 \x01(\x0b\x32!.memproxy.extproc.v1.BodyMutation\"e\n\x0eHeaderMutation\x12;\n\x0bset_headers\x18\x01 \x03(\x0b\x32&.memproxy.extproc.v1.HeaderValueOption\x12\x16\n\x0eremove_headers\x18\x02 \x03(\t\"\x8a\x02\n\x11HeaderValueOption\x12\x30\n\x06header\x18\x01 \x01(\x0b\x32 .memproxy.extproc.v1.HeaderValue\x12J\n\rappend_action\x18\x03 \x01(\x0e\x32\x33.memproxy.extproc.v1.HeaderValueOption.AppendAction\"w\n\x0c\x41ppendAction\x12\x1b\n\x17\x41PPEND_IF_EXISTS_OR_ADD\x10\x00\x12\x11\n\rADD_IF_ABSENT\x10\x01\x12\x1e\n\x1aOVERWRITE_IF_EXISTS_OR_ADD\x10\x02\x12\x17\n\x13OVERWRITE_IF_EXISTS\x10\x03\"*\n\x0c\x42odyMutation\x12\x0e\n\x04\x62ody\x18\x01 \x01(\x0cH\x00\x42\n\n\x08mutation\"\x99\x01\n\x11ImmediateResponse\x12/\n\x06status\x18\x01 \x01(\x0b\x32\x1f.memproxy.extproc.v1.HttpStatus\x12\x34\n\x07headers\x18\x02 \x01(\x0b\x32#.memproxy.extproc.v1.HeaderMutation\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\x12\x0f\n\x07\x64\x65tails\x18\x05 \x01(\t\"c\n\nHttpStatus\x12\x32\n\x04\x63ode\x18\x01 \x01(\x0e\x32$.memproxy.extproc.v1.HttpStatus.Code\"!\n\x04\x43ode\x12\t\n\x05\x45MPTY\x10\x00\x12\x0e\n\tFORBIDDEN\x10\x93\x03\"\x87\x04\n\x0eProcessingMode\x12\x44\n\x0frequest_headers\x18\x01 \x01(\x0e\x32+.memproxy.extproc.v1.ProcessingMode.Headers\x12\x45\n\x10response_headers\x18\x02 \x01(\x0e\x32+.memproxy.extproc.v1.ProcessingMode.Headers\x12>\n\x0crequest_body\x18\x03 \x01(\x0e\x32(.memproxy.extproc.v1.ProcessingMode.Body\x12?\n\rresponse_body\x18\x04 \x01(\x0e\x32(.memproxy.extproc.v1.ProcessingMode.Body\x12\x45\n\x10request_trailers\x18\x05 \x01(\x0e\x32+.memproxy.extproc.v1.ProcessingMode.Headers\x12\x46\n\x11response_trailers\x18\x06 \x01(\x0e\x32+.memproxy.extproc.v1.ProcessingMode.Headers\"*\n\x07Headers\x12\x0b\n\x07\x44\x45\x46\x41ULT\x10\x00\x12\x08\n\x04SEND\x10\x01\x12\x08\n\x04SKIP\x10\x02\",\n\x04\x42ody\x12\x08\n\x04NONE\x10\x00\x12\x0c\n\x08STREAMED\x10\x01\x12\x0c\n\x08\x42UFFERED\x10\x02\x32s\n\x11\x45xternalProcessor\x12^\n\x07Process\x12&.memproxy.extproc.v1.ProcessingRequest\x1a\'.memproxy.extproc.v1.ProcessingResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -50,27 +50,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_METADATA_FILTERMETADATAENTRY']._serialized_start=826
   _globals['_METADATA_FILTERMETADATAENTRY']._serialized_end=904
   _globals['_PROCESSINGRESPONSE']._serialized_start=907
-  _globals['_PROCESSINGRESPONSE']._serialized_end=1235
-  _globals['_HEADERSRESPONSE']._serialized_start=1237
-  _globals['_HEADERSRESPONSE']._serialized_end=1309
-  _globals['_BODYRESPONSE']._serialized_start=1311
-  _globals['_BODYRESPONSE']._serialized_end=1380
-  _globals['_COMMONRESPONSE']._serialized_start=1383
-  _globals['_COMMONRESPONSE']._serialized_end=1519
-  _globals['_HEADERMUTATION']._serialized_start=1521
-  _globals['_HEADERMUTATION']._serialized_end=1622
-  _globals['_HEADERVALUEOPTION']._serialized_start=1625
-  _globals['_HEADERVALUEOPTION']._serialized_end=1891
-  _globals['_HEADERVALUEOPTION_APPENDACTION']._serialized_start=1772
-  _globals['_HEADERVALUEOPTION_APPENDACTION']._serialized_end=1891
-  _globals['_BODYMUTATION']._serialized_start=1893
-  _globals['_BODYMUTATION']._serialized_end=1935
-  _globals['_PROCESSINGMODE']._serialized_start=1938
-  _globals['_PROCESSINGMODE']._serialized_end=2457
-  _globals['_PROCESSINGMODE_HEADERS']._serialized_start=2369
-  _globals['_PROCESSINGMODE_HEADERS']._serialized_end=2411
-  _globals['_PROCESSINGMODE_BODY']._serialized_start=2413
-  _globals['_PROCESSINGMODE_BODY']._serialized_end=2457
-  _globals['_EXTERNALPROCESSOR']._serialized_start=2459
-  _globals['_EXTERNALPROCESSOR']._serialized_end=2574
+  _globals['_PROCESSINGRESPONSE']._serialized_end=1305
+  _globals['_HEADERSRESPONSE']._serialized_start=1307
+  _globals['_HEADERSRESPONSE']._serialized_end=1379
+  _globals['_BODYRESPONSE']._serialized_start=1381
+  _globals['_BODYRESPONSE']._serialized_end=1450
+  _globals['_COMMONRESPONSE']._serialized_start=1453
+  _globals['_COMMONRESPONSE']._serialized_end=1589
+  _globals['_HEADERMUTATION']._serialized_start=1591
+  _globals['_HEADERMUTATION']._serialized_end=1692
+  _globals['_HEADERVALUEOPTION']._serialized_start=1695
+  _globals['_HEADERVALUEOPTION']._serialized_end=1961
+  _globals['_HEADERVALUEOPTION_APPENDACTION']._serialized_start=1842
+  _globals['_HEADERVALUEOPTION_APPENDACTION']._serialized_end=1961
+  _globals['_BODYMUTATION']._serialized_start=1963
+  _globals['_BODYMUTATION']._serialized_end=2005
+  _globals['_IMMEDIATERESPONSE']._serialized_start=2008
+  _globals['_IMMEDIATERESPONSE']._serialized_end=2161
+  _globals['_HTTPSTATUS']._serialized_start=2163
+  _globals['_HTTPSTATUS']._serialized_end=2262
+  _globals['_HTTPSTATUS_CODE']._serialized_start=2229
+  _globals['_HTTPSTATUS_CODE']._serialized_end=2262
+  _globals['_PROCESSINGMODE']._serialized_start=2265
+  _globals['_PROCESSINGMODE']._serialized_end=2784
+  _globals['_PROCESSINGMODE_HEADERS']._serialized_start=2696
+  _globals['_PROCESSINGMODE_HEADERS']._serialized_end=2738
+  _globals['_PROCESSINGMODE_BODY']._serialized_start=2740
+  _globals['_PROCESSINGMODE_BODY']._serialized_end=2784
+  _globals['_EXTERNALPROCESSOR']._serialized_start=2786
+  _globals['_EXTERNALPROCESSOR']._serialized_end=2901
 # @@protoc_insertion_point(module_scope)

@@ -217,6 +217,7 @@ class ProcessingResponse(_message.Message):
 
     REQUEST_HEADERS_FIELD_NUMBER: _builtins.int
     REQUEST_BODY_FIELD_NUMBER: _builtins.int
+    IMMEDIATE_RESPONSE_FIELD_NUMBER: _builtins.int
     DYNAMIC_METADATA_FIELD_NUMBER: _builtins.int
     MODE_OVERRIDE_FIELD_NUMBER: _builtins.int
     OVERRIDE_MESSAGE_TIMEOUT_FIELD_NUMBER: _builtins.int
@@ -224,6 +225,8 @@ class ProcessingResponse(_message.Message):
     def request_headers(self) -> Global___HeadersResponse: ...
     @_builtins.property
     def request_body(self) -> Global___BodyResponse: ...
+    @_builtins.property
+    def immediate_response(self) -> Global___ImmediateResponse: ...
     @_builtins.property
     def dynamic_metadata(self) -> _struct_pb2.Struct:
         """namespace -> key -> value"""
@@ -239,15 +242,16 @@ class ProcessingResponse(_message.Message):
         *,
         request_headers: Global___HeadersResponse | None = ...,
         request_body: Global___BodyResponse | None = ...,
+        immediate_response: Global___ImmediateResponse | None = ...,
         dynamic_metadata: _struct_pb2.Struct | None = ...,
         mode_override: Global___ProcessingMode | None = ...,
         override_message_timeout: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["dynamic_metadata", b"dynamic_metadata", "mode_override", b"mode_override", "override_message_timeout", b"override_message_timeout", "request_body", b"request_body", "request_headers", b"request_headers", "response", b"response"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["dynamic_metadata", b"dynamic_metadata", "immediate_response", b"immediate_response", "mode_override", b"mode_override", "override_message_timeout", b"override_message_timeout", "request_body", b"request_body", "request_headers", b"request_headers", "response", b"response"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dynamic_metadata", b"dynamic_metadata", "mode_override", b"mode_override", "override_message_timeout", b"override_message_timeout", "request_body", b"request_body", "request_headers", b"request_headers", "response", b"response"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dynamic_metadata", b"dynamic_metadata", "immediate_response", b"immediate_response", "mode_override", b"mode_override", "override_message_timeout", b"override_message_timeout", "request_body", b"request_body", "request_headers", b"request_headers", "response", b"response"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_response: _TypeAlias = _typing.Literal["request_headers", "request_body"]  # noqa: Y015
+    _WhichOneofReturnType_response: _TypeAlias = _typing.Literal["request_headers", "request_body", "immediate_response"]  # noqa: Y015
     _WhichOneofArgType_response: _TypeAlias = _typing.Literal["response", b"response"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_response) -> _WhichOneofReturnType_response | None: ...
 
@@ -401,6 +405,71 @@ class BodyMutation(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_mutation) -> _WhichOneofReturnType_mutation | None: ...
 
 Global___BodyMutation: _TypeAlias = BodyMutation  # noqa: Y015
+
+@_typing.final
+class ImmediateResponse(_message.Message):
+    """An answer to the client in place of the upstream's. Envoy obeys only where its configuration permits it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATUS_FIELD_NUMBER: _builtins.int
+    HEADERS_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    DETAILS_FIELD_NUMBER: _builtins.int
+    body: _builtins.bytes
+    details: _builtins.str
+    """for the access log"""
+    @_builtins.property
+    def status(self) -> Global___HttpStatus: ...
+    @_builtins.property
+    def headers(self) -> Global___HeaderMutation: ...
+    def __init__(
+        self,
+        *,
+        status: Global___HttpStatus | None = ...,
+        headers: Global___HeaderMutation | None = ...,
+        body: _builtins.bytes = ...,
+        details: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["headers", b"headers", "status", b"status"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "details", b"details", "headers", b"headers", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ImmediateResponse: _TypeAlias = ImmediateResponse  # noqa: Y015
+
+@_typing.final
+class HttpStatus(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Code:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _CodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[HttpStatus._Code.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        EMPTY: HttpStatus._Code.ValueType  # 0
+        FORBIDDEN: HttpStatus._Code.ValueType  # 403
+
+    class Code(_Code, metaclass=_CodeEnumTypeWrapper): ...
+    EMPTY: HttpStatus.Code.ValueType  # 0
+    FORBIDDEN: HttpStatus.Code.ValueType  # 403
+
+    CODE_FIELD_NUMBER: _builtins.int
+    code: Global___HttpStatus.Code.ValueType
+    def __init__(
+        self,
+        *,
+        code: Global___HttpStatus.Code.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HttpStatus: _TypeAlias = HttpStatus  # noqa: Y015
 
 @_typing.final
 class ProcessingMode(_message.Message):

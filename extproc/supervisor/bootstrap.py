@@ -10,26 +10,29 @@ from __future__ import annotations
 import importlib
 import ipaddress
 import re
-import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
-from urllib.parse import urlsplit
 
 import yaml
 
-from extproc.identity import IdentityMode
+from extproc.identity import IDENTITY_HEADER, IdentityMode
+from extproc.supervisor.remote_servers import Tree, address_of, remote_server
+from extproc.supervisor.token_verification import (
+    FILTER,
+    KEYS_CLUSTER,
+    TokenVerification,
+    token_values,
+    without_unused,
+)
 from extproc.upstream_signals import SignalReader
 from memory.errors import BadSetting
 
-Tree: TypeAlias = Any
-"""YAML or JSON: dicts, lists, strings, numbers, booleans."""
-
 LOOPBACK = ("127.0.0.0/8", "::1/128")
-OUR_FILTERS = ("memory.observe", "memory.inject")
-OUR_CLUSTERS = ("memory_observe", "memory_inject", "memory_api")
-ROOT_CERTIFICATES = (Path("/etc/ssl/certs/ca-certificates.crt"), Path("/etc/pki/tls/certs/ca-bundle.crt"))
+OUR_FILTERS = ("memory.observe", "memory.inject", FILTER)
+OUR_CLUSTERS = ("memory_observe", "memory_inject", "memory_api", KEYS_CLUSTER)
+EDITED_HEADERS = ("content-length",)
+REJECTION_HEADERS = ("content-type",)
 
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 
@@ -39,8 +42,9 @@ class BootstrapValues:
     """The settings of one Envoy process. Ports are 1 to 65535: "any free port" is resolved before.
 
     `upstream`: an http or https URL; its path, if any, prefixes every client path, except that a final `/v1` is
-    dropped, since clients send it. `trusted_peers`: CIDR ranges, for `header` mode only. `signals`: names of signals:
-    headers, which only trusted peers may send, and metadata namespaces.
+    dropped, since clients send it. `trusted_peers`: CIDR ranges, for `header` mode and for signals. `signals`: names of
+    signals: headers, which only trusted peers may send, and metadata namespaces. `tokens`: in `jwt` mode, and only
+    there. `filter_may_answer`: the filter may reject a request in place of the upstream.
     """
 
     upstream: str
@@ -55,7 +59,9 @@ class BootstrapValues:
     trusted_peers: tuple[str, ...] = LOOPBACK
     filter_in_flight_max: int = 40
     signals: SignalReader = field(default_factory=SignalReader)
-    root_certificates: Path | None = field(default=None)  # for an https upstream; None: the system's
+    tokens: TokenVerification | None = None
+    filter_may_answer: bool = False
+    root_certificates: Path | None = field(default=None)  # for https URLs; None: the system's
 
     def __post_init__(self) -> None:
         for name in ("port", "admin_port", "api_port"):
@@ -65,6 +71,8 @@ class BootstrapValues:
             raise BadSetting("at least one filter socket is needed")
         if self.identity is IdentityMode.HEADER and not self.trusted_peers:
             raise BadSetting("identity mode header needs trusted_peers: without one, nobody has an identity")
+        if (self.identity is IdentityMode.JWT) != (self.tokens is not None):
+            raise BadSetting("identity mode jwt, and no other, needs to know whose tokens it verifies")
         _check_listener(self.host, self.identity)
 
 
@@ -107,21 +115,14 @@ def _bare(route: dict[str, Tree]) -> dict[str, Tree]:
 
 
 def _check_listener(host: str, identity: IdentityMode) -> None:
-    address = _address(host)
+    address = address_of(host)
     if address is None:
         raise BadSetting(f"host must be an IP address to listen on, such as 127.0.0.1 or 0.0.0.0; got {host!r:.80}")
     if identity is IdentityMode.DEVELOPMENT and not address.is_loopback:
         raise BadSetting(
             f"identity mode development believes every client and listens on loopback only, got host {host}: "
-            "use 127.0.0.1, or identity mode header behind a proxy that authenticates"
+            "use 127.0.0.1, or identity mode header behind a proxy that authenticates, or identity mode jwt"
         )
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address("127.0.0.1" if host == "localhost" else host.strip("[]"))
-    except ValueError:
-        return None
 
 
 def _load() -> Tree:
@@ -129,25 +130,34 @@ def _load() -> Tree:
 
 
 def _filled(tree: Tree, plan: BootstrapValues) -> Tree:
-    return _put(tree, _values(plan))
+    filled = without_unused(_put(tree, _values(plan)), plan.tokens)
+    listener = filled["static_resources"]["listeners"][0]
+    if not plan.trusted_peers:  # a chain for no source range would be one for all
+        listener["filter_chains"] = [one for one in listener["filter_chains"] if one["name"] != "trusted_peers"]
+    return filled
 
 
 def _values(plan: BootstrapValues) -> dict[str, Tree]:
     """The value of every placeholder of the template."""
     peers = LOOPBACK if plan.identity is IdentityMode.DEVELOPMENT else plan.trusted_peers  # it listens nowhere else
+    api = address_of(plan.api_host)
     return {
-        "host": str(_address(plan.host)),
+        "host": str(address_of(plan.host)),
         "port": plan.port,
         "admin_port": plan.admin_port,
         "trusted_peers": [one for peer in peers for one in _source_ranges(peer)],
+        "identity_headers_removed": [{"remove": IDENTITY_HEADER}] if plan.identity is IdentityMode.JWT else [],
+        "filter_never_answers": not plan.filter_may_answer,
+        "filter_headers": f"^({'|'.join(EDITED_HEADERS + (REJECTION_HEADERS if plan.filter_may_answer else ()))})$",
         "filter_endpoints": [{"endpoint": {"address": {"pipe": {"path": str(path)}}}} for path in plan.filter_sockets],
         "filter_in_flight_max": plan.filter_in_flight_max * len(plan.filter_sockets),
-        "api_type": "STATIC" if _address(plan.api_host) else "STRICT_DNS",
-        "api_host": str(_address(plan.api_host) or plan.api_host),
+        "api_type": "STATIC" if api else "STRICT_DNS",
+        "api_host": str(api or plan.api_host),
         "api_port": plan.api_port,
         "signal_headers": [{"exact": name} for name in plan.signals.headers],
         "signal_headers_removed": [{"remove": name} for name in plan.signals.headers],
         "signal_namespaces": list(plan.signals.namespaces),
+        **token_values(plan.tokens, plan.root_certificates),
         **_upstream(plan.upstream, plan.root_certificates),
         "upstream_connection_requests": None if plan.is_upstream_kept_alive else 1,
     }
@@ -165,57 +175,18 @@ def _source_ranges(peer: str) -> list[Tree]:
 
 def _upstream(url: str, root_certificates: Path | None) -> dict[str, Tree]:
     """The placeholders `upstream_*` from the URL."""
-    expected = "upstream must be a URL such as http://127.0.0.1:8000 or https://models.example"
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise BadSetting(f"{expected}, got {url!r:.200}: {error}") from error
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or port == 0:
-        raise BadSetting(f"{expected}, got {url!r:.200}")
-    if parts.username or parts.password:
-        raise BadSetting(f"{expected}, without user and password: clients send their own Authorization header")
-    if not re.fullmatch(r"[/\w.~%!$&'()*+,;=:@-]*", parts.path, re.ASCII):
-        raise BadSetting(f"{expected}, with a path of URL characters only")
-    address = None if parts.hostname == "localhost" else _address(parts.hostname)
-    is_tls = parts.scheme == "https"
+    example = "http://127.0.0.1:8000 or https://models.example"
+    server = remote_server(url, setting="upstream", example=example, root_certificates=root_certificates)
+    if "?" in url:
+        raise BadSetting(f"upstream must be a URL such as {example}, got {url!r:.200}")
     return {
-        "upstream_type": "STATIC" if address else "STRICT_DNS",
-        "upstream_address": str(address or parts.hostname),
-        "upstream_port": port or (443 if is_tls else 80),
-        "upstream_authority": parts.netloc,
-        "upstream_path": parts.path.rstrip("/").removesuffix("/v1"),
-        "upstream_transport_socket": (
-            _tls(parts.hostname, root_certificates, is_address=address is not None) if is_tls else None
-        ),
+        "upstream_type": server.discovery,
+        "upstream_address": server.address,
+        "upstream_port": server.port,
+        "upstream_authority": server.authority,
+        "upstream_path": server.path.rstrip("/").removesuffix("/v1"),
+        "upstream_transport_socket": server.transport_socket,
     }
-
-
-def _tls(host: str, root_certificates: Path | None, *, is_address: bool) -> Tree:
-    """TLS with verification of chain and name. An IP address has no SNI, and is matched with the certificate's
-    addresses.
-    """
-    validation: Tree = {
-        "trusted_ca": {"filename": str(root_certificates or _system_roots())},
-        "match_typed_subject_alt_names": [
-            {"san_type": "IP_ADDRESS" if is_address else "DNS", "matcher": {"exact": host}}
-        ],
-    }
-    context: Tree = {
-        "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
-        "common_tls_context": {"validation_context": validation},
-    }
-    if not is_address:
-        context["sni"] = host
-    return {"name": "envoy.transport_sockets.tls", "typed_config": context}
-
-
-def _system_roots() -> Path:
-    known = ssl.get_default_verify_paths().cafile
-    for path in (*([Path(known)] if known else []), *ROOT_CERTIFICATES):
-        if path.is_file():
-            return path
-    raise BadSetting("an https upstream needs root certificates and this system has none: install ca-certificates")
 
 
 def _put(node: Tree, values: Mapping[str, Tree]) -> Tree:

@@ -24,6 +24,7 @@ from extproc.supervisor import probes
 from extproc.supervisor.bootstrap import BootstrapValues
 from extproc.supervisor.locks_and_ports import CannotStart
 from extproc.supervisor.processes import ProcessCommand
+from extproc.supervisor.token_verification import TokenVerification
 from extproc.upstream_signals import signal_reader
 from memory.settings import Settings
 from memory.settings.loader import child_environment
@@ -196,6 +197,26 @@ def bootstrap_values(settings: Settings, filter_sockets: tuple[Path, ...]) -> Bo
         trusted_peers=settings.trusted_peers,
         filter_in_flight_max=settings.memory.filter_in_flight_max,
         signals=signal_reader(settings.memory.upstream_signals),
+        tokens=token_verification(settings),
+        filter_may_answer=settings.memory.identity.on_mismatch == "reject",
+    )
+
+
+def token_verification(settings: Settings) -> TokenVerification | None:
+    """None in all modes but `jwt`. Reads the file with the keys."""
+    jwt = settings.jwt
+    if IdentityMode(settings.identity) is not IdentityMode.JWT:
+        return None
+    return TokenVerification(
+        issuer=jwt.issuer,
+        audiences=jwt.audiences,
+        keys=jwt.jwks,
+        keys_file=str(Path(jwt.jwks_file).absolute()) if jwt.jwks_file else "",
+        keys_url=jwt.jwks_url,
+        cache_seconds=jwt.jwks_cache_seconds,
+        header=jwt.token_header,
+        is_forwarded=jwt.forward,
+        is_required=jwt.required,
     )
 
 

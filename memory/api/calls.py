@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
+from memory.api.identity import Caller
+from memory.api.project_bounds import bounded_project
 from memory.service.library import Library
 
 
@@ -20,6 +22,11 @@ class Call:
     path_id: str
     parameters: Mapping[str, str]
     body: bytes
+    caller: Caller
+
+    def project(self, named: str | None) -> str:
+        """The project of a call that names this one. Raises `Forbidden`."""
+        return bounded_project(self.caller, named or "")
 
 
 Endpoint = Callable[[Library, Call], Awaitable[Response]]

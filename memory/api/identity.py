@@ -1,4 +1,4 @@
-"""Identifies the caller of the REST API, from headers that are trusted only if the edge vouches for them.
+"""Identifies the user who calls the REST API, from headers that are trusted only if the edge vouches for them.
 
 Ids are never trimmed, folded or corrected.
 """
@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from memory.errors import BadInput
 from memory.model import is_valid_id
+from memory.model.token_claims import CLAIMS_HEADER, USUAL_CLAIMS, ClaimNames, ClaimProblem, VerifiedUser, verified_user
 
 USER_HEADER = b"x-authz-user-id"
 SECRET_HEADER = b"x-memory-edge-secret"
 DEVELOPMENT = "development"
+JWT = "jwt"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whose memories a call concerns. `projects`: the only ones that it may use; None: all."""
+
+    user_id: str
+    projects: tuple[str, ...] | None = None
 
 
 class Unauthenticated(BadInput):
@@ -31,36 +42,64 @@ class Forbidden(BadInput):
 
 
 def caller_of(
-    headers: Iterable[tuple[bytes, bytes]], asked_for: str | None, *, identity_mode: str, edge_secret: str
-) -> str:
-    """The user id of the caller. `headers` have lower-case names; `asked_for`: the query's `user_id`.
+    headers: Iterable[tuple[bytes, bytes]],
+    asked_for: str | None,
+    *,
+    identity_mode: str,
+    edge_secret: str,
+    claims: ClaimNames = USUAL_CLAIMS,
+) -> Caller:
+    """The user who calls. `headers` have lower-case names; `asked_for`: the query's `user_id`.
 
-    In development the header is trusted from anyone, and the query if there is no header. In all other modes the header
-    counts only together with the edge's secret, which is new at each start; without a secret nobody is trusted.
+    In development the header is trusted from anyone, and the query if there is no header. In all other modes headers
+    count only together with the edge's secret, which is new at each start; without a secret nobody is trusted. In mode
+    `jwt` the user is that of the verified token, and `asked_for` its claim; the identity header, which the edge
+    removes, then comes from an operator's tool that knows the secret.
     """
     pairs = list(headers)
     is_development = identity_mode == DEVELOPMENT
     if not is_development and not _vouched([v for name, v in pairs if name == SECRET_HEADER], edge_secret):
         raise Unauthenticated("this API is called through the proxy, which says who the user is")
-    caller = _named([v for name, v in pairs if name == USER_HEADER])
+    verified = _of_token(pairs, claims) if identity_mode == JWT else None
+    named = named_in_header(pairs)
+    if verified is not None and named is not None:
+        raise BadInput("x-authz-user-id came beside a token; send one of them")
+    caller = verified.claimed_id if verified is not None else named
     if caller is None and is_development:
         caller = asked_for
     if caller is None:
-        ways = "the header x-authz-user-id" + (" or ?user_id=" if is_development else "")
-        raise Unauthenticated(f"no user: say who is calling by {ways}")
+        raise Unauthenticated(f"no user: say who is calling by {_ways(identity_mode)}")
     if not is_valid_id(caller):
         raise BadInput("a user id has 1-256 bytes of UTF-8 without control characters or white space at an edge")
     if asked_for is not None and asked_for != caller:
         raise Forbidden("user_id must be the caller's own")
-    return caller
+    return Caller(verified.user_id, verified.projects) if verified is not None else Caller(caller)
+
+
+def _ways(identity_mode: str) -> str:
+    if identity_mode == JWT:
+        return "a valid token"
+    return "the header x-authz-user-id" + (" or ?user_id=" if identity_mode == DEVELOPMENT else "")
+
+
+def _of_token(headers: Sequence[tuple[bytes, bytes]], claims: ClaimNames) -> VerifiedUser | None:
+    """The user of a verified token; None without one."""
+    payloads = {value for name, value in headers if name == CLAIMS_HEADER.encode()}
+    if not payloads:
+        return None
+    found = verified_user(payloads.pop(), claims) if len(payloads) == 1 else ClaimProblem.UNREADABLE
+    if isinstance(found, ClaimProblem):
+        raise Unauthenticated(f"the token is valid, but does not say who is calling ({found})")
+    return found
 
 
 def _vouched(secrets: Sequence[bytes], edge_secret: str) -> bool:
     return bool(edge_secret) and len(secrets) == 1 and hmac.compare_digest(secrets[0], edge_secret.encode())
 
 
-def _named(values: Sequence[bytes]) -> str | None:
-    """The value of the header; None if it occurs with different values."""
+def named_in_header(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The value of the identity header, None without it. Raises `BadInput` for several values."""
+    values = [value for name, value in headers if name == USER_HEADER]
     if not values:
         return None
     if len(set(values)) > 1:

@@ -37,7 +37,10 @@ from starlette.types import ASGIApp
 
 from memory.api import shapes
 from memory.api.browsers import refuse_pages
-from memory.api.identity import DEVELOPMENT, caller_of
+from memory.api.callers import USERS_ONLY, CallerRules, Callers
+from memory.api.identity import DEVELOPMENT, Caller
+from memory.api.project_bounds import bounded_project, refuse_foreign_memory, refuse_without_bounds
+from memory.api.service_tokens import Access
 from memory.errors import BadInput, Conflict, Unavailable
 from memory.model import MEMORY_TYPES, Candidate, RequestOptions, Scope
 from memory.runtime.metrics import Metrics
@@ -93,29 +96,33 @@ class StatsInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     pass
 
 
-async def save(library: Library, user_id: str, given: SaveInput) -> dict[str, Any]:
+async def save(library: Library, caller: Caller, given: SaveInput) -> dict[str, Any]:
     """Stores a memory as given; returns `{id}`."""
-    item = NewMemory(content=given.content, memory_type=given.memory_type, project_id=given.project_id)
-    [memory_id] = await library.add(Scope(user_id), [item])
+    project_id = bounded_project(caller, given.project_id)
+    item = NewMemory(content=given.content, memory_type=given.memory_type, project_id=project_id)
+    [memory_id] = await library.add(Scope(caller.user_id), [item])
     return {"id": memory_id}
 
 
-async def search(library: Library, user_id: str, given: SearchInput) -> dict[str, Any]:
+async def search(library: Library, caller: Caller, given: SearchInput) -> dict[str, Any]:
     """Returns `{memories}`, best first: those that a chat with this question would get."""
     options = RequestOptions(retrieval_limit=given.limit)
-    found = await library.search(Scope(user_id, given.project_id), query=given.query, options=options)
+    scope = Scope(caller.user_id, bounded_project(caller, given.project_id))
+    found = await library.search(scope, query=given.query, options=options)
     return {"memories": [_short(candidate) for candidate in found]}
 
 
-async def delete(library: Library, user_id: str, given: DeleteInput) -> dict[str, Any]:
+async def delete(library: Library, caller: Caller, given: DeleteInput) -> dict[str, Any]:
     """Returns `{deleted}`. Raises `NotFound` for an id that is not the user's."""
-    await library.delete(user_id, given.memory_id)
+    await refuse_foreign_memory(library, caller, given.memory_id, is_change=True)
+    await library.delete(caller.user_id, given.memory_id)
     return {"deleted": 1}
 
 
-async def stats(library: Library, user_id: str, _: StatsInput) -> dict[str, Any]:
+async def stats(library: Library, caller: Caller, _: StatsInput) -> dict[str, Any]:
     """Returns counts of memories by status and type, and of turns that wait to be learnt."""
-    found = await library.stats(user_id)
+    refuse_without_bounds(caller)
+    found = await library.stats(caller.user_id)
     return {
         "active": found.active,
         "superseded": found.superseded,
@@ -137,7 +144,7 @@ class MemoryTool:
 
     description: str
     arguments: type[msgspec.Struct]
-    call: Callable[[Library, str, Any], Awaitable[dict[str, Any]]]
+    call: Callable[[Library, Caller, Any], Awaitable[dict[str, Any]]]
     hints: ToolAnnotations
 
     def listed(self, name: str) -> Tool:
@@ -181,10 +188,18 @@ TOOLS = {
 class MemoryMcp:
     """The tools as an application. `running` must be open while they are served."""
 
-    def __init__(self, library: Library, *, identity_mode: str, edge_secret: str, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        library: Library,
+        *,
+        identity_mode: str,
+        edge_secret: str,
+        metrics: Metrics,
+        rules: CallerRules = USERS_ONLY,
+    ) -> None:
         """Identity as in `memory.api.rest.create_app`."""
         self._library = library
-        self._identity_mode, self._edge_secret = identity_mode, edge_secret
+        self._callers = Callers(identity_mode=identity_mode, edge_secret=edge_secret, rules=rules, metrics=metrics)
         self._metrics = metrics
         server: Server[Any] = Server(
             "memproxy",
@@ -224,9 +239,9 @@ class MemoryMcp:
 
     async def _answer(self, tool: MemoryTool, request: Request, arguments: dict[str, Any]) -> CallToolResult:
         try:
-            user_id = self._caller(request)
+            caller = self._caller(request, "read" if tool.hints.read_only_hint else "write")
             given = msgspec.convert(arguments, tool.arguments)
-            found = await tool.call(self._library, user_id, given)
+            found = await tool.call(self._library, caller, given)
         except msgspec.ValidationError as error:
             return _refusal(str(error))
         except BadInput as error:
@@ -239,13 +254,12 @@ class MemoryMcp:
         text = msgspec.json.encode(found).decode()
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=found)
 
-    def _caller(self, request: Request) -> str:
+    def _caller(self, request: Request, access: Access) -> Caller:
         """Raises `BadInput`: nobody is identified, or a web page of another host asks."""
         headers = request.scope["headers"]
-        if self._identity_mode == DEVELOPMENT:
+        if self._callers.identity_mode == DEVELOPMENT:
             refuse_pages(headers)
-        asked_for = request.query_params.get("user_id")
-        return caller_of(headers, asked_for, identity_mode=self._identity_mode, edge_secret=self._edge_secret)
+        return self._callers.identify(headers, request.query_params.get("user_id"), access)
 
 
 def _refusal(message: str) -> CallToolResult:

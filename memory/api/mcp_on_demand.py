@@ -7,10 +7,19 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
+import structlog
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from memory.api.calls import json_answer
+
 PATHS = ("/mcp", "/v1/memory/mcp")  # the second also through the proxy, with the same identity
+
+_UNAVAILABLE = json_answer(
+    {"error": {"code": "unavailable", "message": "MCP is unavailable: its SDK cannot be loaded; the log says why"}}, 503
+)
+
+log = structlog.get_logger(__name__)
 
 
 class McpServer(Protocol):
@@ -53,7 +62,12 @@ class McpOnDemand:
         await app(scope, receive, send)
 
     async def _serve(self, app: asyncio.Future[ASGIApp]) -> None:
-        server = await asyncio.to_thread(self._load)
+        try:
+            server = await asyncio.to_thread(self._load)
+        except ImportError as error:  # of the SDK; the rest of the API needs none of it
+            log.error("the MCP server cannot be loaded", module=error.name, reason=type(error).__name__)
+            app.set_result(_UNAVAILABLE)
+            return
         async with server.running():
             app.set_result(server.app)
             await self._closing.wait()

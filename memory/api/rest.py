@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import parse_qsl
 
 import structlog
@@ -20,10 +21,12 @@ from starlette.types import Scope as Asked
 
 from memory.api import shapes
 from memory.api.browsers import WrongType, refuse_other_types, refuse_pages
+from memory.api.callers import USERS_ONLY, CallerRules, Callers
 from memory.api.calls import Call, Endpoint
 from memory.api.calls import json_answer as _json
 from memory.api.conversations import conversation_routes
-from memory.api.identity import DEVELOPMENT, Forbidden, Unauthenticated, caller_of
+from memory.api.identity import DEVELOPMENT, Forbidden, Unauthenticated
+from memory.api.project_bounds import is_visible, refuse_foreign_memory, refuse_without_bounds
 from memory.errors import BadInput, Conflict, NotFound, Unavailable
 from memory.model import MemoryStatus, RequestOptions, Scope
 from memory.runtime.metrics import Metrics
@@ -54,11 +57,18 @@ class _Route(Route):
 
 
 def create_app(
-    library: Library, *, identity_mode: str, edge_secret: str, metrics: Metrics, routes: Sequence[Route] = ()
+    library: Library,
+    *,
+    identity_mode: str,
+    edge_secret: str,
+    metrics: Metrics,
+    routes: Sequence[Route] = (),
+    rules: CallerRules = USERS_ONLY,
 ) -> Starlette:
     """The application. `edge_secret`: added by the proxy; "" trusts nobody outside development. `routes`: of others."""
 
     is_development = identity_mode == DEVELOPMENT
+    callers = Callers(identity_mode=identity_mode, edge_secret=edge_secret, rules=rules, metrics=metrics)
 
     def route(path: str, method: str, endpoint: Endpoint, *parameters: str) -> Route:
         async def handle(request: Request) -> Response:
@@ -66,7 +76,7 @@ def create_app(
             try:
                 if is_development:
                     refuse_pages(request.scope["headers"])
-                call = await _call(request, parameters, identity_mode, edge_secret)
+                call = await _call(request, parameters, callers, endpoint)
                 response = await endpoint(library, call)
                 code = response.status_code
             except (BadInput, Unavailable, Conflict) as error:
@@ -81,18 +91,10 @@ def create_app(
 
         return _Route(path, handle, methods=[method])
 
-    async def ready(_: Request) -> Response:
-        is_ready = await library.is_ready()
-        return _json({"status": "ok" if is_ready else "unavailable"}, 200 if is_ready else 503)
-
-    async def alive(_: Request) -> Response:
-        return _json({"status": "ok"})
-
     return Starlette(
         routes=[
             *routes,
-            Route("/health", ready, methods=["GET"]),
-            Route("/healthz", alive, methods=["GET"]),
+            *_health_routes(library),
             route("/v1/memory", "POST", add),
             route("/v1/memory", "GET", show_page, *_PAGE_PARAMETERS),
             route("/v1/memory", "DELETE", delete_scope, "project_id"),
@@ -113,6 +115,17 @@ def create_app(
     )
 
 
+def _health_routes(library: Library) -> list[Route]:
+    async def ready(_: Request) -> Response:
+        is_ready = await library.is_ready()
+        return _json({"status": "ok" if is_ready else "unavailable"}, 200 if is_ready else 503)
+
+    async def alive(_: Request) -> Response:
+        return _json({"status": "ok"})
+
+    return [Route("/health", ready, methods=["GET"]), Route("/healthz", alive, methods=["GET"])]
+
+
 def _profile_routes(route: Callable[..., Route]) -> list[Route]:
     calls = (("GET", show_profile), ("PUT", set_profile), ("DELETE", delete_profile))
     return [route(path, method, endpoint, "project_id") for path in PROFILE_PATHS for method, endpoint in calls]
@@ -123,7 +136,8 @@ _PAGE_PARAMETERS = ("status", "memory_type", "as_of", "limit", "cursor", "projec
 
 async def add(library: Library, call: Call) -> Response:
     body = shapes.decoded(call.body, shapes.AddBody)
-    ids = await library.add(Scope(call.user_id), [shapes.new_memory(memory) for memory in body.memories])
+    given = [shapes.new_memory(memory) for memory in body.memories]
+    ids = await library.add(Scope(call.user_id), [replace(m, project_id=call.project(m.project_id)) for m in given])
     return _json({"ids": ids}, 201)
 
 
@@ -131,7 +145,7 @@ async def search(library: Library, call: Call) -> Response:
     started = time.perf_counter()
     body = shapes.decoded(call.body, shapes.SearchBody)
     found = await library.search(
-        Scope(call.user_id, body.project_id or "", body.session_id or "", body.agent_id or ""),
+        Scope(call.user_id, call.project(body.project_id), body.session_id or "", body.agent_id or ""),
         query=body.query,
         history=shapes.messages_of(body.history, "history"),
         options=RequestOptions(
@@ -146,7 +160,7 @@ async def search(library: Library, call: Call) -> Response:
 async def show_page(library: Library, call: Call) -> Response:
     given = call.parameters
     page = await library.page(
-        Scope(call.user_id, given.get("project_id", "")),
+        Scope(call.user_id, call.project(given.get("project_id"))),
         status=_status(given.get("status", MemoryStatus.ACTIVE.value)),
         memory_type=given.get("memory_type", ""),
         as_of=shapes.time_of(given.get("as_of"), "as_of"),
@@ -161,7 +175,7 @@ async def delete_scope(library: Library, call: Call) -> Response:
         raise BadInput("user_id must be given: this deletes all memories of that user, or of one of their projects")
     if call.parameters.get("project_id") == "":
         raise BadInput("project_id is empty: leave it out to delete all memories of the user")
-    deleted = await library.delete_scope(call.user_id, call.parameters.get("project_id", ""))
+    deleted = await library.delete_scope(call.user_id, call.project(call.parameters.get("project_id")))
     return _json({"deleted": deleted.memories, "withdrawn_turns": deleted.turns})
 
 
@@ -170,7 +184,7 @@ async def append_turns(library: Library, call: Call) -> Response:
     if not body.session_id:
         raise BadInput("session_id must not be empty: it keeps the turns of one conversation together")
     turn_id = await library.append_turn(
-        Scope(call.user_id, body.project_id or "", body.session_id, body.agent_id or ""),
+        Scope(call.user_id, call.project(body.project_id), body.session_id, body.agent_id or ""),
         shapes.messages_of(body.messages, "messages"),
         at=shapes.time_of(body.at, "at"),
         trace_id=body.trace_id or "",
@@ -205,51 +219,68 @@ async def show_receipt(library: Library, call: Call) -> Response:
 
 
 async def show_profile(library: Library, call: Call) -> Response:
-    project_id = call.parameters.get("project_id", "")
+    project_id = call.project(call.parameters.get("project_id"))
     return _json(shapes.profile_shape(await library.profiles.show(call.user_id, project_id)))
 
 
 async def set_profile(library: Library, call: Call) -> Response:
     body = shapes.decoded(call.body, shapes.ProfileBody)
     shown = await library.profiles.set_own(
-        call.user_id, call.parameters.get("project_id", ""), pinned=body.pinned, is_enabled=body.enabled
+        call.user_id, call.project(call.parameters.get("project_id")), pinned=body.pinned, is_enabled=body.enabled
     )
     return _json(shapes.profile_shape(shown))
 
 
 async def delete_profile(library: Library, call: Call) -> Response:
-    await library.profiles.delete(call.user_id, call.parameters.get("project_id", ""))
+    await library.profiles.delete(call.user_id, call.project(call.parameters.get("project_id")))
     return _json({"deleted": True})
 
 
 async def show(library: Library, call: Call) -> Response:
+    await refuse_foreign_memory(library, call.caller, call.path_id, is_change=False)
     return _json(shapes.memory_shape(await library.get(call.user_id, call.path_id)))
 
 
 async def edit(library: Library, call: Call) -> Response:
+    await refuse_foreign_memory(library, call.caller, call.path_id, is_change=True)
     changed = shapes.edit_of(shapes.decoded(call.body, shapes.EditBody))
     return _json(shapes.memory_shape(await library.patch(call.user_id, call.path_id, changed)))
 
 
 async def delete(library: Library, call: Call) -> Response:
+    await refuse_foreign_memory(library, call.caller, call.path_id, is_change=True)
     await library.delete(call.user_id, call.path_id)
     return _json({"deleted": 1})
 
 
 async def show_history(library: Library, call: Call) -> Response:
+    await refuse_foreign_memory(library, call.caller, call.path_id, is_change=False)
     history = await library.history(call.user_id, call.path_id)
-    return _json({"memories": list(map(shapes.memory_shape, history))})
+    seen = [memory for memory in history if is_visible(call.caller, memory)]
+    return _json({"memories": list(map(shapes.memory_shape, seen))})
 
 
-async def _call(request: Request, known: Sequence[str], identity_mode: str, edge_secret: str) -> Call:
+READING = frozenset({search})  # besides all that is called with GET
+OF_PROJECTS = frozenset(  # calls that stay within the projects of their caller; all others concern the whole user
+    (
+        *(add, search, show_page, delete_scope, append_turns, show, edit, delete, show_history),
+        *(show_profile, set_profile, delete_profile),
+    )
+)
+
+
+async def _call(request: Request, known: Sequence[str], callers: Callers, endpoint: Endpoint) -> Call:
     """Identify the caller and read the body. Raises `BadInput` before reading the body of an unidentified caller."""
     parameters = _parameters(request.scope["query_string"])
     headers: list[tuple[bytes, bytes]] = request.scope["headers"]
-    user_id = caller_of(headers, parameters.get("user_id"), identity_mode=identity_mode, edge_secret=edge_secret)
+    is_reading = request.method in ("GET", "HEAD") or endpoint in READING
+    caller = callers.identify(headers, parameters.get("user_id"), "read" if is_reading else "write")
+    if endpoint not in OF_PROJECTS:
+        refuse_without_bounds(caller)
     shapes.refuse_unknown_parameters(parameters, ["user_id", *known])
     body = await _body(request)
     refuse_other_types(headers, body)
-    return Call(user_id, request.path_params.get("id", ""), parameters, body)
+    return Call(caller.user_id, request.path_params.get("id", ""), parameters, body, caller)
 
 
 def _parameters(query_string: bytes) -> dict[str, str]:

@@ -24,16 +24,13 @@ MARKS = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of lines.")
 def doctor(config: Path | None, *, as_json: bool) -> None:
-    """Check settings, models, data directory, turn log, queue, Milvus, upstream, and the reader of messages.
+    """Check settings, identity, models, data directory, turn log, queue, Milvus, upstream, and the reader of messages.
 
     The exit code is 1 when something fails.
     """
     # Imported here, as in all commands, so that `--help` does not wait for adapters.
-    from memory.processes.doctor_checks import (
-        Finding,
-        Level,
-        look,
-    )
+    from memory.processes.doctor_checks import look
+    from memory.processes.findings import Finding, Level
 
     try:
         settings = from_process(config, {})

@@ -28,6 +28,7 @@ from memory.cli.mcp import mcp
 from memory.cli.output import config_option, print_json, print_table
 from memory.cli.prepare import prepare
 from memory.cli.sessions import sessions
+from memory.cli.token import token
 from memory.cli.upkeep import upkeep
 from memory.errors import BadSetting
 from memory.model import MEMORY_TYPES, MemoryStatus, Turn
@@ -53,6 +54,7 @@ commands.add_command(prepare)
 commands.add_command(doctor)
 commands.add_command(mcp)
 commands.add_command(sessions)
+commands.add_command(token)
 
 
 # The parts

@@ -11,8 +11,6 @@ import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from enum import StrEnum
 from importlib.resources import as_file
 
 from prometheus_client import CollectorRegistry
@@ -30,7 +28,9 @@ from memory.errors import BadInput, Unavailable
 from memory.learn.reading.exam import StoredExam
 from memory.model import VectorOrigin
 from memory.processes import composition
+from memory.processes.findings import Finding, Level
 from memory.processes.from_settings import PATIENT_SECONDS, vector_origin
+from memory.processes.identity_findings import identity_finding
 from memory.processes.reader_parts import asks_model, examinee, open_model_reader
 from memory.runtime.metrics import Metrics
 from memory.settings import Settings
@@ -41,22 +41,6 @@ FREE_BYTES_MIN = 200 << 20
 WAITING_SECONDS_LONG = 3_600.0
 FAILURES_SHOWN_MAX = 5
 PREPARE = "run `memproxy prepare`, or let the next start do it (30 s)"
-
-
-class Level(StrEnum):
-    OK = "ok"
-    WARN = "warn"  # works, with limitations
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one check. `advice`: what to do, "" if nothing is wrong."""
-
-    check: str
-    level: Level
-    says: str
-    advice: str = ""
 
 
 Findings = list[Finding]
@@ -73,6 +57,7 @@ async def look(settings: Settings) -> Findings:
             return Finding("turn log", Level.OK, str(settings.turn_log_path))
 
         found = [
+            await _checked("identity", lambda: identity_finding(settings)),
             await _checked("embedding model", lambda: _embedding(settings)),
             await _checked("trained reader", lambda: _trained_reader(settings)),
             await _checked("data directory", lambda: asyncio.to_thread(_data_dir, settings)),

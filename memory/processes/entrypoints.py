@@ -21,6 +21,7 @@ from memory.learn.schedule import RecordExpiry, ScheduleTiming, UpkeepLoop
 from memory.model import RequestOptions, Scope
 from memory.ports import MemoryFilter
 from memory.processes.composition import SYSTEM_CLOCK, Parts, open_parts, open_upkeep
+from memory.processes.from_settings import caller_rules
 from memory.processes.reader_parts import examining, open_readers
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.runtime.gc_freeze import freeze_live_objects
@@ -64,15 +65,17 @@ async def run_api(settings: Settings, until: asyncio.Event) -> None:
     """Serve REST and MCP until told to stop."""
     async with open_parts(settings) as parts:
         library, metrics = parts.library(), parts.metrics
-        mode, secret = settings.identity, settings.edge_secret
+        mode, secret, rules = settings.identity, settings.edge_secret, caller_rules(settings)
 
         def load_mcp() -> McpServer:
             from memory.api.mcp import MemoryMcp
 
-            return MemoryMcp(library, identity_mode=mode, edge_secret=secret, metrics=metrics)
+            return MemoryMcp(library, identity_mode=mode, edge_secret=secret, metrics=metrics, rules=rules)
 
         mcp = McpOnDemand(load_mcp)
-        app = create_app(library, identity_mode=mode, edge_secret=secret, metrics=metrics, routes=mcp.routes)
+        app = create_app(
+            library, identity_mode=mode, edge_secret=secret, metrics=metrics, routes=mcp.routes, rules=rules
+        )
         config = uvicorn.Config(
             app,
             host=settings.api_host,

@@ -13,22 +13,39 @@ from memory.adapters.models.recent_vectors import Prefixes
 from memory.adapters.sqlite.notes import NoteLimits
 from memory.adapters.sqlite.receipts import ReceiptLimits
 from memory.adapters.working_set.working_sets import WorkingSetLimits
+from memory.api.callers import CallerRules
+from memory.api.service_tokens import ServiceToken
 from memory.learn.reading.model_reader import ModelReaderSettings
 from memory.learn.reading.prompting import own_examples
 from memory.learn.retention import DAY, FADING, Decay, RetentionRules
 from memory.learn.trigger_scanner import TriggerSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Placement, VectorOrigin
+from memory.model.token_claims import ClaimNames
 from memory.ports import LearnDue
 from memory.recall.notes.profile_notes import ProfileUse
 from memory.recall.pipeline import RecallSettings
 from memory.secrets.redaction import SecretClass, SecretPolicy, recordable
 from memory.sessions.compaction.cuts import CompactionLimits
-from memory.settings import ExternalModel, Settings
+from memory.settings import ExternalModel, ServiceTokenSettings, Settings
 
 IDLE_SECONDS_WITH_A_MODEL = 30.0
 MODEL_NAME_CHARACTERS = 200  # in `made_by`
 PATIENT_SECONDS = 5.0  # limit of a search or an embedding that no chat waits for
+
+
+def claim_names(settings: Settings) -> ClaimNames:
+    jwt = settings.jwt
+    return ClaimNames(user=jwt.user_claim, tenant=jwt.tenant_claim, project=jwt.project_claim)
+
+
+def caller_rules(settings: Settings) -> CallerRules:
+    return CallerRules(claim_names(settings), tuple(map(_service_token, settings.service_tokens)))
+
+
+def _service_token(token: ServiceTokenSettings) -> ServiceToken:
+    users = None if token.any_user else frozenset(token.users)
+    return ServiceToken(token.name, bytes.fromhex(token.sha256), frozenset(token.scopes), users)
 
 
 def recall_settings(settings: Settings) -> RecallSettings:

@@ -189,6 +189,9 @@ class Metrics:
             multiprocess_mode="livemin",
         )
         self.part_restarts = Counter("memproxy_part_restarts", "Restarts.", ["part"], registry=registry)
+        self.service_token_calls = Counter(
+            "memproxy_service_token_calls", "Calls with service tokens.", ["token", "outcome"], registry=registry
+        )
         self.api_seconds = Histogram(
             "memproxy_api_seconds", "REST calls.", ["route", "code"], registry=registry, buckets=SLOW_SECONDS
         )

@@ -9,6 +9,7 @@ from memory.settings.bounds import NoteSettings, ReceiptSettings, SnapshotSettin
 from memory.settings.catalogue import ENVIRONMENT_PREFIX, Leaf, SettingDoc, is_section, leaves_of, without_secrets
 from memory.settings.compaction import CompactionSettings
 from memory.settings.extraction import ExtractionSettings
+from memory.settings.identity import IdentitySettings, JwtSettings, ServiceTokenSettings
 from memory.settings.learning import LearnSettings
 from memory.settings.models import ExternalModel, ModelEndpoint
 from memory.settings.profiles import ProfileSettings
@@ -28,6 +29,8 @@ __all__ = [
     "ExternalModel",
     "ExtractionSettings",
     "HalfLives",
+    "IdentitySettings",
+    "JwtSettings",
     "Leaf",
     "LearnSettings",
     "MemorySettings",
@@ -40,6 +43,7 @@ __all__ = [
     "ReceiptSettings",
     "RetentionSettings",
     "SecretSettings",
+    "ServiceTokenSettings",
     "SettingDoc",
     "Settings",
     "SnapshotSettings",

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from memory.settings.identity import ServiceTokenSettings
 from memory.settings.recall import UpstreamSignal
 from memory.settings.retention import CategoryRetention
 
@@ -91,5 +92,6 @@ def _expected(annotation: Any) -> str:  # noqa: ANN401 - likewise
             str: "a list of text",
             UpstreamSignal: "a list of signals",
             CategoryRetention: "a list of categories",
+            ServiceTokenSettings: "a list of tokens",
         }.get(arguments[0], "a list of models")
     return " or ".join(_expected(argument) for argument in arguments)

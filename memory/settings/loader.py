@@ -26,6 +26,7 @@ from memory.settings import (
     ExternalModel,
     Leaf,
     MemorySettings,
+    ServiceTokenSettings,
     SettingDoc,
     Settings,
     UpstreamSignal,
@@ -34,6 +35,7 @@ from memory.settings import (
     leaves_of,
     without_secrets,
 )
+from memory.settings.identity_checks import check_identity
 
 __all__ = [
     "ExternalModel",
@@ -54,13 +56,14 @@ _ITEMS: Mapping[str, type[msgspec.Struct]] = {
     "external_models": ExternalModel,
     "memory.life.categories": CategoryRetention,
     "memory.upstream_signals": UpstreamSignal,
+    "service_tokens": ServiceTokenSettings,
 }
 # Headers that cannot carry signals: Envoy removes signal headers from untrusted clients, which need these headers, and
 # shows signal headers to the filter, which must not see credentials.
 _NO_SIGNAL_HEADERS = frozenset(
     """accept api-key authorization connection content-encoding content-length content-type cookie expect host
     proxy-authorization te traceparent transfer-encoding upgrade user-agent x-api-key x-authz-user-id x-forwarded-for
-    x-memory-edge-secret x-request-id""".split()
+    x-memory-edge-secret x-memory-token-claims x-request-id""".split()
 )
 
 
@@ -264,6 +267,7 @@ def _built(struct: type[Any], leaves: Mapping[str, object], prefix: str) -> Any:
 def _check(settings: Settings) -> None:
     """Checks that concern several settings."""
     _check_addresses(settings)
+    check_identity(settings)
     _check_signals(settings)
     if settings.redis_url:
         raise BadSetting("redis_url: Redis is not supported yet; leave it empty, the turn log is SQLite in data_dir")
@@ -305,7 +309,7 @@ def _check_addresses(settings: Settings) -> None:
         if settings.identity == "development" and not _is_loopback(host):
             raise BadSetting(
                 f"{path}: identity `development` believes whatever a client says it is, so it listens on loopback "
-                f"only, got {_shown(host)}; use 127.0.0.1, or identity `header` behind something that authenticates"
+                f"only, got {_shown(host)}; use 127.0.0.1, or identity `header` or `jwt`"
             )
 
 

@@ -13,6 +13,7 @@ from memory.settings.bounds import NoteSettings, ReceiptSettings, SnapshotSettin
 from memory.settings.catalogue import SettingDoc, docs_of, without_secrets
 from memory.settings.compaction import CompactionSettings
 from memory.settings.extraction import ExtractionSettings
+from memory.settings.identity import IdentitySettings, JwtSettings, ServiceTokenSettings
 from memory.settings.learning import LearnSettings
 from memory.settings.models import ExternalModel
 from memory.settings.profiles import ProfileSettings
@@ -115,6 +116,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     profile: ProfileSettings = ProfileSettings()
     secrets: SecretSettings = SecretSettings()
     compaction: CompactionSettings = CompactionSettings()
+    identity: IdentitySettings = IdentitySettings()
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,7 +134,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = True
     host: Annotated[
-        str, Meta(description="Address that the proxy listens on; beyond loopback only with `identity: header`.")
+        str, Meta(description="Address that the proxy listens on; beyond loopback not with `identity: development`.")
     ] = "127.0.0.1"
     port: Annotated[Annotated[int, _PORT], Meta(description="Port of the proxy.")] = 8080
     api_host: Annotated[str, Meta(description="Address that the REST API listens on; containers set 0.0.0.0.")] = (
@@ -154,11 +156,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ""
     redis_url: Annotated[str, Meta(description="Reserved: the turn log on Redis. Not built yet, must be empty.")] = ""
     identity: Annotated[
-        Literal["development", "header"],
-        Meta(description="Who identifies the user: `development` trusts the client, `header` only `trusted_peers`."),
+        Literal["development", "header", "jwt"],
+        Meta(
+            description="Who identifies the user: `development` trusts the client, `header` only `trusted_peers`, "
+            "`jwt` a token that Envoy verifies."
+        ),
     ] = "development"
+    jwt: JwtSettings = JwtSettings()
+    service_tokens: Annotated[
+        tuple[ServiceTokenSettings, ...],
+        Meta(description="Tokens by which programs call the REST API, as hashes; `memproxy token` makes one."),
+    ] = ()
     trusted_peers: Annotated[
-        tuple[str, ...], Meta(description="Networks whose x-authz-user-id is trusted in mode `header`.")
+        tuple[str, ...],
+        Meta(description="Networks whose x-authz-user-id is trusted in mode `header`, and their signals in each."),
     ] = ("127.0.0.0/8", "::1/128")
     data_dir: Annotated[str, Meta(description="Folder of all persistent data; local disk, one `up` at a time.")] = (
         ".memproxy"

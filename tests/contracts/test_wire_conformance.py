@@ -9,6 +9,7 @@ import pytest
 from envoy_data_plane.envoy.config.core import v3 as core
 from envoy_data_plane.envoy.extensions.filters.http.ext_proc import v3 as modes
 from envoy_data_plane.envoy.service.ext_proc import v3 as theirs
+from envoy_data_plane.envoy.type.v3 import HttpStatus, StatusCode
 from envoy_data_plane.google.protobuf import Struct as TheirStruct
 from google.protobuf.struct_pb2 import Struct
 
@@ -167,6 +168,19 @@ def test_a_receipt_without_an_id_names_none() -> None:
     expected = Struct()
     expected.update({"memory": {"status": "disabled", "count": "0"}})
     assert response.dynamic_metadata == expected
+
+
+def test_envoy_reads_that_we_answer_in_place_of_the_upstream() -> None:
+    overwrite = core.HeaderValueOptionHeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD
+    kind = core.HeaderValue(key="content-type", raw_value=b"application/json")
+    assert parsed(wire.reject()) == theirs.ProcessingResponse(
+        immediate_response=theirs.ImmediateResponse(
+            status=HttpStatus(code=StatusCode(403)),
+            headers=theirs.HeaderMutation(set_headers=[core.HeaderValueOption(header=kind, append_action=overwrite)]),
+            body=wire.MISMATCH_ANSWER,
+            details="identity_mismatch",
+        )
+    )
 
 
 def test_envoy_reads_how_much_more_time_we_want() -> None:

@@ -19,9 +19,9 @@ QUESTION = json.dumps({"model": "m", "messages": [{"role": "user", "content": "W
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # one stack a mode
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=list(IdentityMode))
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["development", "header"])
 async def stack(request: pytest.FixtureRequest, shared_upstream: RecordingUpstream) -> AsyncIterator[FilterStack]:
-    async with running_stack(shared_upstream.url, identity=request.param) as running:
+    async with running_stack(shared_upstream.url, identity=IdentityMode(request.param)) as running:
         yield running
 
 

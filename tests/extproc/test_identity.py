@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import time
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from extproc.identity import Anonymous, IdentityMode, RefusalReason, RefusedIdentity, identify
 from memory.chat.own_fields import MemoryContext
 from memory.model import ID_BYTES_MAX, Scope, is_valid_id
+from memory.model.token_claims import CLAIMS_HEADER, ClaimNames
 
 DEVELOPMENT, HEADER = IdentityMode.DEVELOPMENT, IdentityMode.HEADER
 BOTH = pytest.mark.parametrize("mode", [DEVELOPMENT, HEADER])
@@ -89,7 +92,7 @@ def test_a_hostile_id_anywhere_means_no_memory_never_everybodys(hostile: str, mo
         assert identify(vouched(b"alice"), MemoryContext(**{field: hostile}), mode) == RefusedIdentity(reason)
 
 
-@given(st.text(max_size=300), st.text(max_size=300), st.sampled_from(IdentityMode))
+@given(st.text(max_size=300), st.text(max_size=300), st.sampled_from([DEVELOPMENT, HEADER]))
 def test_a_scope_is_exactly_what_was_said_or_there_is_none(user_id: str, project_id: str, mode: IdentityMode) -> None:
     found = identify(vouched(user_id.encode("utf-8", "surrogatepass")), MemoryContext(project_id=project_id), mode)
     is_good = is_valid_id(user_id) and (not project_id or is_valid_id(project_id))
@@ -101,3 +104,54 @@ def test_an_id_of_megabytes_is_refused_without_reading_it() -> None:
     began = time.perf_counter()
     assert not is_valid_id(value)
     assert time.perf_counter() - began < 0.5  # reading it takes seconds
+
+
+JWT = IdentityMode.JWT
+BOUND = ClaimNames(project="projects")
+
+
+def token(**claims: object) -> list[tuple[str, bytes]]:
+    payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b"=")
+    return [(":method", b"POST"), (CLAIMS_HEADER, payload)]
+
+
+def test_in_mode_jwt_only_the_verified_token_names_the_user() -> None:
+    assert identify(token(sub="alice"), MemoryContext("alice", "p"), JWT) == Scope("alice", "p")
+    assert identify([*vouched(b"eve"), *token(sub="alice")], None, JWT) == Scope("alice")
+    assert identify(vouched(b"eve"), None, JWT) == Anonymous()
+    assert identify([], None, JWT, "eve") == Anonymous()
+    assert identify([], MemoryContext("eve"), JWT) == RefusedIdentity(RefusalReason.UNPROVEN_USER)
+    assert identify(token(sub="alice"), MemoryContext("eve"), JWT) == RefusedIdentity(RefusalReason.DISAGREEMENT)
+
+
+@BOTH
+def test_in_other_modes_claims_name_nobody(mode: IdentityMode) -> None:
+    assert identify(token(sub="alice"), None, mode) == Anonymous()
+
+
+def test_two_tokens_or_one_that_names_nobody_are_refused() -> None:
+    two = [*token(sub="alice"), *token(sub="bob")]
+    assert identify(two, None, JWT) == RefusedIdentity(RefusalReason.SEVERAL_HEADERS)
+    assert identify(token(sub=7), None, JWT) == RefusedIdentity(RefusalReason.INVALID_USER_CLAIM)
+    assert identify([(CLAIMS_HEADER, b"?")], None, JWT) == RefusedIdentity(RefusalReason.UNREADABLE_CLAIMS)
+
+
+def test_the_body_names_the_user_as_the_token_does_whatever_the_tenant() -> None:
+    names = ClaimNames(tenant="tenant")
+    claims = token(sub="alice", tenant="acme")
+    assert identify(claims, MemoryContext("alice"), JWT, "", names) == Scope("acme/alice")
+    refused = RefusedIdentity(RefusalReason.DISAGREEMENT)
+    assert identify(claims, MemoryContext("acme/alice"), JWT, "", names) == refused
+    missing = RefusedIdentity(RefusalReason.INVALID_TENANT_CLAIM)
+    assert identify(token(sub="alice"), None, JWT, "", names) == missing
+
+
+def test_a_token_bounds_the_projects_that_a_body_may_name() -> None:
+    both, one = token(sub="alice", projects=["red", "blue"]), token(sub="alice", projects="red")
+    foreign = RefusedIdentity(RefusalReason.FOREIGN_PROJECT)
+    assert identify(both, MemoryContext(project_id="blue"), JWT, "", BOUND) == Scope("alice", "blue")
+    assert identify(both, MemoryContext(project_id="green"), JWT, "", BOUND) == foreign
+    assert identify(both, None, JWT, "", BOUND) == foreign
+    assert identify(one, None, JWT, "", BOUND) == Scope("alice", "red")
+    lacking = RefusedIdentity(RefusalReason.INVALID_PROJECT_CLAIM)
+    assert identify(token(sub="alice"), MemoryContext(project_id="red"), JWT, "", BOUND) == lacking

@@ -19,6 +19,7 @@ from extproc.inject import (
     Proceed,
     Recalled,
     RecallMemories,
+    Reject,
     RequestBody,
     RequestHeaders,
     ResponseInfo,
@@ -280,3 +281,20 @@ def test_events_out_of_order_are_our_own_mistake() -> None:
         injection_of().on(RequestBody(b"{}"))
     with pytest.raises(OutOfOrder, match="Recalled while AWAIT_BODY"):
         awaiting_body().on(Recalled(RecallStatus.EMPTY))
+
+
+@pytest.mark.parametrize("rejects", [False, True])
+def test_a_body_that_contradicts_the_edge_is_rejected_only_where_the_settings_say_so(rejects: bool) -> None:
+    injection = Injection(IdentityMode.HEADER, SignalReader(), rejects_mismatches=rejects)
+    injection.on(RequestHeaders(headers(ALICE)))
+    counted, *rest = injection.on(RequestBody(body_of(memory_context={"user_id": "bob"})))
+    assert counted == CountRefused(RefusalReason.DISAGREEMENT)
+    assert (rest == [Reject()]) == rejects
+    assert rejects or isinstance(rest[-1], Finish)
+
+
+@pytest.mark.parametrize(("more", "user"), [((), "bob"), ((("x-authz-user-id", b" alice"),), "alice")])
+def test_a_claim_that_nobody_vouches_for_is_no_contradiction(more: tuple[tuple[str, bytes], ...], user: str) -> None:
+    injection = Injection(IdentityMode.HEADER, SignalReader(), rejects_mismatches=True)
+    injection.on(RequestHeaders(headers(*more)))
+    assert Reject() not in injection.on(RequestBody(body_of(memory_context={"user_id": user})))

@@ -10,6 +10,7 @@ import httpx
 from library_parts import Parts
 from prometheus_client import CollectorRegistry
 
+from memory.api.callers import USERS_ONLY
 from memory.api.rest import create_app
 from memory.runtime.metrics import Metrics
 
@@ -24,7 +25,11 @@ async def api_of(
 ) -> AsyncIterator[httpx.AsyncClient]:
     metrics = options.pop("metrics", None) or Metrics(CollectorRegistry())
     app = create_app(
-        parts.library, identity_mode=identity_mode, edge_secret=options.pop("edge_secret", SECRET), metrics=metrics
+        parts.library,
+        identity_mode=identity_mode,
+        edge_secret=options.pop("edge_secret", SECRET),
+        metrics=metrics,
+        rules=options.pop("rules", USERS_ONLY),
     )
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost", **options) as client:

@@ -22,17 +22,16 @@ import httpx
 from prometheus_client import CollectorRegistry
 from turn_logs import sqlite_deployment
 
-from extproc.identity import IdentityMode
 from extproc.recorder import TurnRecorder
 from extproc.sent_again import RecordingPolicy
 from extproc.server import DrainPace, EdgeTrust, Filter, contained, serve
 from extproc.supervisor.bootstrap import BootstrapValues, render
-from extproc.upstream_signals import SignalReader
 from memory.adapters.models.template_probe import TemplateProbe
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.chat.completions import ChatRequest
 from memory.model import Note, Placement, RecallStatus, Role, Scope, Turn
+from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
 from memory.ports import ChatTemplates, Clock, ModelCapabilities, TurnLog
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallOutcome
@@ -104,6 +103,7 @@ class FilterStack:
     templates: ChatTemplates
     metrics: Metrics
     tasks: asyncio.TaskGroup
+    claims: ClaimNames = USUAL_CLAIMS
     ids: Any = field(default_factory=itertools.count)
     filters: list[RunningFilter] = field(default_factory=list)
     counted_before: dict[tuple[str, frozenset[tuple[str, str]]], float] = field(default_factory=dict)
@@ -149,7 +149,12 @@ class FilterStack:
         filter_ = Filter(
             recall=self.recall,
             recorder=recorder,
-            trust=EdgeTrust(self.plan.identity, self.plan.signals),
+            trust=EdgeTrust(
+                self.plan.identity,
+                self.plan.signals,
+                self.claims,
+                rejects_mismatches=self.plan.filter_may_answer,
+            ),
             metrics=self.metrics,
             new_id=lambda: f"t-{next(self.ids)}",
         )
@@ -196,19 +201,14 @@ async def running_stack(
     upstream: str,
     *,
     filters: int = 1,
-    identity: IdentityMode = IdentityMode.DEVELOPMENT,
-    trusted_peers: tuple[str, ...] = ("127.0.0.0/8",),
-    api_port: int = 1,
-    root_certificates: Path | None = None,
     rewrite: tuple[bytes, bytes] = (b"", b""),
-    signals: SignalReader | None = None,
     data_dir: Path | None = None,
-    is_upstream_kept_alive: bool = True,
-    filter_in_flight_max: int = 40,
+    claims: ClaimNames = USUAL_CLAIMS,
+    **settings: Any,
 ) -> AsyncIterator[FilterStack]:
     """Envoy, `filters` filters and a SQLite turn log, in `data_dir` where one is given.
 
-    `rewrite` replaces a piece of Envoy's rendered configuration.
+    `rewrite` replaces a piece of Envoy's rendered configuration. `settings`: others of `BootstrapValues`.
     """
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stack-")))
@@ -222,16 +222,10 @@ async def running_stack(
             filter_sockets=tuple(folder / f"f{number}.sock" for number in range(filters)),
             port=port,
             admin_port=admin_port,
-            api_port=api_port,
-            identity=identity,
-            trusted_peers=trusted_peers,
-            root_certificates=root_certificates,
-            filter_in_flight_max=filter_in_flight_max,
-            is_upstream_kept_alive=is_upstream_kept_alive,
-            signals=signals or SignalReader(),
+            **{"api_port": 1, "trusted_peers": ("127.0.0.0/8",), **settings},
         )
         recall = ScriptedRecall(SqliteModelCapabilities(database, clock=CLOCK))
-        running = FilterStack(plan, recall, process.log, templates, Metrics(CollectorRegistry()), tasks)
+        running = FilterStack(plan, recall, process.log, templates, Metrics(CollectorRegistry()), tasks, claims)
         for path in plan.filter_sockets:
             running.start_filter(path)
         stack.callback(lambda: [one.stop.set() for one in running.filters])

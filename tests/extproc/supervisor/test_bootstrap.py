@@ -10,16 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from token_issuer import TokenIssuer
 
 from extproc.health import CHECK_INTERVAL_SECONDS
 from extproc.identity import IdentityMode
 from extproc.supervisor.bootstrap import BootstrapValues, render, render_bare, template
+from extproc.supervisor.token_verification import TokenVerification
 from extproc.upstream_signals import SignalReader
 from memory.errors import BadSetting
 from memory.model import CHAT_BYTES_MAX
 from memory.recall.signals.upstream import UpstreamRule
 
 PLAN = BootstrapValues(upstream="http://127.0.0.1:8000", filter_sockets=(Path("/run/f-0.sock"), Path("/run/f-1.sock")))
+
+
+INLINE = TokenVerification(issuer="https://login.example", audiences=("chat",), keys=TokenIssuer().key_set())
+FETCHED = TokenVerification(issuer="https://login.example", keys_url="http://127.0.0.1:9/keys.json")
 
 
 def plan(**changes: Any) -> BootstrapValues:
@@ -49,8 +55,19 @@ def accepted(rendered: bytes, folder: Path) -> str:
         {"upstream": "http://vllm:8000", "api_host": "memproxy-api"},
         {"signals": SignalReader(())},
         {"identity": IdentityMode.HEADER, "host": "0.0.0.0", "trusted_peers": ("10.0.0.0/8", "::/0", "0.0.0.0/0")},
+        {"identity": IdentityMode.JWT, "tokens": INLINE, "host": "0.0.0.0", "trusted_peers": ()},
+        {"identity": IdentityMode.JWT, "tokens": dataclasses.replace(FETCHED, is_required=True)},
+        {
+            "identity": IdentityMode.JWT,
+            "tokens": dataclasses.replace(FETCHED, keys_url="https://login.example/keys?v=1"),
+        },
+        {
+            "identity": IdentityMode.JWT,
+            "tokens": dataclasses.replace(INLINE, header="x-user-token", is_forwarded=False),
+        },
+        {"filter_may_answer": True},
     ],
-    ids=str,
+    ids=lambda changes: "-".join(changes) or "defaults",
 )
 def test_envoy_accepts_what_we_render_with_memory_and_without(changes: dict[str, Any], tmp_path: Path) -> None:
     assert accepted(render(plan(**changes)), tmp_path) == ""
@@ -199,3 +216,51 @@ def test_trusted_peers_that_are_no_ranges_are_refused() -> None:
 def test_the_template_gives_no_placeholder_away() -> None:
     assert b"${" not in render(PLAN)
     assert "${" in template().read_text()
+
+
+def test_the_filter_may_answer_only_where_the_settings_say_so() -> None:
+    for may_answer, headers in ((False, "^(content-length)$"), (True, "^(content-length|content-type)$")):
+        for manager in managers(render(plan(filter_may_answer=may_answer))):
+            inject = filter_of(manager, "memory.inject")
+            assert inject.get("disableImmediateResponse", False) is not may_answer
+            assert inject["mutationRules"]["allowExpression"]["regex"] == headers
+            assert inject["mutationRules"]["disallowAll"] is True
+
+
+def test_tokens_are_verified_in_mode_jwt_alone_and_nobody_may_send_what_they_say() -> None:
+    for changes in ({}, {"identity": IdentityMode.HEADER}):
+        rendered = render(plan(**changes))
+        assert b"jwt_authn" not in rendered
+        assert "jwt_keys" not in clusters(rendered)
+        assert all("x-memory-token-claims" in removed(manager) for manager in managers(rendered))
+    rendered = render(plan(identity=IdentityMode.JWT, tokens=FETCHED))
+    assert "jwt_keys" in clusters(rendered)
+    for manager in managers(rendered):
+        assert removed(manager) >= {"x-authz-user-id", "x-memory-token-claims", "x-memory-edge-secret"}
+        assert manager["httpFilters"][0]["name"] == "envoy.filters.http.jwt_authn"
+        provider = manager["httpFilters"][0]["typedConfig"]["providers"]["users"]
+        assert (provider["requireExpiration"], provider["forward"]) == (True, True)
+        assert ("remoteJwks" in provider, "localJwks" in provider) == (True, False)
+
+
+def test_without_trusted_peers_all_clients_of_mode_jwt_are_alike() -> None:
+    rendered = render(plan(identity=IdentityMode.JWT, tokens=INLINE, trusted_peers=()))
+    [chain] = json.loads(rendered)["staticResources"]["listeners"][0]["filterChains"]
+    assert "filterChainMatch" not in chain
+
+
+@pytest.mark.parametrize(
+    ("identity", "tokens"),
+    [(IdentityMode.JWT, None), (IdentityMode.HEADER, INLINE), (IdentityMode.DEVELOPMENT, INLINE)],
+)
+def test_mode_jwt_and_no_other_has_tokens(identity: IdentityMode, tokens: TokenVerification | None) -> None:
+    with pytest.raises(BadSetting, match="whose tokens"):
+        plan(identity=identity, tokens=tokens)
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", '{"keys": []}', '{"keys": [{"kty": "RSA", "d": "x"}]}', "\udcff"])
+def test_a_file_without_public_keys_is_refused_before_envoy_starts(content: str | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "keys").write_text(content, errors="surrogateescape")
+    with pytest.raises(BadSetting, match="jwks_file"):
+        TokenVerification(issuer="i", keys_file=str(tmp_path / "keys"))

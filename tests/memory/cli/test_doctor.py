@@ -13,6 +13,12 @@ import pytest
 from chat_server import running_chat_server
 from click.testing import CliRunner
 from prometheus_client import CollectorRegistry
+from served_app import served
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from token_issuer import TokenIssuer
 from turn_logs import a_turn
 
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -25,7 +31,8 @@ from memory.ports import LearnDue
 from memory.ports.reading import ExamKey, ExamResult
 from memory.processes import doctor_checks, reader_parts
 from memory.processes.composition import SYSTEM_CLOCK
-from memory.processes.doctor_checks import Finding, Level
+from memory.processes.findings import Finding, Level
+from memory.processes.identity_findings import identity_finding
 from memory.runtime.metrics import Metrics
 from memory.settings import Settings
 from memory.settings.loader import from_process, load
@@ -46,6 +53,7 @@ async def looked(settings: Settings) -> dict[str, Finding]:
 async def test_on_a_machine_that_is_prepared_nothing_fails(tmp_path: Path) -> None:
     found = await looked(settings_of(tmp_path))
     assert {name: one.level for name, one in found.items()} == {
+        "identity": Level.OK,
         "embedding model": Level.OK,
         "trained reader": Level.OK,
         "data directory": found["data directory"].level,  # as full as it may be
@@ -151,8 +159,9 @@ def test_the_command_prints_a_line_for_each_check_and_its_exit_code_says_whether
     settings_of(tmp_path)
     code, lines = run("--config", str(tmp_path / "settings.yaml"))
     assert code == 0
-    assert [line.split(":")[0].split(maxsplit=1)[1] for line in lines.splitlines()][:2] == [
+    assert [line.split(":")[0].split(maxsplit=1)[1] for line in lines.splitlines()][:3] == [
         "settings",
+        "identity",
         "embedding model",
     ]
     settings_of(tmp_path, milvus_uri="http://127.0.0.1:1")
@@ -169,3 +178,85 @@ def test_settings_that_cannot_be_are_the_only_line(tmp_path: Path) -> None:
     assert len(lines.splitlines()) == 1
     assert "FAIL  settings" in lines
     assert "memory" in lines
+
+
+@pytest.mark.parametrize(
+    ("written", "level", "words"),
+    [
+        ({}, Level.OK, ["development", "127.0.0.1"]),
+        ({"identity": "header"}, Level.OK, ["header", "127.0.0.0/8"]),
+        ({"identity": "header", "trusted_peers": []}, Level.FAIL, ["nobody", "trusted_peers"]),
+        ({"identity": "header", "trusted_peers": ["0.0.0.0/0"]}, Level.WARN, ["restrict trusted_peers"]),
+    ],
+)
+async def test_it_says_who_identifies_users(
+    tmp_path: Path, written: dict[str, Any], level: Level, words: list[str]
+) -> None:
+    found = await identity_finding(settings_of(tmp_path, **written))
+    assert found.level is level
+    assert all(word in found.says + found.advice for word in words)
+
+
+def of_issuer(folder: Path, **jwt: Any) -> Settings:
+    return settings_of(folder, identity="jwt", jwt={"issuer": "https://login.example", "audiences": ["chat"]} | jwt)
+
+
+async def test_it_reads_the_keys_of_the_issuer_and_says_what_the_claims_are(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.json"
+    keys.write_text(TokenIssuer().key_set())
+    for source in ({"jwks_file": str(keys)}, {"jwks": keys.read_text()}):
+        found = await identity_finding(of_issuer(tmp_path, tenant_claim="org.id", **source))
+        assert found.level is Level.OK
+        for said in ("https://login.example", "2 keys", "claim sub", "tenant from org.id", "no claim, so any"):
+            assert said in found.says
+    found = await identity_finding(of_issuer(tmp_path, jwks_file=str(keys), audiences=[]))
+    assert (found.level, "jwt.audiences" in found.advice) == (Level.WARN, True)
+
+
+async def test_keys_that_are_missing_broken_or_out_of_reach_fail(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.json"
+    for content, words in (("no JSON", "no JWK set"), ('{"keys": [{"kty": "EC", "d": "x"}]}', "private")):
+        broken.write_text(content)
+        found = await identity_finding(of_issuer(tmp_path, jwks_file=str(broken)))
+        assert (found.level, words in found.says) == (Level.FAIL, True)
+    found = await identity_finding(of_issuer(tmp_path, jwks_file=str(tmp_path / "none")))
+    assert (found.level, "does not start" in found.advice) == (Level.FAIL, True)
+    found = await identity_finding(of_issuer(tmp_path, jwks_url="http://127.0.0.1:9/keys"))
+    assert (found.level, "without memory" in found.advice) == (Level.FAIL, True)
+    found = await identity_finding(of_issuer(tmp_path, jwks_url="http://127.0.0.1:9/keys", required=True))
+    assert "401" in found.advice
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "level"),
+    [
+        (200, None, Level.OK),
+        (503, None, Level.FAIL),
+        (302, None, Level.FAIL),
+        (200, "<html>", Level.FAIL),
+        (200, " " * (2 << 20), Level.FAIL),
+    ],
+)
+async def test_it_fetches_keys_as_envoy_would(tmp_path: Path, status: int, content: str | None, level: Level) -> None:
+    async def answer(_: Request) -> Response:
+        return Response(TokenIssuer().key_set() if content is None else content, status_code=status)
+
+    with served(Starlette(routes=[Route("/keys", answer)])) as port:
+        settings = of_issuer(tmp_path, jwks_url=f"http://127.0.0.1:{port}/keys")
+        assert (await identity_finding(settings)).level is level
+
+
+@pytest.mark.parametrize("setting", ["host", "api_host"])
+def test_development_beyond_loopback_is_found(tmp_path: Path, setting: str) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(json.dumps({setting: "0.0.0.0"}))
+    code, lines = run("--config", str(file))
+    assert (code, lines.startswith("FAIL  settings: ")) == (1, True)
+    assert "loopback only" in lines
+
+
+def test_a_claim_that_is_not_configured_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(json.dumps({"identity": "jwt", "jwt": {"issuer": "i", "jwks_url": "http://x", "user_claim": ""}}))
+    code, lines = run("--config", str(file))
+    assert (code, "jwt.user_claim" in lines) == (1, True)

@@ -1,0 +1,82 @@
+"""Identifies the callers of REST and MCP: users by the edge, programs by their service tokens, which are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from memory.api.identity import Caller, Forbidden, Unauthenticated, caller_of, named_in_header
+from memory.api.service_tokens import Access, ServiceToken, matching_token, presented_tokens
+from memory.errors import BadInput
+from memory.model import is_valid_id
+from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
+from memory.runtime.metrics import Metrics
+
+UNKNOWN = "unknown"  # in place of a token's name; no name of ours, since names stand in settings
+
+
+@dataclass(frozen=True, slots=True)
+class CallerRules:
+    """`claims`: of users' tokens, in mode `jwt`; `tokens`: of programs."""
+
+    claims: ClaimNames = USUAL_CLAIMS
+    tokens: tuple[ServiceToken, ...] = ()
+
+
+USERS_ONLY = CallerRules()
+
+
+class Callers:
+    """Who is calling, and whether they may."""
+
+    def __init__(self, *, identity_mode: str, edge_secret: str, rules: CallerRules, metrics: Metrics) -> None:
+        self.identity_mode = identity_mode
+        self._edge_secret = edge_secret
+        self._rules = rules
+        self._metrics = metrics
+
+    def identify(self, headers: Iterable[tuple[bytes, bytes]], asked_for: str | None, access: Access) -> Caller:
+        """Raises `Unauthenticated`, `Forbidden`, or another `BadInput`. A service token decides alone."""
+        pairs = list(headers)
+        presented = presented_tokens(pairs)
+        if not presented:
+            return caller_of(
+                pairs,
+                asked_for,
+                identity_mode=self.identity_mode,
+                edge_secret=self._edge_secret,
+                claims=self._rules.claims,
+            )
+        token = matching_token(presented[0], self._rules.tokens) if len(presented) == 1 else None
+        name, is_accepted = token.name if token else UNKNOWN, False
+        try:
+            caller = _caller_with(token, pairs, asked_for, access)
+            is_accepted = True
+            return caller
+        finally:
+            outcome = "accepted" if is_accepted else "refused"
+            self._metrics.service_token_calls.labels(name, outcome).inc()
+
+
+def _caller_with(
+    token: ServiceToken | None, headers: list[tuple[bytes, bytes]], asked_for: str | None, access: Access
+) -> Caller:
+    """The user whom a program names, if its token allows that."""
+    if token is None:
+        raise Unauthenticated("this service token is not known")
+    if access not in token.scopes:
+        raise Forbidden(f"this service token has no scope {access}")
+    in_header = named_in_header(headers)
+    user_id = in_header if in_header is not None else asked_for
+    if user_id is None:
+        raise Unauthenticated("no user: name the user by ?user_id= or the header x-authz-user-id")
+    if asked_for not in (None, user_id):
+        raise Forbidden("?user_id= and the header x-authz-user-id name two users")
+    if not is_valid_id(user_id):
+        raise BadInput("a user id has 1-256 bytes of UTF-8 without control characters or white space at an edge")
+    if token.users is not None and user_id not in token.users:
+        raise Forbidden("this service token is not for that user")
+    return Caller(user_id)
+
+
+__all__ = ["UNKNOWN", "USERS_ONLY", "CallerRules", "Callers"]

@@ -1,0 +1,42 @@
+"""Keeps callers whose token names projects within them."""
+
+from __future__ import annotations
+
+from memory.api.identity import Caller, Forbidden
+from memory.errors import NotFound
+from memory.model import Memory
+from memory.model.token_claims import project_within
+from memory.service.library import Library
+
+
+def bounded_project(caller: Caller, named: str) -> str:
+    """The project of a call that names `named` ("" for none). Raises `Forbidden` if that may not be used."""
+    project_id = project_within(caller.projects, named)
+    if project_id is None:
+        raise Forbidden("your token is for other projects: name one of its own as project_id")
+    return project_id
+
+
+def refuse_without_bounds(caller: Caller) -> None:
+    """For calls that concern all that is stored of a user."""
+    if caller.projects is not None:
+        raise Forbidden("your token is for some projects only, and this call concerns all of them")
+
+
+def is_visible(caller: Caller, memory: Memory) -> bool:
+    """Also memories of no project, as in a chat."""
+    return caller.projects is None or memory.project_id in (*caller.projects, "")
+
+
+async def refuse_foreign_memory(library: Library, caller: Caller, memory_id: str, *, is_change: bool) -> None:
+    """Raises `NotFound` for a memory of another project, `Forbidden` for a change of one that all projects share."""
+    if caller.projects is None:
+        return
+    memory = await library.get(caller.user_id, memory_id)
+    if not is_visible(caller, memory):
+        raise NotFound("no such memory")
+    if is_change and not memory.project_id:
+        raise Forbidden("your token is for some projects only, and this memory belongs to none")
+
+
+__all__ = ["bounded_project", "is_visible", "refuse_foreign_memory", "refuse_without_bounds"]

@@ -1,0 +1,316 @@
+"""Everything that somebody may try to be somebody else, through the whole product: 0 leaks, and nothing learnt.
+
+The victim's memory must reach neither the upstream nor an answer of the API, and nothing that is said meanwhile may be
+stored as the victim's. Each attempt goes to chats and to the API, over HTTP/1.1 written by hand and over HTTP/2.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from product import Product, eventually, running_product
+from raw_http import Headers, RawRequest, over_http1, over_http2
+from token_issuer import (
+    AUDIENCE,
+    DROPPED,
+    ISSUER,
+    LATER,
+    LONG_AGO,
+    TokenIssuer,
+    signed,
+    signed_with_secret,
+    unsigned,
+    with_claims,
+)
+from upstream import RecordingUpstream
+
+VICTIM = "ren\u00e9"
+TENANT = "acme/eu"  # which might end elsewhere
+SECRET = "My storage unit at the harbour is 99-13-57."
+QUESTION = "Which storage unit at the harbour is mine?"
+COMBINATION = b"99-13-57"
+PLANT = "My locker at the station is 55-44-33."
+JSON: Headers = [(b"content-type", b"application/json")]
+AT_ONCE = 14  # all requests of an attempt
+GATEWAY = "127.0.0.2"  # where header mode believes the header
+ALIKE = (
+    *(
+        "RENÉ",
+        "rene",
+        "ren\u0117",
+        "rené.",
+        "rené,rené",
+        "rené, mallory",
+        "rené;",
+        '"rené"',
+        "ｒｅｎé",
+        "rené/",
+        "%72en%C3%A9",
+    ),
+    *(unicodedata.normalize("NFD", VICTIM), f" {VICTIM}", f"{VICTIM} ", f"\t{VICTIM}", f"{VICTIM}\u00a0"),
+    *(
+        f"{VICTIM}\u200b",
+        f"\ufeff{VICTIM}",
+        f"{VICTIM}\x00",
+        f"{VICTIM}\x7f",
+        "re\x00né",
+        f"{VICTIM}\u202e",
+        f"acme/{VICTIM}",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One way to claim to be the victim."""
+
+    name: str
+    headers: Headers = field(default_factory=list)
+    fields: dict[str, Any] = field(default_factory=dict)
+    query: str = ""
+
+
+def forged_headers() -> list[Attempt]:
+    """For both modes: what a client can write into headers, bodies and queries."""
+    victim = VICTIM.encode()
+    claims = base64.urlsafe_b64encode(json.dumps({"sub": VICTIM, "tenant": TENANT}).encode()).rstrip(b"=")
+    quoted = "ren%C3%A9"
+    named = [b"x-authz-user-id", b"X-Authz-User-Id", b"X-AUTHZ-USER-ID", b"x_authz_user_id", b"x-authz-user_id"]
+    attempts = [Attempt(f"header {name!r}", [(name, victim)]) for name in named]
+    attempts += [
+        Attempt("header twice", [(b"x-authz-user-id", victim), (b"x-authz-user-id", victim)]),
+        Attempt("header and another", [(b"x-authz-user-id", b"mallory"), (b"X-Authz-User-Id", victim)]),
+        Attempt("header, joined", [(b"x-authz-user-id", victim + b", mallory")]),
+        Attempt("header, spaces", [(b"x-authz-user-id", b"  " + victim + b" \t ")]),
+        Attempt("header, NUL", [(b"x-authz-user-id", victim + b"\x00")]),
+        Attempt("header, folded line", [(b"x-authz-user-id", b"\r\n " + victim)]),
+        Attempt("header, bare CR", [(b"x-other", b"1\rx-authz-user-id: " + victim)]),
+        Attempt("header name with a space", [(b"x-authz-user-id ", victim)]),
+        Attempt("Latin-1", [(b"x-authz-user-id", VICTIM.encode("latin-1"))]),
+        Attempt("connection header", [(b"connection", b"x-authz-user-id"), (b"x-authz-user-id", victim)]),
+        Attempt("token claims", [(b"x-memory-token-claims", claims)]),
+        Attempt("token claims, case", [(b"X-Memory-Token-Claims", claims), (b"x-memory-token-claims", claims)]),
+        Attempt("token claims, underscores", [(b"x_memory_token_claims", claims)]),
+        Attempt("edge secret", [(b"x-memory-edge-secret", b""), (b"x-authz-user-id", victim)]),
+        Attempt("secret and claims", [(b"x-memory-edge-secret", b"guess"), (b"x-memory-token-claims", claims)]),
+        Attempt("service token", [(b"authorization", b"Bearer mpt_" + b"0" * 40)], query=f"user_id={quoted}"),
+        Attempt("query", query=f"user_id={quoted}"),
+        Attempt("query, header name", query=f"x-authz-user-id={quoted}&memory_context.user_id={quoted}"),
+        Attempt("body", fields={"memory_context": {"user_id": VICTIM}}),
+        Attempt("body user", fields={"user": VICTIM}),
+        Attempt("body metadata", fields={"metadata": {"user_id": VICTIM}}),
+        Attempt("all of the body", fields={k: {"user_id": VICTIM} for k in ("memory_context", "metadata")}),
+        Attempt("body and header", [(b"x-authz-user-id", victim)], {"memory_context": {"user_id": VICTIM}}),
+    ]
+    return attempts + [Attempt(f"body {one!r}", fields={"memory_context": {"user_id": one}}) for one in ALIKE]
+
+
+def through_the_gateway() -> list[Attempt]:
+    """What a trusted gateway sends for other users: whose ids resemble the victim's, or who name the victim."""
+    mallory = (b"x-authz-user-id", b"mallory")
+    attempts = [
+        Attempt("body", [mallory], {"memory_context": {"user_id": VICTIM}}),
+        Attempt("body user", [mallory], {"user": VICTIM, "metadata": {"user_id": VICTIM}}),
+        Attempt("query", [mallory], query="user_id=ren%C3%A9"),
+        Attempt("two lines", [mallory, (b"x-authz-user-id", VICTIM.encode())]),
+        Attempt("underscores", [mallory, (b"x_authz_user_id", VICTIM.encode())]),
+    ]
+    # HTTP itself takes white space from the edges of a value: a gateway cannot name such a user, and must not
+    alike = [one for one in ALIKE if one.strip(" \t") != VICTIM]
+    return attempts + [Attempt(f"alike {one!r}", [(b"x-authz-user-id", one.encode())]) for one in alike]
+
+
+def bearer(token: str) -> tuple[bytes, bytes]:
+    return b"authorization", b"Bearer " + token.encode()
+
+
+def forged_tokens(ours: TokenIssuer) -> list[Attempt]:
+    """Tokens that name the victim and are not to be believed, and honest ones of others that resemble the victim's."""
+    other = TokenIssuer()
+    victim = {"sub": VICTIM, "tenant": TENANT}
+    full = ours.claims(**victim)
+    mallory = ours.token(sub="mallory", tenant=TENANT)
+    false = {
+        "expired": ours.token(**victim, exp=LONG_AGO),
+        "never expires": ours.token(**victim, exp=DROPPED),
+        "not yet valid": ours.token(**victim, nbf=LATER),
+        "alg none": unsigned(full, {"alg": "none", "typ": "JWT"}),
+        "alg None": unsigned(full, {"alg": "None", "kid": "ec"}),
+        "no signature": unsigned(full, {"alg": "ES256", "kid": "ec"}),
+        "zero signature": unsigned(full, {"alg": "ES256", "kid": "ec"}, "A" * 86),
+        "wrong audience": ours.token(**victim, aud="other"),
+        "no audience": ours.token(**victim, aud=DROPPED),
+        "wrong issuer": ours.token(**victim, iss="https://login.example.evil"),
+        "no issuer": ours.token(**victim, iss=DROPPED),
+        "wrong key": other.token(**victim),
+        "wrong key, no kid": signed(full, other.ec_key, "ES256", {}),
+        "kid of another key": signed(full, ours.ec_key, "ES256", {"kid": "rsa"}),
+        "unknown kid": signed(full, other.ec_key, "ES256", {"kid": "../../dev/null"}),
+        "own key inside": other.token(header={"jwk": json.loads(other.key_set())["keys"][0]}, **victim),
+        "own key elsewhere": other.token(header={"jku": "http://127.0.0.1:9/keys"}, **victim),
+        "public key as a secret": signed_with_secret(full, ours.public_pem(), {"kid": "rsa"}),
+        "claims exchanged": with_claims(mallory, full),
+        "cut off": ours.token(**victim)[:-4],
+        "not a token": "victim",
+    }
+    attempts = [Attempt(f"token: {name}", [bearer(token)]) for name, token in false.items()]
+    good = ours.token(**victim)
+    attempts += [
+        Attempt("token in the query", query=f"access_token={good}&token={good}&jwt={good}"),
+        Attempt("token in a cookie", [(b"cookie", f"access_token={good}; token={good}".encode())]),
+        Attempt("token in another header", [(b"x-authorization", b"Bearer " + good.encode())]),
+        Attempt("two tokens", [bearer(mallory), bearer(ours.token(**victim, exp=LONG_AGO))]),
+        Attempt("two tokens, joined", [bearer(f"{mallory}, Bearer {false['wrong key']}")]),
+    ]
+    beside = [replaced for one in forged_headers() if "service" not in one.name for replaced in [_beside(one, mallory)]]
+    return attempts + beside + [Attempt(f"claim {n}", [bearer(t)]) for n, t in _honest_others(ours).items()]
+
+
+def _beside(attempt: Attempt, token: str) -> Attempt:
+    """The attempt of somebody who has a good token."""
+    return Attempt(f"{attempt.name}, with a token", [bearer(token), *attempt.headers], attempt.fields, attempt.query)
+
+
+def _honest_others(ours: TokenIssuer) -> dict[str, str]:
+    """Tokens that are valid, of users who are not the victim."""
+    tokens = {f"alike {one!r}": ours.token(sub=one, tenant=TENANT) for one in ALIKE}
+    odd = (["ren\u00e9"], {"": "ren\u00e9"}, [], "", None, True, 0, 1.5)
+    tokens |= {f"type {one!r}": ours.token(sub=one, tenant=TENANT) for one in odd}
+    tenants = (
+        "other",
+        "acme",
+        "ACME/EU",
+        "acme/eu ",
+        " acme/eu",
+        "acme/eu\x00",
+        "",
+        None,
+        [TENANT],
+        DROPPED,
+        "acme%2Feu",
+    )
+    tokens |= {f"tenant {one!r}": ours.token(sub=VICTIM, tenant=one) for one in tenants}
+    shifted = [("acme", f"eu/{VICTIM}"), ("acme/eu/", VICTIM), (f"{TENANT}/{VICTIM}", ""), ("", f"{TENANT}/{VICTIM}")]
+    return tokens | {f"tenant {t!r} user {u!r}": ours.token(sub=u, tenant=t) for t, u in shifted}
+
+
+class Attacker:
+    """Sends an attempt in every way, and collects what leaked."""
+
+    def __init__(self, product: Product, upstream: RecordingUpstream, *, source: str = "127.0.0.1") -> None:
+        self.address = ("127.0.0.1", product.ports["proxy"])
+        self._upstream, self._source = upstream, source
+        self.leaks: list[str] = []
+        self.sent = 0
+
+    def try_all(self, attempts: list[Attempt]) -> None:
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            for attempt in attempts:
+                self._try(attempt, threads)
+
+    def _try(self, attempt: Attempt, threads: ThreadPoolExecutor) -> None:
+        """All requests of one attempt, at once: what reaches the upstream meanwhile is theirs."""
+        before = len(self._upstream.received)
+        requests = [(send, request) for request in requests_of(attempt) for send in (over_http1, over_http2)]
+        answers = list(threads.map(lambda one: one[0](self.address, one[1], source=self._source), requests))
+        self.sent += sum(answer is not None and answer.status not in (0, 400) for answer in answers)
+        if any(COMBINATION in one.body for one in self._upstream.received[before:]):
+            self.leaks.append(f"{attempt.name}: to the upstream")
+        for (send, request), answer in zip(requests, answers, strict=True):
+            if answer is not None and COMBINATION in answer.content:
+                self.leaks.append(f"{attempt.name}: {request.method} {request.target:.40} {send.__name__}")
+
+
+def requests_of(attempt: Attempt) -> list[RawRequest]:
+    """A question, a statement that must not be learnt for the victim, and calls of the API that read, write, delete."""
+    query = f"?{attempt.query}" if attempt.query else ""
+    headers = [*JSON, *attempt.headers]
+
+    def chat(text: str) -> bytes:
+        return json.dumps({"model": "m", "messages": [{"role": "user", "content": text}], **attempt.fields}).encode()
+
+    answers = json.dumps({"model": "m", "input": QUESTION, **attempt.fields}).encode()
+    planted = json.dumps({"memories": [{"content": PLANT, "memory_type": "semantic"}]}).encode()
+    deletes = query or "?user_id=ren%C3%A9"
+    return [
+        RawRequest("POST", f"/v1/chat/completions{query}", headers, chat(QUESTION)),
+        RawRequest("POST", f"/v1/chat/completions{query}", headers, chat(PLANT)),
+        RawRequest("POST", f"/v1/responses{query}", headers, answers),
+        RawRequest("POST", f"/v1/memory/search{query}", headers, json.dumps({"query": QUESTION}).encode()),
+        RawRequest("GET", f"/v1/memory{query}", headers),
+        RawRequest("POST", f"/v1/memory{query}", headers, planted),
+        RawRequest("DELETE", f"/v1/memory{deletes}", headers),
+    ]
+
+
+@dataclass
+class Victim:
+    """Asks with an identity that is good, and so tells what is stored."""
+
+    product: Product
+    headers: Headers
+    source: str
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        content = b"" if body is None else json.dumps(body).encode()
+        request = RawRequest(method, path, [*JSON, *self.headers], content)
+        answer = over_http2(("127.0.0.1", self.product.ports["proxy"]), request, source=self.source)
+        assert answer is not None
+        assert answer.status in (200, 201), answer
+        return json.loads(answer.content)
+
+    def asks(self, upstream: RecordingUpstream) -> bool:
+        """Whether the victim's own question is answered from memory."""
+        self.call("POST", "/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": QUESTION}]})
+        return COMBINATION in upstream.last_chat().body
+
+    def contents(self) -> list[str]:
+        self.call("POST", "/v1/memory/flush", {})
+        return [memory["content"] for memory in self.call("GET", "/v1/memory")["memories"]]
+
+    def said(self) -> list[str]:
+        return [m["content"] for m in self.call("GET", "/v1/memory/messages?limit=500")["messages"]]
+
+
+def run_matrix(victim: Victim, upstream: RecordingUpstream, matrix: dict[str, list[Attempt]]) -> None:
+    """`matrix`: attempts by the address that they come from."""
+    victim.call("POST", "/v1/memory", {"memories": [{"content": SECRET, "memory_type": "semantic"}]})
+    eventually(lambda: victim.asks(upstream), seconds=15)
+    for source, attempts in matrix.items():
+        attacker = Attacker(victim.product, upstream, source=source)
+        attacker.try_all(attempts)
+        assert attacker.leaks == []
+        assert attacker.sent > len(attempts) * 6, "most attempts must get through to the product"
+    assert victim.contents() == [SECRET]
+    assert PLANT not in victim.said()
+    assert victim.asks(upstream)
+
+
+@pytest.mark.stack
+@pytest.mark.slow("starts a product, and sends hundreds of requests")
+def test_no_attempt_leaks_in_mode_header(tmp_path: Path, upstream: RecordingUpstream) -> None:
+    config = tmp_path / "settings.yaml"
+    config.write_text(json.dumps({"identity": "header", "trusted_peers": [f"{GATEWAY}/32"]}))
+    with running_product(tmp_path / "data", upstream=upstream.url, config=config) as product:
+        victim = Victim(product, [(b"x-authz-user-id", VICTIM.encode())], GATEWAY)
+        run_matrix(victim, upstream, {"127.0.0.1": forged_headers(), GATEWAY: through_the_gateway()})
+
+
+@pytest.mark.stack
+@pytest.mark.slow("starts a product, and sends hundreds of requests")
+def test_no_attempt_leaks_in_mode_jwt(tmp_path: Path, upstream: RecordingUpstream) -> None:
+    issuer = TokenIssuer()
+    keys, config = tmp_path / "keys.json", tmp_path / "settings.yaml"
+    keys.write_text(issuer.key_set())
+    tokens = {"issuer": ISSUER, "audiences": [AUDIENCE], "jwks_file": str(keys), "tenant_claim": "tenant"}
+    config.write_text(json.dumps({"identity": "jwt", "jwt": tokens}))
+    with running_product(tmp_path / "data", upstream=upstream.url, config=config) as product:
+        victim = Victim(product, [bearer(issuer.token(sub=VICTIM, tenant=TENANT))], "127.0.0.1")
+        run_matrix(victim, upstream, {"127.0.0.1": [*forged_headers(), *forged_tokens(issuer)]})
