@@ -8,10 +8,10 @@ from typing import TypeAlias
 from extproc.reply import Reply
 from extproc.turn_links import ContinueTurn, LinkExchange, Links
 from memory.chat.completions import ChatRequest
-from memory.chat.sent_conversations import sent_conversation
+from memory.chat.sent_conversations import new_exchange, sent_conversation
 from memory.chat.sessions import NamedSession, named_session
 from memory.chat.tool_traffic import tool_messages
-from memory.model import Conversation, Scope, SentConversation, ToolMessage, Turn, TurnStatus, link_name
+from memory.model import Conversation, Scope, SentConversation, SentExchange, ToolMessage, Turn, TurnStatus, link_name
 from memory.recall.notes.past_notes import note_keys
 
 
@@ -30,10 +30,10 @@ class OpenTurn:
 
 @dataclass(frozen=True, slots=True)
 class LeaveOut:
-    """The exchange of this key must not be recorded, also not from a later request that sends it again."""
+    """The exchange must not be recorded, also not from a later request that sends it again."""
 
     user_id: str
-    key: str
+    exchange: SentExchange
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,8 @@ class ObservedRequest:
     def left_out(self) -> LeaveOut | None:
         """Of a request that must not be recorded; None if it has no new message."""
         sent = sent_conversation(self.scope, self.request)
-        return None if sent is None else LeaveOut(self.scope.user_id, sent.keys[-1])
+        exchange = None if sent is None else new_exchange(self.request, sent.keys[-1])
+        return None if exchange is None else LeaveOut(self.scope.user_id, exchange)
 
     def _question_key(self) -> str:
         """The key of the conversation up to the current question, where a tool loop may follow; else ""."""

@@ -21,6 +21,7 @@ from memory.ports.reading import (
     StatementReader,
 )
 from memory.ports.recorded import MessagePage, RecordedMessages, SessionPage, Trimming
+from memory.ports.recording_times import RecordingTimes
 from memory.ports.reembedding import Reembedding, ReembeddingStatus, StoredText
 from memory.ports.requests import ChatTemplates, ModelCapabilities, NoteBook, Receipts, RequestTraces, ServerKnowledge
 from memory.ports.snapshots import Snapshots
@@ -77,6 +78,7 @@ __all__ = [
     "QueueDepth",
     "Receipts",
     "RecordedMessages",
+    "RecordingTimes",
     "Reembedding",
     "ReembeddingStatus",
     "RequestTraces",

@@ -13,6 +13,7 @@ from memory.model import Turn, TurnStatus, Urgency
 from memory.ports.chains import ResponseChains
 from memory.ports.conversation_trees import ConversationTrees
 from memory.ports.recorded import RecordedMessages
+from memory.ports.recording_times import RecordingTimes
 from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
 
 
@@ -32,6 +33,11 @@ class TurnRecording(Protocol):
     @property
     def trees(self) -> ConversationTrees:
         """The positions of these turns in their conversations."""
+        ...
+
+    @property
+    def times(self) -> RecordingTimes:
+        """When turns were recorded at all."""
         ...
 
     async def open(self, turn: Turn) -> None:

@@ -18,6 +18,7 @@ from memory.adapters.sqlite.chains import SqliteResponseChains
 from memory.adapters.sqlite.conversation_trees import SqliteConversationTrees
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.recorded_messages import SqliteRecordedMessages
+from memory.adapters.sqlite.recording_times import SqliteRecordingTimes
 from memory.adapters.sqlite.turns_opening import TAUGHT, insert_turn, stage_after
 from memory.adapters.sqlite.turns_rows import (
     ANSWER_BYTES_MAX,
@@ -39,6 +40,7 @@ from memory.ports import (
     Lease,
     QueueDepth,
     RecordedMessages,
+    RecordingTimes,
     ResponseChains,
 )
 
@@ -55,6 +57,7 @@ class SqliteTurnLog:
         self._clock = clock
         self.chains: ResponseChains = SqliteResponseChains(database)
         self.messages: RecordedMessages = SqliteRecordedMessages(database, clock=clock)
+        self.times: RecordingTimes = SqliteRecordingTimes(database, clock=clock)
         self.trees: ConversationTrees = SqliteConversationTrees(database, clock=clock)
 
     async def open(self, turn: Turn) -> None:
