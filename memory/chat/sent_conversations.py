@@ -23,7 +23,7 @@ from memory.model import (
     SentConversation,
     SentExchange,
 )
-from memory.model.exchanges import words_of
+from memory.model.exchanges import folded, is_distinctive, words_of
 
 KEY_BYTES = 16
 
@@ -83,11 +83,12 @@ def _groups(scope: Scope, conversation: Conversation, *, held_under: str) -> lis
 
 
 def _count(groups: Sequence[_Group]) -> None:
-    counts: Counter[str] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for group in groups:
         words = words_of(group.said)
-        counts[words] += 1
-        group.occurrence = counts[words]
+        same = (words, "" if is_distinctive(words) else folded(group.answer))
+        counts[same] += 1
+        group.occurrence = counts[same]
 
 
 def _add(chain: hashlib.blake2b, *texts: str) -> None:

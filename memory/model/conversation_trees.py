@@ -19,8 +19,8 @@ class SentExchange:
     """An earlier exchange as the client sends it again. `key`: of the conversation up to its last user message.
 
     `said`: the user's messages with text; empty if they are beyond the limit. `answer`: "" if there is none.
-    `occurrence`: 1 for the first exchange of the request with these words, 2 for the second. `is_recordable` False: its
-    texts are only compared, never stored.
+    `occurrence`: 1 for the first exchange of the request with these words, 2 for the second; where they are not
+    distinctive, with this answer too. `is_recordable` False: its texts are only compared, never stored.
     """
 
     key: str
