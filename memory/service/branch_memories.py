@@ -7,9 +7,11 @@ abandoned has then either written its rows or lost its lease. Interrupted anywhe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from memory.errors import MemproxyError
 from memory.model import Change, ChangeKind, Memory
 from memory.model.withdrawn import is_of_abandoned_branch
 from memory.ports import ConversationTrees, LedgerWrite, MemoryBank, MemoryFilter, RequestTraces
@@ -18,10 +20,27 @@ from memory.service.branch_evidence import shifted
 from memory.service.locked_writes import write_rows
 
 ROWS_PER_PAGE = 1_000
+BACK_OFF_SECONDS = 0.2  # of a user, doubled at each failure
+BACK_OFF_SECONDS_MAX = 5.0
+FAILURES_MAX = 3  # of different users in one run: then a part is down, and the next run tries others
+
+
+@dataclass(slots=True)
+class _BackOff:
+    """Of a user whose memories could not be changed: not tried again before `until`, by our clock."""
+
+    seconds: float = 0.0
+    until: float = 0.0
+
+    def lengthen(self, now: float) -> None:
+        self.seconds = min(max(2 * self.seconds, BACK_OFF_SECONDS), BACK_OFF_SECONDS_MAX)
+        self.until = now + self.seconds
 
 
 class BranchMemories:
-    """Stateless. Several workers may run it: they only delay each other."""
+    """Several workers may run it: they only delay each other. It remembers whose memories could not be changed, so that
+    others do not wait for them.
+    """
 
     def __init__(
         self, *, trees: ConversationTrees, memories: MemoryBank, traces: RequestTraces, instruments: Instruments
@@ -33,11 +52,30 @@ class BranchMemories:
         self._profiles = traces.profiles
         self._clock = instruments.clock
         self._metrics = instruments.metrics
+        self._back_offs: dict[str, _BackOff] = {}
 
     async def run(self) -> None:
-        """Settle all shifts. Raises `Unavailable`, `Conflict`."""
-        while user_id := await self._trees.next_shift():
-            await self._settle(user_id)
+        """Settle the shifts of all users. Raises the error of the last user for whom that failed."""
+        failure: MemproxyError | None = None
+        tried: set[str] = set()
+        while user_id := await self._trees.next_shift(without=tried | self._waiting()):
+            tried.add(user_id)
+            self._back_offs.setdefault(user_id, _BackOff()).lengthen(self._clock())  # first: it may fail in any way
+            try:
+                await self._settle(user_id)
+            except MemproxyError as error:
+                failure = error
+                if len(tried & self._back_offs.keys()) >= FAILURES_MAX:
+                    break
+            else:
+                self._back_offs.pop(user_id, None)
+                tried.discard(user_id)  # a shift of many turns takes several rounds
+        if failure is not None:
+            raise failure
+
+    def _waiting(self) -> set[str]:
+        now = self._clock()
+        return {user_id for user_id, back_off in self._back_offs.items() if back_off.until > now}
 
     async def _settle(self, user_id: str) -> None:
         async with self._ledger.write(user_id) as held:
