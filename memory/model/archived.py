@@ -22,7 +22,9 @@ def restored(memory: Memory, *, now: float) -> Memory:
     if memory.status is MemoryStatus.RAW:
         raise BadInput("only archived memories can be restored; this row holds the words of a turn")
     if is_of_abandoned_branch(memory) and withdrawn_of(memory).status == MemoryStatus.SUPERSEDED:
-        raise BadInput("this memory was superseded before its branch was abandoned; say it again, or correct its successor")
+        raise BadInput(
+            "this memory was superseded before its branch was abandoned; say it again, or correct its successor"
+        )
     if memory.status is MemoryStatus.ACTIVE:
         return memory
     metadata = dict(memory.metadata)

@@ -8,8 +8,8 @@ from typing import Protocol
 class RecordingTimes(Protocol):
     """The times of all processes that record turns, to find gaps. Raises `Unavailable`.
 
-    A gap is a time in which no process recorded, or in which one died, was suspended, or lost turns. `ConversationTrees`
-    reads the gaps: a conversation that is not known may have begun in one.
+    A gap is a time in which no process recorded, or in which one died, was suspended, or lost turns.
+    `ConversationTrees` reads the gaps: a conversation that is not known may have begun in one.
     """
 
     async def beat(self, *, missed_since: float | None = None) -> None:

@@ -210,7 +210,8 @@ class ConversationRecord(Protocol):
         ...
 
     async def forget_requests_after(self, lease: Lease, *, limit: int) -> list[ForgetRequestTurn]:
-        """The user's latest marked turns, in any session, opened after the window's first turn.
+        """The user's latest marked turns, in any session, opened after the window's first turn. If a turn of the window
+        was filled in, also those that were said after it and opened before it.
 
         Oldest first, without the window's own. The cost does not depend on the length of the record.
         """

@@ -125,7 +125,9 @@ async def test_a_regenerated_turn_stands_for_the_one_before_until_that_is_chosen
     assert again not in [root, first, later]
 
 
-async def test_a_turn_that_is_still_open_is_abandoned_by_what_goes_on_elsewhere_and_can_be_resumed(tell: Teller) -> None:
+async def test_a_turn_that_is_still_open_is_abandoned_by_what_goes_on_elsewhere_and_can_be_resumed(
+    tell: Teller,
+) -> None:
     await tell("a")
     old, _ = await tell("ab", is_open=True)
     await tell("ac")
@@ -151,7 +153,7 @@ async def test_the_one_of_them_that_the_client_does_not_go_on_from_is_abandoned_
     await tell("a")
     both = [(await tell(path, is_open=True))[0] for path in ("ab", "ac")]
     for turn_id in both:
-        await tell.process.log.finish(turn_id, status=TurnStatus.CLOSED, answer="x", answered_at=START + 3)
+        await tell.process.log.finish(turn_id, status=TurnStatus.CLOSED, answer="x", answered_at=START + 3.5)
     await tell.learn()
     await tell(("abd", "acd")[chosen])
     shift = await tell.process.log.trees.shift("ann")
@@ -160,11 +162,22 @@ async def test_the_one_of_them_that_the_client_does_not_go_on_from_is_abandoned_
     assert await tell.process.log.trees.shift("ann") == shift
 
 
-async def test_a_request_after_the_answer_is_another_branch(tell: Teller) -> None:
+async def test_a_request_after_the_answer_opens_another_branch(tell: Teller) -> None:
     root, _ = await tell("a")
     await tell("ab")  # answered at START + 2
     new, _ = await tell("ac")
     assert await tell.learn() == [root, new]
+
+
+async def test_also_where_the_end_of_the_answer_is_recorded_after_it(tell: Teller) -> None:
+    root, _ = await tell("a")
+    old, _ = await tell("ab", is_open=True)
+    new, _ = await tell("ac", is_open=True)
+    for turn_id in (old, new):
+        await tell.process.log.finish(turn_id, status=TurnStatus.CLOSED, answer="x", answered_at=START + 3)
+    assert await tell.learn() == [root, new]
+    await tell("abd")
+    assert old in await tell.learn()
 
 
 async def test_the_same_request_sent_twice_is_learnt_once(tell: Teller) -> None:

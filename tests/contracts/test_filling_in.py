@@ -1,4 +1,4 @@
-"""Which turns are filled in from what a client sends again, when they are dated, and which never are. On every adapter."""
+"""Which turns are filled in from what a client sends again, how they are dated, and which are not. On every adapter."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def words(said: SentConversation) -> SentExchange:
 async def says(tell: Teller, history: list[tuple[str, str]], text: str, *, scope: Scope | None = None) -> None:
     """A turn after this history of questions and answers, which is of no known conversation."""
     tell.count += 1
-    earlier = tuple(SentExchange(f"{text}-{n}", (Message("user", one),), shown) for n, (one, shown) in enumerate(history))
+    earlier = tuple(
+        SentExchange(f"{text}-{n}", (Message("user", one),), shown) for n, (one, shown) in enumerate(history)
+    )
     turn = a_turn(f"{tell.user}-s{tell.count}", user=tell.user, session=f"new-{tell.count}", text=text, at=START + 100)
     turn = replace(turn, scope=replace(scope, session_id=turn.scope.session_id) if scope else turn.scope)
     await tell.process.log.trees.open(turn, SentConversation((f"key of {text}",), earlier))
@@ -207,9 +209,7 @@ async def test_also_where_it_is_shown_with_another_history(
     assert await said(tell) == ["a", "c"]
 
 
-async def test_what_the_user_deleted_does_not_come_back(
-    deployment: Deployment, process: Process, tell: Teller
-) -> None:
+async def test_what_the_user_deleted_does_not_come_back(deployment: Deployment, process: Process, tell: Teller) -> None:
     await process.log.append(a_turn("imported", text=LONG, status=TurnStatus.CLOSED))
     await tell("a")
     await tell("ab")

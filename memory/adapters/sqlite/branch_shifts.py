@@ -17,6 +17,7 @@ from memory.adapters.sqlite.turns_upkeep import take_out
 from memory.model import BranchShift, BranchTurn, Turn, TurnStatus
 
 SHIFT_TURNS_MAX = 500  # of one kind, settled at a time
+OVERLAP_SECONDS_MIN = 0.05  # of two requests at the same time: a client may send the next before we see an answer's end
 
 
 def is_extension(connection: sqlite3.Connection, parent: BranchNode) -> bool:
@@ -43,9 +44,26 @@ def under_way(connection: sqlite3.Connection, turn: Turn, parent_id: str, keys: 
           AND (status = 'opened' OR coalesce(answered_at, finished_at) > ?4)
           AND key NOT IN (SELECT value FROM json_each(?5))
         """,
-        (parent_id, turn.scope.user_id, turn.id, turn.at, json.dumps(list(keys))),
+        (parent_id, turn.scope.user_id, turn.id, turn.at + OVERLAP_SECONDS_MIN, json.dumps(list(keys))),
     ).fetchall()
     return [turn_id for (turn_id,) in rows]
+
+
+def answered(connection: sqlite3.Connection, turn_id: str, user_id: str, *, at: float) -> None:
+    """Abandon a turn beside the path if its answer was complete when the one that stands there came, after all."""
+    later = connection.execute(
+        """
+        SELECT 1 FROM turn_branches AS own
+        JOIN turn_branches AS other ON other.parent_id = own.parent_id AND other.tree_id = own.tree_id
+        JOIN turns ON turns.id = other.turn_id
+        WHERE own.turn_id = ?1 AND own.is_concurrent AND NOT other.is_abandoned AND other.parent_id != ''
+          AND other.position > own.position AND said_at + ?2 >= ?3
+        """,
+        (turn_id, OVERLAP_SECONDS_MIN, at),
+    ).fetchone()
+    if later is not None:
+        _abandon(connection, user_id, [turn_id])
+        connection.execute("UPDATE turn_branches SET is_concurrent = 0 WHERE turn_id = ?", (turn_id,))
 
 
 def make_active(

@@ -1,4 +1,4 @@
-"""Recognises an exchange that a client sends again by its words, in whatever session, project or agent. On a connection.
+"""Recognises an exchange that a client sends again by its words, in any session, project or agent. On a connection.
 
 Distinctive words are enough for the user's own turns; others need the same answer. A digest outlives its turn: what was
 deleted, or must not be recorded, stays known. The same exchange in the record of another user (people who share one

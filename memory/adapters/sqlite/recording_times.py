@@ -9,7 +9,9 @@ from functools import partial
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.ports import Clock
 
-SILENCE_SECONDS_MAX = 30.0  # between two beats of a process that records: beyond it, it was suspended, or could not write
+SILENCE_SECONDS_MAX = (
+    30.0  # between two beats of a process that records: beyond it, it was suspended, or could not write
+)
 GAPS_MAX = 1_000  # the newest
 
 
@@ -87,7 +89,8 @@ def gap_after(connection: sqlite3.Connection, at: float) -> float | None:
 def gap_with_room(connection: sqlite3.Connection, *, since: float, seconds: float) -> float | None:
     """When the first gap began of those that ended since then and lasted so long; None if there is none."""
     row = connection.execute(
-        "SELECT began_at FROM recording_gaps WHERE ended_at >= ? AND ended_at - began_at >= ? ORDER BY ended_at LIMIT 1",
+        "SELECT began_at FROM recording_gaps WHERE ended_at >= ? AND ended_at - began_at >= ?"
+        " ORDER BY ended_at LIMIT 1",
         (since, seconds),
     ).fetchone()
     return None if row is None else float(row[0])

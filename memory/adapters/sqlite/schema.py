@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from memory.adapters.sqlite.recording_schema import RECORDING_TABLES
 from memory.errors import BadSetting
 
 APPLICATION_ID = 0x6D70_7478  # "mptx": tells our file from any other SQLite file
@@ -346,31 +347,7 @@ TABLES = (
         dropped_at REAL NOT NULL
     ) WITHOUT ROWID
     """,
-    # Digests of what users said, by which an exchange is recognised in any session, project or agent. They outlive the
-    # turn, so that a deleted one is not recorded again. Without a turn: it must not be recorded; `answer` is then the
-    # digest of the answer, "" if that is not known.
-    """
-    CREATE TABLE known_exchanges (
-        position INTEGER PRIMARY KEY,
-        user_id TEXT NOT NULL,
-        words TEXT NOT NULL,
-        turn_id TEXT NOT NULL,
-        answer TEXT NOT NULL
-    )
-    """,
-    "CREATE INDEX known_exchanges_by_words ON known_exchanges (words, user_id)",
-    "CREATE INDEX known_exchanges_of_user ON known_exchanges (user_id, position)",
-    # When each recording process last said that it records; owner "": those that have ended.
-    "CREATE TABLE recorders (owner TEXT PRIMARY KEY, last_at REAL NOT NULL) WITHOUT ROWID",
-    # Times in which turns may have been missed.
-    """
-    CREATE TABLE recording_gaps (
-        position INTEGER PRIMARY KEY,
-        began_at REAL NOT NULL,
-        ended_at REAL NOT NULL
-    )
-    """,
-    "CREATE INDEX recording_gaps_by_end ON recording_gaps (ended_at)",
+    *RECORDING_TABLES,
 )
 
 

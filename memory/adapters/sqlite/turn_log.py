@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from memory.adapters.sqlite import ledger, turns_queue, turns_triggers, turns_upkeep
+from memory.adapters.sqlite import branch_shifts, ledger, turns_queue, turns_triggers, turns_upkeep
 from memory.adapters.sqlite.chains import SqliteResponseChains
 from memory.adapters.sqlite.conversation_trees import SqliteConversationTrees
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -247,6 +247,7 @@ def _finish(connection: sqlite3.Connection, *, turn_id: str, ending: _Ending, no
     )
     if stage == "ready":
         turns_queue.make_ready(connection, seq, user_id, session_id, now)
+        branch_shifts.answered(connection, turn_id, user_id, at=ending.answered_at)
 
 
 def _complete(connection: sqlite3.Connection, *, turn_id: str, answer: bytes, answered_at: float) -> None:

@@ -1,4 +1,4 @@
-"""A turn that was filled in teaches what was said, when it was said: it neither replaces nor forgets what came since."""
+"""A turn that was filled in teaches what was said when it was said: it neither replaces nor forgets what came since."""
 
 from __future__ import annotations
 
