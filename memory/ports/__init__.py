@@ -23,6 +23,7 @@ from memory.ports.reading import (
 from memory.ports.recorded import MessagePage, RecordedMessages, SessionPage, Trimming
 from memory.ports.recording_times import RecordingTimes
 from memory.ports.reembedding import Reembedding, ReembeddingStatus, StoredText
+from memory.ports.removed_words import RemovedWords
 from memory.ports.requests import ChatTemplates, ModelCapabilities, NoteBook, Receipts, RequestTraces, ServerKnowledge
 from memory.ports.snapshots import Snapshots
 from memory.ports.stores import (
@@ -81,6 +82,7 @@ __all__ = [
     "RecordingTimes",
     "Reembedding",
     "ReembeddingStatus",
+    "RemovedWords",
     "RequestTraces",
     "ResentHistory",
     "ResponseChains",

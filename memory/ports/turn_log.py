@@ -14,6 +14,7 @@ from memory.ports.chains import ResponseChains
 from memory.ports.conversation_trees import ConversationTrees
 from memory.ports.recorded import RecordedMessages
 from memory.ports.recording_times import RecordingTimes
+from memory.ports.removed_words import RemovedWords
 from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
 
 
@@ -182,6 +183,11 @@ class ConversationRecord(Protocol):
     @property
     def trees(self) -> ConversationTrees:
         """The positions of recorded turns in their conversations."""
+        ...
+
+    @property
+    def removed_words(self) -> RemovedWords:
+        """Turns whose words left the record."""
         ...
 
     def turns(self, user_id: str, *, session_id: str = "") -> AsyncIterator[Turn]:

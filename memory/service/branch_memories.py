@@ -7,34 +7,19 @@ abandoned has then either written its rows or lost its lease. Interrupted anywhe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from memory.errors import MemproxyError
 from memory.model import Change, ChangeKind, Memory
+from memory.model.raw_words import raw_row_ids
 from memory.model.withdrawn import is_of_abandoned_branch
 from memory.ports import ConversationTrees, LedgerWrite, MemoryBank, MemoryFilter, RequestTraces
 from memory.runtime.instruments import Instruments
 from memory.service.branch_evidence import shifted
 from memory.service.locked_writes import write_rows
+from memory.service.user_back_off import UserBackOff
 
 ROWS_PER_PAGE = 1_000
-BACK_OFF_SECONDS = 0.2  # of a user, doubled at each failure
-BACK_OFF_SECONDS_MAX = 5.0
-FAILURES_MAX = 3  # of different users in one run: then a part is down, and the next run tries others
-
-
-@dataclass(slots=True)
-class _BackOff:
-    """Of a user whose memories could not be changed: not tried again before `until`, by our clock."""
-
-    seconds: float = 0.0
-    until: float = 0.0
-
-    def lengthen(self, now: float) -> None:
-        self.seconds = min(max(2 * self.seconds, BACK_OFF_SECONDS), BACK_OFF_SECONDS_MAX)
-        self.until = now + self.seconds
 
 
 class BranchMemories:
@@ -52,30 +37,16 @@ class BranchMemories:
         self._profiles = traces.profiles
         self._clock = instruments.clock
         self._metrics = instruments.metrics
-        self._back_offs: dict[str, _BackOff] = {}
+        self._back_off = UserBackOff(instruments.clock)
 
     async def run(self) -> None:
-        """Settle the shifts of all users. Raises the error of the last user for whom that failed."""
-        failure: MemproxyError | None = None
-        tried: set[str] = set()
-        while user_id := await self._trees.next_shift(without=tried | self._waiting()):
-            tried.add(user_id)
-            self._back_offs.setdefault(user_id, _BackOff()).lengthen(self._clock())  # first: it may fail in any way
-            try:
-                await self._settle(user_id)
-            except MemproxyError as error:
-                failure = error
-                if len(tried & self._back_offs.keys()) >= FAILURES_MAX:
-                    break
-            else:
-                self._back_offs.pop(user_id, None)
-                tried.discard(user_id)  # a shift of many turns takes several rounds
-        if failure is not None:
-            raise failure
-
-    def _waiting(self) -> set[str]:
-        now = self._clock()
-        return {user_id for user_id, back_off in self._back_offs.items() if back_off.until > now}
+        """Settle the shifts of all users. Raises the error of the first user for whom that fails; the next runs leave that
+        user out for a while.
+        """
+        while user_id := await self._trees.next_shift(without=self._back_off.waiting()):
+            self._back_off.begin(user_id)
+            await self._settle(user_id)
+            self._back_off.succeed(user_id)
 
     async def _settle(self, user_id: str) -> None:
         async with self._ledger.write(user_id) as held:
@@ -90,6 +61,7 @@ class BranchMemories:
             ]
             await self._drop_notes(user_id, withdrawn)
             await self._write(user_id, held, changed)
+            await self._delete_raw_words(user_id, [turn.turn_id for turn in shift.abandoned])
         await self._drop_notes(user_id, withdrawn)  # a request in progress may have stored a note of them meanwhile
         await self._trees.settle(user_id, shift)
         self._metrics.facts.labels("withdrawn").inc(len(withdrawn))
@@ -114,6 +86,11 @@ class BranchMemories:
         if kept:
             changes = [Change(ChangeKind.UPDATE, row) for row in kept]
             await write_rows(self._store, held, user_id, changes, np.stack([vectors[row.id] for row in kept]))
+
+    async def _delete_raw_words(self, user_id: str, turn_ids: Sequence[str]) -> None:
+        """They do not come back with the branch: what the user chose to say is what was said instead."""
+        if turn_ids:
+            await self._store.delete(user_id, [one for turn_id in turn_ids for one in raw_row_ids(user_id, turn_id)])
 
     async def _drop_notes(self, user_id: str, memory_ids: Sequence[str]) -> None:
         if memory_ids:

@@ -28,4 +28,24 @@ RECORDING_TABLES = (
     )
     """,
     "CREATE INDEX recording_gaps_by_end ON recording_gaps (ended_at)",
+    # Turns whose words left the record, however they did, while the store may still hold rows with their raw words.
+    """
+    CREATE TABLE removed_words (
+        user_id TEXT NOT NULL,
+        turn_id TEXT NOT NULL,
+        PRIMARY KEY (user_id, turn_id)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TRIGGER words_are_deleted AFTER DELETE ON turns WHEN old.stage != 'nothing'
+    BEGIN
+        INSERT OR IGNORE INTO removed_words (user_id, turn_id) VALUES (old.user_id, old.id);
+    END
+    """,
+    """
+    CREATE TRIGGER words_are_rewritten AFTER UPDATE OF messages ON turns WHEN old.stage != 'nothing'
+    BEGIN
+        INSERT OR IGNORE INTO removed_words (user_id, turn_id) VALUES (old.user_id, old.id);
+    END
+    """,
 )

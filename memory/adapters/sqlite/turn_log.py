@@ -19,6 +19,7 @@ from memory.adapters.sqlite.conversation_trees import SqliteConversationTrees
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.recorded_messages import SqliteRecordedMessages
 from memory.adapters.sqlite.recording_times import SqliteRecordingTimes
+from memory.adapters.sqlite.removed_words import SqliteRemovedWords
 from memory.adapters.sqlite.turns_opening import TAUGHT, insert_turn, stage_after
 from memory.adapters.sqlite.turns_rows import (
     ANSWER_BYTES_MAX,
@@ -41,6 +42,7 @@ from memory.ports import (
     QueueDepth,
     RecordedMessages,
     RecordingTimes,
+    RemovedWords,
     ResponseChains,
 )
 
@@ -57,6 +59,7 @@ class SqliteTurnLog:
         self._clock = clock
         self.chains: ResponseChains = SqliteResponseChains(database)
         self.messages: RecordedMessages = SqliteRecordedMessages(database, clock=clock)
+        self.removed_words: RemovedWords = SqliteRemovedWords(database)
         self.times: RecordingTimes = SqliteRecordingTimes(database, clock=clock)
         self.trees: ConversationTrees = SqliteConversationTrees(database, clock=clock)
 

@@ -24,8 +24,8 @@ from memory.model import (
     TurnStatus,
 )
 from memory.ports import MemoryBank
-from memory.service.branch_memories import BACK_OFF_SECONDS_MAX
 from memory.service.erasure import Erasure
+from memory.service.user_back_off import BACK_OFF_SECONDS_MAX
 
 WITHDRAWN_SECONDS_MAX = 2.0
 CALLS_MIN = 15  # of a worker that learns one window and settles one shift
@@ -176,6 +176,7 @@ async def test_a_user_whose_memories_cannot_be_changed_delays_nobody_else(
         async with process.ledger.write("ann"):  # somebody holds on to the lock
             with pytest.raises(Unavailable):
                 await worker.work_off()
+            await worker.work_off()
             assert settled == ["bob", "cy"]
         bench.deployment.clock.now += BACK_OFF_SECONDS_MAX
         await worker.work_off()
