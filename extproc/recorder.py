@@ -18,7 +18,7 @@ import structlog
 from extproc.exchange import CloseTurn, LeaveOut, Observed, OpenTurn
 from extproc.observe import NoteOutcome, Observation
 from extproc.recording_beats import RecordingBeats
-from extproc.sent_again import RecordingPolicy, placed, redacted_exchange, to_fill_in
+from extproc.sent_again import RecordingPolicy, leave_out, placed, to_fill_in
 from extproc.tool_recording import without_secrets
 from extproc.turn_links import ContinueTurn, LinkExchange, continue_turn, earlier_link, keep_link, link_exchange
 from memory.errors import NotRecordable, Unavailable
@@ -218,8 +218,7 @@ class TurnRecorder:
 
     async def _leave_out(self, exchange: LeaveOut) -> None:
         try:
-            redacted = await redacted_exchange(exchange.exchange, self._policy.redact)
-            await self._turn_log.trees.leave_out(exchange.user_id, redacted)
+            await leave_out(self._turn_log.trees, exchange, self._policy)
         except Unavailable as error:
             self._lost(error)
 

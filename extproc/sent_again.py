@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from extproc.exchange import OpenTurn
+from extproc.exchange import LeaveOut, OpenTurn
 from extproc.turn_links import PATIENCE_SECONDS
 from memory.errors import NotRecordable
 from memory.model import ChainLink, SentConversation, SentExchange, Turn
@@ -63,13 +63,19 @@ async def to_fill_in(
     wanted = sent.earlier[known:] if policy.fills_in else ()
     are_known = await trees.known(turn.scope.user_id, wanted) if wanted else []
     redacted = [
-        replace(exchange, is_recordable=False) if is_known else await redacted_exchange(exchange, policy.redact)
+        replace(exchange, is_recordable=False) if is_known else await _redacted(exchange, policy.redact)
         for exchange, is_known in zip(wanted, are_known, strict=True)
     ]
     return replace(sent, earlier=(*sent.earlier[max(0, known - 1) : known], *redacted))
 
 
-async def redacted_exchange(exchange: SentExchange, redact: Callable[[str], str]) -> SentExchange:
+async def leave_out(trees: ConversationTrees, what: LeaveOut, policy: RecordingPolicy) -> None:
+    """Raises `Unavailable`."""
+    if what.user_id or any(await trees.known("", what.after)):
+        await trees.leave_out(what.user_id, await _redacted(what.exchange, policy.redact))
+
+
+async def _redacted(exchange: SentExchange, redact: Callable[[str], str]) -> SentExchange:
     """Without secrets; without texts, if they cannot be searched for secrets."""
     try:
         said = [replace(one, content=await run_offloaded(redact, one.content)) for one in exchange.said]

@@ -20,7 +20,10 @@ class ConversationTrees(Protocol):
         ...
 
     async def known(self, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
-        """For each exchange, whether the user's record holds or held it in any session, or it must not be recorded."""
+        """For each exchange, whether the user's record holds or held it in any session, or it must not be recorded.
+
+        Also true for a distinctive exchange of another user, with the same answer; without a user, for those alone.
+        """
         ...
 
     async def open(self, turn: Turn, sent: SentConversation) -> str:
@@ -42,7 +45,10 @@ class ConversationTrees(Protocol):
         ...
 
     async def leave_out(self, user_id: str, exchange: SentExchange) -> None:
-        """That exchange must not be recorded: it is never filled in, also where its key is another one."""
+        """That exchange must not be recorded: it is never filled in, also where its key is another one.
+
+        Without a user: for no user, if its words are distinctive.
+        """
         ...
 
     async def next_shift(self, *, without: Collection[str] = ()) -> str | None:

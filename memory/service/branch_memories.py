@@ -40,8 +40,8 @@ class BranchMemories:
         self._back_off = UserBackOff(instruments.clock)
 
     async def run(self) -> None:
-        """Settle the shifts of all users. Raises the error of the first user for whom that fails; the next runs leave that
-        user out for a while.
+        """Settle the shifts of all users. Raises the error of the first user for whom that fails; the next runs leave
+        that user out for a while.
         """
         while user_id := await self._trees.next_shift(without=self._back_off.waiting()):
             self._back_off.begin(user_id)

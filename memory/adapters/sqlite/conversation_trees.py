@@ -119,7 +119,7 @@ def _known(connection: sqlite3.Connection, *, user_id: str, exchanges: Sequence[
 
 def _leave_out(connection: sqlite3.Connection, *, user_id: str, exchange: SentExchange) -> None:
     known_exchanges.leave_out(connection, user_id, exchange)
-    if is_left_out(connection, user_id, exchange.key):
+    if not user_id or is_left_out(connection, user_id, exchange.key):
         return
     turn_id = "\x1f".join(("x", user_id, exchange.key))  # not the id of a turn
     kept = connection.execute(
