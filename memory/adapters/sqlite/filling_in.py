@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from memory.adapters.sqlite import known_exchanges, recording_times
 from memory.adapters.sqlite.branch_positions import BranchNode, BranchPosition, insert_node, is_left_out
 from memory.adapters.sqlite.turns_opening import insert_turn
-from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, messages_to_bytes, turn_of
+from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
 from memory.model import SentExchange, Turn, TurnStatus
 
 RETURN_SECONDS_MAX = 86_400.0  # after a gap: conversations that begin later with unknown exchanges did not begin in it
@@ -95,16 +95,10 @@ class FillingIn:
         """A turn of a given session that says this and has no position: history that was imported before."""
         if not self.is_session_given:
             return None
-        scope = self.turn.scope
-        row = connection.execute(
-            f"""
-            SELECT {TURN_COLUMNS} FROM turns
-            WHERE user_id = ? AND session_id = ? AND messages = ?
-              AND NOT EXISTS (SELECT 1 FROM turn_branches WHERE turn_id = id)
-            ORDER BY seq DESC LIMIT 1
-            """,  # noqa: S608  # our own constant
-            (scope.user_id, scope.session_id, messages_to_bytes(exchange.said)),
-        ).fetchone()
+        turn_id = known_exchanges.without_position(connection, self.turn.scope, exchange)
+        if not turn_id:
+            return None
+        row = connection.execute(f"SELECT {TURN_COLUMNS} FROM turns WHERE id = ?", (turn_id,)).fetchone()  # noqa: S608
         return None if row is None else turn_of(row)
 
     def _filled_in(self, exchange: SentExchange, last: BranchNode | None, at: float) -> Turn:

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from memory.adapters.sqlite.turns_rows import to_text
-from memory.model import SentExchange, Turn
+from memory.model import Scope, SentExchange, Turn
 from memory.model.exchanges import digest_of, folded, is_distinctive, words_of
 
 LOOKS_MAX = 50  # rows with the same words that are compared
@@ -70,6 +70,20 @@ def is_known(connection: sqlite3.Connection, user_id: str, exchange: SentExchang
         f"{_LOOK} AND known_exchanges.user_id != ?2 LIMIT ?3", (digest, user_id, LOOKS_MAX)
     ).fetchall()
     return any(_has_answer(row, exchange.answer) for row in others)
+
+
+def without_position(connection: sqlite3.Connection, scope: Scope, exchange: SentExchange) -> str:
+    """The latest turn of that session with these words that has no position in a conversation; "" if there is none."""
+    row = connection.execute(
+        """
+        SELECT id FROM known_exchanges JOIN turns ON turns.id = known_exchanges.turn_id
+        WHERE words = ?1 AND known_exchanges.user_id = ?2 AND turns.user_id = ?2 AND session_id = ?3
+          AND NOT EXISTS (SELECT 1 FROM turn_branches WHERE turn_branches.turn_id = id)
+        ORDER BY seq DESC LIMIT 1
+        """,
+        (digest_of(words_of(exchange.said)), scope.user_id, scope.session_id),
+    ).fetchone()
+    return "" if row is None else str(row[0])
 
 
 _LOOK = """
