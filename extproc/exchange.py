@@ -8,11 +8,14 @@ from typing import TypeAlias
 from extproc.reply import Reply
 from extproc.turn_links import ContinueTurn, LinkExchange, Links
 from memory.chat.completions import ChatRequest
-from memory.chat.sent_conversations import sent_conversation
+from memory.chat.sent_conversations import new_exchange, sent_conversation
 from memory.chat.sessions import NamedSession, named_session
 from memory.chat.tool_traffic import tool_messages
-from memory.model import Conversation, Scope, SentConversation, ToolMessage, Turn, TurnStatus, link_name
+from memory.model import Conversation, Scope, SentConversation, SentExchange, ToolMessage, Turn, TurnStatus, link_name
 from memory.recall.notes.past_notes import note_keys
+
+EXCHANGES_BEFORE = 5  # of a request without an identity, looked up in the record
+NOBODY = Scope("nobody")  # for keys that nobody looks up
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +33,15 @@ class OpenTurn:
 
 @dataclass(frozen=True, slots=True)
 class LeaveOut:
-    """The exchange of this key must not be recorded, also not from a later request that sends it again."""
+    """The exchange must not be recorded, also not from a later request that sends it again.
+
+    Without an identity, `user_id` is empty, and it matters only where the record of some user holds one of `after`, the
+    exchanges before it: whoever leaves out the identity in the middle of a conversation does not want that recorded.
+    """
 
     user_id: str
-    key: str
+    exchange: SentExchange
+    after: tuple[SentExchange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,15 @@ class ObservedExchange:
         return replace(self.links, note_keys=keys, names=tuple(filter(None, (*named, loop))))
 
 
+def unidentified(request: ChatRequest) -> LeaveOut | None:
+    """What a request without an identity adds to its conversation; None if it has no earlier exchange."""
+    sent = sent_conversation(NOBODY, request)
+    if sent is None or not sent.earlier:
+        return None
+    exchange = new_exchange(request, "")
+    return None if exchange is None else LeaveOut("", exchange, sent.earlier[-EXCHANGES_BEFORE:])
+
+
 @dataclass(frozen=True, slots=True)
 class ObservedRequest:
     """A request that memory may use."""
@@ -106,7 +123,8 @@ class ObservedRequest:
     def left_out(self) -> LeaveOut | None:
         """Of a request that must not be recorded; None if it has no new message."""
         sent = sent_conversation(self.scope, self.request)
-        return None if sent is None else LeaveOut(self.scope.user_id, sent.keys[-1])
+        exchange = None if sent is None else new_exchange(self.request, sent.keys[-1])
+        return None if exchange is None else LeaveOut(self.scope.user_id, exchange)
 
     def _question_key(self) -> str:
         """The key of the conversation up to the current question, where a tool loop may follow; else ""."""

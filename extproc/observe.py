@@ -5,6 +5,7 @@
 | AWAIT_REQUEST | headers of a chat                     | nothing                                      | REQUEST_BODY |
 | REQUEST_BODY  | the last piece of the client's body   | `OpenTurn`, if a known user says news        | AWAIT_REPLY  |
 | REQUEST_BODY  | … that must not be recorded           | `LeaveOut`: nor is it to be filled in later  | AWAIT_REPLY  |
+| REQUEST_BODY  | … of nobody, within a conversation    | `LeaveOut`                                   | DONE         |
 | REQUEST_BODY  | … with nothing new but tool results   | nothing: the turn was opened before          | AWAIT_REPLY  |
 | AWAIT_REPLY   | its status, where a note went along   | `NoteOutcome`: the template takes it or not  | REPLY_BODY   |
 | REPLY_BODY    | the last piece of the reply           | `CloseTurn`: closed, or failed for an error  | DONE         |
@@ -29,7 +30,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from extproc.apis import API_BY_PATH, APIS, Api
-from extproc.exchange import CloseTurn, Closing, LeaveOut, ObservedExchange, ObservedRequest, OpenTurn
+from extproc.exchange import CloseTurn, Closing, LeaveOut, ObservedExchange, ObservedRequest, OpenTurn, unidentified
 from extproc.identity import Headers, IdentityMode, Metadata, first_header, identify
 from extproc.reply import Reply, ReplyBuffer, read_reply
 from extproc.turn_links import ContinueTurn, LinkExchange
@@ -158,9 +159,12 @@ class Observation:
         if not is_end:
             return None
         asked = self._read_request()
-        if asked is None or not asked.is_enabled:
+        if not isinstance(asked, ObservedRequest):
             self._let_go()
-            return None if asked is None else asked.left_out()
+            return asked
+        if not asked.is_enabled:
+            self._let_go()
+            return asked.left_out()
         self._model = asked.conversation.model
         said = _said(asked.conversation) if asked.wants_record else ()
         self._request_chunks = []
@@ -213,14 +217,16 @@ class Observation:
         self._request_chunks = []
         self._request_headers = ()
 
-    def _read_request(self) -> ObservedRequest | None:
-        """The request, if memory may use it."""
+    def _read_request(self) -> ObservedRequest | LeaveOut | None:
+        """The request, if memory may use it; else what must not be recorded later."""
         try:
             request = read_chat_request(b"".join(self._request_chunks), self._api.requests)
         except NotAChat:
             return None
         scope = identify(self._request_headers, request.context, self._mode, request.named_user, self._claims)
-        if not isinstance(scope, Scope) or request.conversation is None:
+        if not isinstance(scope, Scope):
+            return unidentified(request)
+        if request.conversation is None:
             return None
         wants_record = self._is_recording and request.options.auto_store
         return ObservedRequest(scope, request, request.conversation, wants_record, request.options.enabled)

@@ -17,7 +17,8 @@ import structlog
 
 from extproc.exchange import CloseTurn, LeaveOut, Observed, OpenTurn
 from extproc.observe import NoteOutcome, Observation
-from extproc.sent_again import RecordingPolicy, placed, to_fill_in
+from extproc.recording_beats import RecordingBeats
+from extproc.sent_again import RecordingPolicy, leave_out, placed, to_fill_in
 from extproc.tool_recording import without_secrets
 from extproc.turn_links import ContinueTurn, LinkExchange, continue_turn, earlier_link, keep_link, link_exchange
 from memory.errors import NotRecordable, Unavailable
@@ -63,18 +64,25 @@ class TurnRecorder:
         self._group = asyncio.TaskGroup()
         self._pending = 0
         self._probes: set[asyncio.Task[None]] = set()
+        self._beats = RecordingBeats(turn_log.times, clock)
+        self._beating: asyncio.Task[None] | None = None
         self._is_failing = False
         self.clock = clock
         self.is_leaving = False
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
+        await self._beats.beat()
+        self._beating = self._group.create_task(self._beats.run())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._beating is not None:
+            self._beating.cancel()
         await self._group.__aexit__(kind, error, trace)
+        await self._beats.end()
 
     def leave(self) -> None:
         """From now on, interrupted streams were interrupted by us: their turns stay open, and become `unknown`.
@@ -99,6 +107,7 @@ class TurnRecorder:
         """
         if self._pending >= PENDING_MAX:
             self._metrics.turns_lost.labels("backlog").inc()
+            self._beats.miss()
             return None
         task = self.start(self._open(opening))
         task.add_done_callback(self._count_failed)
@@ -151,6 +160,7 @@ class TurnRecorder:
         """A task without a result failed and was logged: the turn, or its end, is lost."""
         if task.cancelled() or task.result() is None:
             self._metrics.turns_lost.labels("failed").inc()
+            self._beats.miss()
 
     async def _open(self, opening: OpenTurn) -> ChainLink | None:
         turn = opening.turn
@@ -208,7 +218,7 @@ class TurnRecorder:
 
     async def _leave_out(self, exchange: LeaveOut) -> None:
         try:
-            await self._turn_log.trees.leave_out(exchange.user_id, exchange.key)
+            await leave_out(self._turn_log.trees, exchange, self._policy)
         except Unavailable as error:
             self._lost(error)
 

@@ -10,11 +10,16 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from extproc.exchange import OpenTurn
+import structlog
+
+from extproc.exchange import LeaveOut, OpenTurn
 from extproc.turn_links import PATIENCE_SECONDS
+from memory.errors import NotRecordable
 from memory.model import ChainLink, SentConversation, SentExchange, Turn
 from memory.ports import ConversationTrees
 from memory.runtime.offload import run_offloaded
+
+log = structlog.get_logger(__name__)
 
 
 def placed(turn: Turn, opening: OpenTurn, earlier: ChainLink | None) -> tuple[Turn, SentConversation]:
@@ -37,14 +42,14 @@ class RecordingPolicy:
     """
 
     redact: Callable[[str], str]
-    fills_in: bool = False
+    fills_in: bool = True
 
 
 async def to_fill_in(
     trees: ConversationTrees, turn: Turn, sent: SentConversation, policy: RecordingPolicy
 ) -> SentConversation:
-    """The conversation from its newest known exchange on. The unknown ones are redacted, or left out where they are not
-    to be filled in. Raises `Unavailable`.
+    """The conversation from its newest known exchange on. What may be filled in is redacted; the rest is only compared.
+    Raises `Unavailable`.
     """
     if not sent.earlier or sent.continues:
         return replace(sent, earlier=())
@@ -56,10 +61,25 @@ async def to_fill_in(
             break
     known = len(sent.earlier) - missing
     wanted = sent.earlier[known:] if policy.fills_in else ()
-    redacted = [await _redacted(exchange, policy.redact) for exchange in wanted]
+    are_known = await trees.known(turn.scope.user_id, wanted) if wanted else []
+    redacted = [
+        replace(exchange, is_recordable=False) if is_known else await _redacted(exchange, policy.redact)
+        for exchange, is_known in zip(wanted, are_known, strict=True)
+    ]
     return replace(sent, earlier=(*sent.earlier[max(0, known - 1) : known], *redacted))
 
 
+async def leave_out(trees: ConversationTrees, what: LeaveOut, policy: RecordingPolicy) -> None:
+    """Raises `Unavailable`."""
+    if what.user_id or any(await trees.known("", what.after)):
+        await trees.leave_out(what.user_id, await _redacted(what.exchange, policy.redact))
+
+
 async def _redacted(exchange: SentExchange, redact: Callable[[str], str]) -> SentExchange:
-    said = [replace(one, content=await run_offloaded(redact, one.content)) for one in exchange.said]
-    return replace(exchange, said=tuple(said), answer=await run_offloaded(redact, exchange.answer))
+    """Without secrets; without texts, if they cannot be searched for secrets."""
+    try:
+        said = [replace(one, content=await run_offloaded(redact, one.content)) for one in exchange.said]
+        return replace(exchange, said=tuple(said), answer=await run_offloaded(redact, exchange.answer))
+    except NotRecordable as error:
+        log.error("earlier_turn_not_recorded", error=str(error))
+        return replace(exchange, said=(), answer="", is_recordable=False)

@@ -8,6 +8,7 @@ changes all keys after it; a regenerated answer changes those of later messages.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -22,6 +23,7 @@ from memory.model import (
     SentConversation,
     SentExchange,
 )
+from memory.model.exchanges import folded, is_distinctive, words_of
 
 KEY_BYTES = 16
 
@@ -34,6 +36,7 @@ class _Group:
     keys: list[str] = field(default_factory=list)
     answer: str = ""
     is_answered: bool = False
+    occurrence: int = 1
 
 
 def sent_conversation(scope: Scope, request: ChatRequest, *, is_session_given: bool = False) -> SentConversation | None:
@@ -43,8 +46,18 @@ def sent_conversation(scope: Scope, request: ChatRequest, *, is_session_given: b
     groups = _groups(scope, request.conversation, held_under=request.chain.held_under)
     if not groups or groups[-1].is_answered or not groups[-1].keys:
         return None
-    earlier = [group for group in groups[:-1] if group.keys][-EARLIER_EXCHANGES_MAX:]
-    return SentConversation(tuple(groups[-1].keys), _bounded(earlier), is_session_given=is_session_given)
+    earlier = [group for group in groups[:-1] if group.keys]
+    _count(earlier)
+    sent = _bounded(earlier[-EARLIER_EXCHANGES_MAX:])
+    return SentConversation(tuple(groups[-1].keys), sent, is_session_given=is_session_given)
+
+
+def new_exchange(request: ChatRequest, key: str) -> SentExchange | None:
+    """What a request says for the first time, under that key; None if it has no new message with text."""
+    if request.conversation is None:
+        return None
+    said = tuple(message for message in request.conversation.new_user_messages() if message.content.strip())
+    return SentExchange(key, said, "") if said else None
 
 
 def _groups(scope: Scope, conversation: Conversation, *, held_under: str) -> list[_Group]:
@@ -69,6 +82,15 @@ def _groups(scope: Scope, conversation: Conversation, *, held_under: str) -> lis
     return groups
 
 
+def _count(groups: Sequence[_Group]) -> None:
+    counts: Counter[tuple[str, str]] = Counter()
+    for group in groups:
+        words = words_of(group.said)
+        same = (words, "" if is_distinctive(words) else folded(group.answer))
+        counts[same] += 1
+        group.occurrence = counts[same]
+
+
 def _add(chain: hashlib.blake2b, *texts: str) -> None:
     for text in texts:
         encoded = text.encode("utf-8", "surrogatepass")
@@ -84,5 +106,5 @@ def _bounded(groups: Sequence[_Group]) -> tuple[SentExchange, ...]:
         room -= sum(len(message.content.encode("utf-8", "surrogatepass")) for message in group.said)
         room -= len(group.answer.encode("utf-8", "surrogatepass"))
         said, answer = (tuple(group.said), group.answer) if room >= 0 else ((), "")
-        exchanges.append(SentExchange(group.keys[-1], said, answer))
+        exchanges.append(SentExchange(group.keys[-1], said, answer, group.occurrence))
     return tuple(reversed(exchanges))

@@ -25,7 +25,7 @@ from memory.language import (
 from memory.language.phrases import is_han
 from memory.language.word_boundaries import whole_word_positions
 from memory.learn.reading.units import own_messages
-from memory.model import Act, Claim, Memory, MemoryStatus, Relation, Turn
+from memory.model import Act, Claim, Memory, MemoryStatus, Relation, Turn, TurnStatus
 from memory.service.erasure import without_source
 
 FORGET_MEMORIES_MAX = 20_000  # examined for one request; more than anybody has
@@ -121,6 +121,13 @@ def split_claims(claims: Sequence[Claim], requests: Sequence[ForgetRequest], tur
 def lasting(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
     """The requests that also apply to earlier statements that are learnt later, for example from a dead letter."""
     return [request for request in requests if request.reach in (ForgetReach.TOPIC, ForgetReach.EVERYTHING)]
+
+
+def carried_out(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
+    """Without those of turns that were filled in: they withhold what was said before them in their conversation, and
+    delete nothing. Nobody saw them being made, and when is not known.
+    """
+    return [request for request in requests if request.turn.status is not TurnStatus.FILLED_IN]
 
 
 def is_forgotten_later(requests: Sequence[ForgetRequest], known: Claim | Memory) -> bool:
@@ -329,6 +336,7 @@ __all__ = [
     "ForgetReach",
     "ForgetRequest",
     "SplitClaims",
+    "carried_out",
     "is_forgotten_later",
     "lasting",
     "matching_ids",

@@ -105,15 +105,16 @@ class WindowReading:
         self._rate_limit.record_window(*session, at=at, kept=len(verdict.kept))
         for dropped in verdict.dropped:
             self._metrics.facts_dropped.labels(dropped.reason.value).inc()
-        requests = forgetting.requests_of(claims, turns)
+        said = forgetting.requests_of(claims, turns)
+        requests = forgetting.carried_out(said)
         if lasting := forgetting.lasting(requests):
             await self._turn_log.mark_forget_requests(lease, _by_turn(lasting))
-        spared = await asyncio.to_thread(forgetting.split_claims, verdict.kept, requests, [*context, *turns])
+        spared = await asyncio.to_thread(forgetting.split_claims, verdict.kept, said, [*context, *turns])
         later = await self.later_requests(lease)
         kept = await asyncio.to_thread(_standing, spared.kept, later)
         self._metrics.facts_dropped.labels("withheld").inc(len(verdict.kept) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
-        raw = await asyncio.to_thread(self._raw, claims, turns, requests, later) if self._keeps_raw_words else ()
+        raw = await asyncio.to_thread(self._raw, claims, turns, said, later) if self._keeps_raw_words else ()
         return WindowClaims(kept, requests, (*context, *turns), confirmations, raw)
 
     def _raw(

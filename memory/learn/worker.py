@@ -29,6 +29,7 @@ from memory.runtime.instruments import Instruments
 from memory.runtime.task_groups import unwrapped
 from memory.secrets.redaction import REDACT_ALL, SecretClass, SecretPolicy
 from memory.service.branch_memories import BranchMemories
+from memory.service.word_removal import WordRemoval
 
 OWN_PARTS = frozenset({"milvus", "embedder", "turn_log"})
 
@@ -45,7 +46,7 @@ class WorkerSettings:
     lease_seconds: float = 30.0  # extended while working; after a crash nobody waits longer
     poll_seconds: float = 0.05  # a closed turn has to be learnt within a second
     recover_seconds: float = 0.5  # between two checks for turns left open by dead processes
-    branch_seconds: float = 0.1  # between two checks for abandoned or resumed branches of conversations
+    branch_seconds: float = 0.1  # between two checks for branches of conversations, and for words that left the record
     scan_seconds: float = 0.1  # between two scans of finished turns: "remember this" should not wait
     measure_seconds: float = 5.0  # between two measurements of the queue
     attempts_max: int = 8  # then the window is a dead letter; outages do not count
@@ -101,6 +102,7 @@ class Worker:
             settings=self.settings.triggers,
         )
         self._branches = BranchMemories(trees=turn_log.trees, memories=memories, traces=traces, instruments=instruments)
+        self._words = WordRemoval(removed=turn_log.removed_words, memories=memories, instruments=instruments)
         self._turn_log = turn_log
         self._readers = readers
         self._clock = instruments.clock
@@ -115,6 +117,7 @@ class Worker:
             periodic = (
                 upkeep.create_task(self._every(self.settings.recover_seconds, self._recover)),
                 upkeep.create_task(self._every(self.settings.branch_seconds, self._branches.run)),
+                upkeep.create_task(self._every(self.settings.branch_seconds, self._words.run)),
                 upkeep.create_task(self._every(self.settings.scan_seconds, self._trigger_scanner.scan)),
                 upkeep.create_task(self._every(self.settings.measure_seconds, self._measure)),
                 upkeep.create_task(self._every(self.settings.measure_seconds, self._trigger_scanner.relieve)),
@@ -133,6 +136,7 @@ class Worker:
             await self._handle(lease)
             handled += 1
         await self._branches.run()
+        await self._words.run()
         return handled
 
     async def _serve(self, until: asyncio.Event) -> None:

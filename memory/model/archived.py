@@ -8,17 +8,23 @@ from dataclasses import replace
 from memory.errors import BadInput
 from memory.model.derived import ARCHIVED, REFLECTS, RESTORED, WITHDRAWN
 from memory.model.memories import Memory, MemoryStatus, Trust
+from memory.model.withdrawn import is_of_abandoned_branch, withdrawn_of
 
 
 def restored(memory: Memory, *, now: float) -> Memory:
     """The row as it was before archiving, marked so that upkeep does not archive it again for age or similarity.
 
-    Raises `BadInput` for a superseded memory: its successor has to be deleted or corrected first.
+    Raises `BadInput` for a superseded memory, also one that was superseded before it was archived with its branch: its
+    successor has to be corrected first.
     """
     if memory.status is MemoryStatus.SUPERSEDED:
         raise BadInput("only archived memories can be restored; the memory that superseded this one still holds")
     if memory.status is MemoryStatus.RAW:
         raise BadInput("only archived memories can be restored; this row holds the words of a turn")
+    if is_of_abandoned_branch(memory) and withdrawn_of(memory).status == MemoryStatus.SUPERSEDED:
+        raise BadInput(
+            "this memory was superseded before its branch was abandoned; say it again, or correct its successor"
+        )
     if memory.status is MemoryStatus.ACTIVE:
         return memory
     metadata = dict(memory.metadata)

@@ -19,11 +19,15 @@ class SentExchange:
     """An earlier exchange as the client sends it again. `key`: of the conversation up to its last user message.
 
     `said`: the user's messages with text; empty if they are beyond the limit. `answer`: "" if there is none.
+    `occurrence`: 1 for the first exchange of the request with these words, 2 for the second; where they are not
+    distinctive, with this answer too. `is_recordable` False: its texts are only compared, never stored.
     """
 
     key: str
     said: tuple[Message, ...]
     answer: str
+    occurrence: int = 1
+    is_recordable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,9 @@ from memory.ports.reading import (
     StatementReader,
 )
 from memory.ports.recorded import MessagePage, RecordedMessages, SessionPage, Trimming
+from memory.ports.recording_times import RecordingTimes
 from memory.ports.reembedding import Reembedding, ReembeddingStatus, StoredText
+from memory.ports.removed_words import RemovedWords
 from memory.ports.requests import ChatTemplates, ModelCapabilities, NoteBook, Receipts, RequestTraces, ServerKnowledge
 from memory.ports.snapshots import Snapshots
 from memory.ports.stores import (
@@ -77,8 +79,10 @@ __all__ = [
     "QueueDepth",
     "Receipts",
     "RecordedMessages",
+    "RecordingTimes",
     "Reembedding",
     "ReembeddingStatus",
+    "RemovedWords",
     "RequestTraces",
     "ResentHistory",
     "ResponseChains",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from memory.model import BranchShift, SentConversation, Turn
+from memory.model import BranchShift, SentConversation, SentExchange, Turn
 
 
 class ConversationTrees(Protocol):
@@ -18,24 +19,40 @@ class ConversationTrees(Protocol):
         """How many of the newest earlier exchanges are not known, in the turn's session if that is given."""
         ...
 
+    async def known(self, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
+        """For each exchange, whether the user's record holds or held it in any session, or it must not be recorded.
+
+        Also true for a distinctive exchange of another user, with the same answer; without a user, for those alone.
+        """
+        ...
+
     async def open(self, turn: Turn, sent: SentConversation) -> str:
         """Append the turn with status opened at its position, and return its session. One step, durable on return.
 
-        Earlier exchanges after the longest known prefix are appended as filled in, and learnt like others. Turns that
-        the request no longer continues from are abandoned: they are not learnt, and a shift tells of those that were.
-        Turns that it continues from again are resumed. A conversation without earlier exchanges is a new one.
+        Earlier exchanges after the longest known prefix that the user's record does not hold, and never held, are
+        appended as filled in, and learnt like others: after a turn that was observed; or where nothing of the
+        conversation is known, if it may have begun in a gap of `RecordingTimes`. They are dated before everything that
+        may have been said since. Those that are not filled in then never will be.
+
+        Turns that the request no longer continues from are abandoned: they are not learnt, and a shift tells of those
+        that were. Turns that were being answered when the turn came, and that it does not repeat, are no branch until
+        the conversation continues from one of them. Turns that it continues from again are resumed. A conversation
+        without earlier exchanges is a new one.
 
         A conversation of which only the beginning is known, and that only from being sent again, is also a new one: its
         beginning may be examples in a prompt, which many conversations share.
         """
         ...
 
-    async def leave_out(self, user_id: str, key: str) -> None:
-        """The exchange of that key must not be recorded: it is never filled in."""
+    async def leave_out(self, user_id: str, exchange: SentExchange) -> None:
+        """That exchange must not be recorded: it is never filled in, also where its key is another one.
+
+        Without a user: for no user, if its words are distinctive.
+        """
         ...
 
-    async def next_shift(self) -> str | None:
-        """A user with a shift, or None. Cheap if there is none: may be called every 100 ms."""
+    async def next_shift(self, *, without: Collection[str] = ()) -> str | None:
+        """A user with a shift, other than these, or None. Cheap if there is none: may be called every 100 ms."""
         ...
 
     async def shift(self, user_id: str) -> BranchShift: ...

@@ -13,6 +13,8 @@ from memory.model import Turn, TurnStatus, Urgency
 from memory.ports.chains import ResponseChains
 from memory.ports.conversation_trees import ConversationTrees
 from memory.ports.recorded import RecordedMessages
+from memory.ports.recording_times import RecordingTimes
+from memory.ports.removed_words import RemovedWords
 from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
 
 
@@ -32,6 +34,11 @@ class TurnRecording(Protocol):
     @property
     def trees(self) -> ConversationTrees:
         """The positions of these turns in their conversations."""
+        ...
+
+    @property
+    def times(self) -> RecordingTimes:
+        """When turns were recorded at all."""
         ...
 
     async def open(self, turn: Turn) -> None:
@@ -178,6 +185,11 @@ class ConversationRecord(Protocol):
         """The positions of recorded turns in their conversations."""
         ...
 
+    @property
+    def removed_words(self) -> RemovedWords:
+        """Turns whose words left the record."""
+        ...
+
     def turns(self, user_id: str, *, session_id: str = "") -> AsyncIterator[Turn]:
         """The record in the order of opening, which for imported history differs from the order of `at`."""
         ...
@@ -204,7 +216,8 @@ class ConversationRecord(Protocol):
         ...
 
     async def forget_requests_after(self, lease: Lease, *, limit: int) -> list[ForgetRequestTurn]:
-        """The user's latest marked turns, in any session, opened after the window's first turn.
+        """The user's latest marked turns, in any session, opened after the window's first turn. If a turn of the window
+        was filled in, also those that were said after it and opened before it.
 
         Oldest first, without the window's own. The cost does not depend on the length of the record.
         """

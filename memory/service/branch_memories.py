@@ -11,17 +11,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from memory.model import Change, ChangeKind, Memory
+from memory.model.raw_words import raw_row_ids
 from memory.model.withdrawn import is_of_abandoned_branch
 from memory.ports import ConversationTrees, LedgerWrite, MemoryBank, MemoryFilter, RequestTraces
 from memory.runtime.instruments import Instruments
 from memory.service.branch_evidence import shifted
 from memory.service.locked_writes import write_rows
+from memory.service.user_back_off import UserBackOff
 
 ROWS_PER_PAGE = 1_000
 
 
 class BranchMemories:
-    """Stateless. Several workers may run it: they only delay each other."""
+    """Several workers may run it: they only delay each other. It remembers whose memories could not be changed, so that
+    others do not wait for them.
+    """
 
     def __init__(
         self, *, trees: ConversationTrees, memories: MemoryBank, traces: RequestTraces, instruments: Instruments
@@ -33,11 +37,16 @@ class BranchMemories:
         self._profiles = traces.profiles
         self._clock = instruments.clock
         self._metrics = instruments.metrics
+        self._back_off = UserBackOff(instruments.clock)
 
     async def run(self) -> None:
-        """Settle all shifts. Raises `Unavailable`, `Conflict`."""
-        while user_id := await self._trees.next_shift():
+        """Settle the shifts of all users. Raises the error of the first user for whom that fails; the next runs leave
+        that user out for a while.
+        """
+        while user_id := await self._trees.next_shift(without=self._back_off.waiting()):
+            self._back_off.begin(user_id)
             await self._settle(user_id)
+            self._back_off.succeed(user_id)
 
     async def _settle(self, user_id: str) -> None:
         async with self._ledger.write(user_id) as held:
@@ -52,6 +61,7 @@ class BranchMemories:
             ]
             await self._drop_notes(user_id, withdrawn)
             await self._write(user_id, held, changed)
+            await self._delete_raw_words(user_id, [turn.turn_id for turn in shift.abandoned])
         await self._drop_notes(user_id, withdrawn)  # a request in progress may have stored a note of them meanwhile
         await self._trees.settle(user_id, shift)
         self._metrics.facts.labels("withdrawn").inc(len(withdrawn))
@@ -76,6 +86,11 @@ class BranchMemories:
         if kept:
             changes = [Change(ChangeKind.UPDATE, row) for row in kept]
             await write_rows(self._store, held, user_id, changes, np.stack([vectors[row.id] for row in kept]))
+
+    async def _delete_raw_words(self, user_id: str, turn_ids: Sequence[str]) -> None:
+        """They do not come back with the branch: what the user chose to say is what was said instead."""
+        if turn_ids:
+            await self._store.delete(user_id, [one for turn_id in turn_ids for one in raw_row_ids(user_id, turn_id)])
 
     async def _drop_notes(self, user_id: str, memory_ids: Sequence[str]) -> None:
         if memory_ids:

@@ -28,6 +28,7 @@ from memory.model import (
     statement_key,
 )
 from memory.model.derived import hanging_on
+from memory.model.exchanges import is_distinctive
 from memory.model.memories import CONFIDENCE_STEP
 from memory.model.raw_words import raw_row_ids
 from memory.model.withdrawn import withdrawn_evidence, without_withdrawn
@@ -69,8 +70,8 @@ class Erasure:
 
         The caller calls `drop_notes` with them again after releasing the lock.
         """
-        dependent = [*await self._hanging_on(user_id, memory_ids), *await self._raw_words_of(user_id, memory_ids)]
-        gone = list(dict.fromkeys([*memory_ids, *dependent]))
+        gone = list(dict.fromkeys([*memory_ids, *await self._hanging_on(user_id, memory_ids)]))
+        gone += await self._raw_words_of(user_id, gone)
         await self._erase_held(user_id, held, gone)
         return gone
 
@@ -99,11 +100,23 @@ class Erasure:
         return hanging_on(possible.values(), memory_ids)
 
     async def _raw_words_of(self, user_id: str, memory_ids: Collection[str]) -> list[str]:
-        """The rows with the words of the turns that these memories quote."""
-        known = await self._store.get(user_id, list(memory_ids))
-        turn_ids = {quoted.turn_id for record in known for quoted in record.memory.evidence if quoted.turn_id}
-        possible = [row_id for turn_id in sorted(turn_ids) for row_id in raw_row_ids(user_id, turn_id)]
-        return [record.memory.id for record in await self._store.get(user_id, possible)] if possible else []
+        """The rows with the words of the turns that these memories quote, or quoted, and those that say the same: a
+        memory that was said often quotes only the first and the latest of its turns.
+        """
+        forgotten = [record.memory for record in await self._store.get(user_id, list(memory_ids))]
+        quotes = [quoted for one in forgotten for quoted in (*one.evidence, *withdrawn_evidence(one))]
+        ids = {row_id for quoted in quotes if quoted.turn_id for row_id in raw_row_ids(user_id, quoted.turn_id)}
+        said = {one.content for one in forgotten}
+        said |= {quoted.quote for quoted in quotes if quoted.role == Role.USER and is_distinctive(quoted.quote)}
+        found: list[str] = []
+        cursor, seen = "", not forgotten
+        while not seen or cursor:
+            page = await self._store.page(
+                MemoryFilter(user_id, status=MemoryStatus.RAW), limit=HANGING_PAGE, cursor=cursor
+            )
+            cursor, seen = page.next_cursor, True
+            found += [row.id for row in page.memories if row.id in ids or any(one in row.content for one in said)]
+        return [row_id for row_id in found if row_id not in memory_ids]
 
     async def drop_notes(self, user_id: str, memory_ids: Collection[str]) -> None:
         """Drop all notes that hold these memories, and their lines in profiles, so that no later request repeats them.

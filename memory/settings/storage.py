@@ -84,6 +84,6 @@ class TurnLogSettings(msgspec.Struct, frozen=True, kw_only=True):
         bool,
         Meta(
             description="Whether turns that were missed are recorded and learnt from the history that clients send "
-            "again. Only for clients that always send the whole history, for one agent and one project."
+            "again."
         ),
-    ] = False
+    ] = True

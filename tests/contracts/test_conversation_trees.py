@@ -1,67 +1,23 @@
-"""Where a request continues a conversation, what it abandons, and what is filled in. On every adapter."""
+"""Where a request continues a conversation, and what it abandons. On every adapter."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 
 import pytest
-from turn_logs import START, Deployment, Process, a_turn, ids_of, lease_at
+from tellers import Teller, sent
+from turn_logs import START, Deployment, Process, a_turn, lease_at
 
 from memory.adapters.sqlite import branch_positions
 from memory.adapters.sqlite import conversation_trees as sqlite_trees
-from memory.model import Message, SentConversation, SentExchange, Turn, TurnStatus
+from memory.model import Message, SentConversation, SentExchange, TurnStatus
 
 
 @pytest.fixture
 async def process(deployment: Deployment) -> AsyncIterator[Process]:
     async with deployment.start() as started:
         yield started
-
-
-def sent(path: str, *, given: bool = False, answers: str = "") -> SentConversation:
-    """A conversation of messages of one letter each, with the answers that are shown ("x" where not stated)."""
-    earlier = tuple(
-        SentExchange(path[: n + 1], (Message("user", path[n]),), answers[n : n + 1] or "x")
-        for n in range(len(path) - 1)
-    )
-    return SentConversation((path,), earlier, is_session_given=given)
-
-
-@dataclass
-class Teller:
-    """Opens turns, each in a new session unless it continues another; and closes them."""
-
-    process: Process
-    user: str = "ann"
-    count: int = 0
-
-    async def __call__(
-        self, path: str, *, answer: str = "x", session: str = "", answers: str = "", is_open: bool = False
-    ) -> tuple[str, str]:
-        self.count += 1
-        turn_id = f"{self.user}-t{self.count}"
-        turn = a_turn(
-            turn_id, user=self.user, session=session or f"new-{turn_id}", text=path[-1], at=START + self.count
-        )
-        found = await self.process.log.trees.open(turn, sent(path, given=bool(session), answers=answers))
-        if not is_open:
-            await self.process.log.finish(
-                turn_id, status=TurnStatus.CLOSED, answer=answer, answered_at=START + self.count
-            )
-        return turn_id, found
-
-    async def learn(self) -> list[str]:
-        """The turns that are learnt now."""
-        learnt: list[str] = []
-        while (lease := await lease_at(self.process.log, START + 10_000)) is not None:
-            learnt += ids_of(lease)
-            await self.process.log.acknowledge(lease)
-        return learnt
-
-    async def record(self) -> list[Turn]:
-        return [turn async for turn in self.process.log.turns(self.user)]
 
 
 @pytest.fixture
@@ -169,66 +125,96 @@ async def test_a_regenerated_turn_stands_for_the_one_before_until_that_is_chosen
     assert again not in [root, first, later]
 
 
-async def test_a_turn_that_is_still_open_can_be_abandoned_and_resumed(tell: Teller) -> None:
+async def test_a_turn_that_is_still_open_is_abandoned_by_what_goes_on_elsewhere_and_can_be_resumed(
+    tell: Teller,
+) -> None:
     await tell("a")
     old, _ = await tell("ab", is_open=True)
     await tell("ac")
+    await tell("acd")
     await tell.process.log.finish(old, status=TurnStatus.CLOSED, answer="x", answered_at=START)
     assert old not in await tell.learn()
+    await tell("abe")
+    assert old in await tell.learn()
+
+
+async def test_two_requests_at_the_same_time_do_not_abandon_each_other(tell: Teller) -> None:
+    root, _ = await tell("a")
+    one, _ = await tell("ab", is_open=True)
+    two, _ = await tell("ac", is_open=True)
+    for turn_id in (one, two):
+        await tell.process.log.finish(turn_id, status=TurnStatus.CLOSED, answer="x", answered_at=START + 50)
+    assert await tell.learn() == [root, one, two]
+    assert (await tell.process.log.trees.shift("ann")).is_empty
+
+
+@pytest.mark.parametrize("chosen", [0, 1])
+async def test_the_one_of_them_that_the_client_does_not_go_on_from_is_abandoned_then(tell: Teller, chosen: int) -> None:
+    await tell("a")
+    both = [(await tell(path, is_open=True))[0] for path in ("ab", "ac")]
+    for turn_id in both:
+        await tell.process.log.finish(turn_id, status=TurnStatus.CLOSED, answer="x", answered_at=START + 3.5)
+    await tell.learn()
+    await tell(("abd", "acd")[chosen])
+    shift = await tell.process.log.trees.shift("ann")
+    assert [turn.turn_id for turn in shift.abandoned] == [both[1 - chosen]]
+    await tell(("abde", "acde")[chosen])
+    assert await tell.process.log.trees.shift("ann") == shift
+
+
+async def test_a_request_after_the_answer_opens_another_branch(tell: Teller) -> None:
+    root, _ = await tell("a")
+    await tell("ab")  # answered at START + 2
+    new, _ = await tell("ac")
+    assert await tell.learn() == [root, new]
+
+
+async def test_also_where_the_end_of_the_answer_is_recorded_after_it(tell: Teller) -> None:
+    root, _ = await tell("a")
+    old, _ = await tell("ab", is_open=True)
+    new, _ = await tell("ac", is_open=True)
+    for turn_id in (old, new):
+        await tell.process.log.finish(turn_id, status=TurnStatus.CLOSED, answer="x", answered_at=START + 3)
+    assert await tell.learn() == [root, new]
     await tell("abd")
     assert old in await tell.learn()
 
 
-async def test_missed_turns_are_filled_in_marked_and_learnt_once(tell: Teller) -> None:
-    root, session = await tell("a")
-    later, _ = await tell("abcd")
+async def test_the_same_request_sent_twice_is_learnt_once(tell: Teller) -> None:
+    root, _ = await tell("a")
+    one, _ = await tell("ab", is_open=True)
+    two, _ = await tell("ab")
+    await tell.process.log.finish(one, status=TurnStatus.CLOSED, answer="x", answered_at=START + 50)
+    assert await tell.learn() == [root, two]
+
+
+async def test_answers_that_the_client_edits_abandon_nothing(tell: Teller) -> None:
+    """Nor do questions that it sends again in other words than at first, as clients with retrieved documents do."""
+    said = ("I like tea very much", "I like milk very much", "I like juice very much", "I like beer very much")
+    shown = ("One cup, please.", "Two cups of it, then.", "Three are too many.", "")
+    turns = [await rewritten(tell, said[:1], ())]
+    for count in range(2, len(said) + 1):
+        edited = (f"An answer that was edited {count} times.", *shown[1 : count - 1])
+        texts = (*said[: count - 1], f"{said[count - 1]} [1]")
+        turns.append(await rewritten(tell, texts, edited, answer=shown[count - 1]))
     record = await tell.record()
-    assert [turn.messages[0].content for turn in record] == list("abcd")
-    assert [turn.status for turn in record[1:3]] == [TurnStatus.FILLED_IN] * 2
-    assert [turn.answer for turn in record[1:3]] == ["x", "x"]
-    assert {turn.scope.session_id for turn in record} == {session}
-    assert [turn.at for turn in record] == sorted(turn.at for turn in record)
-    learnt = await tell.learn()
-    assert (len(learnt), learnt[0], learnt[-1]) == (4, root, later)
-    await tell("abcde")
-    assert len(await tell.learn()) == 1
+    assert [turn.id for turn in record] == turns
+    assert len({turn.scope.session_id for turn in record}) == 1
+    assert await tell.learn() == turns
 
 
-async def test_a_conversation_that_began_while_we_were_down_is_filled_in(tell: Teller) -> None:
-    _, session = await tell("abc")
-    assert [turn.messages[0].content for turn in await tell.record()] == list("abc")
-    assert (await tell("abcd"))[1] == session
-    assert len(await tell.learn()) == 4
-
-
-async def test_examples_before_a_question_are_no_branch_of_one_conversation(tell: Teller) -> None:
-    one, first = await tell("aab")
-    two, second = await tell("aac")
-    assert first != second
-    learnt = await tell.learn()
-    assert {one, two} <= set(learnt)
-    assert len(learnt) == 4  # the examples once
-
-
-async def test_two_processes_fill_in_the_same_turn_once(deployment: Deployment) -> None:
-    async with deployment.start() as one, deployment.start() as two:
-        first, second = Teller(one), Teller(two, count=10)
-        await asyncio.gather(first("abc"), second("abc"))
-        assert [turn.messages[0].content for turn in await first.record()].count("a") == 1
-
-
-async def test_what_must_not_be_recorded_is_not_filled_in(tell: Teller) -> None:
-    await tell.process.log.trees.leave_out("ann", "ab")
-    await tell("abc")
-    assert [turn.messages[0].content for turn in await tell.record()] == ["a", "c"]
-
-
-async def test_texts_beyond_the_limit_are_not_filled_in(tell: Teller) -> None:
-    await tell("a")
-    conversation = sent("abc")
-    cut = replace(conversation, earlier=(conversation.earlier[0], replace(conversation.earlier[1], said=(), answer="")))
-    await tell.process.log.trees.open(a_turn("late", session="new", text="c"), cut)
-    assert [turn.messages[0].content for turn in await tell.record()] == ["a", "c"]
+async def rewritten(tell: Teller, texts: Sequence[str], answers: Sequence[str], *, answer: str = "x") -> str:
+    """A turn that says the last text, after the others with these answers; keys as a client's messages give them."""
+    tell.count += 1
+    earlier, path = [], ""
+    for text, shown in zip(texts[:-1], answers, strict=True):
+        path += "/" + text
+        earlier.append(SentExchange(path, (Message("user", text),), shown))
+        path += "/" + shown
+    turn = a_turn(f"r{tell.count}", session=f"new-{tell.count}", text=texts[-1], at=START + tell.count)
+    await tell.process.log.trees.open(turn, SentConversation((path + "/" + texts[-1],), tuple(earlier)))
+    await tell.process.log.finish(turn.id, status=TurnStatus.CLOSED, answer=answer, answered_at=START + tell.count)
+    return turn.id
 
 
 async def test_messages_that_repeat_an_unanswered_first_turn_replace_it(tell: Teller) -> None:
@@ -242,9 +228,9 @@ async def test_a_named_response_is_continued_and_may_be_continued_twice(tell: Te
     root, session = await tell("a")
     chained = SentConversation(("r1-b",), continues=root, is_session_given=True)
     log = tell.process.log
-    await log.trees.open(a_turn("one", session=session, text="b"), chained)
-    await log.trees.open(a_turn("two", session=session, text="c"), replace(chained, keys=("r1-c",)))
-    for turn_id in ("one", "two"):
+    for turn_id, text in (("one", "b"), ("two", "c")):
+        conversation = replace(chained, keys=(f"r1-{text}",))
+        await log.trees.open(a_turn(turn_id, session=session, text=text), conversation)
         await log.finish(turn_id, status=TurnStatus.CLOSED, answer="x", answered_at=START)
     assert await tell.learn() == [root, "two"]
     foreign = replace(chained, keys=("r1-d",))
@@ -268,15 +254,11 @@ async def test_what_the_user_deletes_is_not_learnt_when_its_branch_comes_back(te
     assert old not in await tell.learn()
 
 
-async def test_erased_conversations_are_not_recognised_and_not_filled_in(tell: Teller) -> None:
+async def test_erased_conversations_are_not_recognised(tell: Teller) -> None:
     _, session = await tell("a")
     await Teller(tell.process, user="bob")("a")
     await tell.process.log.trees.erase("ann")
-    turn_id, found = await tell("ab")
-    assert found != session
-    assert [turn.id for turn in await tell.record()] == ["ann-t1", turn_id]
-    await tell("abcd")  # a gap in what was said since is filled in
-    assert [turn.messages[0].content for turn in await tell.record()] == ["a", "b", "c", "d"]
+    assert (await tell("ab"))[1] != session
     assert len(await Teller(tell.process, user="bob").record()) == 1
 
 

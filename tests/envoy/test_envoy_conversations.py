@@ -38,14 +38,15 @@ class ThroughEnvoy:
 
 async def test_random_trees_through_two_filters_are_recorded_as_they_were_said(upstream: RecordingUpstream) -> None:
     async with running_stack(upstream.url, filters=2) as stack:
-        served = ThroughEnvoy(stack, upstream)
+        served, filled_in = ThroughEnvoy(stack, upstream), 0
         for number in range(TALKERS):
             talker = Talker(f"talker{number}", random.Random(number), [Tab(), Tab(), Tab()])
             for _ in range(ACTS):
                 await talker.act(served)
             record = await stack.turns(talker.name, until=len(talker.sent()))
             check_record(talker, record)
-            assert any(turn.status is TurnStatus.FILLED_IN for turn in record)
+            filled_in += sum(turn.status is TurnStatus.FILLED_IN for turn in record)
+        assert filled_in
 
 
 def ask(product: Product, user: str, *messages: str) -> httpx.Response:

@@ -16,7 +16,7 @@ from extproc.exchange import CloseTurn, LeaveOut, OpenTurn
 from extproc.identity import Headers, IdentityMode, Metadata
 from extproc.observe import NoteOutcome, Observation
 from extproc.reply import REPLY_BYTES_MAX
-from memory.model import CHAT_BYTES_MAX, Message, Placement, Scope, Turn, TurnStatus
+from memory.model import CHAT_BYTES_MAX, Message, Placement, Scope, SentExchange, Turn, TurnStatus
 
 POST: Headers = [(":method", b"POST"), (":path", b"/v1/chat/completions"), ("x-authz-user-id", b"ann")]
 OK: Headers = [(":status", b"200"), ("content-type", b"text/event-stream")]
@@ -126,7 +126,8 @@ def opening(request: bytes, turn_id: str = "t1", headers: Headers = POST) -> Ope
 def test_what_must_not_be_recorded_is_left_out_of_later_requests_as_well(config: dict[str, bool]) -> None:
     recorded = opening(body())
     assert isinstance(recorded, OpenTurn)
-    assert opening(body(memory_config=config)) == LeaveOut("ann", recorded.sent.keys[-1])
+    exchange = SentExchange(recorded.sent.keys[-1], recorded.turn.messages, "")
+    assert opening(body(memory_config=config)) == LeaveOut("ann", exchange)
 
 
 @pytest.mark.parametrize(

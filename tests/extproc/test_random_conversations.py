@@ -27,11 +27,13 @@ from extproc.recorder import TurnRecorder
 from extproc.sent_again import RecordingPolicy
 from extproc.server import contained
 from memory.model import MemoryStatus, TurnStatus
+from memory.ports import TurnLog
 
 TREES = 1_000
 TREES_PER_USER = 4
 USERS_AT_ONCE = 25
-PHASES = 4  # after each of them we learn, and every process starts again
+PHASES = 4  # after each of them we learn, there is an outage, and every process starts again
+OUTAGE_SECONDS = 600.0
 ACTS_PER_PHASE = 2
 HEADERS = [(":method", b"POST"), (":path", b"/v1/chat/completions")]
 
@@ -42,6 +44,7 @@ class Proxy:
 
     bench: Bench
     recorder: TurnRecorder
+    log: TurnLog
     ids: Any
 
     async def chat(self, user: str, said: Said) -> None:
@@ -54,9 +57,12 @@ class Proxy:
         assert isinstance(opening, OpenTurn)
         begun = self.recorder.open(opening)
         assert begun is not None
-        assert await begun is not None
+        link = await begun
+        assert link is not None
         status = TurnStatus.FAILED if said.is_failed else TurnStatus.CLOSED
         self.recorder.close(CloseTurn(turn_id, status, said.answer, START), after=begun)
+        while TurnStatus.OPENED in [turn.status async for turn in self.log.turns(user, session_id=link.session_id)]:
+            await asyncio.sleep(0.001)
 
 
 @pytest.mark.slow("1,000 trees of about ten requests, each with its own commit")
@@ -80,6 +86,8 @@ async def test_the_record_is_what_was_said_and_only_the_branches_that_hold_are_r
                 await bench.worker(process).work_off()
                 for talker in talkers:
                     await check(bench, process, talker, kinds)
+                    talker.live_through_outage()
+            bench.deployment.clock.now += OUTAGE_SECONDS
         kinds["resumed"] += int(bench.count("memproxy_facts_total", outcome="restored"))
     assert min(kinds[kind] for kind in ("abandoned", "filled_in", "resumed", "failed")) > TREES / 20
 
@@ -89,7 +97,7 @@ async def phase(bench: Bench, process: Process, talkers: list[Talker], ids: Any)
         process.log, bench.metrics, bench.deployment.clock, contained, RecordingPolicy(str, True), None
     )  # type: ignore[arg-type]
     async with asyncio.timeout(300), recorder:
-        proxy = Proxy(bench, recorder, ids)
+        proxy = Proxy(bench, recorder, process.log, ids)
 
         async def live(talker: Talker) -> None:
             for _ in range(ACTS_PER_PHASE * TREES_PER_USER):

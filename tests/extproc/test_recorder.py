@@ -15,7 +15,8 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 from turn_logs import Process, sqlite_deployment
 
-from extproc.exchange import CloseTurn, OpenTurn
+from extproc import recording_beats
+from extproc.exchange import CloseTurn, LeaveOut, OpenTurn
 from extproc.recorder import TurnRecorder
 from extproc.sent_again import RecordingPolicy
 from extproc.server import contained
@@ -86,18 +87,99 @@ async def test_an_answer_that_cannot_be_redacted_is_left_out_and_the_users_words
         assert "Nice" not in str(logs)
 
 
-@pytest.mark.parametrize("fills_in", [False, True])
-async def test_missed_turns_are_recorded_only_where_the_setting_says_so(tmp_path: Path, fills_in: bool) -> None:
+@pytest.mark.parametrize(("fills_in", "has_recorded"), [(False, True), (True, False), (True, True)])
+async def test_missed_turns_are_recorded_only_where_the_setting_says_so_and_something_was_missed(
+    tmp_path: Path, fills_in: bool, has_recorded: bool
+) -> None:
+    deployment = sqlite_deployment(tmp_path)
+    policy = RecordingPolicy(str, fills_in)
+    if has_recorded:
+        async with deployment.start() as process, recorder_of(process, policy):
+            pass
+    deployment.clock.now += 1
     missed = SentExchange("k0", (Message("user", "Hello"),), "Hi.")
-    sent = SentConversation(("k1",), earlier=(missed,), is_session_given=True)
-    async with sqlite_deployment(tmp_path).start() as process:
-        policy = RecordingPolicy(str, fills_in)
-        recorder = TurnRecorder(process.log, Metrics(CollectorRegistry()), lambda: NOW, contained, policy, None)  # type: ignore[arg-type]
-        async with asyncio.timeout(10), recorder:
-            one = replace(turn(SAID), messages=(Message("user", SAID),), answer="", status=TurnStatus.OPENED)
-            assert recorder.open(OpenTurn(one, Links(one.scope.user_id), sent)) is not None
+    async with deployment.start() as process:
+        async with asyncio.timeout(10), recorder_of(process, policy) as recorder:
+            recorder.open(opening_after(missed))
         statuses = [status for *_, status in await turns(process)]
-    assert statuses == [*([TurnStatus.FILLED_IN] if fills_in else []), TurnStatus.OPENED]
+    assert statuses == [*([TurnStatus.FILLED_IN] if fills_in and has_recorded else []), TurnStatus.OPENED]
+
+
+def recorder_of(process: Process, policy: RecordingPolicy) -> TurnRecorder:
+    return TurnRecorder(process.log, Metrics(CollectorRegistry()), lambda: NOW, contained, policy, None)  # type: ignore[arg-type]
+
+
+def opening_after(*earlier: SentExchange) -> OpenTurn:
+    one = replace(turn(SAID), messages=(Message("user", SAID),), answer="", status=TurnStatus.OPENED)
+    return OpenTurn(one, Links(one.scope.user_id), SentConversation(("k1",), earlier=earlier, is_session_given=True))
+
+
+async def test_turns_that_were_lost_show_as_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the turn log was down only for a moment."""
+    monkeypatch.setattr(recording_beats, "BEAT_SECONDS", 0.01)
+    failures = [ValueError()]
+
+    def redact(text: str) -> str:
+        if failures:
+            raise failures.pop()
+        return text
+
+    async with sqlite_deployment(tmp_path).start() as process:
+        policy = RecordingPolicy(redact, True)
+        async with asyncio.timeout(10), recorder_of(process, policy) as recorder:
+            begun = recorder.open(opening_after())
+            assert begun is not None
+            assert await begun is None
+            await asyncio.sleep(0.1)
+            recorder.open(opening_after(SentExchange("k0", (Message("user", "Hello"),), "Hi.")))
+        assert [said for said, *_ in await turns(process)] == ["Hello", SAID]
+
+
+async def test_an_earlier_turn_that_cannot_be_redacted_is_not_filled_in_and_the_new_one_is_kept(tmp_path: Path) -> None:
+    deployment = sqlite_deployment(tmp_path)
+    policy = RecordingPolicy(refusing("Hello", NotRecordable("IndexError")), True)  # type: ignore[arg-type]
+    for said in ((), (SentExchange("k0", (Message("user", "Hello"),), "Hi."),)):
+        async with deployment.start() as process:
+            async with asyncio.timeout(10), recorder_of(process, policy) as recorder:
+                recorder.open(replace(opening_after(*said), turn=replace(opening_after().turn, id=f"t{len(said)}")))
+            recorded = [text for text, *_ in await turns(process)]
+    assert recorded == [SAID, SAID]
+
+
+async def test_what_must_not_be_recorded_is_known_by_what_remains_of_it_without_its_secrets(tmp_path: Path) -> None:
+    deployment = sqlite_deployment(tmp_path)
+    policy = RecordingPolicy(lambda text: text.replace("1234", "[redacted]"), True)
+    private = (Message("user", "My number is 1234, keep it to yourself"),)
+    async with deployment.start() as process, asyncio.timeout(10), recorder_of(process, policy) as recorder:
+        recorder.leave_out(LeaveOut(SCOPE.user_id, SentExchange("of another history", private, "")))
+    async with deployment.start() as process:
+        async with asyncio.timeout(10), recorder_of(process, policy) as recorder:
+            recorder.open(opening_after(SentExchange("k0", private, "Sure.")))
+        assert [said for said, *_ in await turns(process)] == [SAID]
+
+
+@pytest.mark.parametrize("is_continued", [False, True])
+async def test_what_was_said_without_an_identity_within_a_conversation_is_not_filled_in(
+    tmp_path: Path, is_continued: bool
+) -> None:
+    """Somebody who says something else without an identity changes nothing."""
+    words, answer = "Something between us, please", "As you wish."
+    before = SentExchange("k1", (Message("user", SAID * 3),), "A very nice door.")
+    private = SentExchange("k2", (Message("user", words),), answer)
+    async with sqlite_deployment(tmp_path).start() as process:
+        async with asyncio.timeout(10), recorder_of(process, RecordingPolicy(str)) as recorder:
+            first = opening_after()
+            first = replace(first, turn=replace(first.turn, messages=before.said))
+            begun = recorder.open(first)
+            assert begun is not None
+            recorder.close(CloseTurn(first.turn.id, TurnStatus.CLOSED, before.answer, NOW), after=begun)
+        async with asyncio.timeout(10), recorder_of(process, RecordingPolicy(str)) as recorder:
+            after = before if is_continued else replace(before, answer="Another answer.")
+            recorder.leave_out(LeaveOut("", replace(private, answer=""), (after,)))
+        async with asyncio.timeout(10), recorder_of(process, RecordingPolicy(str)) as recorder:
+            last = opening_after(before, private)
+            recorder.open(replace(last, turn=replace(last.turn, id="last"), sent=replace(last.sent, keys=("k3",))))
+        assert (words in [said for said, *_ in await turns(process)]) is not is_continued
 
 
 async def test_a_turn_that_is_written_is_not_lost(tmp_path: Path) -> None:

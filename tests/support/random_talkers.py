@@ -1,7 +1,7 @@
 """Users who act at random, as clients make them act, and what must be recorded and recalled of it.
 
 They talk, edit, ask for another answer, go back to an earlier branch, open a second tab with the same beginning, get
-errors, and talk while we are down. `Served` is what carries their requests.
+errors, talk while we are down, and bring conversations that began elsewhere. `Served` is what carries their requests.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from memory.model import Turn, TurnStatus
 
 @dataclass(eq=False)
 class Said:
-    """What the client knows of one exchange. `is_observed`: not said while we were down."""
+    """What the client knows of one exchange. `is_observed`: not said while we were down. `is_foreign`: said to somebody
+    else, at the beginning of a conversation, before we had any outage.
+    """
 
     text: str
     answer: str
@@ -25,6 +27,7 @@ class Said:
     is_observed: bool = False
     is_failed: bool = False
     is_sent: bool = False
+    is_foreign: bool = False
 
     def path(self) -> list[Said]:
         above = self.parent.path() if self.parent else []
@@ -71,6 +74,7 @@ class Talker:
     tabs: list[Tab] = field(default_factory=list)
     newest: dict[Said, Said] = field(default_factory=dict)  # by the beginning of a session, its newest request
     numbers: int = 0
+    outages: int = 0
 
     def news(self) -> str:
         self.numbers += 1
@@ -109,12 +113,21 @@ class Talker:
             await self.say(served, tab, self.chance.choice(others), None)
         elif self.chance.random() < 0.2:
             self.miss(tab, None)
+            await self.say(served, tab, self.news(), tab.leaf)
         else:
             await self.say(served, tab, self.news(), None)
 
+    def live_through_outage(self) -> None:
+        """Nobody records; some conversations go on, or begin."""
+        self.outages += 1
+        for tab in self.tabs:
+            if self.chance.random() < 0.3:
+                self.miss(tab, tab.leaf)
+
     def miss(self, tab: Tab, parent: Said | None) -> None:
-        """It says something while we are down."""
+        """It says something that we do not see."""
         tab.leaf = Said(self.news(), f"Answer {self.numbers} of the outage.", parent)
+        tab.leaf.is_foreign = parent is None and not self.outages
         tab.said.append(tab.leaf)
 
     async def say(self, served: Served, tab: Tab, text: str, parent: Said | None, *, is_failed: bool = False) -> None:
@@ -129,7 +142,8 @@ class Talker:
         self.newest[said.top()] = said
 
     def sent(self) -> list[Said]:
-        return [one for tab in self.tabs for one in tab.said if one.is_sent]
+        """What belongs into the record."""
+        return [one for tab in self.tabs for one in tab.said if one.is_sent and not one.is_foreign]
 
     def holds(self, said: Said) -> bool:
         """Whether its session has not left it, or was never seen to begin."""

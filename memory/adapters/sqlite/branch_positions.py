@@ -1,8 +1,9 @@
-"""Finds where a request continues the user's conversations. Jobs on a connection; they change nothing.
+"""Finds where a request continues the user's conversations, and inserts positions. Jobs on a connection.
 
 The newest known prefix wins. Where several turns have the same prefix (regenerated answers, or two conversations that
 began alike), the answer that the client sends decides, then whether the turn has no continuation yet, then which is
-newest. Costs one lookup for each exchange that is not known, usually one in all.
+newest. Exchanges after that prefix are recognised by their words or their answers, since clients rewrite messages that
+they send again. Costs one lookup for each exchange that is not known, usually one in all.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory.adapters.sqlite.turns_rows import to_text
+from memory.adapters.sqlite.turns_rows import messages_of, to_text
 from memory.model import SentConversation, SentExchange, Turn
+from memory.model.exchanges import folded, is_distinctive, words_of
 
 CANDIDATES_MAX = 50  # turns with the same prefix that are compared: some clients begin thousands of chats alike
 
@@ -53,9 +55,38 @@ def position_of(connection: sqlite3.Connection, turn: Turn, sent: SentConversati
     if count < len(sent.earlier):
         last = sent.earlier[len(sent.earlier) - count - 1]
         nodes = _nodes(connection, turn.scope.user_id, last.key, session_id)
-        return BranchPosition(_continued(connection, nodes, last.answer), missing)
+        return _with_rewritten(connection, _continued(connection, nodes, last.answer), missing)
     replaced = _replaced(connection, turn, sent, session_id) if not sent.earlier else None
     return BranchPosition(None, missing, replaced)
+
+
+def _with_rewritten(
+    connection: sqlite3.Connection, parent: BranchNode | None, missing: Sequence[SentExchange]
+) -> BranchPosition:
+    """The position after those of the missing exchanges that were recorded in other words, or with another answer."""
+    for index, exchange in enumerate(missing):
+        following = _recorded_after(connection, parent, exchange) if parent is not None and exchange.said else None
+        if following is None:
+            return BranchPosition(parent, missing[index:])
+        parent = following
+    return BranchPosition(parent)
+
+
+def _recorded_after(connection: sqlite3.Connection, node: BranchNode, exchange: SentExchange) -> BranchNode | None:
+    rows = connection.execute(
+        f"""
+        SELECT messages, answer, {", ".join("turn_branches." + name for name in _COLUMNS.split(", "))}
+        FROM turn_branches JOIN turns ON turns.id = turn_id
+        WHERE parent_id = ? AND tree_id = ? ORDER BY position DESC LIMIT ?
+        """,  # noqa: S608  # our own constant
+        (node.turn_id, node.tree_id, CANDIDATES_MAX),
+    ).fetchall()
+    words, answer = words_of(exchange.said), folded(exchange.answer)
+    answered = [row for row in rows if folded(to_text(row[1])) == answer]
+    said = [row for row in rows if words_of(messages_of(row[0])) == words]
+    both = [row for row in said if row in answered]
+    found = both or (is_distinctive(words) and said) or (is_distinctive(answer) and answered)
+    return BranchNode(*found[0][2:]) if found else None
 
 
 def unknown(connection: sqlite3.Connection, turn: Turn, sent: SentConversation) -> int:
@@ -124,3 +155,26 @@ def _replaced(connection: sqlite3.Connection, turn: Turn, sent: SentConversation
         if nodes:
             return ([node for node in nodes if not node.is_abandoned] or nodes)[-1]
     return None
+
+
+def insert_node(
+    connection: sqlite3.Connection, turn: Turn, key: str, tree_id: str, parent: BranchNode | None, *, is_seen: bool
+) -> int:
+    """Returns its position. A known turn keeps its own."""
+    connection.execute(
+        """
+        INSERT OR IGNORE INTO turn_branches (turn_id, user_id, session_id, key, tree_id, parent_id, is_seen)
+        VALUES (?, ?, ?, ?, ?, ?, ?)
+        """,
+        (
+            turn.id,
+            turn.scope.user_id,
+            turn.scope.session_id,
+            key,
+            tree_id,
+            parent.turn_id if parent is not None else "",
+            is_seen,
+        ),
+    )
+    row = connection.execute("SELECT position FROM turn_branches WHERE turn_id = ?", (turn.id,)).fetchone()
+    return int(row[0])

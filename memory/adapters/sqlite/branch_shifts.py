@@ -14,9 +14,10 @@ from memory.adapters.sqlite.branch_positions import BranchNode
 from memory.adapters.sqlite.turns_opening import TAUGHT
 from memory.adapters.sqlite.turns_queue import make_ready
 from memory.adapters.sqlite.turns_upkeep import take_out
-from memory.model import BranchShift, BranchTurn, TurnStatus
+from memory.model import BranchShift, BranchTurn, Turn, TurnStatus
 
 SHIFT_TURNS_MAX = 500  # of one kind, settled at a time
+OVERLAP_SECONDS_MIN = 0.05  # of two requests at the same time: a client may send the next before we see an answer's end
 
 
 def is_extension(connection: sqlite3.Connection, parent: BranchNode) -> bool:
@@ -25,11 +26,54 @@ def is_extension(connection: sqlite3.Connection, parent: BranchNode) -> bool:
         "SELECT 1 FROM turn_branches WHERE tree_id = ? AND is_abandoned = 0 AND position > ?",
         (parent.tree_id, parent.position),
     ).fetchone()
-    return not parent.is_abandoned and newer is None
+    beside = connection.execute(
+        "SELECT 1 FROM turn_branches WHERE tree_id = ? AND is_concurrent LIMIT 1", (parent.tree_id,)
+    ).fetchone()
+    return not parent.is_abandoned and newer is None and beside is None
 
 
-def make_active(connection: sqlite3.Connection, user_id: str, tree_id: str, turn_id: str, *, now: float) -> None:
-    """Make the path to this turn the active one of its tree. The cost depends on the length of both paths."""
+def under_way(connection: sqlite3.Connection, turn: Turn, parent_id: str, keys: Sequence[str]) -> list[str]:
+    """Turns after the same parent that were being answered when this one came, and that it does not repeat.
+
+    Nobody chose between them yet: two agents, or a client that asks for a title meanwhile.
+    """
+    rows = connection.execute(
+        """
+        SELECT id FROM turn_branches JOIN turns ON id = turn_id
+        WHERE parent_id = ?1 AND turns.user_id = ?2 AND id != ?3 AND is_abandoned = 0
+          AND (status = 'opened' OR coalesce(answered_at, finished_at) > ?4)
+          AND key NOT IN (SELECT value FROM json_each(?5))
+        """,
+        (parent_id, turn.scope.user_id, turn.id, turn.at + OVERLAP_SECONDS_MIN, json.dumps(list(keys))),
+    ).fetchall()
+    return [turn_id for (turn_id,) in rows]
+
+
+def answered(connection: sqlite3.Connection, turn_id: str, user_id: str, *, at: float) -> None:
+    """Abandon a turn beside the path if its answer was complete when the one that stands there came, after all."""
+    later = connection.execute(
+        """
+        SELECT 1 FROM turn_branches AS own
+        JOIN turn_branches AS other ON other.parent_id = own.parent_id AND other.tree_id = own.tree_id
+        JOIN turns ON turns.id = other.turn_id
+        WHERE own.turn_id = ?1 AND own.is_concurrent AND NOT other.is_abandoned AND other.parent_id != ''
+          AND other.position > own.position AND said_at + ?2 >= ?3
+        """,
+        (turn_id, OVERLAP_SECONDS_MIN, at),
+    ).fetchone()
+    if later is not None:
+        _abandon(connection, user_id, [turn_id])
+        connection.execute("UPDATE turn_branches SET is_concurrent = 0 WHERE turn_id = ?", (turn_id,))
+
+
+def make_active(
+    connection: sqlite3.Connection, turn: Turn, tree_id: str, *, now: float, beside: Collection[str] = ()
+) -> None:
+    """Make the path to this turn the active one of its tree. The cost depends on the length of both paths.
+
+    `beside`: turns off the path that stay active.
+    """
+    turn_id, user_id = turn.id, turn.scope.user_id
     path = {
         row[0]
         for row in connection.execute(
@@ -52,8 +96,14 @@ def make_active(connection: sqlite3.Connection, user_id: str, tree_id: str, turn
         " ORDER BY position",
         (json.dumps(sorted(path)),),
     ).fetchall()
-    _abandon(connection, user_id, [turn_id for (turn_id,) in active if turn_id not in path])
-    _resume(connection, user_id, [turn_id for (turn_id,) in left], now=now)
+    _abandon(connection, user_id, [one for (one,) in active if one not in path and one not in beside])
+    _resume(connection, user_id, [one for (one,) in left], now=now)
+    connection.execute("UPDATE turn_branches SET is_concurrent = 0 WHERE tree_id = ? AND is_concurrent", (tree_id,))
+    if beside:
+        connection.execute(
+            "UPDATE turn_branches SET is_concurrent = 1 WHERE turn_id IN (SELECT value FROM json_each(?))",
+            (json.dumps(sorted(beside)),),
+        )
 
 
 def _abandon(connection: sqlite3.Connection, user_id: str, turn_ids: Sequence[str]) -> None:
@@ -110,8 +160,12 @@ def _mark(connection: sqlite3.Connection, turn_ids: Collection[str], *, is_aband
     )
 
 
-def next_shift(connection: sqlite3.Connection) -> str | None:
-    row = connection.execute("SELECT user_id FROM turn_branches WHERE is_settled = 0 LIMIT 1").fetchone()
+def next_shift(connection: sqlite3.Connection, *, without: Collection[str]) -> str | None:
+    row = connection.execute(
+        "SELECT user_id FROM turn_branches WHERE is_settled = 0 AND user_id NOT IN (SELECT value FROM json_each(?))"
+        " LIMIT 1",
+        (json.dumps(sorted(without)),),
+    ).fetchone()
     return None if row is None else str(row[0])
 
 

@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Sequence
 
 from memory.adapters.sqlite import recorded_rows, turns_upkeep
+from memory.adapters.sqlite.removed_words import forget_removed
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, to_bytes, to_text, turn_of
 from memory.model import (
     MessageDirection,
@@ -140,7 +141,9 @@ def erase(connection: sqlite3.Connection, *, user_id: str, project_id: str, befo
     rows = connection.execute(
         "SELECT id FROM turns WHERE user_id = ?1 AND ?2 IN ('', project_id) AND opened_at < ?3 LIMIT ?4", values
     ).fetchall()
-    turns = delete_turns(connection, user_id=user_id, turn_ids=[turn_id for (turn_id,) in rows])
+    turn_ids = [turn_id for (turn_id,) in rows]
+    turns = delete_turns(connection, user_id=user_id, turn_ids=turn_ids)
+    forget_removed(connection, user_id=user_id, turn_ids=turn_ids)  # the caller has erased all rows of that scope
     added = connection.execute(
         "DELETE FROM messages WHERE position IN (SELECT position FROM messages "
         "WHERE user_id = ?1 AND ?2 IN ('', project_id) AND added_at < ?3 AND turn_id = '' LIMIT ?4)",

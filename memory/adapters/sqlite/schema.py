@@ -1,5 +1,5 @@
 """The tables of turn log, user ledger, note book, receipts, uses, rounds, model traits, exams, chains, messages,
-conversation trees, profiles and compacted states: one file.
+conversation trees, profiles, compacted states and recording times: one file.
 
 This module only names tables and creates them; it never reads or writes a row of them.
 
@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from memory.adapters.sqlite.recording_schema import RECORDING_TABLES
 from memory.errors import BadSetting
 
 APPLICATION_ID = 0x6D70_7478  # "mptx": tells our file from any other SQLite file
@@ -274,6 +275,7 @@ TABLES = (
     # Positions of turns in conversations. A tree has one active path; `is_seen`: its beginning was observed, not only
     # sent again. `is_left_out`: not a turn, but a key of which nothing may be recorded. `reached`: how far an abandoned
     # turn was learnt ("", "window", "learnt"). `is_settled` 0: the memories do not show `is_abandoned` yet.
+    # `is_concurrent`: active beside the path, because it was being answered when its sibling came.
     """
     CREATE TABLE turn_branches (
         position INTEGER PRIMARY KEY,
@@ -286,6 +288,7 @@ TABLES = (
         is_seen INTEGER NOT NULL,
         is_left_out INTEGER NOT NULL DEFAULT 0,
         is_abandoned INTEGER NOT NULL DEFAULT 0,
+        is_concurrent INTEGER NOT NULL DEFAULT 0,
         reached TEXT NOT NULL DEFAULT '',
         is_settled INTEGER NOT NULL DEFAULT 1
     )
@@ -295,6 +298,7 @@ TABLES = (
     "CREATE INDEX turn_branches_of_tree ON turn_branches (tree_id, is_abandoned, position)",
     "CREATE INDEX turn_branches_by_parent ON turn_branches (parent_id) WHERE parent_id != ''",
     "CREATE INDEX turn_branches_unsettled ON turn_branches (user_id) WHERE is_settled = 0",
+    "CREATE INDEX turn_branches_concurrent ON turn_branches (tree_id) WHERE is_concurrent",
     # Hashes of users who erased their positions: what their conversations held is not filled in again.
     "CREATE TABLE erased_conversations (user_hash TEXT PRIMARY KEY) WITHOUT ROWID",
     # A profile per user (no project) and per project of a user; `pinned` and `lines` are JSON.
@@ -343,6 +347,7 @@ TABLES = (
         dropped_at REAL NOT NULL
     ) WITHOUT ROWID
     """,
+    *RECORDING_TABLES,
 )
 
 

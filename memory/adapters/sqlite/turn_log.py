@@ -13,11 +13,13 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from memory.adapters.sqlite import ledger, turns_queue, turns_triggers, turns_upkeep
+from memory.adapters.sqlite import branch_shifts, ledger, turns_queue, turns_triggers, turns_upkeep
 from memory.adapters.sqlite.chains import SqliteResponseChains
 from memory.adapters.sqlite.conversation_trees import SqliteConversationTrees
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.recorded_messages import SqliteRecordedMessages
+from memory.adapters.sqlite.recording_times import SqliteRecordingTimes
+from memory.adapters.sqlite.removed_words import SqliteRemovedWords
 from memory.adapters.sqlite.turns_opening import TAUGHT, insert_turn, stage_after
 from memory.adapters.sqlite.turns_rows import (
     ANSWER_BYTES_MAX,
@@ -39,6 +41,8 @@ from memory.ports import (
     Lease,
     QueueDepth,
     RecordedMessages,
+    RecordingTimes,
+    RemovedWords,
     ResponseChains,
 )
 
@@ -55,6 +59,8 @@ class SqliteTurnLog:
         self._clock = clock
         self.chains: ResponseChains = SqliteResponseChains(database)
         self.messages: RecordedMessages = SqliteRecordedMessages(database, clock=clock)
+        self.removed_words: RemovedWords = SqliteRemovedWords(database)
+        self.times: RecordingTimes = SqliteRecordingTimes(database, clock=clock)
         self.trees: ConversationTrees = SqliteConversationTrees(database, clock=clock)
 
     async def open(self, turn: Turn) -> None:
@@ -244,6 +250,7 @@ def _finish(connection: sqlite3.Connection, *, turn_id: str, ending: _Ending, no
     )
     if stage == "ready":
         turns_queue.make_ready(connection, seq, user_id, session_id, now)
+        branch_shifts.answered(connection, turn_id, user_id, at=ending.answered_at)
 
 
 def _complete(connection: sqlite3.Connection, *, turn_id: str, answer: bytes, answered_at: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from memory.adapters.sqlite import known_exchanges
 from memory.adapters.sqlite.turns_queue import make_ready
 from memory.adapters.sqlite.turns_rows import INSERT_TURN, values_of
 from memory.model import Turn, TurnStatus
@@ -19,8 +20,11 @@ def insert_turn(connection: sqlite3.Connection, *, turn: Turn, now: float, owner
     finished_at = None if is_open else now
     values = values_of(turn, opened_at=now, finished_at=finished_at, stage=stage, owner=owner)
     inserted = connection.execute(INSERT_TURN, values)
-    if inserted.rowcount == 1 and stage == "ready":
-        seq = inserted.lastrowid
+    if inserted.rowcount != 1:
+        return
+    seq = inserted.lastrowid
+    known_exchanges.remember(connection, turn)
+    if stage == "ready":
         assert seq is not None  # an insert that took place has a rowid
         make_ready(connection, seq, turn.scope.user_id, turn.scope.session_id, now)
 

@@ -59,7 +59,7 @@ def turn_of(row: tuple[Any, ...]) -> Turn:
         id=str(turn_id),
         scope=Scope(str(user), str(project), str(session), str(agent)),
         at=float(said_at),
-        messages=tuple(Message(*fields) for fields in json.loads(to_text(messages))),
+        messages=messages_of(messages),
         status=TurnStatus(status),
         answer=to_text(answer),
         answered_at=answered_at,
@@ -67,6 +67,10 @@ def turn_of(row: tuple[Any, ...]) -> Turn:
         trace_id=trace_id,
         receipt_id=receipt_id,
     )
+
+
+def messages_of(stored: bytes) -> tuple[Message, ...]:
+    return tuple(Message(*fields) for fields in json.loads(to_text(stored)))
 
 
 def to_bytes(text: str) -> bytes:

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from memory.adapters.sqlite.turns_queue import ReadyTurn, assert_held, make_window
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
-from memory.model import Turn, Urgency
+from memory.model import Turn, TurnStatus, Urgency
 from memory.ports import ForgetRequestTurn, FreshTurn, Lease
 
 LOOK_BYTES_MAX = 8 << 20  # of turns read at a time; a single one is always read, however large
@@ -172,12 +172,15 @@ def mark_forget_requests(connection: sqlite3.Connection, lease: Lease, claims: M
 
 
 def forget_requests_after(connection: sqlite3.Connection, lease: Lease, limit: int) -> list[ForgetRequestTurn]:
+    """Recorded after the window began; also before it, if a turn of the window was filled in and said earlier."""
+    filled_in = [turn.at for turn in lease.turns if turn.status is TurnStatus.FILLED_IN]
     rows = connection.execute(
         f"""
         SELECT {TURN_COLUMNS}, order_claims FROM turns
-        WHERE user_id = ? AND is_order = 1 AND window_id IS NOT ? AND seq > (SELECT seq FROM turns WHERE id = ?)
-        ORDER BY seq DESC LIMIT ?
+        WHERE user_id = ?1 AND is_order = 1 AND window_id IS NOT ?2
+          AND (seq > (SELECT seq FROM turns WHERE id = ?3) OR said_at > ?4)
+        ORDER BY seq DESC LIMIT ?5
         """,  # noqa: S608  # our own constant
-        (lease.user_id, lease.window_id, lease.turns[0].id, limit),
+        (lease.user_id, lease.window_id, lease.turns[0].id, min(filled_in, default=None), limit),
     ).fetchall()
     return [ForgetRequestTurn(turn_of(row[:-1]), row[-1]) for row in reversed(rows)]

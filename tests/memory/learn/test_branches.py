@@ -11,7 +11,9 @@ import pytest
 from learning_parts import Bench, Faults, Killed
 from turn_logs import START, Process, a_turn
 
+from memory.errors import Unavailable
 from memory.model import (
+    BranchShift,
     ChainLink,
     MemoryStatus,
     Message,
@@ -23,6 +25,7 @@ from memory.model import (
 )
 from memory.ports import MemoryBank
 from memory.service.erasure import Erasure
+from memory.service.user_back_off import BACK_OFF_SECONDS_MAX
 
 WITHDRAWN_SECONDS_MAX = 2.0
 CALLS_MIN = 15  # of a worker that learns one window and settles one shift
@@ -150,6 +153,34 @@ async def test_killed_at_any_call_it_ends_the_same(bench: Bench) -> None:
             assert sorted(memory.content for memory in memories) == ["I like juice", "My home is Berlin"], number
             assert all(len(memory.evidence) == 1 for memory in memories)
     assert number > CALLS_MIN
+
+
+async def test_a_user_whose_memories_cannot_be_changed_delays_nobody_else(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bench.deployment.start() as process:
+        worker, users = bench.worker(process), ("ann", "bob", "cy")
+        for user in users:
+            await say(process, f"{user}0", "My home is Berlin", user=user, at=0)
+            await say(process, f"{user}1", "My home is Berlin", "My home is Paris", user=user, at=1)
+        await worker.work_off()
+        for user in users:
+            await say(process, f"{user}2", "My home is Berlin", "Hello", user=user, at=2)
+        settled, settle = [], process.log.trees.settle
+
+        async def tell(user_id: str, shift: BranchShift) -> None:
+            await settle(user_id, shift)
+            settled.append(user_id)
+
+        monkeypatch.setattr(process.log.trees, "settle", tell)
+        async with process.ledger.write("ann"):  # somebody holds on to the lock
+            with pytest.raises(Unavailable):
+                await worker.work_off()
+            await worker.work_off()
+            assert settled == ["bob", "cy"]
+        bench.deployment.clock.now += BACK_OFF_SECONDS_MAX
+        await worker.work_off()
+        assert settled == ["bob", "cy", "ann"]
 
 
 async def branch(bench: Bench, process: Process, user: str) -> None:

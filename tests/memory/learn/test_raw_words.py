@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from learning_parts import Bench, Faults, Killed
-from turn_logs import Process
+from turn_logs import START, Process, a_turn
 
+from memory.errors import Unavailable
 from memory.learn import plan
+from memory.learn.consolidation import EVIDENCE_MAX
 from memory.learn.plan import Plan
 from memory.learn.raw_words import raw_rows
 from memory.learn.worker import WorkerSettings
-from memory.model import CONTENT_CHARACTERS_MAX, Memory, Message, Scope, Turn, TurnStatus
-from memory.ports import MemoryBank, RequestTraces
+from memory.model import (
+    CONTENT_CHARACTERS_MAX,
+    Change,
+    ChangeKind,
+    Evidence,
+    Memory,
+    Message,
+    MessageFilter,
+    Scope,
+    SentConversation,
+    SentExchange,
+    Turn,
+    TurnStatus,
+)
+from memory.model.withdrawn import Withdrawn, with_withdrawn
+from memory.ports import MemoryBank, RequestTraces, Trimming
 from memory.secrets.redaction import RECORDED_CHARACTERS_MAX
 from memory.service.erasure import Erasure
 
@@ -93,6 +110,101 @@ async def test_forgetting_a_memory_a_turn_or_everything_reaches_the_words(bench:
         assert await bench.raw_words() == ["And a blue giraffe"]
         await erasure(bench, process).scope("ann", "")
         assert await bench.raw_words() == []
+
+
+async def remove(process: Process, way: str, turn_id: str) -> None:
+    """The words of that turn, the first of session s1, leave the record in one of the ways that keep memories."""
+    record = process.log.messages
+    match way:
+        case "the turn is deleted":
+            await record.delete_turns("ann", [turn_id])
+        case "the message is deleted":
+            page = await record.page(MessageFilter("ann", "s1"), limit=1)
+            assert await record.delete_message("ann", page.messages[0].id)
+        case "the session is trimmed":
+            await record.trim(Trimming("ann", "s1", keep_last=2))
+        case "the turn expires":
+            assert await record.expire(before=START + 1e9, limit=1) == 1
+
+
+@pytest.mark.parametrize(
+    "way", ["the turn is deleted", "the message is deleted", "the session is trimmed", "the turn expires"]
+)
+async def test_words_go_with_the_record_and_memories_stay(bench: Bench, way: str) -> None:
+    async with bench.deployment.start() as process:
+        first, _ = await learn(bench, process, f"{SMALL_TALK}. I live in Ulm.", "And a blue giraffe")
+        assert len(await bench.raw_words()) == 2
+        await remove(process, way, first.id)
+        await bench.worker(process, settings=KEEPS).work_off()
+        assert await bench.raw_words() == ["And a blue giraffe"]
+        assert [memory for memory in await bench.memories() if "Ulm" in memory.content]
+        assert await process.log.removed_words.next_user() is None
+
+
+async def test_words_of_an_abandoned_branch_go(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        worker = bench.worker(process, settings=KEEPS)
+        first = SentExchange("k1", (Message("user", SMALL_TALK),), "ok")
+        for number, text in enumerate((SMALL_TALK, "And a blue giraffe", "Ho hum")):
+            turn = a_turn(f"t{number}", session=f"new-{number}", text=text, at=START + number)
+            await process.log.trees.open(turn, SentConversation((f"k{number + 1}",), (first,) if number else ()))
+            await process.log.finish(turn.id, status=TurnStatus.CLOSED, answer="ok", answered_at=turn.at)
+            await worker.work_off()
+        assert await bench.raw_words() == [SMALL_TALK, "Ho hum"]
+
+
+async def test_forgetting_a_memory_reaches_the_words_of_all_turns_that_it_rested_on(bench: Bench) -> None:
+    """Also those that it no longer quotes, because it was repeated often, or a branch was left."""
+    async with bench.deployment.start() as process:
+        for number in range(EVIDENCE_MAX + 3):
+            await learn(bench, process, f"{SMALL_TALK} {number}. I live in Ulm.")
+        (home,) = [memory for memory in await bench.memories() if "Ulm" in memory.content]
+        assert len(await bench.raw_words()) > len(home.evidence) == EVIDENCE_MAX
+        await learn(bench, process, "And a blue giraffe")
+        (turn_id,) = [row.evidence[0].turn_id for row in await bench.memories(status="raw") if "giraffe" in row.content]
+        withdrawn = Withdrawn(evidence=(Evidence("Ulm", turn_id),))
+        change = [Change(ChangeKind.UPDATE, with_withdrawn(home, withdrawn))]
+        await bench.store.apply("ann", change, np.ones((1, bench.embedder.dimension), dtype=np.float32))
+        await erasure(bench, process).memory("ann", home.id)
+        assert await bench.raw_words() == []
+
+
+async def test_erasing_a_user_leaves_no_trace_of_removed_words(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        await learn(bench, process, SMALL_TALK, "And a blue giraffe")
+        await erasure(bench, process).scope("ann", "")
+        assert await process.log.removed_words.next_user() is None
+        assert await bench.raw_words() == []
+
+
+async def test_a_user_whose_lock_is_held_delays_the_words_of_nobody_else(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        worker, turns = bench.worker(process, settings=KEEPS), {}
+        for user in ("ann", "bob"):
+            turns[user] = await bench.tell(process, SMALL_TALK, user=user)
+        await worker.work_off()
+        for user, turn in turns.items():
+            assert await process.log.messages.delete_turns(user, [turn.id]) == 1
+        async with process.ledger.write("ann"):
+            with pytest.raises(Unavailable):
+                await worker.work_off()
+            await worker.work_off()
+            assert (await bench.raw_words("ann"), await bench.raw_words("bob")) == ([SMALL_TALK], [])
+
+
+@pytest.mark.parametrize("is_after", [False, True])
+async def test_killed_while_words_are_removed_it_is_repeated(bench: Bench, *, is_after: bool) -> None:
+    async with bench.deployment.start() as process:
+        (turn,) = await learn(bench, process, SMALL_TALK)
+        await process.log.messages.delete_turns("ann", [turn.id])
+        faults = Faults(name="delete", error=Killed(), is_after=is_after)
+        with pytest.raises(Killed):
+            await bench.worker(process, settings=KEEPS, faults=faults).work_off()
+    bench.deployment.clock.now += 1_000
+    async with bench.deployment.start() as survivor:
+        await bench.worker(survivor, settings=KEEPS).work_off()
+        assert await survivor.log.removed_words.next_user() is None
+    assert await bench.raw_words() == []
 
 
 @pytest.mark.parametrize("is_after", [False, True])

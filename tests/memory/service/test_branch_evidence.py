@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.errors import BadInput
 from memory.model import BranchShift, BranchTurn, Evidence, Memory, MemoryStatus, Trust
 from memory.model.archived import restored
 from memory.model.withdrawn import withdrawn_evidence
@@ -155,6 +156,15 @@ def test_what_upkeep_or_the_user_decided_stands() -> None:
     assert shifted([unused], BranchShift((), turns("t1")), now=NOW) == []
     kept = restored(after([memory("milk", "t1")], abandoned=["t1"])["milk"], now=NOW)
     assert shifted([kept], BranchShift((), turns("t1")), now=NOW) == []
+
+
+def test_what_was_superseded_before_its_branch_was_abandoned_is_not_restored_by_hand() -> None:
+    new = memory("new", "t2", at=2)
+    old = superseded(memory("old", "t1"), by=new)
+    left = after([old, new], abandoned=["t1"])
+    with pytest.raises(BadInput, match="superseded"):
+        restored(left["old"], now=NOW)
+    assert plain(after(list(left.values()), resumed=["t1"])["old"]) == plain(old)
 
 
 @pytest.mark.parametrize("kept", [5, [], {"evidence": 5}, {"evidence": [1, ["a"]]}, {"turns": "t1"}])

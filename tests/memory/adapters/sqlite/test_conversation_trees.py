@@ -14,7 +14,7 @@ from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.model import Message, SentConversation, SentExchange
 
-STATEMENTS_MAX = 10  # of a message that continues its conversation, savepoints included
+STATEMENTS_MAX = 12  # of a message that continues its conversation, savepoints included
 
 
 def damage(connection: sqlite3.Connection, *, turn_id: str, parent: str) -> None:

@@ -1,0 +1,129 @@
+"""Measures what rows of raw words cost on Milvus Lite: reading a user's memories, and writing one more.
+
+`python bench/raw_words.py [ROWS]`: one user with 500 memories, before and after so many rows of raw words of a hundred
+users are in the same collection. Times are milliseconds, the median of some rounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from prometheus_client import CollectorRegistry
+from report import Bar, Report, Sheet, bench_parser
+from rig import free_port
+
+from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.store import MilvusStore
+from memory.model import Change, ChangeKind, Memory, MemoryStatus
+from memory.ports import MemoryFilter
+from memory.runtime.metrics import Metrics
+
+ROWS = 20_000
+MEMORIES = 500
+USERS = 100
+ROUNDS = 21
+DIMENSION = 384
+BATCH = 500
+START = 1_700_000_000.0
+START_SECONDS_MAX = 60.0
+LOOK_SECONDS = 0.2
+BARS = (
+    Bar("load with raw words", "ms", at_most=1_000),
+    Bar("search with raw words", "ms", at_most=1_000),
+    Bar("add with raw words", "ms", at_most=250),
+)
+
+
+async def main() -> int:
+    parser = bench_parser("raw_words", __doc__)
+    parser.add_argument("rows", nargs="?", type=int, default=ROWS)
+    options = parser.parse_args()
+    report = Report("raw_words", BARS, options.json)
+    with tempfile.TemporaryDirectory(prefix="memproxy-") as folder, milvus_lite(Path(folder)) as uri:
+        address = MilvusAddress(uri, "memories", DIMENSION)
+        async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
+            await ready(store)
+            await fill(store, "ann", MEMORIES, MemoryStatus.ACTIVE)
+            took = {f"{name} without": ms for name, ms in (await measured(store, "first")).items()}
+            for user in range(USERS):
+                await fill(store, f"user{user}", options.rows // USERS, MemoryStatus.RAW)
+            took |= {f"{name} with raw words": ms for name, ms in (await measured(store, "second")).items()}
+    sheet = Sheet(f"{options.rows:,} rows of raw words", ("what", "ms"), list(took.items()))
+    return report.finish(
+        {"rows": options.rows, "ms": took}, [sheet], {name: took[name] for name in (bar.name for bar in BARS)}
+    )
+
+
+@contextmanager
+def milvus_lite(folder: Path) -> Iterator[str]:
+    port = free_port()
+    program = str(Path(sys.executable).parent / "milvus-lite")
+    words = [program, "server", "--data-dir", str(folder / "milvus"), "--host", "127.0.0.1", "--port", str(port)]
+    with (folder / "log").open("wb") as log, subprocess.Popen(words, stdout=log, stderr=log) as process:
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+
+
+async def ready(store: MilvusStore) -> None:
+    for _ in range(round(START_SECONDS_MAX / LOOK_SECONDS)):
+        if await store.is_ready():
+            return
+        await asyncio.sleep(LOOK_SECONDS)
+    raise AssertionError("milvus-lite server did not start")
+
+
+async def fill(store: MilvusStore, user: str, count: int, status: MemoryStatus) -> None:
+    for first in range(0, count, BATCH):
+        await add(store, [row(user, f"{user}-{n}", status) for n in range(first, min(count, first + BATCH))])
+
+
+def row(user: str, memory_id: str, status: MemoryStatus) -> Memory:
+    said = f"{memory_id}: could you look up when the next train to the coast leaves, and whether it is on time?"
+    return Memory(
+        memory_id, user, said, created_at=START, updated_at=START, said_at=START, status=status, memory_type="episodic"
+    )
+
+
+async def add(store: MilvusStore, rows: list[Memory]) -> None:
+    seeds = np.random.default_rng(len(rows))
+    vectors = seeds.standard_normal((len(rows), DIMENSION)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    await store.apply(rows[0].user_id, [Change(ChangeKind.CREATE, one) for one in rows], vectors)
+
+
+async def measured(store: MilvusStore, name: str) -> dict[str, float]:
+    where, vector = MemoryFilter("ann"), np.full(DIMENSION, DIMENSION**-0.5, dtype=np.float32)
+    numbers = iter(range(ROUNDS))
+
+    async def one_more() -> None:
+        await add(store, [row("bob", f"{name}-{next(numbers)}", MemoryStatus.RAW)])
+
+    return {
+        "load": await median(lambda: store.load(where, limit=2 * MEMORIES)),
+        "search": await median(lambda: store.search(where, vector, limit=50)),
+        "add": await median(one_more),
+    }
+
+
+async def median(call: Callable[[], Awaitable[object]]) -> float:
+    took = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        await call()
+        took.append(time.perf_counter() - began)
+    return round(statistics.median(took) * 1_000, 1)
+
+
+if __name__ == "__main__":
+    raise SystemExit(asyncio.run(main()))

@@ -1,0 +1,106 @@
+"""Recognises an exchange that a client sends again by its words, in any session, project or agent. On a connection.
+
+Distinctive words are enough for the user's own turns; others need the same answer. A digest outlives its turn: what was
+deleted, or must not be recorded, stays known. The same exchange in the record of another user (people who share one
+conversation, or one prompt with examples) is known, too.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from memory.adapters.sqlite.turns_rows import to_text
+from memory.model import Scope, SentExchange, Turn
+from memory.model.exchanges import digest_of, folded, is_distinctive, words_of
+
+LOOKS_MAX = 50  # rows with the same words that are compared
+ROWS_MAX = 50_000  # of one user; about 150 bytes each
+PRUNED_EVERY = 256  # rows
+
+
+def remember(connection: sqlite3.Connection, turn: Turn) -> None:
+    words = words_of(turn.messages)
+    if words:
+        _insert(connection, turn.scope.user_id, digest_of(words), turn_id=turn.id, answer="")
+
+
+def leave_out(connection: sqlite3.Connection, user_id: str, exchange: SentExchange) -> None:
+    """It must not be recorded, whoever sends it again."""
+    words = words_of(exchange.said)
+    if not words:
+        return
+    answer = digest_of(exchange.answer) if exchange.answer else ""
+    digest = digest_of(words)
+    found = connection.execute(
+        "SELECT 1 FROM known_exchanges WHERE words = ? AND user_id = ? AND turn_id = '' AND answer = ?",
+        (digest, user_id, answer),
+    ).fetchone()
+    if found is None:
+        _insert(connection, user_id, digest, turn_id="", answer=answer)
+
+
+def _insert(connection: sqlite3.Connection, user_id: str, digest: str, *, turn_id: str, answer: str) -> None:
+    kept = connection.execute(
+        "INSERT INTO known_exchanges (user_id, words, turn_id, answer) VALUES (?, ?, ?, ?)",
+        (user_id, digest, turn_id, answer),
+    )
+    if (kept.lastrowid or 0) % PRUNED_EVERY == 0:
+        connection.execute(
+            "DELETE FROM known_exchanges WHERE user_id = ?1 AND position <= ("
+            "SELECT position FROM known_exchanges WHERE user_id = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?2)",
+            (user_id, ROWS_MAX),
+        )
+
+
+def is_known(connection: sqlite3.Connection, user_id: str, exchange: SentExchange) -> bool:
+    """Whether it is recorded, was deleted, or must not be recorded."""
+    words = words_of(exchange.said)
+    digest, is_enough = digest_of(words), is_distinctive(words)
+    own = connection.execute(
+        f"{_LOOK} AND known_exchanges.user_id = ?2 LIMIT ?3", (digest, user_id, LOOKS_MAX)
+    ).fetchall()
+    if any(not row[0] and _has_answer(row, exchange.answer) for row in own):
+        return True
+    if sum(is_enough or _has_answer(row, exchange.answer) for row in own) >= min(exchange.occurrence, LOOKS_MAX):
+        return True
+    if not is_enough:
+        return False
+    others = connection.execute(
+        f"{_LOOK} AND known_exchanges.user_id != ?2 LIMIT ?3", (digest, user_id, LOOKS_MAX)
+    ).fetchall()
+    return any(_has_answer(row, exchange.answer) for row in others)
+
+
+def without_position(connection: sqlite3.Connection, scope: Scope, exchange: SentExchange) -> str:
+    """The latest turn of that session with these words that has no position in a conversation; "" if there is none."""
+    row = connection.execute(
+        """
+        SELECT id FROM known_exchanges JOIN turns ON turns.id = known_exchanges.turn_id
+        WHERE words = ?1 AND known_exchanges.user_id = ?2 AND turns.user_id = ?2 AND session_id = ?3
+          AND NOT EXISTS (SELECT 1 FROM turn_branches WHERE turn_branches.turn_id = id)
+        ORDER BY seq DESC LIMIT 1
+        """,
+        (digest_of(words_of(exchange.said)), scope.user_id, scope.session_id),
+    ).fetchone()
+    return "" if row is None else str(row[0])
+
+
+_LOOK = """
+    SELECT known_exchanges.turn_id, known_exchanges.answer, turns.answer
+    FROM known_exchanges LEFT JOIN turns ON turns.id = known_exchanges.turn_id AND known_exchanges.turn_id != ''
+    WHERE words = ?1
+"""
+
+
+def _has_answer(row: Sequence[object], answer: str) -> bool:
+    """Whether the answer is the same, or not known. `row`: the turn's id, a digest, and the turn's own answer."""
+    turn_id, digest, stored = row
+    if not turn_id:
+        return digest in ("", digest_of(answer))
+    recorded = folded(to_text(stored)) if isinstance(stored, bytes) else ""
+    return recorded in ("", folded(answer))
+
+
+def erase(connection: sqlite3.Connection, user_id: str) -> None:
+    connection.execute("DELETE FROM known_exchanges WHERE user_id = ?", (user_id,))

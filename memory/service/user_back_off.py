@@ -1,0 +1,33 @@
+"""Which users are not tried again yet, because their memories could not be changed: nobody else waits for them.
+
+Work for a user is begun before it is tried, so that any failure, also one that ends the round, counts.
+"""
+
+from __future__ import annotations
+
+from memory.ports import Clock
+
+BACK_OFF_SECONDS = 0.2  # doubled at each failure
+BACK_OFF_SECONDS_MAX = 5.0
+
+
+class UserBackOff:
+    """Of one periodic task, in memory."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._seconds: dict[str, float] = {}
+        self._until: dict[str, float] = {}
+
+    def begin(self, user_id: str) -> None:
+        seconds = min(2 * self._seconds.get(user_id, BACK_OFF_SECONDS / 2), BACK_OFF_SECONDS_MAX)
+        self._seconds[user_id] = seconds
+        self._until[user_id] = self._clock() + seconds
+
+    def succeed(self, user_id: str) -> None:
+        self._seconds.pop(user_id, None)
+        self._until.pop(user_id, None)
+
+    def waiting(self) -> set[str]:
+        now = self._clock()
+        return {user_id for user_id, until in self._until.items() if until > now}

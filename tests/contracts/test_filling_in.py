@@ -1,0 +1,247 @@
+"""Which turns are filled in from what a client sends again, how they are dated, and which are not. On every adapter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from tellers import Teller, sent
+from turn_logs import START, Deployment, Process, a_turn
+
+from memory.model import Message, Scope, SentConversation, SentExchange, TurnStatus
+
+DAY = 86_400.0
+LONG = "My sister lives in Lisbon."
+
+
+@pytest.fixture
+async def process(deployment: Deployment) -> AsyncIterator[Process]:
+    async with deployment.start() as started:
+        yield started
+
+
+@pytest.fixture
+def tell(process: Process) -> Teller:
+    return Teller(process)
+
+
+async def outage(deployment: Deployment, process: Process, *, seconds: float = 60.0) -> None:
+    """A time in which nobody recorded, and which ends now."""
+    await process.log.times.beat()
+    await process.log.times.end()
+    deployment.clock.now += seconds
+    await process.log.times.beat()
+
+
+def words(said: SentConversation) -> SentExchange:
+    return said.earlier[-1]
+
+
+async def says(tell: Teller, history: list[tuple[str, str]], text: str, *, scope: Scope | None = None) -> None:
+    """A turn after this history of questions and answers, which is of no known conversation."""
+    tell.count += 1
+    earlier = tuple(
+        SentExchange(f"{text}-{n}", (Message("user", one),), shown) for n, (one, shown) in enumerate(history)
+    )
+    turn = a_turn(f"{tell.user}-s{tell.count}", user=tell.user, session=f"new-{tell.count}", text=text, at=START + 100)
+    turn = replace(turn, scope=replace(scope, session_id=turn.scope.session_id) if scope else turn.scope)
+    await tell.process.log.trees.open(turn, SentConversation((f"key of {text}",), earlier))
+
+
+async def said(tell: Teller) -> list[str]:
+    return [turn.messages[0].content for turn in await tell.record()]
+
+
+async def test_missed_turns_are_filled_in_marked_and_learnt_once(tell: Teller) -> None:
+    root, session = await tell("a")
+    later, _ = await tell("abcd")
+    record = await tell.record()
+    assert [turn.messages[0].content for turn in record] == list("abcd")
+    assert [turn.status for turn in record[1:3]] == [TurnStatus.FILLED_IN] * 2
+    assert [turn.answer for turn in record[1:3]] == ["x", "x"]
+    assert {turn.scope.session_id for turn in record} == {session}
+    assert [turn.at for turn in record] == sorted(turn.at for turn in record)
+    learnt = await tell.learn()
+    assert (len(learnt), learnt[0], learnt[-1]) == (4, root, later)
+    await tell("abcde")
+    assert len(await tell.learn()) == 1
+
+
+async def test_they_are_dated_right_after_the_turn_before_them(tell: Teller) -> None:
+    await tell("a")
+    tell.count += 1_000
+    await tell("abcd")
+    record = await tell.record()
+    assert all(START + 1 < turn.at < START + 2 for turn in record[1:3])
+
+
+async def test_or_at_the_beginning_of_the_time_in_which_nobody_recorded(
+    deployment: Deployment, process: Process, tell: Teller
+) -> None:
+    await tell("a")
+    deployment.clock.now += 500
+    await outage(deployment, process)
+    tell.count += 1_000
+    await tell("abc")
+    assert START + 500 < (await tell.record())[1].at < START + 501
+
+
+async def test_a_conversation_that_began_while_we_were_down_is_filled_in(
+    deployment: Deployment, process: Process, tell: Teller
+) -> None:
+    await outage(deployment, process)
+    _, session = await tell("abc")
+    assert [turn.messages[0].content for turn in await tell.record()] == list("abc")
+    assert (await tell("abcd"))[1] == session
+    assert len(await tell.learn()) == 4
+
+
+async def test_a_beginning_that_nobody_missed_is_not_filled_in_also_not_after_an_outage(
+    deployment: Deployment, process: Process, tell: Teller
+) -> None:
+    """Examples in a prompt, or a conversation that began with another service."""
+    await tell("aab")
+    await outage(deployment, process)
+    await tell("aac")
+    assert await said(tell) == ["b", "c"]
+
+
+@pytest.mark.parametrize(("seconds", "since"), [(1.5, 0.0), (60.0, DAY + 1)])
+async def test_nor_is_one_that_cannot_have_begun_in_the_outage(
+    deployment: Deployment, process: Process, tell: Teller, seconds: float, since: float
+) -> None:
+    await outage(deployment, process, seconds=seconds)
+    deployment.clock.now += since
+    await tell("abcd")
+    assert await said(tell) == ["d"]
+
+
+async def test_examples_after_an_outage_are_filled_in_once_and_are_no_branch(
+    deployment: Deployment, process: Process, tell: Teller
+) -> None:
+    await outage(deployment, process)
+    one, first = await tell("aab")
+    two, second = await tell("aac")
+    assert first != second
+    learnt = await tell.learn()
+    assert {one, two} <= set(learnt)
+    assert len(learnt) == 4
+
+
+async def test_examples_that_another_user_s_prompt_has_too_are_not_filled_in(
+    deployment: Deployment, process: Process, tell: Teller
+) -> None:
+    bob = Teller(process, user="bob")
+    await says(bob, [(LONG, "How nice.")], "b")
+    await outage(deployment, process)
+    await says(tell, [(LONG, "How nice.")], "c")
+    assert await said(tell) == ["c"]
+
+
+async def test_what_another_user_said_in_the_same_conversation_is_not_filled_in(tell: Teller) -> None:
+    bob = Teller(tell.process, user="bob")
+    turn_id, _ = await tell("a")
+    await says(bob, [("a", "x")], LONG)
+    await tell.process.log.finish("bob-s1", status=TurnStatus.CLOSED, answer="How nice.", answered_at=START)
+    conversation = sent("abc")
+    theirs = replace(conversation.earlier[1], said=(Message("user", LONG),), answer="How nice.")
+    turn = a_turn("last", session="new", text="c", at=START + 9)
+    await tell.process.log.trees.open(turn, replace(conversation, earlier=(conversation.earlier[0], theirs)))
+    assert [turn.id for turn in await tell.record()] == [turn_id, "last"]
+
+
+async def test_two_processes_fill_in_the_same_turn_once(deployment: Deployment) -> None:
+    async with deployment.start() as one, deployment.start() as two:
+        first, second = Teller(one), Teller(two, count=10)
+        await first("a")
+        await asyncio.gather(first("abc"), second("abc"))
+        assert (await said(first)).count("b") == 1
+
+
+@pytest.mark.parametrize("scope", [Scope("ann", agent_id="other"), Scope("ann", "project")])
+async def test_what_is_recorded_for_one_agent_or_project_is_not_filled_in_for_another(
+    deployment: Deployment, process: Process, tell: Teller, scope: Scope
+) -> None:
+    await tell("a", answer="x")
+    await tell("ab", answer="x")
+    await outage(deployment, process)
+    await says(tell, [("a", "x"), ("b", "x")], "c", scope=scope)
+    assert await said(tell) == ["a", "b", "c"]
+
+
+async def test_a_window_that_slides_over_the_history_fills_in_only_what_was_missed(
+    deployment: Deployment, process: Process, tell: Teller
+) -> None:
+    await tell("a")
+    await tell("ab")
+    await outage(deployment, process)
+    await says(tell, [("b", "x"), ("c", "x")], "d")
+    await tell.process.log.finish("ann-s3", status=TurnStatus.CLOSED, answer="x", answered_at=START)
+    await says(tell, [("c", "x"), ("d", "x")], "e")
+    assert await said(tell) == ["a", "b", "c", "d", "e"]
+
+
+async def test_the_same_words_missed_twice_are_filled_in_twice(tell: Teller) -> None:
+    await tell("a")
+    conversation = sent("abbc")
+    counted = tuple(replace(one, occurrence=n) for one, n in zip(conversation.earlier, (1, 1, 2), strict=True))
+    turn = a_turn("last", session="new", text="c", at=START + 9)
+    await tell.process.log.trees.open(turn, replace(conversation, earlier=counted))
+    assert await said(tell) == ["a", "b", "b", "c"]
+
+
+async def test_what_must_not_be_recorded_is_not_filled_in(tell: Teller) -> None:
+    await tell("a")
+    await tell.process.log.trees.leave_out("ann", words(sent("abc")))
+    await tell("abc")
+    assert await said(tell) == ["a", "c"]
+
+
+async def test_also_where_it_is_shown_with_another_history(
+    deployment: Deployment, process: Process, tell: Teller
+) -> None:
+    secret = SentExchange("k", (Message("user", "b"),), "")
+    await tell.process.log.trees.leave_out("ann", secret)
+    await outage(deployment, process)
+    await says(tell, [("a", "x"), ("b", "an answer")], "c")
+    assert await said(tell) == ["a", "c"]
+
+
+async def test_what_the_user_deleted_does_not_come_back(deployment: Deployment, process: Process, tell: Teller) -> None:
+    await process.log.append(a_turn("imported", text=LONG, status=TurnStatus.CLOSED))
+    await tell("a")
+    await tell("ab")
+    assert await process.log.messages.delete_turns("ann", ["imported", "ann-t2"]) == 2
+    await outage(deployment, process)
+    await tell("abc")
+    await says(tell, [(LONG, "Oh."), ("b", "x")], "d")
+    assert await said(tell) == ["a", "c", "d"]
+
+
+async def test_what_followed_a_deleted_turn_is_not_filled_in(tell: Teller) -> None:
+    first, _ = await tell("a")
+    assert await tell.process.log.messages.delete_turns("ann", [first]) == 1
+    await tell("abc")
+    assert await said(tell) == ["c"]
+
+
+async def test_texts_beyond_the_limit_are_not_filled_in(tell: Teller) -> None:
+    await tell("a")
+    conversation = sent("abc")
+    cut = replace(conversation, earlier=(conversation.earlier[0], replace(conversation.earlier[1], said=(), answer="")))
+    await tell.process.log.trees.open(a_turn("late", session="new", text="c"), cut)
+    assert await said(tell) == ["a", "c"]
+
+
+async def test_erased_conversations_are_not_filled_in_from_their_beginning(
+    deployment: Deployment, process: Process, tell: Teller
+) -> None:
+    await tell("a")
+    await process.log.trees.erase("ann")
+    await outage(deployment, process)
+    turn_id, _ = await tell("ab")
+    assert [turn.id for turn in await tell.record()] == ["ann-t1", turn_id]
+    await tell("abcd")  # a gap in what was said since is filled in
+    assert await said(tell) == ["a", "b", "c", "d"]
