@@ -7,7 +7,7 @@ model. No text of users is sent.
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 import aiohttp
 import msgspec
@@ -48,7 +48,7 @@ class UpstreamSession:
         async with self._session.get(f"{self.base}{path}", allow_redirects=False) as response:
             return await _decoded(response, kind) if response.status == OK else None
 
-    async def post(self, path: str, question: Any, kind: type[Answer]) -> tuple[int, Answer | None]:
+    async def post(self, path: str, question: object, kind: type[Answer]) -> tuple[int, Answer | None]:
         """The status, and the answer of a successful call. Raises as `get` does."""
         assert self._session is not None, "open the session with `async with`"
         headers, body = {"content-type": "application/json"}, msgspec.json.encode(question)

@@ -52,28 +52,29 @@ class Compactor:
     def __init__(self, parts: CompactorParts, *, limits: CompactionLimits, instruments: Instruments) -> None:
         self._parts = parts
         self._limits = limits
-        self._clock = instruments.clock
         self._outcomes = instruments.metrics.compactions
-        self._waiting: asyncio.Queue[tuple[ResentHistory, float]] = asyncio.Queue(WAITING_MAX)
+        self._waiting: asyncio.Queue[ResentHistory] = asyncio.Queue(WAITING_MAX)
 
     def prepare(self, history: ResentHistory) -> None:
         """Prepare the state that this history is due, if any, for the next request. Never waits, never raises."""
         characters = sum(len(message.content) for message in history.conversation.messages)
         if self._limits.threshold_tokens < characters <= CHARACTERS_MAX:
             with suppress(asyncio.QueueFull):
-                self._waiting.put_nowait((history, self._clock()))
+                self._waiting.put_nowait(history)
 
     async def run(self, contained: ErrorBoundary) -> None:
         """Prepare one history after the other. Ends only by cancellation."""
         while True:
-            history, came_at = await self._waiting.get()
-            await contained(self.compact(history, made_at=came_at))
+            await contained(self.compact(await self._waiting.get()))
 
-    async def compact(self, history: ResentHistory, *, made_at: float) -> None:
-        """Make the state that this history is due, and store it. `made_at`: when the history was sent."""
+    async def compact(self, history: ResentHistory) -> None:
+        """Make the state that this history is due, and store it.
+
+        Dated by the request, so that forgetting also reaches what is made of a state that was found before it.
+        """
         outcome = "failed"
         try:
-            outcome = await self._make(history, made_at)
+            outcome = await self._make(history)
         except NotRecordable:
             outcome = "refused"
         except Unavailable:
@@ -81,7 +82,7 @@ class Compactor:
         finally:
             self._outcomes.labels(outcome).inc()
 
-    async def _make(self, history: ResentHistory, made_at: float) -> str:
+    async def _make(self, history: ResentHistory) -> str:
         last, state = _known(history)
         cuts = await asyncio.to_thread(self._cuts, history, last)
         if not cuts:
@@ -90,7 +91,7 @@ class Compactor:
             state = await self._next(history.scope, history.conversation, state, cut)
         assert state is not None
         key = history.keys[cuts[-1].made_at]
-        await self._parts.states.keep(history.scope.user_id, key, state, made_at=made_at)
+        await self._parts.states.keep(history.scope.user_id, key, state, made_at=history.asked_at)
         return "made"
 
     def _cuts(self, history: ResentHistory, last: Cut) -> list[Cut]:
