@@ -51,6 +51,7 @@ async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
             keep_seconds = parts.settings.memory.turn_log.keep_days * DAY
             expiry = RecordExpiry(parts.turn_log.messages, clock=SYSTEM_CLOCK, keep_seconds=keep_seconds)
             expiring = group.create_task(expiry.run(until)) if keep_seconds else None
+            await parts.profiles.follow(is_enabled=parts.settings.memory.profile.enabled)
             if parts.settings.memory.profile.enabled:
                 group.create_task(parts.profile_refresher().run(until))
             examination = group.create_task(examining(parts.settings, readers, parts.exams, parts.metrics))

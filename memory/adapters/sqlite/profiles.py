@@ -1,7 +1,8 @@
 """Profiles on SQLite, in the database of the ledger, whose revisions say when a profile is out of date.
 
-A trigger marks the user at the end of each write (`schema.py`), whoever wrote; so a crash between a write and the
-building of a profile loses nothing. Pinned lines and lines from memories are JSON in one row per project.
+A trigger queues the user at the end of each write (`schema.py`), whoever wrote; so a crash between a write and the
+building of a profile loses nothing. Where no profiles are built it queues nobody, and the revision that was built says
+who is out of date when that is switched on again. Pinned lines and lines from memories are JSON in one row per project.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ import msgspec
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.model import Profile, ProfileLine
 
+# A write that has not ended yet makes nobody stale.
+_STALE_USERS = (
+    "SELECT users.user_id FROM users LEFT JOIN profiles_built AS built ON built.user_id = users.user_id "
+    "WHERE users.revision - users.revision % 2 > coalesce(built.revision, 0)"
+)
 _LINES = msgspec.json.Decoder(tuple[ProfileLine, ...])
 
 
@@ -55,6 +61,9 @@ class SqliteProfiles:
 
     async def is_stale(self, user_id: str) -> bool:
         return await self._database.read(partial(_is_stale, user_id=user_id))
+
+    async def follow(self, *, is_enabled: bool) -> None:
+        await self._database.write(partial(_follow, is_enabled=is_enabled))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +114,7 @@ def _put(
     for project_id in stored.keys() | lines.keys():
         before = stored.get(project_id, Profile(user_id, project_id))
         _store(connection, before, pinned=before.pinned, lines=tuple(lines.get(project_id, ())), now=now)
-    connection.execute("DELETE FROM stale_profiles WHERE user_id = ?", (user_id,))
+    _set_built(connection, user_id)
     return True
 
 
@@ -126,7 +135,7 @@ def _erase(connection: sqlite3.Connection, *, user_id: str, project_id: str) -> 
         "DELETE FROM profiles WHERE user_id = ?1 AND (?2 = '' OR project_id = ?2)", (user_id, project_id)
     )
     if not project_id:
-        connection.execute("DELETE FROM stale_profiles WHERE user_id = ?", (user_id,))
+        _set_built(connection, user_id)
 
 
 def _stale(connection: sqlite3.Connection, *, limit: int) -> list[str]:
@@ -135,7 +144,27 @@ def _stale(connection: sqlite3.Connection, *, limit: int) -> list[str]:
 
 
 def _is_stale(connection: sqlite3.Connection, *, user_id: str) -> bool:
-    return connection.execute("SELECT 1 FROM stale_profiles WHERE user_id = ?", (user_id,)).fetchone() is not None
+    return connection.execute(f"{_STALE_USERS} AND users.user_id = ?", (user_id,)).fetchone() is not None
+
+
+def _set_built(connection: sqlite3.Connection, user_id: str) -> None:
+    """The profiles are as the last settled revision says."""
+    connection.execute("DELETE FROM stale_profiles WHERE user_id = ?", (user_id,))
+    connection.execute(
+        "INSERT OR REPLACE INTO profiles_built (user_id, revision) "
+        "SELECT user_id, revision - revision % 2 FROM users WHERE user_id = ?",
+        (user_id,),
+    )
+
+
+def _follow(connection: sqlite3.Connection, *, is_enabled: bool) -> None:
+    is_off = connection.execute("SELECT 1 FROM profiles_switched_off").fetchone() is not None
+    if is_enabled and is_off:
+        connection.execute("DELETE FROM profiles_switched_off")
+        connection.execute(f"INSERT OR IGNORE INTO stale_profiles (user_id) {_STALE_USERS}")
+    elif not is_enabled:
+        connection.execute("INSERT OR IGNORE INTO profiles_switched_off (is_off) VALUES (1)")
+        connection.execute("DELETE FROM stale_profiles")
 
 
 def _store(

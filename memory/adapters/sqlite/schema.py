@@ -310,7 +310,7 @@ TABLES = (
         PRIMARY KEY (user_id, project_id)
     ) WITHOUT ROWID
     """,
-    # Users whose memories were written since their profiles were built, whoever wrote them.
+    # Users whose profiles wait to be built, whoever wrote their memories.
     """
     CREATE TABLE stale_profiles (
         position INTEGER PRIMARY KEY,
@@ -318,7 +318,8 @@ TABLES = (
     )
     """,
     """
-    CREATE TRIGGER profiles_become_stale AFTER UPDATE OF revision ON users WHEN new.revision % 2 = 0
+    CREATE TRIGGER profiles_become_stale AFTER UPDATE OF revision ON users
+    WHEN new.revision % 2 = 0 AND NOT EXISTS (SELECT 1 FROM profiles_switched_off)
     BEGIN
         INSERT OR IGNORE INTO stale_profiles (user_id) VALUES (new.user_id);
     END
@@ -343,6 +344,15 @@ TABLES = (
         dropped_at REAL NOT NULL
     ) WITHOUT ROWID
     """,
+    # The revision of a user's memories from which their profiles were built.
+    """
+    CREATE TABLE profiles_built (
+        user_id TEXT PRIMARY KEY,
+        revision INTEGER NOT NULL
+    ) WITHOUT ROWID
+    """,
+    # One row while the deployment builds no profiles: users are not queued then.
+    "CREATE TABLE profiles_switched_off (is_off INTEGER PRIMARY KEY)",
 )
 
 
