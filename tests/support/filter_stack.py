@@ -23,17 +23,19 @@ from prometheus_client import CollectorRegistry
 from turn_logs import sqlite_deployment
 
 from extproc.identity import IdentityMode
-from extproc.recorder import TurnRecorder
+from extproc.recorder import ModelLessons, TurnRecorder
 from extproc.sent_again import RecordingPolicy
 from extproc.server import DrainPace, EdgeTrust, Filter, contained, serve
 from extproc.supervisor.bootstrap import BootstrapValues, render
 from extproc.upstream_signals import SignalReader
 from memory.adapters.models.template_probe import TemplateProbe
+from memory.adapters.models.window_probe import WindowProbe
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.chat.completions import ChatRequest
 from memory.model import Note, Placement, RecallStatus, Role, Scope, Turn
 from memory.ports import ChatTemplates, Clock, ModelCapabilities, TurnLog
+from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.upstream import UpstreamSignals
@@ -102,6 +104,7 @@ class FilterStack:
     recall: ScriptedRecall
     turn_log: TurnLog
     templates: ChatTemplates
+    windows: KnownWindows
     metrics: Metrics
     tasks: asyncio.TaskGroup
     ids: Any = field(default_factory=itertools.count)
@@ -144,7 +147,7 @@ class FilterStack:
             CLOCK,
             contained,
             RecordingPolicy(redact, True),
-            template_compatibility,
+            ModelLessons(template_compatibility, self.windows),
         )
         filter_ = Filter(
             recall=self.recall,
@@ -227,7 +230,8 @@ async def running_stack(
             signals=signals or SignalReader(),
         )
         recall = ScriptedRecall(SqliteModelCapabilities(database, clock=CLOCK))
-        running = FilterStack(plan, recall, process.log, templates, Metrics(CollectorRegistry()), tasks)
+        windows = KnownWindows(WindowProbe(""), clock=CLOCK)
+        running = FilterStack(plan, recall, process.log, templates, windows, Metrics(CollectorRegistry()), tasks)
         for path in plan.filter_sockets:
             running.start_filter(path)
         stack.callback(lambda: [one.stop.set() for one in running.filters])
