@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from memory.model import Profile, ProfileLine
+from memory.model import Profile, ProfileLine, ProfileProse
 
 
 class Profiles(Protocol):
@@ -22,6 +22,18 @@ class Profiles(Protocol):
         """Replace the lines of all profiles of the user, by project; pinned lines stay.
 
         Nothing is stored, and False returned, unless the ledger's revision of the user's memories is still `revision`.
+        Lines that differ from those before, also after `drop`, end the prose of that profile.
+        """
+        ...
+
+    async def unwritten(self, *, settled_before: float, limit: int) -> list[Profile]:
+        """Profiles with lines for which no prose was put, unchanged since then and switched on, the newest first."""
+        ...
+
+    async def put_prose(self, before: Profile, prose: ProfileProse | None) -> bool:
+        """Add what was written from the lines of `before`; None: nothing can be, until they change.
+
+        Nothing is stored, and False returned, if the lines are others by now. `updated_at` stays.
         """
         ...
 
@@ -72,6 +84,12 @@ class NoProfiles:
 
     async def put(self, user_id: str, lines: Mapping[str, Sequence[ProfileLine]], *, revision: int, now: float) -> bool:
         return True
+
+    async def unwritten(self, *, settled_before: float, limit: int) -> list[Profile]:
+        return []
+
+    async def put_prose(self, before: Profile, prose: ProfileProse | None) -> bool:
+        return False
 
     async def set_own(
         self,

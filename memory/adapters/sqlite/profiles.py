@@ -15,7 +15,7 @@ from functools import partial
 import msgspec
 
 from memory.adapters.sqlite.database import SqliteDatabase
-from memory.model import Profile, ProfileLine
+from memory.model import Profile, ProfileLine, ProfileProse
 
 # A write that has not ended yet makes nobody stale.
 _STALE_USERS = (
@@ -23,6 +23,8 @@ _STALE_USERS = (
     "WHERE users.revision - users.revision % 2 > coalesce(built.revision, 0)"
 )
 _LINES = msgspec.json.Decoder(tuple[ProfileLine, ...])
+_PROSE = msgspec.json.Decoder(ProfileProse | None)
+_NO_LINES = msgspec.json.encode(())
 
 
 class SqliteProfiles:
@@ -37,6 +39,12 @@ class SqliteProfiles:
     async def put(self, user_id: str, lines: Mapping[str, Sequence[ProfileLine]], *, revision: int, now: float) -> bool:
         putting = partial(_put, user_id=user_id, lines=lines, revision=revision, now=now)
         return await self._database.write(putting)
+
+    async def unwritten(self, *, settled_before: float, limit: int) -> list[Profile]:
+        return await self._database.read(partial(_unwritten, settled_before=settled_before, limit=limit))
+
+    async def put_prose(self, before: Profile, prose: ProfileProse | None) -> bool:
+        return await self._database.write(partial(_put_prose, before=before, prose=prose))
 
     async def set_own(
         self,
@@ -74,7 +82,7 @@ class _OwnSettings:
 
 def _found(connection: sqlite3.Connection, *, user_id: str, project_ids: Collection[str]) -> dict[str, Profile]:
     rows = connection.execute(
-        "SELECT project_id, version, pinned, lines, is_enabled, updated_at FROM profiles "
+        "SELECT project_id, version, pinned, lines, is_enabled, updated_at, prose FROM profiles "
         "WHERE user_id = ?1 AND project_id IN (SELECT value FROM json_each(?2))",
         (user_id, msgspec.json.encode(list(project_ids)).decode()),
     )
@@ -83,19 +91,51 @@ def _found(connection: sqlite3.Connection, *, user_id: str, project_ids: Collect
 
 def _all_of(connection: sqlite3.Connection, user_id: str) -> dict[str, Profile]:
     rows = connection.execute(
-        "SELECT project_id, version, pinned, lines, is_enabled, updated_at FROM profiles WHERE user_id = ?", (user_id,)
+        "SELECT project_id, version, pinned, lines, is_enabled, updated_at, prose FROM profiles WHERE user_id = ?",
+        (user_id,),
     )
     return {row[0]: _profile(user_id, row) for row in rows.fetchall()}
 
 
+def _unwritten(connection: sqlite3.Connection, *, settled_before: float, limit: int) -> list[Profile]:
+    rows = connection.execute(
+        "SELECT project_id, version, pinned, lines, is_enabled, updated_at, prose, user_id FROM profiles "
+        "WHERE prose IS NULL AND updated_at <= ? AND is_enabled = 1 AND lines != ? ORDER BY updated_at DESC LIMIT ?",
+        (settled_before, _NO_LINES, limit),
+    )
+    return [_profile(row[-1], row[:-1]) for row in rows]
+
+
+def _put_prose(connection: sqlite3.Connection, *, before: Profile, prose: ProfileProse | None) -> bool:
+    changed = connection.execute(
+        "UPDATE profiles SET prose = ?, version = version + ? WHERE user_id = ? AND project_id = ? AND lines = ?",
+        (
+            msgspec.json.encode(prose),
+            prose is not None,
+            before.user_id,
+            before.project_id,
+            msgspec.json.encode(before.lines),
+        ),
+    )
+    return changed.rowcount == 1
+
+
 def _profile(user_id: str, row: Sequence[object]) -> Profile:
-    project_id, version, pinned, lines, is_enabled, updated_at = row
+    project_id, version, pinned, lines, is_enabled, updated_at, prose = row
     assert isinstance(version, int)
     assert isinstance(updated_at, float)
     assert isinstance(pinned, bytes)
     assert isinstance(lines, bytes)
+    assert isinstance(prose, bytes | None)
     return Profile(
-        user_id, str(project_id), version, _LINES.decode(pinned), _LINES.decode(lines), bool(is_enabled), updated_at
+        user_id,
+        str(project_id),
+        version,
+        _LINES.decode(pinned),
+        _LINES.decode(lines),
+        bool(is_enabled),
+        updated_at,
+        _PROSE.decode(prose) if prose is not None else None,
     )
 
 
@@ -182,8 +222,9 @@ def _store(
         return
     is_changed = (pinned, lines) != (before.pinned, before.lines)
     connection.execute(
-        "INSERT OR REPLACE INTO profiles (user_id, project_id, version, pinned, lines, is_enabled, updated_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO profiles (user_id, project_id, version, pinned, lines, is_enabled, updated_at) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (user_id, project_id) DO UPDATE SET version = ?3, "
+        "pinned = ?4, prose = iif(lines = ?5, prose, NULL), lines = ?5, is_enabled = ?6, updated_at = ?7",
         (
             before.user_id,
             before.project_id,

@@ -297,7 +297,8 @@ TABLES = (
     "CREATE INDEX turn_branches_unsettled ON turn_branches (user_id) WHERE is_settled = 0",
     # Hashes of users who erased their positions: what their conversations held is not filled in again.
     "CREATE TABLE erased_conversations (user_hash TEXT PRIMARY KEY) WITHOUT ROWID",
-    # A profile per user (no project) and per project of a user; `pinned` and `lines` are JSON.
+    # A profile per user (no project) and per project of a user; `pinned`, `lines` and `prose` are JSON. `prose` is NULL
+    # until a model has been asked for it.
     """
     CREATE TABLE profiles (
         user_id TEXT NOT NULL,
@@ -307,9 +308,11 @@ TABLES = (
         lines BLOB NOT NULL,
         is_enabled INTEGER NOT NULL,
         updated_at REAL NOT NULL,
+        prose BLOB,
         PRIMARY KEY (user_id, project_id)
     ) WITHOUT ROWID
     """,
+    "CREATE INDEX profiles_unwritten ON profiles (updated_at) WHERE prose IS NULL",
     # Users whose profiles wait to be built, whoever wrote their memories.
     """
     CREATE TABLE stale_profiles (
