@@ -21,7 +21,7 @@ class CompactedStates(Protocol):
         ...
 
     async def keep(self, user_id: str, key: str, state: CompactedState, *, made_at: float) -> None:
-        """Replaces an earlier state of that key. On return, every process finds it.
+        """Store the state, unless that key has one. On return, every process finds it.
 
         `made_at`: when the request began whose history it stands for. A state made before a `drop` of the user's is not
         stored.

@@ -22,11 +22,9 @@ from memory.model import RequestOptions, Scope
 from memory.ports import MemoryFilter
 from memory.processes.composition import SYSTEM_CLOCK, Parts, open_parts, open_upkeep
 from memory.processes.reader_parts import examining, open_readers
-from memory.processes.writer_parts import ExaminedWriter, writes_profiles
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.runtime.gc_freeze import freeze_live_objects
 from memory.runtime.task_groups import unwrapped
-from memory.service.prose_writing import ProfileProseWriting
 from memory.settings.loader import Settings
 
 API_DRAIN_SECONDS = 5
@@ -56,19 +54,13 @@ async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
             await parts.profiles.follow(is_enabled=parts.settings.memory.profile.enabled)
             if parts.settings.memory.profile.enabled:
                 group.create_task(parts.profile_refresher().run(until))
+            prose = parts.profile_prose() if parts.settings.memory.profile.enabled else None
+            writing = group.create_task(prose.run(until)) if prose is not None else None
             examination = group.create_task(examining(parts.settings, readers, parts.exams, parts.metrics))
-            writing = group.create_task(_write_profiles(parts, until)) if writes_profiles(parts.settings) else None
             await parts.worker(readers).run(until)
             examination.cancel()
             for scheduled in filter(None, (looking_after, expiring, writing)):
                 scheduled.cancel()  # an interrupted round leaves nothing half done, and is continued later
-
-
-async def _write_profiles(parts: Parts, until: asyncio.Event) -> None:
-    async with ExaminedWriter(parts.settings, exams=parts.exams, metrics=parts.metrics) as writer:
-        await ProfileProseWriting(
-            profiles=parts.profiles, writer=writer, tokens=parts.tokens, instruments=parts.instruments
-        ).run(until)
 
 
 async def run_api(settings: Settings, until: asyncio.Event) -> None:

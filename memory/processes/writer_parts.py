@@ -27,15 +27,13 @@ CHECK_SECONDS = 60.0  # until a model that has not passed is looked up again
 PASSED_SECONDS = 600.0  # until one that has: its result may have expired, or the upstream may serve another model
 
 
-def writes_profiles(settings: Settings) -> bool:
-    """Whether a model is to write profiles in prose, once it has passed."""
-    profile = settings.memory.profile
-    return profile.enabled and profile.prose == "auto" and asks_model(settings)
-
-
-def writes_states(settings: Settings) -> bool:
-    """Whether a model is to write states of long conversations, once it has passed."""
-    return settings.memory.compaction.writer == "auto" and asks_model(settings)
+async def open_writer(
+    settings: Settings, stack: AsyncExitStack, *, exams: ExamResults, metrics: Metrics
+) -> GroundedWriter | None:
+    """None where the settings want no model to read. The stack closes it."""
+    if not asks_model(settings):
+        return None
+    return await stack.enter_async_context(ExaminedWriter(settings, exams=exams, metrics=metrics))
 
 
 class ExaminedWriter:
@@ -106,4 +104,4 @@ class ExaminedWriter:
         await self._stack.aclose()
 
 
-__all__ = ["ExaminedWriter", "writes_profiles", "writes_states"]
+__all__ = ["ExaminedWriter", "open_writer"]

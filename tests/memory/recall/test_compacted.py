@@ -27,6 +27,7 @@ from memory.errors import Unavailable
 from memory.learn.readers import OffReader
 from memory.model import CompactedState, ModelWindow, Placement, RecallStatus, Scope
 from memory.ports import StatementReader
+from memory.ports.writing import GroundedWriter
 from memory.processes.compaction_parts import own_sentences
 from memory.recall.pipeline import RecallOutcome, RecallSettings
 from memory.runtime.instruments import Instruments
@@ -46,7 +47,7 @@ BLOCK = re.compile("-----BEGIN.*?END KEY-----", re.DOTALL)
 class CompactingRig:
     """Recall with states, and the compactor with a reader that finds nothing: sentences alone decide."""
 
-    def __init__(self, rig: Rig, states: SqliteCompactedStates) -> None:
+    def __init__(self, rig: Rig, states: SqliteCompactedStates, writer: GroundedWriter | None = None) -> None:
         self.rig, self.states = rig, states
         self.reader: StatementReader = OffReader()
         rig.recall._states = states
@@ -57,6 +58,7 @@ class CompactingRig:
             sentences=own_sentences,
             plain=on_one_line,
             redact=lambda text: BLOCK.sub("[redacted]", text.replace("7,400", "[redacted]")),
+            writer=writer,
         )
         self.now = NOW
         instruments = Instruments(lambda: self.now, rig.metrics)
