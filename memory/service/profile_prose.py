@@ -20,6 +20,7 @@ from memory.service.profile_layout import PROFILE_TOKENS_MAX
 
 LINES_MIN = 3  # fewer are as short as prose can be
 SENTENCE_CHARACTERS_MAX = 300
+LOST_WORDS_MAX = 0.2  # share of the content words of a line that its sentences may leave out: none of four
 NEW_WORDS_MAX = 0.4  # share of the content words of a sentence that none of its lines has
 
 TASK = WritingTask(
@@ -45,7 +46,7 @@ def prose_faults(sentences: Sequence[GroundedSentence], lines: Sequence[ProfileL
         faults += _faults_of(sentence, [said[number - 1] for number in sentence.sources])
     for number, line in enumerate(said, 1):
         texts = [sentence.text for sentence in sentences if number in sentence.sources]
-        lost = specific_words(line) - plain_words(" ".join(texts))
+        lost = _lost(line, " ".join(texts))
         if not texts or lost:
             faults.append(f"line {number} is left out" if not texts else f"line {number} loses: {_listed(lost)}")
     prose = prose_of(sentences, lines, tokens=tokens)
@@ -82,6 +83,15 @@ def _faults_of(sentence: GroundedSentence, sources: Sequence[str]) -> list[str]:
     if len(words - told) > NEW_WORDS_MAX * len(words):
         faults.append(f"keep to the words of lines {_numbers(sentence)}")
     return faults
+
+
+def _lost(line: str, text: str) -> frozenset[str]:
+    """The names and numbers of a line that the text does not have, and its other words if too many are missing."""
+    lost, words = specific_words(line) - plain_words(text), content_words(line)
+    missing = words - content_words(text)
+    if len(missing) <= LOST_WORDS_MAX * len(words):
+        return lost
+    return lost | {word for word in plain_words(line) if content_words(word) & missing}
 
 
 def _parts(line: ProfileLine) -> tuple[str, str]:

@@ -77,7 +77,8 @@ def spoken_sentences(
 
 def entry_faults(entries: Sequence[GroundedSentence], spoken: Sequence[SpokenSentence], plain: Plain) -> list[str]:
     """What is wrong with these entries, for the writer."""
-    return [fault for entry in entries if (fault := _fault(entry, spoken, plain))]
+    faults = [fault for entry in entries if (fault := _fault(entry, spoken, plain))]
+    return faults if any(entry.kind in KINDS for entry in entries) else [*faults, "there is only a topic"]
 
 
 def written_stretch(

@@ -140,6 +140,12 @@ def test_what_only_the_assistant_said_is_no_fact_or_decision_of_the_user() -> No
     assert {shown["Your booking is KX-20417."], shown["By bus."]} == {StateItemKind.ANSWER}
 
 
+def test_a_topic_alone_is_no_state() -> None:
+    alone = entry("topic", "Kesselhaus festival", "The festival")
+    assert entry_faults([alone], SPOKEN, on_one_line) == ["there is only a topic"]
+    assert written_stretch(EXTRACTED, SPOKEN, [alone], on_one_line) is None
+
+
 def test_the_topic_is_the_model_s_if_it_stands_in_what_was_said() -> None:
     named = written_stretch(
         EXTRACTED, SPOKEN, [entry("topic", "Kesselhaus festival", "The festival"), GOOD], on_one_line
