@@ -8,6 +8,7 @@
 | REQUEST_BODY  | … of nobody, within a conversation    | `LeaveOut`                                   | DONE         |
 | REQUEST_BODY  | … with nothing new but tool results   | nothing: the turn was opened before          | AWAIT_REPLY  |
 | AWAIT_REPLY   | its status, where a note went along   | `NoteOutcome`: the template takes it or not  | REPLY_BODY   |
+| REPLY_BODY    | the end of a 400                      | `NoteOutcome`, or `LengthRefusal`            | DONE         |
 | REPLY_BODY    | the last piece of the reply           | `CloseTurn`: closed, or failed for an error  | DONE         |
 | REPLY_BODY    | the stream ends before the reply does | `CloseTurn`: aborted, unless it was complete | DONE         |
 | REPLY_BODY    | … of a request with only tool results | `ContinueTurn`, in place of each `CloseTurn` | DONE         |
@@ -32,6 +33,7 @@ from enum import Enum, auto
 from extproc.apis import API_BY_PATH, APIS, Api
 from extproc.exchange import CloseTurn, Closing, LeaveOut, ObservedExchange, ObservedRequest, OpenTurn, unidentified
 from extproc.identity import Headers, IdentityMode, Metadata, first_header, identify
+from extproc.refusals import context_tokens
 from extproc.reply import Reply, ReplyBuffer, read_reply
 from extproc.turn_links import ContinueTurn, LinkExchange
 from memory.chat.completions import NotAChat, read_chat_request
@@ -70,6 +72,14 @@ class NoteOutcome:
     is_refused: bool
 
 
+@dataclass(frozen=True, slots=True)
+class LengthRefusal:
+    """The upstream refused a request for being too long: its model takes `context_tokens`, prompt and answer."""
+
+    model: str
+    context_tokens: int
+
+
 class _Phase(Enum):
     AWAIT_REQUEST = auto()
     REQUEST_BODY = auto()
@@ -100,7 +110,8 @@ class Observation:
 
     A call that ends a body parses all of it: run it in a thread if `is_heavy` is true right before. A turn is opened
     and closed once, so such a call must be awaited even if the stream is cancelled meanwhile. `note_outcome` is set
-    once the reply has begun, also for requests that are not recorded.
+    once the reply has begun, or `length_refusal` instead at the end of a refusal, also for requests that are not
+    recorded.
     """
 
     def __init__(
@@ -121,7 +132,10 @@ class Observation:
         self._exchange: ObservedExchange | None = None
         self._note_keys: tuple[str, ...] = ()
         self._model = ""
+        self._is_refused = False
+        self._refused_note: NoteOutcome | None = None
         self.note_outcome: NoteOutcome | None = None
+        self.length_refusal: LengthRefusal | None = None
         self._reply_headers: Headers = ()
         self._reply = ReplyBuffer()
         self._receipt_id = ""
@@ -188,8 +202,13 @@ class Observation:
         receipt_id = left.get(RECEIPT_KEY)
         self._receipt_id = receipt_id if isinstance(receipt_id, str) else ""
         self._note_keys = _note_keys(left.get(NOTE_KEYS_KEY))
-        self.note_outcome = self._note_outcome(left.get(PLACEMENT_KEY), _status(headers))
-        if not self._is_open:
+        self._is_refused = _status(headers) == BAD_REQUEST and bool(self._model)
+        outcome = self._note_outcome(left.get(PLACEMENT_KEY), _status(headers))
+        if self._is_refused:
+            self._refused_note = outcome  # unless the end says that the length was the reason
+        else:
+            self.note_outcome = outcome
+        if not (self._is_open or self._is_refused):
             self._let_go()
             return None
         self._move(_Event.REPLY)
@@ -204,7 +223,7 @@ class Observation:
 
     def on_end(self, *, at: float) -> Closing | None:
         """The stream has ended, failed or was cancelled. Idempotent."""
-        if self._is_open and self._phase is not _Phase.DONE:
+        if (self._is_open or self._is_refused) and self._phase is not _Phase.DONE:
             return self._closed(at, is_whole=False)
         self._let_go()
         return None
@@ -253,9 +272,19 @@ class Observation:
             return None
         return NoteOutcome(self._model, Placement(str(placement)), is_refused=not is_taken)
 
+    def _judge_refusal(self) -> None:
+        tokens = context_tokens(self._reply.body()) if self._is_refused else None
+        if tokens is not None:
+            self.length_refusal = LengthRefusal(self._model, tokens)
+        else:
+            self.note_outcome = self._refused_note or self.note_outcome
+
     def _closed(self, at: float, *, is_whole: bool) -> Closing | None:
-        assert self._exchange is not None
+        self._judge_refusal()
         exchange = self._exchange
+        if exchange is None:  # not recorded: only the refusal counted
+            self._let_go()
+            return None
         reply = self._read_reply(is_whole=is_whole)
         over_cap = self._reply.is_over_cap
         self._let_go()

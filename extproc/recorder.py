@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias, TypeVar
 
 import structlog
 
 from extproc.exchange import CloseTurn, LeaveOut, Observed, OpenTurn
-from extproc.observe import NoteOutcome, Observation
+from extproc.observe import LengthRefusal, NoteOutcome, Observation
 from extproc.recording_beats import RecordingBeats
 from extproc.sent_again import RecordingPolicy, leave_out, placed, to_fill_in
 from extproc.tool_recording import without_secrets
@@ -24,6 +24,7 @@ from extproc.turn_links import ContinueTurn, LinkExchange, continue_turn, earlie
 from memory.errors import NotRecordable, Unavailable
 from memory.model import ChainLink, TurnStatus
 from memory.ports import Clock, TurnRecording
+from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.runtime.metrics import Metrics
 from memory.runtime.offload import run_offloaded
@@ -36,6 +37,14 @@ T = TypeVar("T")
 Seen: TypeAlias = Observed | None
 Opening: TypeAlias = asyncio.Task[ChainLink | None]
 Step: TypeAlias = Callable[[Observation], Seen]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLessons:
+    """Who learns about the upstream's models from its answers."""
+
+    templates: TemplateCompatibility
+    windows: KnownWindows
 
 
 class Containment(Protocol):
@@ -54,10 +63,10 @@ class TurnRecorder:
         clock: Clock,
         contained: Containment,
         policy: RecordingPolicy,
-        template_compatibility: TemplateCompatibility,
+        lessons: ModelLessons,
     ) -> None:
         self._policy = policy
-        self._template_compatibility = template_compatibility
+        self._lessons = lessons
         self._turn_log = turn_log
         self._metrics = metrics
         self._contained = contained
@@ -138,15 +147,19 @@ class TurnRecorder:
 
     def probe_template(self, model: str) -> None:
         """Probe the template of a model seen for the first time, in the background."""
-        if self._pending < PENDING_MAX and self._template_compatibility.is_new(model):
-            self._start_probe(self._template_compatibility.probe(model))
+        if self._pending < PENDING_MAX and self._lessons.templates.is_new(model):
+            self._start_probe(self._lessons.templates.probe(model))
 
     def record_note_outcome(self, note_outcome: NoteOutcome) -> None:
         """Report that the upstream accepted or refused a request with a note, in the background."""
         if not note_outcome.is_refused:
-            self._template_compatibility.accepted(note_outcome.model, note_outcome.placement)
+            self._lessons.templates.accepted(note_outcome.model, note_outcome.placement)
         elif self._pending < PENDING_MAX:
-            self._start_probe(self._template_compatibility.refused(note_outcome.model, note_outcome.placement))
+            self._start_probe(self._lessons.templates.refused(note_outcome.model, note_outcome.placement))
+
+    def record_length_refusal(self, refusal: LengthRefusal) -> None:
+        """Report that the upstream refused a request for its length."""
+        self._lessons.windows.learn(refusal.model, refusal.context_tokens)
 
     def _start_probe(self, probe: Coroutine[None, None, None]) -> None:
         task = self.start(probe)
@@ -296,6 +309,9 @@ class ObservedStream:
         if self._observation.note_outcome is not None:
             self._recorder.record_note_outcome(self._observation.note_outcome)
             self._observation.note_outcome = None
+        if self._observation.length_refusal is not None:
+            self._recorder.record_length_refusal(self._observation.length_refusal)
+            self._observation.length_refusal = None
         match seen:
             case OpenTurn():
                 self._opening = self._recorder.open(seen)

@@ -36,7 +36,7 @@ from extproc.inject import (
     Reject,
 )
 from extproc.observe import Observation
-from extproc.recorder import ObservedStream, TurnRecorder
+from extproc.recorder import ModelLessons, ObservedStream, TurnRecorder
 from extproc.sent_again import RecordingPolicy
 from extproc.upstream_signals import SignalReader, signal_reader
 from memory.chat.completions import ChatRequest
@@ -266,7 +266,7 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
             composition.SYSTEM_CLOCK,
             contained,
             RecordingPolicy(recording(settings), fills_in=settings.memory.turn_log.fill_in),
-            template_compatibility,
+            ModelLessons(template_compatibility, parts.windows),
         )
         compactor, is_recording = parts.compactor(), settings.memory.enabled and settings.memory.auto_store
         filter_ = Filter(

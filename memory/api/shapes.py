@@ -19,7 +19,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from memory.chat.completions import NotAChat, read_chat_request
 from memory.errors import BadInput
-from memory.model import Candidate, Evidence, Memory, Message
+from memory.model import Candidate, Evidence, Memory, Message, ProfileProse
 from memory.service.profiles import ShownProfile
 from memory.service.requests import ExplainedReceipt, MemoryEdit, NewMemory
 
@@ -225,9 +225,16 @@ def profile_shape(shown: ShownProfile) -> dict[str, Any]:
             }
             for line in profile.lines
         ],
+        "prose": prose_shape(profile.prose) if profile.prose is not None else None,
         "text": shown.text,
         "tokens": shown.tokens,
     }
+
+
+def prose_shape(prose: ProfileProse) -> dict[str, Any]:
+    """The evidence of a sentence is that of the lines of its memories."""
+    sentences = [{"text": one.text, "memory_ids": list(one.memory_ids)} for one in prose.sentences]
+    return {"sentences": sentences, "made_by": prose.made_by}
 
 
 def evidence_shape(evidence: Evidence) -> dict[str, str]:

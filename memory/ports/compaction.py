@@ -21,9 +21,10 @@ class CompactedStates(Protocol):
         ...
 
     async def keep(self, user_id: str, key: str, state: CompactedState, *, made_at: float) -> None:
-        """Replaces an earlier state of that key. On return, every process finds it.
+        """Store the state, unless that key has one. On return, every process finds it.
 
-        `made_at`: when its making began. A state made before a `drop` of the user's is not stored.
+        `made_at`: when the request began whose history it stands for. A state made before a `drop` of the user's is not
+        stored.
         """
         ...
 
@@ -37,11 +38,13 @@ class ResentHistory:
     """A conversation whose state may be due, as a client has sent it.
 
     `keys`: of its user messages, by index. `clean_cuts`: computes the indexes of user messages before which it may be
-    cut; not cheap. `state`: what was found for this request, with its key.
+    cut; not cheap. `asked_at`: when the request began, before it looked for a state; Unix seconds. `state`: what was
+    found for this request, with its key.
     """
 
     scope: Scope
     conversation: Conversation
     keys: Mapping[int, str]
     clean_cuts: Callable[[], Collection[int]]
+    asked_at: float
     state: tuple[str, CompactedState] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from memory.model import Profile, ProfileLine
+from memory.model import Profile, ProfileLine, ProfileProse
 
 
 class Profiles(Protocol):
@@ -22,6 +22,18 @@ class Profiles(Protocol):
         """Replace the lines of all profiles of the user, by project; pinned lines stay.
 
         Nothing is stored, and False returned, unless the ledger's revision of the user's memories is still `revision`.
+        Lines that differ from those before, also after `drop`, end the prose of that profile.
+        """
+        ...
+
+    async def unwritten(self, *, settled_before: float, limit: int) -> list[Profile]:
+        """Profiles with lines for which no prose was put, unchanged since then and switched on, the newest first."""
+        ...
+
+    async def put_prose(self, before: Profile, prose: ProfileProse | None) -> bool:
+        """Add what was written from the lines of `before`; None: nothing can be, until they change.
+
+        Nothing is stored, and False returned, if the lines are others by now. `updated_at` stays.
         """
         ...
 
@@ -53,7 +65,14 @@ class Profiles(Protocol):
         ...
 
     async def is_stale(self, user_id: str) -> bool:
-        """Whether this user's memories were written since the lines were put."""
+        """Whether this user's memories were written since the lines were put, also while nobody follows."""
+        ...
+
+    async def follow(self, *, is_enabled: bool) -> None:
+        """Whether `stale` is to name users, as it does by default; for all processes. Durable on return.
+
+        Switched off, no user is queued; switched on again, whoever is stale by then is.
+        """
         ...
 
 
@@ -65,6 +84,12 @@ class NoProfiles:
 
     async def put(self, user_id: str, lines: Mapping[str, Sequence[ProfileLine]], *, revision: int, now: float) -> bool:
         return True
+
+    async def unwritten(self, *, settled_before: float, limit: int) -> list[Profile]:
+        return []
+
+    async def put_prose(self, before: Profile, prose: ProfileProse | None) -> bool:
+        return False
 
     async def set_own(
         self,
@@ -88,6 +113,9 @@ class NoProfiles:
 
     async def is_stale(self, user_id: str) -> bool:
         return False
+
+    async def follow(self, *, is_enabled: bool) -> None:
+        return None
 
 
 __all__ = ["NoProfiles", "Profiles"]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from memory.chat.plain_lines import on_one_line
 from memory.learn.reading.units import units_of
 from memory.ports import CompactedStates, StatementReader, Tokens
+from memory.ports.writing import GroundedWriter
 from memory.processes.from_settings import compaction_limits, recording
 from memory.processes.reader_parts import ready_reader
 from memory.runtime.instruments import Instruments
@@ -37,7 +38,14 @@ def own_sentences(message: str) -> Sequence[str]:
     return [line for line in lines if line]
 
 
-def compactor_of(settings: Settings, *, states: CompactedStates, tokens: Tokens, instruments: Instruments) -> Compactor:
+def compactor_of(
+    settings: Settings,
+    *,
+    states: CompactedStates,
+    tokens: Tokens,
+    writer: GroundedWriter | None,
+    instruments: Instruments,
+) -> Compactor:
     parts = CompactorParts(
         states=states,
         reader=_FirstNeeded(lambda: ready_reader(settings)),
@@ -45,6 +53,7 @@ def compactor_of(settings: Settings, *, states: CompactedStates, tokens: Tokens,
         sentences=own_sentences,
         plain=on_one_line,
         redact=recording(settings),
+        writer=writer,
     )
     return Compactor(parts, limits=compaction_limits(settings), instruments=instruments)
 

@@ -69,6 +69,7 @@ from memory.ports import (
     UserMemories,
 )
 from memory.ports.reading import ExamResults
+from memory.ports.writing import GroundedWriter
 from memory.processes.compaction_parts import compactor_of
 from memory.processes.from_settings import (
     PATIENT_SECONDS,
@@ -84,6 +85,7 @@ from memory.processes.from_settings import (
     worker_settings,
 )
 from memory.processes.working_set_parts import Process, opened_sets
+from memory.processes.writer_parts import open_writer
 from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallPipeline
@@ -95,6 +97,7 @@ from memory.recall.signals.training import ClassifierTraining
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.service.library import Library
+from memory.service.prose_writing import ProfileProseWriting
 from memory.service.reembedding import Reembed
 from memory.service.requests import Intake
 from memory.sessions.compaction.compactor import Compactor
@@ -133,6 +136,7 @@ class Parts:
     templates: ChatTemplates
     windows: KnownWindows
     rewriter: Rewriter | None
+    writer: GroundedWriter | None
     tokens: Tokens
     instruments: Instruments
     settings: Settings
@@ -175,7 +179,10 @@ class Parts:
         )
 
     def compactor(self) -> Compactor:
-        return compactor_of(self.settings, states=self.states, tokens=self.tokens, instruments=self.instruments)
+        writer = self.writer if self.settings.memory.compaction.writer == "auto" else None
+        return compactor_of(
+            self.settings, states=self.states, tokens=self.tokens, writer=writer, instruments=self.instruments
+        )
 
     def library(self) -> Library:
         return Library(
@@ -201,6 +208,13 @@ class Parts:
             readers=readers,
             instruments=self.instruments,
             settings=settings or worker_settings(self.settings),
+        )
+
+    def profile_prose(self) -> ProfileProseWriting | None:
+        if self.writer is None or self.settings.memory.profile.prose == "off":
+            return None
+        return ProfileProseWriting(
+            profiles=self.profiles, writer=self.writer, tokens=self.tokens, instruments=self.instruments
         )
 
     def profile_refresher(self) -> ProfileRefresher:
@@ -261,7 +275,7 @@ async def open_parts_on(
     database = await stack.enter_async_context(
         SqliteDatabase(settings.turn_log_path, synchronous=settings.memory.turn_log.synchronous)
     )
-    tokens = WordPieceTokens()
+    tokens, exams = WordPieceTokens(), SqliteExamResults(database, clock=clock)
     own_ledger = SqliteUserLedger(database, clock=clock)
     sets, ledger = await opened_sets(process, stack, store=store, ledger=own_ledger, origin=origin, tokens=tokens)
     return Parts(
@@ -279,7 +293,7 @@ async def open_parts_on(
         profiles=SqliteProfiles(database),
         upkeep_schedule=SqliteUpkeepSchedule(database),
         model_capabilities=SqliteModelCapabilities(database, clock=clock),
-        exams=SqliteExamResults(database, clock=clock),
+        exams=exams,
         templates=await stack.enter_async_context(TemplateProbe(settings.upstream)),
         windows=KnownWindows(
             await stack.enter_async_context(WindowProbe(settings.upstream)),
@@ -287,6 +301,7 @@ async def open_parts_on(
             fixed=settings.memory.context_length,
         ),
         rewriter=await _open_rewriter(settings, stack, process.instruments.metrics),
+        writer=await open_writer(settings, stack, exams=exams, metrics=process.instruments.metrics),
         tokens=tokens,
         instruments=process.instruments,
         settings=settings,

@@ -52,12 +52,15 @@ async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
             keep_seconds = parts.settings.memory.turn_log.keep_days * DAY
             expiry = RecordExpiry(parts.turn_log.messages, clock=SYSTEM_CLOCK, keep_seconds=keep_seconds)
             expiring = group.create_task(expiry.run(until)) if keep_seconds else None
+            await parts.profiles.follow(is_enabled=parts.settings.memory.profile.enabled)
             if parts.settings.memory.profile.enabled:
                 group.create_task(parts.profile_refresher().run(until))
+            prose = parts.profile_prose() if parts.settings.memory.profile.enabled else None
+            writing = group.create_task(prose.run(until)) if prose is not None else None
             examination = group.create_task(examining(parts.settings, readers, parts.exams, parts.metrics))
             await parts.worker(readers).run(until)
             examination.cancel()
-            for scheduled in filter(None, (looking_after, expiring)):
+            for scheduled in filter(None, (looking_after, expiring, writing)):
                 scheduled.cancel()  # an interrupted round leaves nothing half done, and is continued later
 
 

@@ -64,10 +64,17 @@ async def open_model_reader(
     settings: Settings, model: ExternalModel, metrics: Metrics, *, endpoint: str = ""
 ) -> AsyncIterator[ModelReader]:
     """`endpoint`: the base URL, if it differs from the model's settings."""
+    async with open_chat_model(settings, model, metrics, endpoint=endpoint) as opened:
+        yield ModelReader(opened, model_reader_settings(settings, model), metrics=metrics)
+
+
+def open_chat_model(
+    settings: Settings, model: ExternalModel, metrics: Metrics, *, endpoint: str = ""
+) -> OpenAiChatModel:
+    """The model as learning asks it: at its priority, with a breaker. To be opened with `async with`."""
     server = chat_server(model, priority=settings.memory.extraction.priority, endpoint=endpoint)
     breaker = Breaker("model", failures_max=MODEL_FAILURES_MAX)
-    async with OpenAiChatModel(server, metrics=metrics, breaker=breaker) as opened:
-        yield ModelReader(opened, model_reader_settings(settings, model), metrics=metrics)
+    return OpenAiChatModel(server, metrics=metrics, breaker=breaker)
 
 
 async def examining(settings: Settings, readers: Readers, exams: ExamResults, metrics: Metrics) -> None:
@@ -123,4 +130,12 @@ async def examinee(settings: Settings) -> tuple[ExternalModel, str]:
     return model, settings.upstream
 
 
-__all__ = ["asks_model", "examinee", "examining", "open_model_reader", "open_readers", "ready_reader"]
+__all__ = [
+    "asks_model",
+    "examinee",
+    "examining",
+    "open_chat_model",
+    "open_model_reader",
+    "open_readers",
+    "ready_reader",
+]

@@ -21,6 +21,7 @@ from memory.ports import CompactedStates, ResentHistory
 from memory.recall.notes.past_notes import LATE_NOTE_TOKENS_MIN
 from memory.recall.signals.upstream import UpstreamSignals
 from memory.recall.trace import RecallOutcome
+from memory.runtime.offload import run_by_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +33,17 @@ class FoundState:
 
 
 async def find_state(
-    states: CompactedStates, scope: Scope, request: ChatRequest, keys: Mapping[int, str]
+    states: CompactedStates, scope: Scope, request: ChatRequest, keys: Mapping[int, str], *, asked_at: float
 ) -> FoundState:
-    """`keys`: of the user messages, by index. Raises `Unavailable`."""
+    """`keys`: of the user messages, by index; `asked_at`: when the request began. Raises `Unavailable`."""
     assert request.conversation is not None
     newest = newest_question(request.conversation)
     found = await states.find(scope.user_id, [key for index, key in keys.items() if index < newest])
-    resent = ResentHistory(scope, request.conversation, keys, partial(clean_cuts, request), found)
-    if found is None or found[1].cut not in keys or not is_clean(request, found[1].cut):
+    resent = ResentHistory(scope, request.conversation, keys, partial(clean_cuts, request), asked_at, found)
+    if found is None or found[1].cut not in keys:
         return FoundState(resent, None)
-    return FoundState(resent, found[1])
+    may_be_cut = await run_by_size(partial(is_clean, request, found[1].cut), size=len(request.body))
+    return FoundState(resent, found[1] if may_be_cut else None)
 
 
 def newest_question(conversation: Conversation) -> int:

@@ -1,13 +1,16 @@
 """Finds out the context windows of models in the background, and remembers them. No request waits for it.
 
-A model is asked about when a chat first names it; until the server has answered, its notes are not bounded.
+A model is asked about when a chat first names it; until the server has answered, its notes are not bounded. A server
+that does not tell says it when it refuses a request for its length; from then on it is known.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import OrderedDict
 from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from memory.model import ModelWindow
 from memory.ports import Clock, WindowSource
@@ -15,7 +18,19 @@ from memory.ports import Clock, WindowSource
 MODELS_MAX = 1_000  # clients choose the names
 WAITING_MAX = 100  # models to be asked about; a further one is asked about at its next chat
 KNOWN_SECONDS = 600.0  # the model behind a name may be replaced
+MODEL_CHARACTERS_MAX = 256  # no server has longer names
+LEARNT_SECONDS = 86_400.0  # from a refusal; then one request may be refused again
+CORRECTION_STEP, CORRECTION_MAX = 1.15, 1.6  # of our estimate, for each refusal of a request that it let through
 UNKNOWN_SECONDS = 60.0  # after a server that could not tell: it may have been starting or overloaded
+
+
+@dataclass(frozen=True, slots=True)
+class _Knowledge:
+    """`ask_at`, `forget_at`: Unix seconds; the server's own answers are not forgotten."""
+
+    window: ModelWindow | None = None
+    ask_at: float = 0.0
+    forget_at: float = math.inf
 
 
 class KnownWindows:
@@ -28,19 +43,37 @@ class KnownWindows:
         self._source = source
         self._clock = clock
         self._fixed = ModelWindow(fixed) if fixed else None
-        self._known: OrderedDict[str, tuple[ModelWindow | None, float]] = OrderedDict()
+        self._known: OrderedDict[str, _Knowledge] = OrderedDict()
         self._wanted: asyncio.Queue[str] = asyncio.Queue(WAITING_MAX)
 
     def glance(self, model: str) -> ModelWindow | None:
         """A window that has expired is used until the server has answered again."""
         if self._fixed is not None or not model:
             return self._fixed
-        window, until = self._known.get(model, (None, 0.0))
-        if self._clock() >= until:
-            self._remember(model, window, UNKNOWN_SECONDS)  # until then nobody else asks about it
+        known, now = self._known.get(model, _Knowledge()), self._clock()
+        if now >= known.forget_at:
+            known = _Knowledge()
+        if now >= known.ask_at:
+            known = replace(known, ask_at=now + UNKNOWN_SECONDS)  # until then nobody else asks about it
+            self._remember(model, known)
             with suppress(asyncio.QueueFull):
                 self._wanted.put_nowait(model)
-        return window
+        return known.window
+
+    def learn(self, model: str, tokens: int) -> None:
+        """The server refused a request for that model: prompt and answer may have so many tokens together.
+
+        If that was known, our estimate was too low, and is corrected by a step.
+        """
+        if self._fixed is not None or not model or len(model) > MODEL_CHARACTERS_MAX:
+            return
+        known, now = self._known.get(model, _Knowledge()), self._clock()
+        before = known.window
+        if before is not None and before.tokens == tokens:
+            window = replace(before, per_estimate=max(before.per_estimate, _corrected(before.per_estimate)))
+        else:
+            window = ModelWindow(tokens, before.per_estimate if before is not None else 1.0)
+        self._remember(model, _Knowledge(window, known.ask_at, now + LEARNT_SECONDS))
 
     async def run(self) -> None:
         """Ask the server about each wanted model, one after the other. Ends only by cancellation."""
@@ -48,10 +81,14 @@ class KnownWindows:
             model = await self._wanted.get()
             window = await self._source.window(model)
             if window is not None:
-                self._remember(model, window, KNOWN_SECONDS)
+                self._remember(model, _Knowledge(window, self._clock() + KNOWN_SECONDS))
 
-    def _remember(self, model: str, window: ModelWindow | None, seconds: float) -> None:
-        self._known[model] = (window, self._clock() + seconds)
+    def _remember(self, model: str, knowledge: _Knowledge) -> None:
+        self._known[model] = knowledge
         self._known.move_to_end(model)
         if len(self._known) > MODELS_MAX:
             self._known.popitem(last=False)
+
+
+def _corrected(per_estimate: float) -> float:
+    return min(per_estimate * CORRECTION_STEP, CORRECTION_MAX)

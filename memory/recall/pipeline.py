@@ -42,13 +42,13 @@ from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
 from memory.recall.window_room import room_for_notes
 from memory.runtime.instruments import Instruments
+from memory.runtime.offload import run_by_size
 
 HISTORY_TURNS_MAX = 3  # of a chain: as many messages of the user as a vague question may refer to
 HISTORY_SECONDS_MAX = 0.03  # usually one; without them the question stands alone
 KEEP_SECONDS_MAX = 0.05  # to write a note into the note book; losing a note costs a prefix-cache hit, never an answer
 KEEP_SECONDS_MIN = 0.01  # granted also past the deadline: a hundred times what the write usually takes
 BY_CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
-HEAVY_BODY_BYTES = 256 << 10  # hashing its messages takes a millisecond, during which no other stream runs
 
 # Turns of the event loop from a request's arrival until it gets here: headers, our answer to them, body.
 TURNS_BEFORE = 3
@@ -206,10 +206,10 @@ class RecallPipeline:
         with trace.timed("notes", self._metrics), suppress(Unavailable):
             if request.options.placement is None:
                 trace.placement = await self._possible_placement(conversation.model, request, trace.placement)
-            keys = await _keys(scope, request)
+            keys = await run_by_size(partial(note_keys, scope, request), size=len(request.body))
             at_server = await self._keys_at_server(scope, request)
             if self._states is not None and self._is_compacted(request, trace):
-                history = await find_state(self._states, scope, request, keys)
+                history = await find_state(self._states, scope, request, keys, asked_at=trace.began_at)
                 trace.resent, trace.compacted = history.resent, history.state
             kept = keys_after(keys, trace.compacted)
             past = await self._notes.find(scope.user_id, [*at_server, *kept.values()])
@@ -234,7 +234,7 @@ class RecallPipeline:
         if window is None:
             return carried
         counting = partial(room_for_notes, request, window, answer_reserve=settings.answer_reserve_tokens, state=state)
-        left = await asyncio.to_thread(counting) if len(request.body) > HEAVY_BODY_BYTES else counting()
+        left = await run_by_size(counting, size=len(request.body))
         return carried if left is None else carried.within(left)
 
     async def _possible_placement(self, model: str, request: ChatRequest, wanted: Placement) -> Placement:
@@ -344,12 +344,6 @@ class RecallPipeline:
             self._quiet_until = now + LOG_PAUSE_SECONDS
             log.warning("recall works again") if not part else log.warning("recall goes on without memory", part=part)
             self._broken_part = part
-
-
-async def _keys(scope: Scope, request: ChatRequest) -> dict[int, str]:
-    if len(request.body) > HEAVY_BODY_BYTES:
-        return await asyncio.to_thread(note_keys, scope, request)
-    return note_keys(scope, request)
 
 
 def _used_for(planned: NotePlan) -> str:

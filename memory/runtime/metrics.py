@@ -54,7 +54,13 @@ class Metrics:
 
         self.compactions = Counter(
             "memproxy_compactions",
-            "States of long conversations by what became of their preparation (made, not_due, refused, failed).",
+            "States of long conversations by what became of their preparation (made, known, not_due, refused, failed).",
+            ["outcome"],
+            registry=registry,
+        )
+        self.compaction_writings = Counter(
+            "memproxy_compaction_writings",
+            "Stretches of long conversations put to a model, by outcome (written, refused, failed).",
             ["outcome"],
             registry=registry,
         )

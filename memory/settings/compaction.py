@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -27,3 +27,10 @@ class CompactionSettings(msgspec.Struct, frozen=True, kw_only=True):
             "themselves may take more."
         ),
     ] = 1_000
+    writer: Annotated[
+        Literal["auto", "off"],
+        Meta(
+            description="Whether states are written by the chat model that reads messages, where there is one "
+            "(`auto`), or always consist of sentences of the conversation (`off`)."
+        ),
+    ] = "auto"

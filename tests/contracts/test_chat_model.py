@@ -7,15 +7,12 @@ import gzip
 import json
 import logging
 import socket
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from chat_server import Cut, FakeModelServer, running_chat_server
+from small_model import SMALL_MODEL, running_small_model
 
 from memory.adapters.models.openai_chat import ANSWER_BYTES_MAX, ChatServer, OpenAiChatModel
 from memory.errors import Unavailable, Unusable
@@ -24,7 +21,6 @@ from memory.ports import Completion
 
 ASKED = (Message("system", "Be brief."), Message("user", "Say hello, my pin is 4711."))
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string", "maxLength": 20}}, "required": ["query"]}
-START_SECONDS_MAX = 60.0
 
 
 @pytest.fixture
@@ -41,36 +37,15 @@ async def model(server: FakeModelServer) -> AsyncIterator[OpenAiChatModel]:
 
 @pytest.fixture(scope="module")
 def small_model_url() -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    code = f"from extproc.supervisor.local_model import serve; serve({port})"
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while not is_healthy(f"http://127.0.0.1:{port}/health"):
-            assert process.poll() is None
-            assert time.monotonic() < deadline, "the small model did not come up"
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.kill()
-        process.wait()
-
-
-def is_healthy(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=1) as answer:
-            return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
+    with running_small_model() as url:
+        yield url
 
 
 @pytest.fixture(params=["our server", "the small model"])
 async def any_model(request: pytest.FixtureRequest) -> AsyncIterator[OpenAiChatModel]:
     if request.param == "the small model":
         url: str = request.getfixturevalue("small_model_url")
-        async with OpenAiChatModel(ChatServer(url, "smollm2-135m-instruct", skips_thinking=True)) as opened:
+        async with OpenAiChatModel(ChatServer(url, SMALL_MODEL, skips_thinking=True)) as opened:
             yield opened
         return
     async with running_chat_server() as running, OpenAiChatModel(ChatServer(running.url, "m")) as opened:
@@ -174,7 +149,7 @@ async def test_an_answer_that_ended_for_want_of_tokens_says_so(
 
 
 async def test_a_real_model_that_has_more_to_say_is_known_to_be_cut(small_model_url: str) -> None:
-    async with OpenAiChatModel(ChatServer(small_model_url, "smollm2-135m-instruct", skips_thinking=True)) as model:
+    async with OpenAiChatModel(ChatServer(small_model_url, SMALL_MODEL, skips_thinking=True)) as model:
         asked = [Message("user", "Tell me a long story about a dragon who lives in a lighthouse.")]
         assert (await model.complete(asked, max_tokens=4, seconds=60)).is_cut
 

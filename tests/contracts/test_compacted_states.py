@@ -62,9 +62,12 @@ async def test_another_user_s_state_is_not_found(states: CompactedStates) -> Non
     assert await states.find("bob", ["k1"]) is None
 
 
-async def test_a_later_state_of_a_key_replaces_the_earlier_one(states: CompactedStates) -> None:
+async def test_the_first_state_of_a_key_stays(states: CompactedStates) -> None:
     await states.keep("ann", "k1", state(3), made_at=NOW)
     await states.keep("ann", "k1", state(3, "in other words"), made_at=NOW + 1)
+    assert await states.find("ann", ["k1"]) == ("k1", state(3))
+    await states.drop("ann", now=NOW + 2)
+    await states.keep("ann", "k1", state(3, "in other words"), made_at=NOW + 3)
     assert await states.find("ann", ["k1"]) == ("k1", state(3, "in other words"))
 
 

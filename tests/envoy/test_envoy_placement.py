@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +26,7 @@ from template_server import (
     running_template_server,
 )
 
-from memory.model import Placement
+from memory.model import ModelWindow, Placement
 
 ALICE = {"x-authz-user-id": "alice"}
 TALK = ("Hello", "Hello to you", "What is my cat called?")
@@ -188,3 +189,42 @@ def test_the_product_knows_the_placement_before_the_first_chat_where_the_server_
 
         eventually(is_used, seconds=20)
         assert server.placed() == IN_FRONT
+
+
+@pytest.mark.stack
+async def test_a_refusal_for_length_teaches_the_window_and_moves_no_note(server: TemplateServer) -> None:
+    server.window = 300
+    async with running_stack(server.url) as stack:
+        stack.recall.placement = Placement.BEFORE_LAST_USER
+        for more in ({}, {"memory_config": {"auto_store": False}}):
+            stack.windows._known.clear()
+            assert await asked(stack, "free", max_tokens=290, **more) == 400
+            deadline = time.monotonic() + 5
+            while stack.windows.glance("free") is None:
+                assert time.monotonic() < deadline
+                await asyncio.sleep(0.02)
+            assert stack.windows.glance("free") == ModelWindow(300)
+        assert await stack.recall.model_capabilities.placement("free") is None
+        assert await asked(stack, "free") == 200
+
+
+@pytest.mark.stack
+@pytest.mark.slow("starts the whole product")
+def test_after_one_refusal_for_length_the_same_question_gets_through(server: TemplateServer, tmp_path: Path) -> None:
+    with running_product(tmp_path / "data", upstream=server.url) as product:
+        product.chat("My cat is called Miu.", "alice", model="free")
+        product.flush("alice")
+        body = json.loads(chat_body("free", "What is my cat called?", max_tokens=290))
+        server.window = 300
+
+        def answered() -> httpx.Response:
+            return httpx.post(f"{product.url}/v1/chat/completions", json=body, headers=ALICE, timeout=30)
+
+        first = answered()
+        assert (first.status_code, first.headers["x-memory-status"]) == (400, "used")
+        eventually(lambda: answered().status_code == 200, seconds=5)
+        assert "Miu" not in json.dumps(server.chats[-1])
+        short = httpx.post(
+            f"{product.url}/v1/chat/completions", json={**body, "max_tokens": 20}, headers=ALICE, timeout=30
+        )
+        assert (short.status_code, "Miu" in json.dumps(server.chats[-1])) == (200, True), "where there is room"

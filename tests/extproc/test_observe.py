@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from extproc.exchange import CloseTurn, LeaveOut, OpenTurn
 from extproc.identity import Headers, IdentityMode, Metadata
-from extproc.observe import NoteOutcome, Observation
+from extproc.observe import Observation
 from extproc.reply import REPLY_BYTES_MAX
-from memory.model import CHAT_BYTES_MAX, Message, Placement, Scope, SentExchange, Turn, TurnStatus
+from memory.model import CHAT_BYTES_MAX, Message, Scope, SentExchange, Turn, TurnStatus
 
 POST: Headers = [(":method", b"POST"), (":path", b"/v1/chat/completions"), ("x-authz-user-id", b"ann")]
 OK: Headers = [(":status", b"200"), ("content-type", b"text/event-stream")]
@@ -312,47 +312,6 @@ def test_a_turn_without_a_receipt_has_none(metadata: Metadata) -> None:
     watch.on_request_body(body(), is_end=True, at=1.0)
     watch.on_response_headers(OK, metadata, at=2.0)
     assert watch.on_response_body(STREAM, is_end=True, at=3.0) == CloseTurn("t1", TurnStatus.CLOSED, ANSWER, 3.0, "")
-
-
-# What becomes of a note
-
-
-def note_outcome(
-    status: bytes, placement: object = "before_last_user", *, is_recording: bool = True, **fields: Any
-) -> NoteOutcome | None:
-    watch = Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT, is_recording=is_recording)
-    watch.on_request_headers(POST)
-    watch.on_request_body(body(**fields), is_end=True, at=1.0)
-    assert watch.note_outcome is None
-    watch.on_response_headers([(":status", status)], {"memory": {"placement": placement}}, at=2.0)
-    return watch.note_outcome
-
-
-def test_a_bad_request_with_a_note_is_a_refusal_and_a_good_one_is_none() -> None:
-    assert note_outcome(b"400") == NoteOutcome("m", Placement.BEFORE_LAST_USER, is_refused=True)
-    assert note_outcome(b"200", "system") == NoteOutcome("m", Placement.SYSTEM, is_refused=False)
-
-
-@pytest.mark.parametrize("status", [b"401", b"404", b"422", b"429", b"500", b"503", b"302", b""])
-def test_other_failures_say_nothing_about_a_note(status: bytes) -> None:
-    assert note_outcome(status) is None
-
-
-@pytest.mark.parametrize("placement", ["", None, 1.0, "elsewhere", ["system"]])
-def test_a_request_without_a_note_of_ours_is_not_judged(placement: object) -> None:
-    assert note_outcome(b"400", placement) is None
-
-
-def test_a_note_is_judged_where_nothing_is_recorded_but_not_where_memory_is_off() -> None:
-    loop = [
-        *json.loads(body())["messages"],
-        {"role": "assistant", "tool_calls": [{}]},
-        {"role": "tool", "content": "x"},
-    ]
-    assert note_outcome(b"400", memory_config={"auto_store": False}) is not None
-    assert note_outcome(b"400", messages=loop) is not None
-    assert note_outcome(b"400", is_recording=False) is not None
-    assert note_outcome(b"400", memory_config={"enabled": False}) is None
 
 
 # However it is cut

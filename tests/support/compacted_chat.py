@@ -113,7 +113,7 @@ class CompactedChat:
         """A question and its answer; the next state is prepared."""
         sent = await self.send(question)
         if sent.outcome.resent is not None:
-            await self.rig.compactor.compact(sent.outcome.resent, made_at=self.rig.clock.now)
+            await self.rig.compactor.compact(sent.outcome.resent)
         self.messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
         return sent
 

@@ -22,17 +22,19 @@ import httpx
 from prometheus_client import CollectorRegistry
 from turn_logs import sqlite_deployment
 
-from extproc.recorder import TurnRecorder
+from extproc.recorder import ModelLessons, TurnRecorder
 from extproc.sent_again import RecordingPolicy
 from extproc.server import DrainPace, EdgeTrust, Filter, contained, serve
 from extproc.supervisor.bootstrap import BootstrapValues, render
 from memory.adapters.models.template_probe import TemplateProbe
+from memory.adapters.models.window_probe import WindowProbe
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.chat.completions import ChatRequest
 from memory.model import Note, Placement, RecallStatus, Role, Scope, Turn
 from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
 from memory.ports import ChatTemplates, Clock, ModelCapabilities, TurnLog
+from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.upstream import UpstreamSignals
@@ -101,6 +103,7 @@ class FilterStack:
     recall: ScriptedRecall
     turn_log: TurnLog
     templates: ChatTemplates
+    windows: KnownWindows
     metrics: Metrics
     tasks: asyncio.TaskGroup
     claims: ClaimNames = USUAL_CLAIMS
@@ -144,7 +147,7 @@ class FilterStack:
             CLOCK,
             contained,
             RecordingPolicy(redact, True),
-            template_compatibility,
+            ModelLessons(template_compatibility, self.windows),
         )
         filter_ = Filter(
             recall=self.recall,
@@ -225,7 +228,10 @@ async def running_stack(
             **{"api_port": 1, "trusted_peers": ("127.0.0.0/8",), **settings},
         )
         recall = ScriptedRecall(SqliteModelCapabilities(database, clock=CLOCK))
-        running = FilterStack(plan, recall, process.log, templates, Metrics(CollectorRegistry()), tasks, claims)
+        windows = KnownWindows(WindowProbe(""), clock=CLOCK)
+        running = FilterStack(
+            plan, recall, process.log, templates, windows, Metrics(CollectorRegistry()), tasks, claims
+        )
         for path in plan.filter_sockets:
             running.start_filter(path)
         stack.callback(lambda: [one.stop.set() for one in running.filters])

@@ -42,6 +42,15 @@ def refusal(template: str, roles: Sequence[str]) -> str:
     return ""
 
 
+def too_long(window: int, words: int, limit: int) -> str:
+    """What vLLM says to a request that does not fit the window."""
+    return (
+        f"This model's maximum context length is {window} tokens. However, you requested {limit} output tokens and "
+        f"your prompt contains {words} input tokens, for a total of {words + limit} tokens. Please reduce the length "
+        "of the input prompt or the number of requested output tokens."
+    )
+
+
 @dataclass
 class TemplateServer:
     """`templates` by model; a model that is not there is unknown. `also_refuses` says no to whole request bodies."""
@@ -51,6 +60,7 @@ class TemplateServer:
     also_refuses: Mapping[str, object] = field(default_factory=dict)
     chats: list[dict[str, Any]] = field(default_factory=list)
     questions: list[dict[str, Any]] = field(default_factory=list)
+    window: int = 0  # tokens, one a word, of prompt and answer together; 0: any length is taken
     models: bytes | None = None  # the answer to `/v1/models`; None: there is no such path
     port: int = 0
 
@@ -69,6 +79,9 @@ class TemplateServer:
         said = refusal(template, [message["role"] for message in chat["messages"]])
         if said or any(chat.get(name) == value for name, value in self.also_refuses.items()):
             return _error(400, said or "bad request")
+        words = sum(len(str(message["content"]).split()) for message in chat["messages"])
+        if self.window and words + chat.get("max_tokens", 1) > self.window:
+            return _error(400, too_long(self.window, words, chat.get("max_tokens", 1)))
         message = {"role": "assistant", "content": "Noted."}
         return JSONResponse({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 

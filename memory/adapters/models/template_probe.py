@@ -12,21 +12,21 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import aiohttp
 import msgspec
 
+from memory.adapters.models.upstream_session import OK, UpstreamSession
 from memory.adapters.well_formed import well_formed
 from memory.model import Placement
 
 SECONDS_MAX = 2.0  # for all questions about one model; even a busy server tokenizes within milliseconds
-ANSWER_BYTES_MAX = 64 << 10  # answers to these few words are a hundredth of it
 REMEMBERED_SECONDS = 60.0  # a refused chat asks again: the model behind a name may have been replaced
 MODELS_MAX = 1_000  # cached; clients choose the names
 MODEL_CHARACTERS_MAX = 256  # no server has longer names
 MODELS_NAMED_MAX = 16  # probed before the first chat; a server with hundreds loads most of them on demand
+REFUSED = 400
 IN_FLIGHT_MAX = 4  # concurrent probes: many model names must not become many requests
 WAITING_MAX = 100  # waiting probes; further models are not probed
 
@@ -64,35 +64,18 @@ class _KnownPlacement:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class TemplateProbe:
-    """`memory.ports.ChatTemplates`. Open with `async with`. With an empty `upstream` nothing is known.
-
-    `upstream`: an http or https URL as in the setting; a final `/v1` is dropped, since `/tokenize` is next to it.
-    """
+class TemplateProbe(UpstreamSession):
+    """`memory.ports.ChatTemplates`. Open with `async with`. With an empty `upstream` nothing is known."""
 
     def __init__(self, upstream: str) -> None:
-        base = upstream.rstrip("/").removesuffix("/v1")
-        self._url = f"{base}/tokenize" if base else ""
-        self._models_url = f"{base}/v1/models" if base else ""
+        super().__init__(upstream)
         self._asked: OrderedDict[str, _KnownPlacement] = OrderedDict()
         self._turns = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._waiting = 0
-        self._session: aiohttp.ClientSession | None = None
-
-    async def __aenter__(self) -> Self:
-        # Our own limit covers the whole call.
-        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._session is not None:
-            await self._session.close()
 
     async def placement(self, model: str) -> Placement | None:
         """Cached for a minute; concurrent calls share one answer."""
-        if not self._url or not model or len(model) > MODEL_CHARACTERS_MAX:
+        if not self.base or not model or len(model) > MODEL_CHARACTERS_MAX:
             return None
         asked = self._entry(well_formed(model))
         loop = asyncio.get_running_loop()
@@ -112,20 +95,14 @@ class TemplateProbe:
 
     async def models(self) -> Sequence[str]:
         """The first few that the server lists, within two seconds."""
-        if not self._models_url:
+        if not self.base:
             return ()
-        assert self._session is not None, "open the probe with `async with`"
         try:
-            async with (
-                asyncio.timeout(SECONDS_MAX),
-                self._session.get(self._models_url, allow_redirects=False) as response,
-            ):
-                if response.status != 200:
-                    return ()
-                served = msgspec.json.decode(await _read(response), type=_Models)
-        except (TimeoutError, aiohttp.ClientError, OSError, msgspec.DecodeError):
+            async with asyncio.timeout(SECONDS_MAX):
+                served = await self.get("/v1/models", _Models)
+        except (TimeoutError, aiohttp.ClientError, OSError):
             return ()
-        return [model.id for model in served.data if model.id][:MODELS_NAMED_MAX]
+        return [model.id for model in served.data if model.id][:MODELS_NAMED_MAX] if served is not None else ()
 
     def _entry(self, model: str) -> _KnownPlacement:
         asked = self._asked.setdefault(model, _KnownPlacement())
@@ -153,27 +130,15 @@ class TemplateProbe:
 
     async def _takes(self, model: str, messages: Sequence[dict[str, str]]) -> bool | None:
         """Whether the template accepts these messages; None if the answer does not tell."""
-        assert self._session is not None, "open the probe with `async with`"
-        body = msgspec.json.encode({"model": model, "messages": messages})
-        headers = {"content-type": "application/json"}
         try:
-            async with self._session.post(self._url, data=body, headers=headers, allow_redirects=False) as response:
-                if response.status != 200:
-                    return False if response.status == 400 else None
-                answer = msgspec.json.decode(await _read(response), type=_Answer)
+            status, answer = await self.post("/tokenize", {"model": model, "messages": messages}, _Answer)
         except TimeoutError:
             raise  # our own limit for all questions together
-        except (aiohttp.ClientError, OSError, msgspec.DecodeError):
+        except (aiohttp.ClientError, OSError):
             return None
-        return True if answer.count > 0 or answer.tokens else None
-
-
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    """The body up to the limit."""
-    try:
-        return await response.content.readexactly(ANSWER_BYTES_MAX)
-    except asyncio.IncompleteReadError as end:
-        return end.partial
+        if status != OK:
+            return False if status == REFUSED else None
+        return True if answer is not None and (answer.count > 0 or answer.tokens) else None
 
 
 __all__ = ["TemplateProbe"]

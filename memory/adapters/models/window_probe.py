@@ -8,18 +8,17 @@ bounded. No text of users is sent, and no chat waits for it.
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final
 
 import aiohttp
 import msgspec
 
+from memory.adapters.models.upstream_session import UpstreamSession
 from memory.adapters.well_formed import well_formed
 from memory.chat.token_estimate import estimated_tokens
 from memory.model import ModelWindow
 
 SECONDS_MAX = 2.0  # for all questions about one model; even a busy server tokenizes within milliseconds
-ANSWER_BYTES_MAX = 1 << 20  # a list of hundreds of models
 MODEL_CHARACTERS_MAX = 256  # no server has longer names
 WINDOW_TOKENS_MAX = 100_000_000  # more is not a window
 CORRECTION_MIN, CORRECTION_MAX = 0.8, 1.6  # of our estimate: one sample must not make it useless
@@ -32,9 +31,6 @@ SAMPLE: Final = (
     "```python\nfor index, (name, price) in enumerate(sorted(prices.items())):\n"
     "    print(f'{index:>3} {name}: {price}')\n```\n"
 )
-
-
-Answer = TypeVar("Answer")
 
 
 class _Tokenized(msgspec.Struct):
@@ -51,29 +47,11 @@ class _Listing(msgspec.Struct):
     data: list[_Listed]
 
 
-class WindowProbe:
-    """`memory.ports.WindowSource`. Open with `async with`. With an empty `upstream` nothing is known.
-
-    `upstream`: an http or https URL as in the setting; a final `/v1` is dropped, since `/tokenize` is next to it.
-    """
-
-    def __init__(self, upstream: str) -> None:
-        self._base = upstream.rstrip("/").removesuffix("/v1")
-        self._session: aiohttp.ClientSession | None = None
-
-    async def __aenter__(self) -> Self:
-        # Our own limit covers all calls for one model.
-        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._session is not None:
-            await self._session.close()
+class WindowProbe(UpstreamSession):
+    """`memory.ports.WindowSource`. Open with `async with`. With an empty `upstream` nothing is known."""
 
     async def window(self, model: str) -> ModelWindow | None:
-        if not self._base or not model or len(model) > MODEL_CHARACTERS_MAX:
+        if not self.base or not model or len(model) > MODEL_CHARACTERS_MAX:
             return None
         try:
             async with asyncio.timeout(SECONDS_MAX):
@@ -82,13 +60,7 @@ class WindowProbe:
             return None
 
     async def _tokenized(self, model: str) -> ModelWindow | None:
-        question = msgspec.json.encode({"model": model, "prompt": SAMPLE})
-        assert self._session is not None, "open the probe with `async with`"
-        headers = {"content-type": "application/json"}
-        async with self._session.post(
-            f"{self._base}/tokenize", data=question, headers=headers, allow_redirects=False
-        ) as response:
-            answer = await _decoded(response, _Tokenized)
+        _, answer = await self.post("/tokenize", {"model": model, "prompt": SAMPLE}, _Tokenized)
         if answer is None or answer.max_model_len is None:
             return None
         counted = answer.count / estimated_tokens(SAMPLE)
@@ -96,29 +68,13 @@ class WindowProbe:
         return _window(answer.max_model_len, correction)
 
     async def _listed(self, model: str) -> ModelWindow | None:
-        assert self._session is not None, "open the probe with `async with`"
-        async with self._session.get(f"{self._base}/v1/models", allow_redirects=False) as response:
-            listing = await _decoded(response, _Listing)
+        listing = await self.get("/v1/models", _Listing)
         found = next((one for one in listing.data if one.id == model), None) if listing is not None else None
         return _window(found.max_model_len, 1.0) if found is not None and found.max_model_len is not None else None
 
 
 def _window(tokens: int, correction: float) -> ModelWindow | None:
     return ModelWindow(tokens, correction) if 0 < tokens <= WINDOW_TOKENS_MAX else None
-
-
-async def _decoded(response: aiohttp.ClientResponse, kind: type[Answer]) -> Answer | None:
-    """The answer of a successful call, up to the limit; None for anything else."""
-    if response.status != 200:
-        return None
-    try:
-        body = await response.content.readexactly(ANSWER_BYTES_MAX)
-    except asyncio.IncompleteReadError as end:
-        body = end.partial
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
 
 
 __all__ = ["WindowProbe"]

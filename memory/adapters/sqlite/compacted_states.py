@@ -65,9 +65,11 @@ def _kept(connection: sqlite3.Connection, *, user_id: str, key: str, state: byte
     if dropped is not None:
         return
     kept = connection.execute(
-        "INSERT OR REPLACE INTO compacted_states (user_id, key, state, kept_at) VALUES (?, ?, ?, ?)",
+        "INSERT OR IGNORE INTO compacted_states (user_id, key, state, kept_at) VALUES (?, ?, ?, ?)",
         (user_id, key, state, made_at),
     )
+    if kept.rowcount != 1:  # the key has a state
+        return
     connection.execute("DELETE FROM compacted_states WHERE position <= ?", ((kept.lastrowid or 0) - STATES_MAX,))
     connection.execute("DELETE FROM compacted_states WHERE kept_at < ?", (made_at - AGE_SECONDS_MAX,))
     connection.execute(

@@ -1,7 +1,8 @@
 """Profiles on SQLite, in the database of the ledger, whose revisions say when a profile is out of date.
 
-A trigger marks the user at the end of each write (`schema.py`), whoever wrote; so a crash between a write and the
-building of a profile loses nothing. Pinned lines and lines from memories are JSON in one row per project.
+A trigger queues the user at the end of each write (`schema.py`), whoever wrote; so a crash between a write and the
+building of a profile loses nothing. Where no profiles are built it queues nobody, and the revision that was built says
+who is out of date when that is switched on again. Pinned lines and lines from memories are JSON in one row per project.
 """
 
 from __future__ import annotations
@@ -14,9 +15,16 @@ from functools import partial
 import msgspec
 
 from memory.adapters.sqlite.database import SqliteDatabase
-from memory.model import Profile, ProfileLine
+from memory.model import Profile, ProfileLine, ProfileProse
 
+# A write that has not ended yet makes nobody stale.
+_STALE_USERS = (
+    "SELECT users.user_id FROM users LEFT JOIN profiles_built AS built ON built.user_id = users.user_id "
+    "WHERE users.revision - users.revision % 2 > coalesce(built.revision, 0)"
+)
 _LINES = msgspec.json.Decoder(tuple[ProfileLine, ...])
+_PROSE = msgspec.json.Decoder(ProfileProse | None)
+_NO_LINES = msgspec.json.encode(())
 
 
 class SqliteProfiles:
@@ -31,6 +39,12 @@ class SqliteProfiles:
     async def put(self, user_id: str, lines: Mapping[str, Sequence[ProfileLine]], *, revision: int, now: float) -> bool:
         putting = partial(_put, user_id=user_id, lines=lines, revision=revision, now=now)
         return await self._database.write(putting)
+
+    async def unwritten(self, *, settled_before: float, limit: int) -> list[Profile]:
+        return await self._database.read(partial(_unwritten, settled_before=settled_before, limit=limit))
+
+    async def put_prose(self, before: Profile, prose: ProfileProse | None) -> bool:
+        return await self._database.write(partial(_put_prose, before=before, prose=prose))
 
     async def set_own(
         self,
@@ -56,6 +70,9 @@ class SqliteProfiles:
     async def is_stale(self, user_id: str) -> bool:
         return await self._database.read(partial(_is_stale, user_id=user_id))
 
+    async def follow(self, *, is_enabled: bool) -> None:
+        await self._database.write(partial(_follow, is_enabled=is_enabled))
+
 
 @dataclass(frozen=True, slots=True)
 class _OwnSettings:
@@ -65,7 +82,7 @@ class _OwnSettings:
 
 def _found(connection: sqlite3.Connection, *, user_id: str, project_ids: Collection[str]) -> dict[str, Profile]:
     rows = connection.execute(
-        "SELECT project_id, version, pinned, lines, is_enabled, updated_at FROM profiles "
+        "SELECT project_id, version, pinned, lines, is_enabled, updated_at, prose FROM profiles "
         "WHERE user_id = ?1 AND project_id IN (SELECT value FROM json_each(?2))",
         (user_id, msgspec.json.encode(list(project_ids)).decode()),
     )
@@ -74,19 +91,51 @@ def _found(connection: sqlite3.Connection, *, user_id: str, project_ids: Collect
 
 def _all_of(connection: sqlite3.Connection, user_id: str) -> dict[str, Profile]:
     rows = connection.execute(
-        "SELECT project_id, version, pinned, lines, is_enabled, updated_at FROM profiles WHERE user_id = ?", (user_id,)
+        "SELECT project_id, version, pinned, lines, is_enabled, updated_at, prose FROM profiles WHERE user_id = ?",
+        (user_id,),
     )
     return {row[0]: _profile(user_id, row) for row in rows.fetchall()}
 
 
+def _unwritten(connection: sqlite3.Connection, *, settled_before: float, limit: int) -> list[Profile]:
+    rows = connection.execute(
+        "SELECT project_id, version, pinned, lines, is_enabled, updated_at, prose, user_id FROM profiles "
+        "WHERE prose IS NULL AND updated_at <= ? AND is_enabled = 1 AND lines != ? ORDER BY updated_at DESC LIMIT ?",
+        (settled_before, _NO_LINES, limit),
+    )
+    return [_profile(row[-1], row[:-1]) for row in rows]
+
+
+def _put_prose(connection: sqlite3.Connection, *, before: Profile, prose: ProfileProse | None) -> bool:
+    changed = connection.execute(
+        "UPDATE profiles SET prose = ?, version = version + ? WHERE user_id = ? AND project_id = ? AND lines = ?",
+        (
+            msgspec.json.encode(prose),
+            prose is not None,
+            before.user_id,
+            before.project_id,
+            msgspec.json.encode(before.lines),
+        ),
+    )
+    return changed.rowcount == 1
+
+
 def _profile(user_id: str, row: Sequence[object]) -> Profile:
-    project_id, version, pinned, lines, is_enabled, updated_at = row
+    project_id, version, pinned, lines, is_enabled, updated_at, prose = row
     assert isinstance(version, int)
     assert isinstance(updated_at, float)
     assert isinstance(pinned, bytes)
     assert isinstance(lines, bytes)
+    assert isinstance(prose, bytes | None)
     return Profile(
-        user_id, str(project_id), version, _LINES.decode(pinned), _LINES.decode(lines), bool(is_enabled), updated_at
+        user_id,
+        str(project_id),
+        version,
+        _LINES.decode(pinned),
+        _LINES.decode(lines),
+        bool(is_enabled),
+        updated_at,
+        _PROSE.decode(prose) if prose is not None else None,
     )
 
 
@@ -105,7 +154,7 @@ def _put(
     for project_id in stored.keys() | lines.keys():
         before = stored.get(project_id, Profile(user_id, project_id))
         _store(connection, before, pinned=before.pinned, lines=tuple(lines.get(project_id, ())), now=now)
-    connection.execute("DELETE FROM stale_profiles WHERE user_id = ?", (user_id,))
+    _set_built(connection, user_id)
     return True
 
 
@@ -126,7 +175,7 @@ def _erase(connection: sqlite3.Connection, *, user_id: str, project_id: str) -> 
         "DELETE FROM profiles WHERE user_id = ?1 AND (?2 = '' OR project_id = ?2)", (user_id, project_id)
     )
     if not project_id:
-        connection.execute("DELETE FROM stale_profiles WHERE user_id = ?", (user_id,))
+        _set_built(connection, user_id)
 
 
 def _stale(connection: sqlite3.Connection, *, limit: int) -> list[str]:
@@ -135,7 +184,27 @@ def _stale(connection: sqlite3.Connection, *, limit: int) -> list[str]:
 
 
 def _is_stale(connection: sqlite3.Connection, *, user_id: str) -> bool:
-    return connection.execute("SELECT 1 FROM stale_profiles WHERE user_id = ?", (user_id,)).fetchone() is not None
+    return connection.execute(f"{_STALE_USERS} AND users.user_id = ?", (user_id,)).fetchone() is not None
+
+
+def _set_built(connection: sqlite3.Connection, user_id: str) -> None:
+    """The profiles are as the last settled revision says."""
+    connection.execute("DELETE FROM stale_profiles WHERE user_id = ?", (user_id,))
+    connection.execute(
+        "INSERT OR REPLACE INTO profiles_built (user_id, revision) "
+        "SELECT user_id, revision - revision % 2 FROM users WHERE user_id = ?",
+        (user_id,),
+    )
+
+
+def _follow(connection: sqlite3.Connection, *, is_enabled: bool) -> None:
+    is_off = connection.execute("SELECT 1 FROM profiles_switched_off").fetchone() is not None
+    if is_enabled and is_off:
+        connection.execute("DELETE FROM profiles_switched_off")
+        connection.execute(f"INSERT OR IGNORE INTO stale_profiles (user_id) {_STALE_USERS}")
+    elif not is_enabled:
+        connection.execute("INSERT OR IGNORE INTO profiles_switched_off (is_off) VALUES (1)")
+        connection.execute("DELETE FROM stale_profiles")
 
 
 def _store(
@@ -153,8 +222,9 @@ def _store(
         return
     is_changed = (pinned, lines) != (before.pinned, before.lines)
     connection.execute(
-        "INSERT OR REPLACE INTO profiles (user_id, project_id, version, pinned, lines, is_enabled, updated_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO profiles (user_id, project_id, version, pinned, lines, is_enabled, updated_at) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (user_id, project_id) DO UPDATE SET version = ?3, "
+        "pinned = ?4, prose = iif(lines = ?5, prose, NULL), lines = ?5, is_enabled = ?6, updated_at = ?7",
         (
             before.user_id,
             before.project_id,

@@ -301,7 +301,8 @@ TABLES = (
     "CREATE INDEX turn_branches_concurrent ON turn_branches (tree_id) WHERE is_concurrent",
     # Hashes of users who erased their positions: what their conversations held is not filled in again.
     "CREATE TABLE erased_conversations (user_hash TEXT PRIMARY KEY) WITHOUT ROWID",
-    # A profile per user (no project) and per project of a user; `pinned` and `lines` are JSON.
+    # A profile per user (no project) and per project of a user; `pinned`, `lines` and `prose` are JSON. `prose` is NULL
+    # until a model has been asked for it.
     """
     CREATE TABLE profiles (
         user_id TEXT NOT NULL,
@@ -311,10 +312,12 @@ TABLES = (
         lines BLOB NOT NULL,
         is_enabled INTEGER NOT NULL,
         updated_at REAL NOT NULL,
+        prose BLOB,
         PRIMARY KEY (user_id, project_id)
     ) WITHOUT ROWID
     """,
-    # Users whose memories were written since their profiles were built, whoever wrote them.
+    "CREATE INDEX profiles_unwritten ON profiles (updated_at) WHERE prose IS NULL",
+    # Users whose profiles wait to be built, whoever wrote their memories.
     """
     CREATE TABLE stale_profiles (
         position INTEGER PRIMARY KEY,
@@ -322,7 +325,8 @@ TABLES = (
     )
     """,
     """
-    CREATE TRIGGER profiles_become_stale AFTER UPDATE OF revision ON users WHEN new.revision % 2 = 0
+    CREATE TRIGGER profiles_become_stale AFTER UPDATE OF revision ON users
+    WHEN new.revision % 2 = 0 AND NOT EXISTS (SELECT 1 FROM profiles_switched_off)
     BEGIN
         INSERT OR IGNORE INTO stale_profiles (user_id) VALUES (new.user_id);
     END
@@ -348,6 +352,15 @@ TABLES = (
     ) WITHOUT ROWID
     """,
     *RECORDING_TABLES,
+    # The revision of a user's memories from which their profiles were built.
+    """
+    CREATE TABLE profiles_built (
+        user_id TEXT PRIMARY KEY,
+        revision INTEGER NOT NULL
+    ) WITHOUT ROWID
+    """,
+    # One row while the deployment builds no profiles: users are not queued then.
+    "CREATE TABLE profiles_switched_off (is_off INTEGER PRIMARY KEY)",
 )
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from memory.model import PastNote, ProfileText
-from memory.service.profile_layout import FOOT, HEAD
+from memory.service.profile_layout import FOOT, OPENING
 
 _BREAK = f"\n{FOOT}\n\n"
 _LINE = "\n- ["  # begins the line of one memory in a note
@@ -26,7 +26,7 @@ class ProfileUse(StrEnum):
 
 
 def holds_profile(notes: Iterable[PastNote]) -> bool:
-    return any(note.text.startswith(HEAD) for note in notes)
+    return any(note.text.startswith(OPENING) for note in notes)
 
 
 def opened_by(profile: ProfileText | None, note: PastNote | None) -> PastNote | None:
@@ -46,7 +46,7 @@ def without_profiles(notes: Mapping[int, PastNote]) -> dict[int, PastNote]:
 
 
 def _without_profile(note: PastNote) -> PastNote | None:
-    if not note.text.startswith(HEAD):
+    if not note.text.startswith(OPENING):
         return note
     _, _, text = note.text.partition(_BREAK)
     if not text:

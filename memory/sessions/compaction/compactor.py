@@ -1,8 +1,9 @@
 """Prepares the states of long conversations in the background, for their next requests.
 
 One history at a time, so that chats keep the processor. A state is built from the one before it and the messages since,
-in steps, so that it does not depend on how often it was prepared. Whatever is missing or late: the request goes through
-with its full history.
+in steps, so that it does not depend on how often it was prepared. Where there is a writer, it writes the last stretch;
+the first state that is stored for a question stays, so that the same history keeps its bytes. Whatever is missing or
+late: the request goes through with its full history.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ from memory.chat.exchanges import Exchange, exchanges_of
 from memory.errors import NotRecordable, Unavailable
 from memory.model import Claim, CompactedState, Conversation, Message, Role, Scope, Stretch, Turn
 from memory.ports import CompactedStates, ResentHistory, StatementReader, Tokens
+from memory.ports.writing import GroundedWriter
 from memory.runtime.instruments import Instruments
 from memory.sessions.compaction.cuts import NO_CUT, CompactionLimits, Cut, due_cuts, message_sizes
 from memory.sessions.compaction.sentences import Sentences, stretch_of
 from memory.sessions.compaction.state_text import Plain, made_plain, next_state
+from memory.sessions.compaction.written import TASK, entry_faults, spoken_sentences, written_stretch
 
 WAITING_MAX = 16  # histories; a further one is prepared at its next request
 SESSION = "compaction"  # of turns that are read here; nothing is stored under it
 CONTEXT_MESSAGES = 12  # before a stretch, among which the exchange is found that its first message replies to
+WRITING_SECONDS_MAX = 60.0  # then a state consists of sentences
 CHARACTERS_MAX = 4 << 20  # of one history that waits in memory; a larger one goes through in full
 
 
@@ -36,7 +40,10 @@ class ErrorBoundary(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CompactorParts:
-    """`reader` loads the trained reader when it is first needed. `redact` removes secrets; raises `NotRecordable`."""
+    """`reader` loads the trained reader when it is first needed. `redact` removes secrets; raises `NotRecordable`.
+
+    `writer`: None where states always consist of sentences of the conversation.
+    """
 
     states: CompactedStates
     reader: Callable[[], Awaitable[StatementReader]]
@@ -44,6 +51,7 @@ class CompactorParts:
     sentences: Sentences
     plain: Plain
     redact: Callable[[str], str]
+    writer: GroundedWriter | None = None
 
 
 class Compactor:
@@ -52,28 +60,30 @@ class Compactor:
     def __init__(self, parts: CompactorParts, *, limits: CompactionLimits, instruments: Instruments) -> None:
         self._parts = parts
         self._limits = limits
-        self._clock = instruments.clock
         self._outcomes = instruments.metrics.compactions
-        self._waiting: asyncio.Queue[tuple[ResentHistory, float]] = asyncio.Queue(WAITING_MAX)
+        self._writings = instruments.metrics.compaction_writings
+        self._waiting: asyncio.Queue[ResentHistory] = asyncio.Queue(WAITING_MAX)
 
     def prepare(self, history: ResentHistory) -> None:
         """Prepare the state that this history is due, if any, for the next request. Never waits, never raises."""
         characters = sum(len(message.content) for message in history.conversation.messages)
         if self._limits.threshold_tokens < characters <= CHARACTERS_MAX:
             with suppress(asyncio.QueueFull):
-                self._waiting.put_nowait((history, self._clock()))
+                self._waiting.put_nowait(history)
 
     async def run(self, contained: ErrorBoundary) -> None:
         """Prepare one history after the other. Ends only by cancellation."""
         while True:
-            history, came_at = await self._waiting.get()
-            await contained(self.compact(history, made_at=came_at))
+            await contained(self.compact(await self._waiting.get()))
 
-    async def compact(self, history: ResentHistory, *, made_at: float) -> None:
-        """Make the state that this history is due, and store it. `made_at`: when the history was sent."""
+    async def compact(self, history: ResentHistory) -> None:
+        """Make the state that this history is due, and store it.
+
+        Dated by the request, so that forgetting also reaches what is made of a state that was found before it.
+        """
         outcome = "failed"
         try:
-            outcome = await self._make(history, made_at)
+            outcome = await self._make(history)
         except NotRecordable:
             outcome = "refused"
         except Unavailable:
@@ -81,16 +91,18 @@ class Compactor:
         finally:
             self._outcomes.labels(outcome).inc()
 
-    async def _make(self, history: ResentHistory, made_at: float) -> str:
+    async def _make(self, history: ResentHistory) -> str:
         last, state = _known(history)
         cuts = await asyncio.to_thread(self._cuts, history, last)
         if not cuts:
             return "not_due"
-        for cut in cuts:
-            state = await self._next(history.scope, history.conversation, state, cut)
-        assert state is not None
         key = history.keys[cuts[-1].made_at]
-        await self._parts.states.keep(history.scope.user_id, key, state, made_at=made_at)
+        if await self._parts.states.find(history.scope.user_id, [key]) is not None:
+            return "known"
+        for cut in cuts:
+            state = await self._next(history, state, cut, is_last=cut is cuts[-1])
+        assert state is not None
+        await self._parts.states.keep(history.scope.user_id, key, state, made_at=history.asked_at)
         return "made"
 
     def _cuts(self, history: ResentHistory, last: Cut) -> list[Cut]:
@@ -105,8 +117,9 @@ class Compactor:
         )
 
     async def _next(
-        self, scope: Scope, conversation: Conversation, state: CompactedState | None, cut: Cut
+        self, history: ResentHistory, state: CompactedState | None, cut: Cut, *, is_last: bool
     ) -> CompactedState:
+        scope, conversation = history.scope, history.conversation
         begin = state.cut if state is not None else 0
         first = max(0, begin - CONTEXT_MESSAGES)
         messages = await asyncio.to_thread(self._redacted, conversation.messages[first : cut.at])
@@ -115,7 +128,37 @@ class Compactor:
         reader = await self._parts.reader()
         turns = [_turn(scope, exchange) for exchange in exchanges]
         claims = await reader.read(turns, context=[_turn(scope, exchange) for exchange in before])
-        return await asyncio.to_thread(self._stated, conversation, state, cut, exchanges, claims)
+        new = await asyncio.to_thread(stretch_of, exchanges, claims, self._parts.sentences)
+        if is_last and self._waiting.empty():  # others should not wait for a model
+            new = await self._written(new, exchanges, claims)
+        return await asyncio.to_thread(self._stated, conversation, state, cut, new)
+
+    async def _written(self, extracted: Stretch, exchanges: Sequence[Exchange], claims: Sequence[Claim]) -> Stretch:
+        """The stretch as the writer writes it; as it is if there is no writer, or no text in time that may be used."""
+        writer, plain = self._parts.writer, self._plain
+        if writer is None:
+            return extracted
+        spoken = await asyncio.to_thread(spoken_sentences, exchanges, claims, self._parts.sentences)
+        if not spoken:
+            return extracted
+        outcome = "failed"
+        try:
+            async with asyncio.timeout(WRITING_SECONDS_MAX):
+                entries = await writer.write(
+                    TASK,
+                    [one.shown for one in spoken],
+                    objections=lambda proposed: entry_faults(proposed, spoken, plain),
+                )
+            written = await asyncio.to_thread(written_stretch, extracted, spoken, entries, plain)
+            outcome = "refused" if written is None else "written"
+            return written or extracted
+        except (Unavailable, TimeoutError):
+            return extracted
+        finally:
+            self._writings.labels(outcome).inc()
+
+    def _plain(self, text: str) -> str:
+        return self._parts.plain(self._parts.redact(text))
 
     def _redacted(self, messages: Sequence[Message]) -> list[Message]:
         """Whole messages, before they are split: no part of a secret is a sentence. Raises `NotRecordable`."""
@@ -126,17 +169,15 @@ class Compactor:
         conversation: Conversation,
         state: CompactedState | None,
         cut: Cut,
-        exchanges: Sequence[Exchange],
-        claims: Sequence[Claim],
+        new: Stretch,
     ) -> CompactedState:
         parts = self._parts
-        new = stretch_of(exchanges, claims, parts.sentences)
         earlier: Sequence[Stretch] = state.stretches if state is not None else ()
         begin, replaced = (state.cut, state.replaced_tokens) if state is not None else (0, 0)
         replaced += sum(message_sizes(conversation.messages[begin : cut.at], parts.tokens))
         return next_state(
             earlier,
-            made_plain(new, lambda text: parts.plain(parts.redact(text))),
+            made_plain(new, self._plain),
             cut=cut.at,
             replaced_tokens=replaced,
             tokens=parts.tokens,

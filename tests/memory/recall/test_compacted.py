@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +18,20 @@ from recall_rig import Rig, request_with, rigged
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
 from memory.adapters.sqlite.database import SqliteDatabase
+from memory.chat import history
 from memory.chat.completions import ChatRequest, read_chat_request
+from memory.chat.history import clean_cuts
 from memory.chat.plain_lines import on_one_line
 from memory.chat.responses import RESPONSES
 from memory.errors import Unavailable
 from memory.learn.readers import OffReader
 from memory.model import CompactedState, ModelWindow, Placement, RecallStatus, Scope
 from memory.ports import StatementReader
+from memory.ports.writing import GroundedWriter
 from memory.processes.compaction_parts import own_sentences
 from memory.recall.pipeline import RecallOutcome, RecallSettings
 from memory.runtime.instruments import Instruments
+from memory.runtime.offload import HEAVY_BODY_BYTES
 from memory.sessions.compaction.compactor import Compactor, CompactorParts
 from memory.sessions.compaction.cuts import CompactionLimits
 
@@ -40,7 +47,7 @@ BLOCK = re.compile("-----BEGIN.*?END KEY-----", re.DOTALL)
 class CompactingRig:
     """Recall with states, and the compactor with a reader that finds nothing: sentences alone decide."""
 
-    def __init__(self, rig: Rig, states: SqliteCompactedStates) -> None:
+    def __init__(self, rig: Rig, states: SqliteCompactedStates, writer: GroundedWriter | None = None) -> None:
         self.rig, self.states = rig, states
         self.reader: StatementReader = OffReader()
         rig.recall._states = states
@@ -51,8 +58,10 @@ class CompactingRig:
             sentences=own_sentences,
             plain=on_one_line,
             redact=lambda text: BLOCK.sub("[redacted]", text.replace("7,400", "[redacted]")),
+            writer=writer,
         )
-        instruments = Instruments(lambda: NOW, rig.metrics)
+        self.now = NOW
+        instruments = Instruments(lambda: self.now, rig.metrics)
         self.compactor = Compactor(parts, limits=CompactionLimits(), instruments=instruments)
 
     async def _load(self) -> StatementReader:
@@ -61,7 +70,7 @@ class CompactingRig:
     async def ask(self, request: ChatRequest, *, prepares: bool = True) -> RecallOutcome:
         outcome = await self.rig.recall.recall(Scope("u"), request)
         if prepares and outcome.resent is not None:
-            await self.compactor.compact(outcome.resent, made_at=NOW)
+            await self.compactor.compact(outcome.resent)
         return outcome
 
     def outcomes(self, kind: str) -> float:
@@ -169,7 +178,7 @@ async def test_states_that_cannot_be_read_or_kept_cost_no_chat(compacting: Compa
     outcome = await compacting.ask(request(NEXT[0]), prepares=False)
     assert outcome.resent is not None
     compacting.compactor._parts.states.keep = DownStates().keep  # type: ignore[method-assign]
-    await compacting.compactor.compact(outcome.resent, made_at=NOW)
+    await compacting.compactor.compact(outcome.resent)
     assert compacting.outcomes("failed") == 1
     compacting.rig.recall._states = DownStates()
     found = await compacting.ask(request(*NEXT))
@@ -213,3 +222,43 @@ async def test_forgetting_drops_the_states_of_the_user(compacting: CompactingRig
     await compacting.ask(request(NEXT[0]))
     await compacting.states.drop("u", now=NOW + 1)
     assert (await compacting.ask(request(*NEXT), prepares=False)).compacted is None
+
+
+async def test_a_dropped_state_is_not_made_again_by_a_request_that_found_it_before(compacting: CompactingRig) -> None:
+    """The request looks, the user forgets, and only then is the next state prepared, of the one that was found."""
+    whole = FIRST.messages()
+    await compacting.ask(request(history=whole[:102]))
+    under_way = await compacting.ask(request(history=whole[:142]), prepares=False)
+    assert under_way.compacted is not None
+    assert under_way.resent is not None
+    compacting.now = NOW + 1
+    await compacting.states.drop("u", now=compacting.now)
+    compacting.now = NOW + 2
+    compacting.compactor.prepare(under_way.resent)
+
+    async def stopping(work: Coroutine[Any, Any, None]) -> None:
+        await work
+        raise asyncio.CancelledError
+
+    with suppress(asyncio.CancelledError):
+        await compacting.compactor.run(stopping)
+    assert compacting.outcomes("made") == 2, "it was due"
+    assert (await compacting.ask(request(history=whole[:144]), prepares=False)).compacted is None
+
+
+async def test_a_heavy_history_with_tool_results_is_parsed_beside_the_event_loop(
+    compacting: CompactingRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places: dict[str, int] = {}
+
+    def recorded(asked: ChatRequest) -> frozenset[int]:
+        places["clean_cuts"] = threading.get_ident()
+        return clean_cuts(asked)
+
+    await compacting.ask(request(NEXT[0]))
+    monkeypatch.setattr(history, "clean_cuts", recorded)
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {"arguments": "{}"}}]}
+    results = [call, {"role": "tool", "tool_call_id": "c", "content": "42 " * (HEAVY_BODY_BYTES // 2)}]
+    heavy = await compacting.ask(request(*NEXT[:2], *results, KAYAK), prepares=False)
+    assert heavy.compacted is not None
+    assert places["clean_cuts"] != threading.get_ident()

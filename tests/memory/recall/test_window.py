@@ -17,7 +17,15 @@ from memory.chat.completions import read_chat_request
 from memory.chat.responses import RESPONSES
 from memory.chat.token_estimate import IMAGE_TOKENS, answer_limit, estimated_prompt, estimated_tokens
 from memory.model import ModelWindow, PastNote, RecallStatus, Scope
-from memory.recall.known_windows import KNOWN_SECONDS, UNKNOWN_SECONDS, KnownWindows
+from memory.recall.known_windows import (
+    CORRECTION_MAX,
+    CORRECTION_STEP,
+    KNOWN_SECONDS,
+    LEARNT_SECONDS,
+    MODELS_MAX,
+    UNKNOWN_SECONDS,
+    KnownWindows,
+)
 from memory.recall.notes.past_notes import CarriedNotes
 from memory.recall.pipeline import RecallSettings
 from memory.recall.window_room import NOTE_TOKENS_MARGIN, room_for_notes
@@ -176,3 +184,55 @@ async def test_a_setting_replaces_the_question() -> None:
     source = SlowSource()
     assert KnownWindows(source, clock=lambda: 0.0, fixed=2048).glance("any") == ModelWindow(2048)
     assert source.asked == []
+
+
+async def test_a_refusal_for_length_teaches_the_window_and_a_repeated_one_corrects_the_estimate() -> None:
+    now, source = 1_000.0, SlowSource()
+    source.found = None
+    windows = KnownWindows(source, clock=lambda: now)
+    assert windows.glance("m") is None
+    windows.learn("m", 4096)
+    assert windows.glance("m") == ModelWindow(4096)
+    windows.learn("m", 4096)
+    assert windows.glance("m") == ModelWindow(4096, CORRECTION_STEP)
+    for _ in range(20):
+        windows.learn("m", 4096)
+    assert windows.glance("m") == ModelWindow(4096, CORRECTION_MAX)
+    windows.learn("m", 8192)
+    assert windows.glance("m") == ModelWindow(8192, CORRECTION_MAX)
+    now += LEARNT_SECONDS
+    assert windows.glance("m") is None, "the model behind a name may be replaced"
+
+
+async def test_what_the_server_tells_itself_replaces_what_was_learnt() -> None:
+    source = SlowSource()
+    windows = KnownWindows(source, clock=lambda: 1_000.0)
+    windows.learn("m", 512)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(windows.run())
+        assert windows.glance("m") == ModelWindow(512)
+        await settled()
+        assert windows.glance("m") == ModelWindow(4096)
+        running.cancel()
+
+
+def test_clients_cannot_fill_what_is_learnt_nor_overrule_the_setting() -> None:
+    windows = KnownWindows(SlowSource(), clock=lambda: 1_000.0)
+    windows.learn("m" * 257, 512)
+    windows.learn("", 512)
+    for number in range(MODELS_MAX + 1):
+        windows.learn(f"m{number}", 512)
+    assert len(windows._known) == MODELS_MAX
+    fixed = KnownWindows(SlowSource(), clock=lambda: 0.0, fixed=2048)
+    fixed.learn("m", 512)
+    assert fixed.glance("m") == ModelWindow(2048)
+
+
+async def test_the_note_shrinks_once_the_window_is_learnt(tmp_path: Path) -> None:
+    async with rigged(tmp_path, PATIENT) as rig:
+        windows = KnownWindows(SlowSource(), clock=lambda: 1_000.0)
+        rig.recall._windows = windows
+        asked = request_of([ASKED], max_tokens=490, memory_config={})
+        assert (await rig.recall.recall(Scope("u"), asked)).notes
+        windows.learn("m", 512)
+        assert not (await rig.recall.recall(Scope("u"), asked)).notes

@@ -1,0 +1,135 @@
+"""`GroundedWriter` that asks a chat model, once or twice: its answer is JSON that names the lines of each sentence.
+
+An answer that cannot be parsed, or to which the caller objects, is sent back once with the objections. Lines and texts
+appear in no log and no error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from memory.errors import Unusable
+from memory.model import Message, Role
+from memory.ports import ChatModel
+from memory.ports.writing import GroundedSentence, Objections, WritingTask
+
+PART = "model"
+FORM = "Answer with JSON of this form, complete, and nothing else: "
+OBJECTIONS_MAX = 6
+ECHO_CHARACTERS_MAX = 4_000  # of an answer that is sent back
+NAME_CHARACTERS_MAX = 200
+VERSION_CHARACTERS = 8
+WITHOUT_KIND = '{"sentences":[{"text":"...","lines":[1,2]}]}'
+WITH_KIND = '{"sentences":[{"kind":"...","text":"...","lines":[1,2]}]}'
+
+
+class _Sentence(msgspec.Struct):
+    text: str
+    lines: list[int]
+    kind: str = ""
+
+
+class _Written(msgspec.Struct):
+    sentences: list[_Sentence]
+
+
+_WRITTEN = msgspec.json.Decoder(_Written)
+
+
+class ChatWriter:
+    """`memory.ports.writing.GroundedWriter`. `seconds`: of one call; `answer_tokens_max`: the model's own limit."""
+
+    def __init__(self, model: ChatModel, *, name: str, seconds: float, answer_tokens_max: int) -> None:
+        self._model = model
+        self._name = name[:NAME_CHARACTERS_MAX]
+        self._seconds = seconds
+        self._answer_tokens_max = answer_tokens_max
+
+    async def name_for(self, task: WritingTask) -> str:
+        seed = _instruction(task).encode("utf-8", "surrogatepass")
+        return f"{self._name} {task.name}-{hashlib.sha256(seed).hexdigest()[:VERSION_CHARACTERS]}"
+
+    async def write(
+        self, task: WritingTask, lines: Sequence[str], *, objections: Objections
+    ) -> Sequence[GroundedSentence]:
+        numbered = "\n".join(f"[{number}] {line}" for number, line in enumerate(lines, 1))
+        asked = [Message(Role.SYSTEM, _instruction(task)), Message(Role.USER, numbered)]
+        said = await self._said(asked, task, len(lines))
+        first, faults = _read(said, task, len(lines), objections)
+        if not faults:
+            return first
+        told = f"Not so: {'; '.join(faults[:OBJECTIONS_MAX])}. Write all of it again."
+        asked += [Message(Role.ASSISTANT, said[:ECHO_CHARACTERS_MAX]), Message(Role.USER, told)]
+        second, more = _read(await self._said(asked, task, len(lines)), task, len(lines), objections)
+        best = second if second and (not first or len(more) <= len(faults)) else first
+        if not best:
+            raise Unusable(PART, "no text that can be used, and none when sent back")
+        return best
+
+    async def _said(self, asked: Sequence[Message], task: WritingTask, lines: int) -> str:
+        answer = await self._model.complete(
+            asked,
+            max_tokens=min(task.answer_tokens_max, self._answer_tokens_max),
+            seconds=self._seconds,
+            schema=_schema(task, lines),
+        )
+        return answer.text
+
+
+def _read(
+    said: str, task: WritingTask, lines: int, objections: Objections
+) -> tuple[list[GroundedSentence], Sequence[str]]:
+    """The sentences of an answer that name existing lines and kinds, and what is wrong with it."""
+    try:
+        written = _WRITTEN.decode(said)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return [], [f"it is not the JSON that was asked for. {FORM}{_form(task)}"]
+    found = [
+        GroundedSentence(" ".join(one.text.split()), tuple(dict.fromkeys(one.lines)), one.kind if task.kinds else "")
+        for one in written.sentences[: task.sentences_max]
+        if one.text.strip()
+    ]
+    known = [one for one in found if one.sources and all(1 <= number <= lines for number in one.sources)]
+    known = [one for one in known if not task.kinds or one.kind in task.kinds]
+    faults = (
+        [] if len(known) == len(found) else ["each sentence names its lines by their numbers, and one of the kinds"]
+    )
+    if not known:
+        faults.append("there is no sentence")
+    return known, [*faults, *objections(known)]
+
+
+def _instruction(task: WritingTask) -> str:
+    return f"{task.instruction.strip()}\n{FORM}{_form(task)}"
+
+
+def _form(task: WritingTask) -> str:
+    return WITH_KIND if task.kinds else WITHOUT_KIND
+
+
+def _schema(task: WritingTask, lines: int) -> dict[str, Any]:
+    properties: dict[str, Any] = {"kind": {"type": "string", "enum": list(task.kinds)}} if task.kinds else {}
+    number = {"type": "integer", "minimum": 1, "maximum": lines}
+    properties |= {
+        "text": {"type": "string"},
+        "lines": {"type": "array", "items": number, "minItems": 1, "maxItems": min(lines, 20)},
+    }
+    sentence = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"sentences": {"type": "array", "items": sentence, "maxItems": task.sentences_max}},
+        "required": ["sentences"],
+        "additionalProperties": False,
+    }
+
+
+__all__ = ["ChatWriter"]

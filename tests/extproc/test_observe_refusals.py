@@ -1,0 +1,92 @@
+"""What becomes of a note: the upstream takes it, its template refuses it, or the request is too long."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from extproc.identity import Headers, IdentityMode
+from extproc.observe import LengthRefusal, NoteOutcome, Observation
+from memory.model import Placement
+
+POST: Headers = [(":method", b"POST"), (":path", b"/v1/chat/completions"), ("x-authz-user-id", b"ann")]
+
+
+def body(**fields: Any) -> bytes:
+    return json.dumps(
+        {"model": "m", "messages": [{"role": "user", "content": "My budget is 10.000."}], **fields}
+    ).encode()
+
+
+def note_outcome(
+    status: bytes, placement: object = "before_last_user", *, is_recording: bool = True, **fields: Any
+) -> NoteOutcome | None:
+    watch = Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT, is_recording=is_recording)
+    watch.on_request_headers(POST)
+    watch.on_request_body(body(**fields), is_end=True, at=1.0)
+    assert watch.note_outcome is None
+    watch.on_response_headers([(":status", status)], {"memory": {"placement": placement}}, at=2.0)
+    watch.on_response_body(b'{"error": {"message": "bad request"}}', is_end=True, at=2.0)
+    return watch.note_outcome
+
+
+def test_a_bad_request_with_a_note_is_a_refusal_and_a_good_one_is_none() -> None:
+    assert note_outcome(b"400") == NoteOutcome("m", Placement.BEFORE_LAST_USER, is_refused=True)
+    assert note_outcome(b"200", "system") == NoteOutcome("m", Placement.SYSTEM, is_refused=False)
+
+
+TOO_LONG = b"""{"error": {"message": "This model's maximum context length is 4096 tokens. However, you requested 5000
+tokens (4900 in the messages, 100 in the completion).", "type": "BadRequestError", "code": 400}}""".replace(b"\n", b" ")
+
+
+@pytest.mark.parametrize("placement", ["before_last_user", ""])
+@pytest.mark.parametrize("is_recording", [True, False])
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_a_request_that_is_too_long_tells_the_window_and_nothing_about_the_template(
+    placement: str, *, is_recording: bool, is_cut: bool
+) -> None:
+    watch = Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT, is_recording=is_recording)
+    watch.on_request_headers(POST)
+    watch.on_request_body(body(), is_end=True, at=1.0)
+    watch.on_response_headers([(":status", b"400")], {"memory": {"placement": placement}}, at=2.0)
+    assert not watch.is_idle
+    watch.on_response_body(TOO_LONG[:50], is_end=False, at=2.0)
+    watch.on_response_body(TOO_LONG[50:], is_end=not is_cut, at=2.0)
+    watch.on_end(at=2.0)
+    assert watch.is_idle
+    assert watch.length_refusal == LengthRefusal("m", 4096)
+    assert watch.note_outcome is None
+
+
+def test_a_refusal_whose_text_never_comes_counts_against_the_template_as_before() -> None:
+    watch = Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT, is_recording=False)
+    watch.on_request_headers(POST)
+    watch.on_request_body(body(), is_end=True, at=1.0)
+    watch.on_response_headers([(":status", b"400")], {"memory": {"placement": "system"}}, at=2.0)
+    watch.on_end(at=3.0)
+    assert watch.note_outcome == NoteOutcome("m", Placement.SYSTEM, is_refused=True)
+    assert watch.length_refusal is None
+
+
+@pytest.mark.parametrize("status", [b"401", b"404", b"422", b"429", b"500", b"503", b"302", b""])
+def test_other_failures_say_nothing_about_a_note(status: bytes) -> None:
+    assert note_outcome(status) is None
+
+
+@pytest.mark.parametrize("placement", ["", None, 1.0, "elsewhere", ["system"]])
+def test_a_request_without_a_note_of_ours_is_not_judged(placement: object) -> None:
+    assert note_outcome(b"400", placement) is None
+
+
+def test_a_note_is_judged_where_nothing_is_recorded_but_not_where_memory_is_off() -> None:
+    loop = [
+        *json.loads(body())["messages"],
+        {"role": "assistant", "tool_calls": [{}]},
+        {"role": "tool", "content": "x"},
+    ]
+    assert note_outcome(b"400", memory_config={"auto_store": False}) is not None
+    assert note_outcome(b"400", messages=loop) is not None
+    assert note_outcome(b"400", is_recording=False) is not None
+    assert note_outcome(b"400", memory_config={"enabled": False}) is None
