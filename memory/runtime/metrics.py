@@ -172,6 +172,16 @@ class Metrics:
         self.profiles = Counter(
             "memproxy_profiles", "Profiles of users built, by outcome.", ["outcome"], registry=registry
         )
+        self.summaries = Counter(
+            "memproxy_summaries",
+            "Sessions that were over, by what became of their summary (quoted, written, no_substance, overtaken, "
+            "failed).",
+            ["outcome"],
+            registry=registry,
+        )
+        self.summaries_recalled = Counter(
+            "memproxy_summaries_recalled", "Summaries of sessions that were put into a new note.", registry=registry
+        )
         self.reader_exam_score = Gauge(
             "memproxy_reader_exam_score",
             "What the chat model that may read messages reached in its exam, 0..1; 0 while it has not sat it.",

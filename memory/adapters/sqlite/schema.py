@@ -1,5 +1,5 @@
 """The tables of turn log, user ledger, note book, receipts, uses, rounds, model traits, exams, chains, messages,
-conversation trees, profiles and compacted states: one file.
+conversation trees, profiles, compacted states and summaries of sessions: one file.
 
 This module only names tables and creates them; it never reads or writes a row of them.
 
@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from memory.adapters.sqlite.summary_tables import SUMMARY_TABLES
 from memory.errors import BadSetting
 
 APPLICATION_ID = 0x6D70_7478  # "mptx": tells our file from any other SQLite file
@@ -343,6 +344,7 @@ TABLES = (
         dropped_at REAL NOT NULL
     ) WITHOUT ROWID
     """,
+    *SUMMARY_TABLES,
 )
 
 
