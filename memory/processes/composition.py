@@ -37,6 +37,7 @@ from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
+from memory.adapters.sqlite.session_summaries import SqliteSummaries
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
@@ -83,6 +84,7 @@ from memory.processes.from_settings import (
     vector_origin,
     worker_settings,
 )
+from memory.processes.summary_parts import past_talk_training
 from memory.processes.working_set_parts import Process, opened_sets
 from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
@@ -91,13 +93,14 @@ from memory.recall.query_rewriter import Rewriter, RewriteSettings
 from memory.recall.retrieval import Corpora, Retrieval
 from memory.recall.rewrite_prompt import ANSWER_TOKENS, RewriteMode
 from memory.recall.search_flow import SearchParts
-from memory.recall.signals.training import ClassifierTraining
+from memory.recall.signals.training import ClassifierTraining, PastTalkTraining
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.service.library import Library
 from memory.service.reembedding import Reembed
 from memory.service.requests import Intake
 from memory.sessions.compaction.compactor import Compactor
+from memory.sessions.summaries.summarizer import KeptSummaries
 from memory.settings.loader import Settings
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the only use of the system clock
@@ -127,6 +130,8 @@ class Parts:
     usage_counts: UsageCounts
     profiles: Profiles
     states: CompactedStates
+    summaries: KeptSummaries
+    past_talk: PastTalkTraining
     upkeep_schedule: UpkeepSchedule
     model_capabilities: ModelCapabilities
     exams: ExamResults
@@ -147,7 +152,7 @@ class Parts:
 
     @property
     def traces(self) -> RequestTraces:
-        return RequestTraces(self.notes, self.receipts, self.usage_counts, self.profiles, self.states)
+        return RequestTraces(self.notes, self.receipts, self.usage_counts, self.profiles, self.states, self.summaries)
 
     def recall(self) -> RecallPipeline:
         search = SearchParts(
@@ -156,6 +161,7 @@ class Parts:
             retrieval=Retrieval(corpora=self.corpora, store=self.store, ranking=self.settings.memory.ranking),
             tokens=self.tokens,
             rewriter=self.rewriter,
+            past_talk=self.past_talk.current,
         )
         return RecallPipeline(
             search=search,
@@ -275,6 +281,8 @@ async def open_parts_on(
         notes=SqliteNoteBook(database, limits=note_limits(settings), waits_for_others=settings.filters > 1),
         receipts=SqliteReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
         states=SqliteCompactedStates(database),
+        summaries=SqliteSummaries(database, origin=str(origin)),
+        past_talk=past_talk_training(settings, embedder),
         usage_counts=await stack.enter_async_context(SqliteUsageCounts(database)),
         profiles=SqliteProfiles(database),
         upkeep_schedule=SqliteUpkeepSchedule(database),

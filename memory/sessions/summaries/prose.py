@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from memory.chat.plain_lines import on_one_line
@@ -28,17 +27,15 @@ ANSWER_TOKENS = 220
 
 PROMPT = (Path(__file__).parent / "summary.txt").read_text(encoding="utf-8")
 VERSION = hashlib.sha256(PROMPT.encode()).hexdigest()[:8]
-SCHEMA: Mapping[str, Any] = MappingProxyType(
-    {
-        "type": "object",
-        "properties": {
-            "title": {"type": "string", "maxLength": TITLE_CHARACTERS_MAX},
-            "summary": {"type": "string", "maxLength": TEXT_CHARACTERS_MAX},
-        },
-        "required": ["title", "summary"],
-        "additionalProperties": False,
-    }
-)
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string", "maxLength": TITLE_CHARACTERS_MAX},
+        "summary": {"type": "string", "maxLength": TEXT_CHARACTERS_MAX},
+    },
+    "required": ["title", "summary"],
+    "additionalProperties": False,
+}
 
 
 def asked(turns: Sequence[Turn]) -> tuple[list[Message], list[Turn]]:
@@ -67,16 +64,9 @@ def checked(answer: str, shown: Sequence[Turn]) -> SummaryText | None:
     if not (0 < len(title) <= TITLE_CHARACTERS_MAX and 0 < len(text) <= TEXT_CHARACTERS_MAX):
         return None
     sources = [part for turn in shown for part in (*user_messages(turn), turn.answer) if part.strip()]
-    written = f"{_uncapitalised(title)}. {text}"
-    if not adds_nothing(written, sources, new_words_max=NEW_WORDS_MAX):
+    if not adds_nothing(f"{title}. {text}", sources, new_words_max=NEW_WORDS_MAX):
         return None
     return SummaryText(title, text, tuple(turn.id for turn in shown))
-
-
-def _uncapitalised(title: str) -> str:
-    """A title with every word capitalised, as models like them, names nobody; any other stays as it is."""
-    words = [word for word in title.split() if word[:1].isalpha()]
-    return title.lower() if words and all(word[:1].isupper() for word in words if len(word) > 3) else title
 
 
 def _written(turn: Turn) -> str:
