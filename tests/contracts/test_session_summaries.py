@@ -180,11 +180,11 @@ async def test_a_summary_of_a_session_that_has_changed_meanwhile_is_refused(proc
     assert await sessions_due(process) == [("ann", "s1")]
 
 
-async def gone_and_due(process: Process, version: int = 1) -> bool:
-    """The summary is gone, notes with it are to be dropped, and the session is due again."""
+async def gone_and_due(process: Process, version: int = 1, *, now: float = START) -> bool:
+    """The summary is gone, notes with it are to be dropped, and the session is due again, at once since it is over."""
     is_gone = await process.summaries.of_session("ann", "s1") is None
     told = await process.summaries.withdrawn("ann", limit=10) == [WithdrawnSummary("ann", "s1", version)]
-    return is_gone and told and ("ann", "s1") in await sessions_due(process)
+    return is_gone and told and ("ann", "s1") in await sessions_due(process, now=now)
 
 
 async def test_deleting_a_turn_or_a_message_withdraws_it(process: Process) -> None:
@@ -243,9 +243,15 @@ async def test_abandoning_a_branch_withdraws_it_and_so_does_resuming(process: Pr
     await send("t2", "a", "b")
     await summarised(process, "t1", "t2")
     await send("t3", "a", "c")
-    assert await gone_and_due(process)
+    assert await gone_and_due(process, now=LATER)
     (session,) = await due(process)
     assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t1", "t3"]
+    await process.summaries.settle(await process.summaries.withdrawn(limit=10))
+    await summarised(process, "t1", "t3")
+    await send("t4", "a", "b", "d")
+    assert await gone_and_due(process, now=LATER)
+    (session,) = await due(process)
+    assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t1", "t2", "t4"]
 
 
 async def test_a_turn_that_is_left_out_withdraws_it_and_is_in_none_again(process: Process) -> None:

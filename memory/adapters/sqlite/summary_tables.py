@@ -22,15 +22,18 @@ _FORGET_EMPTY_SESSION = """
 """
 
 
-def _session_changes(row: str, since: str, then: str = "") -> str:
-    """Body of a trigger: a turn of the session has changed, so its summary is gone and due again."""
+def _session_changes(row: str, then: str = "") -> str:
+    """Body of a trigger: a turn of the session has changed, so its summary is gone and due again.
+
+    A session that was not due is over, so that its next summary need not wait.
+    """
     of_session = f"user_id = {row}.user_id AND session_id = {row}.session_id"
     return f"""
     BEGIN
         DELETE FROM session_summaries WHERE {of_session};
         UPDATE summaries_due SET token = random() WHERE {of_session};
         INSERT INTO summaries_due (user_id, session_id, token, quiet_since)
-        SELECT {row}.user_id, {row}.session_id, random(), {since}
+        SELECT {row}.user_id, {row}.session_id, random(), 0
         WHERE NOT EXISTS (SELECT 1 FROM summaries_due WHERE {of_session});
         {then}
     END
@@ -113,21 +116,21 @@ SUMMARY_TABLES = (
     """,
     f"""
     CREATE TRIGGER turns_are_reworded AFTER UPDATE OF messages, answer ON turns WHEN old.finished_at IS NOT NULL
-    {_session_changes("new", "old.finished_at")}
+    {_session_changes("new")}
     """,
     f"""
     CREATE TRIGGER turns_leave_or_return AFTER UPDATE OF stage ON turns
     WHEN new.stage != old.stage AND (new.stage IN ('abandoned', 'withdrawn') OR old.stage = 'abandoned')
-    {_session_changes("new", "coalesce(new.finished_at, new.opened_at)")}
+    {_session_changes("new")}
     """,
     f"""
     CREATE TRIGGER turns_are_deleted AFTER DELETE ON turns
-    {_session_changes("old", "coalesce(old.finished_at, old.opened_at)", _FORGET_EMPTY_SESSION)}
+    {_session_changes("old", _FORGET_EMPTY_SESSION)}
     """,
     f"""
     CREATE TRIGGER turns_are_left_out AFTER INSERT ON turns_in_no_summary
-    {_session_changes("new", "(SELECT coalesce(finished_at, opened_at) FROM turns WHERE id = new.turn_id)")}
-    """,  # noqa: S608  # our own constants
+    {_session_changes("new")}
+    """,  # our own constants
 )
 
 
