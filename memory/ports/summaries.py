@@ -18,7 +18,7 @@ class SessionSummaries(Protocol):
     async def of_session(self, user_id: str, session_id: str) -> SessionSummary | None: ...
 
     async def of_user(self, user_id: str, *, limit: int) -> list[StoredSummary]:
-        """The latest, by `last_at`, newest first. Takes about a millisecond for some hundreds: for use in a request."""
+        """The latest, by `last_at`, newest first. Some milliseconds for some hundreds, apart from the loop."""
         ...
 
     async def end(self, user_id: str, session_id: str) -> None:

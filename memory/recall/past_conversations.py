@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from memory.language import content_words
+from memory.language.phrases import is_han
 from memory.model import Scope, SessionSummary, StoredSummary, Vector
 from memory.recall.ranking.lexical import fold, unspaced_share
 from memory.recall.ranking.temporal import Span, time_question
@@ -75,7 +76,9 @@ def _cosine(first: Vector, second: Vector | None) -> float:
 
 
 def _shared(words: frozenset[str], summary: SessionSummary) -> int:
-    return min(WORDS_MAX, len(words & content_words(f"{summary.title}. {summary.text}"))) if words else 0
+    """The number of these words, or stems, with which a word of the summary begins; Chinese pairs stand anywhere."""
+    text = f" {summary.title} {summary.text}".casefold()
+    return min(WORDS_MAX, sum((word if is_han(word[:1]) else f" {word}") in text for word in words))
 
 
 __all__ = ["PastTalkQuestion", "answering"]

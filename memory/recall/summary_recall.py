@@ -20,7 +20,7 @@ from memory.recall.signals.past_talk import PAST_TALK_MIN
 from memory.recall.trace import Trace
 from memory.runtime.metrics import Metrics
 
-EXAMINED_MAX = 400  # of a user's summaries, the latest; read and compared in 3 ms
+EXAMINED_MAX = 300  # of a user's summaries, the latest; read and compared in 5 ms
 SECONDS_MIN = 0.01  # left until the deadline; with less, the note goes without them
 EPISODIC = "episodic"
 

@@ -10,6 +10,7 @@ import json
 import sqlite3
 from collections.abc import Collection, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class SqliteSummaries:
         return await self._database.read(partial(_of_session, user_id=user_id, session_id=session_id))
 
     async def of_user(self, user_id: str, *, limit: int) -> list[StoredSummary]:
-        return await self._database.read_now(partial(_of_user, user_id=user_id, limit=limit, origin=self._origin))
+        return await self._database.read(partial(_of_user, user_id=user_id, limit=limit, origin=self._origin))
 
     async def end(self, user_id: str, session_id: str) -> None:
         await self._database.write(partial(_end, user_id=user_id, session_id=session_id))
@@ -112,25 +113,22 @@ def _of_user(connection: sqlite3.Connection, *, user_id: str, limit: int, origin
     ]
 
 
-def _summary(row: Sequence[object]) -> SessionSummary:
-    user_id, session_id, version, title, text, first_at, last_at, turn_ids, *more = row
-    project_id, agent_id, made_by, made_at = more
-    assert isinstance(version, int)
-    assert isinstance(title, bytes)
-    assert isinstance(text, bytes)
+def _summary(row: Sequence[Any]) -> SessionSummary:
+    """Of `_COLUMNS`."""
+    user_id, session_id, version, title, text, first_at, last_at, turn_ids, project_id, agent_id, made_by, made_at = row
     return SessionSummary(
-        user_id=str(user_id),
-        session_id=str(session_id),
-        version=version,
-        title=to_text(title),
-        text=to_text(text),
-        first_at=float(str(first_at)),
-        last_at=float(str(last_at)),
-        turn_ids=tuple(json.loads(str(turn_ids))),
-        project_id=str(project_id),
-        agent_id=str(agent_id),
-        made_by=str(made_by),
-        made_at=float(str(made_at)),
+        user_id,
+        session_id,
+        version,
+        to_text(title),
+        to_text(text),
+        first_at,
+        last_at,
+        tuple(json.loads(turn_ids)),
+        project_id,
+        agent_id,
+        made_by,
+        made_at,
     )
 
 
