@@ -133,7 +133,7 @@ async def show_session(library: Library, call: Call) -> Response:
 
 async def end_session(library: Library, call: Call) -> Response:
     """Its summary is written soon after its turns are learnt."""
-    await library.conversations.end(call.user_id, call.path_id)
+    await library.end_session(call.user_id, call.path_id)
     return json_answer({"ended": True}, 202)
 
 

@@ -6,6 +6,7 @@ request: without summaries, the note is as it would be.
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 
 from memory.chat.completions import ChatRequest
@@ -45,11 +46,12 @@ class SummaryRecall:
         classifier, vector = self._classifier(), trace.vector
         if classifier is None or vector is None or not _may_have(request, trace):
             return
-        with trace.timed("summaries", self._metrics), suppress(Unavailable):
+        with trace.timed("summaries", self._metrics), suppress(Unavailable, TimeoutError):
             trace.past_talk = classifier.score(trace.query, vector)
             if trace.past_talk < PAST_TALK_MIN:
                 return
-            stored = await self._summaries.of_user(scope.user_id, limit=EXAMINED_MAX)
+            async with asyncio.timeout(trace.seconds_left):
+                stored = await self._summaries.of_user(scope.user_id, limit=EXAMINED_MAX)
             trace.summaries = tuple(answering(PastTalkQuestion(trace.query, vector, scope, trace.began_at), stored))
 
 

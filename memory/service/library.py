@@ -341,6 +341,11 @@ class Library:
             await self._summaries.end(user_id, session_id)
         return backlog
 
+    async def end_session(self, user_id: str, session_id: str) -> None:
+        """The session is over: its turns are learnt now, and then its summary is written. Raises `NotFound`."""
+        await self.conversations.end(user_id, session_id)
+        await self._turn_log.make_due_now(user_id, session_id=session_id)
+
     async def stats(self, user_id: str) -> Stats:
         by_type = {kind: await self._store.count(MemoryFilter(user_id, memory_types=(kind,))) for kind in MEMORY_TYPES}
         superseded = await self._store.count(MemoryFilter(user_id, status=MemoryStatus.SUPERSEDED))

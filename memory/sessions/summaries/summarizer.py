@@ -7,7 +7,7 @@ and holds up nobody else. Summaries that are gone leave all notes that hold them
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -88,33 +88,36 @@ class Summarizer:
         self._is_broken = False
 
     async def run(self, until: asyncio.Event) -> None:
-        while not until.is_set():
-            await self.work()
-            try:
-                async with asyncio.timeout(POLL_SECONDS):
-                    await until.wait()
-            except TimeoutError:
-                continue
+        """Notes of withdrawn summaries do not wait for a session that is being summarised."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_every(self.drop_withdrawn, until))
+            group.create_task(_every(self.work, until))
+
+    async def drop_withdrawn(self) -> int:
+        """Drop all notes that hold a summary which is gone; returns the number of summaries."""
+        parts = self._parts
+        try:
+            gone = await parts.summaries.withdrawn(limit=WITHDRAWN_MAX)
+            for one in gone:
+                await parts.notes.drop(one.user_id, one.ids(), now=self._clock())
+            await parts.summaries.settle(gone)
+        except FAULTS as error:
+            self._report(type(error).__name__)
+            return 0
+        return len(gone)
 
     async def work(self) -> int:
         """One round: returns the number of sessions looked at."""
         try:
-            await self._drop_withdrawn()
             due = await self._parts.summaries.due(
                 now=self._clock(), idle_seconds=self._limits.idle_seconds, limit=SESSIONS_PER_POLL_MAX
             )
-        except Unavailable:
-            self._report("turn_log")
+        except FAULTS as error:
+            self._report(type(error).__name__)
             return 0
         for session in due:
             await self._looked_at(session)
         return len(due)
-
-    async def _drop_withdrawn(self) -> None:
-        gone = await self._parts.summaries.withdrawn(limit=WITHDRAWN_MAX)
-        for one in gone:
-            await self._parts.notes.drop(one.user_id, one.ids(), now=self._clock())
-        await self._parts.summaries.settle(gone)
 
     async def _looked_at(self, session: DueSession) -> None:
         """One session, with the boundary for its errors."""
@@ -170,6 +173,16 @@ class Summarizer:
         if not self._is_broken:
             log.warning("a session cannot be summarised now", error=fault)
         self._is_broken = True
+
+
+async def _every(round_: Callable[[], Awaitable[int]], until: asyncio.Event) -> None:
+    while not until.is_set():
+        await round_()
+        try:
+            async with asyncio.timeout(POLL_SECONDS):
+                await until.wait()
+        except TimeoutError:
+            continue
 
 
 def _summary(

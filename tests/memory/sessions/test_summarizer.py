@@ -68,11 +68,13 @@ class Rig:
             await self.process.log.acknowledge(lease)
         return ids
 
+    def summarizer(self, turns_min: int = 2) -> Summarizer:
+        instruments = Instruments(self.deployment.clock, self.metrics)
+        return Summarizer(self.parts, limits=SummaryLimits(IDLE, turns_min), instruments=instruments)
+
     async def work(self, *, turns_min: int = 2, later: float = IDLE) -> int:
         self.deployment.clock.now += later
-        limits = SummaryLimits(IDLE, turns_min)
-        instruments = Instruments(self.deployment.clock, self.metrics)
-        return await Summarizer(self.parts, limits=limits, instruments=instruments).work()
+        return await self.summarizer(turns_min).work()
 
     async def summary(self, user: str = "ann", session: str = "s1") -> SessionSummary | None:
         return await self.process.summaries.of_session(user, session)
@@ -192,10 +194,10 @@ async def test_a_withdrawn_summary_leaves_the_notes_that_hold_it(rig: Rig) -> No
     assert made is not None
     for key, note in (("k1", PastNote("with it", ("m1", made.id), 5)), ("k2", PastNote("without", ("m1",), 5))):
         await rig.process.notes.keep("ann", key, note, made_at=rig.now)
-    await rig.work(later=1)
+    assert await rig.summarizer().drop_withdrawn() == 0
     assert set(await rig.process.notes.find("ann", ["k1", "k2"])) == {"k1", "k2"}
     await rig.process.log.messages.delete_turns("ann", ids[:1])
-    await rig.work(later=1)
+    assert await rig.summarizer().drop_withdrawn() == 1
     assert set(await rig.process.notes.find("ann", ["k1", "k2"])) == {"k2"}
     assert await rig.process.summaries.withdrawn(limit=9) == []
 
@@ -204,9 +206,8 @@ async def test_it_runs_until_it_is_told_to_stop(rig: Rig) -> None:
     await rig.talk(*BOAT)
     rig.deployment.clock.now += IDLE
     until = asyncio.Event()
-    instruments = Instruments(rig.deployment.clock, rig.metrics)
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
-        group.create_task(Summarizer(rig.parts, limits=SummaryLimits(), instruments=instruments).run(until))
+        group.create_task(rig.summarizer().run(until))
         while await rig.summary() is None:
             await asyncio.sleep(0.01)
         until.set()
