@@ -24,6 +24,7 @@ QUESTION = 0.35  # the user's questions say what was talked about, statements mo
 SPECIFIC = 0.05  # more for each name or number of a question
 UNWANTED_MIN = 0.5  # confidence from which a turn is left out; a summary outlives its conversation
 CONTENT_WORDS_MIN = 2  # of a turn of substance
+OF_TURN_MAX = 8  # statements of a turn that are considered; a summary has room for about six in all
 JOINT = " · "
 
 _UNWANTED = frozenset({Act.INSTRUCT, Act.FORGET, Act.WITHHOLD})
@@ -80,7 +81,7 @@ def telling_text(
         return None
     chosen: list[_Statement] = []
     left = TOKENS_MAX - tokens(title)
-    for statement in sorted(found, key=lambda one: (_rank_in_turn(one, found), -one.worth, -one.turn, one.place)):
+    for statement in _by_turns(found):
         cost = tokens(JOINT + statement.text)
         if cost <= left:
             chosen.append(statement)
@@ -133,10 +134,13 @@ def _distinct(statements: Collection[_Statement], title: str) -> list[_Statement
     return list(latest.values())
 
 
-def _rank_in_turn(statement: _Statement, others: Sequence[_Statement]) -> int:
-    """How many statements of the same turn are worth more."""
-    of_turn = (one for one in others if one.turn == statement.turn)
-    return sum((one.worth, -one.place) > (statement.worth, -statement.place) for one in of_turn)
+def _by_turns(statements: Sequence[_Statement]) -> list[_Statement]:
+    """The best of each turn, those of the highest worth first; then the second best of each; a few of each turn."""
+    of_turns: dict[int, list[_Statement]] = {}
+    for statement in sorted(statements, key=lambda one: (-one.worth, one.place)):
+        of_turns.setdefault(statement.turn, []).append(statement)
+    ranked = [(rank, one) for of_turn in of_turns.values() for rank, one in enumerate(of_turn[:OF_TURN_MAX])]
+    return [one for _, one in sorted(ranked, key=lambda each: (each[0], -each[1].worth, -each[1].turn))]
 
 
 __all__ = [
