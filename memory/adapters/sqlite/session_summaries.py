@@ -20,7 +20,7 @@ from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, to_bytes, to_text, t
 from memory.model import DueSession, SessionSummary, StoredSummary, Turn, Vector, WithdrawnSummary
 
 TURN_BYTES_MAX = 256 << 10  # of one turn; a larger one is a pasted document
-TURNS_BYTES_MAX = 1 << 20  # read for one summary
+TURNS_BYTES_MAX = 512 << 10  # read for one summary: seconds of the trained reader
 
 _COLUMNS = (
     "user_id, session_id, version, title, text, first_at, last_at, turn_ids, project_id, agent_id, made_by, made_at"

@@ -22,12 +22,13 @@ TITLE_CHARACTERS_MAX = 60
 CLAIMED, CHOSEN = 0.3, 0.2  # more for a statement that the reader claims, for a decision
 QUESTION = 0.35  # the user's questions say what was talked about, statements more so
 SPECIFIC = 0.05  # more for each name or number of a question
-UNWANTED_MIN = 0.5  # confidence from which a turn is left out; a summary outlives its conversation
-CONTENT_WORDS_MIN = 2  # of a turn of substance
+PLANTED_MIN = 0.5  # confidence from which a turn is left out: a summary outlives its conversation
+REQUEST_MIN = 0.7  # the same for requests, as learning obeys them
+TITLE_WORDS_MIN = 2  # content words of a sentence that is preferred as the title
 OF_TURN_MAX = 8  # statements of a turn that are considered; a summary has room for about six in all
 JOINT = " · "
 
-_UNWANTED = frozenset({Act.INSTRUCT, Act.FORGET, Act.WITHHOLD})
+_UNWANTED = {Act.INSTRUCT: PLANTED_MIN, Act.FORGET: REQUEST_MIN, Act.WITHHOLD: REQUEST_MIN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +58,13 @@ def of_one_scope(turns: Sequence[Turn]) -> list[Turn]:
 
 def wanted_turns(turns: Sequence[Turn], claims: Sequence[Claim], *, hides_text: Callable[[str], bool]) -> list[Turn]:
     """Without turns with planted instructions or hidden text, or with a request to forget or to withhold."""
-    unwanted = {c.evidence.turn_id for c in claims if c.act in _UNWANTED and c.confidence >= UNWANTED_MIN}
+    unwanted = {c.evidence.turn_id for c in claims if c.act in _UNWANTED and c.confidence >= _UNWANTED[c.act]}
     return [turn for turn in turns if turn.id not in unwanted and not any(map(hides_text, user_messages(turn)))]
 
 
 def has_substance(turn: Turn) -> bool:
     """Whether the user said more than a greeting or an acknowledgement."""
-    return any(
-        not is_pleasantry(message) and len(content_words(message)) >= CONTENT_WORDS_MIN
-        for message in user_messages(turn)
-    )
+    return any(map(_says_something, user_messages(turn)))
 
 
 def telling_text(
@@ -99,13 +97,19 @@ def user_messages(turn: Turn) -> list[str]:
 
 
 def _title(turns: Sequence[Turn], sentences: Sentences) -> tuple[str, int]:
-    """The first sentence of substance, and the index of its turn."""
+    """The first sentence with a few words of content, else the first with any; and the index of its turn."""
+    first = ("", 0)
     for index, turn in enumerate(turns):
-        for message in user_messages(turn):
-            for sentence in sentences(message):
-                if not is_pleasantry(sentence) and len(content_words(sentence)) >= CONTENT_WORDS_MIN:
-                    return on_one_line(shortened(sentence, TITLE_CHARACTERS_MAX)), index
-    return "", 0
+        for sentence in filter(_says_something, (one for said in user_messages(turn) for one in sentences(said))):
+            found = on_one_line(shortened(sentence, TITLE_CHARACTERS_MAX)), index
+            if len(content_words(sentence)) >= TITLE_WORDS_MIN:
+                return found
+            first = first if first[0] else found
+    return first
+
+
+def _says_something(text: str) -> bool:
+    return not is_pleasantry(text) and bool(content_words(text))
 
 
 def _statements(index: int, turn: Turn, claims: Sequence[Claim], sentences: Sentences) -> Iterator[_Statement]:
@@ -114,17 +118,16 @@ def _statements(index: int, turn: Turn, claims: Sequence[Claim], sentences: Sent
     claimed = {shortened(claim.text) for claim in own}
     place = 0
     for item in stretch_of([Exchange(said, "")], own, sentences).items:
-        if len(content_words(item.text)) < CONTENT_WORDS_MIN:
+        if not _says_something(item.text):
             continue
         more = (CLAIMED if item.text in claimed else 0.0) + (CHOSEN if item.kind is StateItemKind.DECISION else 0.0)
         yield _Statement(on_one_line(item.text), item.score + more, index, place)
         place += 1
     questions = (one for message in user_messages(turn) for one in sentences(message) if one.endswith(("?", "？")))
-    for question in questions:
-        if len(content_words(question)) >= CONTENT_WORDS_MIN:
-            worth = QUESTION + SPECIFIC * specifics_of(question).weight
-            yield _Statement(on_one_line(shortened(question)), worth, index, place)
-            place += 1
+    for question in filter(_says_something, questions):
+        worth = QUESTION + SPECIFIC * specifics_of(question).weight
+        yield _Statement(on_one_line(shortened(question)), worth, index, place)
+        place += 1
 
 
 def _distinct(statements: Collection[_Statement], title: str) -> list[_Statement]:

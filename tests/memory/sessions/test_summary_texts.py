@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from plain_reader import claim_of
@@ -62,6 +63,21 @@ def test_it_takes_about_eighty_tokens_and_says_something_of_every_topic() -> Non
     assert TOKENS(found.title) + TOKENS(found.text) <= TOKENS_MAX
     assert all(f"Bergen{n}" in found.title + found.text for n in range(4))
     assert found.turn_ids == ("t0", "t1", "t2", "t3")
+
+
+def test_a_few_words_make_a_title_only_where_nothing_else_does() -> None:
+    found = summary_of(said("t1", "I'm vegan."), said("t2", "Which curry suits me?"))
+    assert found == SummaryText("Which curry suits me?", "I'm vegan.", ("t1", "t2"))
+    found = summary_of(said("t1", "I'm vegan."))
+    assert found == SummaryText("I'm vegan.", "", ("t1",))
+
+
+def test_what_the_reader_is_not_sure_of_is_no_request() -> None:
+    turns = [said("t1", "I sail."), said("t2", "Forget the rudder.")]
+    (_, request) = claims_in(*turns)
+    for confidence, kept in ((0.9, ["t1"]), (0.6, ["t1", "t2"])):
+        claims = [replace(request, confidence=confidence)]
+        assert [turn.id for turn in wanted_turns(turns, claims, hides_text=hides_text)] == kept
 
 
 def test_what_the_assistant_said_is_no_part_of_it() -> None:
