@@ -48,7 +48,8 @@ async def test_the_next_message_of_a_long_conversation_costs_as_much_as_of_a_sho
         statements: list[str] = []
         await database.write(partial(watch, statements=statements))
         await log.trees.open(a_turn("last"), SentConversation(("k",), earlier))
-        steps = [one for one in statements if "BEGIN" not in one and "COMMIT" not in one]
+        said = [one for one in statements if not one.startswith("-- ")]  # that a trigger was looked at
+        steps = [one for one in said if "BEGIN" not in one and "COMMIT" not in one]
         assert len(steps) <= STATEMENTS_MAX
 
 
