@@ -14,7 +14,7 @@ from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.model import Message, SentConversation, SentExchange
 
-STATEMENTS_MAX = 10  # of a message that continues its conversation, savepoints included
+STATEMENTS_MAX = 11  # SQLite repeats the insertion of a turn when it looks at its trigger
 
 
 def damage(connection: sqlite3.Connection, *, turn_id: str, parent: str) -> None:
@@ -48,8 +48,7 @@ async def test_the_next_message_of_a_long_conversation_costs_as_much_as_of_a_sho
         statements: list[str] = []
         await database.write(partial(watch, statements=statements))
         await log.trees.open(a_turn("last"), SentConversation(("k",), earlier))
-        said = [one for one in statements if not one.startswith("-- ")]  # that a trigger was looked at
-        steps = [one for one in said if "BEGIN" not in one and "COMMIT" not in one]
+        steps = [one for one in statements if "BEGIN" not in one and "COMMIT" not in one]
         assert len(steps) <= STATEMENTS_MAX
 
 
