@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -102,6 +104,15 @@ async def test_the_next_summary_stands_on_the_rest(parts: Parts, forgetting: For
 async def test_of_a_deleted_session_none_is_due(parts: Parts, forgetting: Forgetting) -> None:
     await forgetting(parts)
     assert await parts.summaries.due(now=NOW + 9_999, idle_seconds=0, limit=9) == []
+
+
+async def test_erasing_a_user_leaves_no_row_of_theirs(parts: Parts, tmp_path: Path) -> None:
+    await parts.summaries.leave_out("ann", ["ann-t2"])
+    await everything(parts)
+    with closing(sqlite3.connect(tmp_path / "turns.sqlite")) as connection:
+        for table in ("session_summaries", "summaries_due", "turns_in_no_summary", "summaries_withdrawn"):
+            statement = f"SELECT user_id FROM {table}"
+            assert set(connection.execute(statement)) <= {("bob",)}, table
 
 
 async def test_an_ended_session_says_so_until_it_goes_on(parts: Parts) -> None:
