@@ -318,14 +318,9 @@ class RecallPipeline:
         )
 
     def _leave_receipt(self, answered: Answered, trace: Trace, planned: NotePlan) -> None:
+        other_signals = _opening_of(planned) | in_receipt(trace.compacted) | past_talk_of(trace)
         found = Findings(
-            signals={
-                **_explained(trace.decision),
-                **trace.rewrite,
-                **_opening_of(planned),
-                **in_receipt(trace.compacted),
-                **past_talk_of(trace),
-            },
+            signals=_explained(trace.decision) | trace.rewrite | other_signals,
             query=trace.query,
             candidates=trace.ranked.candidates,
             cuts=trace.selection.cuts,
