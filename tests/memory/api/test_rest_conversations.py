@@ -22,7 +22,6 @@ from memory.model import (
     RecallStatus,
     Receipt,
     Scope,
-    SessionSummary,
     ToolMessage,
     Turn,
     TurnStatus,
@@ -378,50 +377,3 @@ async def test_calls_at_the_same_time_lose_nothing(parts: Parts, api: httpx.Asyn
     )
     assert all(answer is None or answer.status_code in (200, 201) for answer in answers)
     assert len(await contents(api, path)) == 40
-
-
-# Summaries
-
-
-async def test_a_session_is_ended_and_shown_with_its_summary(parts: Parts, api: httpx.AsyncClient) -> None:
-    await tell(parts, "t1", "I want to buy a boat", session=ODD)
-    await learn_all(parts)
-    path = f"/v1/sessions/{quote(ODD, safe='')}"
-    before = (await api.get(path)).json()
-    assert (before["status"], before["summary"]) == ("open", None)
-    ended = await api.post(f"{path}/end")
-    assert (ended.status_code, ended.json()) == (202, {"ended": True})
-    assert (await api.get(path)).json()["status"] == "ended"
-    assert [one["status"] for one in (await api.get("/v1/sessions")).json()["sessions"]] == ["ended"]
-    (due,) = await parts.summaries.due(now=NOW, idle_seconds=9_999, limit=9)
-    made = SessionSummary("ann", ODD, 1, "A boat \ud800", "text", NOW, NOW + 1, ("t1",), made_by="a test", made_at=NOW)
-    assert await parts.summaries.put(due, made, None)
-    shown = (await api.get(path)).json()["summary"]
-    assert shown["id"] == made.id
-    assert (shown["title"], shown["turn_ids"], shown["version"]) == ("A boat \ufffd", ["t1"], 1)
-
-
-async def test_a_session_of_somebody_else_cannot_be_ended(parts: Parts, api: httpx.AsyncClient) -> None:
-    await tell(parts, "t1", "I want to buy a boat")
-    assert_refused(await api.post("/v1/sessions/s1/end", headers=BOB), 404, "not_found")
-    assert_refused(await api.post("/v1/memory/sessions/s9/end"), 404, "not_found")
-    assert not await parts.summaries.is_ended("ann", "s1")
-
-
-async def test_a_note_with_a_summary_is_explained(parts: Parts, api: httpx.AsyncClient) -> None:
-    await tell(parts, "t1", "I want to buy a boat")
-    await learn_all(parts)
-    (due,) = await parts.summaries.due(now=NOW + 9_999, idle_seconds=1, limit=9)
-    made = SessionSummary("ann", "s1", 1, "A boat", "for beginners", NOW, NOW, ("t1",))
-    await parts.summaries.put(due, made, None)
-    note = CarriedNote(before=0, memory_ids=(made.id, "m9"), tokens=9, is_new=True)
-    parts.receipts.keep(Receipt("r1", "ann", NOW, RecallStatus.USED, "summary", notes=(note,)))
-    await tell(parts, "t2", "What did we talk about?", session="s2", receipt="r1")
-    for _ in range(100):
-        (given,) = (await api.get("/v1/sessions/s2")).json()["notes"] or [None]
-        if given:
-            break
-        await asyncio.sleep(0.01)
-    assert given is not None
-    contents = {memory["id"]: memory["content"] for memory in given["memories"]}
-    assert contents == {made.id: "A boat: for beginners", "m9": None}
