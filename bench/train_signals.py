@@ -1,10 +1,12 @@
-"""Trains the signal classifier on the phrases in the repository and writes the packaged file.
+"""Trains the classifiers of signals and of questions about past conversations, and writes the packaged files.
 
-`python bench/train_signals.py`, after every change of `memory/recall/signals/signal_phrases/` or of the features.
+`python bench/train_signals.py`, after every change of the phrases in `memory/recall/signals/` or of the features.
+Prints the errors of the second in five-fold cross-validation on its own phrases, by threshold.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,22 +15,53 @@ from rich.progress import track
 from memory.adapters.models import classifier_file
 from memory.adapters.models.embedding_model import prepared
 from memory.adapters.models.onnx_embedder import OnnxModel
+from memory.model import Vector
 from memory.recall.signals.classifier import SignalClassifier
-from memory.recall.signals.phrases import training_phrases
+from memory.recall.signals.linear_model import LinearModel
+from memory.recall.signals.past_talk import PastTalkClassifier, PastTalkPhrase
+from memory.recall.signals.phrases import past_talk_phrases, training_phrases
 from memory.settings import EmbeddingSettings
 from memory.settings.loader import from_process
 
-TARGET = Path(__file__).resolve().parent.parent / "memory" / "recall" / "signals" / classifier_file.SHIPPED
+FOLDER = Path(__file__).resolve().parent.parent / "memory" / "recall" / "signals"
+FOLDS = 5
+THRESHOLDS = (0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55)
 
 
 def main() -> None:
     name = EmbeddingSettings().model
-    phrases = training_phrases()
     model = OnnxModel(prepared(name, from_process(None, {}).models_path))
-    vectors = np.stack([model.vector(phrase.text) for phrase in track(phrases, description="embedding phrases")])
-    classifier = SignalClassifier.fit(phrases, vectors)
-    classifier_file.write_classifier(TARGET, classifier, trained_on=classifier_file.fingerprint(name))
-    print(f"{len(phrases)} phrases, {len(classifier.vocabulary)} terms, {TARGET.stat().st_size / 1024:.0f} KiB")
+    signals, past_talk = training_phrases(), past_talk_phrases()
+    texts = dict.fromkeys(phrase.text for phrase in (*signals, *past_talk))
+    known = {text: model.vector(text) for text in track(texts, description="embedding phrases")}
+    fitted = SignalClassifier.fit(signals, np.stack([known[phrase.text] for phrase in signals]))
+    _write(classifier_file.SHIPPED, fitted, classifier_file.fingerprint(name), len(signals))
+    vectors = np.stack([known[phrase.text] for phrase in past_talk])
+    of_past_talk = PastTalkClassifier.fit(past_talk, vectors)
+    _write(classifier_file.SHIPPED_PAST_TALK, of_past_talk, classifier_file.past_talk_fingerprint(name), len(past_talk))
+    _cross_validate(past_talk, vectors)
+
+
+def _write(file: str, classifier: LinearModel, trained_on: str, phrases: int) -> None:
+    target = FOLDER / file
+    classifier_file.write_classifier(target, classifier, trained_on=trained_on)
+    print(f"{file}: {phrases} phrases, {len(classifier.vocabulary)} terms, {target.stat().st_size / 1024:.0f} KiB")
+
+
+def _cross_validate(phrases: Sequence[PastTalkPhrase], vectors: Vector) -> None:
+    scores = np.zeros(len(phrases))
+    for fold in range(FOLDS):
+        inside = [index for index in range(len(phrases)) if index % FOLDS != fold]
+        classifier = PastTalkClassifier.fit([phrases[index] for index in inside], vectors[inside])
+        for index in range(fold, len(phrases), FOLDS):
+            scores[index] = classifier.score(phrases[index].text, vectors[index])
+    truth = np.array([phrase.is_past_talk for phrase in phrases])
+    for threshold in THRESHOLDS:
+        found = scores >= threshold
+        print(
+            f"from {threshold}: {int((truth & ~found).sum())} of {int(truth.sum())} missed, "
+            f"{int((~truth & found).sum())} of {int((~truth).sum())} wrongly taken"
+        )
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from memory.model import (
     RecordedMessage,
     Scope,
     Session,
+    SessionSummary,
     Visibility,
 )
 from memory.service.conversations import (
@@ -95,6 +96,7 @@ def conversation_routes(route: RouteMaker) -> list[Route]:
     for base in ("/v1/memory", "/v1"):
         routes += [
             route(f"{base}/sessions", "GET", list_sessions, *PAGING),
+            route(f"{base}{ONE_SESSION}/end", "POST", end_session),
             route(base + ONE_SESSION, "GET", show_session, *PAGING),
             route(base + ONE_SESSION, "DELETE", delete_session, "keep_memories"),
             route(f"{base}{ONE_CONVERSATION}/messages", "GET", show_conversation, *FILTERS, *PAGING),
@@ -108,7 +110,7 @@ def conversation_routes(route: RouteMaker) -> list[Route]:
 async def list_sessions(library: Library, call: Call) -> Response:
     limit = _limit(call.parameters, SESSIONS_PER_PAGE_MAX)
     page = await library.conversations.sessions(call.user_id, limit=limit, cursor=call.parameters.get("cursor", ""))
-    sessions = [session_shape(session, library.conversations) for session in page.sessions]
+    sessions = [await session_shape(call.user_id, session, library.conversations) for session in page.sessions]
     return json_answer({"sessions": sessions, "next_cursor": page.next_cursor or None})
 
 
@@ -119,12 +121,20 @@ async def show_session(library: Library, call: Call) -> Response:
     session = await conversations.session(call.user_id, call.path_id)
     page = await conversations.page(MessageFilter(call.user_id, session.id), limit=limit, cursor=cursor)
     notes = [] if cursor else await conversations.notes_given(call.user_id, session.id)
-    shown = {
+    shown: dict[str, Any] = {
         "messages": list(map(message_shape, page.messages)),
         "next_cursor": page.next_cursor or None,
         "notes": list(map(note_shape, notes)),
     }
-    return json_answer(session_shape(session, conversations) | shown)
+    summary = await conversations.summary(call.user_id, session.id)
+    shown["summary"] = None if summary is None else summary_shape(summary)
+    return json_answer(await session_shape(call.user_id, session, conversations) | shown)
+
+
+async def end_session(library: Library, call: Call) -> Response:
+    """Its summary is written soon after its turns are learnt."""
+    await library.end_session(call.user_id, call.path_id)
+    return json_answer({"ended": True}, 202)
 
 
 async def delete_session(library: Library, call: Call) -> Response:
@@ -223,17 +233,31 @@ def message_shape(message: RecordedMessage) -> dict[str, Any]:
     }
 
 
-def session_shape(session: Session, conversations: Conversations) -> dict[str, Any]:
+async def session_shape(user_id: str, session: Session, conversations: Conversations) -> dict[str, Any]:
     return {
         "id": session.id,
         "title": _encodable(session.title),
-        "status": "open" if conversations.is_open(session) else "ended",
+        "status": "open" if await conversations.is_open(user_id, session) else "ended",
         "first_at": shapes.time_text(session.first_at),
         "last_at": shapes.time_text(session.last_at),
         "turns": session.turns,
         "messages_added": session.messages_added,
         "agent_ids": list(session.agent_ids),
         "pending_turns": session.unlearnt_turns,
+    }
+
+
+def summary_shape(summary: SessionSummary) -> dict[str, Any]:
+    return {
+        "id": summary.id,
+        "version": summary.version,
+        "title": _encodable(summary.title),
+        "text": _encodable(summary.text),
+        "first_at": shapes.time_text(summary.first_at),
+        "last_at": shapes.time_text(summary.last_at),
+        "turn_ids": list(summary.turn_ids),
+        "made_by": summary.made_by,
+        "made_at": shapes.time_text(summary.made_at),
     }
 
 

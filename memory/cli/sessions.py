@@ -56,7 +56,7 @@ def list_sessions(limit: int, **given: Any) -> None:  # noqa: ANN401 - options, 
 @click.argument("session_id")
 @for_user
 def show(session_id: str, **given: Any) -> None:  # noqa: ANN401 - options, by name
-    """Show one session: its messages in order, and the memories that its requests were given."""
+    """Show one session: its messages in order, its summary, and the memories that its requests were given."""
     with api_client(given["config"], given["api"], given["user"]) as client:
         path, limit = f"/v1/memory/sessions/{quoted(session_id)}", {"limit": str(PAGE_MESSAGES)}
         first, *others = _pages(client, path, "messages", limit)
@@ -67,6 +67,8 @@ def show(session_id: str, **given: Any) -> None:  # noqa: ANN401 - options, by n
         return
     rows = [(m["at"], _party(m, "source"), _party(m, "target"), m["type"], m["content"]) for m in session["messages"]]
     print_table(_MESSAGE_COLUMNS, rows)
+    if summary := session["summary"]:
+        click.echo(f"\nsummary: {summary['title']}\n{summary['text']}")
     notes = [
         (note["turn_id"], memory["id"], memory["content"] or "(forgotten)")
         for note in session["notes"]

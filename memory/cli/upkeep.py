@@ -117,7 +117,7 @@ async def _run(
     )
 
     steps: list[RetentionStep] = []
-    async with composition.open_parts(settings) as parts, composition.open_upkeep(parts) as looking_after:
+    async with composition.open_parts(settings) as parts, open_upkeep(parts) as looking_after:
         users = [user] if user is not None else await _everybody(parts)
         for number, one in enumerate(users, start=1):
             steps += await looking_after.run(one, tasks, is_dry=is_dry)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from memory.errors import Unavailable
-from memory.language import content_words, is_denied
+from memory.language.grounding import adds_nothing
 from memory.learn.consolidation import EVIDENCE_MAX
 from memory.learn.retention import RetentionReason, RetentionStep, put_away, usefulness
 from memory.model import Memory, MemoryStatus, Message, Role, Trust
@@ -26,7 +26,6 @@ from memory.ports import ChatModel
 
 GROUNDS_MAX = 20  # per reflection, the most useful ones
 CHARACTERS_MAX = 300
-FIRST_PERSON = frozenset(("I", "I'm", "I've", "I'd"))  # capitalised everywhere
 NEW_WORDS_MAX = 0.4  # share of content words that no ground has: "prefers", "often", "various"
 ANSWER_TOKENS = 120
 PROMPT = (Path(__file__).parent / "reflection.txt").read_text(encoding="utf-8")
@@ -83,17 +82,7 @@ def is_grounded(summary: str, grounds: Sequence[Memory]) -> bool:
     """Whether the summary adds nothing to the grounds: no new name, number or negation, and mostly their words."""
     if not summary.strip() or len(summary) > CHARACTERS_MAX or "\n" in summary.strip():
         return False
-    known = frozenset[str]().union(*(content_words(memory.content) for memory in grounds))
-    written = "\n".join(memory.content for memory in grounds).casefold()
-    first, *rest = summary.split()
-    marked = [word.strip(".,;:!?()\"'") for word in rest if word[:1].isupper() or any(c.isdigit() for c in word)]
-    marked += [first] if any(c.isdigit() for c in first) else []
-    if any(word.casefold() not in written for word in marked if word not in FIRST_PERSON):
-        return False
-    if is_denied(summary) and not any(is_denied(memory.content) for memory in grounds):
-        return False
-    words = content_words(summary)
-    return bool(words & known) and len(words - known) <= NEW_WORDS_MAX * len(words)
+    return adds_nothing(summary, [memory.content for memory in grounds], new_words_max=NEW_WORDS_MAX)
 
 
 class Reflector:

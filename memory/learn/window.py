@@ -93,6 +93,7 @@ class WindowLearning:
         self._ledger = memories.ledger
         self._store = memories.store
         self._readers = readers
+        self._summaries = traces.summaries
         self._clock = instruments.clock
         self._metrics = instruments.metrics
         self._plan_writer = PlanWriter(
@@ -216,8 +217,11 @@ class WindowLearning:
             if request.reach is ForgetReach.EVERYTHING:
                 earlier, own = request.turn.at, [turn.id for turn in lease.turns]
                 await self._turn_log.withdraw(lease.user_id, project_id=project_id, opened_before=earlier, spare=own)
+                await self._summaries.leave_out_before(lease.user_id, project_id=project_id, before=earlier)
             if (previous := forgetting.turn_meant(request, read.turns)) and previous not in lease.turns:
                 await self._turn_log.withdraw(lease.user_id, opened_before=inf, only=[previous.id])
+            of_request = [request.turn.id, *([previous.id] if previous else [])]
+            await self._summaries.leave_out(lease.user_id, of_request)
             if project_id not in stored:
                 where = MemoryFilter(lease.user_id, project_id=project_id, status=None)
                 stored[project_id] = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)

@@ -74,6 +74,7 @@ from memory.model.recorded import (
     ToolMessage,
     Visibility,
 )
+from memory.model.summaries import DueSession, SessionSummary, StoredSummary, WithdrawnSummary, summary_id
 from memory.model.turns import Turn, TurnStatus, Urgency
 from memory.model.vectors import VectorOrigin
 from memory.model.windows import ModelWindow
@@ -105,6 +106,7 @@ __all__ = [
     "CompactedHistory",
     "CompactedState",
     "Conversation",
+    "DueSession",
     "Evidence",
     "Memory",
     "MemoryStatus",
@@ -137,8 +139,10 @@ __all__ = [
     "SentConversation",
     "SentExchange",
     "Session",
+    "SessionSummary",
     "StateItem",
     "StateItemKind",
+    "StoredSummary",
     "Stretch",
     "ToolMessage",
     "Trust",
@@ -148,8 +152,10 @@ __all__ = [
     "Vector",
     "VectorOrigin",
     "Visibility",
+    "WithdrawnSummary",
     "is_single_valued",
     "is_valid_id",
     "link_name",
     "statement_key",
+    "summary_id",
 ]

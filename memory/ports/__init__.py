@@ -38,6 +38,7 @@ from memory.ports.stores import (
     UserLedger,
     UserMemories,
 )
+from memory.ports.summaries import NoSummaries, SessionSummaries, SummaryQueue
 from memory.ports.turn_log import ConversationRecord, TurnLog, TurnRecording, TurnTriage, WindowLeases
 from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
 from memory.ports.upkeep import UpkeepSchedule, UsageCount, UsageCounts
@@ -71,6 +72,7 @@ __all__ = [
     "ModelWindows",
     "NoLocalMemories",
     "NoProfiles",
+    "NoSummaries",
     "NoteBook",
     "Page",
     "PairRelation",
@@ -89,10 +91,12 @@ __all__ = [
     "Revision",
     "ServerKnowledge",
     "SessionPage",
+    "SessionSummaries",
     "Snapshots",
     "StatementPair",
     "StatementReader",
     "StoredText",
+    "SummaryQueue",
     "Tokens",
     "Trimming",
     "TurnLog",

@@ -14,6 +14,7 @@ from memory.model import (
 from memory.ports.chains import ResponseChains
 from memory.ports.compaction import CompactedStates
 from memory.ports.profiles import NoProfiles, Profiles
+from memory.ports.summaries import NoSummaries, SessionSummaries
 from memory.ports.upkeep import UsageCounts
 from memory.ports.windows import ModelWindows
 
@@ -77,6 +78,7 @@ class RequestTraces:
     usage_counts: UsageCounts
     profiles: Profiles = field(default_factory=NoProfiles)
     states: CompactedStates | None = None  # None: no history is compacted
+    summaries: SessionSummaries = field(default_factory=NoSummaries)
 
 
 class ModelCapabilities(Protocol):

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import structlog
@@ -37,6 +37,7 @@ from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
+from memory.adapters.sqlite.session_summaries import SqliteSummaries
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
@@ -44,8 +45,6 @@ from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.errors import BadSetting
 from memory.learn.profile_refresher import ProfileRefresher
 from memory.learn.readers import Readers
-from memory.learn.reflection import Reflector
-from memory.learn.upkeep import Upkeep
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import VectorOrigin
 from memory.ports import (
@@ -80,10 +79,10 @@ from memory.processes.from_settings import (
     recall_settings,
     receipt_limits,
     recording,
-    retention_rules,
     vector_origin,
     worker_settings,
 )
+from memory.processes.summary_parts import past_talk_training
 from memory.processes.working_set_parts import Process, opened_sets
 from memory.processes.writer_parts import open_writer
 from memory.recall.known_windows import KnownWindows
@@ -93,7 +92,7 @@ from memory.recall.query_rewriter import Rewriter, RewriteSettings
 from memory.recall.retrieval import Corpora, Retrieval
 from memory.recall.rewrite_prompt import ANSWER_TOKENS, RewriteMode
 from memory.recall.search_flow import SearchParts
-from memory.recall.signals.training import ClassifierTraining
+from memory.recall.signals.training import ClassifierTraining, PastTalkTraining
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.service.library import Library
@@ -101,6 +100,7 @@ from memory.service.prose_writing import ProfileProseWriting
 from memory.service.reembedding import Reembed
 from memory.service.requests import Intake
 from memory.sessions.compaction.compactor import Compactor
+from memory.sessions.summaries.summarizer import KeptSummaries
 from memory.settings.loader import Settings
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the only use of the system clock
@@ -130,6 +130,8 @@ class Parts:
     usage_counts: UsageCounts
     profiles: Profiles
     states: CompactedStates
+    summaries: KeptSummaries
+    past_talk: PastTalkTraining
     upkeep_schedule: UpkeepSchedule
     model_capabilities: ModelCapabilities
     exams: ExamResults
@@ -151,7 +153,7 @@ class Parts:
 
     @property
     def traces(self) -> RequestTraces:
-        return RequestTraces(self.notes, self.receipts, self.usage_counts, self.profiles, self.states)
+        return RequestTraces(self.notes, self.receipts, self.usage_counts, self.profiles, self.states, self.summaries)
 
     def recall(self) -> RecallPipeline:
         search = SearchParts(
@@ -160,6 +162,7 @@ class Parts:
             retrieval=Retrieval(corpora=self.corpora, store=self.store, ranking=self.settings.memory.ranking),
             tokens=self.tokens,
             rewriter=self.rewriter,
+            past_talk=self.past_talk.current,
         )
         return RecallPipeline(
             search=search,
@@ -289,6 +292,8 @@ async def open_parts_on(
         notes=SqliteNoteBook(database, limits=note_limits(settings), waits_for_others=settings.filters > 1),
         receipts=SqliteReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
         states=SqliteCompactedStates(database),
+        summaries=SqliteSummaries(database, origin=str(origin)),
+        past_talk=past_talk_training(settings, embedder),
         usage_counts=await stack.enter_async_context(SqliteUsageCounts(database)),
         profiles=SqliteProfiles(database),
         upkeep_schedule=SqliteUpkeepSchedule(database),
@@ -355,26 +360,6 @@ async def open_embedder(
         yield own
 
 
-@asynccontextmanager
-async def open_upkeep(parts: Parts, *, embedder: Embedder | None = None) -> AsyncIterator[Upkeep]:
-    """Upkeep. Reflections are derived only if enabled, with a model configured for it."""
-    model, at_least = parts.settings.model_for("memory_extraction"), parts.settings.memory.life.reflect_from
-    reflecting = None
-    async with AsyncExitStack() as stack:
-        if model is not None and at_least:
-            opened = await stack.enter_async_context(OpenAiChatModel(chat_server(model), metrics=parts.metrics))
-            reflecting = Reflector(
-                opened, name=model.llm_model_name, at_least=at_least, seconds=model.llm_timeout_seconds
-            )
-        yield Upkeep(
-            memories=replace(parts.bank, embedder=embedder or parts.embedder),
-            traces=parts.traces,
-            instruments=parts.instruments,
-            rules=retention_rules(parts.settings),
-            reflecting=reflecting,
-        )
-
-
 def signal_training(settings: Settings, embedder: Embedder) -> ClassifierTraining:
     """The signal classifier's training, for the filter and for evaluations."""
     return ClassifierTraining(embedder, shipped=partial(classifier_file.shipped, settings.memory.embedding.model))
@@ -389,6 +374,5 @@ __all__ = [
     "open_parts",
     "open_parts_on",
     "open_reembedding",
-    "open_upkeep",
     "signal_training",
 ]

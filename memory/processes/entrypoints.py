@@ -20,9 +20,11 @@ from memory.learn.retention import DAY
 from memory.learn.schedule import RecordExpiry, ScheduleTiming, UpkeepLoop
 from memory.model import RequestOptions, Scope
 from memory.ports import MemoryFilter
-from memory.processes.composition import SYSTEM_CLOCK, Parts, open_parts, open_upkeep
+from memory.processes.composition import SYSTEM_CLOCK, Parts, open_parts
 from memory.processes.from_settings import caller_rules
 from memory.processes.reader_parts import examining, open_readers
+from memory.processes.summary_parts import open_summarizer
+from memory.processes.upkeep_parts import open_upkeep
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.runtime.gc_freeze import freeze_live_objects
 from memory.runtime.task_groups import unwrapped
@@ -57,11 +59,26 @@ async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
                 group.create_task(parts.profile_refresher().run(until))
             prose = parts.profile_prose() if parts.settings.memory.profile.enabled else None
             writing = group.create_task(prose.run(until)) if prose is not None else None
+            if parts.settings.memory.summaries.enabled and parts.settings.memory.learn.reader != "off":
+                group.create_task(_summarise(parts, readers, until))
             examination = group.create_task(examining(parts.settings, readers, parts.exams, parts.metrics))
             await parts.worker(readers).run(until)
             examination.cancel()
             for scheduled in filter(None, (looking_after, expiring, writing)):
                 scheduled.cancel()  # an interrupted round leaves nothing half done, and is continued later
+
+
+async def _summarise(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
+    embedding = parts.embedder, parts.tokens
+    async with open_summarizer(
+        parts.settings,
+        readers,
+        parts.instruments,
+        summaries=parts.summaries,
+        notes=parts.notes,
+        embedding=embedding,
+    ) as summarizer:
+        await summarizer.run(until)
 
 
 async def run_api(settings: Settings, until: asyncio.Event) -> None:
@@ -142,6 +159,8 @@ async def _search_once(parts: Parts, *, decides: bool) -> None:
             await parts.store.prepare()
             if decides and parts.training.current() is None:
                 await parts.training.run()
+            if decides and parts.settings.memory.summaries.enabled and parts.past_talk.current() is None:
+                await parts.past_talk.run()
             question = await parts.embedder.embed(["Is everything there?"], is_urgent=True, as_query=True)
             # Like a user without a working set.
             await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)

@@ -39,6 +39,7 @@ from memory.recall.search_flow import SearchFlow, SearchParts
 from memory.recall.signals import search_decision
 from memory.recall.signals.search_decision import Decision
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
+from memory.recall.summary_recall import SummaryRecall, past_talk_of
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
 from memory.recall.window_room import room_for_notes
 from memory.runtime.instruments import Instruments
@@ -78,6 +79,7 @@ class RecallPipeline:
         self._opening = ProfileOpening(
             traces.profiles, tokens=search.tokens, metrics=instruments.metrics, settings=settings
         )
+        self._summaries = SummaryRecall(traces.summaries, search, metrics=instruments.metrics)
         self._notes = traces.notes
         self._receipts = traces.receipts
         self._usage_counts = traces.usage_counts
@@ -144,6 +146,7 @@ class RecallPipeline:
         planned = plan_notes(
             trace.carried, found, budget=budget, tokens=self._tokens, now=trace.began_at, profile=trace.profile
         )
+        planned = await self._summaries.closing(scope, request, trace, planned, budget=budget)
         await self._keep(scope, trace, planned)
         return self._outcome(scope, status, reason, trace, planned)
 
@@ -293,6 +296,7 @@ class RecallPipeline:
         if notes and planned.fresh is not None:
             self._metrics.memories_injected.observe(len(planned.found_ids))
             self._metrics.note_tokens.observe(planned.fresh.tokens)
+            self._metrics.summaries_recalled.inc(len(planned.summary_ids))
             # notes put back were counted when they were new
             self._usage_counts.count(scope.user_id, planned.found_ids, at=trace.began_at)
         receipt_id = self._new_id()
@@ -314,8 +318,9 @@ class RecallPipeline:
         )
 
     def _leave_receipt(self, answered: Answered, trace: Trace, planned: NotePlan) -> None:
+        other_signals = _opening_of(planned) | in_receipt(trace.compacted) | past_talk_of(trace)
         found = Findings(
-            signals=_explained(trace.decision) | trace.rewrite | _opening_of(planned) | in_receipt(trace.compacted),
+            signals=_explained(trace.decision) | trace.rewrite | other_signals,
             query=trace.query,
             candidates=trace.ranked.candidates,
             cuts=trace.selection.cuts,
@@ -350,7 +355,9 @@ def _used_for(planned: NotePlan) -> str:
     """Why a note goes along, for metrics."""
     if planned.fresh is None:
         return "put_back"
-    return "found" if planned.found_ids else "profile"
+    if planned.found_ids:
+        return "found"
+    return "summary" if planned.summary_ids else "profile"
 
 
 def _opening_of(planned: NotePlan) -> dict[str, object]:

@@ -39,6 +39,7 @@ from memory.recall.retrieval import Retrieval
 from memory.recall.rewrite_prompt import Rewritten
 from memory.recall.signals import search_decision
 from memory.recall.signals.classifier import SignalClassifier
+from memory.recall.signals.past_talk import PastTalkClassifier
 from memory.recall.trace import RecallSettings, Trace
 from memory.runtime.metrics import Metrics
 from memory.runtime.task_groups import unwrapped
@@ -59,7 +60,7 @@ class SearchParts:
     """The parts of a search: embedding, the decision whether to search at all, rewriting, and retrieval.
 
     `classifier` returns None until it has been trained; rules decide meanwhile. `tokens` counts the cost of memories.
-    `rewriter`: None rewrites nothing.
+    `rewriter`: None rewrites nothing. `past_talk`: the classifier of questions about past conversations, likewise.
     """
 
     embedder: Embedder
@@ -67,6 +68,7 @@ class SearchParts:
     retrieval: Retrieval
     tokens: Tokens
     rewriter: Rewriter | None = None
+    past_talk: Callable[[], PastTalkClassifier | None] = lambda: None
 
 
 class SearchFlow:
@@ -129,7 +131,7 @@ class SearchFlow:
             expected = self._retrieval.expect(scope)
             await review_notes()
             async with background(self._retrieval.read_ahead(asked, expected)) as reading:
-                vector = await embedding
+                vector = trace.vector = await embedding
         if trace.decision is None:
             with trace.timed("decide", self._metrics):
                 trace.decision = search_decision.decide_late(conversation, vector=vector, classifier=self._classifier())

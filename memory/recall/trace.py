@@ -11,7 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from memory.model import CompactedHistory, CompactedState, Note, Placement, ProfileText, RecallStatus, Selection
+from memory.model import (
+    CompactedHistory,
+    CompactedState,
+    Note,
+    Placement,
+    ProfileText,
+    RecallStatus,
+    Selection,
+    SessionSummary,
+    Vector,
+)
 from memory.ports import ResentHistory
 from memory.recall.notes.past_notes import CarriedNotes
 from memory.recall.notes.profile_notes import ProfileUse
@@ -75,6 +85,9 @@ class Trace:
     selection: Selection = field(default_factory=lambda: Selection((), 0))
     timings_ms: dict[str, float] = field(default_factory=dict)
     profile: ProfileText | None = None  # goes along with this question
+    vector: Vector | None = None  # of the query
+    past_talk: float | None = None  # how much the question asks about past conversations; None: not examined
+    summaries: tuple[SessionSummary, ...] = ()  # of those conversations, best first
     resent: ResentHistory | None = None  # None: this request is not to be compacted
     compacted: CompactedState | None = None  # replaces the beginning of the history
     are_notes_reviewed: bool = False  # `carried` holds the notes of the conversation

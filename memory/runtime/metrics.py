@@ -21,6 +21,7 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
         self._in_the_request(registry)
+        self._of_summaries(registry)
         self._of_answers(registry)
         self._after_the_reply(registry)
         self._of_the_parts(registry)
@@ -75,6 +76,18 @@ class Metrics:
             "Models whose notes stand elsewhere from now on, by where and by why (asked, refused).",
             ["placement", "source"],
             registry=registry,
+        )
+
+    def _of_summaries(self, registry: CollectorRegistry) -> None:
+        self.summaries = Counter(
+            "memproxy_summaries",
+            "Sessions that were over, by what became of their summary (quoted, written, no_substance, overtaken, "
+            "failed).",
+            ["outcome"],
+            registry=registry,
+        )
+        self.summaries_recalled = Counter(
+            "memproxy_summaries_recalled", "Summaries of sessions that were put into a new note.", registry=registry
         )
 
     def _of_answers(self, registry: CollectorRegistry) -> None:

@@ -18,14 +18,16 @@ from memory.model import (
     RecordedMessage,
     Scope,
     Session,
+    SessionSummary,
     Visibility,
     is_valid_id,
 )
 from memory.model.recorded import ID_OF_TURN, TRACE_CHARACTERS_MAX
-from memory.ports import MemoryStore, MessagePage, Receipts, RecordedMessages, SessionPage, Trimming
+from memory.ports import MemoryStore, MessagePage, RecordedMessages, RequestTraces, SessionPage, Trimming
 from memory.runtime.offload import run_offloaded
 from memory.service.erasure import Erasure
 from memory.service.requests import Intake, time_said
+from memory.service.summary_contents import summary_contents
 
 MESSAGES_PER_ADD_MAX = 200  # one transaction
 MESSAGES_PER_PAGE_MAX = 500
@@ -79,11 +81,12 @@ class Conversations:
     """Every call is about one user: sessions and messages of others look as if they did not exist."""
 
     def __init__(
-        self, record: RecordedMessages, receipts: Receipts, *, store: MemoryStore, erasure: Erasure, intake: Intake
+        self, record: RecordedMessages, traces: RequestTraces, *, store: MemoryStore, erasure: Erasure, intake: Intake
     ) -> None:
         self._record = record
         self._store = store
-        self._receipts = receipts
+        self._receipts = traces.receipts
+        self._summaries = traces.summaries
         self._erasure = erasure
         self._intake = intake
 
@@ -164,9 +167,24 @@ class Conversations:
             raise NotFound("there is no such session")
         return found
 
-    def is_open(self, session: Session) -> bool:
-        """Whether a reply is under way, or the last message is not older than the time after which a session ends."""
-        return session.is_answering or self._intake.clock() - session.last_at < self._intake.session_end_seconds
+    async def is_open(self, user_id: str, session: Session) -> bool:
+        """Whether a reply is under way, or the last message is not older than the time after which a session ends, and
+        nobody has ended it.
+        """
+        if session.is_answering:
+            return True
+        if self._intake.clock() - session.last_at >= self._intake.session_end_seconds:
+            return False
+        return not (session.turns and await self._summaries.is_ended(user_id, session.id))
+
+    async def summary(self, user_id: str, conversation_id: str) -> SessionSummary | None:
+        """The summary of a session that was over; None without one."""
+        return await self._summaries.of_session(user_id, conversation_id)
+
+    async def end(self, user_id: str, conversation_id: str) -> None:
+        """The session is over: its summary is due. The next turn opens it again."""
+        await self.session(user_id, conversation_id)
+        await self._summaries.end(user_id, conversation_id)
 
     async def notes_given(self, user_id: str, conversation_id: str) -> list[GivenNote]:
         """The new notes of the session's requests, as far as their receipts are kept, in the order of turns."""
@@ -184,12 +202,13 @@ class Conversations:
         ]
 
     async def _contents(self, user_id: str, memory_ids: Collection[str]) -> dict[str, str]:
-        """Without forgotten memories, and empty while the store is down."""
+        """Of memories and summaries, without forgotten ones; no memories while the store is down."""
+        summaries = await summary_contents(self._summaries, user_id, memory_ids)
         try:
             records = await self._store.get(user_id, sorted(memory_ids)) if memory_ids else []
         except Unavailable:  # the messages of a session can be shown all the same
-            return {}
-        return {record.memory.id: record.memory.content for record in records}
+            return summaries
+        return summaries | {record.memory.id: record.memory.content for record in records}
 
     async def delete_session(
         self, user_id: str, conversation_id: str, *, keep_memories: bool = False

@@ -38,6 +38,7 @@ from memory.service.locked_writes import write_rows
 DELETE_BATCH = 200  # rows deleted under one hold of the user's lock: well within its expiry
 SOURCE_PAGE = 100
 HANGING_PAGE = 1_000
+WITHDRAWN_BATCH = 200  # summaries
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class Erasure:
         self._usage_counts = traces.usage_counts
         self._profiles = traces.profiles
         self._states = traces.states
+        self._summaries = traces.summaries
         self._clock = clock
 
     async def forget_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> list[str]:
@@ -72,6 +74,7 @@ class Erasure:
         """
         gone = list(dict.fromkeys([*memory_ids, *await self._hanging_on(user_id, memory_ids)]))
         gone += await self._raw_words_of(user_id, gone)
+        await self._summaries.leave_out(user_id, await self._quoted_turns(user_id, memory_ids))
         await self._erase_held(user_id, held, gone)
         return gone
 
@@ -118,6 +121,10 @@ class Erasure:
             found += [row.id for row in page.memories if row.id in ids or any(one in row.content for one in said)]
         return [row_id for row_id in found if row_id not in memory_ids]
 
+    async def _quoted_turns(self, user_id: str, memory_ids: Collection[str]) -> list[str]:
+        known = await self._store.get(user_id, list(memory_ids))
+        return sorted({quoted.turn_id for record in known for quoted in record.memory.evidence if quoted.turn_id})
+
     async def drop_notes(self, user_id: str, memory_ids: Collection[str]) -> None:
         """Drop all notes that hold these memories, and their lines in profiles, so that no later request repeats them.
 
@@ -130,9 +137,14 @@ class Erasure:
             await self.drop_states(user_id)
 
     async def drop_states(self, user_id: str) -> None:
-        """Delete the states of the user's conversations: any of them may hold what is forgotten, in other words."""
+        """Delete the states of the user's conversations, and the notes that hold summaries which are gone: any of them
+        may hold what is forgotten, in other words.
+        """
         if self._states is not None:
             await self._states.drop(user_id, now=self._clock())
+        while gone := await self._summaries.withdrawn(user_id, limit=WITHDRAWN_BATCH):
+            await self._notes.drop(user_id, [one for summary in gone for one in summary.ids()], now=self._clock())
+            await self._summaries.settle(gone)
 
     async def memory(self, user_id: str, memory_id: str) -> None:
         async with self._ledger.write(user_id) as held:
@@ -169,6 +181,7 @@ class Erasure:
             await self._receipts.erase(user_id)  # they contain the user's queries
             await self._turn_log.chains.erase(user_id)
             await self._turn_log.trees.erase(user_id)
+            await self._summaries.erase(user_id)
         return memories, turns
 
     async def _erase_profiles(self, user_id: str, project_id: str) -> None:
@@ -194,6 +207,7 @@ class Erasure:
         await self.withdraw(user_id, [turn_id])
         found = await self.sources(user_id, [turn_id])
         is_deleted = await self._turn_log.messages.delete_turns(user_id, [turn_id]) > 0
+        await self.drop_states(user_id)  # summaries go with the turn
         if not (found.forgotten or found.kept or is_deleted):
             raise NotFound("there is no such turn, and no memory stands on it")
         return found

@@ -59,6 +59,7 @@ from memory.service.requests import (
     refuse_unknown_types,
     time_said,
 )
+from memory.service.summary_contents import summary_contents
 
 MEMORIES_PER_ADD_MAX = 200  # embedded within a second
 MESSAGES_PER_APPEND_MAX = 1_000  # each exchange is one durable append
@@ -115,9 +116,10 @@ class Library:
         self._ledger = memories.ledger
         self._turn_log = turn_log
         self._receipts = traces.receipts
+        self._summaries = traces.summaries
         self._erasure = Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=intake.clock)
         self.conversations = Conversations(
-            turn_log.messages, traces.receipts, store=memories.store, erasure=self._erasure, intake=intake
+            turn_log.messages, traces, store=memories.store, erasure=self._erasure, intake=intake
         )
         self.profiles = ProfileService(memories=memories, traces=traces, clock=intake.clock, tokens=intake.tokens)
         self._searcher = searcher
@@ -271,7 +273,8 @@ class Library:
             records = await self._store.get(user_id, memory_ids) if memory_ids else []
         except Unavailable:  # the receipt may be about this very outage
             records = []
-        return ExplainedReceipt(found, {record.memory.id: record.memory.content for record in records})
+        contents = await summary_contents(self._summaries, user_id, memory_ids)
+        return ExplainedReceipt(found, contents | {record.memory.id: record.memory.content for record in records})
 
     async def append_turn(
         self, scope: Scope, messages: Sequence[Message], *, at: float | None = None, trace_id: str = ""
@@ -334,7 +337,14 @@ class Library:
                     break
             await asyncio.sleep(timing.poll)
         await self.profiles.refresh(user_id)
+        if session_id:
+            await self._summaries.end(user_id, session_id)
         return backlog
+
+    async def end_session(self, user_id: str, session_id: str) -> None:
+        """The session is over: its turns are learnt now, and then its summary is written. Raises `NotFound`."""
+        await self.conversations.end(user_id, session_id)
+        await self._turn_log.make_due_now(user_id, session_id=session_id)
 
     async def stats(self, user_id: str) -> Stats:
         by_type = {kind: await self._store.count(MemoryFilter(user_id, memory_types=(kind,))) for kind in MEMORY_TYPES}

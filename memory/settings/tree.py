@@ -22,6 +22,7 @@ from memory.settings.recall import UpstreamSignal
 from memory.settings.retention import RetentionSettings
 from memory.settings.secrets import SecretSettings
 from memory.settings.storage import EmbeddingSettings, MilvusSettings, TurnLogSettings
+from memory.settings.summaries import SummarySettings
 
 _PORT = Meta(ge=0, le=65535)
 
@@ -117,6 +118,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     secrets: SecretSettings = SecretSettings()
     compaction: CompactionSettings = CompactionSettings()
     identity: IdentitySettings = IdentitySettings()
+    summaries: SummarySettings = SummarySettings()
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

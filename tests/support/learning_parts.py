@@ -173,7 +173,8 @@ class Bench:
                 through(AtHand(self.store if self.has_sets else None, process.ledger)),
             ),
             traces=RequestTraces(
-                *map(through, (process.notes, process.receipts, process.usage_counts, process.profiles))
+                *map(through, (process.notes, process.receipts, process.usage_counts, process.profiles)),
+                summaries=through(process.summaries),
             ),
             readers=readers or Readers(ready, None if model is None else through(model)),
             instruments=Instruments(self.deployment.clock, self.metrics, lambda: jitter),

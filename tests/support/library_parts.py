@@ -19,6 +19,7 @@ from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
+from memory.adapters.sqlite.session_summaries import SqliteSummaries
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
@@ -66,6 +67,7 @@ class Parts:
     receipts: SqliteReceipts
     usage_counts: SqliteUsageCounts
     profiles: SqliteProfiles
+    summaries: SqliteSummaries
     searcher: PlainSearch
     library: Library
     now: float = NOW
@@ -114,10 +116,11 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
         notes, states = SqliteNoteBook(database), SqliteCompactedStates(database)
         receipts = SqliteReceipts(database, clock=clock, redact=redact)
         usage_counts, profiles = SqliteUsageCounts(database), SqliteProfiles(database)
+        summaries = SqliteSummaries(database)
         library = Library(
             memories=MemoryBank(store, ledger, embedder),
             turn_log=turn_log,
-            traces=RequestTraces(notes, receipts, usage_counts, profiles, states),
+            traces=RequestTraces(notes, receipts, usage_counts, profiles, states, summaries),
             searcher=searcher,
             intake=Intake(
                 clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]"), WordPieceTokens()
@@ -125,6 +128,17 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
             flush_timing=FlushTiming(reply_delay=0.01, poll=0.005, longest=flush_longest, retry=0.1),
         )
         parts = Parts(
-            embedder, store, ledger, turn_log, notes, states, receipts, usage_counts, profiles, searcher, library
+            embedder,
+            store,
+            ledger,
+            turn_log,
+            notes,
+            states,
+            receipts,
+            usage_counts,
+            profiles,
+            summaries,
+            searcher,
+            library,
         )
         yield parts

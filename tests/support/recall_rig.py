@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
+from memory.adapters.sqlite.session_summaries import SqliteSummaries
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
@@ -34,6 +35,7 @@ from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.pipeline import RecallOutcome, RecallPipeline, RecallSettings
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
+from memory.recall.signals.past_talk import PastTalkClassifier
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import redact
@@ -78,6 +80,7 @@ class Rig:
     profiles: SqliteProfiles
     notes: SqliteNoteBook
     turn_log: SqliteTurnLog
+    summaries: SqliteSummaries
 
     async def write(self, *memories: Memory) -> None:
         """What the worker would do: rows as they shall stand, under the user's lock."""
@@ -106,7 +109,12 @@ def request_with(messages: Sequence[Mapping[str, Any]], **config: object) -> Cha
 
 
 @asynccontextmanager
-async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIterator[Rig]:
+async def rigged(
+    folder: Path,
+    settings: RecallSettings = SETTINGS,
+    *,
+    past_talk: Callable[[], PastTalkClassifier | None] = lambda: None,
+) -> AsyncIterator[Rig]:
     embedder, metrics, store = SlowEmbedder(), Metrics(CollectorRegistry()), InMemoryStore()
     tokens = WordPieceTokens()
     vectors = await HashingEmbedder(dimension=384).embed([KAYAK], is_urgent=False)
@@ -116,6 +124,7 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
         ledger = SqliteUserLedger(database, clock=lambda: NOW)
         model_capabilities = SqliteModelCapabilities(database, clock=lambda: NOW)
         profiles, notes = SqliteProfiles(database), SqliteNoteBook(database, waits_for_others=False)
+        summaries = SqliteSummaries(database)
         receipts = SqliteReceipts(database, clock=lambda: NOW, redact=redact)
         async with (
             SqliteUsageCounts(database, flush_seconds=0.02) as usage_counts,
@@ -123,8 +132,8 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
         ):
             retrieval, chains = Retrieval(corpora=corpora, store=store), SqliteResponseChains(database)
             recall = RecallPipeline(
-                search=SearchParts(embedder, classifier=lambda: None, retrieval=retrieval, tokens=tokens),
-                traces=RequestTraces(notes, receipts, usage_counts, profiles),
+                search=SearchParts(embedder, lambda: None, retrieval, tokens, past_talk=past_talk),
+                traces=RequestTraces(notes, receipts, usage_counts, profiles, summaries=summaries),
                 server=ServerKnowledge(model_capabilities, chains),
                 instruments=Instruments(lambda: NOW, metrics),
                 new_id=lambda: next(ids),
@@ -150,4 +159,5 @@ async def rigged(folder: Path, settings: RecallSettings = SETTINGS) -> AsyncIter
                 profiles,
                 notes,
                 SqliteTurnLog(database, clock=lambda: NOW),
+                summaries,
             )

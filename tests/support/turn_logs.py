@@ -15,6 +15,7 @@ from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
+from memory.adapters.sqlite.session_summaries import SqliteSummaries
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.model import Message, Scope, Turn, TurnStatus
@@ -45,10 +46,11 @@ class Process:
     receipts: Receipts
     usage_counts: UsageCounts
     profiles: Profiles
+    summaries: SqliteSummaries
 
     @property
     def traces(self) -> RequestTraces:
-        return RequestTraces(self.notes, self.receipts, self.usage_counts, self.profiles)
+        return RequestTraces(self.notes, self.receipts, self.usage_counts, self.profiles, summaries=self.summaries)
 
 
 class Deployment:
@@ -70,7 +72,8 @@ def sqlite_deployment(folder: Path) -> Deployment:
             receipts = SqliteReceipts(database, clock=clock, redact=str)
             async with SqliteUsageCounts(database) as usage_counts:
                 log, notes = SqliteTurnLog(database, clock=clock), SqliteNoteBook(database)
-                yield Process(log, ledger, notes, receipts, usage_counts, SqliteProfiles(database))
+                profiles, summaries = SqliteProfiles(database), SqliteSummaries(database, origin="a model")
+                yield Process(log, ledger, notes, receipts, usage_counts, profiles, summaries)
 
     return Deployment(open_process)
 

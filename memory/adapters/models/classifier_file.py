@@ -1,50 +1,71 @@
-"""The packaged signal classifier: trained for the default embedding model, so that processes need not train it.
+"""The packaged classifiers: trained for the default embedding model, so that processes need not train them.
 
 Weights depend on the training phrases and the embedding model, whose fingerprint is in the file. If it does not match,
-the process trains its own classifier. `bench/train_signals.py` writes the file.
+the process trains its own classifier. `bench/train_signals.py` writes the files.
 """
 
 from __future__ import annotations
 
 import hashlib
 import zipfile
+from collections.abc import Iterable
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import numpy as np
 
 from memory.recall.signals.classifier import SignalClassifier
-from memory.recall.signals.phrases import training_phrases
+from memory.recall.signals.linear_model import LinearModel
+from memory.recall.signals.past_talk import PastTalkClassifier
+from memory.recall.signals.phrases import past_talk_phrases, training_phrases
 
-SHIPPED = "signal_weights.npz"
+SHIPPED, SHIPPED_PAST_TALK = "signal_weights.npz", "past_talk_weights.npz"
 FORMAT = 1  # of the file and of the features: increase it when either changes
+
+T = TypeVar("T", bound=LinearModel)
 
 _VOCABULARY = msgspec.json.Decoder(list[str])
 
 
 def fingerprint(model: str) -> str:
     """A hash of the training phrases and the embedding model's name."""
+    return _hashed(model, [(phrase.label, phrase.text) for phrase in training_phrases()])
+
+
+def past_talk_fingerprint(model: str) -> str:
+    """The same for questions about past conversations."""
+    return _hashed(model, [(str(phrase.is_past_talk), phrase.text) for phrase in past_talk_phrases()])
+
+
+def _hashed(model: str, phrases: Iterable[tuple[str, str]]) -> str:
     told = hashlib.sha256(f"{FORMAT}\x1f{model}".encode())
-    for phrase in training_phrases():
-        told.update(f"\x1f{phrase.label}\x1e{phrase.text}".encode())
+    for label, text in phrases:
+        told.update(f"\x1f{label}\x1e{text}".encode())
     return told.hexdigest()
 
 
 def shipped(model: str) -> SignalClassifier | None:
     """The packaged classifier, or None if it was trained on something else."""
     with as_file(files("memory.recall.signals") / SHIPPED) as path:
-        return read_classifier(path, expected=fingerprint(model))
+        return read_classifier(path, SignalClassifier, expected=fingerprint(model))
 
 
-def read_classifier(path: Path, *, expected: str) -> SignalClassifier | None:
+def shipped_past_talk(model: str) -> PastTalkClassifier | None:
+    """The same for questions about past conversations."""
+    with as_file(files("memory.recall.signals") / SHIPPED_PAST_TALK) as path:
+        return read_classifier(path, PastTalkClassifier, expected=past_talk_fingerprint(model))
+
+
+def read_classifier(path: Path, kind: type[T], *, expected: str) -> T | None:
     """The classifier in this file, or None without one of that fingerprint."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             if str(arrays["fingerprint"]) != expected:
                 return None
             terms = _VOCABULARY.decode(arrays["vocabulary"].tobytes())
-            return SignalClassifier(
+            return kind(
                 vocabulary={term: index for index, term in enumerate(terms)},
                 rarity=arrays["rarity"],
                 term_weights=arrays["term_weights"].astype(np.float32),
@@ -55,7 +76,7 @@ def read_classifier(path: Path, *, expected: str) -> SignalClassifier | None:
         return None
 
 
-def write_classifier(path: Path, classifier: SignalClassifier, *, trained_on: str) -> None:
+def write_classifier(path: Path, classifier: LinearModel, *, trained_on: str) -> None:
     """Term weights are stored with half precision, which halves the file; a test compares the decisions."""
     terms = sorted(classifier.vocabulary, key=lambda term: classifier.vocabulary[term])
     np.savez_compressed(

@@ -1,5 +1,5 @@
 """The tables of turn log, user ledger, note book, receipts, uses, rounds, model traits, exams, chains, messages,
-conversation trees, profiles, compacted states and recording times: one file.
+conversation trees, profiles, compacted states, recording times and summaries of sessions: one file.
 
 This module only names tables and creates them; it never reads or writes a row of them.
 
@@ -30,6 +30,7 @@ from __future__ import annotations
 import sqlite3
 
 from memory.adapters.sqlite.recording_schema import RECORDING_TABLES
+from memory.adapters.sqlite.summary_tables import SUMMARY_TABLES
 from memory.errors import BadSetting
 
 APPLICATION_ID = 0x6D70_7478  # "mptx": tells our file from any other SQLite file
@@ -361,6 +362,7 @@ TABLES = (
     """,
     # One row while the deployment builds no profiles: users are not queued then.
     "CREATE TABLE profiles_switched_off (is_off INTEGER PRIMARY KEY)",
+    *SUMMARY_TABLES,
 )
 
 

@@ -92,7 +92,7 @@ class NotePlan:
 
     `at_server`: those of earlier requests whose messages the server stores with the notes inside them; it does not
     store instructions. `profile`: what opens `fresh`. `found_ids`: the memories in `fresh` that were found for the
-    question, in the profile or after it.
+    question, in the profile or after it. `summary_ids`: the summaries that close `fresh`.
     """
 
     notes: Mapping[int, PastNote]
@@ -100,6 +100,7 @@ class NotePlan:
     at_server: tuple[PastNote, ...] = ()
     profile: ProfileText | None = None
     found_ids: tuple[str, ...] = ()
+    summary_ids: tuple[str, ...] = ()
 
     def placed(self, placement: Placement) -> tuple[Note, ...]:
         """Each note before its message, or, for templates that allow only one system message, all merged into that

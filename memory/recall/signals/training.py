@@ -1,28 +1,47 @@
-"""The signal classifier of a process: the one shipped with the package, or one trained on the phrases at the start.
+"""The classifiers of a process: those shipped with the package, or trained on their phrases at the start.
 
-Runs in the background and must never delay a chat: until there is a classifier, rules decide.
+Runs in the background and must never delay a chat: until there is a classifier, rules decide, and no question counts as
+one about a past conversation.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
+from memory.model import Vector
 from memory.ports import Embedder
 from memory.recall.signals.classifier import SignalClassifier
-from memory.recall.signals.phrases import training_phrases
+from memory.recall.signals.linear_model import LinearModel
+from memory.recall.signals.past_talk import PastTalkClassifier
+from memory.recall.signals.phrases import past_talk_phrases, training_phrases
+
+T = TypeVar("T", bound=LinearModel)
 
 
-class ClassifierTraining:
+class BackgroundTraining(Generic[T]):
     """`current` is None until `run` has returned."""
 
-    def __init__(self, embedder: Embedder, *, shipped: Callable[[], SignalClassifier | None]) -> None:
-        """`shipped` loads the packaged classifier; it returns None if that was trained for another embedding model."""
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        shipped: Callable[[], T | None],
+        texts: Callable[[], Sequence[str]],
+        fit: Callable[[Vector], T],
+    ) -> None:
+        """`shipped` loads the packaged classifier; it returns None if that was trained for another embedding model.
+
+        `texts`: of the phrases; `fit` trains on their vectors.
+        """
         self._embedder = embedder
         self._shipped = shipped
-        self._classifier: SignalClassifier | None = None
+        self._texts = texts
+        self._fit = fit
+        self._classifier: T | None = None
 
-    def current(self) -> SignalClassifier | None:
+    def current(self) -> T | None:
         return self._classifier
 
     async def run(self) -> None:
@@ -32,6 +51,29 @@ class ClassifierTraining:
         self._classifier = await asyncio.to_thread(self._shipped)
         if self._classifier is not None:
             return
-        phrases = training_phrases()
-        vectors = await self._embedder.embed([phrase.text for phrase in phrases], is_urgent=False, as_query=True)
-        self._classifier = await asyncio.to_thread(SignalClassifier.fit, phrases, vectors)
+        vectors = await self._embedder.embed(self._texts(), is_urgent=False, as_query=True)
+        self._classifier = await asyncio.to_thread(self._fit, vectors)
+
+
+class ClassifierTraining(BackgroundTraining[SignalClassifier]):
+    """Of the decision whether a question needs memory."""
+
+    def __init__(self, embedder: Embedder, *, shipped: Callable[[], SignalClassifier | None]) -> None:
+        super().__init__(
+            embedder,
+            shipped=shipped,
+            texts=lambda: [phrase.text for phrase in training_phrases()],
+            fit=lambda vectors: SignalClassifier.fit(training_phrases(), vectors),
+        )
+
+
+class PastTalkTraining(BackgroundTraining[PastTalkClassifier]):
+    """Of the decision whether a question asks about a past conversation."""
+
+    def __init__(self, embedder: Embedder, *, shipped: Callable[[], PastTalkClassifier | None]) -> None:
+        super().__init__(
+            embedder,
+            shipped=shipped,
+            texts=lambda: [phrase.text for phrase in past_talk_phrases()],
+            fit=lambda vectors: PastTalkClassifier.fit(past_talk_phrases(), vectors),
+        )

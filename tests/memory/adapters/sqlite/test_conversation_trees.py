@@ -14,7 +14,8 @@ from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.model import Message, SentConversation, SentExchange
 
-STATEMENTS_MAX = 12  # of a message that continues its conversation, savepoints included
+# Of a message that continues its conversation, savepoints included; SQLite repeats the insertion for its trigger.
+STATEMENTS_MAX = 13
 
 
 def damage(connection: sqlite3.Connection, *, turn_id: str, parent: str) -> None:

@@ -1,0 +1,264 @@
+"""Summaries of sessions on SQLite, in the database of the turn log, whose triggers withdraw them (`schema.py`).
+
+So no code that deletes or changes a turn has to know about summaries. A token per session changes with each of these
+changes, and a summary is stored only if its session's token is still the one that was read.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.turns_opening import TAUGHT
+from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, to_bytes, to_text, turn_of
+from memory.model import DueSession, SessionSummary, StoredSummary, Turn, Vector, WithdrawnSummary
+
+TURN_BYTES_MAX = 256 << 10  # of one turn; a larger one is a pasted document
+TURNS_BYTES_MAX = 512 << 10  # read for one summary: seconds of the trained reader
+
+_COLUMNS = (
+    "user_id, session_id, version, title, text, first_at, last_at, turn_ids, project_id, agent_id, made_by, made_at"
+)
+_DUE = """
+SELECT user_id, session_id, token, tries, min(quiet_since) AS since,
+    coalesce((SELECT version FROM session_summaries AS made
+        WHERE made.user_id = waiting.user_id AND made.session_id = waiting.session_id), 0)
+FROM summaries_due AS waiting
+WHERE quiet_since <= ?1 AND not_before <= ?2 AND NOT EXISTS (
+    SELECT 1 FROM turns LEFT JOIN windows ON windows.id = window_id
+    WHERE turns.user_id = waiting.user_id AND turns.session_id = waiting.session_id
+      AND stage IN ('open', 'ready', 'window') AND (stage != 'window' OR state IN ('leased', 'waiting'))
+)
+GROUP BY user_id ORDER BY since LIMIT ?3
+"""
+
+
+class SqliteSummaries:
+    """`memory.ports.SessionSummaries` and `SummaryQueue` in an open `SqliteDatabase`, that of the turn log.
+
+    `origin`: names the model of the vectors; vectors of another origin are not returned.
+    """
+
+    def __init__(self, database: SqliteDatabase, *, origin: str = "") -> None:
+        self._database = database
+        self._origin = origin
+
+    async def of_session(self, user_id: str, session_id: str) -> SessionSummary | None:
+        return await self._database.read(partial(_of_session, user_id=user_id, session_id=session_id))
+
+    async def of_user(self, user_id: str, *, limit: int) -> list[StoredSummary]:
+        return await self._database.read(partial(_of_user, user_id=user_id, limit=limit, origin=self._origin))
+
+    async def end(self, user_id: str, session_id: str) -> None:
+        await self._database.write(partial(_end, user_id=user_id, session_id=session_id))
+
+    async def is_ended(self, user_id: str, session_id: str) -> bool:
+        return await self._database.read(partial(_is_ended, user_id=user_id, session_id=session_id))
+
+    async def leave_out(self, user_id: str, turn_ids: Collection[str]) -> None:
+        if turn_ids:
+            await self._database.write(partial(_leave_out, user_id=user_id, turn_ids=turn_ids))
+
+    async def leave_out_before(self, user_id: str, *, project_id: str, before: float) -> None:
+        job = partial(_leave_out_before, user_id=user_id, project_id=project_id, before=before)
+        await self._database.write(job)
+
+    async def withdrawn(self, user_id: str = "", *, limit: int) -> list[WithdrawnSummary]:
+        return await self._database.read(partial(_withdrawn, user_id=user_id, limit=limit))
+
+    async def settle(self, withdrawn: Sequence[WithdrawnSummary]) -> None:
+        if withdrawn:
+            await self._database.write(partial(_settle, withdrawn=withdrawn))
+
+    async def erase(self, user_id: str) -> None:
+        await self._database.write(partial(_erase, user_id=user_id))
+
+    async def due(self, *, now: float, idle_seconds: float, limit: int) -> list[DueSession]:
+        return await self._database.read(partial(_due, now=now, idle_seconds=idle_seconds, limit=limit))
+
+    async def turns(self, due: DueSession, *, limit: int) -> list[Turn]:
+        return await self._database.read(partial(_turns, due=due, limit=limit))
+
+    async def put(self, due: DueSession, summary: SessionSummary | None, vector: Vector | None) -> bool:
+        job = partial(_put, due=due, summary=summary, vector=vector, origin=self._origin)
+        return await self._database.write(job)
+
+    async def postpone(self, due: DueSession, *, until: float) -> None:
+        await self._database.write(partial(_postpone, due=due, until=until))
+
+
+def _of_session(connection: sqlite3.Connection, *, user_id: str, session_id: str) -> SessionSummary | None:
+    row = connection.execute(
+        f"SELECT {_COLUMNS} FROM session_summaries WHERE user_id = ? AND session_id = ?",  # noqa: S608  # our own constant
+        (user_id, session_id),
+    ).fetchone()
+    return None if row is None else _summary(row)
+
+
+def _of_user(connection: sqlite3.Connection, *, user_id: str, limit: int, origin: str) -> list[StoredSummary]:
+    rows = connection.execute(
+        f"SELECT {_COLUMNS}, vector, origin FROM session_summaries WHERE user_id = ? "  # noqa: S608  # our own constant
+        "ORDER BY last_at DESC, session_id LIMIT ?",
+        (user_id, limit),
+    )
+    return [
+        StoredSummary(_summary(row), _vector(vector) if of_origin == origin else None)
+        for *row, vector, of_origin in rows
+    ]
+
+
+def _summary(row: Sequence[Any]) -> SessionSummary:
+    """Of `_COLUMNS`."""
+    user_id, session_id, version, title, text, first_at, last_at, turn_ids, project_id, agent_id, made_by, made_at = row
+    return SessionSummary(
+        user_id,
+        session_id,
+        version,
+        to_text(title),
+        to_text(text),
+        first_at,
+        last_at,
+        tuple(json.loads(turn_ids)),
+        project_id,
+        agent_id,
+        made_by,
+        made_at,
+    )
+
+
+def _vector(stored: bytes) -> Vector | None:
+    """Stored with 16 bits a number: differences below a thousandth do not matter here."""
+    return np.frombuffer(stored, dtype=np.float16).astype(np.float32) if stored else None
+
+
+def _end(connection: sqlite3.Connection, *, user_id: str, session_id: str) -> None:
+    connection.execute(
+        "UPDATE summaries_due SET quiet_since = 0 WHERE user_id = ? AND session_id = ?", (user_id, session_id)
+    )
+
+
+def _is_ended(connection: sqlite3.Connection, *, user_id: str, session_id: str) -> bool:
+    row = connection.execute(
+        "SELECT quiet_since FROM summaries_due WHERE user_id = ? AND session_id = ?", (user_id, session_id)
+    ).fetchone()
+    return row is None or row[0] == 0
+
+
+def _leave_out(connection: sqlite3.Connection, *, user_id: str, turn_ids: Collection[str]) -> None:
+    connection.execute(
+        "INSERT OR IGNORE INTO turns_in_no_summary (turn_id, user_id, session_id) SELECT id, user_id, session_id "
+        "FROM turns WHERE user_id = ? AND id IN (SELECT value FROM json_each(?))",
+        (user_id, json.dumps(list(turn_ids))),
+    )
+
+
+def _leave_out_before(connection: sqlite3.Connection, *, user_id: str, project_id: str, before: float) -> None:
+    connection.execute(
+        "INSERT OR IGNORE INTO turns_in_no_summary (turn_id, user_id, session_id) SELECT id, user_id, session_id "
+        "FROM turns WHERE user_id = ?1 AND ?2 IN ('', project_id) AND said_at < ?3",
+        (user_id, project_id, before),
+    )
+
+
+def _withdrawn(connection: sqlite3.Connection, *, user_id: str, limit: int) -> list[WithdrawnSummary]:
+    rows = connection.execute(
+        "SELECT user_id, session_id, version FROM summaries_withdrawn WHERE ?1 IN ('', user_id) LIMIT ?2",
+        (user_id, limit),
+    )
+    return [WithdrawnSummary(*row) for row in rows]
+
+
+def _settle(connection: sqlite3.Connection, *, withdrawn: Sequence[WithdrawnSummary]) -> None:
+    connection.executemany(
+        "DELETE FROM summaries_withdrawn WHERE user_id = ? AND session_id = ? AND version <= ?",
+        [(one.user_id, one.session_id, one.version) for one in withdrawn],
+    )
+
+
+def _erase(connection: sqlite3.Connection, *, user_id: str) -> None:
+    """The summaries before the table that their trigger writes into."""
+    for table in ("session_summaries", "summaries_due", "turns_in_no_summary", "summaries_withdrawn"):
+        connection.execute(f"DELETE FROM {table} WHERE user_id = ?", (user_id,))  # noqa: S608  # our own constants
+
+
+def _due(connection: sqlite3.Connection, *, now: float, idle_seconds: float, limit: int) -> list[DueSession]:
+    rows = connection.execute(_DUE, (now - idle_seconds, now, limit))
+    return [DueSession(user, session, token, version, tries) for user, session, token, tries, _, version in rows]
+
+
+def _turns(connection: sqlite3.Connection, *, due: DueSession, limit: int) -> list[Turn]:
+    statuses = sorted(status.value for status in TAUGHT)
+    rows = connection.execute(
+        f"""
+        SELECT {TURN_COLUMNS}, length(messages) + length(answer) FROM turns
+        WHERE user_id = ? AND session_id = ? AND stage NOT IN ('open', 'nothing', 'abandoned', 'withdrawn')
+          AND status IN ({", ".join("?" * len(statuses))}) AND is_order = 0
+          AND length(messages) + length(answer) <= {TURN_BYTES_MAX}
+          AND id NOT IN (SELECT turn_id FROM turns_in_no_summary)
+        ORDER BY seq DESC LIMIT ?
+        """,  # noqa: S608  # our own constants
+        (due.user_id, due.session_id, *statuses, limit),
+    )
+    found: list[Turn] = []
+    room = TURNS_BYTES_MAX
+    for *row, size in rows:
+        room -= size
+        if found and room < 0:
+            break
+        found.append(turn_of(tuple(row)))
+    return found[::-1]
+
+
+def _put(
+    connection: sqlite3.Connection,
+    *,
+    due: DueSession,
+    summary: SessionSummary | None,
+    vector: Vector | None,
+    origin: str,
+) -> bool:
+    where = (due.user_id, due.session_id)
+    current = connection.execute(
+        "DELETE FROM summaries_due WHERE user_id = ? AND session_id = ? AND token = ?", (*where, due.token)
+    )
+    if current.rowcount == 0:
+        return False
+    if summary is None:
+        connection.execute("DELETE FROM session_summaries WHERE user_id = ? AND session_id = ?", where)
+        return True
+    assert (summary.user_id, summary.session_id) == where, "the summary is that of the session"
+    values = (
+        *where,
+        summary.version,
+        to_bytes(summary.title),
+        to_bytes(summary.text),
+        summary.first_at,
+        summary.last_at,
+        json.dumps(summary.turn_ids),
+        summary.project_id,
+        summary.agent_id,
+        summary.made_by,
+        summary.made_at,
+        b"" if vector is None else np.asarray(vector, dtype=np.float16).tobytes(),
+        origin,
+    )
+    # replacing is no deletion: past notes may hold the earlier version
+    connection.execute(
+        f"INSERT OR REPLACE INTO session_summaries ({_COLUMNS}, vector, origin) "  # noqa: S608  # our own constant
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        values,
+    )
+    return True
+
+
+def _postpone(connection: sqlite3.Connection, *, due: DueSession, until: float) -> None:
+    connection.execute(
+        "UPDATE summaries_due SET not_before = ?, tries = tries + 1 WHERE user_id = ? AND session_id = ? AND token = ?",
+        (until, due.user_id, due.session_id, due.token),
+    )

@@ -1,0 +1,34 @@
+"""Builds upkeep, for the worker and for the command line."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+
+from memory.adapters.models.openai_chat import OpenAiChatModel
+from memory.learn.reflection import Reflector
+from memory.learn.upkeep import Upkeep
+from memory.ports import Embedder
+from memory.processes.composition import Parts
+from memory.processes.from_settings import chat_server, retention_rules
+
+
+@asynccontextmanager
+async def open_upkeep(parts: Parts, *, embedder: Embedder | None = None) -> AsyncIterator[Upkeep]:
+    """Upkeep. Reflections are derived only if enabled, with a model configured for it."""
+    model, at_least = parts.settings.model_for("memory_extraction"), parts.settings.memory.life.reflect_from
+    reflecting = None
+    async with AsyncExitStack() as stack:
+        if model is not None and at_least:
+            opened = await stack.enter_async_context(OpenAiChatModel(chat_server(model), metrics=parts.metrics))
+            reflecting = Reflector(
+                opened, name=model.llm_model_name, at_least=at_least, seconds=model.llm_timeout_seconds
+            )
+        yield Upkeep(
+            memories=replace(parts.bank, embedder=embedder or parts.embedder),
+            traces=parts.traces,
+            instruments=parts.instruments,
+            rules=retention_rules(parts.settings),
+            reflecting=reflecting,
+        )

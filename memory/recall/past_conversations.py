@@ -1,0 +1,84 @@
+"""Which summaries of past conversations answer a question about them. Pure.
+
+A time in the question restricts them; then those count that resemble its topic, and if it names none, the latest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from memory.language import content_words
+from memory.language.phrases import is_han
+from memory.model import Scope, SessionSummary, StoredSummary, Vector
+from memory.recall.ranking.lexical import fold, unspaced_share
+from memory.recall.ranking.temporal import Span, time_question
+
+WORD, UNSPACED_WORD = 0.2, 0.3  # for a content word that question and summary share, by script
+WORDS_MAX = 2
+TOPICAL_MIN = 0.3  # likeness from which a summary is about what the question names; of others it rarely passes 0.2
+TOPICAL_BELOW_BEST = 0.12  # how far below the best one that still counts
+LATEST_MAX, OF_TIME_MAX = 2, 4  # without a topic: of all, and of the time that the question names
+
+
+@dataclass(frozen=True, slots=True)
+class PastTalkQuestion:
+    """A question about past conversations. `vector`: its embedding. `now`: when it is asked, in Unix seconds."""
+
+    text: str
+    vector: Vector
+    scope: Scope
+    now: float
+
+
+def answering(question: PastTalkQuestion, stored: Sequence[StoredSummary]) -> list[SessionSummary]:
+    """Best first; `stored`: newest first. Never of another project or agent, nor of the conversation itself."""
+    open_to = [one for one in stored if _is_in(question.scope, one.summary)]
+    spans = time_question(fold(question.text), now=question.now).spans
+    if spans:
+        open_to = [one for one in open_to if any(_overlaps(one.summary, span) for span in spans)]
+    if not open_to:
+        return []
+    likeness = _likeness(question, open_to)
+    best = max(likeness)
+    if best >= TOPICAL_MIN:
+        order = sorted(range(len(open_to)), key=lambda place: -likeness[place])
+        near = [place for place in order if likeness[place] >= max(TOPICAL_MIN, best - TOPICAL_BELOW_BEST)]
+        return [open_to[place].summary for place in near[:OF_TIME_MAX]]
+    return [one.summary for one in open_to[: OF_TIME_MAX if spans else LATEST_MAX]]
+
+
+def _is_in(scope: Scope, summary: SessionSummary) -> bool:
+    """As for memories: a project (an agent) sees its own and those without one; without one, all are seen."""
+    is_of_project = not scope.project_id or summary.project_id in ("", scope.project_id)
+    is_of_agent = not scope.agent_id or summary.agent_id in ("", scope.agent_id)
+    return is_of_project and is_of_agent and summary.session_id != scope.session_id
+
+
+def _overlaps(summary: SessionSummary, span: Span) -> bool:
+    return summary.first_at < span.end and summary.last_at >= span.start
+
+
+def _likeness(question: PastTalkQuestion, stored: Sequence[StoredSummary]) -> list[float]:
+    """By embedding and words; the embedding knows no scripts without spaces, and finds all texts in one alike."""
+    words, unspaced = content_words(question.text), unspaced_share(question.text)
+    word = UNSPACED_WORD if unspaced else WORD
+    return [
+        (1.0 - unspaced) * _cosine(question.vector, one.vector) + word * _shared(words, one.summary) for one in stored
+    ]
+
+
+def _cosine(first: Vector, second: Vector | None) -> float:
+    """0 for a summary whose vector another model made."""
+    return 0.0 if second is None or first.shape != second.shape else max(0.0, float(np.dot(first, second)))
+
+
+def _shared(words: frozenset[str], summary: SessionSummary) -> int:
+    """The number of these words, or stems, with which a word of the summary begins; Chinese pairs stand anywhere."""
+    text = f" {summary.title} {summary.text}".casefold()
+    return min(WORDS_MAX, sum((word if is_han(word[:1]) else f" {word}") in text for word in words))
+
+
+__all__ = ["PastTalkQuestion", "answering"]

@@ -1,0 +1,1 @@
+"""Summaries of sessions that are over, for questions about past conversations."""

@@ -1,0 +1,209 @@
+"""Writes the summaries of sessions that are over, in the background of the worker, one at a time.
+
+It never fails and never delays learning. A session that cannot be summarised is tried again later, with growing pauses,
+and holds up nobody else. Summaries that are gone leave all notes that hold them. Never logs content.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from memory.errors import MemproxyError, Unavailable
+from memory.model import DueSession, SessionSummary, Turn
+from memory.ports import (
+    ChatModel,
+    Embedder,
+    NoteBook,
+    SessionSummaries,
+    StatementReader,
+    SummaryQueue,
+    Tokens,
+)
+from memory.runtime.instruments import Instruments
+from memory.sessions.compaction.sentences import Sentences
+from memory.sessions.summaries import prose
+from memory.sessions.summaries.telling import SummaryText, has_substance, of_one_scope, telling_text, wanted_turns
+
+POLL_SECONDS = 1.0
+SESSIONS_PER_POLL_MAX = 4  # of different users
+TURNS_MAX = 60  # of a session, the last: about 10 ms each for the trained reader
+WITHDRAWN_MAX = 200  # per poll
+RETRY_SECONDS = 60.0  # doubled with each try
+RETRY_SECONDS_MAX = 21_600.0
+
+FAULTS = (MemproxyError, ArithmeticError, LookupError, TypeError, ValueError)
+
+log = structlog.get_logger(__name__)
+
+
+class KeptSummaries(SessionSummaries, SummaryQueue, Protocol):
+    """Both ports, of one adapter."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryWriter:
+    """A chat model that may write summaries while `is_ready`. `name`: for the record; `seconds`: limit of one call."""
+
+    model: ChatModel
+    name: Callable[[], str]
+    is_ready: Callable[[], bool]
+    seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class SummarizerParts:
+    """`reader`: the one that needs no server. `hides_text`: whether a message hides text from its reader."""
+
+    summaries: KeptSummaries
+    notes: NoteBook
+    reader: StatementReader
+    embedder: Embedder
+    tokens: Tokens
+    sentences: Sentences
+    hides_text: Callable[[str], bool]
+    writer: SummaryWriter | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryLimits:
+    """`idle_seconds`: after them a session is over. `turns_min`: turns of substance of a session with a summary."""
+
+    idle_seconds: float = 1_800.0
+    turns_min: int = 2
+
+
+class Summarizer:
+    """Any number of processes may run one: they only repeat each other's work."""
+
+    def __init__(self, parts: SummarizerParts, *, limits: SummaryLimits, instruments: Instruments) -> None:
+        self._parts = parts
+        self._limits = limits
+        self._clock = instruments.clock
+        self._outcomes = instruments.metrics.summaries
+        self._is_broken = False
+
+    async def run(self, until: asyncio.Event) -> None:
+        """Notes of withdrawn summaries do not wait for a session that is being summarised."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_every(self.drop_withdrawn, until))
+            group.create_task(_every(self.work, until))
+
+    async def drop_withdrawn(self) -> int:
+        """Drop all notes that hold a summary which is gone; returns the number of summaries."""
+        parts = self._parts
+        try:
+            gone = await parts.summaries.withdrawn(limit=WITHDRAWN_MAX)
+            for one in gone:
+                await parts.notes.drop(one.user_id, one.ids(), now=self._clock())
+            await parts.summaries.settle(gone)
+        except FAULTS as error:
+            self._report(type(error).__name__)
+            return 0
+        return len(gone)
+
+    async def work(self) -> int:
+        """One round: returns the number of sessions looked at."""
+        try:
+            due = await self._parts.summaries.due(
+                now=self._clock(), idle_seconds=self._limits.idle_seconds, limit=SESSIONS_PER_POLL_MAX
+            )
+        except FAULTS as error:
+            self._report(type(error).__name__)
+            return 0
+        for session in due:
+            await self._looked_at(session)
+        return len(due)
+
+    async def _looked_at(self, session: DueSession) -> None:
+        """One session, with the boundary for its errors."""
+        try:
+            outcome = await self._summarise(session)
+            self._is_broken = False
+        except FAULTS as error:
+            outcome = "failed"
+            self._report(type(error).__name__)
+            await self._postpone(session)
+        self._outcomes.labels(outcome).inc()
+
+    async def _postpone(self, session: DueSession) -> None:
+        pause = min(RETRY_SECONDS * 2.0 ** min(session.tries, 30), RETRY_SECONDS_MAX)
+        try:
+            await self._parts.summaries.postpone(session, until=self._clock() + pause)
+        except Unavailable:
+            return
+
+    async def _summarise(self, session: DueSession) -> str:
+        parts = self._parts
+        turns = of_one_scope(await parts.summaries.turns(session, limit=TURNS_MAX))
+        claims = await parts.reader.read(turns, context=[])
+        turns = await asyncio.to_thread(wanted_turns, turns, claims, hides_text=parts.hides_text)
+        text, made_by = None, parts.reader.name
+        if sum(map(has_substance, turns)) >= self._limits.turns_min:
+            text = await asyncio.to_thread(telling_text, turns, claims, sentences=parts.sentences, tokens=parts.tokens)
+        if text is None:
+            return "no_substance" if await parts.summaries.put(session, None, None) else "overtaken"
+        written = await self._written(turns)
+        outcome = "quoted"
+        if written is not None and parts.writer is not None:
+            text, made_by, outcome = written, f"{parts.writer.name()[:200]} summary-{prose.VERSION}", "written"
+        (vector,) = await parts.embedder.embed([f"{text.title}. {text.text}"], is_urgent=False)
+        summary = _summary(session, text, turns, made_by=made_by, made_at=self._clock())
+        return outcome if await parts.summaries.put(session, summary, vector) else "overtaken"
+
+    async def _written(self, turns: Sequence[Turn]) -> SummaryText | None:
+        """By the model, if it may write, answers, and adds nothing."""
+        writer = self._parts.writer
+        if writer is None or not writer.is_ready():
+            return None
+        messages, shown = prose.asked(turns)
+        try:
+            said = await writer.model.complete(
+                messages, max_tokens=prose.ANSWER_TOKENS, seconds=writer.seconds, schema=prose.SCHEMA
+            )
+        except Unavailable:  # the session's own statements are there at once
+            return None
+        return await asyncio.to_thread(prose.checked, said.text, shown)
+
+    def _report(self, fault: str) -> None:
+        if not self._is_broken:
+            log.warning("a session cannot be summarised now", error=fault)
+        self._is_broken = True
+
+
+async def _every(round_: Callable[[], Awaitable[int]], until: asyncio.Event) -> None:
+    while not until.is_set():
+        await round_()
+        try:
+            async with asyncio.timeout(POLL_SECONDS):
+                await until.wait()
+        except TimeoutError:
+            continue
+
+
+def _summary(
+    session: DueSession, text: SummaryText, turns: Sequence[Turn], *, made_by: str, made_at: float
+) -> SessionSummary:
+    scope = turns[-1].scope
+    times = [turn.at for turn in turns]
+    return SessionSummary(
+        user_id=session.user_id,
+        session_id=session.session_id,
+        version=session.version + 1,
+        title=text.title,
+        text=text.text,
+        first_at=min(times),
+        last_at=max(times),
+        turn_ids=text.turn_ids,
+        project_id=scope.project_id,
+        agent_id=scope.agent_id,
+        made_by=made_by,
+        made_at=made_at,
+    )
+
+
+__all__ = ["KeptSummaries", "Summarizer", "SummarizerParts", "SummaryLimits", "SummaryWriter"]

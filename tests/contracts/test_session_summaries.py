@@ -1,0 +1,335 @@
+"""Summaries of sessions: due once a session is over, gone with any turn that they stand on. On every adapter."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from turn_logs import START, Deployment, Process, a_turn, ids_of, lease_at, tell
+
+from memory.model import (
+    DueSession,
+    SentConversation,
+    SentExchange,
+    SessionSummary,
+    TurnStatus,
+    WithdrawnSummary,
+)
+from memory.ports import Trimming
+
+IDLE = 1_800.0
+LATER = START + IDLE
+VECTOR = np.array([0.6, 0.8], dtype=np.float32)
+
+
+@pytest.fixture
+async def process(deployment: Deployment) -> AsyncIterator[Process]:
+    async with deployment.start() as one:
+        yield one
+
+
+async def learn_all(process: Process) -> None:
+    while lease := await lease_at(process.log, START + 1):
+        await process.log.acknowledge(lease)
+
+
+async def talk(process: Process, *turn_ids: str, user: str = "ann", session: str = "s1", project: str = "") -> None:
+    """Turns that were said and learnt."""
+    for turn_id in turn_ids:
+        await tell(process.log, turn_id, user=user, session=session, project=project)
+    await learn_all(process)
+
+
+async def due(process: Process, *, now: float = LATER, limit: int = 10) -> list[DueSession]:
+    return await process.summaries.due(now=now, idle_seconds=IDLE, limit=limit)
+
+
+async def sessions_due(process: Process, *, now: float = LATER) -> list[tuple[str, str]]:
+    return [(one.user_id, one.session_id) for one in await due(process, now=now)]
+
+
+def summary_of(session: DueSession, *turn_ids: str, text: str = "We sailed.") -> SessionSummary:
+    return SessionSummary(
+        session.user_id,
+        session.session_id,
+        session.version + 1,
+        "The boat",
+        text,
+        START,
+        START + 1,
+        turn_ids,
+        made_by="a test",
+        made_at=LATER,
+    )
+
+
+async def summarised(process: Process, *turn_ids: str, user: str = "ann", session: str = "s1") -> SessionSummary:
+    (found,) = [one for one in await due(process) if (one.user_id, one.session_id) == (user, session)]
+    made = summary_of(found, *turn_ids)
+    assert await process.summaries.put(found, made, VECTOR)
+    return made
+
+
+async def test_a_session_is_due_once_it_is_idle_and_no_longer_when_it_has_a_summary(deployment: Deployment) -> None:
+    async with deployment.start() as one, deployment.start() as two:
+        assert await due(one) == []
+        await talk(one, "t1")
+        assert await due(two, now=LATER - 1) == []
+        assert await sessions_due(two) == [("ann", "s1")]
+        made = await summarised(two, "t1")
+        assert await due(one) == []
+        assert await one.summaries.of_session("ann", "s1") == made
+        assert await one.summaries.of_session("bob", "s1") is None
+    async with deployment.start() as later:
+        assert await later.summaries.of_session("ann", "s1") == made
+
+
+async def test_an_ended_session_is_due_at_once_until_it_goes_on(process: Process) -> None:
+    await talk(process, "t1")
+    assert not await process.summaries.is_ended("ann", "s1")
+    await process.summaries.end("ann", "s1")
+    await process.summaries.end("bob", "s1")  # none of that user
+    assert await process.summaries.is_ended("ann", "s1")
+    assert await sessions_due(process, now=START) == [("ann", "s1")]
+    await talk(process, "t2")
+    assert not await process.summaries.is_ended("ann", "s1")
+    assert await sessions_due(process, now=START) == []
+
+
+async def test_imported_history_is_due_like_a_live_session(process: Process) -> None:
+    await process.log.append(a_turn("t1", status=TurnStatus.CLOSED, at=START - 1e7))
+    await process.log.append(a_turn("t1", status=TurnStatus.CLOSED, at=START - 1e7))  # known: ignored
+    await learn_all(process)
+    assert await sessions_due(process) == [("ann", "s1")]
+
+
+async def test_what_is_still_to_be_answered_or_learnt_holds_its_session_back(process: Process) -> None:
+    await tell(process.log, "t1")
+    assert await due(process) == []  # nobody has read it: it may ask to be forgotten
+    await learn_all(process)
+    await process.log.open(a_turn("t2"))
+    assert await due(process) == []
+    await process.log.finish("t2", status=TurnStatus.FAILED, answer="", answered_at=START)
+    assert await sessions_due(process) == [("ann", "s1")]
+
+
+async def test_a_dead_letter_does_not_hold_its_session_back_for_ever(process: Process) -> None:
+    await tell(process.log, "t1")
+    lease = await lease_at(process.log, START + 1)
+    assert lease is not None
+    await process.log.move_to_dead_letters(lease, now=START, reason="a test")
+    assert await sessions_due(process) == [("ann", "s1")]
+
+
+async def test_one_session_of_each_user_the_longest_waiting_first(process: Process, deployment: Deployment) -> None:
+    for number, (user, session) in enumerate((("ann", "s1"), ("ann", "s2"), ("bob", "s1"))):
+        deployment.clock.now = START + number
+        await talk(process, f"t{number}", user=user, session=session)
+    assert await sessions_due(process, now=LATER + 9) == [("ann", "s1"), ("bob", "s1")]
+    assert len(await due(process, now=LATER + 9, limit=1)) == 1
+
+
+async def test_a_postponed_session_lets_the_others_through(process: Process, deployment: Deployment) -> None:
+    await talk(process, "t1")
+    deployment.clock.now = START + 1
+    await talk(process, "t2", session="s2")
+    (first,) = await due(process, now=LATER + 1)
+    assert (first.session_id, first.tries) == ("s1", 0)
+    await process.summaries.postpone(first, until=LATER + 60)
+    assert await sessions_due(process, now=LATER + 1) == [("ann", "s2")]
+    (again,) = await due(process, now=LATER + 60)
+    assert (again.session_id, again.tries) == ("s1", 1)
+
+
+async def test_its_turns_are_those_that_were_learnt_in_the_order_said(process: Process) -> None:
+    await talk(process, "t1", "t2", "t3")
+    await talk(process, "other", session="s2")
+    await talk(process, "theirs", user="bob")
+    await tell(process.log, "failed", status=TurnStatus.FAILED)
+    await process.log.withdraw("ann", opened_before=START + 9, only=["t9"])
+    (session,) = [one for one in await due(process) if (one.user_id, one.session_id) == ("ann", "s1")]
+    assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t1", "t2", "t3"]
+    assert [turn.id for turn in await process.summaries.turns(session, limit=2)] == ["t2", "t3"]
+    (turn, *_) = await process.summaries.turns(session, limit=10)
+    assert (turn.messages[0].content, turn.answer) == ("words of t1", "answer to t1")
+
+
+async def test_a_session_that_goes_on_keeps_its_summary_until_the_next_version(process: Process) -> None:
+    await talk(process, "t1")
+    first = await summarised(process, "t1")
+    await talk(process, "t2")
+    assert await process.summaries.of_session("ann", "s1") == first
+    second = await summarised(process, "t1", "t2")
+    assert (first.version, second.version) == (1, 2)
+    assert first.id != second.id
+    assert [one.summary for one in await process.summaries.of_user("ann", limit=10)] == [second]
+    assert await process.summaries.withdrawn(limit=10) == []  # notes with the first may stay
+
+
+async def test_a_summary_of_a_session_that_has_changed_meanwhile_is_refused(process: Process) -> None:
+    await talk(process, "t1")
+    (before,) = await due(process)
+    await talk(process, "t2")
+    assert not await process.summaries.put(before, summary_of(before, "t1"), VECTOR)
+    (before,) = await due(process)
+    await process.log.messages.delete_turns("ann", ["t1"])
+    assert not await process.summaries.put(before, summary_of(before, "t1", "t2"), VECTOR)
+    assert await process.summaries.of_session("ann", "s1") is None
+    assert await sessions_due(process) == [("ann", "s1")]
+
+
+async def gone_and_due(process: Process, version: int = 1, *, now: float = START) -> bool:
+    """The summary is gone, notes with it are to be dropped, and the session is due again, at once since it is over."""
+    is_gone = await process.summaries.of_session("ann", "s1") is None
+    told = await process.summaries.withdrawn("ann", limit=10) == [WithdrawnSummary("ann", "s1", version)]
+    return is_gone and told and ("ann", "s1") in await sessions_due(process, now=now)
+
+
+async def test_deleting_a_turn_or_a_message_withdraws_it(process: Process) -> None:
+    await talk(process, "t1", "t2")
+    made = await summarised(process, "t1", "t2")
+    await process.log.messages.delete_message("ann", "turn:t2:answer")
+    assert await gone_and_due(process)
+    (withdrawn,) = await process.summaries.withdrawn(limit=10)
+    assert withdrawn.ids() == [made.id]
+    await process.summaries.settle([withdrawn])
+    assert await process.summaries.withdrawn(limit=10) == []
+    await summarised(process, "t1", "t2")
+    await process.log.messages.delete_turns("ann", ["t1"])
+    assert await gone_and_due(process)
+
+
+async def test_all_versions_of_a_withdrawn_summary_are_named(process: Process) -> None:
+    await talk(process, "t1")
+    first = await summarised(process, "t1")
+    await talk(process, "t2")
+    second = await summarised(process, "t1", "t2")
+    await process.log.messages.delete_turns("ann", ["t1"])
+    assert await gone_and_due(process, version=2)
+    (withdrawn,) = await process.summaries.withdrawn("ann", limit=10)
+    assert withdrawn.ids() == [first.id, second.id]
+    assert await process.summaries.withdrawn("bob", limit=10) == []
+
+
+async def test_trimming_and_compressing_and_expiry_withdraw_it(process: Process) -> None:
+    await talk(process, "t1", "t2")
+    await summarised(process, "t1", "t2")
+    assert await process.log.messages.compress(Trimming("ann", "s1", 0), characters_max=5)
+    assert await gone_and_due(process)
+    await process.summaries.settle(await process.summaries.withdrawn(limit=10))
+    await summarised(process, "t1", "t2")
+    await process.log.messages.trim(Trimming("ann", "s1", 2))
+    assert await gone_and_due(process)
+    await process.summaries.settle(await process.summaries.withdrawn(limit=10))
+    await summarised(process, "t2")
+    await process.log.messages.expire(before=START + 9, limit=10)
+    assert await process.summaries.of_session("ann", "s1") is None
+    assert await due(process) == []  # nothing is left of the session
+
+
+async def test_abandoning_a_branch_withdraws_it_and_so_does_resuming(process: Process) -> None:
+    trees = process.log.trees
+
+    async def send(turn_id: str, *keys: str) -> None:
+        earlier = tuple(SentExchange(key, (), "") for key in keys[:-1])
+        sent = SentConversation((keys[-1],), earlier, is_session_given=True)
+        await trees.open(a_turn(turn_id), sent)
+        await process.log.finish(turn_id, status=TurnStatus.CLOSED, answer="so", answered_at=START)
+        await learn_all(process)
+
+    await send("t1", "a")
+    await send("t2", "a", "b")
+    await summarised(process, "t1", "t2")
+    await send("t3", "a", "c")
+    assert await gone_and_due(process, now=LATER)
+    (session,) = await due(process)
+    assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t1", "t3"]
+    await process.summaries.settle(await process.summaries.withdrawn(limit=10))
+    await summarised(process, "t1", "t3")
+    await send("t4", "a", "b", "d")
+    assert await gone_and_due(process, now=LATER)
+    (session,) = await due(process)
+    assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t1", "t2", "t4"]
+
+
+async def test_a_turn_that_is_left_out_withdraws_it_and_is_in_none_again(process: Process) -> None:
+    await talk(process, "t1", "t2")
+    await summarised(process, "t1", "t2")
+    await process.summaries.leave_out("ann", ["t1", "unknown"])
+    assert await gone_and_due(process)
+    (session,) = await due(process)
+    assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t2"]
+    await summarised(process, "t2")
+    await process.summaries.leave_out("ann", ["t1"])  # again: nothing changes
+    await process.summaries.leave_out("bob", ["t2"])  # not theirs
+    assert await process.summaries.of_session("ann", "s1") is not None
+
+
+async def test_everything_said_before_a_time_is_left_out_in_its_project(process: Process) -> None:
+    await talk(process, "t1", project="atlas")
+    await talk(process, "t2", session="s2")
+    await summarised(process, "t1")
+    other = await summarised(process, "t2", session="s2")
+    await process.summaries.leave_out_before("ann", project_id="atlas", before=START + 1)
+    assert await process.summaries.of_session("ann", "s1") is None
+    assert await process.summaries.of_session("ann", "s2") == other
+    await process.summaries.leave_out_before("ann", project_id="", before=START)  # said at START
+    assert await process.summaries.of_session("ann", "s2") == other
+    await process.summaries.leave_out_before("ann", project_id="", before=START + 1)
+    assert await process.summaries.of_user("ann", limit=10) == []
+
+
+async def test_a_session_without_substance_is_looked_at_once(process: Process) -> None:
+    await talk(process, "t1")
+    (session,) = await due(process)
+    assert await process.summaries.put(session, None, None)
+    assert await due(process) == []
+    assert await process.summaries.is_ended("ann", "s1")
+    await talk(process, "t2")
+    await summarised(process, "t1", "t2")
+    await talk(process, "t3")
+    (session,) = await due(process)
+    assert await process.summaries.put(session, None, None)
+    assert await process.summaries.of_session("ann", "s1") is None
+    assert len(await process.summaries.withdrawn(limit=10)) == 1
+
+
+async def test_a_user_gets_their_own_newest_first_with_vectors(process: Process) -> None:
+    for number in range(3):
+        await talk(process, f"t{number}", session=f"s{number}")
+        (session,) = await due(process)
+        made = replace(summary_of(session, f"t{number}"), last_at=START + (number * 7) % 3)
+        await process.summaries.put(session, made, VECTOR if number else None)
+    await talk(process, "theirs", user="bob")
+    await summarised(process, "theirs", user="bob")
+    found = await process.summaries.of_user("ann", limit=10)
+    assert [one.summary.session_id for one in found] == ["s2", "s1", "s0"]
+    assert [one.vector is None for one in found] == [False, False, True]
+    assert found[0].vector is not None
+    assert np.allclose(found[0].vector, VECTOR, atol=1e-3)
+    assert len(await process.summaries.of_user("ann", limit=2)) == 2
+
+
+async def test_erasing_leaves_nothing_of_that_user(process: Process) -> None:
+    await talk(process, "t1")
+    await talk(process, "t2", session="s2")
+    await talk(process, "theirs", user="bob")
+    await summarised(process, "t1")
+    theirs = await summarised(process, "theirs", user="bob")
+    await process.summaries.leave_out("ann", ["t2"])
+    await process.summaries.erase("ann")
+    assert await process.summaries.of_user("ann", limit=10) == []
+    assert await process.summaries.withdrawn(limit=10) == []
+    assert await due(process) == []
+    assert await process.summaries.of_session("bob", "s1") == theirs
+
+
+async def test_deleting_all_turns_of_a_session_leaves_nothing_due(process: Process) -> None:
+    await talk(process, "t1", "t2")
+    await summarised(process, "t1", "t2")
+    await process.log.messages.erase("ann", before=START + 9)
+    assert await process.summaries.of_session("ann", "s1") is None
+    assert await due(process) == []
+    assert ids_of(await lease_at(process.log, START + 9)) == []
