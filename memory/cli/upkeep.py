@@ -112,9 +112,9 @@ def _look_after(
 async def _run(
     settings: Settings, tasks: list[UpkeepTask], user: str | None, *, is_dry: bool, advance: Callable[[int, int], None]
 ) -> list[RetentionStep]:
-    from memory.processes import (
-        composition,  # here, as in all commands: adapters take seconds to import, and `--help` should not
-    )
+    # Here, as in all commands: adapters take seconds to import, and `--help` should not.
+    from memory.processes import composition
+    from memory.processes.upkeep_parts import open_upkeep
 
     steps: list[RetentionStep] = []
     async with composition.open_parts(settings) as parts, open_upkeep(parts) as looking_after:
