@@ -21,7 +21,8 @@ that shows (`_NEXT`).
 
 Chunks may be split anywhere, even inside a character or an event; each body is assembled once, at its end, up to a
 limit. No clock is read: `at` is when the shell received the message, in Unix seconds. Nothing is recorded without an
-identity from `identify`, or if the request forbids it: of a chain's exchange only ids are then kept, never text.
+identity from `identify`, or if the request forbids it: of a chain's exchange only ids are then kept, never text, and of
+what must not be recorded later a digest.
 """
 
 from __future__ import annotations

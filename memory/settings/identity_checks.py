@@ -49,6 +49,11 @@ def _check_jwt(settings: Settings) -> None:
             f"jwt.token_header: expected a header in lower case that may hold a token, such as authorization or "
             f"x-user-token; got {jwt.token_header!r:.80}"
         )
+    if jwt.token_header in {signal.name.lower() for signal in settings.memory.upstream_signals or ()}:
+        raise BadSetting(
+            f"jwt.token_header: {jwt.token_header} is a signal in memory.upstream_signals, which the filter would see; "
+            "tokens stay at the edge: use another header for one of them"
+        )
     if jwt.jwks and (problem := key_set_problem(jwt.jwks.encode())):
         raise BadSetting(f"jwt.jwks: {problem}")
     if jwt.jwks_url and not _is_plain_url(jwt.jwks_url):

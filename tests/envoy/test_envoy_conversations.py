@@ -6,11 +6,12 @@ import json
 import random
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 import pytest
 from filter_stack import FilterStack, running_stack
-from product import Product, eventually
+from product import Product, eventually, running_product
 from random_talkers import Said, Tab, Talker, check_record, messages_of
 from upstream import RecordingUpstream
 
@@ -89,6 +90,27 @@ def test_what_an_edited_turn_said_is_gone_within_two_seconds_and_back_with_its_b
     assert "Rex" in upstream.last_chat().body.decode()
     ask(shared_product, user, opening, "Hi.", cat, "Hi.", "Thank you!")
     eventually(lambda: cat in shared_product.memories(user) and dog not in shared_product.memories(user), seconds=5)
+
+
+@pytest.mark.stack
+def test_what_was_said_while_we_were_down_is_learnt_once_and_examples_are_not(
+    tmp_path: Path, upstream: RecordingUpstream
+) -> None:
+    """A conversation that we know goes on in the outage, another one begins in it; a prompt was known before."""
+    user, city, cat, dog = "absent", "I live in Lisbon.", "My cat is called Mochi.", "My dog is called Rex."
+    example = ("My horse is called Bella.", "Noted, Bella it is.")
+    upstream.answer = "Hi."
+    with running_product(tmp_path / "data", upstream=upstream.url) as product:
+        ask(product, user, city)
+        ask(product, user, *example, "Is this an example?")
+        assert product.flush(user) == {"pending": 0, "failed": 0}
+    with running_product(tmp_path / "data", upstream=upstream.url) as product:
+        ask(product, user, city, "Hi.", cat, "A fine name.", "Thank you!")
+        ask(product, user, dog, "A good name.", "Thanks a lot!")
+        ask(product, user, *example, "Is this an example, too?")
+        ask(product, user, city, "Hi.", cat, "A fine name.", "Thank you!", "Hi.", "Good bye!")
+        assert product.flush(user) == {"pending": 0, "failed": 0}
+        assert sorted(product.memories(user)) == [city, cat, dog]
 
 
 @pytest.mark.stack

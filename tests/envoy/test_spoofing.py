@@ -7,6 +7,7 @@ stored as the victim's. Each attempt goes to chats and to the API, over HTTP/1.1
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from product import Product, eventually, running_product
 from raw_http import Headers, RawRequest, over_http1, over_http2
@@ -31,8 +33,12 @@ from token_issuer import (
 )
 from upstream import RecordingUpstream
 
+from memory.model.token_claims import user_of_tenant
+
 VICTIM = "ren\u00e9"
 TENANT = "acme/eu"  # which might end elsewhere
+VICTIM_ID = user_of_tenant(TENANT, VICTIM)  # in mode jwt
+SERVICE_TOKEN = "mpt_a-token-of-the-importer-0123456789"
 SECRET = "My storage unit at the harbour is 99-13-57."
 QUESTION = "Which storage unit at the harbour is mine?"
 COMBINATION = b"99-13-57"
@@ -293,6 +299,13 @@ def run_matrix(victim: Victim, upstream: RecordingUpstream, matrix: dict[str, li
     assert victim.asks(upstream)
 
 
+def found_by_program(url: str, user_id: str, token: str = SERVICE_TOKEN) -> tuple[int, list[str]]:
+    """Status, and the memories that a service token gets of that user."""
+    headers = {"authorization": f"Bearer {token}"}
+    answer = httpx.get(f"{url}/v1/memory", params={"user_id": user_id}, headers=headers, timeout=30)
+    return answer.status_code, [memory["content"] for memory in answer.json().get("memories", ())]
+
+
 @pytest.mark.stack
 @pytest.mark.slow("starts a product, and sends hundreds of requests")
 def test_no_attempt_leaks_in_mode_header(tmp_path: Path, upstream: RecordingUpstream) -> None:
@@ -310,7 +323,13 @@ def test_no_attempt_leaks_in_mode_jwt(tmp_path: Path, upstream: RecordingUpstrea
     keys, config = tmp_path / "keys.json", tmp_path / "settings.yaml"
     keys.write_text(issuer.key_set())
     tokens = {"issuer": ISSUER, "audiences": [AUDIENCE], "jwks_file": str(keys), "tenant_claim": "tenant"}
-    config.write_text(json.dumps({"identity": "jwt", "jwt": tokens}))
+    digest = hashlib.sha256(SERVICE_TOKEN.encode()).hexdigest()
+    programs = [{"name": "importer", "sha256": digest, "scopes": ["read", "write"], "users": [VICTIM_ID]}]
+    config.write_text(json.dumps({"identity": "jwt", "jwt": tokens, "service_tokens": programs}))
     with running_product(tmp_path / "data", upstream=upstream.url, config=config) as product:
         victim = Victim(product, [bearer(issuer.token(sub=VICTIM, tenant=TENANT))], "127.0.0.1")
         run_matrix(victim, upstream, {"127.0.0.1": [*forged_headers(), *forged_tokens(issuer)]})
+        for url in (product.url, product.api):
+            assert found_by_program(url, VICTIM_ID) == (200, [SECRET])
+            assert found_by_program(url, VICTIM)[0] == 403
+            assert found_by_program(url, VICTIM_ID, SERVICE_TOKEN + "x")[0] == 401

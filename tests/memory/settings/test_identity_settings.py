@@ -51,6 +51,12 @@ def test_tokens_that_could_not_be_verified_are_refused(tmp_path: Any, changes: d
     assert says in str(error.value)
 
 
+def test_the_header_of_tokens_is_no_signal_that_the_filter_would_see(tmp_path: Any) -> None:
+    signals = {"upstream_signals": [{"name": "X-User-Token", "means": "skip"}]}
+    with pytest.raises(BadSetting, match="is a signal"):
+        loaded(tmp_path, identity="jwt", jwt=JWT | {"token_header": "x-user-token"}, memory=signals)
+
+
 def test_a_mode_with_tokens_listens_beyond_loopback_and_survives_its_dump(tmp_path: Any) -> None:
     jwt = JWT | {"jwks_url": "", "jwks": TokenIssuer().key_set(), "tenant_claim": "org.id"}
     settings = loaded(tmp_path, identity="jwt", host="0.0.0.0", api_host="0.0.0.0", jwt=jwt)
