@@ -169,7 +169,7 @@ def test_ids_that_merely_look_alike_stay_two_users(shared_product: Product, upst
     composed, decomposed = "ren\u00e9", unicodedata.normalize("NFD", "ren\u00e9")
     shared_product.chat("My lucky stone is a moonstone.", composed)
     shared_product.flush(composed)
-    shared_product.chat("What is my lucky stone?", decomposed)
+    shared_product.ask("What is my lucky stone?", decomposed)
     assert b"moonstone" not in upstream.last_chat().body
-    shared_product.chat("What is my lucky stone?", composed)
+    shared_product.ask("What is my lucky stone?", composed)
     assert b"moonstone" in upstream.last_chat().body

@@ -83,7 +83,7 @@ async def test_the_async_client_is_served_alike(
 def test_another_user_gets_nothing(shared_product: Product, upstream: RecordingUpstream) -> None:
     shared_product.chat(BUDGET, "teller")
     assert shared_product.flush("teller") == {"pending": 0, "failed": 0}
-    answer = shared_product.chat(QUESTION, "stranger")
+    answer = shared_product.ask(QUESTION, "stranger")
     assert answer.headers["x-memory-status"] == "empty"
     assert "$10,000" not in upstream.last_chat().body.decode()
     assert shared_product.memories("stranger") == []
@@ -106,7 +106,7 @@ def test_a_streamed_turn_is_learnt_within_a_second(shared_product: Product, upst
 def test_receipts_travel_in_the_response_headers(shared_product: Product, upstream: RecordingUpstream) -> None:
     shared_product.chat("I keep my passport in the blue drawer.", "owner")
     shared_product.flush("owner")
-    answer = shared_product.chat("Where do I keep my passport?", "owner", stream=True)
+    answer = shared_product.ask("Where do I keep my passport?", "owner", stream=True)
     assert answer.headers["x-memory-status"] == "used"
     assert int(answer.headers["x-memory-count"]) >= 1
     assert answer.headers["x-memory-receipt"]
