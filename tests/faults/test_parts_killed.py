@@ -14,6 +14,7 @@ from upstream import RecordingUpstream
 ANSWER_SECONDS_MAX = 2.0
 FACT = "My locker at the pool has the number 117."
 QUESTION = "What number has my locker at the pool?"
+OBSERVERS = "cluster.memory_observe.membership_healthy"
 STORE_SEARCHES = 'memproxy_store_seconds_count{call="search"}'
 
 
@@ -39,6 +40,15 @@ def answered(product: Product, upstream: RecordingUpstream, *, is_stripped: bool
 def remembers_again(product: Product, upstream: RecordingUpstream) -> None:
     eventually(lambda: answered(product, upstream, is_stripped=False) == "used", seconds=40, every=0.3)
     assert "117" in upstream.last_chat().system_text()
+    eventually(lambda: is_observed(product), seconds=10)
+
+
+def is_observed(product: Product) -> bool:
+    """Whether Envoy shows replies to a filter: it checks that apart from requests, and may find it a moment later."""
+    stats = httpx.get(
+        f"http://127.0.0.1:{product.ports['envoy_admin']}/stats", params={"filter": OBSERVERS}, timeout=10
+    )
+    return stats.text.strip() == f"{OBSERVERS}: 1"
 
 
 def is_held(product: Product) -> None:

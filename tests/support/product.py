@@ -45,7 +45,7 @@ class Product:
             *(("--config", str(config)) if config else ()),
             *arguments,
         ]
-        self._environment = {**os.environ, **({} if is_timed else UNHURRIED)}  # noqa: TID251 - a child inherits it
+        self._environment = {**os.environ, **({} if is_timed else UNHURRIED)}
         self.process: subprocess.Popen[str] | None = None
         self.ports: dict[str, int] = {}
         self.stdout: list[str] = []
