@@ -11,7 +11,8 @@ import httpx
 import openai
 import pytest
 from filter_stack import NOTE, FilterStack, running_stack
-from responses_server import ResponsesServer, call_item, event_stream, refusal_item, running_responses_server, text_item
+from response_objects import call_item, event_stream, refusal_item, text_item
+from responses_server import ResponsesServer, running_responses_server
 
 from extproc.identity import IdentityMode
 from memory.model import Placement

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from api_shapes import ASKED_COMPLETIONS, AskedShape
 from prometheus_client import CollectorRegistry
 from turn_logs import sqlite_deployment
 
@@ -124,10 +125,12 @@ class FilterStack:
             base_url=self.url, transport=httpx.AsyncHTTPTransport(local_address=source), timeout=30, trust_env=False
         )
 
-    async def chat(self, body: bytes, *, source: str = "127.0.0.1", **headers: str) -> httpx.Response:
+    async def chat(
+        self, body: bytes, *, shape: AskedShape = ASKED_COMPLETIONS, source: str = "127.0.0.1", **headers: str
+    ) -> httpx.Response:
         async with self.client(source) as client:
             return await client.post(
-                "/v1/chat/completions", content=body, headers={"content-type": "application/json", **headers}
+                shape.shape.path, content=body, headers={"content-type": "application/json", **headers}
             )
 
     def start_filter(self, socket_path: Path) -> RunningFilter:

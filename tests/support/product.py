@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import httpx
+from api_shapes import ASKED_COMPLETIONS, AskedShape
 
 LISTEN = "0A"  # a socket's state in /proc/net/tcp
 READY_SECONDS_MAX = 90.0  # loading the model on two busy cores is the longest part
@@ -45,7 +46,8 @@ class Product:
             *(("--config", str(config)) if config else ()),
             *arguments,
         ]
-        self._environment = {**os.environ, **({} if is_timed else UNHURRIED)}
+        inherited = os.environ  # noqa: TID251 - what a shell would pass on
+        self._environment = {**inherited, **({} if is_timed else UNHURRIED)}
         self.process: subprocess.Popen[str] | None = None
         self.ports: dict[str, int] = {}
         self.stdout: list[str] = []
@@ -114,13 +116,15 @@ class Product:
         assert self.process.stdout is not None
         self.process.stdout.close()
 
-    def chat(self, text: str, user_id: str = "", **more: Any) -> httpx.Response:
-        """One chat completion of one user message. `session_id` goes into the context, the rest into the body."""
+    def chat(
+        self, text: str, user_id: str = "", *, shape: AskedShape = ASKED_COMPLETIONS, **more: Any
+    ) -> httpx.Response:
+        """A chat of one user message. `session_id` goes into the context, the rest into the body."""
         context = {"user_id": user_id, **{k: more.pop(k) for k in ("session_id", "project_id") if k in more}}
-        body = {"model": "m", "messages": [{"role": "user", "content": text}], **more}
+        body = shape.body([{"role": "user", "content": text}], **more)
         if user_id:
             body["memory_context"] = context
-        return httpx.post(f"{self.url}/v1/chat/completions", json=body, timeout=30)
+        return httpx.post(f"{self.url}{shape.shape.path}", json=body, timeout=30)
 
     def ask(self, text: str, user_id: str, **more: Any) -> httpx.Response:
         """A chat that memory had time for: sent again only while memory itself reports that it was too late.
@@ -149,7 +153,15 @@ class Product:
                 return contents
 
 
-def in_time(send: Callable[[], httpx.Response]) -> httpx.Response:
+class Headed(Protocol):
+    @property
+    def headers(self) -> httpx.Headers: ...
+
+
+Answered = TypeVar("Answered", bound=Headed)
+
+
+def in_time(send: Callable[[], Answered]) -> Answered:
     """The first answer that memory had time for; the last one if none of `LATE_TIMES_MAX` was in time.
 
     Without a status Envoy went on alone, since the filter took longer than Envoy's timeout.
