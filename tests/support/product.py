@@ -19,7 +19,7 @@ import httpx
 from api_shapes import ASKED_COMPLETIONS, AskedShape
 
 LISTEN = "0A"  # a socket's state in /proc/net/tcp
-READY_SECONDS_MAX = 90.0  # loading the model on two busy cores is the longest part
+READY_SECONDS_MAX = 180.0  # loading the models on two cores that others keep busy is the longest part
 # Tests show that a memory is found. How fast it is found, benches show on a quiet machine, with the defaults.
 UNHURRIED = {
     "MEMPROXY_MEMORY_DEADLINE_MS": "400",
