@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import socket
 import sys
 import tempfile
 import time
@@ -28,6 +27,7 @@ from extproc.recorder import TurnRecorder
 from extproc.sent_again import RecordingPolicy
 from extproc.server import DrainPace, EdgeTrust, Filter, contained, serve
 from extproc.supervisor.bootstrap import BootstrapValues, render
+from extproc.supervisor.locks_and_ports import reserve_port
 from extproc.upstream_signals import SignalReader
 from memory.adapters.models.template_probe import TemplateProbe
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -183,17 +183,6 @@ class FilterStack:
         return now - self.counted_before.get((name, frozenset(labels.items())), 0.0)
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that are free now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
 @asynccontextmanager
 async def running_stack(
     upstream: str,
@@ -217,7 +206,8 @@ async def running_stack(
         database = await stack.enter_async_context(SqliteDatabase((data_dir or folder) / "traits.sqlite"))
         templates = await stack.enter_async_context(TemplateProbe(upstream))
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        port, admin_port = free_ports(2)
+        reserved = [stack.enter_context(reserve_port("127.0.0.1", 0, setting="a port of the test")) for _ in range(2)]
+        port, admin_port = (one.getsockname()[1] for one in reserved)  # held until the end: nobody else gets them
         plan = BootstrapValues(
             upstream=upstream,
             filter_sockets=tuple(folder / f"f{number}.sock" for number in range(filters)),
