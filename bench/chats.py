@@ -45,8 +45,8 @@ class Answer:
 class Chats:
     """One client on one kept-alive connection, which is opened again after a failure."""
 
-    def __init__(self, port: int, failures: Counter[str]) -> None:
-        self._port, self._failures = port, failures
+    def __init__(self, port: int, failures: Counter[str], path: str = "/v1/chat/completions") -> None:
+        self._port, self._failures, self._path = port, failures, path.encode()
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, body: bytes) -> Answer:
@@ -70,7 +70,7 @@ class Chats:
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams
-        head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+        head = b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n" % self._path
         writer.write(head + b"content-length: %d\r\n\r\n" % len(body) + body)
         answer = await reader.readuntil(b"\r\n\r\n")
         length = _LENGTH.search(answer.lower())

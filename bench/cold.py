@@ -124,7 +124,7 @@ def measure(users: int, memories: int, failures: Counter[str]) -> Measured:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         upstream = stack.enter_context(running_upstream())
         bare_port = stack.enter_context(running_bare(upstream, folder))
-        product = Product(folder / "data", upstream=upstream)
+        product = Product(folder / "data", upstream=upstream, is_timed=True)
         product.start()
         try:
             asyncio.run(fill(product, words, names, memories, failures))

@@ -45,7 +45,7 @@ class Measured:
 
 
 def measure_start(upstream: str, folder: Path, measured: Measured, failures: Counter[str]) -> None:
-    product = Product(folder / "data", upstream=upstream)
+    product = Product(folder / "data", upstream=upstream, is_timed=True)
     before = time.monotonic()
     product.start()
     try:

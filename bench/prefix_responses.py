@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, rendered
-from responses_server import ResponsesServer, prompt_of, text_item
+from response_objects import text_item
+from responses_server import ResponsesServer, prompt_of
 
 from memory.chat.completions import insert_notes, read_chat_request
 from memory.chat.responses import RESPONSES

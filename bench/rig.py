@@ -58,7 +58,7 @@ def running_rig(*arguments: str) -> Iterator[Rig]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         upstream = stack.enter_context(running_upstream())
         bare_port = stack.enter_context(running_bare(upstream, folder))
-        product = stack.enter_context(running_product(folder / "data", *arguments, upstream=upstream))
+        product = stack.enter_context(running_product(folder / "data", *arguments, upstream=upstream, is_timed=True))
         yield Rig(product, bare_port)
 
 

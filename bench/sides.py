@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chats import SEARCHED, Chats, grown, samples
+from chats import SEARCHED, Answer, Chats, grown, samples
 from report import added, percentiles, ratio
 from rig import Rig
 
@@ -29,13 +29,14 @@ class Side:
     statuses: Counter[str] = field(default_factory=Counter)
     unsent: int = 0
 
-    async def ask(self, chats: Chats, body: bytes) -> None:
+    async def ask(self, chats: Chats, body: bytes) -> Answer:
         answer = await chats.ask(body)
         if answer.failure:
             self.statuses["failed"] += 1
-            return
-        self.milliseconds.append(answer.milliseconds)
-        self.statuses[answer.memory_status] += 1
+        else:
+            self.milliseconds.append(answer.milliseconds)
+            self.statuses[answer.memory_status] += 1
+        return answer
 
     @property
     def notes_a_second(self) -> float:

@@ -1,4 +1,4 @@
-"""An upstream of negligible cost, in a process of its own: fixed JSON, or SSE chunks stamped as they are sent.
+"""An upstream of negligible cost, in its own process: JSON for each API, or SSE chunks stamped as they are sent.
 
 `python bench/upstream.py PORT`. A body that holds `"stream":true` gets CHUNKS events, CHUNK_SECONDS apart; each carries
 the moment it was written (`sent`, nanoseconds of the wall clock).
@@ -7,6 +7,7 @@ the moment it was written (`sent`, nanoseconds of the wall clock).
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sys
 import time
 
@@ -17,8 +18,19 @@ CHUNK_SECONDS = 0.01  # a model that writes 100 tokens a second
 
 _MESSAGE = b'{"role":"assistant","content":"Noted."}'
 _JSON = b'{"id":"c","object":"chat.completion","choices":[{"index":0,"message":%s,"finish_reason":"stop"}]}' % _MESSAGE
-_PLAIN = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(_JSON), _JSON)
+_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
+_PLAIN = _HEAD % (len(_JSON), _JSON)
+_TEXT = b'{"type":"output_text","text":"Noted.","annotations":[]}'
+_ITEM = b'{"id":"m","type":"message","role":"assistant","status":"completed","content":[%s]}' % _TEXT
+_OUTPUT = b'"status":"completed","model":"m","output":[%s],"error":null}' % _ITEM
+_NUMBERS = itertools.count(100_000)
 _SSE_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+def response() -> bytes:
+    """A whole answer of `/v1/responses`; like a real server's, each has an id of its own."""
+    body = b'{"id":"resp_%d","object":"response","created_at":1,%s' % (next(_NUMBERS), _OUTPUT)
+    return _HEAD % (len(body), body)
 
 
 async def serve_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -31,6 +43,8 @@ async def serve_connection(reader: asyncio.StreamReader, writer: asyncio.StreamW
             body = await reader.readexactly(length)
             if b'"stream":true' in body:
                 await stream(writer)
+            elif head.startswith(b"POST /v1/responses"):
+                writer.write(response())
             else:
                 writer.write(_PLAIN)
             await writer.drain()

@@ -211,7 +211,7 @@ class RecallPipeline:
                 trace.placement = await self._possible_placement(conversation.model, request, trace.placement)
             keys = await run_by_size(partial(note_keys, scope, request), size=len(request.body))
             at_server = await self._keys_at_server(scope, request)
-            if self._states is not None and self._is_compacted(request, trace):
+            if self._states is not None and await self._is_compacted(conversation.model, request, trace):
                 history = await find_state(self._states, scope, request, keys, asked_at=trace.began_at)
                 trace.resent, trace.compacted = history.resent, history.state
             kept = keys_after(keys, trace.compacted)
@@ -220,12 +220,17 @@ class RecallPipeline:
         trace.carried = await self._bounded(request, conversation, trace)
         trace.are_notes_reviewed = True
 
-    def _is_compacted(self, request: ChatRequest, trace: Trace) -> bool:
-        """Whether this history may be replaced by a state: wanted, recorded, sent in full, and with a place for it."""
+    async def _is_compacted(self, model: str, request: ChatRequest, trace: Trace) -> bool:
+        """Whether this history may be replaced by a state: wanted, recorded, sent in full, and with a place for it.
+
+        A state is a system message in every API, also where notes are not. Raises `Unavailable`.
+        """
         options = request.options
         is_wanted = self._settings.compacts if options.compact is None else options.compact
         is_possible = trace.placement is not Placement.OFF and not request.chain.held_under
-        return is_wanted and options.auto_store and is_possible
+        if not (is_wanted and options.auto_store and is_possible):
+            return False
+        return await self._model_capabilities.placement(model) is not Placement.OFF
 
     async def _bounded(self, request: ChatRequest, conversation: Conversation, trace: Trace) -> CarriedNotes:
         """The notes that the size aimed at for a compacted prompt, and the model's window, leave room for."""

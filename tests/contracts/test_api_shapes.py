@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from responses_server import call_item, event_stream, response_object, text_item
+from response_objects import call_item, event_stream, response_object, text_item
 
 from extproc.apis import API_BY_PATH, Api
 from extproc.reply import Reply, read_reply

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 from filter_stack import FilterStack, running_stack
-from product import Product, eventually, running_product
+from product import Product, eventually, in_time, running_product
 from random_talkers import Said, Tab, Talker, check_record, messages_of
 from upstream import RecordingUpstream
 
@@ -83,9 +83,9 @@ def test_what_an_edited_turn_said_is_gone_within_two_seconds_and_back_with_its_b
     assert time.monotonic() - began < WITHDRAWN_SECONDS_MAX
     assert shared_product.flush(user) == {"pending": 0, "failed": 0}
     assert shared_product.memories(user) == [dog]
-    ask(shared_product, user, "What is the name of my cat?")
+    in_time(lambda: ask(shared_product, user, "What is the name of my cat?"))
     assert "Mochi" not in upstream.last_chat().body.decode()
-    answer = ask(shared_product, user, "What is the name of my dog?")
+    answer = in_time(lambda: ask(shared_product, user, "What is the name of my dog?"))
     assert answer.headers["x-memory-status"] == "used"
     assert "Rex" in upstream.last_chat().body.decode()
     ask(shared_product, user, opening, "Hi.", cat, "Hi.", "Thank you!")

@@ -10,12 +10,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from api_shapes import SHAPES
 from filter_stack import NOTE, FilterStack, running_stack
 from upstream import RecordingUpstream
 
 from extproc.identity import IDENTITY_HEADER, IdentityMode
 
-QUESTION = json.dumps({"model": "m", "messages": [{"role": "user", "content": "What is my cat called?"}]}).encode()
+QUESTION = "What is my cat called?"
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # one stack a mode
 
 
@@ -26,14 +27,20 @@ async def stack(request: pytest.FixtureRequest, shared_upstream: RecordingUpstre
 
 
 async def ask(stack: FilterStack, *values: bytes, name: str = IDENTITY_HEADER) -> str:
-    """The memory status of a question with one header line for each value; "" where memory had no part in it."""
-    lines = [(name.encode(), value) for value in values]
-    async with stack.client() as client:
-        answer = await client.post(
-            "/v1/chat/completions", content=QUESTION, headers=[(b"content-type", b"application/json"), *lines]
-        )
-    assert answer.status_code == 200
-    return answer.headers.get("x-memory-status", "")
+    """The memory status of a question with one header line for each value; "" where memory had no part in it.
+
+    It is asked through each API, and must get the same from all.
+    """
+    lines = [(b"content-type", b"application/json"), *((name.encode(), value) for value in values)]
+    seen = set()
+    for shape in SHAPES:
+        body = json.dumps(shape.body([{"role": "user", "content": QUESTION}])).encode()
+        async with stack.client() as client:
+            answer = await client.post(shape.shape.path, content=body, headers=lines)
+        assert answer.status_code == 200
+        seen.add(answer.headers.get("x-memory-status", ""))
+    [status] = seen
+    return status
 
 
 async def test_two_lines_that_differ_name_nobody_and_are_learnt_for_nobody(
@@ -42,10 +49,10 @@ async def test_two_lines_that_differ_name_nobody_and_are_learnt_for_nobody(
     stack.begin()
     for values in ((b"alice", b"bob"), (b"bob", b"alice"), (b"alice", b""), (b"alice", b"alice", b"bob")):
         assert await ask(stack, *values) == "", values
-        assert NOTE not in upstream.last_chat().system_text()
+        assert not [one for one in upstream.received[-len(SHAPES) :] if NOTE.encode() in one.body]
     assert await ask(stack, b"alice", b"bob", name="X-Authz-User-Id") == ""
     assert stack.recall.asked == []
-    assert stack.count("memproxy_identity_refused_total", reason="several_headers") >= 5
+    assert stack.count("memproxy_identity_refused_total", reason="several_headers") >= 5 * len(SHAPES)
     for user in ("alice", "bob", "alice,bob", "alice, bob", "bob,alice", "alice,"):
         assert await stack.turns(user) == []
 
@@ -56,4 +63,5 @@ async def test_the_same_line_twice_is_one_and_a_comma_is_part_of_an_id(
     stack.begin()
     for values in ((b"carol", b"carol"), (b"carol,dave",), (b"carol, dave",)):
         assert await ask(stack, *values) == "used"
-    assert [scope.user_id for scope, _ in stack.recall.asked] == ["carol", "carol,dave", "carol, dave"]
+    assert [scope.user_id for scope, _ in stack.recall.asked[:: len(SHAPES)]] == ["carol", "carol,dave", "carol, dave"]
+    assert len(stack.recall.asked) == 3 * len(SHAPES)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
+from api_shapes import SHAPES
 from filter_stack import EDGE_SECRET, NOTE, FilterStack, running_stack
 from upstream import Received, RecordingUpstream, running_upstream
 
@@ -199,19 +201,24 @@ async def test_apis_without_memory_are_stripped_and_otherwise_left_alone(
 
 
 async def test_only_a_trusted_peer_may_say_who_the_user_is(upstream: RecordingUpstream) -> None:
-    alice = {"x-authz-user-id": "alice"}
+    alice, question = {"x-authz-user-id": "alice"}, [{"role": "user", "content": "What is my cat called?"}]
     async with running_stack(upstream.url, identity=IdentityMode.HEADER, trusted_peers=("127.0.0.2/32",)) as stack:
-        spoofed = await stack.chat(asking(), source="127.0.0.1", **alice)
-        assert memory_headers(spoofed) == {}
-        assert "x-authz-user-id" not in upstream.last_chat().headers
-        assert stack.recall.asked == []
-        in_body = await stack.chat(asking(**ALICE), source="127.0.0.2")
-        assert memory_headers(in_body)["x-memory-status"] == "disabled"
-        assert stack.count("memproxy_identity_refused_total", reason="unproven_user") == 1
-        believed = await stack.chat(asking(), source="127.0.0.2", **alice)
-        assert memory_headers(believed)["x-memory-status"] == "used"
-        forwarded = await stack.chat(asking(), source="127.0.0.1", **alice, **{"x-forwarded-for": "127.0.0.2"})
-        assert memory_headers(forwarded) == {}
+        for shape in SHAPES:
+            stack.begin()
+            asks = partial(stack.chat, shape=shape)
+            plain = json.dumps(shape.body(question)).encode()
+            naming_alice = json.dumps(shape.body(question, **ALICE)).encode()
+            spoofed = await asks(plain, source="127.0.0.1", **alice)
+            assert memory_headers(spoofed) == {}
+            assert "x-authz-user-id" not in upstream.last_chat().headers
+            assert stack.recall.asked == []
+            in_body = await asks(naming_alice, source="127.0.0.2")
+            assert memory_headers(in_body)["x-memory-status"] == "disabled"
+            assert stack.count("memproxy_identity_refused_total", reason="unproven_user") == 1
+            believed = await asks(plain, source="127.0.0.2", **alice)
+            assert memory_headers(believed)["x-memory-status"] == "used"
+            forwarded = await asks(plain, source="127.0.0.1", **alice, **{"x-forwarded-for": "127.0.0.2"})
+            assert memory_headers(forwarded) == {}
 
 
 async def test_the_memory_api_learns_from_envoy_alone_that_a_call_came_through_it(upstream: RecordingUpstream) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 from filter_stack import NOTE, FilterStack, running_stack
-from product import eventually, running_product
+from product import eventually, in_time, running_product
 from template_server import (
     ANYWHERE,
     FIRST,
@@ -157,17 +157,14 @@ def test_the_product_moves_its_notes_and_keeps_that_over_a_restart(server: Templ
     with running_product(tmp_path / "data", upstream=server.url) as product:
         chat("My cat is called Quasimodo.")
         product.flush("alice")
-        first = chat(*TALK)
+        first = in_time(lambda: chat(*TALK))
         assert (first.status_code, first.headers["x-memory-status"]) == (400, "used")
-        second = eventually(lambda: (again := chat(*TALK)).status_code == 200 and again, seconds=5)
+        second = in_time(lambda: eventually(lambda: (again := chat(*TALK)).status_code == 200 and again, seconds=5))
         assert second.headers["x-memory-status"] == "used"
     with running_product(tmp_path / "data", upstream=server.url) as product:
-
-        def is_in_front() -> bool:
-            assert chat(*TALK).status_code == 200
-            return server.placed() == IN_FRONT
-
-        eventually(is_in_front, seconds=20)  # a first chat may be too late for a note, and is answered
+        third = in_time(lambda: chat(*TALK))
+        assert (third.status_code, third.headers["x-memory-status"]) == (200, "used")
+        assert server.placed() == IN_FRONT
         assert "Quasimodo" in server.chats[-1]["messages"][0]["content"]
 
 
@@ -180,14 +177,10 @@ def test_the_product_knows_the_placement_before_the_first_chat_where_the_server_
         memories = [{"content": "My cat is called Quasimodo.", "memory_type": "semantic"}]
         url = f"{product.api}/v1/memory"
         assert httpx.post(url, params={"user_id": "alice"}, json={"memories": memories}, timeout=30).is_success
-
-        def is_used() -> bool:
-            url = f"{product.url}/v1/chat/completions"
-            answer = httpx.post(url, content=chat_body("strict", *TALK), headers=ALICE, timeout=30)
-            assert answer.status_code == 200
-            return str(answer.headers["x-memory-status"]) == "used"
-
-        eventually(is_used, seconds=20)
+        chats = f"{product.url}/v1/chat/completions"
+        body = chat_body("strict", *TALK)
+        answer = in_time(lambda: httpx.post(chats, content=body, headers=ALICE, timeout=30))
+        assert (answer.status_code, answer.headers["x-memory-status"]) == (200, "used")
         assert server.placed() == IN_FRONT
 
 

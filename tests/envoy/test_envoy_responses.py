@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,8 @@ import httpx
 import openai
 import pytest
 from filter_stack import NOTE, FilterStack, running_stack
-from responses_server import ResponsesServer, call_item, event_stream, refusal_item, running_responses_server, text_item
+from response_objects import call_item, event_stream, refusal_item, text_item
+from responses_server import ResponsesServer, running_responses_server
 
 from extproc.identity import IdentityMode
 from memory.model import Placement
@@ -229,6 +231,15 @@ SOUND: list[dict[str, Any]] = [
         "tools": [TOOL],
     },
 ]
+
+
+def nested(levels: int) -> Any:
+    value: Any = "deep"
+    for level in range(levels):
+        value = [value] if level % 2 else {"content": value}
+    return value
+
+
 ODD: list[Any] = [
     None,
     True,
@@ -243,6 +254,9 @@ ODD: list[Any] = [
     [{"role": "user"}],
     "\ud800",
     "message",
+    {"type": "new_call", "id": "n_1", "content": [{"type": "new_text", "text": "What is new?"}]},
+    {"type": "message", "role": "narrator", "content": [{"type": "input_text", "text": ["Hi"]}, 7, {}]},
+    nested(40),
 ]
 
 
@@ -269,31 +283,85 @@ def mutated(chance: random.Random, value: Any) -> Any:
     return chance.choice([*ODD, [value], {"content": value}])
 
 
+def mutated_item(chance: random.Random, body: Any) -> Any:
+    """The body with one item mutated, of an unknown type, or with another content; as it is where it has no items."""
+    items = body.get("input") if isinstance(body, dict) else None
+    if not isinstance(items, list) or not items:
+        return body
+    at = chance.randrange(len(items))
+    item = items[at] if isinstance(items[at], dict) else {}
+    changed = chance.choice(
+        [
+            chance.choice(ODD),
+            mutated(chance, items[at]),
+            {**item, "type": chance.choice(["new_call", "", None, 7, "message "])},
+            {**item, "content": chance.choice(ODD)},
+            {**item, "content": [mutated(chance, {"type": "input_text", "text": "Hi"}), chance.choice(ODD)]},
+        ]
+    )
+    return {**body, "input": [*items[:at], changed, *items[at + 1 :]]}
+
+
+KINDS = (
+    "not an object",
+    "input of another type",
+    "item of another type",
+    "unknown item",
+    "content of another type",
+    "deep",
+)
+
+
+def kinds_of(body: Any) -> set[str]:
+    """What is wrong or new in the body, of what a client may send."""
+    if not isinstance(body, dict):
+        return {"not an object"}
+    found = {"deep"} if '[{"content": [{"content": [{"content": ' in json.dumps(body) else set()
+    items = body.get("input")
+    if not isinstance(items, str | list):
+        return found | {"input of another type"}
+    for item in items if isinstance(items, list) else ():
+        if not isinstance(item, dict):
+            found.add("item of another type")
+        elif item.get("type", "message") not in KNOWN_ITEMS:
+            found.add("unknown item")
+        elif "content" in item and not isinstance(item["content"], str | list):
+            found.add("content of another type")
+    return found
+
+
+KNOWN_ITEMS = ["message", *(item["type"] for item in SOUND[1]["input"] if "type" in item)]
+
+
 async def test_mutated_bodies_pass_or_are_stripped_and_never_break(server: ResponsesServer) -> None:
     chance = random.Random(20_261_122)
     noted = 0
+    seen: Counter[str] = Counter()
     async with running_stack(server.url) as stack, stack.client() as client:
         stack.recall.placement = Placement.BEFORE_LAST_USER
         for number in range(MUTATIONS):
             body = chance.choice(SOUND)
             for _ in range(chance.randint(1, 3)):
-                body = mutated(chance, body)
+                body = mutated_item(chance, body) if chance.random() < 0.6 else mutated(chance, body)
             ours = {"memory_context": {"session_id": "s"}} if isinstance(body, dict) else None
             content = json.dumps({**body, **ours} if ours else body).encode()
+            seen.update(kinds_of(body))
             answer = await client.post(PATH, content=content, headers=ALICE)
             assert answer.status_code in (200, 400, 404), (number, body)
             received = server.received[-1].body.decode()
             assert len(server.received) == number + 1
+            assert received.count(NOTE) <= 1, number
             noted += NOTE in received
             assert _without_note(json.loads(received)) == _without_empty(body), number
     assert MUTATIONS / 3 < noted < MUTATIONS
+    assert min(seen[kind] for kind in KINDS) >= MUTATIONS / 30, seen
     assert stack.count("memproxy_bodies_passed_total", reason="no_conversation") > MUTATIONS / 10
 
 
 def _without_note(value: Any) -> Any:
     """The body as it was before the one note went in; `content` that was null or absent is absent again."""
     if isinstance(value, str):
-        return value.removeprefix(f"{NOTE}\n\n")
+        return value.removeprefix(f"{NOTE}\n\n").removesuffix(f"\n\n{NOTE}")  # of the question, of instructions
     if isinstance(value, list):
         return [_without_note(one) for one in value if one != {"type": "input_text", "text": NOTE}]
     if isinstance(value, dict):
@@ -301,7 +369,7 @@ def _without_note(value: Any) -> Any:
     return value
 
 
-_NO_CONTENT = (("content", None), ("content", NOTE))
+_NO_CONTENT = (("content", None), ("content", NOTE), ("instructions", NOTE))
 
 
 def _without_empty(value: Any) -> Any:

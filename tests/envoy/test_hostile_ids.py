@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from api_shapes import SHAPES, AskedShape
 from product import Product, eventually
 from upstream import RecordingUpstream
 
@@ -68,36 +69,42 @@ def hostile_ids() -> list[str]:
     return [i for i in ids[:300] if i != VICTIM]
 
 
-SAID = json.dumps({"model": "m", "messages": [{"role": "user", "content": QUESTION}]}).encode()
-
-
 class Asker:
-    """Asks for the combination of the vault, and tells whether the upstream was told it."""
+    """Asks for the combination of the vault through each API, and tells whether the upstream was told it."""
 
     def __init__(self, product: Product, upstream: RecordingUpstream, client: httpx.Client) -> None:
-        self._url = f"{product.url}/v1/chat/completions"
+        self._url = product.url
         self._upstream = upstream
         self._client = client
 
-    def by_body(self, **context: str) -> bool:
-        """With this `memory_context`; the request must be answered, and the context be gone."""
-        body = json.dumps({**json.loads(SAID), "memory_context": context}).encode()
-        assert self._post(body, {}) == 200, context
-        assert b"memory_context" not in self._upstream.received[-1].body, context
-        return self._has_told()
+    def by_body(self, **context: str) -> list[bool]:
+        """With this `memory_context`, for each API; the request must be answered, and the context be gone."""
+        told = []
+        for shape in SHAPES:
+            assert self._post(shape, {}, memory_context=context) == 200, context
+            assert b"memory_context" not in self._upstream.received[-1].body, context
+            told.append(self._has_told())
+        return told
 
-    def by_header(self, user_id: bytes) -> bool | None:
+    def by_header(self, user_id: bytes) -> list[bool] | None:
         """None where HTTP has no way to say it: our client or Envoy refuses the header."""
-        try:
-            status = self._post(SAID, {b"x-authz-user-id": user_id})
-        except httpx.LocalProtocolError:
-            return None
-        assert status in (200, 400), user_id
-        return None if status == 400 else self._has_told()
+        told = []
+        for shape in SHAPES:
+            try:
+                status = self._post(shape, {b"x-authz-user-id": user_id})
+            except httpx.LocalProtocolError:
+                return None
+            assert status in (200, 400), user_id
+            if status == 200:
+                told.append(self._has_told())
+        return told or None
 
-    def _post(self, body: bytes, headers: dict[bytes, bytes]) -> int:
+    def _post(self, shape: AskedShape, headers: dict[bytes, bytes], **more: object) -> int:
+        body = json.dumps(shape.body([{"role": "user", "content": QUESTION}], **more)).encode()
         headers = {b"content-type": b"application/json", **headers}
-        return self._client.post(self._url, content=body, headers=headers, timeout=30).status_code
+        return self._client.post(
+            f"{self._url}{shape.shape.path}", content=body, headers=headers, timeout=30
+        ).status_code
 
     def _has_told(self) -> bool:
         received = self._upstream.received[-1].body
@@ -113,21 +120,21 @@ def asker(shared_product: Product, shared_upstream: RecordingUpstream) -> Iterat
         assert shared_product.flush(user) == {"pending": 0, "failed": 0}
     with httpx.Client() as client:
         asker = Asker(shared_product, shared_upstream, client)
-        eventually(lambda: asker.by_body(user_id=VICTIM), seconds=10)
-        eventually(lambda: asker.by_body(user_id=VICTIM, project_id="vault", session_id="other"), seconds=10)
-        eventually(lambda: asker.by_header(VICTIM.encode()), seconds=10)
+        eventually(lambda: all(asker.by_body(user_id=VICTIM)), seconds=10)
+        eventually(lambda: all(asker.by_body(user_id=VICTIM, project_id="vault", session_id="other")), seconds=10)
+        eventually(lambda: all(asker.by_header(VICTIM.encode()) or [False]), seconds=10)
         yield asker
 
 
 @pytest.mark.stack
 def test_no_user_id_reaches_another_users_memory_or_breaks_a_request(asker: Asker) -> None:
-    assert [i for i in hostile_ids() if asker.by_body(user_id=i)] == []
+    assert [i for i in hostile_ids() if any(asker.by_body(user_id=i))] == []
 
 
 @pytest.mark.stack
 def test_no_user_id_in_the_header_reaches_another_users_memory_or_breaks_a_request(asker: Asker) -> None:
     told = {i: asker.by_header(i.encode()) for i in hostile_ids()}
-    assert [i for i, was_told in told.items() if was_told] == []
+    assert [i for i, was_told in told.items() if any(was_told or ())] == []
     assert sum(was_told is not None for was_told in told.values()) > 150
 
 
@@ -135,12 +142,12 @@ def test_no_user_id_in_the_header_reaches_another_users_memory_or_breaks_a_reque
 def test_no_project_id_opens_another_project_of_the_same_user_or_of_another(asker: Asker) -> None:
     """A project sees its own memories and those of no project."""
     named = [i for i in hostile_ids() if i]  # "" is no project, and sees everything of its user
-    assert [i for i in named if asker.by_body(user_id=VICTIM, project_id=i)] == []
+    assert [i for i in named if any(asker.by_body(user_id=VICTIM, project_id=i))] == []
 
 
 @pytest.mark.stack
 def test_no_session_id_opens_another_project_of_the_same_user_or_of_another(asker: Asker) -> None:
-    assert [i for i in hostile_ids() if asker.by_body(user_id=VICTIM, project_id="other", session_id=i)] == []
+    assert [i for i in hostile_ids() if any(asker.by_body(user_id=VICTIM, project_id="other", session_id=i))] == []
 
 
 @pytest.mark.stack
@@ -169,7 +176,8 @@ def test_ids_that_merely_look_alike_stay_two_users(shared_product: Product, upst
     composed, decomposed = "ren\u00e9", unicodedata.normalize("NFD", "ren\u00e9")
     shared_product.chat("My lucky stone is a moonstone.", composed)
     shared_product.flush(composed)
-    shared_product.chat("What is my lucky stone?", decomposed)
-    assert b"moonstone" not in upstream.last_chat().body
-    shared_product.chat("What is my lucky stone?", composed)
-    assert b"moonstone" in upstream.last_chat().body
+    for shape in SHAPES:
+        shared_product.ask("What is my lucky stone?", decomposed, shape=shape)
+        assert b"moonstone" not in upstream.last_chat().body
+        shared_product.ask("What is my lucky stone?", composed, shape=shape)
+        assert b"moonstone" in upstream.last_chat().body

@@ -22,12 +22,12 @@ async def test_what_a_tool_saves_a_chat_is_told_and_what_it_deletes_is_gone(
         Client(streamable_http_client(f"{shared_product.url}/v1/memory/mcp", http_client=http)) as agent,
     ):
         saved = await agent.call_tool("memory_save", {"content": "User's lighthouse is called Old Barnaby"})
-        answer = shared_product.chat("What is my lighthouse called?", user)
+        answer = shared_product.ask("What is my lighthouse called?", user)
         assert answer.headers["x-memory-status"] == "used"
         assert b"Old Barnaby" in upstream.last_chat().body
         gone = await agent.call_tool("memory_delete", {"memory_id": saved.structured_content["id"]})
         assert not gone.is_error
-        shared_product.chat("What is my lighthouse called, again?", user)
+        shared_product.ask("What is my lighthouse called, again?", user)
         assert b"Old Barnaby" not in upstream.last_chat().body
 
 

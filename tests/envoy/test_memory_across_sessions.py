@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import httpx
 import openai
 import pytest
-from product import Product, eventually, sentences
+from api_shapes import SHAPES
+from product import Product, eventually, in_time, sentences
 from upstream import RecordingUpstream
 
 BUDGET = "My budget for the Hawaii trip is $10,000."
@@ -48,10 +50,11 @@ def test_told_in_session_a_is_injected_in_session_b(
     else:
         assert told.choices[0].message.content == "Noted."
     eventually(lambda: known(shared_product, user, BUDGET), seconds=5)
+    shared_product.flush(user)  # REST sees a write before it is over, chats afterwards
 
-    asked = client.chat.completions.create(
-        model="m", messages=[{"role": "user", "content": QUESTION}], stream=stream, extra_body=context(user, "b")
-    )
+    completions = client.chat.completions.with_raw_response
+    question: Any = {"model": "m", "messages": [{"role": "user", "content": QUESTION}], "stream": stream}
+    asked = in_time(lambda: completions.create(**question, extra_body=context(user, "b"))).parse()
     if stream:
         list(asked)
     assert "$10,000" in upstream.last_chat().system_text()
@@ -83,9 +86,12 @@ async def test_the_async_client_is_served_alike(
 def test_another_user_gets_nothing(shared_product: Product, upstream: RecordingUpstream) -> None:
     shared_product.chat(BUDGET, "teller")
     assert shared_product.flush("teller") == {"pending": 0, "failed": 0}
-    answer = shared_product.chat(QUESTION, "stranger")
-    assert answer.headers["x-memory-status"] == "empty"
-    assert "$10,000" not in upstream.last_chat().body.decode()
+    for shape in SHAPES:
+        answer = shared_product.ask(QUESTION, "stranger", shape=shape)
+        assert answer.headers["x-memory-status"] == "empty"
+        assert "$10,000" not in upstream.last_chat().body.decode()
+        assert shared_product.ask(QUESTION, "teller", shape=shape).headers["x-memory-status"] == "used"
+        assert "$10,000" in shape.note(upstream.last_chat().body, QUESTION)
     assert shared_product.memories("stranger") == []
 
 
@@ -106,7 +112,7 @@ def test_a_streamed_turn_is_learnt_within_a_second(shared_product: Product, upst
 def test_receipts_travel_in_the_response_headers(shared_product: Product, upstream: RecordingUpstream) -> None:
     shared_product.chat("I keep my passport in the blue drawer.", "owner")
     shared_product.flush("owner")
-    answer = shared_product.chat("Where do I keep my passport?", "owner", stream=True)
+    answer = shared_product.ask("Where do I keep my passport?", "owner", stream=True)
     assert answer.headers["x-memory-status"] == "used"
     assert int(answer.headers["x-memory-count"]) >= 1
     assert answer.headers["x-memory-receipt"]

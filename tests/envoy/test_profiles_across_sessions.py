@@ -65,7 +65,7 @@ def covered(product: Product, upstream: RecordingUpstream, user_id: str, **confi
     """The mean share of the relevant statements that stand in the prompt."""
     shares = []
     for question, words in ADVICE.items():
-        product.chat(question, user_id, memory_config={"auto_store": False, **config})
+        product.ask(question, user_id, memory_config={"auto_store": False, **config})
         shares.append(mean(word in ours(sent(upstream)) for word in words))
     return mean(shares)
 
@@ -96,10 +96,10 @@ def test_it_is_shown_pinned_and_switched_off_and_the_next_chat_follows(
     assert shown["tokens"] <= 200
     pinned = profile(shared_product, "owner", "PUT", json={"pinned": ["Answer in German"]}).json()
     assert pinned["version"] == shown["version"] + 1
-    shared_product.chat("Where do I live?", "owner", memory_config={"auto_store": False})
+    shared_product.ask("Where do I live?", "owner", memory_config={"auto_store": False})
     assert ours(sent(upstream)).startswith(pinned["text"])
     profile(shared_product, "owner", "PUT", json={"enabled": False})
-    shared_product.chat("Where do I live?", "owner", memory_config={"auto_store": False})
+    shared_product.ask("Where do I live?", "owner", memory_config={"auto_store": False})
     assert ours(sent(upstream)).startswith("<memory>")
     assert profile(shared_product, "owner", "DELETE").json() == {"deleted": True}
     assert profile(shared_product, "owner").status_code == 404

@@ -31,7 +31,7 @@ def test_a_used_memory_is_told_with_every_part_of_its_score_and_the_others_with_
     for number, statement in enumerate(TOLD):
         shared_product.chat(statement, "receipts", session_id=f"s{number}")
     assert shared_product.flush("receipts") == {"pending": 0, "failed": 0}
-    answer = shared_product.chat(QUESTION, "receipts", session_id="later")
+    answer = shared_product.ask(QUESTION, "receipts", session_id="later")
     assert answer.headers["x-memory-status"] == "used"
     shown = receipt(shared_product, answer, "receipts")
     assert (shown["status"], shown["reason"], shown["query"]) == ("used", "found", QUESTION)
@@ -51,7 +51,7 @@ def test_a_used_memory_is_told_with_every_part_of_its_score_and_the_others_with_
 
 @pytest.mark.stack
 def test_nothing_found_and_not_searched_are_told_apart(shared_product: Product, upstream: RecordingUpstream) -> None:
-    asked = shared_product.chat("What is my cat called?", "nobody yet")
+    asked = shared_product.ask("What is my cat called?", "nobody yet")
     empty = receipt(shared_product, asked, "nobody yet")
     assert (empty["status"], empty["injected"], empty["candidates"]) == ("empty", [], [])
     greeted = shared_product.chat("Good morning!", "nobody yet")
@@ -62,7 +62,7 @@ def test_nothing_found_and_not_searched_are_told_apart(shared_product: Product, 
 
 @pytest.mark.stack
 def test_a_receipt_is_for_its_own_user_only(shared_product: Product, upstream: RecordingUpstream) -> None:
-    answer = shared_product.chat(QUESTION, "owner of it")
+    answer = shared_product.ask(QUESTION, "owner of it")
     receipt(shared_product, answer, "owner of it")
     url = f"{shared_product.api}/v1/memory/receipts/{answer.headers['x-memory-receipt']}"
     assert httpx.get(url, headers={"x-authz-user-id": "somebody else"}, timeout=10).status_code == 404

@@ -10,8 +10,9 @@ from typing import Any
 import httpx
 import openai
 import pytest
-from product import Product, eventually, running_product, sentences
-from responses_server import ResponsesServer, call_item, running_responses_server, text_item
+from product import Product, eventually, in_time, running_product, sentences
+from response_objects import call_item, text_item
+from responses_server import ResponsesServer, running_responses_server
 
 BUDGET = "My budget for the Hawaii trip is $10,000."
 QUESTION = "What is my budget for the Hawaii trip?"
@@ -42,8 +43,15 @@ def client_of(product: Product, user: str) -> openai.OpenAI:
     )
 
 
+def asked(client: openai.OpenAI, **body: Any) -> Any:
+    """The response to a question that memory had time for."""
+    return in_time(lambda: client.responses.with_raw_response.create(**{"model": "m", **body})).parse()
+
+
 def learnt(product: Product, user: str, statement: str = BUDGET) -> None:
+    """Learnt by itself; and the write is over, so that chats see it as REST does."""
     eventually(lambda: statement.rstrip(".").casefold() in sentences(product.memories(user)), seconds=10)
+    assert product.flush(user) == {"pending": 0, "failed": 0}
 
 
 @pytest.mark.stack
@@ -56,14 +64,14 @@ def test_told_in_one_response_is_injected_into_another(product: Product, server:
         assert [events[0].type, events[-1].type] == ["response.created", "response.completed"]
         assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == "Noted."
     learnt(product, f"teller-{stream}")
-    asked: Any = client.responses.create(model="m", input=QUESTION, stream=stream)
+    answer = asked(client, input=QUESTION, stream=stream)
     if stream:
-        list(asked)
+        list(answer)
     received = server.last()
     assert "$10,000" in received["input"]
     assert received["input"].endswith(f"\n\n{QUESTION}")
     assert {name: value for name, value in received.items() if name != "input"} == {"model": "m", "stream": stream}
-    client_of(product, "stranger").responses.create(model="m", input=QUESTION)
+    asked(client_of(product, "stranger"), input=QUESTION)
     assert server.last()["input"] == QUESTION
 
 
@@ -72,13 +80,13 @@ def test_a_chain_gets_each_memory_once_and_a_new_chain_gets_it_again(product: Pr
     client = client_of(product, "chained")
     client.responses.create(model="m", input=BUDGET)
     learnt(product, "chained")
-    first = client.responses.create(model="m", input=QUESTION)
+    first = asked(client, input=QUESTION)
     assert server.last()["input"].count("$10,000") == 1
-    second = client.responses.create(model="m", input="And what is my budget in all?", previous_response_id=first.id)
+    second = asked(client, input="And what is my budget in all?", previous_response_id=first.id)
     assert server.last()["input"] == "And what is my budget in all?"
-    client.responses.create(model="m", input="Remind me of my Hawaii budget?", previous_response_id=second.id)
+    asked(client, input="Remind me of my Hawaii budget?", previous_response_id=second.id)
     assert sum(message["content"].count("$10,000") for message in server.prompts[-1]) == 1
-    client.responses.create(model="m", input=QUESTION)
+    asked(client, input=QUESTION)
     assert server.last()["input"].count("$10,000") == 1
 
 
@@ -88,14 +96,14 @@ def test_a_tool_loop_reads_one_note_and_its_answer_is_on_record(product: Product
     client.responses.create(model="m", input=BUDGET)
     learnt(product, "traveller")
     server.output = [[call_item("hotels")], [text_item("The Pelican, for $200 a night.")]]
-    asked: Any = [{"role": "user", "content": "Find a hotel for my Hawaii trip within my budget."}]
-    calling = client.responses.create(model="m", input=asked, tools=[TOOL])
+    question: Any = [{"role": "user", "content": "Find a hotel for my Hawaii trip within my budget."}]
+    calling = client.responses.create(model="m", input=question, tools=[TOOL])
     assert "$10,000" in server.last()["input"][0]["content"]
     [call] = calling.output
     assert call.type == "function_call"
     output = {"type": "function_call_output", "call_id": call.call_id, "output": "The Pelican, $200"}
     answered = client.responses.create(
-        model="m", input=[*asked, call.model_dump(exclude_none=True), output], tools=[TOOL], store=False
+        model="m", input=[*question, call.model_dump(exclude_none=True), output], tools=[TOOL], store=False
     )
     assert answered.output_text == "The Pelican, for $200 a night."
     received = server.last()["input"]
@@ -146,12 +154,12 @@ def test_a_real_model_s_own_responses_api_follows_the_note(tmp_path: Path) -> No
         client = client_of(product, "ada")
         client.responses.create(model="local", input=BUDGET, max_output_tokens=16)
         learnt(product, "ada")
-        asked: Any = {"model": "local", "temperature": 0, "max_output_tokens": 40}
-        plain = client.responses.create(input=QUESTION, **asked)
+        options: Any = {"model": "local", "temperature": 0, "max_output_tokens": 40}
+        plain = asked(client, input=QUESTION, **options)
         assert "10,000" in plain.output_text
-        events = list(client.responses.create(input=[{"role": "user", "content": QUESTION}], stream=True, **asked))
+        events = list(asked(client, input=[{"role": "user", "content": QUESTION}], stream=True, **options))
         assert "10,000" in "".join(event.delta for event in events if event.type == "response.output_text.delta")
-        unknown = client_of(product, "nobody").responses.create(input=QUESTION, **asked)
+        unknown = asked(client_of(product, "nobody"), input=QUESTION, **options)
         assert "10,000" not in unknown.output_text
         with pytest.raises(openai.BadRequestError, match="previous_response_id"):
-            client.responses.create(input=QUESTION, previous_response_id=plain.id, **asked)
+            client.responses.create(input=QUESTION, previous_response_id=plain.id, **options)

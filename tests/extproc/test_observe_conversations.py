@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from responses_server import Item, call_item, event_stream, response_object, text_item
+from response_objects import Item, call_item, event_stream, response_object, text_item
 
 from extproc.exchange import CloseTurn, Closing, LeaveOut, OpenTurn
 from extproc.identity import IdentityMode

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from responses_server import (
+from response_objects import (
     Item,
     call_item,
     event_stream,

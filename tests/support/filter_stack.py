@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import socket
 import sys
 import tempfile
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from api_shapes import ASKED_COMPLETIONS, AskedShape
 from prometheus_client import CollectorRegistry
 from turn_logs import sqlite_deployment
 
@@ -26,6 +26,7 @@ from extproc.recorder import ModelLessons, TurnRecorder
 from extproc.sent_again import RecordingPolicy
 from extproc.server import DrainPace, EdgeTrust, Filter, contained, serve
 from extproc.supervisor.bootstrap import BootstrapValues, render
+from extproc.supervisor.locks_and_ports import reserve_port
 from memory.adapters.models.template_probe import TemplateProbe
 from memory.adapters.models.window_probe import WindowProbe
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -127,10 +128,12 @@ class FilterStack:
             base_url=self.url, transport=httpx.AsyncHTTPTransport(local_address=source), timeout=30, trust_env=False
         )
 
-    async def chat(self, body: bytes, *, source: str = "127.0.0.1", **headers: str) -> httpx.Response:
+    async def chat(
+        self, body: bytes, *, shape: AskedShape = ASKED_COMPLETIONS, source: str = "127.0.0.1", **headers: str
+    ) -> httpx.Response:
         async with self.client(source) as client:
             return await client.post(
-                "/v1/chat/completions", content=body, headers={"content-type": "application/json", **headers}
+                shape.shape.path, content=body, headers={"content-type": "application/json", **headers}
             )
 
     def start_filter(self, socket_path: Path) -> RunningFilter:
@@ -188,17 +191,6 @@ class FilterStack:
         return now - self.counted_before.get((name, frozenset(labels.items())), 0.0)
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that are free now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
 @asynccontextmanager
 async def running_stack(
     upstream: str,
@@ -219,7 +211,8 @@ async def running_stack(
         database = await stack.enter_async_context(SqliteDatabase((data_dir or folder) / "traits.sqlite"))
         templates = await stack.enter_async_context(TemplateProbe(upstream))
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        port, admin_port = free_ports(2)
+        reserved = [stack.enter_context(reserve_port("127.0.0.1", 0, setting="a port of the test")) for _ in range(2)]
+        port, admin_port = (one.getsockname()[1] for one in reserved)  # held until the end: nobody else gets them
         plan = BootstrapValues(
             upstream=upstream,
             filter_sockets=tuple(folder / f"f{number}.sock" for number in range(filters)),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from api_shapes import ASKED_COMPLETIONS, AskedShape
 from hashing_embedder import HashingEmbedder
 from prometheus_client import CollectorRegistry
 
@@ -99,13 +100,18 @@ class Rig:
         raise AssertionError("no receipt")
 
 
+SHAPE: AskedShape = ASKED_COMPLETIONS
+"""In which form requests come; `tests/memory/recall` runs what uses this rig in each."""
+
+
 def request_of(text: str, **config: object) -> ChatRequest:
     return request_with([{"role": "user", "content": text}], **config)
 
 
 def request_with(messages: Sequence[Mapping[str, Any]], **config: object) -> ChatRequest:
     """A chat of these messages; `config` is its `memory_config`."""
-    return read_chat_request(json.dumps({"model": "m", "messages": messages, "memory_config": config}).encode())
+    body = SHAPE.body(messages, memory_config=config)
+    return read_chat_request(json.dumps(body).encode(), SHAPE.shape)
 
 
 @asynccontextmanager

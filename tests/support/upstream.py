@@ -9,11 +9,16 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from response_objects import PATH as RESPONSES_PATH
+from response_objects import Item, event_stream, response_object, text_item
 from served_app import served
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+
+CHATS = {"/v1/chat/completions": "messages", RESPONSES_PATH: "input"}
+"""Each path with the member that has the messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,8 @@ class RecordingUpstream:
         self.streamed.clear()
 
     def last_chat(self) -> Received:
-        return next(r for r in reversed(self.received) if r.path == "/v1/chat/completions")
+        """Of either API."""
+        return next(r for r in reversed(self.received) if r.path in CHATS)
 
     async def _any(self, request: Request) -> Response:
         body = await request.body()
@@ -70,14 +76,16 @@ class RecordingUpstream:
         self.received.append(Received(request.method, path, dict(request.headers), body))
         if self.status != 200:
             return JSONResponse({"error": {"message": "out of order"}}, status_code=self.status)
-        if (request.method, path) != ("POST", "/v1/chat/completions"):
+        if request.method != "POST" or path not in CHATS:
             return JSONResponse({"path": path, "method": request.method, "bytes": len(body)})
         try:
             chat = json.loads(body)
-            if not isinstance(chat["messages"], list):
-                raise TypeError("messages")
+            if not isinstance(chat[CHATS[path]], list | str if path == RESPONSES_PATH else list):
+                raise TypeError(CHATS[path])
         except (ValueError, KeyError, TypeError):
             return JSONResponse({"error": {"message": "bad request"}}, status_code=400)
+        if path == RESPONSES_PATH:
+            return self._response(chat)
         if chat.get("stream"):
             return StreamingResponse(self._chunks(), media_type="text/event-stream")
         message = self.message or {"role": "assistant", "content": self.answer}
@@ -87,6 +95,12 @@ class RecordingUpstream:
             {"id": "c-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage},
             headers=self.more_headers,
         )
+
+    def _response(self, asked: Item) -> Response:
+        response = response_object([text_item(self.answer)], response_id=f"resp_{len(self.received)}")
+        if asked.get("stream"):
+            return StreamingResponse(iter(event_stream(response)), media_type="text/event-stream")
+        return JSONResponse(response, headers=self.more_headers)
 
     async def _chunks(self) -> AsyncIterator[bytes]:
         words = self.answer.split(" ") if not self.chunk_count else ["x"] * self.chunk_count

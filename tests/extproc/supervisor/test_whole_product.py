@@ -56,44 +56,34 @@ def run_folder(product: Product) -> Path:
     return Path(words[words.index("--config") + 1]).parent
 
 
-@pytest.fixture
-def unhurried(tmp_path: Path) -> Path:
-    """Settings for what shows that a memory is found, not how fast a busy machine is: `bench/cold.py` shows that."""
-    file = tmp_path / "unhurried.yaml"
-    file.write_text(
-        "memory: {deadline_ms: 400, embedding: {timeout_ms: 350}, working_set: {patience_ms: 300}}\n", encoding="utf-8"
-    )
-    return file
-
-
 @pytest.mark.stack
 def test_the_first_chat_after_ready_is_recalled_and_learnt_and_after_a_restart_finds_its_memory(
-    upstream: RecordingUpstream, unhurried: Path, tmp_path: Path
+    upstream: RecordingUpstream, tmp_path: Path
 ) -> None:
-    with running_product(tmp_path / "data", upstream=upstream.url, config=unhurried) as product:
+    with running_product(tmp_path / "data", upstream=upstream.url) as product:
         answer = product.chat("I play the cello on Thursdays.", "cellist")
         assert answer.headers["x-memory-status"] in ("empty", "used")
         assert product.flush("cellist")["pending"] == 0
         question = "When do I play the cello?"
-        eventually(lambda: product.chat(question, "cellist").headers["x-memory-status"] == "used", seconds=2)
-    with running_product(tmp_path / "data", upstream=upstream.url, config=unhurried) as product:
-        assert product.chat("Which instrument do I play?", "cellist").headers["x-memory-status"] == "used"
+        assert product.ask(question, "cellist").headers["x-memory-status"] == "used"
+    with running_product(tmp_path / "data", upstream=upstream.url) as product:
+        assert product.ask("Which instrument do I play?", "cellist").headers["x-memory-status"] == "used"
 
 
 @pytest.mark.stack
 def test_after_everything_was_killed_the_first_question_of_who_never_chatted_finds_a_memory(
-    upstream: RecordingUpstream, unhurried: Path, tmp_path: Path
+    upstream: RecordingUpstream, tmp_path: Path
 ) -> None:
     """Written through REST alone, a little of it right before the kill: the snapshot lacks that, and it is found."""
     snapshots = tmp_path / "data" / "snapshots"
-    with running_product(tmp_path / "data", upstream=upstream.url, config=unhurried) as product:
+    with running_product(tmp_path / "data", upstream=upstream.url) as product:
         boats = [f"My boat number {number} lies in harbour {number % 7}." for number in range(150)]
         remember(product, "sailor", *boats)
         eventually(lambda: snapshots.is_dir() and [one for one in snapshots.iterdir() if not one.suffix], seconds=10)
         remember(product, "sailor", "My parrot is called Flint.")
         product.kill_everything()
         product.start()
-        answer = product.chat("What is my parrot called?", "sailor")
+        answer = product.ask("What is my parrot called?", "sailor")
         assert answer.headers["x-memory-status"] == "used"
         assert "Flint" in upstream.last_chat().body.decode()
         page = httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=10).text

@@ -1,4 +1,4 @@
-"""Builders for memories with vectors that a test can choose."""
+"""Builders for memories with vectors that a test can choose; and requests in the form of each API."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import recall_rig
+from api_shapes import ASKED_COMPLETIONS, SHAPES, AskedShape
 
 from memory.model import Memory, Record, Vector
 
@@ -43,3 +45,18 @@ def remember() -> Remember:
         return Record(replace(memory, **fields), direction(0) if vector is None else vector)  # type: ignore[arg-type]
 
     return build
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """What builds its requests with the rig runs once for each API."""
+    named = vars(metafunc.module)
+    if any(named.get(one.__name__) is one for one in (recall_rig.request_of, recall_rig.request_with)):
+        metafunc.parametrize("asked_shape", SHAPES, ids=lambda shape: shape.name, indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def asked_shape(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AskedShape:
+    """The API in whose form the rig's requests come."""
+    shape: AskedShape = getattr(request, "param", ASKED_COMPLETIONS)
+    monkeypatch.setattr(recall_rig, "SHAPE", shape)
+    return shape

@@ -278,7 +278,9 @@ async def test_a_rewrite_whose_embedding_fails_is_unused(chat: Chat) -> None:
 
 async def test_a_deadline_that_leaves_a_model_no_time_asks_none(tmp_path: Path, server: FakeModelServer) -> None:
     async with chatting(tmp_path, server.url, deadline_seconds=SECOND_SEARCH_SECONDS) as chat:
-        await chat.ask(*NEAR)
+        for _ in range(10):  # 25 ms in all: on a busy machine they may end before anything is decided
+            if (await chat.ask(*NEAR)).status is not RecallStatus.UNAVAILABLE:
+                break
     assert server.asked == []
     assert chat.receipt.signals["rewrite"] == "no_time"
 
@@ -341,9 +343,9 @@ async def test_a_model_that_fails_time_and_again_is_left_alone(chat: Chat, serve
     assert "rewrite" not in chat.receipt.signals
 
 
-async def test_only_so_many_questions_are_rewritten_at_a_time(chat: Chat, server: FakeModelServer) -> None:
-    server.seconds = 0.2
-    async with asyncio.TaskGroup() as group:
+async def test_only_so_many_questions_are_rewritten_at_a_time(tmp_path: Path, server: FakeModelServer) -> None:
+    server.seconds = 0.5
+    async with chatting(tmp_path, server.url, deadline_seconds=2.0) as chat, asyncio.TaskGroup() as group:
         for number in range(12):
             group.create_task(chat.ask(f"I want to paint my kayak number {number}.", "Yes?", "Where is it stored?"))
     assert len(server.asked) == 4

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from api_shapes import ASKED_RESPONSES, AskedShape
 from recall_rig import SETTINGS, request_of, rigged
 
 from memory.model import Placement, RecallStatus, Scope
@@ -58,8 +59,11 @@ async def test_what_is_too_much_is_shed_before_it_costs_an_embedding(tmp_path: P
     ],
 )
 async def test_of_setting_and_lesson_the_more_careful_one_counts(
-    tmp_path: Path, wanted: Placement, learnt: Placement | None, placed: str
+    tmp_path: Path, asked_shape: AskedShape, wanted: Placement, learnt: Placement | None, placed: str
 ) -> None:
+    """But for the Responses API: there a note stands inside the last user message, and no template refuses that."""
+    if asked_shape is ASKED_RESPONSES and wanted is Placement.BEFORE_LAST_USER:
+        placed = "middle"
     settings = RecallSettings(deadline_seconds=1.0, placement=wanted)
     async with rigged(tmp_path, settings) as rig:
         if learnt is not None:

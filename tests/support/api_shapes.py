@@ -1,0 +1,75 @@
+"""Chats in the form of each API, for suites that run on every one of them: how to ask, and what went along."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from memory.chat.api_shape import ApiShape
+from memory.chat.completions import COMPLETIONS
+from memory.chat.responses import RESPONSES
+
+Message = Mapping[str, Any]
+
+
+class AskedShape(Protocol):
+    """Messages are those of chat completions, in whatever form a client of this API sends them."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shape(self) -> ApiShape: ...
+
+    def body(self, messages: Sequence[Message], **more: Any) -> dict[str, Any]:
+        """The body with these messages; `more` are further members."""
+        ...
+
+    def note(self, received: bytes, question: str) -> str:
+        """What stands in the prompt beside the messages of a client that sent no system message."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCompletions:
+    name: str = "completions"
+    shape: ApiShape = COMPLETIONS
+
+    def body(self, messages: Sequence[Message], **more: Any) -> dict[str, Any]:
+        return {"model": "m", "messages": list(messages), **more}
+
+    def note(self, received: bytes, question: str) -> str:
+        messages = json.loads(received)["messages"]
+        assert messages[-1] == {"role": "user", "content": question}
+        return "\n".join(str(message["content"]) for message in messages if message["role"] == "system")
+
+
+@dataclass(frozen=True, slots=True)
+class AskedResponses:
+    name: str = "responses"
+    shape: ApiShape = RESPONSES
+
+    def body(self, messages: Sequence[Message], **more: Any) -> dict[str, Any]:
+        return {"model": "m", "input": [item for message in messages for item in _items(message)], **more}
+
+    def note(self, received: bytes, question: str) -> str:
+        body = json.loads(received)
+        asked = body["input"][-1]["content"]
+        assert asked.endswith(question)
+        return "\n".join(filter(None, (body.get("instructions", ""), asked.removesuffix(question))))
+
+
+def _items(message: Message) -> Iterator[dict[str, Any]]:
+    if message["role"] == "tool":
+        yield {"type": "function_call_output", "call_id": message["tool_call_id"], "output": message["content"]}
+        return
+    if message.get("content") is not None:
+        yield {"role": message["role"], "content": message["content"]}
+    for call in message.get("tool_calls", ()):
+        yield {"type": "function_call", "call_id": call["id"], **call["function"]}
+
+
+ASKED_COMPLETIONS, ASKED_RESPONSES = AskedCompletions(), AskedResponses()
+SHAPES: tuple[AskedShape, ...] = (ASKED_COMPLETIONS, ASKED_RESPONSES)
