@@ -135,6 +135,25 @@ async def test_a_faulty_text_is_sent_back_once_and_the_better_one_is_used(
     assert [one.text for one in await writer.write(TASK, LINES, objections=rather_not)] == ["I row."]
 
 
+@pytest.mark.parametrize("has_first", [True, False])
+async def test_what_there_is_counts_if_no_better_text_comes_in_time(
+    server: FakeModelServer, model: OpenAiChatModel, *, has_first: bool
+) -> None:
+    def says(body: dict[str, Any]) -> str:
+        del body
+        server.seconds = 30.0
+        return BOTH if has_first else "Ahoy!"
+
+    server.says = says
+    writing = writer_on(model, seconds=0.5).write(TASK, LINES, objections=lambda sentences: ["not quite"])
+    if has_first:
+        assert list(await writing) == READ
+    else:
+        with pytest.raises(Late):
+            await writing
+    assert len(server.asked) == 2
+
+
 @pytest.mark.parametrize(
     "said",
     [

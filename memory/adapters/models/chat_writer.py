@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from memory.errors import Unusable
+from memory.errors import Unavailable, Unusable
 from memory.model import Message, Role
 from memory.ports import ChatModel
 from memory.ports.writing import GroundedSentence, Objections, WritingTask
@@ -64,7 +64,13 @@ class ChatWriter:
             return first
         told = f"Not so: {'; '.join(faults[:OBJECTIONS_MAX])}. Write all of it again."
         asked += [Message(Role.ASSISTANT, said[:ECHO_CHARACTERS_MAX]), Message(Role.USER, told)]
-        second, more = _read(await self._said(asked, task, len(lines)), task, len(lines), objections)
+        try:
+            again = await self._said(asked, task, len(lines))
+        except Unavailable:
+            if not first:
+                raise
+            return first
+        second, more = _read(again, task, len(lines), objections)
         best = second if second and (not first or len(more) <= len(faults)) else first
         if not best:
             raise Unusable(PART, "no text that can be used, and none when sent back")
