@@ -19,7 +19,14 @@ TOKEN_BYTES = 32
 
 @click.command()
 @click.argument("name")
-@click.option("--scope", "scopes", type=click.Choice(["read", "write"]), multiple=True, default=("read",))
+@click.option(
+    "--scope",
+    "scopes",
+    type=click.Choice(["read", "write"]),
+    multiple=True,
+    default=("read",),
+    help="What it may do; may be repeated. [default: read]",
+)
 @click.option("--user", "users", multiple=True, help="A user whose memories it may use; may be repeated.")
 @click.option("--any-user", is_flag=True, help="It may use the memories of every user.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of lines.")
