@@ -30,7 +30,7 @@ from memory.model import ModelWindow, Placement
 
 ALICE = {"x-authz-user-id": "alice"}
 TALK = ("Hello", "Hello to you", "What is my cat called?")
-MODELS = {"free": ANYWHERE, "strict": FIRST, "none": NOWHERE}
+MODELS = {"free": ANYWHERE, "strict": FIRST, "named": FIRST, "none": NOWHERE}
 IN_THE_MIDDLE = ["user", "assistant", "system", "user"]
 IN_FRONT = ["system", "user", "assistant", "user"]
 WITHOUT = ["user", "assistant", "user"]
@@ -150,9 +150,11 @@ async def test_no_request_waits_for_a_server_that_does_not_tell(server: Template
 
 @pytest.mark.stack
 def test_the_product_moves_its_notes_and_keeps_that_over_a_restart(server: TemplateServer, tmp_path: Path) -> None:
-    def chat(*texts: str) -> httpx.Response:
+    """And where the server names its models, it knows the placement before their first chat."""
+
+    def chat(*texts: str, model: str = "strict") -> httpx.Response:
         url = f"{product.url}/v1/chat/completions"
-        return httpx.post(url, content=chat_body("strict", *texts), headers=ALICE, timeout=30)
+        return httpx.post(url, content=chat_body(model, *texts), headers=ALICE, timeout=30)
 
     with running_product(tmp_path / "data", upstream=server.url) as product:
         chat("My cat is called Quasimodo.")
@@ -161,26 +163,15 @@ def test_the_product_moves_its_notes_and_keeps_that_over_a_restart(server: Templ
         assert (first.status_code, first.headers["x-memory-status"]) == (400, "used")
         second = in_time(lambda: eventually(lambda: (again := chat(*TALK)).status_code == 200 and again, seconds=5))
         assert second.headers["x-memory-status"] == "used"
+    server.tokenize, server.models = VLLM, models_body("named")
     with running_product(tmp_path / "data", upstream=server.url) as product:
         third = in_time(lambda: chat(*TALK))
         assert (third.status_code, third.headers["x-memory-status"]) == (200, "used")
         assert server.placed() == IN_FRONT
         assert "Quasimodo" in server.chats[-1]["messages"][0]["content"]
-
-
-@pytest.mark.stack
-def test_the_product_knows_the_placement_before_the_first_chat_where_the_server_names_its_models(
-    server: TemplateServer, tmp_path: Path
-) -> None:
-    server.tokenize, server.models = VLLM, models_body(*MODELS)
-    with running_product(tmp_path / "data", upstream=server.url) as product:
-        memories = [{"content": "My cat is called Quasimodo.", "memory_type": "semantic"}]
-        url = f"{product.api}/v1/memory"
-        assert httpx.post(url, params={"user_id": "alice"}, json={"memories": memories}, timeout=30).is_success
-        chats = f"{product.url}/v1/chat/completions"
-        body = chat_body("strict", *TALK)
-        answer = in_time(lambda: httpx.post(chats, content=body, headers=ALICE, timeout=30))
-        assert (answer.status_code, answer.headers["x-memory-status"]) == (200, "used")
+        server.chats.clear()
+        first = in_time(lambda: chat(*TALK, model="named"))
+        assert (first.status_code, first.headers["x-memory-status"]) == (200, "used")
         assert server.placed() == IN_FRONT
 
 

@@ -57,7 +57,7 @@ def run_folder(product: Product) -> Path:
 
 
 @pytest.mark.stack
-def test_the_first_chat_after_ready_is_recalled_and_learnt_and_after_a_restart_finds_its_memory(
+def test_the_first_chat_is_recalled_and_learnt_a_stream_is_finished_at_the_end_and_after_a_restart_all_is_found(
     upstream: RecordingUpstream, tmp_path: Path
 ) -> None:
     with running_product(tmp_path / "data", upstream=upstream.url) as product:
@@ -66,8 +66,25 @@ def test_the_first_chat_after_ready_is_recalled_and_learnt_and_after_a_restart_f
         assert product.flush("cellist")["pending"] == 0
         question = "When do I play the cello?"
         assert product.ask(question, "cellist").headers["x-memory-status"] == "used"
+        ends_in_mid_stream(product, upstream)
     with running_product(tmp_path / "data", upstream=upstream.url) as product:
         assert product.ask("Which instrument do I play?", "cellist").headers["x-memory-status"] == "used"
+
+
+def ends_in_mid_stream(product: Product, upstream: RecordingUpstream) -> None:
+    """A stream under way is finished before the end."""
+    upstream.chunk_seconds, upstream.chunk_count = 0.1, 30
+    body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Tell me a long story."}]}
+    with httpx.stream("POST", f"{product.url}/v1/chat/completions", json=body, timeout=30) as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        assert product.process is not None
+        product.process.send_signal(signal.SIGTERM)
+        rest = list(lines)
+    assert "data: [DONE]" in rest
+    assert product.process.wait(timeout=30) == 0
+    product.stop()
+    upstream.behave()
 
 
 @pytest.mark.stack
@@ -223,22 +240,6 @@ def test_nothing_outlives_a_killed_supervisor_and_the_next_up_starts_at_once(
         assert not [pid for pid in pids if is_alive(pid)]
         assert not folder.exists()
     assert second.stdout == [f"ready {second.url}\n"]
-
-
-@pytest.mark.stack
-def test_a_stream_under_way_is_finished_before_the_end(upstream: RecordingUpstream, tmp_path: Path) -> None:
-    upstream.chunk_seconds, upstream.chunk_count = 0.1, 30
-    with running_product(tmp_path / "data", upstream=upstream.url) as product:
-        body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Tell me a long story."}]}
-        with httpx.stream("POST", f"{product.url}/v1/chat/completions", json=body, timeout=30) as answer:
-            lines = answer.iter_lines()
-            next(lines)
-            assert product.process is not None
-            product.process.send_signal(signal.SIGTERM)
-            rest = list(lines)
-        assert "data: [DONE]" in rest
-        assert product.process.wait(timeout=30) == 0
-        product.stop()
 
 
 def test_a_taken_port_stops_the_start_and_names_the_setting(tmp_path: Path) -> None:

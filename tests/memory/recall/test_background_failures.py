@@ -60,7 +60,7 @@ async def test_who_waits_for_the_store_takes_no_place_from_who_needs_nothing_of_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with rigged(tmp_path, RecallSettings(deadline_seconds=1.0, in_flight_max=1)) as rig:
-        await rig.corpora.hold("u")
+        assert await rig.corpora.corpus("u", waits=True) is not None
         search, may_search = rig.store.search, asyncio.Event()
 
         async def slow(*given: object, **named: object) -> object:
