@@ -110,6 +110,7 @@ class FilterStack:
     claims: ClaimNames = USUAL_CLAIMS
     ids: Any = field(default_factory=itertools.count)
     filters: list[RunningFilter] = field(default_factory=list)
+    used_at: float = 0.0  # when a test that shares it ended, on the monotonic clock
     counted_before: dict[tuple[str, frozenset[tuple[str, str]]], float] = field(default_factory=dict)
 
     def begin(self) -> None:
