@@ -57,7 +57,7 @@ class BootstrapValues:
     api_host: str = "127.0.0.1"
     identity: IdentityMode = IdentityMode.DEVELOPMENT
     trusted_peers: tuple[str, ...] = LOOPBACK
-    filter_in_flight_max: int = 40
+    filter_in_flight_max: int = 10_000
     signals: SignalReader = field(default_factory=SignalReader)
     tokens: TokenVerification | None = None
     filter_may_answer: bool = False
