@@ -75,6 +75,7 @@ class RefusalReason(StrEnum):
     INVALID_SESSION = "invalid_session"
     INVALID_AGENT = "invalid_agent"
     FOREIGN_PROJECT = "foreign_project"
+    PROJECT_NOT_NAMED = "project_not_named"
     UNREADABLE_CLAIMS = ClaimProblem.UNREADABLE.value
     INVALID_USER_CLAIM = ClaimProblem.USER.value
     INVALID_TENANT_CLAIM = ClaimProblem.TENANT.value
@@ -129,7 +130,8 @@ def identify(
             return RefusedIdentity(reason)
     project_id = project_within(vouched.projects if vouched else None, said.project_id)
     if project_id is None:
-        return RefusedIdentity(RefusalReason.FOREIGN_PROJECT)
+        is_named = bool(said.project_id)
+        return RefusedIdentity(RefusalReason.FOREIGN_PROJECT if is_named else RefusalReason.PROJECT_NOT_NAMED)
     return Scope(vouched.user_id if vouched else claimed_id, project_id, said.session_id, said.agent_id)
 
 

@@ -128,7 +128,7 @@ def _projects(claim: object) -> tuple[str, ...] | None:
         return None
     if not all(isinstance(one, str) and is_valid_id(one) for one in named):
         return None
-    return tuple(named)
+    return tuple(dict.fromkeys(named))
 
 
 __all__ = [

@@ -11,13 +11,15 @@ from memory.model import is_valid_id
 from memory.settings.tree import Settings
 
 JWT = "jwt"
+RESERVED_NAME = "unknown"
 _KEY_SOURCES = ("jwks", "jwks_file", "jwks_url")
 _HEADER_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 # Headers that mean something else to Envoy, to us or to HTTP itself.
 _NO_TOKEN_HEADERS = frozenset(
     """connection content-encoding content-length content-type cookie expect host te traceparent transfer-encoding
-    upgrade x-authz-user-id x-memory-edge-secret x-memory-token-claims x-request-id""".split()
+    upgrade x-authz-user-id x-memory-compact x-memory-edge-secret x-memory-token-claims x-request-id""".split()
 )
+_KEY_PARTS = {"RSA": ("kty", "n", "e"), "EC": ("kty", "crv", "x", "y"), "OKP": ("kty", "crv", "x")}
 _PRIVATE_PARTS = frozenset({"d", "k"})  # of an RSA or elliptic key; of a symmetric one
 
 
@@ -70,8 +72,10 @@ def key_set_problem(text: bytes) -> str:
         return "this JWK set holds no key"
     if any(_PRIVATE_PARTS & key.keys() for key in keys):
         return "this JWK set holds a private or symmetric key; publish and configure public keys only"
-    if not all(isinstance(key.get("kty"), str) for key in keys):
-        return "a key of this JWK set does not say its type (`kty`)"
+    for key in keys:
+        lacking = [part for part in _KEY_PARTS.get(str(key.get("kty")), ("kty",)) if not isinstance(key.get(part), str)]
+        if lacking:
+            return f"a key of this JWK set lacks {' and '.join(f'`{part}`' for part in lacking)}"
     return ""
 
 
@@ -83,6 +87,8 @@ def _check_tokens(settings: Settings) -> None:
     for token in tokens:
         if token.any_user == bool(token.users):
             raise BadSetting(f"service_tokens: {token.name} needs either users, or any_user: true")
+        if token.name == RESERVED_NAME:
+            raise BadSetting(f"service_tokens: {RESERVED_NAME} is what metrics call a token that nobody knows")
         if not token.scopes:
             raise BadSetting(f"service_tokens: {token.name} has no scope; give it read, write or both")
         if not all(map(is_valid_id, token.users)):

@@ -126,7 +126,6 @@ async def test_tenants_and_projects_bound_what_is_used(upstream: RecordingUpstre
         before = len(upstream.received)
         for context in (
             {"project_id": "green"},
-            {},
             {"user_id": "eve", "project_id": "red"},
             {"user_id": "acme/mallory"},
         ):
@@ -136,7 +135,9 @@ async def test_tenants_and_projects_bound_what_is_used(upstream: RecordingUpstre
             assert answer.json()["error"]["code"] == "identity_mismatch"
         assert (len(upstream.received), stack.recall.asked) == (before, [])
         assert stack.count("memproxy_identity_refused_total", reason="disagreement") == 2
-        assert stack.count("memproxy_identity_refused_total", reason="foreign_project") == 2
+        assert stack.count("memproxy_identity_refused_total", reason="foreign_project") == 1
+        assert (await stack.chat(question(), **mine)).status_code == 200, "who names no project contradicts nothing"
+        assert stack.count("memproxy_identity_refused_total", reason="project_not_named") == 1
         for lacking in ("sub", "org", "projects"):
             answer = await stack.chat(question(project_id="red"), **bearing(OURS.token(**MALLORY | {lacking: DROPPED})))
             assert answer.status_code == 200, "a token without a claim contradicts nothing"

@@ -151,7 +151,7 @@ def test_a_token_bounds_the_projects_that_a_body_may_name() -> None:
     foreign = RefusedIdentity(RefusalReason.FOREIGN_PROJECT)
     assert identify(both, MemoryContext(project_id="blue"), JWT, "", BOUND) == Scope("alice", "blue")
     assert identify(both, MemoryContext(project_id="green"), JWT, "", BOUND) == foreign
-    assert identify(both, None, JWT, "", BOUND) == foreign
+    assert identify(both, None, JWT, "", BOUND) == RefusedIdentity(RefusalReason.PROJECT_NOT_NAMED)
     assert identify(one, None, JWT, "", BOUND) == Scope("alice", "red")
     lacking = RefusedIdentity(RefusalReason.INVALID_PROJECT_CLAIM)
     assert identify(token(sub="alice"), MemoryContext(project_id="red"), JWT, "", BOUND) == lacking
