@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -27,12 +28,13 @@ from memory.processes.summary_parts import open_summarizer
 from memory.processes.upkeep_parts import open_upkeep
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.runtime.gc_freeze import freeze_live_objects
-from memory.runtime.task_groups import unwrapped
+from memory.runtime.task_groups import started_again, unwrapped
 from memory.settings.loader import Settings
 
 API_DRAIN_SECONDS = 5
 WARM_UP_USER = "memproxy warm-up"  # has no memories
 WARM_UP_PAUSE_SECONDS = 0.2
+DERIVATION_PAUSE_SECONDS = 30.0
 
 
 async def run_worker(settings: Settings, until: asyncio.Event) -> None:
@@ -54,18 +56,30 @@ async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
             keep_seconds = parts.settings.memory.turn_log.keep_days * DAY
             expiry = RecordExpiry(parts.turn_log.messages, clock=SYSTEM_CLOCK, keep_seconds=keep_seconds)
             expiring = group.create_task(expiry.run(until)) if keep_seconds else None
-            await parts.profiles.follow(is_enabled=parts.settings.memory.profile.enabled)
-            if parts.settings.memory.profile.enabled:
-                group.create_task(parts.profile_refresher().run(until))
-            prose = parts.profile_prose() if parts.settings.memory.profile.enabled else None
-            writing = group.create_task(prose.run(until)) if prose is not None else None
-            if parts.settings.memory.summaries.enabled and parts.settings.memory.learn.reader != "off":
-                group.create_task(_summarise(parts, readers, until))
+            derived = [group.create_task(one) for one in _derivations(parts, readers, until)]
             examination = group.create_task(examining(parts.settings, readers, parts.exams, parts.metrics))
             await parts.worker(readers).run(until)
             examination.cancel()
-            for scheduled in filter(None, (looking_after, expiring, writing)):
+            for scheduled in filter(None, (looking_after, expiring, *derived)):
                 scheduled.cancel()  # an interrupted round leaves nothing half done, and is continued later
+
+
+def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterator[Coroutine[None, None, None]]:
+    """What is made of memories and sessions besides learning, which goes on whatever happens to these."""
+    settings = parts.settings.memory
+
+    async def profiles() -> None:
+        await parts.profiles.follow(is_enabled=settings.profile.enabled)
+        if settings.profile.enabled:
+            await parts.profile_refresher().run(until)
+
+    yield started_again(profiles, name="profiles", pause=DERIVATION_PAUSE_SECONDS)
+    prose = parts.profile_prose() if settings.profile.enabled else None
+    if prose is not None:
+        yield started_again(partial(prose.run, until), name="prose", pause=DERIVATION_PAUSE_SECONDS)
+    if settings.summaries.enabled and settings.learn.reader != "off":
+        summarise = partial(_summarise, parts, readers, until)
+        yield started_again(summarise, name="summaries", pause=DERIVATION_PAUSE_SECONDS)
 
 
 async def _summarise(parts: Parts, readers: Readers, until: asyncio.Event) -> None:

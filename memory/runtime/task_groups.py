@@ -1,9 +1,14 @@
-"""Unwraps errors of task groups: a single error is raised as it is; several different ones stay a group."""
+"""Task groups: a single error is raised as it is, and background work that fails ends nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+
+import structlog
+
+log = structlog.get_logger(__name__)
 
 
 @contextmanager
@@ -21,4 +26,14 @@ def unwrapped() -> Iterator[None]:
         raise first from None
 
 
-__all__ = ["unwrapped"]
+async def started_again(work: Callable[[], Awaitable[None]], *, name: str, pause: float) -> None:
+    """Run `work` until it returns; after an error, which is logged, again in `pause` seconds."""
+    while True:
+        (outcome,) = await asyncio.gather(work(), return_exceptions=True)
+        if not isinstance(outcome, Exception):
+            return
+        log.error("background work failed and is started again", work=name, error=type(outcome).__name__)
+        await asyncio.sleep(pause)
+
+
+__all__ = ["started_again", "unwrapped"]

@@ -9,12 +9,13 @@ deletes the record of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from memory.errors import NotFound
+from memory.language.word_boundaries import whole_word_positions
 from memory.model import (
     Change,
     ChangeKind,
@@ -73,8 +74,9 @@ class Erasure:
         The caller calls `drop_notes` with them again after releasing the lock.
         """
         gone = list(dict.fromkeys([*memory_ids, *await self._hanging_on(user_id, memory_ids)]))
-        gone += await self._raw_words_of(user_id, gone)
-        await self._summaries.leave_out(user_id, await self._quoted_turns(user_id, memory_ids))
+        forgotten = [record.memory for record in await self._store.get(user_id, gone)]
+        gone += [row_id for row_id in await self._raw_words_of(user_id, forgotten) if row_id not in gone]
+        await self._summaries.leave_out(user_id, sorted({one.turn_id for one in _quotes(forgotten) if one.turn_id}))
         await self._erase_held(user_id, held, gone)
         return gone
 
@@ -102,14 +104,14 @@ class Erasure:
                 possible |= {memory.id: memory for memory in page.memories}
         return hanging_on(possible.values(), memory_ids)
 
-    async def _raw_words_of(self, user_id: str, memory_ids: Collection[str]) -> list[str]:
+    async def _raw_words_of(self, user_id: str, forgotten: Sequence[Memory]) -> list[str]:
         """The rows with the words of the turns that these memories quote, or quoted, and those that say the same: a
         memory that was said often quotes only the first and the latest of its turns.
         """
-        forgotten = [record.memory for record in await self._store.get(user_id, list(memory_ids))]
-        quotes = [quoted for one in forgotten for quoted in (*one.evidence, *withdrawn_evidence(one))]
+        quotes = _quotes(forgotten)
         ids = {row_id for quoted in quotes if quoted.turn_id for row_id in raw_row_ids(user_id, quoted.turn_id)}
-        said = {one.content for one in forgotten}
+        memories = [one.content for one in forgotten if one.status is not MemoryStatus.RAW]
+        said = {words for words in memories if " " in words}  # a single word says too little
         said |= {quoted.quote for quoted in quotes if quoted.role == Role.USER and is_distinctive(quoted.quote)}
         found: list[str] = []
         cursor, seen = "", not forgotten
@@ -118,12 +120,8 @@ class Erasure:
                 MemoryFilter(user_id, status=MemoryStatus.RAW), limit=HANGING_PAGE, cursor=cursor
             )
             cursor, seen = page.next_cursor, True
-            found += [row.id for row in page.memories if row.id in ids or any(one in row.content for one in said)]
-        return [row_id for row_id in found if row_id not in memory_ids]
-
-    async def _quoted_turns(self, user_id: str, memory_ids: Collection[str]) -> list[str]:
-        known = await self._store.get(user_id, list(memory_ids))
-        return sorted({quoted.turn_id for record in known for quoted in record.memory.evidence if quoted.turn_id})
+            found += [row.id for row in page.memories if row.id in ids or _says(row.content, said)]
+        return found
 
     async def drop_notes(self, user_id: str, memory_ids: Collection[str]) -> None:
         """Drop all notes that hold these memories, and their lines in profiles, so that no later request repeats them.
@@ -305,6 +303,15 @@ def _is_repetition(quoted: Evidence, memory: Memory) -> bool:
 def _vectors(records: Sequence[Record], rows: Sequence[Memory]) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     by_id = {record.memory.id: record.vector for record in records}
     return np.stack([by_id[row.id] for row in rows])
+
+
+def _says(text: str, statements: Iterable[str]) -> bool:
+    return any(whole_word_positions(statement, text) for statement in statements)
+
+
+def _quotes(memories: Iterable[Memory]) -> list[Evidence]:
+    """What they rest on, and what they rested on before a branch was abandoned."""
+    return [quoted for one in memories for quoted in (*one.evidence, *withdrawn_evidence(one))]
 
 
 __all__ = ["Erasure", "SourceForgotten", "supported", "without_evidence", "without_source", "without_sources"]

@@ -115,7 +115,8 @@ SUMMARY_TABLES = (
     {_SESSION_GOES_ON}
     """,
     f"""
-    CREATE TRIGGER turns_are_reworded AFTER UPDATE OF messages, answer ON turns WHEN old.finished_at IS NOT NULL
+    CREATE TRIGGER turns_are_reworded AFTER UPDATE OF messages, answer ON turns
+    WHEN old.finished_at IS NOT NULL AND (new.messages IS NOT old.messages OR length(old.answer) > 0)
     {_session_changes("new")}
     """,
     f"""

@@ -63,15 +63,15 @@ def checked(answer: str, shown: Sequence[Turn]) -> SummaryText | None:
     title, text = on_one_line(title), on_one_line(text)
     if not (0 < len(title) <= TITLE_CHARACTERS_MAX and 0 < len(text) <= TEXT_CHARACTERS_MAX):
         return None
-    sources = [part for turn in shown for part in (*user_messages(turn), turn.answer) if part.strip()]
+    sources = [part for turn in shown for part in user_messages(turn) if part.strip()]
     if not adds_nothing(f"{title}. {text}", sources, new_words_max=NEW_WORDS_MAX):
         return None
     return SummaryText(title, text, tuple(turn.id for turn in shown))
 
 
 def _written(turn: Turn) -> str:
-    lines = [f"User: {_line(message)}" for message in user_messages(turn)]
-    return "\n".join([*lines, f"Assistant: {_line(turn.answer)}"] if turn.answer.strip() else lines)
+    """What the user said: an answer may repeat what a page or a tool planted, and is no evidence."""
+    return "\n".join(f"User: {_line(message)}" for message in user_messages(turn))
 
 
 def _line(text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from learning_parts import Bench, Faults, Killed
@@ -19,6 +21,7 @@ from memory.model import (
     ChangeKind,
     Evidence,
     Memory,
+    MemoryStatus,
     Message,
     MessageFilter,
     Scope,
@@ -49,9 +52,13 @@ def erasure(bench: Bench, process: Process) -> Erasure:
     return Erasure(memories=memories, turn_log=process.log, traces=traces, clock=bench.deployment.clock)
 
 
-def rows_of(*messages: str) -> list[Memory]:
+def vectors_of(bench: Bench, rows: list[Memory]) -> np.ndarray:
+    return np.ones((len(rows), bench.embedder.dimension), dtype=np.float32)
+
+
+def rows_of(*messages: str, turn_id: str = "t1") -> list[Memory]:
     said = tuple(Message("user", one) for one in messages)
-    turn = Turn("t1", Scope("ann", session_id="s1"), 5.0, said, status=TurnStatus.CLOSED)
+    turn = Turn(turn_id, Scope("ann", session_id="s1"), 5.0, said, status=TurnStatus.CLOSED)
     return raw_rows([turn], requests=(), later=(), planted=())
 
 
@@ -167,6 +174,18 @@ async def test_forgetting_a_memory_reaches_the_words_of_all_turns_that_it_rested
         await bench.store.apply("ann", change, np.ones((1, bench.embedder.dimension), dtype=np.float32))
         await erasure(bench, process).memory("ann", home.id)
         assert await bench.raw_words() == []
+
+
+async def test_forgetting_little_takes_no_other_words_with_it(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        said = ("tea", "The steak was good, zebra", "He teams up with zebras")
+        rows = [row for number, text in enumerate(said) for row in rows_of(text, turn_id=f"t{number}")]
+        await bench.store.apply("ann", [Change(ChangeKind.CREATE, row) for row in rows], vectors_of(bench, rows))
+        bare = replace(rows[0], id="m1", status=MemoryStatus.ACTIVE, evidence=())
+        await bench.store.apply("ann", [Change(ChangeKind.CREATE, bare)], vectors_of(bench, [bare]))
+        for memory_id in ("m1", rows[0].id):
+            await erasure(bench, process).memory("ann", memory_id)
+        assert await bench.raw_words() == ["He teams up with zebras", "The steak was good, zebra"]
 
 
 async def test_erasing_a_user_leaves_no_trace_of_removed_words(bench: Bench) -> None:

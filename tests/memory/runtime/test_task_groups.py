@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import pytest
+import structlog
 
-from memory.runtime.task_groups import unwrapped
+from memory.runtime.task_groups import started_again, unwrapped
 
 
 class Late(Exception):
@@ -58,3 +59,33 @@ async def test_a_second_error_is_not_hidden_behind_the_first() -> None:
     with pytest.raises(ExceptionGroup) as group_error:
         await grouped(be_late)
     assert {type(error) for error in group_error.value.exceptions} == {Late, Lost}
+
+
+async def test_background_work_that_fails_is_started_again_and_its_end_ends_it() -> None:
+    outcomes: list[Exception | None] = [RuntimeError("poison"), OSError(28, "disk full"), None]
+    begun = 0
+
+    async def work() -> None:
+        nonlocal begun
+        begun += 1
+        if (error := outcomes[begun - 1]) is not None:
+            raise error
+
+    with structlog.testing.capture_logs() as logs:
+        await started_again(work, name="profiles", pause=0.0)
+    assert begun == 3
+    assert [(entry["work"], entry["error"]) for entry in logs] == [
+        ("profiles", "RuntimeError"),
+        ("profiles", "OSError"),
+    ]
+
+
+async def test_background_work_can_be_cancelled() -> None:
+    async def forever() -> None:
+        await asyncio.Event().wait()
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(started_again(forever, name="waiting", pause=0.0))
+        await asyncio.sleep(0)
+        task.cancel()
+    assert task.cancelled()
