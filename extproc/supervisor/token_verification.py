@@ -7,7 +7,6 @@ from pathlib import Path
 
 from extproc.supervisor.remote_servers import Tree, remote_server
 from memory.errors import BadSetting
-from memory.model.token_claims import CLAIMS_HEADER
 from memory.settings.identity_checks import key_set_problem
 
 FILTER = "envoy.filters.http.jwt_authn"
@@ -96,4 +95,4 @@ def _per_route(requirement: str) -> Tree:
     return {"@type": _PER_ROUTE, "requirement_name": requirement}
 
 
-__all__ = ["CLAIMS_HEADER", "FILTER", "KEYS_CLUSTER", "TokenVerification", "token_values", "without_unused"]
+__all__ = ["FILTER", "KEYS_CLUSTER", "TokenVerification", "token_values", "without_unused"]

@@ -28,8 +28,13 @@ def unwrapped() -> Iterator[None]:
 
 async def started_again(work: Callable[[], Awaitable[None]], *, name: str, pause: float) -> None:
     """Run `work` until it returns; after an error, which is logged, again in `pause` seconds."""
+
+    async def once() -> None:
+        with unwrapped():
+            await work()
+
     while True:
-        (outcome,) = await asyncio.gather(work(), return_exceptions=True)
+        (outcome,) = await asyncio.gather(once(), return_exceptions=True)
         if not isinstance(outcome, Exception):
             return
         log.error("background work failed and is started again", work=name, error=type(outcome).__name__)

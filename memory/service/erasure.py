@@ -111,7 +111,7 @@ class Erasure:
         quotes = _quotes(forgotten)
         ids = {row_id for quoted in quotes if quoted.turn_id for row_id in raw_row_ids(user_id, quoted.turn_id)}
         memories = [one.content for one in forgotten if one.status is not MemoryStatus.RAW]
-        said = {words for words in memories if " " in words}  # a single word says too little
+        said = {words for words in memories if " " in words or is_distinctive(words)}  # a single word says too little
         said |= {quoted.quote for quoted in quotes if quoted.role == Role.USER and is_distinctive(quoted.quote)}
         found: list[str] = []
         cursor, seen = "", not forgotten

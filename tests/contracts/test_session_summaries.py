@@ -201,6 +201,17 @@ async def test_deleting_a_turn_or_a_message_withdraws_it(process: Process) -> No
     assert await gone_and_due(process)
 
 
+async def test_the_answer_of_a_tool_loop_that_comes_later_leaves_it(process: Process) -> None:
+    await talk(process, "t1")
+    await process.log.open(a_turn("t2"))
+    await process.log.finish("t2", status=TurnStatus.CLOSED, answer="", answered_at=START + 1)
+    await learn_all(process)
+    made = await summarised(process, "t1", "t2")
+    await process.log.complete("t2", answer="Booked.", answered_at=START + 2)
+    assert await process.summaries.of_session("ann", "s1") == made
+    assert await process.summaries.withdrawn(limit=10) == []
+
+
 async def test_all_versions_of_a_withdrawn_summary_are_named(process: Process) -> None:
     await talk(process, "t1")
     first = await summarised(process, "t1")

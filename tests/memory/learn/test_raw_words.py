@@ -178,13 +178,17 @@ async def test_forgetting_a_memory_reaches_the_words_of_all_turns_that_it_rested
 
 async def test_forgetting_little_takes_no_other_words_with_it(bench: Bench) -> None:
     async with bench.deployment.start() as process:
-        said = ("tea", "The steak was good, zebra", "He teams up with zebras")
+        said = ("tea", "The steak was good, zebra", "He teams up with zebras", "そうです、私は東京に住んでいます")
         rows = [row for number, text in enumerate(said) for row in rows_of(text, turn_id=f"t{number}")]
         await bench.store.apply("ann", [Change(ChangeKind.CREATE, row) for row in rows], vectors_of(bench, rows))
         bare = replace(rows[0], id="m1", status=MemoryStatus.ACTIVE, evidence=())
         await bench.store.apply("ann", [Change(ChangeKind.CREATE, bare)], vectors_of(bench, [bare]))
         for memory_id in ("m1", rows[0].id):
             await erasure(bench, process).memory("ann", memory_id)
+        assert await bench.raw_words() == sorted(said[1:])
+        tokyo = replace(bare, id="m2", content="私は東京に住んでいます")
+        await bench.store.apply("ann", [Change(ChangeKind.CREATE, tokyo)], vectors_of(bench, [tokyo]))
+        await erasure(bench, process).memory("ann", "m2")
         assert await bench.raw_words() == ["He teams up with zebras", "The steak was good, zebra"]
 
 

@@ -61,6 +61,10 @@ async def test_a_second_error_is_not_hidden_behind_the_first() -> None:
     assert {type(error) for error in group_error.value.exceptions} == {Late, Lost}
 
 
+async def failing(error: Exception) -> None:
+    raise error
+
+
 async def test_background_work_that_fails_is_started_again_and_its_end_ends_it() -> None:
     outcomes: list[Exception | None] = [RuntimeError("poison"), OSError(28, "disk full"), None]
     begun = 0
@@ -69,7 +73,8 @@ async def test_background_work_that_fails_is_started_again_and_its_end_ends_it()
         nonlocal begun
         begun += 1
         if (error := outcomes[begun - 1]) is not None:
-            raise error
+            async with asyncio.TaskGroup() as group:
+                group.create_task(failing(error))
 
     with structlog.testing.capture_logs() as logs:
         await started_again(work, name="profiles", pause=0.0)

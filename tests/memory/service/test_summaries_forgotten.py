@@ -12,6 +12,7 @@ from library_parts import NOW, Parts, library_parts
 
 from memory.errors import NotFound
 from memory.model import Evidence, Memory, Message, PastNote, Scope, SessionSummary, Turn, TurnStatus
+from memory.model.withdrawn import Withdrawn, with_withdrawn
 
 Forgetting = Callable[[Parts], Awaitable[object]]
 
@@ -56,6 +57,13 @@ async def one_memory(parts: Parts) -> object:
     return await parts.library.delete("ann", "m-ann-t1")
 
 
+async def one_that_rested_on_it(parts: Parts) -> object:
+    """Before a branch was abandoned."""
+    memory = Memory("m-ann-t3", "ann", "My boat is old.", NOW, NOW, NOW, evidence=(Evidence("old", "ann-t3"),))
+    await parts.put(with_withdrawn(memory, Withdrawn(evidence=(Evidence("My boat is t1.", "ann-t1"),))))
+    return await parts.library.delete("ann", "m-ann-t3")
+
+
 async def one_turn(parts: Parts) -> object:
     return await parts.library.forget_source("ann", "ann-t1")
 
@@ -81,7 +89,8 @@ async def everything(parts: Parts) -> object:
 
 
 @pytest.mark.parametrize(
-    "forgetting", [one_memory, one_turn, one_message, old_messages, the_session, the_project, everything]
+    "forgetting",
+    [one_memory, one_that_rested_on_it, one_turn, one_message, old_messages, the_session, the_project, everything],
 )
 async def test_forgetting_takes_the_summary_and_the_notes_with_it_of_that_user_alone(
     parts: Parts, forgetting: Forgetting
@@ -94,7 +103,7 @@ async def test_forgetting_takes_the_summary_and_the_notes_with_it_of_that_user_a
     assert set(await parts.notes.find("bob", ["k"])) == {"k"}
 
 
-@pytest.mark.parametrize("forgetting", [one_memory, one_turn, one_message])
+@pytest.mark.parametrize("forgetting", [one_memory, one_that_rested_on_it, one_turn, one_message])
 async def test_the_next_summary_stands_on_the_rest(parts: Parts, forgetting: Forgetting) -> None:
     await forgetting(parts)
     assert (await summarise(parts, "ann")).text == "My boat is t2."
