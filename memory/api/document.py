@@ -39,6 +39,12 @@ def document_config() -> OpenAPIConfig:
             security_scheme_in="header",
             description="The user who calls. Believed from anybody in mode `development`, else from the proxy alone.",
         ),
+        "userInQuery": SecurityScheme(
+            type="apiKey",
+            name="user_id",
+            security_scheme_in="query",
+            description="The same in mode `development`, and beside a service token. Elsewhere it must be the caller.",
+        ),
         "token": SecurityScheme(
             type="http",
             scheme="bearer",
@@ -52,7 +58,7 @@ def document_config() -> OpenAPIConfig:
         description=DESCRIPTION,
         use_handler_docstrings=True,
         components=Components(security_schemes=schemes),
-        security=[{"user": []}, {"token": []}],
+        security=[{"user": []}, {"userInQuery": []}, {"token": []}, {"token": [], "userInQuery": []}],
         render_plugins=[JsonRenderPlugin()],
         openapi_router=_NoPages("/openapi", route_handlers=[]),
     )

@@ -74,6 +74,7 @@ def operation(
         handler: HTTPRouteHandler = verb(
             path,
             operation_id=lambda _, __, components: _operation_id(name, components),
+            summary=(inspect.getdoc(endpoint) or name).partition(". ")[0].rstrip("."),
             opt={"allowed": allowed, "parameters": parameters},
             responses={one: ResponseSpec(ErrorBody, False, ERRORS[one]) for one in (*OF_EVERY_CALL, *errors)},
             **options,

@@ -13,6 +13,8 @@ from typing import cast
 from litestar import Litestar, Router
 from litestar.di import Provide
 from litestar.handlers import ASGIRouteHandler
+from litestar.plugins import PluginProtocol
+from litestar.plugins.core import MsgspecDIPlugin
 
 from memory.api import guards
 from memory.api.asgi import AsgiApp
@@ -34,6 +36,14 @@ from memory.service.library import Library
 BASES = ("/v1/memory", "/v1")  # the proxy's port serves what is below the first
 OF_MEMORIES = (MemoriesController, TurnsController, ReceiptsController, MessagesController)
 OF_BOTH_BASES = (ProfilesController, SessionsController, ConversationsController)
+
+
+class SlimLitestar(Litestar):
+    """Without the plugins for pydantic and attrs, which other packages bring: 7 MB and 0.2 s of a start for nothing."""
+
+    @staticmethod
+    def _get_default_plugins(plugins: list[PluginProtocol]) -> list[PluginProtocol]:
+        return [*plugins, MsgspecDIPlugin()]
 
 
 def create_app(
@@ -64,7 +74,7 @@ def framework_app(library: Library, callers: Callers, routes: Sequence[ASGIRoute
         dto=JsonBody,
         return_dto=None,
     )
-    return Litestar(
+    return SlimLitestar(
         route_handlers=[
             *routes,
             show_health,
