@@ -19,13 +19,13 @@ from litestar.response import Stream
 from memory.api import conversation_views as views
 from memory.api.bodies import LenientJsonBody
 from memory.api.operations import READS, WRITES, PathId, TheCaller, TheLibrary, operation
+from memory.api.transfers import JSON_LINES
 from memory.errors import BadInput
 from memory.model import MessageFilter, Scope
 from memory.service.conversations import MESSAGES_PER_PAGE_MAX, SESSIONS_PER_PAGE_MAX
 
 PAGE_DEFAULT = 100
 EXPORT_LINES = 200  # written at a time
-JSON_LINES = "application/x-ndjson"
 COMPRESS_BY_DEFAULT = views.CompressBody()
 
 SessionLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=SESSIONS_PER_PAGE_MAX)]

@@ -60,7 +60,7 @@ async def send_refusal(send: AsgiSend, answer: Response[ErrorBody]) -> None:
 
 def _bad_input(_: Request[Any, Any, Any], error: BadInput) -> Response[ErrorBody]:
     status = next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), 400)
-    return refusal(error.code, str(error), status)
+    return refusal(error.code, str(error), 413 if error.code == "too_large" else status)
 
 
 def _unavailable(_: Request[Any, Any, Any], error: Unavailable) -> Response[ErrorBody]:

@@ -29,12 +29,13 @@ from memory.api.memories import MemoriesController
 from memory.api.profiles import ProfilesController
 from memory.api.receipts import ReceiptsController
 from memory.api.refusals import HANDLERS
+from memory.api.transfers import TransfersController
 from memory.api.turns import TurnsController
 from memory.runtime.metrics import Metrics
 from memory.service.library import Library
 
 BASES = ("/v1/memory", "/v1")  # the proxy's port serves what is below the first
-OF_MEMORIES = (MemoriesController, TurnsController, ReceiptsController, MessagesController)
+OF_MEMORIES = (MemoriesController, TransfersController, TurnsController, ReceiptsController, MessagesController)
 OF_BOTH_BASES = (ProfilesController, SessionsController, ConversationsController)
 
 

@@ -57,7 +57,13 @@ BODIES: dict[str, Any] = {  # that succeed
     "addMessages": {"messages": [MESSAGE | {"id": "x1", "at": NOW}]},
     "trimConversation": {"keep_last": 5},
     "compressConversation": {},
+    "importMemories": '{"kind":"memproxy-export","user_id":"ann"}\n',
 }
+
+
+@schemathesis.serializer("application/x-ndjson")
+def lines(_: Any, value: Any) -> Any:
+    return value if isinstance(value, bytes) else str(value).encode()
 
 
 async def fill(parts: Parts) -> None:
