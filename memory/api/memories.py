@@ -12,7 +12,15 @@ from litestar.params import FromQuery, JSONBody, QueryParameter
 
 from memory.api import memory_views as views
 from memory.api.bodies import messages_of
-from memory.api.operations import READS_PROJECTS, WRITES_PROJECTS, PathId, TheCaller, TheLibrary, operation
+from memory.api.operations import (
+    READS_PROJECTS,
+    WRITES_PROJECTS,
+    IdempotencyKey,
+    PathId,
+    TheCaller,
+    TheLibrary,
+    operation,
+)
 from memory.api.project_bounds import bounded_project, is_visible, refuse_foreign_memory
 from memory.api.times import time_of
 from memory.errors import BadInput
@@ -53,12 +61,18 @@ class MemoriesController(Controller):
     path = "/v1/memory"
     tags = ("memories",)
 
-    @operation(post, "/", "addMemories", allowed=WRITES_PROJECTS, errors=(409,), status_code=201)
-    async def add(self, library: TheLibrary, caller: TheCaller, data: JSONBody[views.AddBody]) -> views.AddedMemories:
+    @operation(post, "/", "addMemories", allowed=WRITES_PROJECTS, errors=(409, 422), status_code=201)
+    async def add(
+        self,
+        library: TheLibrary,
+        caller: TheCaller,
+        data: JSONBody[views.AddBody],
+        idempotency_key: IdempotencyKey = "",
+    ) -> views.AddedMemories:
         """Stores memories as given. Searches find them as soon as this returns."""
         given = [views.new_memory(memory) for memory in data.memories]
         items = [replace(one, project_id=bounded_project(caller, one.project_id)) for one in given]
-        return views.AddedMemories(await library.add(Scope(caller.user_id), items))
+        return views.AddedMemories(await library.add(Scope(caller.user_id), items, idempotency_key=idempotency_key))
 
     @operation(post, "/search", "searchMemories", allowed=READS_PROJECTS, status_code=200)
     async def search(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from litestar.di import NamedDependency, Provide
 from litestar.handlers import HTTPRouteHandler, delete, get, patch, post, put
 from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import HeaderParameter
 
 from memory.api.identity import Caller
 from memory.api.refusals import ErrorBody
@@ -19,8 +20,18 @@ from memory.service.library import Library
 TheLibrary: TypeAlias = NamedDependency[Library]
 TheCaller: TypeAlias = NamedDependency[Caller]
 PathId: TypeAlias = NamedDependency[str]
+IdempotencyKey: TypeAlias = Annotated[
+    str,
+    HeaderParameter(
+        name="Idempotency-Key",
+        description="Any text of 1-256 bytes. Within a day, the same key and request get the same answer, and have no "
+        "second effect; the same key with another request is 422.",
+    ),
+]
 
-NOT_PARAMETERS = frozenset(("self", "library", "caller", "data", "path_id", "request"))  # the others are of the query
+NOT_PARAMETERS = frozenset(
+    ("self", "library", "caller", "data", "path_id", "request", "idempotency_key")
+)  # the others are of the query
 ALIASES = {"words": "query"}  # parameters whose names are taken in Python or by the framework
 OF_EVERY_CALL = (400, 401, 403, 413, 415, 500, 503)
 ERRORS = {

@@ -17,10 +17,17 @@ from memory.api.bodies import BODY_BYTES_MAX
 from memory.api.browsers import WrongType
 from memory.api.identity import Forbidden, Unauthenticated
 from memory.errors import BadInput, Conflict, MemproxyError, NotFound, Unavailable
+from memory.service.idempotency import KeyReused
 
 RETRY_SECONDS = 1  # value of Retry-After when a part is down
 CLIENT_GONE = 499  # nginx's code for a client that disconnected
-STATUSES: dict[type[MemproxyError], int] = {NotFound: 404, Unauthenticated: 401, Forbidden: 403, WrongType: 415}
+STATUSES: dict[type[MemproxyError], int] = {
+    NotFound: 404,
+    Unauthenticated: 401,
+    Forbidden: 403,
+    WrongType: 415,
+    KeyReused: 422,
+}
 ROUTER_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
 
 log = structlog.get_logger(__name__)

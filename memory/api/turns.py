@@ -8,7 +8,16 @@ from litestar.params import JSONBody
 
 from memory.api.bodies import messages_of
 from memory.api.memory_views import GivenText, GivenTime
-from memory.api.operations import READS, WRITES, WRITES_PROJECTS, PathId, TheCaller, TheLibrary, operation
+from memory.api.operations import (
+    READS,
+    WRITES,
+    WRITES_PROJECTS,
+    IdempotencyKey,
+    PathId,
+    TheCaller,
+    TheLibrary,
+    operation,
+)
 from memory.api.project_bounds import bounded_project
 from memory.api.times import time_of
 from memory.errors import BadInput
@@ -73,8 +82,10 @@ class TurnsController(Controller):
     path = "/v1/memory"
     tags = ("turns",)
 
-    @operation(post, "/turns", "appendTurns", allowed=WRITES_PROJECTS, status_code=202)
-    async def append(self, library: TheLibrary, caller: TheCaller, data: JSONBody[TurnsBody]) -> AppendedTurn:
+    @operation(post, "/turns", "appendTurns", allowed=WRITES_PROJECTS, errors=(422,), status_code=202)
+    async def append(
+        self, library: TheLibrary, caller: TheCaller, data: JSONBody[TurnsBody], idempotency_key: IdempotencyKey = ""
+    ) -> AppendedTurn:
         """Imports history from elsewhere: it goes through the same log and the same learning as a live turn."""
         if not data.session_id:
             raise BadInput("session_id must not be empty: it keeps the turns of one conversation together")
@@ -84,6 +95,7 @@ class TurnsController(Controller):
             messages_of(data.messages, "messages"),
             at=time_of(data.at, "at"),
             trace_id=data.trace_id or "",
+            idempotency_key=idempotency_key,
         )
         return AppendedTurn(turn_id)
 
