@@ -21,7 +21,7 @@ import uvloop
 from prometheus_client import start_http_server
 from threadpoolctl import threadpool_limits
 
-from memory.api.shapes import time_text
+from memory.api.times import time_text
 from memory.cli.api_client import answer_of, api_client, for_user, json_option, quoted
 from memory.cli.doctor import doctor
 from memory.cli.eval import evaluate

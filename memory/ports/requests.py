@@ -13,6 +13,7 @@ from memory.model import (
 )
 from memory.ports.chains import ResponseChains
 from memory.ports.compaction import CompactedStates
+from memory.ports.idempotency import IdempotencyKeys, NoIdempotencyKeys
 from memory.ports.profiles import NoProfiles, Profiles
 from memory.ports.summaries import NoSummaries, SessionSummaries
 from memory.ports.upkeep import UsageCounts
@@ -79,6 +80,7 @@ class RequestTraces:
     profiles: Profiles = field(default_factory=NoProfiles)
     states: CompactedStates | None = None  # None: no history is compacted
     summaries: SessionSummaries = field(default_factory=NoSummaries)
+    idempotency: IdempotencyKeys = field(default_factory=NoIdempotencyKeys)
 
 
 class ModelCapabilities(Protocol):

@@ -32,6 +32,7 @@ from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.exams import SqliteExamResults
+from memory.adapters.sqlite.idempotency_keys import SqliteIdempotencyKeys
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
@@ -66,6 +67,7 @@ from memory.ports import (
     UserLedger,
     UserMemories,
 )
+from memory.ports.idempotency import IdempotencyKeys
 from memory.ports.reading import ExamResults
 from memory.ports.writing import GroundedWriter
 from memory.processes.compaction_parts import compactor_of
@@ -131,6 +133,7 @@ class Parts:
     profiles: Profiles
     states: CompactedStates
     summaries: KeptSummaries
+    idempotency: IdempotencyKeys
     past_talk: PastTalkTraining
     upkeep_schedule: UpkeepSchedule
     model_capabilities: ModelCapabilities
@@ -153,7 +156,10 @@ class Parts:
 
     @property
     def traces(self) -> RequestTraces:
-        return RequestTraces(self.notes, self.receipts, self.usage_counts, self.profiles, self.states, self.summaries)
+        return RequestTraces(
+            *(self.notes, self.receipts, self.usage_counts, self.profiles, self.states, self.summaries),
+            idempotency=self.idempotency,
+        )
 
     def recall(self) -> RecallPipeline:
         search = SearchParts(
@@ -293,6 +299,7 @@ async def open_parts_on(
         receipts=SqliteReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
         states=SqliteCompactedStates(database),
         summaries=SqliteSummaries(database, origin=str(origin)),
+        idempotency=SqliteIdempotencyKeys(database),
         past_talk=past_talk_training(settings, embedder),
         usage_counts=await stack.enter_async_context(SqliteUsageCounts(database)),
         profiles=SqliteProfiles(database),

@@ -65,6 +65,7 @@ class Erasure:
         self._profiles = traces.profiles
         self._states = traces.states
         self._summaries = traces.summaries
+        self._idempotency = traces.idempotency
         self._clock = clock
 
     async def forget_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> list[str]:
@@ -175,6 +176,7 @@ class Erasure:
         await self._turn_log.messages.erase(user_id, project_id=project_id, before=called_at)
         await self._erase_profiles(user_id, project_id)
         await self.drop_states(user_id)
+        await self._idempotency.erase(user_id)
         if not project_id:
             await self._receipts.erase(user_id)  # they contain the user's queries
             await self._turn_log.chains.erase(user_id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -26,7 +27,6 @@ from memory.model import (
     Record,
     RequestOptions,
     Scope,
-    Trust,
     Turn,
     TurnStatus,
     is_valid_id,
@@ -45,6 +45,7 @@ from memory.ports import (
 from memory.runtime.offload import run_offloaded
 from memory.service.conversations import Conversations
 from memory.service.erasure import Erasure, SourceForgotten
+from memory.service.idempotency import NewId, RepeatableCalls
 from memory.service.locked_writes import write_rows
 from memory.service.profiles import ProfileService
 from memory.service.requests import (
@@ -54,12 +55,12 @@ from memory.service.requests import (
     MemoryEdit,
     NewMemory,
     Stats,
-    checked_metadata,
-    known_category,
+    memory_to_store,
     refuse_unknown_types,
     time_said,
 )
 from memory.service.summary_contents import summary_contents
+from memory.service.transfers import MemoryTransfers
 
 MEMORIES_PER_ADD_MAX = 200  # embedded within a second
 MESSAGES_PER_APPEND_MAX = 1_000  # each exchange is one durable append
@@ -122,52 +123,30 @@ class Library:
             turn_log.messages, traces, store=memories.store, erasure=self._erasure, intake=intake
         )
         self.profiles = ProfileService(memories=memories, traces=traces, clock=intake.clock, tokens=intake.tokens)
+        self.transfers = MemoryTransfers(memories)
         self._searcher = searcher
         self._clock = intake.clock
-        self._new_id = intake.new_id
+        self._repeatable = RepeatableCalls(traces.idempotency, clock=intake.clock, new_id=intake.new_id)
         self._redact = intake.redact
         self._flush_timing = flush_timing
 
-    async def add(self, scope: Scope, items: Sequence[NewMemory]) -> list[str]:
+    async def add(self, scope: Scope, items: Sequence[NewMemory], *, idempotency_key: str = "") -> list[str]:
         """Store each memory as given, one id per item, in order; search finds them on return."""
+        work = partial(self._add, scope, items)
+        return await self._repeatable.once(scope.user_id, idempotency_key, ("add", scope, items), work)
+
+    async def _add(self, scope: Scope, items: Sequence[NewMemory], new_id: NewId) -> list[str]:
         if not 1 <= len(items) <= MEMORIES_PER_ADD_MAX:
             raise BadInput(f"expected 1 to {MEMORIES_PER_ADD_MAX} memories, got {len(items)}; send several calls")
         now = self._clock()
-        memories = [self._memory(scope, item, index, now) for index, item in enumerate(items)]
+        memories = [
+            memory_to_store(scope, item, index, now=now, memory_id=new_id()) for index, item in enumerate(items)
+        ]
         vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
         changes = [Change(ChangeKind.CREATE, memory) for memory in memories]
         async with self._ledger.write(scope.user_id) as held:
             await write_rows(self._store, held, scope.user_id, changes, vectors)
         return [memory.id for memory in memories]
-
-    def _memory(self, scope: Scope, item: NewMemory, index: int, now: float) -> Memory:
-        try:
-            at = time_said(item.created_at, now, "created_at")
-            where = Scope(
-                scope.user_id,
-                item.project_id or scope.project_id,
-                item.session_id or scope.session_id,
-                item.agent_id or scope.agent_id,
-            )
-            return Memory(
-                id=self._new_id(),
-                user_id=where.user_id,
-                project_id=where.project_id,
-                session_id=where.session_id,
-                agent_id=where.agent_id,
-                content=item.content,
-                memory_type=item.memory_type,
-                category=known_category(item.category),
-                importance=item.importance,
-                source="api",
-                trust=Trust.BOOTSTRAPPED,
-                metadata=checked_metadata(item.metadata or {}),
-                created_at=at,
-                updated_at=at,
-                said_at=at,
-            )
-        except BadInput as error:
-            raise BadInput(f"memories[{index}]: {error}", code=error.code) from error
 
     async def search(
         self,
@@ -277,13 +256,27 @@ class Library:
         return ExplainedReceipt(found, contents | {record.memory.id: record.memory.content for record in records})
 
     async def append_turn(
-        self, scope: Scope, messages: Sequence[Message], *, at: float | None = None, trace_id: str = ""
+        self,
+        scope: Scope,
+        messages: Sequence[Message],
+        *,
+        at: float | None = None,
+        trace_id: str = "",
+        idempotency_key: str = "",
     ) -> str:
         """Record imported exchanges, to be learnt as if they had come through the proxy. Returns the last turn's id.
 
         `at` (None: now): when the first was said; further exchanges of the call are a millisecond apart, which keeps
         their order. System messages and tool traffic are left out.
         """
+        work = partial(self._append, scope, messages, at, trace_id)
+        request = ("turns", scope, messages, at, trace_id)
+        [turn_id] = await self._repeatable.once(scope.user_id, idempotency_key, request, work)
+        return turn_id
+
+    async def _append(
+        self, scope: Scope, messages: Sequence[Message], at: float | None, trace_id: str, new_id: NewId
+    ) -> list[str]:
         if len(messages) > MESSAGES_PER_APPEND_MAX:
             raise BadInput(
                 f"expected at most {MESSAGES_PER_APPEND_MAX} messages, got {len(messages)}; send several calls"
@@ -294,7 +287,7 @@ class Library:
         started = time_said(at, self._clock(), "at")
         turn_id = ""
         for ordinal, exchange in enumerate(exchanges):
-            turn_id, said_at = self._new_id(), started + ordinal / 1000
+            turn_id, said_at = new_id(), started + ordinal / 1000
             await self._turn_log.append(
                 Turn(
                     id=turn_id,
@@ -312,7 +305,7 @@ class Library:
                     trace_id=trace_id,
                 )
             )
-        return turn_id
+        return [turn_id]
 
     async def flush(self, user_id: str, session_id: str = "") -> Backlog:
         """Wait until everything said before this call is learnt.

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from memory.errors import BadInput
-from memory.model import CATEGORIES, MEMORY_TYPES, Memory, MemoryStatus, Receipt
+from memory.model import CATEGORIES, MEMORY_TYPES, Memory, MemoryStatus, Receipt, Scope, Trust
 from memory.model.archived import kept_keys, restored
 from memory.ports import Clock, Tokens
 
@@ -106,6 +106,37 @@ class ExplainedReceipt:
 
     receipt: Receipt
     contents: Mapping[str, str]
+
+
+def memory_to_store(scope: Scope, item: NewMemory, index: int, *, now: float, memory_id: str) -> Memory:
+    """The memory that an application gives. `index`: of the item in its call, for the message of `BadInput`."""
+    try:
+        at = time_said(item.created_at, now, "created_at")
+        where = Scope(
+            scope.user_id,
+            item.project_id or scope.project_id,
+            item.session_id or scope.session_id,
+            item.agent_id or scope.agent_id,
+        )
+        return Memory(
+            id=memory_id,
+            user_id=where.user_id,
+            project_id=where.project_id,
+            session_id=where.session_id,
+            agent_id=where.agent_id,
+            content=item.content,
+            memory_type=item.memory_type,
+            category=known_category(item.category),
+            importance=item.importance,
+            source="api",
+            trust=Trust.BOOTSTRAPPED,
+            metadata=checked_metadata(item.metadata or {}),
+            created_at=at,
+            updated_at=at,
+            said_at=at,
+        )
+    except BadInput as error:
+        raise BadInput(f"memories[{index}]: {error}", code=error.code) from error
 
 
 def checked_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -15,6 +15,7 @@ from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
 from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.idempotency_keys import SqliteIdempotencyKeys
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.profiles import SqliteProfiles
@@ -120,7 +121,9 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
         library = Library(
             memories=MemoryBank(store, ledger, embedder),
             turn_log=turn_log,
-            traces=RequestTraces(notes, receipts, usage_counts, profiles, states, summaries),
+            traces=RequestTraces(
+                notes, receipts, usage_counts, profiles, states, summaries, SqliteIdempotencyKeys(database)
+            ),
             searcher=searcher,
             intake=Intake(
                 clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]"), WordPieceTokens()

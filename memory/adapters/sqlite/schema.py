@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from memory.adapters.sqlite.idempotency_tables import IDEMPOTENCY_TABLES
 from memory.adapters.sqlite.recording_schema import RECORDING_TABLES
 from memory.adapters.sqlite.summary_tables import SUMMARY_TABLES
 from memory.errors import BadSetting
@@ -363,6 +364,7 @@ TABLES = (
     # One row while the deployment builds no profiles: users are not queued then.
     "CREATE TABLE profiles_switched_off (is_off INTEGER PRIMARY KEY)",
     *SUMMARY_TABLES,
+    *IDEMPOTENCY_TABLES,
 )
 
 
