@@ -1,36 +1,17 @@
-"""Shared by all commands that call the REST API: their options, the client, and its errors."""
+"""Shared by all commands that call the REST API: the client, and its errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import click
 import httpx
 
-from memory.cli.output import config_option
 from memory.errors import BadInput, NotFound, Unavailable
 from memory.model import Scope
 from memory.settings.loader import from_process
 
 API_SECONDS_MAX = 30.0  # per call; deleting thousands of memories takes a while
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-
-
-def for_user(function: _Function) -> _Function:
-    """The options of every tool that calls the API."""
-    for option in (
-        json_option,
-        config_option,
-        click.option("--api", default=None, help="Base URL of the REST API. [default: http://127.0.0.1:API_PORT]"),
-        click.option("--user", required=True, help="Whose memories."),
-    ):
-        function = option(function)
-    return function
 
 
 def api_client(config: Path | None, url: str | None, user: str) -> httpx.Client:

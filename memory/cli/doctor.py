@@ -6,24 +6,20 @@ Prints the findings of `memory.processes.doctor_checks`. Exit code 1 for failure
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
-import click
 import msgspec
+from typer import echo
 
-from memory.cli.output import config_option, print_json
+from memory.cli.options import ConfigOption, JsonOption
+from memory.cli.output import print_json
 from memory.errors import BadSetting
-from memory.runtime.logs import log_to_stderr
 from memory.settings.loader import from_process
 
 FAILED_CODE = 1
 MARKS = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
 
 
-@click.command()
-@config_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of lines.")
-def doctor(config: Path | None, *, as_json: bool) -> None:
+def doctor(*, config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Check settings, identity, models, data directory, turn log, queue, Milvus, upstream, and the reader of messages.
 
     The exit code is 1 when something fails.
@@ -31,6 +27,7 @@ def doctor(config: Path | None, *, as_json: bool) -> None:
     # Imported here, as in all commands, so that `--help` does not wait for adapters.
     from memory.processes.doctor_checks import look
     from memory.processes.findings import Finding, Level
+    from memory.runtime.logs import log_to_stderr
 
     try:
         settings = from_process(config, {})
@@ -46,7 +43,7 @@ def doctor(config: Path | None, *, as_json: bool) -> None:
     else:
         for one in found:
             advice = f" — {one.advice}" if one.advice else ""
-            click.echo(f"{MARKS[one.level]}  {one.check}: {one.says}{advice}")
+            echo(f"{MARKS[one.level]}  {one.check}: {one.says}{advice}")
     if not is_well:
         raise SystemExit(FAILED_CODE)
 
