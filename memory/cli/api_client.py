@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from memory.errors import BadInput, NotFound, Unavailable
+from memory.errors import BadInput, MemproxyError, NotFound, Unavailable
 from memory.model import Scope
 from memory.settings.loader import from_process
 
@@ -27,6 +27,14 @@ def api_client(config: Path | None, url: str | None, user: str) -> httpx.Client:
         transport=_Transport(),
         trust_env=False,
     )
+
+
+class ImportStopped(MemproxyError):
+    """An import failed in the middle. It can be repeated."""
+
+    def __init__(self, error: MemproxyError, imported: int) -> None:
+        advice = "Run the same command again to go on: nothing is stored twice"
+        super().__init__(f"the import stopped after {imported} memories: {error}. {advice}")
 
 
 class _Transport(httpx.HTTPTransport):
@@ -52,6 +60,11 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
     if response.status_code >= 500:
         raise Unavailable("the REST API", message)
     raise NotFound(message) if response.status_code == 404 else BadInput(message)
+
+
+def stopped_by(error: MemproxyError, imported: int) -> MemproxyError:
+    """What to raise when a call of an import fails: the error itself, if nothing is stored yet."""
+    return ImportStopped(error, imported) if imported else error
 
 
 def quoted(memory_id: str) -> str:

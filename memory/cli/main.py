@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 from typer import Argument, BadParameter, Option, Typer, confirm, echo
 
+from memory.cli.bootstrap import bootstrap
 from memory.cli.doctor import doctor
 from memory.cli.eval import evaluate
 from memory.cli.mcp import mcp
@@ -37,6 +38,7 @@ from memory.cli.output import print_json, print_table
 from memory.cli.prepare import prepare
 from memory.cli.sessions import sessions
 from memory.cli.token import token
+from memory.cli.transfer import export, import_
 from memory.cli.upkeep import upkeep
 from memory.errors import BadSetting
 from memory.settings.loader import Settings, from_process
@@ -62,6 +64,9 @@ commands.add_typer(upkeep, name="upkeep", rich_help_panel=OPERATION)
 command(commands, panel=OPERATION)(prepare)
 command(commands, panel=OPERATION)(doctor)
 command(commands, panel=PARTS)(mcp)
+command(commands, panel=MEMORIES)(export)
+command(commands, "import", panel=MEMORIES)(import_)
+command(commands, panel=MEMORIES)(bootstrap)
 commands.add_typer(sessions, name="sessions", rich_help_panel=MEMORIES)
 command(commands, panel=OPERATION)(token)
 
