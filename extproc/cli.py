@@ -11,16 +11,19 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Exit, Option, Typer, echo
+from typer import Context, Exit, Option, Typer, echo
 
 from extproc.supervisor.locks_and_ports import CannotStart
 from memory.cli.main import commands, run_part
 from memory.cli.options import OPERATION, PARTS, STYLE, THE_PRODUCT, ConfigOption, JsonOption, command, with_parameters
 from memory.errors import BadInput, MemproxyError
-from memory.settings import SettingDoc, every_setting
+from memory.settings import SettingDoc, Settings, every_setting
 from memory.settings.loader import from_process
+
+if TYPE_CHECKING:
+    from memory.processes.findings import Finding
 
 BAD_START_CODE = 2  # as the parser's own for invalid arguments: a restart will not help
 UP_FLAGS = (
@@ -72,14 +75,22 @@ def _print_version(is_asked: bool) -> None:  # noqa: FBT001 - as typer calls it
         raise Exit
 
 
+async def _startup_findings(settings: Settings) -> list[Finding]:
+    from extproc.supervisor.startup_findings import startup_findings
+
+    return await startup_findings(settings)
+
+
 @memproxy.callback()
 def _memproxy(
+    context: Context,
     *,
     version: Annotated[
         bool, Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """A transparent memory layer for vLLM behind Envoy: chats that remember their user across sessions."""
+    context.obj = _startup_findings
 
 
 @command(memproxy, panel=THE_PRODUCT)

@@ -6,26 +6,34 @@ Prints the findings of `memory.processes.doctor_checks`. Exit code 1 for failure
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
-from typer import echo
+from typer import Context, echo
 
 from memory.cli.options import ConfigOption, JsonOption
 from memory.cli.output import print_json
 from memory.errors import BadSetting
+from memory.settings import Settings
 from memory.settings.loader import from_process
+
+if TYPE_CHECKING:
+    from memory.processes.findings import Finding
+
+FurtherChecks: TypeAlias = "Callable[[Settings], Awaitable[Sequence[Finding]]]"
+"""Of what the command line that mounts this command starts besides; the object of the context."""
 
 FAILED_CODE = 1
 MARKS = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
 
 
-def doctor(*, config: ConfigOption = None, as_json: JsonOption = False) -> None:
-    """Check settings, identity, models, data directory, turn log, queue, Milvus, upstream, and the reader of messages.
+def doctor(context: Context, *, config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """Check settings, ports, Envoy, identity, models, data, queue, Milvus, upstream, clock, and the reader of messages.
 
     The exit code is 1 when something fails.
     """
     # Imported here, as in all commands, so that `--help` does not wait for adapters.
-    from memory.processes.doctor_checks import look
     from memory.processes.findings import Finding, Level
     from memory.runtime.logs import log_to_stderr
 
@@ -36,7 +44,7 @@ def doctor(*, config: ConfigOption = None, as_json: JsonOption = False) -> None:
     else:
         log_to_stderr(settings.log_format)
         named = f"{config}, environment and defaults" if config else "environment and defaults"
-        found = [Finding("settings", Level.OK, named), *asyncio.run(look(settings))]
+        found = [Finding("settings", Level.OK, named), *asyncio.run(_all(settings, context.obj))]
     is_well = all(one.level is not Level.FAIL for one in found)
     if as_json:
         print_json({"is_well": is_well, "checks": msgspec.to_builtins(found)})
@@ -48,4 +56,10 @@ def doctor(*, config: ConfigOption = None, as_json: JsonOption = False) -> None:
         raise SystemExit(FAILED_CODE)
 
 
-__all__ = ["doctor"]
+async def _all(settings: Settings, further: FurtherChecks | None) -> list[Finding]:
+    from memory.processes.doctor_checks import look
+
+    return [*(await further(settings) if further else ()), *await look(settings)]
+
+
+__all__ = ["FurtherChecks", "doctor"]

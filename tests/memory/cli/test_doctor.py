@@ -61,6 +61,7 @@ async def test_on_a_machine_that_is_prepared_nothing_fails(tmp_path: Path) -> No
         "queue": Level.OK,
         "milvus": Level.WARN,
         "upstream": Level.OK,
+        "clock": Level.OK,
         "reader": Level.OK,
     }
     assert "memproxy up" in found["milvus"].advice
