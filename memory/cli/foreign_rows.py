@@ -23,6 +23,7 @@ class Mem0Memory(msgspec.Struct, frozen=True):
     user_id: str | None = None
     agent_id: str | None = None
     run_id: str | None = None
+    role: str | None = None
     created_at: str | None = None
     updated_at: str | None = None
     metadata: dict[str, Any] | None = None
@@ -45,7 +46,7 @@ def mem0_rows(content: bytes, problems: RowProblems, *, user_id: str = "") -> It
                 session_id=given.run_id or "",
                 agent_id=given.agent_id or "",
                 created_at=time_of(at, "updated_at or created_at"),
-                metadata=given.metadata,
+                metadata=(given.metadata or {}) | ({"role": given.role} if given.role else {}),
             )
             yield MemoryRow(owner, memory, f"mem0:{given.id}", where)
         except (BadInput, msgspec.ValidationError) as error:
@@ -82,13 +83,9 @@ def router_row(stored: Mapping[str, Any]) -> MemoryRow:
     return MemoryRow(str(stored["user_id"]), memory, f"semantic-router:{stored['id']}", f"memory {stored['id']}")
 
 
-def router_memory_rows(
-    pages: Iterable[Mapping[str, Any]], problems: RowProblems, *, user_id: str = ""
-) -> Iterator[MemoryRow]:
-    """The rows of all users, or of one."""
-    for stored in pages:
-        if user_id and stored["user_id"] != user_id:
-            continue
+def router_memory_rows(rows: Iterable[Mapping[str, Any]], problems: RowProblems) -> Iterator[MemoryRow]:
+    """The rows that can be memories."""
+    for stored in rows:
         try:
             yield router_row(stored)
         except (BadInput, ValueError) as error:

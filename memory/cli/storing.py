@@ -38,7 +38,7 @@ def store_rows(client: httpx.Client, rows: Sequence[MemoryRow], advance: Callabl
             try:
                 answer_of(client.post("/v1/memory", json={"memories": [row.body() for row in batch]}, headers=headers))
             except MemproxyError as error:
-                raise stopped_by(error, imported) from error
+                raise stopped_by(error, imported) from None
             imported += len(batch)
             advance(done + len(batch), len(rows))
         done += len(of_user)

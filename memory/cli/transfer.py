@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 LINES_PER_CALL_MAX = 200
 BYTES_PER_CALL_MAX = 1_000_000  # the API takes less than 1 MiB
 JSON_LINES = "application/x-ndjson"
+MEM0_LIMITS = (20, 100)  # of `get_all()`, by release
+ROUTER_ROWS_MAX = 500_000  # all are checked before any is stored, in about 1 GiB
 ROUTER_COLLECTION = "agentic_memory"  # as the router calls it unless told otherwise
 
 
@@ -137,7 +139,7 @@ def _import_own(path: Path, user: str, storing: StoringOptions) -> None:
             try:
                 answer = answer_of(client.post("/v1/memory/import", content=body, headers={"content-type": JSON_LINES}))
             except MemproxyError as error:
-                raise stopped_by(error, totals["imported"]) from error
+                raise stopped_by(error, totals["imported"]) from None
             totals = {name: count + int(answer[name]) for name, count in totals.items()}
             done += len(body)
             advance(done, size)
@@ -189,6 +191,10 @@ def _import_foreign(path: Path | None, user: str, router: tuple[str, str], stori
         rows = asyncio.run(_router_memories(*router, user, problems))
     found = list(checked(rows, problems, now=SYSTEM_CLOCK()))
     problems.refuse()
+    if path is not None and len(found) in MEM0_LIMITS:
+        echo(
+            f"warning: mem0 gives {len(found)} memories unless its get_all() is told top_k; there may be more", err=True
+        )
     store(found, storing)
 
 
@@ -200,9 +206,11 @@ async def _router_memories(uri: str, collection: str, user: str, problems: RowPr
     from memory.runtime.metrics import Metrics
 
     stored: list[RouterRow] = []
-    async for page in router_rows(uri, collection, metrics=Metrics(CollectorRegistry())):
+    async for page in router_rows(uri, collection, user_id=user, metrics=Metrics(CollectorRegistry())):
         stored += page
-    return router_memory_rows(stored, problems, user_id=user)
+        if len(stored) > ROUTER_ROWS_MAX:
+            raise BadInput(f"{collection} has more than {ROUTER_ROWS_MAX} memories: import user by user, with --user")
+    return router_memory_rows(stored, problems)
 
 
 __all__ = ["export", "import_"]

@@ -28,8 +28,10 @@ RouterRow: TypeAlias = dict[str, Any]
 """By the names in `FIELDS`."""
 
 
-async def router_rows(uri: str, collection: str, *, metrics: Metrics) -> AsyncIterator[Sequence[RouterRow]]:
-    """All rows of all users, page by page, in the order of their ids.
+async def router_rows(
+    uri: str, collection: str, *, user_id: str = "", metrics: Metrics
+) -> AsyncIterator[Sequence[RouterRow]]:
+    """All rows of all users, or of one, page by page, in the order of their ids.
 
     Raises `Unavailable`, and `BadInput` if there is no such collection or it has other fields.
     """
@@ -45,14 +47,14 @@ async def router_rows(uri: str, collection: str, *, metrics: Metrics) -> AsyncIt
         return collection
 
     connection = MilvusConnection(MilvusAddress(uri, collection, dimension=0), metrics=metrics, opening=opened)
-    last = ""
+    whose, last = f" and user_id == {filters.literal(user_id)}" if user_id else "", ""
     try:
         while True:
 
             async def ask(link: Link, after: str = last) -> list[RouterRow]:
                 found = await link.client.query(
                     link.collection,
-                    filter=f"id > {filters.literal(after)}",
+                    filter=f"id > {filters.literal(after)}{whose}",
                     output_fields=list(FIELDS),
                     limit=ROWS_IN_A_PAGE,
                     consistency_level="Strong",

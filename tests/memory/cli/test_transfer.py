@@ -19,8 +19,10 @@ from typer.testing import CliRunner, Result
 from memory.cli import main
 from memory.cli.api_client import ImportStopped
 from memory.errors import BadInput, Unavailable
+from memory.processes.composition import SYSTEM_CLOCK
 
 DIMENSION = 8
+MEM0_FOLDER = Path(__file__).parents[2] / "data" / "mem0"
 
 
 def run(*words: object, code: int = 0) -> Result:
@@ -140,11 +142,12 @@ MEM0 = {
 
 @pytest.fixture
 def rest(tmp_path: Path) -> Iterator[str]:
-    async def nothing(_: Parts) -> None: ...
+    async def set_clock(parts: Parts) -> None:
+        parts.now = SYSTEM_CLOCK()
 
     folder = tmp_path / "library"
     folder.mkdir()
-    with served_library(folder, nothing) as address:
+    with served_library(folder, set_clock) as address:
         yield address
 
 
@@ -171,6 +174,33 @@ def test_what_mem0_gives_becomes_memories_of_its_users(rest: str, tmp_path: Path
     assert (name["content"], name["session_id"], name["said_at"]) == ("Name is Bo", "trip", "2024-08-01T00:00:00Z")
 
 
+def test_a_store_that_mem0_wrote_becomes_memories(rest: str) -> None:
+    for user, count in (("ann", 3), ("bob", 1)):
+        file = MEM0_FOLDER / f"{user}.json"
+        shown = run("import", file, "--from", "mem0", "--api", rest, "--json").stdout
+        assert json.loads(shown)["imported"] == count
+        stored = json.loads(file.read_text())["results"]
+        found = {one["content"]: one for one in memories(rest, user)}
+        assert sorted(found) == sorted(one["memory"] for one in stored)
+    york = found_of(rest, "ann", "My name is Ann and I live in York")
+    assert (york["session_id"], york["agent_id"], york["metadata"]["role"]) == ("trip", "planner", "user")
+    assert found_of(rest, "ann", "I like to play cricket on weekends")["metadata"]["category"] == "hobbies"
+
+
+def test_mem0s_own_limit_is_pointed_out(rest: str, tmp_path: Path) -> None:
+    file = tmp_path / "mem0.json"
+    file.write_text(json.dumps([{"id": str(number), "memory": f"fact {number}"} for number in range(20)]))
+    words = ("import", file, "--from", "mem0", "--user", "ann", "--api", rest, "--dry-run")
+    assert "top_k" in run(*words).stderr
+    file.write_text(json.dumps([{"id": "1", "memory": "fact"}]))
+    assert "top_k" not in run(*words).stderr
+
+
+def found_of(rest: str, user: str, content: str) -> dict[str, Any]:
+    (one,) = [memory for memory in memories(rest, user) if memory["content"] == content]
+    return one
+
+
 @pytest.mark.parametrize("content", ["no JSON", '{"memories": []}', '"results"'])
 def test_what_mem0_never_wrote_is_refused(rest: str, tmp_path: Path, content: str) -> None:
     (tmp_path / "mem0.json").write_text(content)
@@ -185,7 +215,7 @@ def router(milvus_lite: MilvusLiteServer, collection: str) -> Iterator[tuple[Mil
     schema = client.create_schema(auto_id=False)
     schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=64)
     for name, length in (("user_id", 256), ("project_id", 256), ("memory_type", 32), ("source", 256)):
-        schema.add_field(name, DataType.VARCHAR, max_length=length)
+        schema.add_field(name, DataType.VARCHAR, max_length=length, is_partition_key=name == "user_id")
     for name in ("content", "metadata"):
         schema.add_field(name, DataType.VARCHAR, max_length=65_535)
     schema.add_field("embedding", DataType.FLOAT_VECTOR, dim=DIMENSION)
