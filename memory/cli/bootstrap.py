@@ -59,7 +59,7 @@ def bootstrap(
     storing: StoringOptions,
     *,
     file_format: Annotated[
-        Literal["csv", "jsonl"] | None, Option("--format", help="[default: by the file's name]")
+        Literal["csv", "jsonl"] | None, Option("--format", help="What the file is. [default: by its name]")
     ] = None,
     skip_incomplete: Annotated[
         bool, Option("--skip-incomplete", help="Leave out rows in which a value is empty; otherwise they are refused.")

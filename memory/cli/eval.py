@@ -58,7 +58,8 @@ def _output(option: str, meaning: str) -> Any:  # noqa: ANN401 - what typer's ow
 
 
 RecordsFile: TypeAlias = Annotated[
-    Path, Argument(exists=True, dir_okay=False, readable=True, help="Records in a format that `--help` names.")
+    Path,
+    Argument(exists=True, dir_okay=False, readable=True, help="Records; docs/operations.md describes the formats."),
 ]
 
 

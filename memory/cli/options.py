@@ -11,9 +11,10 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_args, get_type_hints
 
 from typer import Option, Typer
+from typer.models import ArgumentInfo
 
 if TYPE_CHECKING:
     import httpx
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound=Callable[..., None])
 
 THE_PRODUCT, PARTS, MEMORIES, OPERATION = "The product", "Parts that run alone", "Memories", "Operation"  # of the help
+STYLE: dict[str, Any] = {
+    "rich_markup_mode": "markdown",
+    "add_completion": False,
+    "pretty_exceptions_enable": False,  # they show local variables, which hold what users said
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
 
 ConfigOption: TypeAlias = Annotated[
     Path | None, Option("--config", help="YAML file with settings. None is read unless named.")
@@ -64,14 +72,6 @@ def _nothing() -> None:
     """A callback keeps a group a group, however few commands it has."""
 
 
-STYLE: dict[str, Any] = {
-    "rich_markup_mode": "markdown",
-    "add_completion": False,
-    "pretty_exceptions_enable": False,  # they show local variables, which hold what users said
-    "context_settings": {"help_option_names": ["-h", "--help"]},
-}
-
-
 def command(app: Typer, name: str | None = None, *, panel: str | None = None) -> Callable[[_Function], _Function]:
     """Make the function a command of `app`. Where a parameter is a value (a dataclass), each field is an option."""
 
@@ -113,7 +113,11 @@ def with_parameters(further: Sequence[inspect.Parameter]) -> Callable[[_Function
 
 
 def _declared(function: _Function, parameters: Sequence[inspect.Parameter]) -> _Function:
-    """Typer reads signature and annotations."""
+    """Typer reads signature and annotations. Arguments are named as help texts name them, in capitals."""
+    for one in parameters:
+        for argument in get_args(one.annotation)[1:]:
+            if isinstance(argument, ArgumentInfo):
+                argument.metavar = one.name.upper()
     function.__dict__["__signature__"] = inspect.Signature(parameters)
     function.__annotations__ = {one.name: one.annotation for one in parameters}
     return function
