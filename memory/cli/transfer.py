@@ -20,6 +20,7 @@ from memory.cli.bootstrap import StoringOptions, store
 from memory.cli.options import ApiOptions
 from memory.cli.output import print_json, progress_bar
 from memory.errors import BadInput, MemproxyError, Unavailable
+from memory.settings.loader import from_process
 
 if TYPE_CHECKING:
     from memory.cli.memory_rows import MemoryRow, RowProblems
@@ -183,7 +184,9 @@ def _import_foreign(path: Path | None, user: str, router: tuple[str, str], stori
     from memory.cli.foreign_rows import mem0_rows
     from memory.cli.memory_rows import RowProblems, checked
     from memory.processes.composition import SYSTEM_CLOCK
+    from memory.runtime.logs import log_to_stderr
 
+    log_to_stderr(from_process(storing.config, {}).log_format)
     problems = RowProblems()
     if path is not None:
         rows: Iterator[MemoryRow] = mem0_rows(path.read_bytes(), problems, user_id=user)

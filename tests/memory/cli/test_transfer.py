@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from export_server import ExportServer
 from library_parts import Parts
 from milvus_lite_server import MilvusLiteServer
@@ -23,6 +24,13 @@ from memory.processes.composition import SYSTEM_CLOCK
 
 DIMENSION = 8
 MEM0_FOLDER = Path(__file__).parents[2] / "data" / "mem0"
+
+
+@pytest.fixture(autouse=True)
+def _own_log() -> Iterator[None]:
+    """A command sets up the log of its process, here on a stream that ends with the test."""
+    yield
+    structlog.reset_defaults()
 
 
 def run(*words: object, code: int = 0) -> Result:
@@ -291,3 +299,10 @@ def test_a_collection_that_is_none_of_the_routers_is_named(milvus_lite: MilvusLi
     client.close()
     with pytest.raises(Unavailable, match="milvus"):
         run(*words[:3], "--milvus-uri", "http://127.0.0.1:1")
+
+
+def test_what_is_logged_goes_to_standard_error() -> None:
+    words = ["import", "--from", "semantic-router", "--milvus-uri", "http://127.0.0.1:1"]
+    result = CliRunner().invoke(main.commands, words)
+    assert isinstance(result.exception, Unavailable)
+    assert (result.stdout, "milvus" in result.stderr) == ("", True)
