@@ -29,7 +29,7 @@ async def clock_finding(settings: Settings, databases: Sequence[SqliteDatabase],
         return Finding(NAME, Level.WARN, says, advice)
     difference = await _difference(settings, now)
     if difference is None:
-        return Finding(NAME, Level.OK, "not behind the newest turn; no upstream to compare it with")
+        return Finding(NAME, Level.OK, "not behind the newest turn; no upstream says what time it is")
     if abs(difference) > DIFFERENCE_SECONDS_MAX:
         says = f"{abs(difference):.0f} s {'ahead of' if difference > 0 else 'behind'} that of {settings.upstream}"
         advice = "synchronise both clocks: `today` and `last week` in memories are reckoned with this one"
