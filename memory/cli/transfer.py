@@ -129,8 +129,8 @@ def _import_own(path: Path, user: str, storing: StoringOptions) -> None:
     from memory.cli.api_client import answer_of, api_client, stopped_by
 
     totals, size = {"imported": 0, "skipped": 0}, path.stat().st_size
+    count = sum(len(lines) for lines in _batches(path))  # refuses a wrong line before the first is sent
     if storing.is_dry:
-        count = sum(len(lines) for lines in _batches(path))
         _print(storing, {"is_dry_run": True, "valid": count}, f"valid: {count}")
         return
     with api_client(storing.config, storing.api, user) as client, progress_bar("bytes", total=size) as advance:

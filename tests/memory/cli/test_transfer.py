@@ -110,11 +110,12 @@ def test_no_call_is_larger_than_the_api_takes(server: ExportServer, url: str, tm
         run("import", file, "--user", "eve", "--api", url)
 
 
-def test_what_is_no_export_is_refused_with_its_line(url: str, tmp_path: Path) -> None:
+def test_what_is_no_export_is_refused_with_its_line(server: ExportServer, url: str, tmp_path: Path) -> None:
     file = tmp_path / "odd.jsonl"
-    file.write_bytes(line(1) + b"[1]\n")
-    with pytest.raises(BadInput, match=r"line 2 of odd\.jsonl is not a JSON object"):
+    file.write_bytes(b"".join(map(line, range(250))) + b"[1]\n")
+    with pytest.raises(BadInput, match=r"line 251 of odd\.jsonl is not a JSON object"):
         run("import", file, "--user", "bob", "--api", url)
+    assert "bob" not in server.stored
     run("import", file, "--api", url, code=2)  # whose?
     run("import", "--user", "bob", "--api", url, code=2)  # what?
     run("import", file, "--from", "semantic-router", "--milvus-uri", "http://x", code=2)
