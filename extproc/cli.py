@@ -6,22 +6,26 @@ after a crash.
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
-import click
+from typer import Context, Exit, Option, Typer, echo
 
 from extproc.supervisor.locks_and_ports import CannotStart
 from memory.cli.main import commands, run_part
+from memory.cli.options import OPERATION, PARTS, STYLE, THE_PRODUCT, ConfigOption, JsonOption, command, with_parameters
 from memory.errors import BadInput, MemproxyError
-from memory.settings import SettingDoc, every_setting
+from memory.settings import SettingDoc, Settings, every_setting
 from memory.settings.loader import from_process
 
-BAD_START_CODE = 2  # as click's own for invalid arguments: a restart will not help
+if TYPE_CHECKING:
+    from memory.processes.findings import Finding
+
+BAD_START_CODE = 2  # as the parser's own for invalid arguments: a restart will not help
 UP_FLAGS = (
     "upstream",
     "host",
@@ -39,28 +43,20 @@ UP_FLAGS = (
     "ports_file",
     "log_format",
 )
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-_config = click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="YAML file with settings. None is read unless named.",
-)
 
 
-def _flags(*paths: str) -> Callable[[_Function], _Function]:
+def _flags(*paths: str) -> list[inspect.Parameter]:
     """An option for each of these settings, with the setting's own description."""
     known = {doc.path: doc for doc in every_setting()}
-
-    def decorate(function: _Function) -> _Function:
-        for path in reversed(paths):
-            function = click.option(f"--{path.replace('_', '-')}", path, default=None, help=_help(known[path]))(
-                function
-            )
-        return function
-
-    return decorate
+    return [
+        inspect.Parameter(
+            path,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[str | None, Option(f"--{path.replace('_', '-')}", help=_help(known[path]))],
+        )
+        for path in paths
+    ]
 
 
 def _help(doc: SettingDoc) -> str:
@@ -68,16 +64,38 @@ def _help(doc: SettingDoc) -> str:
     return f"{doc.meaning} [{default or 'none'}; {doc.environment}]"
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="memproxy")
-def memproxy() -> None:
+memproxy = Typer(no_args_is_help=True, **STYLE)
+
+
+def _print_version(is_asked: bool) -> None:  # noqa: FBT001 - as typer calls it
+    if is_asked:
+        from importlib.metadata import version
+
+        echo(f"memproxy, version {version('memproxy')}")
+        raise Exit
+
+
+async def _startup_findings(settings: Settings) -> list[Finding]:
+    from extproc.supervisor.startup_findings import startup_findings
+
+    return await startup_findings(settings)
+
+
+@memproxy.callback()
+def _memproxy(
+    context: Context,
+    *,
+    version: Annotated[
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
     """A transparent memory layer for vLLM behind Envoy: chats that remember their user across sessions."""
+    context.obj = _startup_findings
 
 
-@memproxy.command()
-@_config
-@_flags(*UP_FLAGS)
-def up(config: Path | None, **flags: object) -> None:
+@command(memproxy, panel=THE_PRODUCT)
+@with_parameters(_flags(*UP_FLAGS))
+def up(*, config: ConfigOption = None, **flags: Any) -> None:  # noqa: ANN401 - the settings, by name
     """Start everything: Envoy, filter, worker, API, Milvus Lite, and a small model without --upstream.
 
     Prints one line, `ready http://HOST:PORT`, once a chat would be recalled and learnt. Logs go to standard error.
@@ -100,12 +118,17 @@ def _print_line(line: str) -> None:
         return  # nobody reads it; the product runs all the same
 
 
-@memproxy.command()
-@_config
-@_flags("data_dir", "milvus_uri")
-@click.option("--dry-run", "is_dry", is_flag=True, help="Say how many memories, and about how long; change nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a sentence.")
-def reembed(config: Path | None, *, is_dry: bool, as_json: bool, **flags: object) -> None:
+@command(memproxy, panel=OPERATION)
+@with_parameters(_flags("data_dir", "milvus_uri"))
+def reembed(
+    *,
+    config: ConfigOption = None,
+    is_dry: Annotated[
+        bool, Option("--dry-run", help="Say how many memories, and about how long; change nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+    **flags: Any,  # noqa: ANN401 - the settings, by name
+) -> None:
     """Embed all memories again, with the model that the settings name now, and use those vectors from then on.
 
     All other parts must be stopped. If interrupted it loses nothing, and continues when called again.
@@ -115,43 +138,45 @@ def reembed(config: Path | None, *, is_dry: bool, as_json: bool, **flags: object
     run(from_process(config, flags), is_dry=is_dry, as_json=as_json)
 
 
-@memproxy.command("filter")
-@_config
-@click.option("--socket", "path", type=click.Path(path_type=Path), required=True, help="Unix socket to serve on.")
-def filter_(config: Path | None, path: Path) -> None:
+@command(memproxy, "filter", panel=PARTS)
+def filter_(
+    *,
+    config: ConfigOption = None,
+    path: Annotated[Path, Option("--socket", help="Unix socket to serve on.")],
+) -> None:
     """Serve Envoy's external processing on a Unix socket: one process, one event loop."""
     from extproc import server
 
     run_part(partial(server.run, socket_path=path), from_process(config, {}))
 
 
-@memproxy.command()
-@_config
-@click.option("--socket", "paths", type=click.Path(path_type=Path), multiple=True, help="A filter's; one for each.")
-@click.option("--envoy-concurrency", type=click.IntRange(1), default=1, show_default=True, help="Envoy's threads.")
-@click.option("--to", "target", type=click.Path(path_type=Path), required=True, help="Where the bootstrap is written.")
-def envoy(config: Path | None, paths: tuple[Path, ...], target: Path, envoy_concurrency: int) -> None:
+@command(memproxy, panel=PARTS)
+def envoy(
+    *,
+    config: ConfigOption = None,
+    paths: Annotated[list[Path] | None, Option("--socket", help="A filter's; one for each.")] = None,
+    envoy_concurrency: Annotated[int, Option(min=1, help="Envoy's threads.")] = 1,
+    target: Annotated[Path, Option("--to", help="Where the bootstrap is written.")],
+) -> None:
     """Write Envoy's bootstrap for these settings, then become Envoy: one part alone, for containers."""
     from extproc.supervisor.bootstrap import render
     from extproc.supervisor.process_specs import bootstrap_values, envoy_arguments, program
 
     settings = from_process(config, {})
-    target.write_bytes(render(bootstrap_values(settings, paths)))
+    target.write_bytes(render(bootstrap_values(settings, tuple(paths or ()))))
     path = program("envoy")
     os.execv(path, [path, *envoy_arguments(target, envoy_concurrency)])  # noqa: S606 - no shell is wanted
 
 
-@memproxy.command()
-@click.option("--port", type=click.IntRange(1, 65535), required=True, help="Port on 127.0.0.1.")
-def model(port: int) -> None:
+@command(memproxy, panel=PARTS)
+def model(*, port: Annotated[int, Option(min=1, max=65535, help="Port on 127.0.0.1.")]) -> None:
     """Serve the small local chat model, as `up` does without --upstream."""
     from extproc.supervisor.local_model import serve
 
     serve(port)
 
 
-for _command in commands.commands.values():
-    memproxy.add_command(_command)
+memproxy.add_typer(commands)
 
 
 def main() -> None:
@@ -165,5 +190,5 @@ def main() -> None:
 
 
 def _fail(error: MemproxyError, code: int) -> None:
-    click.echo(f"memproxy: {error}", err=True)
+    echo(f"memproxy: {error}", err=True)
     sys.exit(code)

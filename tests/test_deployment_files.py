@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.main import get_command
 
 from extproc.cli import memproxy
 from memory.settings import every_setting
 
 ROOT = Path(__file__).resolve().parent.parent
+COMMANDS: dict[str, Any] = get_command(memproxy).commands
 SETTINGS = {doc.environment for doc in every_setting()}
 
 
@@ -37,7 +39,7 @@ def containers() -> list[dict[str, Any]]:
 
 def is_understood(words: list[str]) -> bool:
     """The command line names a part, and options that it has."""
-    command = memproxy.commands.get(words[0])
+    command = COMMANDS.get(words[0])
     assert command is not None, words
     options = {option for parameter in command.params for option in parameter.opts}
     return all(word.partition("=")[0] in options for word in words[1:] if word.startswith("--"))

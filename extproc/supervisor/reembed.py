@@ -14,11 +14,11 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-import click
 import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
+from typer import echo
 
 from extproc.supervisor import probes
 from extproc.supervisor.locks_and_ports import CannotStart, data_directory, reserve_port, wait_for_lock
@@ -174,15 +174,15 @@ def _show(found: Estimate | Outcome, *, as_json: bool) -> None:
         )
     elif not found.is_needed:
         held = f"all {status.memories} memories have" if status.origin else "no memory is stored that could have"
-        click.echo(f"nothing to do: {held} vectors of {wanted}")
+        echo(f"nothing to do: {held} vectors of {wanted}")
     elif isinstance(found, Estimate):
         left = status.memories - status.embedded
-        click.echo(
+        echo(
             f"would embed {left} of {status.memories} memories again, in about {found.seconds:.0f} s: from "
             f"{status.origin} to {wanted}"
         )
     else:
-        click.echo(
+        echo(
             f"embedded {found.embedded} of {status.memories} memories again in {found.seconds:.0f} s: from "
             f"{status.origin} to {wanted}"
         )

@@ -1,36 +1,17 @@
-"""Shared by all commands that call the REST API: their options, the client, and its errors."""
+"""Shared by all commands that call the REST API: the client, and its errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import click
 import httpx
 
-from memory.cli.output import config_option
-from memory.errors import BadInput, NotFound, Unavailable
+from memory.errors import BadInput, MemproxyError, NotFound, Unavailable
 from memory.model import Scope
 from memory.settings.loader import from_process
 
 API_SECONDS_MAX = 30.0  # per call; deleting thousands of memories takes a while
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-
-
-def for_user(function: _Function) -> _Function:
-    """The options of every tool that calls the API."""
-    for option in (
-        json_option,
-        config_option,
-        click.option("--api", default=None, help="Base URL of the REST API. [default: http://127.0.0.1:API_PORT]"),
-        click.option("--user", required=True, help="Whose memories."),
-    ):
-        function = option(function)
-    return function
 
 
 def api_client(config: Path | None, url: str | None, user: str) -> httpx.Client:
@@ -46,6 +27,14 @@ def api_client(config: Path | None, url: str | None, user: str) -> httpx.Client:
         transport=_Transport(),
         trust_env=False,
     )
+
+
+class ImportStopped(MemproxyError):
+    """An import failed in the middle. It can be repeated."""
+
+    def __init__(self, error: MemproxyError, imported: int) -> None:
+        advice = "Run the same command again to go on: nothing is stored twice"
+        super().__init__(f"the import stopped after {imported} memories: {error}. {advice}")
 
 
 class _Transport(httpx.HTTPTransport):
@@ -71,6 +60,11 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
     if response.status_code >= 500:
         raise Unavailable("the REST API", message)
     raise NotFound(message) if response.status_code == 404 else BadInput(message)
+
+
+def stopped_by(error: MemproxyError, imported: int) -> MemproxyError:
+    """What to raise when a call of an import fails: the error itself, if nothing is stored yet."""
+    return ImportStopped(error, imported) if imported else error
 
 
 def quoted(memory_id: str) -> str:

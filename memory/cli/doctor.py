@@ -6,31 +6,36 @@ Prints the findings of `memory.processes.doctor_checks`. Exit code 1 for failure
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
-import click
 import msgspec
+from typer import Context, echo
 
-from memory.cli.output import config_option, print_json
+from memory.cli.options import ConfigOption, JsonOption
+from memory.cli.output import print_json
 from memory.errors import BadSetting
-from memory.runtime.logs import log_to_stderr
+from memory.settings import Settings
 from memory.settings.loader import from_process
+
+if TYPE_CHECKING:
+    from memory.processes.findings import Finding
+
+FurtherChecks: TypeAlias = "Callable[[Settings], Awaitable[Sequence[Finding]]]"
+"""Of what the command line that mounts this command starts besides; the object of the context."""
 
 FAILED_CODE = 1
 MARKS = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
 
 
-@click.command()
-@config_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of lines.")
-def doctor(config: Path | None, *, as_json: bool) -> None:
-    """Check settings, identity, models, data directory, turn log, queue, Milvus, upstream, and the reader of messages.
+def doctor(context: Context, *, config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """Check settings, ports, Envoy, identity, models, data, queue, Milvus, upstream, clock, and the reader of messages.
 
     The exit code is 1 when something fails.
     """
     # Imported here, as in all commands, so that `--help` does not wait for adapters.
-    from memory.processes.doctor_checks import look
     from memory.processes.findings import Finding, Level
+    from memory.runtime.logs import log_to_stderr
 
     try:
         settings = from_process(config, {})
@@ -39,16 +44,22 @@ def doctor(config: Path | None, *, as_json: bool) -> None:
     else:
         log_to_stderr(settings.log_format)
         named = f"{config}, environment and defaults" if config else "environment and defaults"
-        found = [Finding("settings", Level.OK, named), *asyncio.run(look(settings))]
+        found = [Finding("settings", Level.OK, named), *asyncio.run(_all(settings, context.obj))]
     is_well = all(one.level is not Level.FAIL for one in found)
     if as_json:
         print_json({"is_well": is_well, "checks": msgspec.to_builtins(found)})
     else:
         for one in found:
             advice = f" — {one.advice}" if one.advice else ""
-            click.echo(f"{MARKS[one.level]}  {one.check}: {one.says}{advice}")
+            echo(f"{MARKS[one.level]}  {one.check}: {one.says}{advice}")
     if not is_well:
         raise SystemExit(FAILED_CODE)
 
 
-__all__ = ["doctor"]
+async def _all(settings: Settings, further: FurtherChecks | None) -> list[Finding]:
+    from memory.processes.doctor_checks import look
+
+    return [*(await further(settings) if further else ()), *await look(settings)]
+
+
+__all__ = ["FurtherChecks", "doctor"]

@@ -10,25 +10,21 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-import click
 import msgspec
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as ProgressBar
+from typer import Argument, BadParameter, Option, echo
 
-from memory.cli.output import config_option, print_figures
+from memory.cli.options import ConfigOption, command, group
+from memory.cli.output import print_figures, progress_bar
 from memory.errors import BadInput
-from memory.runtime.logs import log_to_stderr
 from memory.settings import ExternalModel, ModelEndpoint
 from memory.settings.loader import Settings, from_process
 
 Result: TypeAlias = dict[str, Any]
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 _Advance: TypeAlias = Callable[[int, int], None]
 _Evaluation: TypeAlias = Callable[[Settings, Path, _Advance], Coroutine[None, None, Result]]
 _Read: TypeAlias = Callable[[Path], Sequence[Any]]
@@ -41,16 +37,57 @@ ANSWER_TOKENS = 1_500
 _PORTS = {"http": 80, "https": 443}
 
 
-def _output(option: str, meaning: str) -> Callable[[_Function], _Function]:
-    """An option for an output file; refused before minutes of work if it cannot be written."""
-    kind = click.Path(dir_okay=False, writable=True, path_type=Path)
-    return click.option(f"--{option}", f"{option}_path", type=kind, default=None, callback=_in_folder, help=meaning)
-
-
-def _in_folder(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+def _in_folder(path: Path | None) -> Path | None:
+    """Refuses, before minutes of work, what cannot be written."""
     if path is not None and not path.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder {str(path.parent)!r}")
+        raise BadParameter(f"there is no folder {str(path.parent)!r}")
     return path
+
+
+def _asked_server(url: str | None) -> str | None:
+    if not url:
+        return url
+    parts = urlsplit(url)
+    if parts.scheme not in _PORTS or not parts.hostname or parts.path.strip("/") not in ("", "v1"):
+        raise BadParameter("expected http://HOST:PORT, with or without /v1")
+    return url
+
+
+def _output(option: str, meaning: str) -> Any:  # noqa: ANN401 - what typer's own function gives
+    return Option(option, dir_okay=False, writable=True, callback=_in_folder, help=meaning)
+
+
+RecordsFile: TypeAlias = Annotated[
+    Path,
+    Argument(exists=True, dir_okay=False, readable=True, help="Records; docs/operations.md describes the formats."),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationOptions:
+    """The options of every evaluation."""
+
+    json_path: Annotated[Path | None, _output("--json", "Write every figure to this file.")] = None
+    markdown_path: Annotated[Path | None, _output("--markdown", "Write the tables to this file.")] = None
+    config: ConfigOption = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningOptions:
+    """The further options of evaluations of learning."""
+
+    picture_path: Annotated[Path | None, _output("--picture", "Draw the figures to this SVG file.")] = None
+    llm: Annotated[
+        str | None, Option(callback=_asked_server, metavar="URL", help="OpenAI-compatible server to ask.")
+    ] = None
+    model: Annotated[str, Option(help="What the server calls it; otherwise the first that it lists.")] = ""
+    reader: Annotated[
+        Literal["model", "trained"] | None, Option(help="Who reads; the model where --llm names one.")
+    ] = None
+
+    @property
+    def choice(self) -> ModelChoice:
+        return ModelChoice(self.llm or "", self.model, self.reader or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,131 +121,91 @@ class ModelChoice:
         return msgspec.structs.replace(settings, external_models=(model,))
 
 
-def _model_options(_context: click.Context, _parameter: click.Parameter, url: str | None) -> str:
-    if not url:
-        return ""
-    parts = urlsplit(url)
-    if parts.scheme not in _PORTS or not parts.hostname or parts.path.strip("/") not in ("", "v1"):
-        raise click.BadParameter("expected http://HOST:PORT, with or without /v1")
-    return url
-
-
-def _learns(function: Callable[..., None]) -> Callable[..., None]:
-    """The additional options of evaluations of learning."""
-
-    @wraps(function)
-    def with_model(llm: str, model: str, reader: str | None, **given: object) -> None:
-        function(asked=ModelChoice(llm, model, reader or ""), **given)
-
-    readers = click.Choice(["model", "trained"])
-    decorated: Callable[..., None] = with_model
-    for option in (
-        click.option("--reader", type=readers, default=None, help="Who reads; the model where --llm names one."),
-        click.option("--model", default="", help="What the server calls it; otherwise the first that it lists."),
-        click.option(
-            "--llm", default=None, callback=_model_options, metavar="URL", help="OpenAI-compatible server to ask."
-        ),
-        _output("picture", "Draw the figures to this SVG file."),
-    ):
-        decorated = option(decorated)
-    return _scores(decorated)
-
-
-def _scores(function: _Function) -> _Function:
-    """The options of every evaluation."""
-    for option in (
-        config_option,
-        _output("markdown", "Write the tables to this file."),
-        _output("json", "Write every figure to this file."),
-        click.argument("file", type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)),
-    ):
-        function = option(function)
-    return function
-
-
-@click.group("eval")
-def evaluate() -> None:
+evaluate = group(
     """Score memory on a file of records: JSON Lines or a data set's own JSON, plain or gzipped.
 
     Figures are shares, 1 is all.
     """
+)
 
 
-@evaluate.command()
-@_scores
-@_output("picture", "Draw recall against tokens to this SVG file; for LoCoMo's JSON.")
-def recall(file: Path, picture_path: Path | None, **given: Path | None) -> None:
+@command(evaluate)
+def recall(
+    file: RecordsFile,
+    options: EvaluationOptions,
+    *,
+    picture_path: Annotated[
+        Path | None, _output("--picture", "Draw recall against tokens to this SVG file; for LoCoMo's JSON.")
+    ] = None,
+) -> None:
     """Which memories are picked for a message: a file of facts, or LoCoMo's own JSON of long talks."""
     from memory.evaluation.dataset import holds_talks  # imported here, as below: numpy and all adapters take a second
 
     if picture_path is not None and not holds_talks(file):
         raise BadInput(f"{file.name} holds facts: --picture is for LoCoMo's JSON, where recall grows with the tokens")
-    result = _evaluated("recall", _recall, file, **given)
+    result = _evaluated("recall", _recall, file, options)
     if picture_path is not None:
         from memory.evaluation.pictures import recall_by_tokens
 
         _write(picture_path, recall_by_tokens(result))
 
 
-@evaluate.command()
-@_scores
-def signals(file: Path, **given: Path | None) -> None:
+@command(evaluate)
+def signals(file: RecordsFile, options: EvaluationOptions) -> None:
     """Whether memory is searched for the messages that want it, and for no others."""
-    _evaluated("signals", _signals, file, **given)
+    _evaluated("signals", _signals, file, options)
 
 
-@evaluate.command()
-@_learns
-def extraction(file: Path, picture_path: Path | None, asked: ModelChoice, **given: Path | None) -> None:
+@command(evaluate)
+def extraction(file: RecordsFile, options: EvaluationOptions, learning: LearningOptions) -> None:
     """What is stored from a chat, and what is not."""
     from memory.evaluation.extraction import evaluate_extraction, read_extraction
 
-    _learnt("extraction", partial(_learning, read_extraction, evaluate_extraction, asked), file, picture_path, **given)
+    _learnt("extraction", partial(_learning, read_extraction, evaluate_extraction), file, options, learning)
 
 
-@evaluate.command()
-@_learns
-def updates(file: Path, picture_path: Path | None, asked: ModelChoice, **given: Path | None) -> None:
+@command(evaluate)
+def updates(file: RecordsFile, options: EvaluationOptions, learning: LearningOptions) -> None:
     """Whether changed facts replace old ones, look-alikes survive, and a new chat is told what holds now."""
     from memory.evaluation.updates import evaluate_updates, read_updates
 
-    _learnt("updates", partial(_learning, read_updates, evaluate_updates, asked), file, picture_path, **given)
+    _learnt("updates", partial(_learning, read_updates, evaluate_updates), file, options, learning)
 
 
-@evaluate.command()
-@_learns
-def adversarial(file: Path, picture_path: Path | None, asked: ModelChoice, **given: Path | None) -> None:
+@command(evaluate)
+def adversarial(file: RecordsFile, options: EvaluationOptions, learning: LearningOptions) -> None:
     """Planted instructions and secrets, which must not be stored, and harmless look-alikes, which must."""
     from memory.evaluation.adversarial import evaluate_adversarial, read_adversarial
 
-    learning = partial(_learning, read_adversarial, evaluate_adversarial, asked)
-    _learnt("adversarial", learning, file, picture_path, **given)
+    _learnt("adversarial", partial(_learning, read_adversarial, evaluate_adversarial), file, options, learning)
 
 
-@evaluate.command()
-@_learns
-@click.option(
-    "--labels",
-    type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path),
-    default=None,
-    help="The facts of the messages, where they are not in FILE.",
-)
+@command(evaluate)
 def messages(
-    file: Path, labels: Path | None, picture_path: Path | None, asked: ModelChoice, **given: Path | None
+    file: RecordsFile,
+    options: EvaluationOptions,
+    learning: LearningOptions,
+    *,
+    labels: Annotated[
+        Path | None,
+        Option(exists=True, dir_okay=False, readable=True, help="The facts of the messages, where not in FILE."),
+    ] = None,
 ) -> None:
     """What single messages leave behind: junk where nothing lasting is said, and how much of what is lasting."""
     from memory.evaluation.messages import evaluate_messages, read_messages
 
-    learning = partial(_learning, partial(read_messages, labels=labels), evaluate_messages, asked)
-    _learnt("messages", learning, file, picture_path, **given)
+    evaluation = partial(_learning, partial(read_messages, labels=labels), evaluate_messages)
+    _learnt("messages", evaluation, file, options, learning)
 
 
-@evaluate.command()
-@_learns
-@click.option("--limit", type=click.IntRange(min=1), default=None, help="So many questions, spread over the file.")
-@click.option("--types", default="", metavar="A,B", help="Only questions of these types.")
+@command(evaluate)
 def history(
-    file: Path, limit: int | None, types: str, picture_path: Path | None, asked: ModelChoice, **given: Path | None
+    file: RecordsFile,
+    options: EvaluationOptions,
+    learning: LearningOptions,
+    *,
+    limit: Annotated[int | None, Option(min=1, help="So many questions, spread over the file.")] = None,
+    types: Annotated[str, Option(metavar="A,B", help="Only questions of these types.")] = "",
 ) -> None:
     """Long histories of chats, learnt, and a question about each: LongMemEval's JSON."""
     from memory.adapters.models.wordpiece import WordPieceTokens
@@ -216,16 +213,22 @@ def history(
 
     named = {name for one in types.split(",") if (name := one.strip())}
     read = partial(read_history, limit=limit, types=named)
-    learning = partial(_learning, read, partial(evaluate_history, tokens=WordPieceTokens()), asked)
-    _learnt("history", learning, file, picture_path, **given)
+    evaluation = partial(_learning, read, partial(evaluate_history, tokens=WordPieceTokens()))
+    _learnt("history", evaluation, file, options, learning)
 
 
-def _learnt(name: str, evaluation: _Evaluation, file: Path, picture_path: Path | None, **given: Path | None) -> None:
-    result = _evaluated(name, evaluation, file, **given)
-    if picture_path is not None:
+def _learnt(
+    name: str,
+    evaluation: Callable[..., Coroutine[None, None, Result]],
+    file: Path,
+    options: EvaluationOptions,
+    learning: LearningOptions,
+) -> None:
+    result = _evaluated(name, partial(evaluation, learning.choice), file, options)
+    if learning.picture_path is not None:
         from memory.evaluation.pictures import shares_by_language
 
-        _write(picture_path, shares_by_language(name, result))
+        _write(learning.picture_path, shares_by_language(name, result))
 
 
 async def _learning(
@@ -273,36 +276,23 @@ async def _signals(settings: Settings, file: Path, advance: _Advance) -> Result:
         return await evaluate_signals(file, embedder, training=training, progress=advance)
 
 
-def _evaluated(
-    name: str,
-    evaluation: _Evaluation,
-    file: Path,
-    *,
-    config: Path | None,
-    json_path: Path | None,
-    markdown_path: Path | None,
-) -> Result:
+def _evaluated(name: str, evaluation: _Evaluation, file: Path, options: EvaluationOptions) -> Result:
     """Run with a progress bar on stderr, print the tables, and write the requested files."""
     from memory.evaluation.report import markdown, tables
+    from memory.runtime.logs import log_to_stderr
 
-    settings = from_process(config, {})
+    settings = from_process(options.config, {})
     log_to_stderr(settings.log_format)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with ProgressBar(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(name, total=None)
-
-        def advance(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
+    with progress_bar(name) as advance:
         result: Result = asyncio.run(evaluation(settings, file, advance))
     for head, rows in tables(result):
         print_figures(head, rows)
-        click.echo()
-    if json_path is not None:
+        echo()
+    if options.json_path is not None:
         content: Mapping[str, Any] = {"evaluation": name, "file": file.name, **result}
-        _write(json_path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
-    if markdown_path is not None:
-        _write(markdown_path, markdown(result))
+        _write(options.json_path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+    if options.markdown_path is not None:
+        _write(options.markdown_path, markdown(result))
     return result
 
 

@@ -11,59 +11,71 @@ import json
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
-import click
-import httpx
-import uvloop
-from prometheus_client import start_http_server
-from threadpoolctl import threadpool_limits
+from typer import Argument, BadParameter, Option, Typer, confirm, echo
 
-from memory.api.times import time_text
-from memory.cli.api_client import answer_of, api_client, for_user, json_option, quoted
+from memory.cli.bootstrap import bootstrap
 from memory.cli.doctor import doctor
 from memory.cli.eval import evaluate
 from memory.cli.mcp import mcp
-from memory.cli.output import config_option, print_json, print_table
+from memory.cli.options import (
+    MEMORIES,
+    OPERATION,
+    PARTS,
+    STYLE,
+    ApiOptions,
+    ConfigOption,
+    JsonOption,
+    MemoryTypeName,
+    YesOption,
+    command,
+    group,
+)
+from memory.cli.output import print_json, print_table
 from memory.cli.prepare import prepare
 from memory.cli.sessions import sessions
 from memory.cli.token import token
+from memory.cli.transfer import export, import_
 from memory.cli.upkeep import upkeep
 from memory.errors import BadSetting
-from memory.model import MEMORY_TYPES, MemoryStatus, Turn
-from memory.ports import DeadLetter
-from memory.runtime.logs import log_to_stderr
-from memory.service.library import PAGE_MEMORIES_MAX, Library
 from memory.settings.loader import Settings, from_process
 
+if TYPE_CHECKING:
+    import httpx
+
+    from memory.model import Turn
+    from memory.ports import DeadLetter
+    from memory.service.library import Library
+
 DEAD_LETTERS_MAX = 1_000  # shown by one `dlq list`
+PAGE_MEMORIES = 100  # the most that the API gives at once
 
 _Result = TypeVar("_Result")
 _Part = Callable[[Settings, asyncio.Event], Awaitable[None]]
 
+StatusName: TypeAlias = Literal["active", "superseded", "archived", "raw", "all"]
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def commands() -> None:
-    """Memory commands: parts that run alone, and the operator's tools."""
-
-
-commands.add_command(evaluate)
-commands.add_command(upkeep)
-commands.add_command(prepare)
-commands.add_command(doctor)
-commands.add_command(mcp)
-commands.add_command(sessions)
-commands.add_command(token)
+commands = Typer(help="Memory commands: parts that run alone, and the operator's tools.", **STYLE)
+commands.add_typer(evaluate, name="eval", rich_help_panel=OPERATION)
+commands.add_typer(upkeep, name="upkeep", rich_help_panel=OPERATION)
+command(commands, panel=OPERATION)(prepare)
+command(commands, panel=OPERATION)(doctor)
+command(commands, panel=PARTS)(mcp)
+command(commands, panel=MEMORIES)(export)
+command(commands, "import", panel=MEMORIES)(import_)
+command(commands, panel=MEMORIES)(bootstrap)
+commands.add_typer(sessions, name="sessions", rich_help_panel=MEMORIES)
+command(commands, panel=OPERATION)(token)
 
 
 # The parts
 
 
-@commands.command()
-@config_option
-def worker(config: Path | None) -> None:
+@command(commands, panel=PARTS)
+def worker(*, config: ConfigOption = None) -> None:
     """Learn memories from the turns in the turn log. Any number of workers may run."""
     settings = from_process(config, {})
     from memory.processes import (
@@ -73,9 +85,8 @@ def worker(config: Path | None) -> None:
     run_part(entrypoints.run_worker, settings)
 
 
-@commands.command()
-@config_option
-def api(config: Path | None) -> None:
+@command(commands, panel=PARTS)
+def api(*, config: ConfigOption = None) -> None:
     """Serve the REST API on `api_host` and `api_port`."""
     settings = from_process(config, {})
     from memory.processes import entrypoints
@@ -85,6 +96,11 @@ def api(config: Path | None) -> None:
 
 def run_part(part: _Part, settings: Settings) -> None:
     """Run one part of the product until SIGTERM or Ctrl-C, then let it drain."""
+    import uvloop
+    from threadpoolctl import threadpool_limits
+
+    from memory.runtime.logs import log_to_stderr
+
     log_to_stderr(settings.log_format)
     if settings.metrics_host:
         _show_metrics(settings.metrics_host, settings.metrics_port)
@@ -102,6 +118,8 @@ def run_part(part: _Part, settings: Settings) -> None:
 
 def _show_metrics(host: str, port: int) -> None:
     """Serve metrics from a thread that ends with the process."""
+    from prometheus_client import start_http_server
+
     try:
         start_http_server(port, host)
     except OSError as error:
@@ -113,84 +131,117 @@ def _show_metrics(host: str, port: int) -> None:
 # Tools that call the API
 
 
-@commands.command()
-@click.argument("query")
-@click.option("--project", default="", help="Within this project; memories without one count too.")
-@click.option("--session", default="", help="The session that asks; it only ranks.")
-@click.option("--type", "types", multiple=True, type=click.Choice(MEMORY_TYPES), help="Only these types; repeatable.")
-@click.option("--limit", type=int, default=None, help="Most memories to show.")
-@click.option("--token-budget", type=int, default=None, help="Fill this many tokens, relevant or not.")
-@for_user
-def search(query: str, types: Sequence[str], **given: Any) -> None:  # noqa: ANN401 - options, by name
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """What to search for."""
+
+    project: Annotated[str, Option(help="Within this project; memories without one count too.")] = ""
+    session: Annotated[str, Option(help="The session that asks; it only ranks.")] = ""
+    types: Annotated[list[MemoryTypeName] | None, Option("--type", help="Only these types; repeatable.")] = None
+    limit: Annotated[int | None, Option(help="Most memories to show.")] = None
+    token_budget: Annotated[int | None, Option(help="Fill this many tokens, relevant or not.")] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOptions:
+    """Which memories to list."""
+
+    project: Annotated[str, Option(help="Within this project; memories without one count too.")] = ""
+    memory_type: Annotated[MemoryTypeName | None, Option("--type", help="Only this type.")] = None
+    status: Annotated[StatusName, Option(help="Only with this status.")] = "active"
+    as_of: Annotated[str | None, Option(help="What stood at that time: ISO 8601 or Unix seconds.")] = None
+    limit: Annotated[int, Option(min=1, help="Most to show.")] = PAGE_MEMORIES
+
+
+@command(commands, panel=MEMORIES)
+def search(
+    query: Annotated[str, Argument(help="As a chat would ask it.")],
+    options: ApiOptions,
+    *,
+    asking: SearchOptions,
+) -> None:
     """Show what a chat that asks QUERY would be given, best first."""
-    fields = {"project_id": given["project"], "session_id": given["session"], "memory_types": list(types)}
-    fields |= {"limit": given["limit"], "token_budget": given["token_budget"]}
+    from memory.cli.api_client import answer_of
+
+    fields: dict[str, Any] = {
+        "project_id": asking.project,
+        "session_id": asking.session,
+        "memory_types": [one.value for one in asking.types or ()],
+    }
+    fields |= {"limit": asking.limit, "token_budget": asking.token_budget}
     body = {"query": query} | {name: value for name, value in fields.items() if value}
-    with api_client(given["config"], given["api"], given["user"]) as client:
+    with options.client() as client:
         found = answer_of(client.post("/v1/memory/search", json=body))
-    _show_memories(found["memories"], as_json=given["as_json"])
+    _show_memories(found["memories"], as_json=options.as_json)
 
 
-@commands.command("list")
-@click.option("--project", default="", help="Within this project; memories without one count too.")
-@click.option("--type", "memory_type", type=click.Choice(MEMORY_TYPES), default=None, help="Only this type.")
-@click.option(
-    "--status", type=click.Choice([*(one.value for one in MemoryStatus), "all"]), default="active", show_default=True
-)
-@click.option("--as-of", default=None, help="What stood at that time: ISO 8601 or Unix seconds.")
-@click.option("--limit", type=click.IntRange(1), default=PAGE_MEMORIES_MAX, show_default=True, help="Most to show.")
-@for_user
-def list_(limit: int, **given: Any) -> None:  # noqa: ANN401 - options, by name
+@command(commands, "list", panel=MEMORIES)
+def list_(*, listing: ListOptions, options: ApiOptions) -> None:
     """Show a user's memories, newest first."""
-    names = {"project": "project_id", "memory_type": "memory_type", "status": "status", "as_of": "as_of"}
-    parameters = {known: given[name] for name, known in names.items() if given[name]}
-    with api_client(given["config"], given["api"], given["user"]) as client:
-        memories = [memory for memory, _ in zip(_pages(client, parameters, limit), range(limit), strict=False)]
-    _show_memories(memories, as_json=given["as_json"])
+    given = {
+        "project_id": listing.project,
+        "memory_type": listing.memory_type,
+        "status": listing.status,
+        "as_of": listing.as_of,
+    }
+    parameters = {name: value for name, value in given.items() if value}
+    with options.client() as client:
+        pages = _pages(client, parameters, listing.limit)
+        memories = [memory for memory, _ in zip(pages, range(listing.limit), strict=False)]
+    _show_memories(memories, as_json=options.as_json)
 
 
-@commands.command()
-@click.argument("memory_ids", nargs=-1)
-@click.option("--project", default=None, help="All memories of exactly this project.")
-@click.option("--all", "is_all", is_flag=True, help="All memories of the user.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@for_user
-def forget(memory_ids: Sequence[str], project: str | None, *, is_all: bool, yes: bool, **given: Any) -> None:  # noqa: ANN401 - options
+@command(commands, panel=MEMORIES)
+def forget(
+    *,
+    memory_ids: Annotated[list[str] | None, Argument(help="Their ids, as `list` shows them.")] = None,
+    project: Annotated[str | None, Option(help="All memories of exactly this project.")] = None,
+    is_all: Annotated[bool, Option("--all", help="All memories of the user.")] = False,
+    yes: YesOption = False,
+    options: ApiOptions,
+) -> None:
     """Delete memories for good: MEMORY_IDS, or all of a project, or all of the user."""
+    from memory.cli.api_client import answer_of, quoted
+
     if (bool(memory_ids), project is not None, is_all).count(True) != 1:
-        raise click.UsageError("give memory ids, or --project, or --all: one of the three")
+        raise BadParameter("give memory ids, or --project, or --all: one of the three")
     what = (
         f"{len(memory_ids)} memories" if memory_ids else f"all of {project!r}" if project is not None else "everything"
     )
     if not yes:
-        click.confirm(f"Delete {what} of {given['user']!r} for good?", abort=True, err=True)
-    with api_client(given["config"], given["api"], given["user"]) as client:
+        confirm(f"Delete {what} of {options.user!r} for good?", abort=True, err=True)
+    with options.client() as client:
         if memory_ids:
             answers = [answer_of(client.delete(f"/v1/memory/{quoted(memory_id)}")) for memory_id in memory_ids]
         else:
-            scope = {"user_id": given["user"]} | ({"project_id": project} if project is not None else {})
+            scope = {"user_id": options.user} | ({"project_id": project} if project is not None else {})
             answers = [answer_of(client.delete("/v1/memory", params=scope))]
     deleted = sum(answer["deleted"] for answer in answers)
-    click.echo(json.dumps({"deleted": deleted}) if given["as_json"] else f"deleted: {deleted}")
+    echo(json.dumps({"deleted": deleted}) if options.as_json else f"deleted: {deleted}")
 
 
-@commands.command()
-@click.argument("memory_ids", nargs=-1, required=True)
-@for_user
-def restore(memory_ids: Sequence[str], **given: Any) -> None:  # noqa: ANN401 - options, by name
-    """Bring back memories that upkeep put away; see `memproxy list --status archived`."""
-    with api_client(given["config"], given["api"], given["user"]) as client:
+@command(commands, panel=MEMORIES)
+def restore(
+    memory_ids: Annotated[list[str], Argument(help="Their ids, as `list --status archived` shows them.")],
+    options: ApiOptions,
+) -> None:
+    """Bring back memories that upkeep archived; see `memproxy list --status archived`."""
+    from memory.cli.api_client import answer_of, quoted
+
+    with options.client() as client:
         back = [
             answer_of(client.patch(f"/v1/memory/{quoted(memory_id)}", json={"status": "active"}))
             for memory_id in memory_ids
         ]
-    _show_memories(back, as_json=given["as_json"])
+    _show_memories(back, as_json=options.as_json)
 
 
 def _pages(client: httpx.Client, parameters: dict[str, str], limit: int) -> Iterator[dict[str, Any]]:
+    from memory.cli.api_client import answer_of
+
     cursor: str | None = ""
     while cursor is not None:
-        asked = {**parameters, "limit": str(min(limit, PAGE_MEMORIES_MAX)), "cursor": cursor}
+        asked = {**parameters, "limit": str(min(limit, PAGE_MEMORIES)), "cursor": cursor}
         page = answer_of(client.get("/v1/memory", params=asked))
         yield from page["memories"]
         cursor = page["next_cursor"]
@@ -199,13 +250,16 @@ def _pages(client: httpx.Client, parameters: dict[str, str], limit: int) -> Iter
 # Tools for the queue
 
 
-@commands.command()
-@click.option("--user", required=True, help="Whose conversations.")
-@click.option("--session", default="", help="Only this session.")
-@config_option
-@json_option
-def turns(user: str, session: str, config: Path | None, *, as_json: bool) -> None:
+@command(commands, panel=MEMORIES)
+def turns(
+    *,
+    user: Annotated[str, Option(help="Whose conversations.")],
+    session: Annotated[str, Option(help="Only this session.")] = "",
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Show the conversation record of a user, oldest first."""
+    from memory.api.times import time_text
 
     async def collect(library: Library) -> list[Turn]:
         return [turn async for turn in library.turns(user, session)]
@@ -222,16 +276,17 @@ def _said(turn: Turn) -> str:
     return "\n".join(message.content for message in turn.messages)
 
 
-@commands.group()
-def dlq() -> None:
-    """Dead letters: windows of turns that could not be learnt."""
+dlq = group("Dead letters: windows of turns that could not be learnt.")
+commands.add_typer(dlq, name="dlq", rich_help_panel=OPERATION)
+
+WindowIds: TypeAlias = Annotated[list[str] | None, Argument(help="Their ids, as `list` shows them.")]
+AllOption: TypeAlias = Annotated[bool, Option("--all", help="All dead letters.")]
 
 
-@dlq.command("list")
-@config_option
-@json_option
-def dlq_list(config: Path | None, *, as_json: bool) -> None:
+@command(dlq, "list")
+def dlq_list(*, config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Show the dead letters, each with the reason of its last failure."""
+    from memory.api.times import time_text
 
     async def collect(library: Library) -> list[DeadLetter]:
         return await library.dead_letters(limit=DEAD_LETTERS_MAX)
@@ -247,32 +302,44 @@ def dlq_list(config: Path | None, *, as_json: bool) -> None:
         print_table(["window", "user", "session", "turns", "attempts", "buried at", "reason"], rows)
 
 
-@dlq.command("replay")
-@click.argument("window_ids", nargs=-1)
-@click.option("--all", "is_all", is_flag=True, help="All dead letters.")
-@config_option
-@json_option
-def dlq_replay(window_ids: Sequence[str], config: Path | None, *, is_all: bool, as_json: bool) -> None:
+@command(dlq, "replay")
+def dlq_replay(
+    *,
+    window_ids: WindowIds = None,
+    is_all: AllOption = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Have dead letters learnt again, as if for the first time: WINDOW_IDS, or --all."""
     _refuse_unless_named(window_ids, is_all=is_all)
-    count = _with_library(config, partial(Library.replay, window_ids=window_ids))
-    click.echo(json.dumps({"replayed": count}) if as_json else f"due again: {count}")
+
+    async def replay(library: Library) -> int:
+        return await library.replay(window_ids or [])
+
+    count = _with_library(config, replay)
+    echo(json.dumps({"replayed": count}) if as_json else f"due again: {count}")
 
 
-@dlq.command("drop")
-@click.argument("window_ids", nargs=-1)
-@click.option("--all", "is_all", is_flag=True, help="All dead letters.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@config_option
-@json_option
-def dlq_drop(window_ids: Sequence[str], config: Path | None, *, is_all: bool, yes: bool, as_json: bool) -> None:
+@command(dlq, "drop")
+def dlq_drop(
+    *,
+    window_ids: WindowIds = None,
+    is_all: AllOption = False,
+    yes: YesOption = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Give dead letters up: they will never be learnt. WINDOW_IDS, or --all."""
     _refuse_unless_named(window_ids, is_all=is_all)
     if not yes:
         what = f"{len(window_ids)} dead letters" if window_ids else "all dead letters"
-        click.confirm(f"Give up {what} for good?", abort=True, err=True)
-    count = _with_library(config, _drop_all if is_all else partial(Library.drop, window_ids=window_ids))
-    click.echo(json.dumps({"dropped": count}) if as_json else f"dropped: {count}")
+        confirm(f"Give up {what} for good?", abort=True, err=True)
+
+    async def drop(library: Library) -> int:
+        return await (library.drop(window_ids) if window_ids else _drop_all(library))
+
+    count = _with_library(config, drop)
+    echo(json.dumps({"dropped": count}) if as_json else f"dropped: {count}")
 
 
 async def _drop_all(library: Library) -> int:
@@ -285,9 +352,9 @@ async def _drop_all(library: Library) -> int:
     return dropped
 
 
-def _refuse_unless_named(window_ids: Sequence[str], *, is_all: bool) -> None:
+def _refuse_unless_named(window_ids: Sequence[str] | None, *, is_all: bool) -> None:
     if bool(window_ids) == is_all:
-        raise click.UsageError("give window ids, or --all: one of the two")
+        raise BadParameter("give window ids, or --all: one of the two")
 
 
 def _open_library(settings: Settings) -> AbstractAsyncContextManager[Library]:
@@ -297,6 +364,8 @@ def _open_library(settings: Settings) -> AbstractAsyncContextManager[Library]:
 
 
 def _with_library(config: Path | None, use: Callable[[Library], Awaitable[_Result]]) -> _Result:
+    from memory.runtime.logs import log_to_stderr
+
     settings = from_process(config, {})
     log_to_stderr(settings.log_format)
 

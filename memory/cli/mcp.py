@@ -6,24 +6,28 @@ It defines no tools: every message goes to the API of a running memproxy, and ev
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
+from typing import Annotated
 
-import click
+from typer import Option
 
-from memory.cli.output import config_option
-from memory.model import Scope
+from memory.cli.options import ConfigOption
 from memory.settings import Settings
 from memory.settings.loader import from_process
 
 CALL_SECONDS_MAX = 30.0  # of one message to the API
 
 
-@click.command()
-@config_option
-@click.option("--api", "url", default=None, help="Base URL of the API. [default: http://127.0.0.1:API_PORT]")
-@click.option("--user", required=True, help="Whose memories.")
-def mcp(config: Path | None, url: str | None, user: str) -> None:
+def mcp(
+    *,
+    user: Annotated[str, Option(help="Whose memories.")],
+    url: Annotated[
+        str | None, Option("--api", help="Base URL of the API. [default: http://127.0.0.1:API_PORT]")
+    ] = None,
+    config: ConfigOption = None,
+) -> None:
     """Serve the memory tools to an MCP client on standard input and output, until it closes them."""
+    from memory.model import Scope
+
     settings = from_process(config, {})
     Scope(user)  # refuses ids that no header can carry
     asyncio.run(

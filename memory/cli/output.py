@@ -1,32 +1,43 @@
-"""Shared by all commands: the option for the configuration file, tables, and JSON.
+"""Shared by all commands: tables and JSON.
 
 Content of memories and files is printed as plain text only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import click
-import msgspec
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from typer import echo
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 ID_WIDTH = 36  # of a UUID
 FIGURES_WIDTH = 200  # columns, if no terminal sets a limit
 
-config_option = click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="YAML file with settings. None is read unless named.",
-)
-
 
 def print_json(content: object) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(content)).decode())
+    import msgspec
+
+    echo(msgspec.json.format(msgspec.json.encode(content)).decode())
+
+
+@contextmanager
+def progress_bar(meaning: str, *, total: int | None = None) -> Iterator[Callable[[int, int | None], None]]:
+    """A bar on standard error while long work lasts: `advance(done, total)`, both in the unit that `meaning` names."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(meaning, total=total)
+
+        def advance(done: int, total: int | None) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield advance
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -34,6 +45,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
 
     The first column, mostly an id to copy, is never truncated.
     """
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False)
     longest = max((len(str(row[0])) for row in rows), default=0)
     for number, name in enumerate(columns):
@@ -47,6 +61,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
 
 def print_figures(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A name, then figures: not truncated in a narrow terminal, and one line per row in a file."""
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False)
     for number, name in enumerate(head):
         table.add_column(_plain(name), justify="right" if number else "left", overflow="fold")
@@ -57,4 +74,6 @@ def print_figures(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None
 
 
 def _plain(value: object) -> Text:
+    from rich.text import Text
+
     return Text("".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in str(value)))

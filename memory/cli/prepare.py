@@ -7,23 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
-import click
+from typer import echo
 
-from memory.cli.output import config_option
+from memory.cli.options import ConfigOption
 from memory.settings.loader import Settings, from_process
 
 
-@click.command()
-@config_option
-def prepare(config: Path | None) -> None:
+def prepare(*, config: ConfigOption = None) -> None:
     """Make the models ready in `models_dir`: exported and in 8 bits, so that no start has to. Costs nothing the
     second time.
     """
     settings = from_process(config, {})
     for name in make_ready(settings):
-        click.echo(f"the {name} is ready in {settings.models_path}", err=True)
+        echo(f"the {name} is ready in {settings.models_path}", err=True)
 
 
 def make_ready(settings: Settings) -> list[str]:

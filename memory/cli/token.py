@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from enum import StrEnum
+from typing import Annotated
 
-import click
 import msgspec
+from typer import Argument, Option, echo
 
-from memory.api.service_tokens import TOKEN_PREFIX
+from memory.cli.options import JsonOption
 from memory.cli.output import print_json
 from memory.errors import BadInput
 from memory.settings import ServiceTokenSettings
@@ -17,27 +19,37 @@ from memory.settings import ServiceTokenSettings
 TOKEN_BYTES = 32
 
 
-@click.command()
-@click.argument("name")
-@click.option(
-    "--scope",
-    "scopes",
-    type=click.Choice(["read", "write"]),
-    multiple=True,
-    default=("read",),
-    help="What it may do; may be repeated. [default: read]",
-)
-@click.option("--user", "users", multiple=True, help="A user whose memories it may use; may be repeated.")
-@click.option("--any-user", is_flag=True, help="It may use the memories of every user.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of lines.")
-def token(name: str, scopes: tuple[str, ...], users: tuple[str, ...], *, any_user: bool, as_json: bool) -> None:
+class TokenScopeName(StrEnum):
+    """What a service token may do."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+def token(
+    *,
+    name: Annotated[str, Argument(help="The program: lower-case letters, digits, - and _.")],
+    scopes: Annotated[
+        list[TokenScopeName] | None, Option("--scope", help="What it may do; repeatable. [default: read]")
+    ] = None,
+    users: Annotated[list[str] | None, Option("--user", help="A user whose memories it may use; repeatable.")] = None,
+    any_user: Annotated[bool, Option("--any-user", help="It may use the memories of every user.")] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Make a service token for the program NAME. It is shown once; settings hold its hash only."""
+    from memory.api.service_tokens import TOKEN_PREFIX
+
     if any_user == bool(users):
         raise BadInput("say whose memories it may use: --user for each of them, or --any-user")
     made = TOKEN_PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
     digest = hashlib.sha256(made.encode()).hexdigest()
-    whose = {"any_user": True} if any_user else {"users": list(users)}
-    entry = {"name": name, "sha256": digest, "scopes": list(dict.fromkeys(scopes)), **whose}
+    whose = {"users": users} if users else {"any_user": True}
+    entry = {
+        "name": name,
+        "sha256": digest,
+        "scopes": list(dict.fromkeys(one.value for one in scopes or [TokenScopeName.READ])),
+        **whose,
+    }
     try:
         msgspec.convert(entry, ServiceTokenSettings)
     except msgspec.ValidationError as error:
@@ -45,8 +57,8 @@ def token(name: str, scopes: tuple[str, ...], users: tuple[str, ...], *, any_use
     if as_json:
         print_json({"token": made, "setting": entry})
         return
-    click.echo(f"token: {made}")
-    click.echo(f"add to service_tokens: {json.dumps(entry, ensure_ascii=False)}")
+    echo(f"token: {made}")
+    echo(f"add to service_tokens: {json.dumps(entry, ensure_ascii=False)}")
 
 
 __all__ = ["token"]

@@ -6,113 +6,95 @@ Parses arguments, shows progress, and prints every change; `memory.learn.upkeep`
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import msgspec
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as ProgressBar
+from typer import Option, echo
 
-from memory.cli.output import config_option, print_json, print_table
+from memory.cli.options import ConfigOption, JsonOption, command, group
+from memory.cli.output import print_json, print_table, progress_bar
 from memory.errors import BadSetting
-from memory.learn.retention import RetentionStep, totals
-from memory.learn.upkeep import EVERY_TASK, UpkeepTask
-from memory.model import Scope
-from memory.runtime.logs import log_to_stderr
 from memory.settings.loader import Settings, from_process
+
+if TYPE_CHECKING:
+    from memory.learn.retention import RetentionStep
+    from memory.learn.upkeep import UpkeepTask
 
 USERS_PER_LOOK = 500
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-@click.group()
-def upkeep() -> None:
+upkeep = group(
     """Run upkeep: unite duplicates, archive useless memories, derive reflections.
 
     Nothing is deleted unless memory.life.erase_after_days says so: archived memories can be restored.
     """
+)
 
 
-def _takes(function: _Function) -> _Function:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepOptions:
     """The options of every kind of upkeep."""
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table."),
-        config_option,
-        click.option(
-            "--milvus-uri", default=None, help="URL of the Milvus server. [default: as configured, or as `up` runs it]"
-        ),
-        click.option("--dry-run", "is_dry", is_flag=True, help="Print exactly what would change, and change nothing."),
-        click.option("--user", default=None, help="Only this user. [default: all users]"),
-    ):
-        function = option(function)
-    return function
+
+    user: Annotated[str | None, Option(help="Only this user. [default: all users]")] = None
+    is_dry: Annotated[bool, Option("--dry-run", help="Print exactly what would change, and change nothing.")] = False
+    milvus_uri: Annotated[
+        str | None, Option(help="URL of the Milvus server. [default: as configured, or as `up` runs it]")
+    ] = None
+    config: ConfigOption = None
+    as_json: JsonOption = False
 
 
-@upkeep.command()
-@_takes
-def consolidate(**given: Any) -> None:  # noqa: ANN401 - options, by name
+@command(upkeep)
+def consolidate(options: UpkeepOptions) -> None:
     """Unite memories that say the same: one is kept, with all the evidence."""
-    _look_after([UpkeepTask.CONSOLIDATE], **given)
+    _look_after(["consolidate"], options)
 
 
-@upkeep.command()
-@_takes
-def prune(**given: Any) -> None:  # noqa: ANN401 - likewise
+@command(upkeep)
+def prune(options: UpkeepOptions) -> None:
     """Archive what is beyond the quota or unused for long; delete what the settings say."""
-    _look_after([UpkeepTask.PRUNE], **given)
+    _look_after(["prune"], options)
 
 
-@upkeep.command()
-@_takes
-def reflect(**given: Any) -> None:  # noqa: ANN401 - likewise
+@command(upkeep)
+def reflect(options: UpkeepOptions) -> None:
     """Derive what many memories of one subject have in common; needs a `memory_extraction` model."""
-    _look_after([UpkeepTask.REFLECT], **given)
+    _look_after(["reflect"], options)
 
 
-@upkeep.command("all")
-@_takes
-def everything(**given: Any) -> None:  # noqa: ANN401 - likewise
+@command(upkeep, "all")
+def everything(options: UpkeepOptions) -> None:
     """All of it, in this order, as the worker does it on schedule."""
-    _look_after(EVERY_TASK, **given)
+    _look_after([], options)
 
 
-def _look_after(
-    tasks: Iterable[UpkeepTask],
-    *,
-    user: str | None,
-    is_dry: bool,
-    milvus_uri: str | None,
-    config: Path | None,
-    as_json: bool,
-) -> None:
-    settings = _with_store(from_process(config, {"milvus_uri": milvus_uri}))
+def _look_after(names: Sequence[str], options: UpkeepOptions) -> None:
+    """Run the tasks of these names, or all."""
+    from memory.learn.upkeep import EVERY_TASK, UpkeepTask  # here, as in all commands: it imports numpy and all rules
+    from memory.model import Scope
+    from memory.runtime.logs import log_to_stderr
+
+    settings = _with_store(from_process(options.config, {"milvus_uri": options.milvus_uri}))
     log_to_stderr(settings.log_format)
-    if user is not None:
-        Scope(user)  # refuses invalid user ids
-    if list(tasks) == [UpkeepTask.REFLECT] and not _can_reflect(settings):
+    tasks = [UpkeepTask(name) for name in names] or list(EVERY_TASK)
+    if options.user is not None:
+        Scope(options.user)  # refuses invalid user ids
+    if tasks == [UpkeepTask.REFLECT] and not _can_reflect(settings):
         raise BadSetting(
             "reflect needs a model and a number: name one for memory_extraction in external_models, and set "
             "memory.life.reflect_from"
         )
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with ProgressBar(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("users", total=None)
-
-        def advance(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        steps = asyncio.run(_run(settings, list(tasks), user, is_dry=is_dry, advance=advance))
-    _show(steps, is_dry=is_dry, as_json=as_json)
+    with progress_bar("users") as advance:
+        steps = asyncio.run(_run(settings, tasks, options.user, is_dry=options.is_dry, advance=advance))
+    _show(steps, is_dry=options.is_dry, as_json=options.as_json)
 
 
 async def _run(
     settings: Settings, tasks: list[UpkeepTask], user: str | None, *, is_dry: bool, advance: Callable[[int, int], None]
 ) -> list[RetentionStep]:
     # Here, as in all commands: adapters take seconds to import, and `--help` should not.
+    from memory.learn.upkeep import EVERY_TASK
     from memory.processes import composition
     from memory.processes.upkeep_parts import open_upkeep
 
@@ -153,6 +135,8 @@ def _can_reflect(settings: Settings) -> bool:
 
 
 def _show(steps: list[RetentionStep], *, is_dry: bool, as_json: bool) -> None:
+    from memory.learn.retention import totals
+
     if as_json:
         rows = [
             {
@@ -173,4 +157,4 @@ def _show(steps: list[RetentionStep], *, is_dry: bool, as_json: bool) -> None:
             [(step.memory.user_id, step.why.value, step.memory.id, step.memory.content) for step in steps],
         )
     done = "would change" if is_dry else "changed"
-    click.echo(f"{done}: {len(steps)}" + "".join(f", {why} {count}" for why, count in totals(steps).items()))
+    echo(f"{done}: {len(steps)}" + "".join(f", {why} {count}" for why, count in totals(steps).items()))

@@ -7,8 +7,6 @@ nothing else is written. Contents of memories, turns and secret settings are nev
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from importlib.resources import as_file
@@ -28,6 +26,8 @@ from memory.errors import BadInput, Unavailable
 from memory.learn.reading.exam import StoredExam
 from memory.model import VectorOrigin
 from memory.processes import composition
+from memory.processes.clock_findings import clock_finding
+from memory.processes.disk_findings import data_directory_finding
 from memory.processes.findings import Finding, Level
 from memory.processes.from_settings import PATIENT_SECONDS, vector_origin
 from memory.processes.identity_findings import identity_finding
@@ -36,8 +36,6 @@ from memory.runtime.metrics import Metrics
 from memory.settings import Settings
 
 CHECK_SECONDS_MAX = 30.0
-FREE_BYTES_LOW = 2 << 30
-FREE_BYTES_MIN = 200 << 20
 WAITING_SECONDS_LONG = 3_600.0
 FAILURES_SHOWN_MAX = 5
 PREPARE = "run `memproxy prepare`, or let the next start do it (30 s)"
@@ -60,7 +58,7 @@ async def look(settings: Settings) -> Findings:
             await _checked("identity", lambda: identity_finding(settings)),
             await _checked("embedding model", lambda: _embedding(settings)),
             await _checked("trained reader", lambda: _trained_reader(settings)),
-            await _checked("data directory", lambda: asyncio.to_thread(_data_dir, settings)),
+            await _checked("data directory", lambda: asyncio.to_thread(data_directory_finding, settings)),
         ]
         if settings.turn_log_path.parent.is_dir():
             found.append(await _checked("turn log", turn_log))
@@ -68,6 +66,8 @@ async def look(settings: Settings) -> Findings:
             found.append(await _checked("queue", lambda: _queue(database[0])))
         found.append(await _checked("milvus", lambda: _milvus(settings)))
         found.append(await _checked("upstream", lambda: _upstream(settings)))
+        now = composition.SYSTEM_CLOCK()
+        found.append(await _checked("clock", lambda: clock_finding(settings, database, now=now)))
         found.append(await _checked("reader", lambda: _reader(settings, database)))
         return found
 
@@ -111,20 +111,6 @@ async def _trained_reader(settings: Settings) -> Finding:
         return Finding("trained reader", Level.WARN, f"version {version} is not converted yet", PREPARE)
     await asyncio.to_thread(OnnxStatementEncoder, folder)
     return Finding("trained reader", Level.OK, f"version {version}")
-
-
-def _data_dir(settings: Settings) -> Finding:
-    name, folder = "data directory", settings.turn_log_path.parent
-    if not folder.is_dir():
-        return Finding(name, Level.WARN, f"{folder} does not exist", "the first `memproxy up` creates it")
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            free = shutil.disk_usage(folder).free
-    except OSError as error:
-        return Finding(name, Level.FAIL, f"{folder}: {error.strerror}", "make it writable for the user who runs us")
-    level = Level.FAIL if free < FREE_BYTES_MIN else Level.WARN if free < FREE_BYTES_LOW else Level.OK
-    advice = "free space: turns are lost when it is full" if level is not Level.OK else ""
-    return Finding(name, level, f"{folder}, {free / (1 << 30):.1f} GiB free", advice)
 
 
 async def _queue(database: SqliteDatabase) -> Finding:

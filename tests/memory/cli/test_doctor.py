@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import pytest
 from chat_server import running_chat_server
-from click.testing import CliRunner
 from prometheus_client import CollectorRegistry
 from served_app import served
 from starlette.applications import Starlette
@@ -20,6 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from token_issuer import TokenIssuer
 from turn_logs import a_turn
+from typer.testing import CliRunner
 
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.exams import SqliteExamResults
@@ -61,6 +61,7 @@ async def test_on_a_machine_that_is_prepared_nothing_fails(tmp_path: Path) -> No
         "queue": Level.OK,
         "milvus": Level.WARN,
         "upstream": Level.OK,
+        "clock": Level.OK,
         "reader": Level.OK,
     }
     assert "memproxy up" in found["milvus"].advice

@@ -18,7 +18,7 @@ from drawn_lines import drawn_lines
 from eval_command import evaluated
 
 from extproc.cli import main
-from memory.cli import eval as eval_commands
+from memory.runtime import logs
 
 DATA = Path(__file__).parents[2] / "data"
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -66,7 +66,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
     def run_here(*arguments: object) -> tuple[object, str]:
         monkeypatch.setattr(sys, "argv", ["memproxy", "eval", *map(str, arguments)])
-        monkeypatch.setattr(eval_commands, "log_to_stderr", lambda *_: None)  # it is for a process as a whole
+        monkeypatch.setattr(logs, "log_to_stderr", lambda *_: None)  # it is for a process as a whole
         with pytest.raises(SystemExit) as ended:
             main()
         return ended.value.code, capsys.readouterr().err

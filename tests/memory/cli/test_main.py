@@ -7,17 +7,19 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any, get_args
 
-import click
 import pytest
-from click.testing import CliRunner, Result
 from library_parts import Parts, library_parts
 from served_library import served_library
+from typer.main import get_command
+from typer.testing import CliRunner, Result
 
 from memory.cli import main
+from memory.cli.options import MemoryTypeName
 from memory.cli.output import print_table
 from memory.errors import BadInput, BadSetting, NotFound, Unavailable
-from memory.model import Message, Scope
+from memory.model import MEMORY_TYPES, MemoryStatus, Message, Scope
 from memory.ports import LearnDue
 from memory.service.library import Library
 from memory.service.requests import NewMemory
@@ -177,15 +179,18 @@ def test_a_bad_setting_stops_every_command(tmp_path: Path) -> None:
 
 
 def test_every_command_and_option_has_its_help() -> None:
-    def complain(command: click.Command, path: str) -> list[str]:
+    def complain(command: Any, path: str) -> list[str]:
         missing = [] if command.help else [path]
-        missing += [
-            f"{path} {p.name}" for p in command.params if isinstance(p, click.Option) and not (p.help or p.show_default)
-        ]
-        below = command.commands.items() if isinstance(command, click.Group) else ()
+        missing += [f"{path} {parameter.name}" for parameter in command.params if not parameter.help]
+        below = getattr(command, "commands", {}).items()
         return missing + [one for name, sub in below for one in complain(sub, f"{path} {name}")]
 
-    assert complain(main.commands, "memproxy") == []
+    assert complain(get_command(main.commands), "memproxy") == []
+
+
+def test_the_types_that_options_accept_are_those_that_there_are() -> None:
+    assert tuple(one.value for one in MemoryTypeName) == MEMORY_TYPES
+    assert get_args(main.StatusName) == (*(one.value for one in MemoryStatus), "all")
 
 
 def test_a_narrow_terminal_truncates_what_is_long_and_never_an_id(capsys: pytest.CaptureFixture[str]) -> None:

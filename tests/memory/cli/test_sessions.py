@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 from library_parts import NOW, Parts
 from served_library import served_library
+from typer.testing import CliRunner, Result
 
 from memory.cli import main
 from memory.errors import NotFound

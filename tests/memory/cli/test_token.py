@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from api_parts import api_of
-from click.testing import CliRunner
 from library_parts import Parts, library_parts
+from typer.testing import CliRunner
 
 from memory.cli.main import commands
 from memory.errors import BadInput

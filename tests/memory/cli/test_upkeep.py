@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from hashing_embedder import HashingEmbedder
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
+from typer.testing import CliRunner, Result
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore

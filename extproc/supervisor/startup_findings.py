@@ -1,0 +1,144 @@
+"""The doctor's checks of what `memproxy up` needs besides memory: free ports, and a configuration that Envoy takes."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from extproc.supervisor.bootstrap import render
+from extproc.supervisor.locks_and_ports import CannotStart, reserve_port
+from extproc.supervisor.process_specs import LOOPBACK, bootstrap_values, program
+from memory.errors import BadInput
+from memory.processes.findings import Finding, Level
+from memory.settings import Settings
+
+VALIDATION_SECONDS_MAX = 20.0
+MESSAGE_CHARACTERS_MAX = 400
+PROC = Path("/proc")
+_LISTENS = "0A"  # the state in /proc/net/tcp
+_TABLES = ("net/tcp", "net/tcp6")
+
+
+async def startup_findings(settings: Settings) -> list[Finding]:
+    """Never raises for what can be wrong with a machine or a setting."""
+    return [await asyncio.to_thread(ports_finding, settings), await envoy_finding(settings)]
+
+
+def ports_finding(settings: Settings) -> Finding:
+    """Whether the ports are free, or in use by the `up` of this data directory."""
+    if owner := _running_up(Path(settings.data_dir)):
+        return Finding("ports", Level.OK, f"`memproxy up` (pid {owner}) runs on {settings.data_dir} and has them")
+    wanted = {
+        "port": (settings.host, settings.port),
+        "api_port": (settings.api_host, settings.api_port),
+        "envoy_admin_port": (LOOPBACK, settings.envoy_admin_port),
+        "metrics_port": (settings.metrics_host or LOOPBACK, settings.metrics_port),
+    }
+    counts = Counter(port for _, port in wanted.values() if port)
+    problems = [f"{name} {port} is given twice" for name, (_, port) in wanted.items() if counts[port] > 1]
+    for setting, (host, port) in wanted.items():
+        try:
+            reserve_port(host, port, setting=setting).close()
+        except CannotStart as error:
+            user = listener_of(port)
+            problems.append(f"{error}" + (f" ({user} listens there)" if user else ""))
+    if problems:
+        return Finding("ports", Level.FAIL, "; ".join(problems), "stop what listens there, or give other ports")
+    named = ", ".join(f"{name} {port or 'any'}" for name, (_, port) in wanted.items())
+    return Finding("ports", Level.OK, f"free: {named}")
+
+
+def _running_up(data_dir: Path) -> str:
+    """The process id of the `up` that has locked this directory; "" if none has."""
+    try:
+        descriptor = os.open(data_dir / "up.lock", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
+    finally:
+        os.close(descriptor)
+    return ""
+
+
+def listener_of(port: int) -> str:
+    """The name and id of a process that listens on that port; "" if none is found, or it belongs to another user."""
+    sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
+    for folder in PROC.glob("[0-9]*/fd") if sockets else ():
+        with suppress(OSError):  # it ended meanwhile, or is not ours to look at
+            if any(str(one.readlink()) in sockets for one in folder.iterdir()):
+                name = (folder.parent / "comm").read_text(encoding="utf-8", errors="replace").strip()
+                return f"{name}, pid {folder.parent.name},"
+    return ""
+
+
+def _listening_inodes(port: int) -> Iterator[str]:
+    for table in _TABLES:
+        with suppress(OSError):
+            for line in (PROC / table).read_text(encoding="ascii").splitlines()[1:]:
+                _, local, _, state, *others = line.split()
+                if state == _LISTENS and int(local.rpartition(":")[2], 16) == port:
+                    yield others[5]
+
+
+async def envoy_finding(settings: Settings) -> Finding:
+    """Whether Envoy accepts the configuration that we would start it with."""
+    name = "envoy"
+    try:
+        path = program(name)
+        values = bootstrap_values(_with_ports(settings), (Path("/run/filter-0.sock"),))
+        configuration = render(values)
+    except (BadInput, CannotStart) as error:
+        return Finding(name, Level.FAIL, str(error), "correct what it names, then start again")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "envoy.json"
+        file.write_bytes(configuration)
+        words = ("--mode", "validate", "-c", str(file), "--log-level", "error")
+        process = await asyncio.create_subprocess_exec(
+            path, *words, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
+        )
+        try:
+            async with asyncio.timeout(VALIDATION_SECONDS_MAX):
+                _, errors = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            says = f"it did not validate its configuration within {VALIDATION_SECONDS_MAX:.0f} s"
+            return Finding(name, Level.FAIL, says, "check the load of the machine")
+    if process.returncode:
+        says = f"it refuses its configuration: {_reason(errors)}"
+        return Finding(
+            name, Level.FAIL, says, "correct the setting that it is about: host, upstream, jwt, trusted_peers"
+        )
+    return Finding(name, Level.OK, f"{path} accepts its configuration")
+
+
+def _with_ports(settings: Settings) -> Settings:
+    """Any port and any upstream where the run would choose one."""
+    return msgspec.structs.replace(
+        settings,
+        upstream=settings.upstream or f"http://{LOOPBACK}:8000",
+        port=settings.port or 8080,
+        api_port=settings.api_port or 8081,
+        envoy_admin_port=settings.envoy_admin_port or 9901,
+    )
+
+
+def _reason(errors: bytes) -> str:
+    """The last line that Envoy wrote, without time, place and file."""
+    lines = [line for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
+    last = lines[-1] if lines else "without a word"
+    return (last.partition("': ")[2] or last)[:MESSAGE_CHARACTERS_MAX]
+
+
+__all__ = ["envoy_finding", "listener_of", "ports_finding", "startup_findings"]

@@ -1,0 +1,151 @@
+"""Rows of a CRM-like file, CSV or JSON Lines, as memories. Pure: it gets lines and a column map."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import string
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from memory.api.times import time_of
+from memory.cli.memory_rows import MemoryRow, RowProblems
+from memory.errors import BadInput
+from memory.service.requests import NewMemory
+
+ROWS_MAX = 200_000  # all are checked before any is stored; a larger file can be split
+FIELD_CHARACTERS_MAX = 131_072  # as the csv module's own limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnMap:
+    """Which columns make a memory. `content`: a text with column names in braces. `user_id`: where no column names it.
+
+    `id_column`: what identifies a row; "": its words.
+    """
+
+    content: str
+    user_column: str = ""
+    user_id: str = ""
+    created_at_column: str = ""
+    project_column: str = ""
+    id_column: str = ""
+    metadata_columns: tuple[str, ...] = ()
+    memory_type: str = "semantic"
+    category: str = "fact"
+    importance: float = 0.5
+
+    def pieces(self) -> list[tuple[str, str]]:
+        """Literal text and the column after it. Raises `BadInput` for anything but plain names in braces."""
+        try:
+            parsed = [
+                (text, name, spec, conversion)
+                for text, name, spec, conversion in string.Formatter().parse(self.content)
+            ]
+        except ValueError as error:
+            raise BadInput(f"--content-template {self.content!r:.80}: {error}") from None
+        for _, name, spec, conversion in parsed:
+            if name == "" or spec or conversion:
+                raise BadInput(
+                    f"--content-template {self.content!r:.80}: give a column's name in braces, as in {{name}}"
+                )
+        if not any(name for _, name, *_ in parsed):
+            raise BadInput(f"--content-template {self.content!r:.80} names no column: every row would say the same")
+        return [(text, name or "") for text, name, *_ in parsed]
+
+    def needed(self) -> list[str]:
+        """The columns that every row must have."""
+        named = [name for _, name in self.pieces()]
+        named += [self.user_column, self.created_at_column, self.project_column, self.id_column, *self.metadata_columns]
+        return list(dict.fromkeys(name for name in named if name))
+
+
+Row = tuple[int, Mapping[str, str]]
+"""A line number, and the values by column."""
+
+
+def csv_rows(lines: Iterable[str], needed: Iterable[str], problems: RowProblems) -> Iterator[Row]:
+    """The first line names the columns. Raises `BadInput` if one is missing."""
+    reader = csv.DictReader(lines, strict=True)
+    try:
+        known = list(reader.fieldnames or ())
+        _refuse_missing(known, needed, "the first line")
+        for row in reader:
+            if None in row or None in row.values():
+                problems.found.append(f"line {reader.line_num}: it has another number of values than the first line")
+            else:
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise BadInput(f"line {reader.line_num}: this is not CSV: {error}") from None
+
+
+def json_rows(lines: Iterable[str], needed: Iterable[str], problems: RowProblems) -> Iterator[Row]:
+    """One object per line, with texts and numbers; empty lines are left out."""
+    wanted = list(needed)
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = msgspec.json.decode(
+                line, type=dict[str, str | int | float | bool | list[object] | dict[str, object] | None]
+            )
+        except msgspec.DecodeError as error:
+            problems.found.append(f"line {number}: this is not a JSON object: {error}")
+            continue
+        missing = [name for name in wanted if name not in row]
+        nested = [name for name in wanted if isinstance(row.get(name), list | dict)]
+        if missing or nested:
+            what = f"there is no {missing[0]!r}" if missing else f"{nested[0]!r} is neither text nor a number"
+            problems.found.append(f"line {number}: {what}")
+            continue
+        yield number, {name: "" if row[name] is None else str(row[name]) for name in wanted}
+
+
+def memory_rows(
+    rows: Iterable[Row], columns: ColumnMap, problems: RowProblems, *, leaves_out_incomplete: bool = False
+) -> Iterator[MemoryRow]:
+    """A memory of each row whose values are all there. Raises `BadInput` beyond `ROWS_MAX`."""
+    pieces = columns.pieces()
+    wanted = {name for _, name in pieces if name} | ({columns.user_column, columns.id_column} - {""})
+    for count, (number, row) in enumerate(rows, start=1):
+        if count > ROWS_MAX:
+            raise BadInput(f"a file may have {ROWS_MAX} rows; split it")
+        empty = sorted(name for name in wanted if not row[name].strip())
+        if empty and leaves_out_incomplete:
+            problems.incomplete += 1
+            continue
+        if empty:
+            problems.found.append(f"line {number}: {empty[0]!r} is empty; --skip-incomplete leaves such rows out")
+            continue
+        try:
+            yield _memory_row(f"line {number}", row, columns, pieces)
+        except BadInput as error:
+            problems.found.append(f"line {number}: {error}")
+
+
+def _memory_row(where: str, row: Mapping[str, str], columns: ColumnMap, pieces: Iterable[tuple[str, str]]) -> MemoryRow:
+    content = "".join(text + (row[name].strip() if name else "") for text, name in pieces)
+    at = row[columns.created_at_column].strip() if columns.created_at_column else ""
+    memory = NewMemory(
+        content=content,
+        memory_type=columns.memory_type,
+        category=columns.category,
+        project_id=row[columns.project_column].strip() if columns.project_column else "",
+        created_at=time_of(at, columns.created_at_column) if at else None,
+        importance=columns.importance,
+        metadata={name: row[name] for name in columns.metadata_columns},
+    )
+    user_id = row[columns.user_column].strip() if columns.user_column else columns.user_id
+    identity = (
+        [columns.id_column, row[columns.id_column].strip()] if columns.id_column else [content, at, memory.project_id]
+    )
+    digest = hashlib.sha256(msgspec.json.encode([user_id, *identity])).hexdigest()
+    return MemoryRow(user_id, memory, f"bootstrap:{digest[:32]}", where)
+
+
+def _refuse_missing(known: list[str], needed: Iterable[str], where: str) -> None:
+    for name in needed:
+        if name not in known:
+            raise BadInput(f"{where} has no column {name!r}; it has {', '.join(known)[:400] or 'none'}")

@@ -1,0 +1,59 @@
+"""Stores memories that come from elsewhere through `POST /v1/memory`, so that repeating it stores nothing twice.
+
+Each stored memory carries the key of its row in its metadata: what a user already has is read first and left out. What
+the user, or upkeep, deleted meanwhile would be stored again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from memory.cli.api_client import answer_of, stopped_by
+from memory.cli.memory_rows import KEY, MemoryRow, batches, by_user
+from memory.errors import MemproxyError
+
+PAGE_MEMORIES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Counts of rows. `skipped`: stored before, or twice in the source."""
+
+    imported: int
+    skipped: int
+    users: int
+
+
+def store_rows(client: httpx.Client, rows: Sequence[MemoryRow], advance: Callable[[int, int | None], None]) -> Stored:
+    """Store what is not there yet. Errors say how far it came."""
+    imported, done, users = 0, 0, by_user(rows)
+    for user_id, of_user in users.items():
+        headers = [(b"x-authz-user-id", user_id.encode())]
+        known = set(_keys(client, headers))
+        for batch in batches([row for row in of_user if row.key not in known]):
+            try:
+                answer_of(client.post("/v1/memory", json={"memories": [row.body() for row in batch]}, headers=headers))
+            except MemproxyError as error:
+                raise stopped_by(error, imported) from None
+            imported += len(batch)
+            advance(done + len(batch), len(rows))
+        done += len(of_user)
+        advance(done, len(rows))
+    return Stored(imported, len(rows) - imported, len(users))
+
+
+def _keys(client: httpx.Client, headers: Any) -> Iterator[str]:  # noqa: ANN401 - httpx's own type is private
+    """The keys of all rows that this user has in any status."""
+    cursor: str | None = ""
+    while cursor is not None:
+        asked = {"status": "all", "limit": str(PAGE_MEMORIES), "cursor": cursor}
+        page = answer_of(client.get("/v1/memory", params=asked, headers=headers))
+        yield from (str(memory["metadata"][KEY]) for memory in page["memories"] if KEY in memory["metadata"])
+        cursor = page["next_cursor"]
+
+
+__all__ = ["Stored", "store_rows"]

@@ -1,0 +1,73 @@
+"""The console script as a process: what a start costs before it does anything, what goes where, and exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from extproc.cli import memproxy
+
+HEAVY = (
+    "aiohttp",
+    "grpc",
+    "httpx",
+    "mcp",
+    "onnxruntime",
+    "prometheus_client",
+    "pymilvus",
+    "rich",
+    "starlette",
+    "uvicorn",
+)
+
+
+def started(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "extproc", *words], capture_output=True, text=True)
+
+
+def test_the_version_is_one_line_and_a_start_imports_nothing_heavy() -> None:
+    code = "import sys, extproc.cli; from typer.main import get_command; get_command(extproc.cli.memproxy); "
+    shown = subprocess.run(
+        [sys.executable, "-c", f"{code}print([name for name in {HEAVY!r} if name in sys.modules])"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stdout == "[]\n"
+    assert started("--version").stdout.startswith("memproxy, version ")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("list", "--user", "ann", "--api", "http://127.0.0.1:1"), 1, "memproxy: the REST API is unavailable"),
+        (("list", "--user", " ann"), 2, "memproxy: user_id"),
+        (("list",), 2, "Missing option"),
+        (("lsit",), 2, "No such command"),
+        (("dlq", "drop"), 2, "give window ids, or --all"),
+        (("up", "--port", "x"), 2, "memproxy: "),
+        (("doctor", "--config", "/none.yaml"), 1, ""),
+    ],
+)
+def test_errors_go_to_standard_error_and_have_their_exit_code(words: tuple[str, ...], code: int, said: str) -> None:
+    ended = started(*words)
+    assert (ended.returncode, said in ended.stderr) == (code, True), ended.stderr
+    assert words[0] == "doctor" or ended.stdout == ""
+
+
+def test_every_command_of_the_console_script_has_its_help() -> None:
+    def complain(command: Any, path: str) -> list[str]:
+        missing = [] if command.help else [path]
+        missing += [f"{path} {parameter.name}" for parameter in command.params if not parameter.help]
+        return missing + [
+            one for name, sub in getattr(command, "commands", {}).items() for one in complain(sub, f"{path} {name}")
+        ]
+
+    commands = get_command(memproxy)
+    assert complain(commands, "memproxy") == []
+    named = "up filter worker api mcp search list forget export import turns dlq eval doctor bootstrap"
+    assert set(named.split()) <= set(vars(commands)["commands"])

@@ -1,0 +1,309 @@
+"""`memproxy export` and `import`: files with a server that checks the contract, stores of other systems with REST."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from export_server import ExportServer
+from library_parts import Parts
+from milvus_lite_server import MilvusLiteServer
+from pymilvus import DataType, MilvusClient
+from served_app import served
+from served_library import served_library
+from typer.testing import CliRunner, Result
+
+from memory.cli import main
+from memory.cli.api_client import ImportStopped
+from memory.errors import BadInput, Unavailable
+from memory.processes.composition import SYSTEM_CLOCK
+
+DIMENSION = 8
+MEM0_FOLDER = Path(__file__).parents[2] / "data" / "mem0"
+
+
+@pytest.fixture(autouse=True)
+def _own_log() -> Iterator[None]:
+    """A command sets up the log of its process, here on a stream that ends with the test."""
+    yield
+    structlog.reset_defaults()
+
+
+def run(*words: object, code: int = 0) -> Result:
+    runner = CliRunner(env={"COLUMNS": "200"})
+    result = runner.invoke(main.commands, [str(word) for word in words], catch_exceptions=False)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def line(number: int, content: str = "tea") -> bytes:
+    return json.dumps({"id": f"m{number}", "content": content}).encode() + b"\n"
+
+
+@pytest.fixture
+def server() -> ExportServer:
+    return ExportServer(stored={"ann": [line(number) for number in range(450)]})
+
+
+@pytest.fixture
+def url(server: ExportServer) -> Iterator[str]:
+    with served(server.app()) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+def test_what_is_exported_is_what_the_api_gives_byte_for_byte(server: ExportServer, url: str, tmp_path: Path) -> None:
+    file = tmp_path / "ann.jsonl"
+    shown = run("export", "--user", "ann", "--api", url, "--output", file, "--json").stdout
+    content = b"".join(server.stored["ann"])
+    assert json.loads(shown) == {"output": str(file), "memories": 450, "bytes": len(content)}
+    assert file.read_bytes() == content
+    assert run("export", "--user", "ann", "--api", url).stdout_bytes == content
+
+
+def test_a_file_is_replaced_only_by_a_complete_one(server: ExportServer, url: str, tmp_path: Path) -> None:
+    file = tmp_path / "ann.jsonl"
+    file.write_bytes(b"the last export")
+    server.lines_until_fault = 100
+    with pytest.raises(Unavailable, match="broke off after"):
+        run("export", "--user", "ann", "--api", url, "--output", file)
+    assert [one.name for one in tmp_path.iterdir()] == ["ann.jsonl"]
+    assert file.read_bytes() == b"the last export"
+    with pytest.raises(BadInput, match="cannot write"):
+        run("export", "--user", "ann", "--api", url, "--output", tmp_path / "none" / "ann.jsonl")
+
+
+def test_import_sends_what_export_wrote_in_batches_and_nothing_twice(
+    server: ExportServer, url: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "ann.jsonl"
+    run("export", "--user", "ann", "--api", url, "--output", file)
+    words = ("import", file, "--user", "bob", "--api", url, "--json")
+    assert json.loads(run(*words, "--dry-run").stdout) == {"is_dry_run": True, "valid": 450}
+    assert "bob" not in server.stored
+    assert json.loads(run(*words).stdout) == {"imported": 450, "skipped": 0}
+    assert server.stored["bob"] == server.stored["ann"]
+    assert [count for kind, *_, count in server.calls if kind == "import"] == [200, 200, 50]
+    assert json.loads(run(*words).stdout) == {"imported": 0, "skipped": 450}
+
+
+def test_an_import_that_broke_off_goes_on_when_it_is_repeated(server: ExportServer, url: str, tmp_path: Path) -> None:
+    file = tmp_path / "ann.jsonl"
+    file.write_bytes(b"\n".join([*(one.strip() for one in server.stored["ann"]), b"", b""]))  # empty lines are none
+    server.lines_until_fault = 200
+    with pytest.raises(ImportStopped, match=r"after 200 memories.*nothing is stored twice"):
+        run("import", file, "--user", "bob", "--api", url)
+    assert run("import", file, "--user", "bob", "--api", url).stdout == "imported: 250, skipped: 200\n"
+    assert server.stored["bob"] == server.stored["ann"]
+
+
+def test_no_call_is_larger_than_the_api_takes(server: ExportServer, url: str, tmp_path: Path) -> None:
+    file = tmp_path / "long.jsonl"
+    file.write_bytes(b"".join(line(number, "x" * 400_000) for number in range(5)))
+    run("import", file, "--user", "bob", "--api", url)
+    assert [count for kind, *_, count in server.calls if kind == "import"] == [2, 2, 1]
+    file.write_bytes(line(1) + line(2, "x" * 1_000_000))
+    with pytest.raises(BadInput, match=r"line 2 of long\.jsonl has more than"):
+        run("import", file, "--user", "eve", "--api", url)
+
+
+def test_what_is_no_export_is_refused_with_its_line(server: ExportServer, url: str, tmp_path: Path) -> None:
+    file = tmp_path / "odd.jsonl"
+    file.write_bytes(b"".join(map(line, range(250))) + b"[1]\n")
+    with pytest.raises(BadInput, match=r"line 251 of odd\.jsonl is not a JSON object"):
+        run("import", file, "--user", "bob", "--api", url)
+    assert "bob" not in server.stored
+    run("import", file, "--api", url, code=2)  # whose?
+    run("import", "--user", "bob", "--api", url, code=2)  # what?
+    run("import", file, "--from", "semantic-router", "--milvus-uri", "http://x", code=2)
+
+
+# The stores of other systems, through the real REST API
+
+MEM0 = {
+    "results": [
+        {
+            "id": "892db2ae-06d9-49e5-8b3e-585ef9b85b8e",
+            "memory": "Likes to play cricket",
+            "hash": "4f8ab9b3d8e1f4a1c0f0a4c2d1b7c6d5",
+            "metadata": {"category": "hobbies"},
+            "created_at": "2024-07-20T01:30:36.275141-07:00",
+            "updated_at": None,
+            "user_id": "ann",
+        },
+        {
+            "id": "b2ae06d9-49e5-4b3e-885e-f9b85b8e892d",
+            "memory": "Name is Bo",
+            "hash": "d1b7c6d54f8ab9b3d8e1f4a1c0f0a4c2",
+            "metadata": None,
+            "created_at": "2024-07-20T01:30:36.275141-07:00",
+            "updated_at": "2024-08-01T00:00:00+00:00",
+            "user_id": "bob",
+            "run_id": "trip",
+        },
+        {"id": "3", "memory": "Has two cats", "created_at": "2024-07-20T01:30:36Z"},
+    ]
+}
+
+
+@pytest.fixture
+def rest(tmp_path: Path) -> Iterator[str]:
+    async def set_clock(parts: Parts) -> None:
+        parts.now = SYSTEM_CLOCK()
+
+    folder = tmp_path / "library"
+    folder.mkdir()
+    with served_library(folder, set_clock) as address:
+        yield address
+
+
+def memories(rest: str, user: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(run("list", "--user", user, "--api", rest, "--json").stdout)["memories"]
+    return found
+
+
+def test_what_mem0_gives_becomes_memories_of_its_users(rest: str, tmp_path: Path) -> None:
+    file = tmp_path / "mem0.json"
+    file.write_text(json.dumps(MEM0))
+    with pytest.raises(BadInput, match="entry 3: it names no user: give --user"):
+        run("import", file, "--from", "mem0", "--api", rest)
+    assert memories(rest, "ann") == []
+    words = ("import", file, "--from", "mem0", "--user", "ann", "--api", rest, "--json")
+    assert json.loads(run(*words).stdout) == {"imported": 2, "skipped": 0, "incomplete": 0, "users": 1}
+    assert json.loads(run(*words).stdout)["imported"] == 0
+    cricket, cats = memories(rest, "ann")
+    assert (cats["content"], cricket["content"]) == ("Has two cats", "Likes to play cricket")
+    assert (cricket["said_at"], cricket["metadata"]["category"]) == ("2024-07-20T08:30:36Z", "hobbies")
+    file.write_text(json.dumps(MEM0["results"][:2]))  # the list alone, as older releases gave it
+    assert json.loads(run("import", file, "--from", "mem0", "--api", rest, "--json").stdout)["imported"] == 1
+    (name,) = memories(rest, "bob")
+    assert (name["content"], name["session_id"], name["said_at"]) == ("Name is Bo", "trip", "2024-08-01T00:00:00Z")
+
+
+def test_a_store_that_mem0_wrote_becomes_memories(rest: str) -> None:
+    for user, count in (("ann", 3), ("bob", 1)):
+        file = MEM0_FOLDER / f"{user}.json"
+        shown = run("import", file, "--from", "mem0", "--api", rest, "--json").stdout
+        assert json.loads(shown)["imported"] == count
+        stored = json.loads(file.read_text())["results"]
+        found = {one["content"]: one for one in memories(rest, user)}
+        assert sorted(found) == sorted(one["memory"] for one in stored)
+    york = found_of(rest, "ann", "My name is Ann and I live in York")
+    assert (york["session_id"], york["agent_id"], york["metadata"]["role"]) == ("trip", "planner", "user")
+    assert found_of(rest, "ann", "I like to play cricket on weekends")["metadata"]["category"] == "hobbies"
+
+
+def test_mem0s_own_limit_is_pointed_out(rest: str, tmp_path: Path) -> None:
+    file = tmp_path / "mem0.json"
+    file.write_text(json.dumps([{"id": str(number), "memory": f"fact {number}"} for number in range(20)]))
+    words = ("import", file, "--from", "mem0", "--user", "ann", "--api", rest, "--dry-run")
+    assert "top_k" in run(*words).stderr
+    file.write_text(json.dumps([{"id": "1", "memory": "fact"}]))
+    assert "top_k" not in run(*words).stderr
+
+
+def found_of(rest: str, user: str, content: str) -> dict[str, Any]:
+    (one,) = [memory for memory in memories(rest, user) if memory["content"] == content]
+    return one
+
+
+@pytest.mark.parametrize("content", ["no JSON", '{"memories": []}', '"results"'])
+def test_what_mem0_never_wrote_is_refused(rest: str, tmp_path: Path, content: str) -> None:
+    (tmp_path / "mem0.json").write_text(content)
+    with pytest.raises(BadInput, match="JSON"):
+        run("import", tmp_path / "mem0.json", "--from", "mem0", "--user", "ann", "--api", rest)
+
+
+@pytest.fixture
+def router(milvus_lite: MilvusLiteServer, collection: str) -> Iterator[tuple[MilvusClient, str]]:
+    """A collection with the router's schema: pkg/memory/milvus_store_schema.go."""
+    client = MilvusClient(milvus_lite.uri)
+    schema = client.create_schema(auto_id=False)
+    schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=64)
+    for name, length in (("user_id", 256), ("project_id", 256), ("memory_type", 32), ("source", 256)):
+        schema.add_field(name, DataType.VARCHAR, max_length=length, is_partition_key=name == "user_id")
+    for name in ("content", "metadata"):
+        schema.add_field(name, DataType.VARCHAR, max_length=65_535)
+    schema.add_field("embedding", DataType.FLOAT_VECTOR, dim=DIMENSION)
+    for name in ("created_at", "updated_at", "access_count"):
+        schema.add_field(name, DataType.INT64)
+    schema.add_field("importance", DataType.FLOAT)
+    index = client.prepare_index_params()
+    index.add_index("embedding", index_type="FLAT", metric_type="COSINE")
+    client.create_collection(collection, schema=schema, index_params=index)
+    yield client, collection
+    client.drop_collection(collection)
+    client.close()
+
+
+def stored_by_the_router(number: int, **fields: Any) -> dict[str, Any]:
+    """As pkg/memory/milvus_store_columns.go writes a row."""
+    metadata = {
+        "user_id": "ann",
+        "project_id": "",
+        "source": "",
+        "importance": 0,
+        "access_count": 0,
+        "last_accessed": 5,
+    }
+    return {
+        "id": f"mem_{number:05}",
+        "user_id": "ann",
+        "project_id": "default",
+        "memory_type": "semantic",
+        "content": f"fact {number}",
+        "source": "extraction",
+        "metadata": json.dumps(metadata),
+        "embedding": [0.1] * DIMENSION,
+        "created_at": 1_700_000_000,
+        "updated_at": 1_700_000_000 + number,
+        "access_count": 0,
+        "importance": 0.0,
+    } | fields
+
+
+def test_a_collection_of_the_semantic_router_becomes_memories_of_its_users(
+    rest: str, router: tuple[MilvusClient, str], milvus_lite: MilvusLiteServer
+) -> None:
+    client, collection = router
+    of_project = json.dumps({"project_id": "red", "importance": 0.3})
+    rows = [stored_by_the_router(number) for number in range(1_050)]  # more than a page
+    rows.append(stored_by_the_router(2_000, user_id="bob", memory_type="procedural", project_id="red"))
+    rows[-1] |= {"metadata": of_project, "importance": 0.3, "content": "Deploys with make"}
+    client.insert(collection, rows)
+    words = ("import", "--from", "semantic-router", "--milvus-uri", milvus_lite.uri, "--api", rest, "--json")
+    words = (*words, "--collection", collection)
+    assert json.loads(run(*words, "--dry-run").stdout)["valid"] == 1_051
+    assert json.loads(run(*words, "--user", "bob").stdout)["imported"] == 1
+    counts = {"imported": 1_050, "skipped": 1, "incomplete": 0, "users": 2}
+    assert json.loads(run(*words).stdout) == counts
+    (deploys,) = memories(rest, "bob")
+    assert (deploys["content"], deploys["memory_type"]) == ("Deploys with make", "procedural")
+    assert (deploys["project_id"], deploys["importance"]) == ("red", 0.3)
+    newest = memories(rest, "ann")[0]
+    assert (newest["content"], newest["project_id"], newest["importance"]) == ("fact 1049", None, 0.5)
+    assert newest["said_at"] == "2023-11-14T22:30:49Z"
+
+
+def test_a_collection_that_is_none_of_the_routers_is_named(milvus_lite: MilvusLiteServer, collection: str) -> None:
+    words = ("import", "--from", "semantic-router", "--milvus-uri", milvus_lite.uri, "--collection", collection)
+    with pytest.raises(BadInput, match=f"has no collection '{collection}'"):
+        run(*words)
+    client = MilvusClient(milvus_lite.uri)
+    client.create_collection(collection, dimension=4)
+    with pytest.raises(BadInput, match="it has no field 'user_id'"):
+        run(*words)
+    client.drop_collection(collection)
+    client.close()
+    with pytest.raises(Unavailable, match="milvus"):
+        run(*words[:3], "--milvus-uri", "http://127.0.0.1:1")
+
+
+def test_what_is_logged_goes_to_standard_error() -> None:
+    words = ["import", "--from", "semantic-router", "--milvus-uri", "http://127.0.0.1:1"]
+    result = CliRunner().invoke(main.commands, words)
+    assert isinstance(result.exception, Unavailable)
+    assert (result.stdout, "milvus" in result.stderr) == ("", True)
