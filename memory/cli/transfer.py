@@ -128,7 +128,7 @@ def import_(
 def _import_own(path: Path, user: str, storing: StoringOptions) -> None:
     from memory.cli.api_client import answer_of, api_client, stopped_by
 
-    totals, size = {"imported": 0, "skipped": 0}, path.stat().st_size
+    totals, size = {"stored": 0, "present": 0, "forgotten": 0}, path.stat().st_size
     count = sum(len(lines) for lines in _batches(path))  # refuses a wrong line before the first is sent
     if storing.is_dry:
         _print(storing, {"is_dry_run": True, "valid": count}, f"valid: {count}")
@@ -140,11 +140,11 @@ def _import_own(path: Path, user: str, storing: StoringOptions) -> None:
             try:
                 answer = answer_of(client.post("/v1/memory/import", content=body, headers={"content-type": JSON_LINES}))
             except MemproxyError as error:
-                raise stopped_by(error, totals["imported"]) from None
+                raise stopped_by(error, totals["stored"]) from None
             totals = {name: count + int(answer[name]) for name, count in totals.items()}
             done += len(body)
             advance(done, size)
-    _print(storing, totals, f"imported: {totals['imported']}, skipped: {totals['skipped']}")
+    _print(storing, totals, ", ".join(f"{name}: {count}" for name, count in totals.items()))
 
 
 def _print(storing: StoringOptions, counts: Mapping[str, object], sentence: str) -> None:

@@ -67,7 +67,7 @@ class ExportServer:
         known = {_id_of(line) for line in held}
         new = [line for line in lines if _id_of(line) not in known]
         held += new
-        return JSONResponse({"imported": len(new), "skipped": len(lines) - len(new)})
+        return JSONResponse({"stored": len(new), "present": len(lines) - len(new), "forgotten": 0})
 
 
 def _id_of(line: bytes) -> Any:

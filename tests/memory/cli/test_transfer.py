@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +85,10 @@ def test_import_sends_what_export_wrote_in_batches_and_nothing_twice(
     words = ("import", file, "--user", "bob", "--api", url, "--json")
     assert json.loads(run(*words, "--dry-run").stdout) == {"is_dry_run": True, "valid": 450}
     assert "bob" not in server.stored
-    assert json.loads(run(*words).stdout) == {"imported": 450, "skipped": 0}
+    assert json.loads(run(*words).stdout) == {"stored": 450, "present": 0, "forgotten": 0}
     assert server.stored["bob"] == server.stored["ann"]
     assert [count for kind, *_, count in server.calls if kind == "import"] == [200, 200, 50]
-    assert json.loads(run(*words).stdout) == {"imported": 0, "skipped": 450}
+    assert json.loads(run(*words).stdout) == {"stored": 0, "present": 450, "forgotten": 0}
 
 
 def test_an_import_that_broke_off_goes_on_when_it_is_repeated(server: ExportServer, url: str, tmp_path: Path) -> None:
@@ -96,7 +97,7 @@ def test_an_import_that_broke_off_goes_on_when_it_is_repeated(server: ExportServ
     server.lines_until_fault = 200
     with pytest.raises(ImportStopped, match=r"after 200 memories.*nothing is stored twice"):
         run("import", file, "--user", "bob", "--api", url)
-    assert run("import", file, "--user", "bob", "--api", url).stdout == "imported: 250, skipped: 200\n"
+    assert run("import", file, "--user", "bob", "--api", url).stdout == "stored: 250, present: 200, forgotten: 0\n"
     assert server.stored["bob"] == server.stored["ann"]
 
 
@@ -121,7 +122,24 @@ def test_what_is_no_export_is_refused_with_its_line(server: ExportServer, url: s
     run("import", file, "--from", "semantic-router", "--milvus-uri", "http://x", code=2)
 
 
-# The stores of other systems, through the real REST API
+# Through the real REST API
+
+
+def test_an_export_is_imported_elsewhere_as_it_was(rest: str, tmp_path: Path) -> None:
+    file, again = tmp_path / "mem0.json", tmp_path / "again.jsonl"
+    file.write_text(json.dumps(MEM0))
+    run("import", file, "--from", "mem0", "--user", "ann", "--api", rest)
+    run("export", "--user", "ann", "--api", rest, "--output", tmp_path / "ann.jsonl")
+    words = ("import", tmp_path / "ann.jsonl", "--user", "ann", "--json")
+    assert json.loads(run(*words, "--api", rest).stdout) == {"stored": 0, "present": 2, "forgotten": 0}
+    with library_in(tmp_path / "elsewhere") as other:
+        assert json.loads(run(*words, "--api", other).stdout) == {"stored": 2, "present": 0, "forgotten": 0}
+        assert memories(other, "ann") == memories(rest, "ann")
+        run("export", "--user", "ann", "--api", other, "--output", again)
+    assert sorted(again.read_bytes().splitlines()) == sorted((tmp_path / "ann.jsonl").read_bytes().splitlines())
+
+
+# The stores of other systems
 
 MEM0 = {
     "results": [
@@ -151,10 +169,15 @@ MEM0 = {
 
 @pytest.fixture
 def rest(tmp_path: Path) -> Iterator[str]:
+    with library_in(tmp_path / "library") as address:
+        yield address
+
+
+@contextmanager
+def library_in(folder: Path) -> Iterator[str]:
     async def set_clock(parts: Parts) -> None:
         parts.now = SYSTEM_CLOCK()
 
-    folder = tmp_path / "library"
     folder.mkdir()
     with served_library(folder, set_clock) as address:
         yield address
