@@ -23,6 +23,7 @@ from memory.language import (
     relation_named,
 )
 from memory.language.phrases import is_han
+from memory.language.restating import has_code_of
 from memory.language.word_boundaries import whole_word_positions
 from memory.learn.reading.units import own_messages
 from memory.model import Act, Claim, Memory, MemoryStatus, Relation, Turn, TurnStatus
@@ -139,6 +140,12 @@ def is_forgotten_later(requests: Sequence[ForgetRequest], known: Claim | Memory)
         and (request.reach is ForgetReach.EVERYTHING or names(request.claim, known))
         for request in requests
     )
+
+
+def says_topic(request: ForgetRequest) -> Callable[[str], bool]:
+    """A test of texts that nobody has read: whether one has all words of the request's topic, or a code of it."""
+    words = asked_words(request.topic)
+    return lambda text: (bool(words) and _says_all(words, content_words(text))) or has_code_of(request.topic, text)
 
 
 Likeness = Callable[[Memory], float]

@@ -39,6 +39,7 @@ from memory.ports import (
 )
 from memory.runtime.instruments import Instruments
 from memory.service.erasure import Erasure
+from memory.service.left_out_turns import LeftOutTurns
 
 VERDICT_ROUNDS_MAX = 3  # in the last one, if somebody writes continuously, fields alone decide
 
@@ -93,7 +94,7 @@ class WindowLearning:
         self._ledger = memories.ledger
         self._store = memories.store
         self._readers = readers
-        self._summaries = traces.summaries
+        self._left_out = LeftOutTurns(traces.summaries)
         self._clock = instruments.clock
         self._metrics = instruments.metrics
         self._plan_writer = PlanWriter(
@@ -107,7 +108,7 @@ class WindowLearning:
         self._reading = WindowReading(
             turn_log=turn_log,
             memories=memories,
-            receipts=traces.receipts,
+            traces=traces,
             readers=readers,
             metrics=instruments.metrics,
             bounds=bounds,
@@ -136,6 +137,7 @@ class WindowLearning:
                 current = await self._current(lease, read, vectors, seen, is_last=round_ == VERDICT_ROUNDS_MAX - 1)
                 if current is None:
                     continue  # somebody wrote while the reader worked: ask again about the current memories
+                await self._leave_out(lease, read, held.lock)
                 planned, known = await self._planned(lease, read, vectors, current)
                 await held.save(planned)
                 gone = await self._plan_writer.apply(lease.user_id, held.lock, planned, vectors | known)
@@ -217,11 +219,8 @@ class WindowLearning:
             if request.reach is ForgetReach.EVERYTHING:
                 earlier, own = request.turn.at, [turn.id for turn in lease.turns]
                 await self._turn_log.withdraw(lease.user_id, project_id=project_id, opened_before=earlier, spare=own)
-                await self._summaries.leave_out_before(lease.user_id, project_id=project_id, before=earlier)
             if (previous := forgetting.turn_meant(request, read.turns)) and previous not in lease.turns:
                 await self._turn_log.withdraw(lease.user_id, opened_before=inf, only=[previous.id])
-            of_request = [request.turn.id, *([previous.id] if previous else [])]
-            await self._summaries.leave_out(lease.user_id, of_request)
             if project_id not in stored:
                 where = MemoryFilter(lease.user_id, project_id=project_id, status=None)
                 stored[project_id] = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
@@ -236,12 +235,24 @@ class WindowLearning:
             found[index] = ForgetMatches(gone, similar, words)
         return found
 
+    async def _leave_out(self, lease: Lease, read: WindowClaims, held: LedgerWrite) -> None:
+        """What these requests mean is in no summary either, of whatever session, learnt or not."""
+        for request in read.requests:
+            project_id, until = request.turn.scope.project_id, request.turn.at
+            if request.reach is ForgetReach.EVERYTHING:
+                await self._left_out.leave_out_until(lease.user_id, project_id=project_id, until=until)
+            elif request.topic:
+                says = forgetting.says_topic(request)
+                await self._left_out.leave_out_saying(
+                    lease.user_id, says, project_id=project_id, until=until, between=held.renew
+                )
+
     async def _repeat(self, lease: Lease, stored: Plan) -> None:
         claims = stored.inputs.claims if stored.inputs is not None else ()
         rows = [*(change.memory for change in stored.changes), *stored.raw]
         contents = [*(row.content for row in rows), *(claim.text for claim in claims)]
         vectors = await self._plan_writer.embedded(contents)
-        later = await self._reading.later_requests(lease)
+        later = await self._reading.later_for_stored(lease, claims)
         not_forgotten = [change for change in stored.changes if not forgetting.is_forgotten_later(later, change.memory)]
         async with self._locked(lease) as held:
             revision = (await self._ledger.revision(lease.user_id)).number

@@ -45,7 +45,7 @@ async def told(
     assert lease is not None
     await rig.turn_log.acknowledge(lease)
     (due,) = await rig.summaries.due(now=NOW + 1, idle_seconds=0, limit=9)
-    made = SessionSummary(user, session, due.version + 1, title, text, turn.at, turn.at, (turn.id,))
+    made = SessionSummary(user, session, due.version + 1, title, text, turn.at, turn.at, (turn.id,), series=due.series)
     assert await rig.summaries.put(due, made, None)
     return made
 
