@@ -7,69 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from summarised_sessions import LATER, VECTOR, due, gone_and_due, learn_all, sessions_due, summarised, summary_of, talk
 from turn_logs import START, Deployment, Process, a_turn, ids_of, lease_at, tell
 
-from memory.model import (
-    DueSession,
-    SentConversation,
-    SentExchange,
-    SessionSummary,
-    TurnStatus,
-)
+from memory.model import SentConversation, SentExchange, TurnStatus
 from memory.ports import Trimming
-
-IDLE = 1_800.0
-LATER = START + IDLE
-VECTOR = np.array([0.6, 0.8], dtype=np.float32)
 
 
 @pytest.fixture
 async def process(deployment: Deployment) -> AsyncIterator[Process]:
     async with deployment.start() as one:
         yield one
-
-
-async def learn_all(process: Process) -> None:
-    while lease := await lease_at(process.log, START + 1):
-        await process.log.acknowledge(lease)
-
-
-async def talk(process: Process, *turn_ids: str, user: str = "ann", session: str = "s1", project: str = "") -> None:
-    """Turns that were said and learnt."""
-    for turn_id in turn_ids:
-        await tell(process.log, turn_id, user=user, session=session, project=project)
-    await learn_all(process)
-
-
-async def due(process: Process, *, now: float = LATER, limit: int = 10) -> list[DueSession]:
-    return await process.summaries.due(now=now, idle_seconds=IDLE, limit=limit)
-
-
-async def sessions_due(process: Process, *, now: float = LATER) -> list[tuple[str, str]]:
-    return [(one.user_id, one.session_id) for one in await due(process, now=now)]
-
-
-def summary_of(session: DueSession, *turn_ids: str, text: str = "We sailed.") -> SessionSummary:
-    return SessionSummary(
-        session.user_id,
-        session.session_id,
-        session.version + 1,
-        "The boat",
-        text,
-        START,
-        START + 1,
-        turn_ids,
-        made_by="a test",
-        made_at=LATER,
-        series=session.series,
-    )
-
-
-async def summarised(process: Process, *turn_ids: str, user: str = "ann", session: str = "s1") -> SessionSummary:
-    (found,) = [one for one in await due(process) if (one.user_id, one.session_id) == (user, session)]
-    made = summary_of(found, *turn_ids)
-    assert await process.summaries.put(found, made, VECTOR)
-    return made
 
 
 async def test_a_session_is_due_once_it_is_idle_and_no_longer_when_it_has_a_summary(deployment: Deployment) -> None:
@@ -180,13 +128,6 @@ async def test_a_summary_of_a_session_that_has_changed_meanwhile_is_refused(proc
     assert await sessions_due(process) == [("ann", "s1")]
 
 
-async def gone_and_due(process: Process, version: int = 1, *, now: float = START) -> bool:
-    """The summary is gone, notes with it are to be dropped, and the session is due again, at once since it is over."""
-    is_gone = await process.summaries.of_session("ann", "s1") is None
-    told = [(one.session_id, one.version) for one in await process.summaries.withdrawn("ann", limit=10)]
-    return is_gone and told == [("s1", version)] and ("ann", "s1") in await sessions_due(process, now=now)
-
-
 async def test_deleting_a_turn_or_a_message_withdraws_it(process: Process) -> None:
     await talk(process, "t1", "t2")
     made = await summarised(process, "t1", "t2")
@@ -265,33 +206,6 @@ async def test_abandoning_a_branch_withdraws_it_and_so_does_resuming(process: Pr
     assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t1", "t2", "t4"]
 
 
-async def test_a_turn_that_is_left_out_withdraws_it_and_is_in_none_again(process: Process) -> None:
-    await talk(process, "t1", "t2")
-    await summarised(process, "t1", "t2")
-    await process.summaries.leave_out("ann", ["t1", "unknown"])
-    assert await gone_and_due(process)
-    (session,) = await due(process)
-    assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t2"]
-    await summarised(process, "t2")
-    await process.summaries.leave_out("ann", ["t1"])  # again: nothing changes
-    await process.summaries.leave_out("bob", ["t2"])  # not theirs
-    assert await process.summaries.of_session("ann", "s1") is not None
-
-
-async def test_everything_said_before_a_time_is_left_out_in_its_project(process: Process) -> None:
-    await talk(process, "t1", project="atlas")
-    await talk(process, "t2", session="s2")
-    await summarised(process, "t1")
-    other = await summarised(process, "t2", session="s2")
-    await process.summaries.leave_out_until("ann", project_id="atlas", until=START)  # said at START
-    assert await process.summaries.of_session("ann", "s1") is None
-    assert await process.summaries.of_session("ann", "s2") == other
-    await process.summaries.leave_out_until("ann", project_id="", until=START - 1)
-    assert await process.summaries.of_session("ann", "s2") == other
-    await process.summaries.leave_out_until("ann", project_id="", until=START)
-    assert await process.summaries.of_user("ann", limit=10) == []
-
-
 async def test_a_session_without_substance_is_looked_at_once(process: Process) -> None:
     await talk(process, "t1")
     (session,) = await due(process)
@@ -344,111 +258,3 @@ async def test_deleting_all_turns_of_a_session_leaves_nothing_due(process: Proce
     assert await process.summaries.of_session("ann", "s1") is None
     assert await due(process) == []
     assert ids_of(await lease_at(process.log, START + 9)) == []
-
-
-async def test_ids_are_not_used_again_after_a_withdrawal(process: Process) -> None:
-    await talk(process, "t1", "t2")
-    ids = {(await summarised(process, "t1", "t2")).id}
-    for number in range(3):
-        await process.log.messages.delete_message("ann", f"turn:t{number % 2 + 1}:{'answer' if number < 2 else '0'}")
-        if number:
-            await process.summaries.settle(await process.summaries.withdrawn(limit=10))
-        made = await summarised(process, "t1", "t2")
-        assert made.version == 1
-        ids.add(made.id)
-    assert len(ids) == 4
-
-
-async def test_withdrawn_summaries_of_one_session_are_settled_one_by_one(process: Process) -> None:
-    await talk(process, "t1", "t2")
-    first = await summarised(process, "t1", "t2")
-    await process.summaries.leave_out("ann", ["t1"])
-    early = await process.summaries.withdrawn(limit=10)
-    second = await summarised(process, "t2")
-    await process.summaries.leave_out("ann", ["t2"])
-    assert [one.ids() for one in early] == [[first.id]]
-    await process.summaries.settle(early)
-    (late,) = await process.summaries.withdrawn(limit=10)
-    assert late.ids() == [second.id]
-
-
-async def test_current_summaries_are_found_by_id(process: Process) -> None:
-    await talk(process, "t1")
-    first = await summarised(process, "t1")
-    await talk(process, "t2")
-    second = await summarised(process, "t1", "t2")
-    assert await process.summaries.get("ann", [first.id, second.id, "unknown"]) == [second]
-    assert await process.summaries.get("bob", [second.id]) == []
-    assert await process.summaries.get("ann", []) == []
-
-
-async def test_only_turns_that_were_learnt_are_part_of_one(process: Process) -> None:
-    await talk(process, "t1")
-    await tell(process.log, "t2")
-    lease = await lease_at(process.log, START + 1)
-    assert lease is not None
-    await process.log.move_to_dead_letters(lease, now=START, reason="a test")
-    (session,) = await due(process)
-    assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t1"]
-    made = await summarised(process, "t1")
-    await process.log.replay([lease.window_id])
-    await learn_all(process)
-    assert await process.summaries.of_session("ann", "s1") == made  # until the next version
-    (session,) = await due(process)
-    assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t1", "t2"]
-
-
-async def test_a_turn_that_is_learnt_while_the_session_is_summarised_is_part_of_the_next(process: Process) -> None:
-    await talk(process, "t1")
-    await tell(process.log, "t2")
-    lease = await lease_at(process.log, START + 1)
-    assert lease is not None
-    await process.log.move_to_dead_letters(lease, now=START, reason="a test")
-    (session,) = await due(process)
-    await process.log.replay([lease.window_id])
-    await learn_all(process)
-    assert not await process.summaries.put(session, summary_of(session, "t1"), VECTOR)
-
-
-async def test_what_the_user_said_is_listed_in_pages_without_what_is_in_no_summary(process: Process) -> None:
-    await talk(process, "t1", "t2")
-    await talk(process, "t3", session="s2", project="atlas")
-    await talk(process, "theirs", user="bob")
-    await tell(process.log, "failed", status=TurnStatus.FAILED)
-    await tell(process.log, "waiting")
-    await process.summaries.leave_out("ann", ["t1"])
-
-    async def said(project: str = "", until: float = START, after: int = 0, limit: int = 9) -> list[str]:
-        found = await process.summaries.said("ann", project_id=project, until=until, after=after, limit=limit)
-        return [one.turn_id for one in found]
-
-    assert await said() == ["t2", "t3", "waiting"]
-    assert await said("atlas") == ["t3"]
-    assert await said(until=START - 1) == []
-    (first,) = await process.summaries.said("ann", project_id="", until=START, after=0, limit=1)
-    assert (first.turn_id, first.messages) == ("t2", ("words of t2",))
-    assert await said(after=first.position) == ["t3", "waiting"]
-
-
-async def test_expiry_in_batches_makes_one_new_summary(process: Process, deployment: Deployment) -> None:
-    for number in range(4):
-        deployment.clock.now = START + number
-        await talk(process, f"t{number}")
-    (session,) = await due(process, now=LATER + 9)
-    assert await process.summaries.put(session, summary_of(session, "t0", "t1", "t2", "t3"), VECTOR)
-    for number in range(1, 4):
-        deployment.clock.now = START + 1e6 + 600 * number
-        assert await process.log.messages.expire(before=START + number, limit=1) == 1
-        assert await process.summaries.of_session("ann", "s1") is None
-        assert await due(process, now=deployment.clock.now) == []
-    assert await sessions_due(process, now=deployment.clock.now + IDLE) == [("ann", "s1")]
-
-
-async def test_a_session_that_changes_is_due_again_though_it_was_tried(process: Process) -> None:
-    await talk(process, "t1", "t2")
-    (session,) = await due(process)
-    await process.summaries.postpone(session, until=LATER + 60)
-    assert await due(process) == []
-    await process.summaries.leave_out("ann", ["t1"])
-    (session,) = await due(process)
-    assert session.tries == 0

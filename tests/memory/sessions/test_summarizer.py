@@ -168,6 +168,28 @@ async def test_a_failing_session_holds_up_nobody_and_is_tried_again_with_growing
     assert rig.outcomes("failed") == 3
 
 
+async def test_a_failure_that_nobody_foresaw_does_not_come_first_again(rig: Rig) -> None:
+    """It ends the round, and whoever starts the next one goes on with the others."""
+    await rig.talk("This breaks the reader.", "And breaks it again.")
+    rig.deployment.clock.now += 1
+    await rig.talk(*BOAT, user="bob")
+
+    class Dying(PlainReader):
+        async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+            if any("breaks" in message.content for turn in turns for message in turn.messages):
+                raise RuntimeError("a test")
+            return await super().read(turns, context=context)
+
+    rig.parts = replace(rig.parts, reader=Dying())
+    with pytest.raises(RuntimeError):
+        await rig.work()
+    assert await rig.work(later=0) == 1
+    assert await rig.summary("bob") is not None
+    with pytest.raises(RuntimeError):
+        await rig.work(later=RETRY_SECONDS)
+    assert await rig.work(later=RETRY_SECONDS) == 0  # the pause has doubled
+
+
 async def test_a_session_that_changes_while_it_is_read_is_summarised_later(rig: Rig) -> None:
     class Interrupted(PlainReader):
         async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
