@@ -20,6 +20,8 @@ WORDS_MIN = 2  # a single word is too little, unless it stands there as it was s
 CODE_CHARACTERS_MIN = 3  # with a digit; shorter ones, and years, occur by chance
 YEARS = range(1900, 2100)
 HAN_PHRASE_MIN = 3  # characters
+# Share of a Chinese topic's character pairs: four characters make three pairs, of which one may differ.
+PAIRS_SHARE_MIN = 0.6
 
 _EDGES = " .,;:!?…。，！？"
 
@@ -59,6 +61,13 @@ def has_code_of(statement: str, text: str) -> bool:
     return any(_begins_word(code, plain) for code in specific_words(statement) if _is_code(code))
 
 
+def says_all(words: frozenset[str], said: frozenset[str]) -> bool:
+    """Whether all words occur. In Chinese: every character and most pairs, since word boundaries are ambiguous."""
+    pairs = {word for word in words if is_han(word)}
+    has_characters = set("".join(pairs)) <= set("".join(said))
+    return words - pairs <= said and has_characters and len(pairs & said) >= PAIRS_SHARE_MIN * len(pairs)
+
+
 def says_any(text: str, wordings: Iterable[Wording]) -> bool:
     plain = folded(text)
     return any(wording.is_in(plain) for wording in wordings)
@@ -85,4 +94,4 @@ def _begins_word(word: str, text: str) -> bool:
     return False
 
 
-__all__ = ["Wording", "folded", "has_code_of", "says_any", "wording_of"]
+__all__ = ["Wording", "folded", "has_code_of", "says_all", "says_any", "wording_of"]

@@ -19,7 +19,7 @@ from memory.learn.forgetting import ForgetRequest
 from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line
-from memory.learn.withheld_turns import withheld_turns
+from memory.learn.withheld_turns import refused_turns, withheld_turns
 from memory.model import STORED_ACTS, Claim, Memory, MemoryStatus, Turn, TurnStatus
 from memory.ports import ConversationRecord, Lease, MemoryBank, RequestTraces
 from memory.runtime.metrics import Metrics
@@ -118,7 +118,7 @@ class WindowReading:
         self._metrics.facts_dropped.labels("withheld").inc(len(verdict.kept) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
         withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later)
-        await self._left_out.leave_out(lease.user_id, withheld)
+        await self._left_out.leave_out(lease.user_id, withheld | refused_turns(verdict.dropped))
         raw = await asyncio.to_thread(self._raw, claims, turns, withheld) if self._keeps_raw_words else ()
         return WindowClaims(kept, requests, (*context, *turns), confirmations, raw)
 
@@ -129,8 +129,7 @@ class WindowReading:
     async def later_for_stored(self, lease: Lease, claims: Sequence[Claim]) -> list[ForgetRequest]:
         """The `later_requests` for a window with a stored plan of these claims."""
         later = await self.later_requests(lease)
-        withheld = await asyncio.to_thread(withheld_turns, lease.turns, claims, (), later)
-        await self._left_out.leave_out(lease.user_id, withheld)
+        await self._left_out.leave_out(lease.user_id, withheld_turns(lease.turns, claims, (), later))
         return later
 
     async def later_requests(self, lease: Lease) -> list[ForgetRequest]:

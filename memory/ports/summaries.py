@@ -37,8 +37,10 @@ class SessionSummaries(Protocol):
         """These turns are never part of a summary again. Unknown ids are ignored. Durable on return."""
         ...
 
-    async def leave_out_until(self, user_id: str, *, project_id: str, until: float) -> None:
-        """The same for all turns said by that time, of exactly that project, or of all if it is empty."""
+    async def leave_out_until(
+        self, user_id: str, *, project_id: str, until: float, spare: Collection[str] = ()
+    ) -> None:
+        """The same for all turns said by that time but `spare`, of exactly that project, or of all if it is empty."""
         ...
 
     async def said(self, user_id: str, *, project_id: str, until: float, after: int, limit: int) -> list[SaidTurn]:
@@ -112,7 +114,9 @@ class NoSummaries:
     async def leave_out(self, user_id: str, turn_ids: Collection[str]) -> None:
         return None
 
-    async def leave_out_until(self, user_id: str, *, project_id: str, until: float) -> None:
+    async def leave_out_until(
+        self, user_id: str, *, project_id: str, until: float, spare: Collection[str] = ()
+    ) -> None:
         return None
 
     async def said(self, user_id: str, *, project_id: str, until: float, after: int, limit: int) -> list[SaidTurn]:

@@ -9,14 +9,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from math import inf
 
 from memory.language.restating import says_any, wording_of
-from memory.model import Evidence, Memory, MemoryStatus, SaidTurn
+from memory.model import Claim, Evidence, Memory, MemoryStatus, SaidTurn
 from memory.model.withdrawn import withdrawn_evidence
 from memory.ports import SessionSummaries
 
 TURNS_AT_ONCE = 500  # examined in some milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What was said by `until`, of exactly that project, or of all if it is empty."""
+
+    project_id: str = ""
+    until: float = inf
 
 
 class LeftOutTurns:
@@ -30,9 +39,9 @@ class LeftOutTurns:
         if turn_ids:
             await self._summaries.leave_out(user_id, sorted(turn_ids))
 
-    async def leave_out_until(self, user_id: str, *, project_id: str, until: float) -> None:
-        """Everything said by then is forgotten, of exactly that project, or of all if it is empty."""
-        await self._summaries.leave_out_until(user_id, project_id=project_id, until=until)
+    async def leave_out_until(self, user_id: str, reach: Reach, *, spare: Collection[str] = ()) -> None:
+        """Everything within reach is forgotten, but for the turns `spare`."""
+        await self._summaries.leave_out_until(user_id, project_id=reach.project_id, until=reach.until, spare=spare)
 
     async def forget(self, user_id: str, memories: Sequence[Memory], *, between: Callable[[], Awaitable[None]]) -> None:
         """These memories are forgotten: the turns that they quote, or quoted, and all that say the same."""
@@ -41,26 +50,30 @@ class LeftOutTurns:
         statements = {*(one.content for one in read), *(quoted.quote for quoted in _quotes(read))}
         wordings = [wording_of(statement) for statement in sorted(statements)]
         if wordings:
-            await self.leave_out_saying(user_id, lambda text: says_any(text, wordings), between=between)
+            await self.leave_out_saying(user_id, lambda text: says_any(text, wordings), Reach(), between=between)
 
     async def leave_out_saying(
         self,
         user_id: str,
         says: Callable[[str], bool],
+        reach: Reach,
         *,
-        project_id: str = "",
-        until: float = inf,
         between: Callable[[], Awaitable[None]],
     ) -> None:
-        """All turns with a message of which `says` is true; `project_id` and `until` as for `leave_out_until`."""
+        """All turns within reach with a message of which `says` is true."""
         after, is_last = 0, False
         while not is_last:
             page = await self._summaries.said(
-                user_id, project_id=project_id, until=until, after=after, limit=TURNS_AT_ONCE
+                user_id, project_id=reach.project_id, until=reach.until, after=after, limit=TURNS_AT_ONCE
             )
             is_last, after = len(page) < TURNS_AT_ONCE, page[-1].position if page else after
             await self.leave_out(user_id, await asyncio.to_thread(_saying, page, says))
             await between()
+
+
+def turns_quoted(known: Iterable[Claim | Memory]) -> frozenset[str]:
+    quotes = (one.evidence if isinstance(one, Memory) else (one.evidence,) for one in known)
+    return frozenset(quoted.turn_id for of_one in quotes for quoted in of_one)
 
 
 def _quotes(memories: Iterable[Memory]) -> list[Evidence]:
@@ -72,4 +85,4 @@ def _saying(turns: Iterable[SaidTurn], says: Callable[[str], bool]) -> list[str]
     return [turn.turn_id for turn in turns if any(map(says, turn.messages))]
 
 
-__all__ = ["LeftOutTurns"]
+__all__ = ["LeftOutTurns", "turns_quoted"]

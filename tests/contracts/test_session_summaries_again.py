@@ -51,6 +51,8 @@ async def test_everything_said_before_a_time_is_left_out_in_its_project(process:
     assert await process.summaries.of_session("ann", "s2") == other
     await process.summaries.leave_out_until("ann", project_id="", until=START - 1)
     assert await process.summaries.of_session("ann", "s2") == other
+    await process.summaries.leave_out_until("ann", project_id="", until=START, spare=["t2"])
+    assert await process.summaries.of_session("ann", "s2") == other
     await process.summaries.leave_out_until("ann", project_id="", until=START)
     assert await process.summaries.of_user("ann", limit=10) == []
 

@@ -74,8 +74,10 @@ class SqliteSummaries:
         if turn_ids:
             await self._database.write(partial(_leave_out, user_id=user_id, turn_ids=turn_ids))
 
-    async def leave_out_until(self, user_id: str, *, project_id: str, until: float) -> None:
-        await self._database.write(partial(_leave_out_until, user_id=user_id, project_id=project_id, until=until))
+    async def leave_out_until(
+        self, user_id: str, *, project_id: str, until: float, spare: Collection[str] = ()
+    ) -> None:
+        await self._database.write(partial(_leave_out_until, values=(user_id, project_id, until), spare=spare))
 
     async def said(self, user_id: str, *, project_id: str, until: float, after: int, limit: int) -> list[SaidTurn]:
         return await self._database.read(partial(_said, values=(user_id, project_id, until, after, limit)))
@@ -183,11 +185,12 @@ def _leave_out(connection: sqlite3.Connection, *, user_id: str, turn_ids: Collec
     )
 
 
-def _leave_out_until(connection: sqlite3.Connection, *, user_id: str, project_id: str, until: float) -> None:
+def _leave_out_until(connection: sqlite3.Connection, *, values: tuple[str, str, float], spare: Collection[str]) -> None:
     connection.execute(
         "INSERT OR IGNORE INTO turns_in_no_summary (turn_id, user_id, session_id) SELECT id, user_id, session_id "
-        "FROM turns WHERE user_id = ?1 AND ?2 IN ('', project_id) AND said_at <= ?3",
-        (user_id, project_id, until),
+        "FROM turns WHERE user_id = ?1 AND ?2 IN ('', project_id) AND said_at <= ?3 "
+        "AND id NOT IN (SELECT value FROM json_each(?4))",
+        (*values, json.dumps(list(spare))),
     )
 
 

@@ -146,6 +146,29 @@ async def test_what_repeats_a_forgotten_memory_is_left_out_in_other_sessions_and
         assert (found["s1"], found["s2"]) == (["I like tea."], [])
 
 
+async def test_a_mere_kind_of_thing_leaves_only_turns_that_a_memory_quotes(bench: Bench) -> None:
+    """Whatever the others say, nobody can tell by their words that they say nothing of that kind."""
+    async with bench.deployment.start() as process:
+        await learn(bench, process, "I live in Leeds.", "I like tea.", "My sister is tall.")
+        await learn(bench, process, "Might it be York for good, then?", "I like milk.", session="s2")
+        await bench.tell(process, "I like juice.", session="s3")
+        await learn(bench, process, "Forget where I live.", session="s3")
+        await learn(bench, process, "What is the weather in York?", session="s2")
+        found = await in_summaries(process)
+        assert found["s1"] == ["I like tea.", "My sister is tall."]
+        assert found["s2"] == ["I like milk.", "What is the weather in York?"]
+        assert found["s3"] == ["I like juice."]
+
+
+async def test_what_the_gate_refused_as_a_request_or_beyond_the_rate_is_left_out(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        for one in ("I live in Leeds.", "I want you to delete my locker number 9876", "I like tea."):
+            await bench.tell(process, one)
+        await bench.worker(process, settings=WorkerSettings(facts_per_session_max=1)).work_off()
+        assert await bench.contents() == ["I live in Leeds."]
+        assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
+
+
 async def test_what_is_said_after_a_request_is_not_left_out(bench: Bench) -> None:
     async with bench.deployment.start() as process:
         await learn(bench, process, "My locker number is 9876.", "Forget my locker number.")

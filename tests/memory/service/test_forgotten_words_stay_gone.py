@@ -32,6 +32,7 @@ STEPS = 24
 LIVES = 60
 SESSIONS = ("s1", "s2", "s3")
 SHAPES = ("My locker number is {}.", "I saw the {} yesterday.", "Is the {} any good?", "My sister found {} there.")
+HOME = "I live in {}."  # what "where I live" means, and no other of these
 
 
 @dataclass
@@ -47,6 +48,7 @@ class Life:
     alive: dict[str, set[str]] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)  # of notes with summaries
     summaries_seen: int = 0
+    homes: list[Turn] = field(default_factory=list)
 
     def gone(self) -> set[str]:
         return {word for word, turns in self.alive.items() if not turns}
@@ -94,6 +96,17 @@ class Life:
             word = self.random.choice(list(self.alive))
             await self.say(f"Forget the {word}.")
             self.alive[word].clear()
+
+    async def tell_a_home(self) -> None:
+        word = self.word()
+        turn = await self.say(self.random.choice((HOME, "Maybe {} is where I belong.")).format(word))
+        self.alive[word].add(turn.id)
+        self.homes.append(turn)
+
+    async def forget_a_mere_kind(self) -> None:
+        await self.say("Forget where I live.")
+        for turn in self.homes:
+            self.no_longer(turn)
 
     async def forget_everything(self) -> None:
         await self.say("Forget everything about me.")
@@ -163,6 +176,8 @@ class Life:
 
 WEIGHTS = {
     Life.tell: 8,
+    Life.tell_a_home: 2,
+    Life.forget_a_mere_kind: 0.7,
     Life.repeat: 2,
     Life.withhold: 2,
     Life.forget_the_previous_turn: 2,
