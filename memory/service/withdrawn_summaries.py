@@ -35,8 +35,9 @@ class WithdrawnSummaries:
         """Of this user, or of all; returns the number of summaries."""
         dropped = 0
         while gone := await self._summaries.withdrawn(user_id, limit=WITHDRAWN_BATCH):
-            for one in gone:
-                await self._notes.drop(one.user_id, one.ids(), now=self._clock())
+            for user in dict.fromkeys(one.user_id for one in gone):
+                ids = [summary_id for one in gone if one.user_id == user for summary_id in one.ids()]
+                await self._notes.drop(user, ids, now=self._clock())
             await self._summaries.settle(gone)
             dropped += len(gone)
         return dropped
