@@ -85,10 +85,8 @@ def shared_upstream() -> Iterator[RecordingUpstream]:
 @pytest.fixture(scope="session")
 def shared_product(shared_upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     """One product for all tests that leave it whole: each test uses users of its own."""
-    folder = tmp_path_factory.mktemp("product")
-    settings = folder / "settings.yaml"
-    settings.write_text("memory: {summaries: {enabled: true}}\n", encoding="utf-8")
-    with running_product(folder / "data", upstream=shared_upstream.url, config=settings) as product:
+    data_dir = tmp_path_factory.mktemp("product") / "data"
+    with running_product(data_dir, upstream=shared_upstream.url) as product:
         yield product
 
 

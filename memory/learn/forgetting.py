@@ -22,7 +22,7 @@ from memory.language import (
     names_same_person,
     relation_named,
 )
-from memory.language.phrases import is_han
+from memory.language.restating import has_code_of, says_all
 from memory.language.word_boundaries import whole_word_positions
 from memory.learn.reading.units import own_messages
 from memory.model import Act, Claim, Memory, MemoryStatus, Relation, Turn, TurnStatus
@@ -36,8 +36,6 @@ ASKING_ACTS = frozenset({Act.REMEMBER, Act.FORGET, Act.WITHHOLD})  # acts that a
 SURE_MIN = 0.7  # confidence at which a claim counts as certain
 SIMILAR_LIKENESS_MIN = 0.55  # cosine at which a memory is reported as similar; never a reason to delete
 SIMILAR_SHARE_MIN = 0.5  # share of the words of a request
-# Share of a Chinese topic's character pairs: four characters make three pairs, of which one may differ.
-PAIRS_SHARE_MIN = 0.6
 
 
 class ForgetReach(StrEnum):
@@ -139,6 +137,17 @@ def is_forgotten_later(requests: Sequence[ForgetRequest], known: Claim | Memory)
         and (request.reach is ForgetReach.EVERYTHING or names(request.claim, known))
         for request in requests
     )
+
+
+def says_topic(request: ForgetRequest) -> Callable[[str], bool]:
+    """A test of texts that nobody has read: whether one has all words of the request's topic, or a code of it."""
+    words = asked_words(request.topic)
+    return lambda text: (bool(words) and says_all(words, content_words(text))) or has_code_of(request.topic, text)
+
+
+def names_only_a_kind(request: ForgetRequest) -> bool:
+    """Whether its topic has no words of its own ("where I live"): what nobody has read may say that in any words."""
+    return bool(request.topic) and not asked_words(request.topic)
 
 
 Likeness = Callable[[Memory], float]
@@ -279,20 +288,13 @@ def names(request: Claim, known: Claim | Memory) -> bool:
     content, subject = _said_of(known)
     if isinstance(known, Memory) and known.status is MemoryStatus.RAW:  # nobody read whom or what it is about
         words = asked_words(request.text)
-        return bool(words) and _says_all(words, content_words(content))
+        return bool(words) and says_all(words, content_words(content))
     if not (_is_of_person(request, subject, known.name, content) and _is_of_attribute(request, known)):
         return False
     words = asked_words(request.text)
     if not words:
         return bool(attributes_named(request.text)) or relation_named(request.text) is not None
-    return _says_all(words, content_words(content))
-
-
-def _says_all(words: frozenset[str], said: frozenset[str]) -> bool:
-    """Whether all words occur. In Chinese: every character and most pairs, since word boundaries are ambiguous."""
-    pairs = {word for word in words if is_han(word)}
-    has_characters = set("".join(pairs)) <= set("".join(said))
-    return words - pairs <= said and has_characters and len(pairs & said) >= PAIRS_SHARE_MIN * len(pairs)
+    return says_all(words, content_words(content))
 
 
 def _is_similar(request: Claim, memory: Memory, likeness: float) -> bool:

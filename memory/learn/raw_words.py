@@ -1,14 +1,13 @@
 """Makes the rows with what the user said in a turn, as said, where no memory of the window quotes it. Pure.
 
-For clients of vLLM Semantic Router, which look for the words of a chat in the collection. A turn that asks to forget or
-to withhold something leaves no such row, nor does a message that carries planted instructions or hides text.
+For clients of vLLM Semantic Router, which look for the words of a chat in the collection. A turn of which
+something is withheld leaves no such row, nor does a message that carries planted instructions or hides text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from memory.learn.forgetting import ForgetRequest, is_forgotten_later
 from memory.learn.hidden_text import hides_text
 from memory.learn.reading.units import own_messages
 from memory.model import CONTENT_CHARACTERS_MAX, Change, ChangeKind, Evidence, Memory, MemoryStatus, Turn
@@ -19,14 +18,11 @@ from memory.secrets.redaction import PLACEHOLDER
 def raw_rows(
     turns: Sequence[Turn],
     *,
-    requests: Sequence[ForgetRequest],
-    later: Sequence[ForgetRequest],
+    withheld: Collection[str],
     planted: Collection[str],
 ) -> list[Memory]:
-    """`requests`: made in these turns; `later`: made since. `planted`: messages that the gate refused as a whole."""
-    asking = {request.turn.id for request in requests}
-    rows = [row for turn in turns if turn.id not in asking for row in _rows(turn, planted)]
-    return [row for row in rows if not is_forgotten_later(later, row)]
+    """`withheld`: turns of which nothing is kept. `planted`: messages that the gate refused as a whole."""
+    return [row for turn in turns if turn.id not in withheld for row in _rows(turn, planted)]
 
 
 def without_quoted(rows: Sequence[Memory], changes: Sequence[Change]) -> list[Memory]:

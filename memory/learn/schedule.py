@@ -1,5 +1,4 @@
-"""Runs upkeep periodically, in the background of learning: one user after the other, in one process at a time; and
-deletes what the conversation record has kept for long enough.
+"""Runs upkeep periodically, in the background of learning: one user after the other, in one process at a time.
 
 It must never disturb learning: an error with one user is counted, and that user waits for the next round.
 """
@@ -14,10 +13,8 @@ import structlog
 from memory.errors import MemproxyError, Unavailable
 from memory.learn.retention import totals
 from memory.learn.upkeep import Upkeep
-from memory.ports import Clock, RecordedMessages, UpkeepSchedule
+from memory.ports import Clock, UpkeepSchedule
 from memory.runtime.metrics import Metrics
-
-EXPIRED_AT_ONCE = 200  # turns, and messages, deleted in one transaction: others wait a few milliseconds
 
 log = structlog.get_logger(__name__)
 
@@ -79,36 +76,3 @@ class UpkeepLoop:
         if steps:
             log.info("memories were looked after", **totals(steps))
         return "done"
-
-
-class RecordExpiry:
-    """Deletes turns and messages that are older than `keep_seconds` until told to stop. Any number of workers may run
-    it.
-    """
-
-    def __init__(self, record: RecordedMessages, *, clock: Clock, keep_seconds: float, look: float = 600.0) -> None:
-        self._record = record
-        self._clock = clock
-        self._keep_seconds = keep_seconds
-        self._look = look
-
-    async def run(self, until: asyncio.Event) -> None:
-        while not until.is_set():
-            await self.expire()
-            try:
-                async with asyncio.timeout(self._look):
-                    await until.wait()
-            except TimeoutError:
-                continue
-
-    async def expire(self) -> int:
-        """Delete all that has expired by now, as far as the turn log is available. Returns how many."""
-        before, expired = self._clock() - self._keep_seconds, 0
-        try:
-            while found := await self._record.expire(before=before, limit=EXPIRED_AT_ONCE):
-                expired += found
-        except Unavailable:  # the next look continues
-            pass
-        if expired:
-            log.info("expired parts of the conversation record were deleted", count=expired)
-        return expired

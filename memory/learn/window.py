@@ -8,7 +8,7 @@ or archived since. A model is never asked twice, and no content is logged.
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +18,7 @@ from typing import Protocol
 from memory.errors import Conflict, Unavailable
 from memory.learn import consolidation, forgetting, plan, plan_inputs, raw_words, stored_reading
 from memory.learn.consolidation import Judged, Pair
-from memory.learn.forgetting import ForgetMatches, ForgetReach
+from memory.learn.forgetting import ForgetMatches, ForgetReach, ForgetRequest
 from memory.learn.neighbours import NeighbourSearch
 from memory.learn.plan import Plan
 from memory.learn.plan_inputs import PlanInputs
@@ -26,7 +26,7 @@ from memory.learn.plan_writer import PlanWriter
 from memory.learn.readers import Readers
 from memory.learn.relating import new_claim_indexes, pairs_to_ask, renumbered
 from memory.learn.window_reading import WindowBounds, WindowClaims, WindowReading, asks_memory
-from memory.model import Memory, MemoryStatus, Record, Vector
+from memory.model import Claim, Memory, MemoryStatus, Record, Vector
 from memory.ports import (
     ConversationRecord,
     Lease,
@@ -39,6 +39,7 @@ from memory.ports import (
 )
 from memory.runtime.instruments import Instruments
 from memory.service.erasure import Erasure
+from memory.service.left_out_turns import LeftOutTurns, Reach, turns_quoted
 
 VERDICT_ROUNDS_MAX = 3  # in the last one, if somebody writes continuously, fields alone decide
 
@@ -93,7 +94,7 @@ class WindowLearning:
         self._ledger = memories.ledger
         self._store = memories.store
         self._readers = readers
-        self._summaries = traces.summaries
+        self._left_out = LeftOutTurns(traces.summaries)
         self._clock = instruments.clock
         self._metrics = instruments.metrics
         self._plan_writer = PlanWriter(
@@ -107,7 +108,7 @@ class WindowLearning:
         self._reading = WindowReading(
             turn_log=turn_log,
             memories=memories,
-            receipts=traces.receipts,
+            traces=traces,
             readers=readers,
             metrics=instruments.metrics,
             bounds=bounds,
@@ -136,7 +137,7 @@ class WindowLearning:
                 current = await self._current(lease, read, vectors, seen, is_last=round_ == VERDICT_ROUNDS_MAX - 1)
                 if current is None:
                     continue  # somebody wrote while the reader worked: ask again about the current memories
-                planned, known = await self._planned(lease, read, vectors, current)
+                planned, known = await self._planned(lease, read, vectors, current, held.lock)
                 await held.save(planned)
                 gone = await self._plan_writer.apply(lease.user_id, held.lock, planned, vectors | known)
             await self._plan_writer.finish(lease.user_id, planned, gone)
@@ -177,10 +178,10 @@ class WindowLearning:
         return replace(seen, near=near, of_pairs={})
 
     async def _planned(
-        self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector], seen: _Seen
+        self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector], seen: _Seen, held: LedgerWrite
     ) -> tuple[Plan, dict[str, Vector]]:
         """The plan, from the stored memories, under the lock; and the vectors found in the process."""
-        forgotten = await self._forgotten(lease, read, vectors)
+        forgotten = await self._forgotten(lease, read, vectors, held)
         gone = {memory_id for found in forgotten.values() for memory_id in (*found.gone, *found.raw)}
         left = [record for record in seen.near if record.memory.id not in gone]
         known = [record.memory for record in left]
@@ -204,7 +205,7 @@ class WindowLearning:
         }
 
     async def _forgotten(
-        self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]
+        self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector], held: LedgerWrite
     ) -> dict[int, ForgetMatches]:
         """Matching and similar memories by index of the request. Earlier turns that are not learnt yet are
         withdrawn.
@@ -217,11 +218,8 @@ class WindowLearning:
             if request.reach is ForgetReach.EVERYTHING:
                 earlier, own = request.turn.at, [turn.id for turn in lease.turns]
                 await self._turn_log.withdraw(lease.user_id, project_id=project_id, opened_before=earlier, spare=own)
-                await self._summaries.leave_out_before(lease.user_id, project_id=project_id, before=earlier)
             if (previous := forgetting.turn_meant(request, read.turns)) and previous not in lease.turns:
                 await self._turn_log.withdraw(lease.user_id, opened_before=inf, only=[previous.id])
-            of_request = [request.turn.id, *([previous.id] if previous else [])]
-            await self._summaries.leave_out(lease.user_id, of_request)
             if project_id not in stored:
                 where = MemoryFilter(lease.user_id, project_id=project_id, status=None)
                 stored[project_id] = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
@@ -234,14 +232,29 @@ class WindowLearning:
             similar = forgetting.similar_ids(request, memories, likeness)
             words = forgetting.matching_ids(request, raw[project_id], read.turns)
             found[index] = ForgetMatches(gone, similar, words)
+            kept: list[Claim | Memory] = [*read.claims, *(one for one in memories if one.id not in gone)]
+            await self._leave_out(lease.user_id, request, kept, held)
         return found
+
+    async def _leave_out(
+        self, user_id: str, request: ForgetRequest, kept: Iterable[Claim | Memory], held: LedgerWrite
+    ) -> None:
+        """What it means is in no summary, of whatever session, learnt or not. Of a mere kind of thing nobody can say
+        which turns name it: only those that something quotes which is `kept` stay in summaries.
+        """
+        where = Reach(request.turn.scope.project_id, request.turn.at)
+        if request.reach is ForgetReach.EVERYTHING or forgetting.names_only_a_kind(request):
+            await self._left_out.leave_out_until(user_id, where, spare=turns_quoted(kept) if request.topic else ())
+        elif request.topic:
+            says = forgetting.says_topic(request)
+            await self._left_out.leave_out_saying(user_id, says, where, between=held.renew)
 
     async def _repeat(self, lease: Lease, stored: Plan) -> None:
         claims = stored.inputs.claims if stored.inputs is not None else ()
         rows = [*(change.memory for change in stored.changes), *stored.raw]
         contents = [*(row.content for row in rows), *(claim.text for claim in claims)]
         vectors = await self._plan_writer.embedded(contents)
-        later = await self._reading.later_requests(lease)
+        later = await self._reading.later_for_stored(lease, claims)
         not_forgotten = [change for change in stored.changes if not forgetting.is_forgotten_later(later, change.memory)]
         async with self._locked(lease) as held:
             revision = (await self._ledger.revision(lease.user_id)).number

@@ -7,7 +7,7 @@ model's answer is stored before it is used. Logs no content.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,9 +19,11 @@ from memory.learn.forgetting import ForgetRequest
 from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line
+from memory.learn.withheld_turns import refused_turns, withheld_turns
 from memory.model import STORED_ACTS, Claim, Memory, MemoryStatus, Turn, TurnStatus
-from memory.ports import ConversationRecord, Lease, MemoryBank, Receipts
+from memory.ports import ConversationRecord, Lease, MemoryBank, RequestTraces
 from memory.runtime.metrics import Metrics
+from memory.service.left_out_turns import LeftOutTurns
 
 # failed and aborted turns are not learnt
 TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN, TurnStatus.FILLED_IN})
@@ -67,7 +69,7 @@ class WindowReading:
         *,
         turn_log: ConversationRecord,
         memories: MemoryBank,
-        receipts: Receipts,
+        traces: RequestTraces,
         readers: Readers,
         metrics: Metrics,
         bounds: WindowBounds,
@@ -76,7 +78,8 @@ class WindowReading:
         self._store = memories.store
         self._local_memories = memories.local_memories
         self._readers = readers
-        self._receipts = receipts
+        self._receipts = traces.receipts
+        self._left_out = LeftOutTurns(traces.summaries)
         self._metrics = metrics
         self._rate_limit = bounds.rate_limit
         self._limits = bounds.limits
@@ -114,18 +117,20 @@ class WindowReading:
         kept = await asyncio.to_thread(_standing, spared.kept, later)
         self._metrics.facts_dropped.labels("withheld").inc(len(verdict.kept) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
-        raw = await asyncio.to_thread(self._raw, claims, turns, said, later) if self._keeps_raw_words else ()
+        withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later)
+        await self._left_out.leave_out(lease.user_id, withheld | refused_turns(verdict.dropped))
+        raw = await asyncio.to_thread(self._raw, claims, turns, withheld) if self._keeps_raw_words else ()
         return WindowClaims(kept, requests, (*context, *turns), confirmations, raw)
 
-    def _raw(
-        self,
-        claims: Sequence[Claim],
-        turns: Sequence[Turn],
-        requests: Sequence[ForgetRequest],
-        later: Sequence[ForgetRequest],
-    ) -> Sequence[Memory]:
+    def _raw(self, claims: Sequence[Claim], turns: Sequence[Turn], withheld: Collection[str]) -> Sequence[Memory]:
         planted = gate.planted_messages(claims, turns, limits=self._limits)
-        return raw_words.raw_rows(turns, requests=requests, later=later, planted=planted)
+        return raw_words.raw_rows(turns, withheld=withheld, planted=planted)
+
+    async def later_for_stored(self, lease: Lease, claims: Sequence[Claim]) -> list[ForgetRequest]:
+        """The `later_requests` for a window with a stored plan of these claims."""
+        later = await self.later_requests(lease)
+        await self._left_out.leave_out(lease.user_id, withheld_turns(lease.turns, claims, (), later))
+        return later
 
     async def later_requests(self, lease: Lease) -> list[ForgetRequest]:
         """The requests to forget that the user made after this window, as they were read then."""

@@ -74,7 +74,14 @@ from memory.model.recorded import (
     ToolMessage,
     Visibility,
 )
-from memory.model.summaries import DueSession, SessionSummary, StoredSummary, WithdrawnSummary, summary_id
+from memory.model.summaries import (
+    DueSession,
+    SaidTurn,
+    SessionSummary,
+    StoredSummary,
+    WithdrawnSummary,
+    summary_id,
+)
 from memory.model.turns import Turn, TurnStatus, Urgency
 from memory.model.vectors import VectorOrigin
 from memory.model.windows import ModelWindow
@@ -134,6 +141,7 @@ __all__ = [
     "Relation",
     "RequestOptions",
     "Role",
+    "SaidTurn",
     "Scope",
     "Selection",
     "SentConversation",

@@ -15,7 +15,8 @@ class SessionSummary:
     """`title` and `text`: one line each. `first_at`, `last_at`: when the turns were said, in Unix seconds.
 
     `turn_ids`: the turns that it stands on, oldest first. `version`: from 1, one more each time that the session went
-    on. `made_by`: the reader or the model, with its version.
+    on. `series`: the same for versions that replaced one another, another one after a withdrawal, so that no id comes
+    twice. `made_by`: the reader or the model, with its version.
     """
 
     user_id: str
@@ -30,10 +31,11 @@ class SessionSummary:
     agent_id: str = ""
     made_by: str = ""
     made_at: float = 0.0
+    series: int = 0
 
     @property
     def id(self) -> str:
-        return summary_id(self.user_id, self.session_id, self.version)
+        return summary_id(self.user_id, self.session_id, self.series, self.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,8 @@ class StoredSummary:
 class DueSession:
     """A session that is over and has no current summary.
 
-    `token` changes whenever the session does. `version`: of its last summary, 0 without one. `tries`: attempts that
-    failed.
+    `token` changes whenever the session does. `version`, `series`: of its last summary; without one 0 and a new series.
+    `tries`: attempts so far.
     """
 
     user_id: str
@@ -57,6 +59,16 @@ class DueSession:
     token: int
     version: int
     tries: int
+    series: int
+
+
+@dataclass(frozen=True, slots=True)
+class SaidTurn:
+    """What the user said in a turn. `position`: in the order of recording."""
+
+    position: int
+    turn_id: str
+    messages: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +77,16 @@ class WithdrawnSummary:
 
     user_id: str
     session_id: str
+    series: int
     version: int
 
     def ids(self) -> list[str]:
         """Of every version: past notes may hold any of them."""
-        return [summary_id(self.user_id, self.session_id, number) for number in range(1, self.version + 1)]
+        return [summary_id(self.user_id, self.session_id, self.series, number) for number in range(1, self.version + 1)]
 
 
-def summary_id(user_id: str, session_id: str, version: int) -> str:
-    return str(uuid.uuid5(_IDS, "\x1f".join((user_id, session_id, str(version)))))
+def summary_id(user_id: str, session_id: str, series: int, version: int) -> str:
+    return str(uuid.uuid5(_IDS, "\x1f".join((user_id, session_id, str(series), str(version)))))
 
 
-__all__ = ["DueSession", "SessionSummary", "StoredSummary", "WithdrawnSummary", "summary_id"]
+__all__ = ["DueSession", "SaidTurn", "SessionSummary", "StoredSummary", "WithdrawnSummary", "summary_id"]

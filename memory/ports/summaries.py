@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from memory.model import DueSession, SessionSummary, StoredSummary, Turn, Vector, WithdrawnSummary
+from memory.model import DueSession, SaidTurn, SessionSummary, StoredSummary, Turn, Vector, WithdrawnSummary
 
 
 class SessionSummaries(Protocol):
@@ -16,6 +16,10 @@ class SessionSummaries(Protocol):
     """
 
     async def of_session(self, user_id: str, session_id: str) -> SessionSummary | None: ...
+
+    async def get(self, user_id: str, ids: Collection[str]) -> list[SessionSummary]:
+        """Those that are current."""
+        ...
 
     async def of_user(self, user_id: str, *, limit: int) -> list[StoredSummary]:
         """The latest, by `last_at`, newest first. Some milliseconds for some hundreds, apart from the loop."""
@@ -33,8 +37,17 @@ class SessionSummaries(Protocol):
         """These turns are never part of a summary again. Unknown ids are ignored. Durable on return."""
         ...
 
-    async def leave_out_before(self, user_id: str, *, project_id: str, before: float) -> None:
-        """The same for all turns said before that time, of exactly that project, or of all if it is empty."""
+    async def leave_out_until(
+        self, user_id: str, *, project_id: str, until: float, spare: Collection[str] = ()
+    ) -> None:
+        """The same for all turns said by that time but `spare`, of exactly that project, or of all if it is empty."""
+        ...
+
+    async def said(self, user_id: str, *, project_id: str, until: float, after: int, limit: int) -> list[SaidTurn]:
+        """The turns that are, or may become, part of a summary: recorded after the position `after`, in their order.
+
+        `project_id`, `until`: as for `leave_out_until`.
+        """
         ...
 
     async def withdrawn(self, user_id: str = "", *, limit: int) -> list[WithdrawnSummary]:
@@ -61,7 +74,9 @@ class SummaryQueue(Protocol):
         ...
 
     async def turns(self, due: DueSession, *, limit: int) -> list[Turn]:
-        """The session's last turns that may be part of a summary, oldest first."""
+        """The session's last turns that may be part of a summary, oldest first: only turns that were learnt, since
+        nobody knows what the others ask to forget.
+        """
         ...
 
     async def put(self, due: DueSession, summary: SessionSummary | None, vector: Vector | None) -> bool:
@@ -72,7 +87,9 @@ class SummaryQueue(Protocol):
         ...
 
     async def postpone(self, due: DueSession, *, until: float) -> None:
-        """After a failure; counts as a try. Other sessions of the user are not held up."""
+        """Before each try, which it counts, so that no failure is forgotten. Other sessions of the user are not held
+        up, and a session that changes is due again.
+        """
         ...
 
 
@@ -81,6 +98,9 @@ class NoSummaries:
 
     async def of_session(self, user_id: str, session_id: str) -> SessionSummary | None:
         return None
+
+    async def get(self, user_id: str, ids: Collection[str]) -> list[SessionSummary]:
+        return []
 
     async def of_user(self, user_id: str, *, limit: int) -> list[StoredSummary]:
         return []
@@ -94,8 +114,13 @@ class NoSummaries:
     async def leave_out(self, user_id: str, turn_ids: Collection[str]) -> None:
         return None
 
-    async def leave_out_before(self, user_id: str, *, project_id: str, before: float) -> None:
+    async def leave_out_until(
+        self, user_id: str, *, project_id: str, until: float, spare: Collection[str] = ()
+    ) -> None:
         return None
+
+    async def said(self, user_id: str, *, project_id: str, until: float, after: int, limit: int) -> list[SaidTurn]:
+        return []
 
     async def withdrawn(self, user_id: str = "", *, limit: int) -> list[WithdrawnSummary]:
         return []

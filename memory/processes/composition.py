@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
@@ -55,6 +55,7 @@ from memory.ports import (
     MemoryBank,
     MemoryStore,
     ModelCapabilities,
+    NoSummaries,
     NoteBook,
     Profiles,
     Receipts,
@@ -170,9 +171,10 @@ class Parts:
             rewriter=self.rewriter,
             past_talk=self.past_talk.current,
         )
+        summaries = self.summaries if self.settings.memory.has_summaries else NoSummaries()
         return RecallPipeline(
             search=search,
-            traces=self.traces,
+            traces=replace(self.traces, summaries=summaries),
             server=ServerKnowledge(self.model_capabilities, self.turn_log.chains, self.windows),
             instruments=self.instruments,
             new_id=new_id,

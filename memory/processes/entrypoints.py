@@ -18,7 +18,7 @@ from memory.api.rest import create_app
 from memory.errors import Unavailable
 from memory.learn.readers import Readers
 from memory.learn.retention import DAY
-from memory.learn.schedule import RecordExpiry, ScheduleTiming, UpkeepLoop
+from memory.learn.schedule import ScheduleTiming, UpkeepLoop
 from memory.model import RequestOptions, Scope
 from memory.ports import MemoryFilter
 from memory.processes.composition import SYSTEM_CLOCK, Parts, open_parts
@@ -29,6 +29,8 @@ from memory.processes.upkeep_parts import open_upkeep
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.runtime.gc_freeze import freeze_live_objects
 from memory.runtime.task_groups import started_again, unwrapped
+from memory.service.withdrawn_summaries import WithdrawnSummaries
+from memory.sessions.record_expiry import RecordExpiry
 from memory.settings.loader import Settings
 
 API_DRAIN_SECONDS = 5
@@ -77,7 +79,9 @@ def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterat
     prose = parts.profile_prose() if settings.profile.enabled else None
     if prose is not None:
         yield started_again(partial(prose.run, until), name="prose", pause=DERIVATION_PAUSE_SECONDS)
-    if settings.summaries.enabled and settings.learn.reader != "off":
+    withdrawn = WithdrawnSummaries(summaries=parts.summaries, notes=parts.notes, clock=SYSTEM_CLOCK)
+    yield started_again(partial(withdrawn.run, until), name="withdrawn summaries", pause=DERIVATION_PAUSE_SECONDS)
+    if settings.has_summaries:
         summarise = partial(_summarise, parts, readers, until)
         yield started_again(summarise, name="summaries", pause=DERIVATION_PAUSE_SECONDS)
 
@@ -89,7 +93,6 @@ async def _summarise(parts: Parts, readers: Readers, until: asyncio.Event) -> No
         readers,
         parts.instruments,
         summaries=parts.summaries,
-        notes=parts.notes,
         embedding=embedding,
     ) as summarizer:
         await summarizer.run(until)
@@ -173,7 +176,7 @@ async def _search_once(parts: Parts, *, decides: bool) -> None:
             await parts.store.prepare()
             if decides and parts.training.current() is None:
                 await parts.training.run()
-            if decides and parts.settings.memory.summaries.enabled and parts.past_talk.current() is None:
+            if decides and parts.settings.memory.has_summaries and parts.past_talk.current() is None:
                 await parts.past_talk.run()
             question = await parts.embedder.embed(["Is everything there?"], is_urgent=True, as_query=True)
             # Like a user without a working set.

@@ -15,7 +15,7 @@ from memory.adapters.models.openai_chat import OpenAiChatModel
 from memory.learn.hidden_text import hides_text
 from memory.learn.readers import Readers
 from memory.model import Message
-from memory.ports import ChatModel, Completion, Embedder, NoteBook, Tokens
+from memory.ports import ChatModel, Completion, Embedder, Tokens
 from memory.processes.compaction_parts import own_sentences
 from memory.processes.from_settings import chat_server
 from memory.processes.reader_parts import asks_model, examinee
@@ -61,7 +61,6 @@ async def open_summarizer(
     instruments: Instruments,
     *,
     summaries: KeptSummaries,
-    notes: NoteBook,
     embedding: tuple[Embedder, Tokens],
 ) -> AsyncIterator[Summarizer]:
     """The model that reads messages writes summaries too, from when it has passed its exam."""
@@ -72,7 +71,6 @@ async def open_summarizer(
         yield Summarizer(
             SummarizerParts(
                 summaries=summaries,
-                notes=notes,
                 reader=readers.ready,
                 embedder=embedder,
                 tokens=tokens,

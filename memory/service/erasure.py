@@ -34,12 +34,13 @@ from memory.model.memories import CONFIDENCE_STEP
 from memory.model.raw_words import raw_row_ids
 from memory.model.withdrawn import withdrawn_evidence, without_withdrawn
 from memory.ports import Clock, ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestTraces
+from memory.service.left_out_turns import LeftOutTurns
 from memory.service.locked_writes import write_rows
+from memory.service.withdrawn_summaries import WithdrawnSummaries
 
 DELETE_BATCH = 200  # rows deleted under one hold of the user's lock: well within its expiry
 SOURCE_PAGE = 100
 HANGING_PAGE = 1_000
-WITHDRAWN_BATCH = 200  # summaries
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ class Erasure:
         self._states = traces.states
         self._summaries = traces.summaries
         self._idempotency = traces.idempotency
+        self._left_out = LeftOutTurns(traces.summaries)
+        self._withdrawn = WithdrawnSummaries(summaries=traces.summaries, notes=traces.notes, clock=clock)
         self._clock = clock
 
     async def forget_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> list[str]:
@@ -77,7 +80,7 @@ class Erasure:
         gone = list(dict.fromkeys([*memory_ids, *await self._hanging_on(user_id, memory_ids)]))
         forgotten = [record.memory for record in await self._store.get(user_id, gone)]
         gone += [row_id for row_id in await self._raw_words_of(user_id, forgotten) if row_id not in gone]
-        await self._summaries.leave_out(user_id, sorted({one.turn_id for one in _quotes(forgotten) if one.turn_id}))
+        await self._left_out.forget(user_id, forgotten, between=held.renew)
         await self._erase_held(user_id, held, gone)
         return gone
 
@@ -141,9 +144,7 @@ class Erasure:
         """
         if self._states is not None:
             await self._states.drop(user_id, now=self._clock())
-        while gone := await self._summaries.withdrawn(user_id, limit=WITHDRAWN_BATCH):
-            await self._notes.drop(user_id, [one for summary in gone for one in summary.ids()], now=self._clock())
-            await self._summaries.settle(gone)
+        await self._withdrawn.drop(user_id)
 
     async def memory(self, user_id: str, memory_id: str) -> None:
         async with self._ledger.write(user_id) as held:

@@ -9,10 +9,11 @@ from memory.ports import Clock
 
 BACK_OFF_SECONDS = 0.2  # doubled at each failure
 BACK_OFF_SECONDS_MAX = 5.0
+FORGOTTEN_SECONDS = 60.0  # after the pause: a user who still fails is tried again long before
 
 
 class UserBackOff:
-    """Of one periodic task, in memory."""
+    """Of one periodic task, in memory. Who is not tried again, because others did the work, is dropped in time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -30,4 +31,6 @@ class UserBackOff:
 
     def waiting(self) -> set[str]:
         now = self._clock()
+        for user_id in [one for one, until in self._until.items() if until <= now - FORGOTTEN_SECONDS]:
+            self.succeed(user_id)
         return {user_id for user_id, until in self._until.items() if until > now}

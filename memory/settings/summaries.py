@@ -15,7 +15,7 @@ class SummarySettings(msgspec.Struct, frozen=True, kw_only=True):
             description="Whether sessions that are over get a summary, and questions about past conversations are "
             "given them."
         ),
-    ] = False
+    ] = True
     min_turns: Annotated[
         Annotated[int, Meta(ge=1, le=1_000)],
         Meta(description="Turns of a session in which the user says more than a greeting; with fewer it gets none."),

@@ -120,6 +120,11 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     identity: IdentitySettings = IdentitySettings()
     summaries: SummarySettings = SummarySettings()
 
+    @property
+    def has_summaries(self) -> bool:
+        """Whether sessions are summarised and recalled: not where nobody reads what the user asks to forget."""
+        return self.summaries.enabled and self.learn.reader != "off"
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The root. Ports may be 0: any free one. Paths are as given, relative to the working directory."""

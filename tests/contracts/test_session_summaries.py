@@ -7,69 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from summarised_sessions import LATER, VECTOR, due, gone_and_due, learn_all, sessions_due, summarised, summary_of, talk
 from turn_logs import START, Deployment, Process, a_turn, ids_of, lease_at, tell
 
-from memory.model import (
-    DueSession,
-    SentConversation,
-    SentExchange,
-    SessionSummary,
-    TurnStatus,
-    WithdrawnSummary,
-)
+from memory.model import SentConversation, SentExchange, TurnStatus
 from memory.ports import Trimming
-
-IDLE = 1_800.0
-LATER = START + IDLE
-VECTOR = np.array([0.6, 0.8], dtype=np.float32)
 
 
 @pytest.fixture
 async def process(deployment: Deployment) -> AsyncIterator[Process]:
     async with deployment.start() as one:
         yield one
-
-
-async def learn_all(process: Process) -> None:
-    while lease := await lease_at(process.log, START + 1):
-        await process.log.acknowledge(lease)
-
-
-async def talk(process: Process, *turn_ids: str, user: str = "ann", session: str = "s1", project: str = "") -> None:
-    """Turns that were said and learnt."""
-    for turn_id in turn_ids:
-        await tell(process.log, turn_id, user=user, session=session, project=project)
-    await learn_all(process)
-
-
-async def due(process: Process, *, now: float = LATER, limit: int = 10) -> list[DueSession]:
-    return await process.summaries.due(now=now, idle_seconds=IDLE, limit=limit)
-
-
-async def sessions_due(process: Process, *, now: float = LATER) -> list[tuple[str, str]]:
-    return [(one.user_id, one.session_id) for one in await due(process, now=now)]
-
-
-def summary_of(session: DueSession, *turn_ids: str, text: str = "We sailed.") -> SessionSummary:
-    return SessionSummary(
-        session.user_id,
-        session.session_id,
-        session.version + 1,
-        "The boat",
-        text,
-        START,
-        START + 1,
-        turn_ids,
-        made_by="a test",
-        made_at=LATER,
-    )
-
-
-async def summarised(process: Process, *turn_ids: str, user: str = "ann", session: str = "s1") -> SessionSummary:
-    (found,) = [one for one in await due(process) if (one.user_id, one.session_id) == (user, session)]
-    made = summary_of(found, *turn_ids)
-    assert await process.summaries.put(found, made, VECTOR)
-    return made
 
 
 async def test_a_session_is_due_once_it_is_idle_and_no_longer_when_it_has_a_summary(deployment: Deployment) -> None:
@@ -180,13 +128,6 @@ async def test_a_summary_of_a_session_that_has_changed_meanwhile_is_refused(proc
     assert await sessions_due(process) == [("ann", "s1")]
 
 
-async def gone_and_due(process: Process, version: int = 1, *, now: float = START) -> bool:
-    """The summary is gone, notes with it are to be dropped, and the session is due again, at once since it is over."""
-    is_gone = await process.summaries.of_session("ann", "s1") is None
-    told = await process.summaries.withdrawn("ann", limit=10) == [WithdrawnSummary("ann", "s1", version)]
-    return is_gone and told and ("ann", "s1") in await sessions_due(process, now=now)
-
-
 async def test_deleting_a_turn_or_a_message_withdraws_it(process: Process) -> None:
     await talk(process, "t1", "t2")
     made = await summarised(process, "t1", "t2")
@@ -263,33 +204,6 @@ async def test_abandoning_a_branch_withdraws_it_and_so_does_resuming(process: Pr
     assert await gone_and_due(process, now=LATER)
     (session,) = await due(process)
     assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t1", "t2", "t4"]
-
-
-async def test_a_turn_that_is_left_out_withdraws_it_and_is_in_none_again(process: Process) -> None:
-    await talk(process, "t1", "t2")
-    await summarised(process, "t1", "t2")
-    await process.summaries.leave_out("ann", ["t1", "unknown"])
-    assert await gone_and_due(process)
-    (session,) = await due(process)
-    assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t2"]
-    await summarised(process, "t2")
-    await process.summaries.leave_out("ann", ["t1"])  # again: nothing changes
-    await process.summaries.leave_out("bob", ["t2"])  # not theirs
-    assert await process.summaries.of_session("ann", "s1") is not None
-
-
-async def test_everything_said_before_a_time_is_left_out_in_its_project(process: Process) -> None:
-    await talk(process, "t1", project="atlas")
-    await talk(process, "t2", session="s2")
-    await summarised(process, "t1")
-    other = await summarised(process, "t2", session="s2")
-    await process.summaries.leave_out_before("ann", project_id="atlas", before=START + 1)
-    assert await process.summaries.of_session("ann", "s1") is None
-    assert await process.summaries.of_session("ann", "s2") == other
-    await process.summaries.leave_out_before("ann", project_id="", before=START)  # said at START
-    assert await process.summaries.of_session("ann", "s2") == other
-    await process.summaries.leave_out_before("ann", project_id="", before=START + 1)
-    assert await process.summaries.of_user("ann", limit=10) == []
 
 
 async def test_a_session_without_substance_is_looked_at_once(process: Process) -> None:

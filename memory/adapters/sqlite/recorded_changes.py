@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from memory.adapters.sqlite import recorded_rows, turns_upkeep
 from memory.adapters.sqlite.removed_words import forget_removed
+from memory.adapters.sqlite.session_summaries import let_rest
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, to_bytes, to_text, turn_of
 from memory.model import (
     MessageDirection,
@@ -241,17 +242,18 @@ def rewrite_outputs(
     return changed
 
 
-def expire(connection: sqlite3.Connection, *, before: float, limit: int) -> int:
+def expire(connection: sqlite3.Connection, *, before: float, limit: int, now: float) -> int:
     """Of all users, the oldest first."""
     rows = connection.execute(
-        "SELECT user_id, id FROM turns WHERE opened_at < ? AND stage NOT IN ('open', 'ready', 'window') "
+        "SELECT user_id, id, session_id FROM turns WHERE opened_at < ? AND stage NOT IN ('open', 'ready', 'window') "
         "ORDER BY opened_at LIMIT ?",
         (before, limit),
     ).fetchall()
     by_user: dict[str, list[str]] = {}
-    for user_id, turn_id in rows:
+    for user_id, turn_id, _ in rows:
         by_user.setdefault(user_id, []).append(turn_id)
     turns = sum(delete_turns(connection, user_id=user, turn_ids=ids) for user, ids in by_user.items())
+    let_rest(connection, sessions={(user_id, session_id) for user_id, _, session_id in rows}, now=now)
     added = connection.execute(
         "DELETE FROM messages WHERE position IN ("
         "SELECT position FROM messages WHERE added_at < ? AND seq = ? ORDER BY added_at LIMIT ?)",

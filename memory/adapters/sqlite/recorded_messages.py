@@ -115,7 +115,8 @@ class SqliteRecordedMessages:
         return changed
 
     async def expire(self, *, before: float, limit: int) -> int:
-        return await self._database.write(partial(recorded_changes.expire, before=before, limit=limit))
+        job = partial(recorded_changes.expire, before=before, limit=limit, now=self._clock())
+        return await self._database.write(job)
 
     async def _delete(self, user_id: str, message_ids: Sequence[str], *, only_learnt: bool) -> int:
         job = partial(

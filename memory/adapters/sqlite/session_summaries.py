@@ -16,26 +16,32 @@ import numpy as np
 
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.turns_opening import TAUGHT
-from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, to_bytes, to_text, turn_of
-from memory.model import DueSession, SessionSummary, StoredSummary, Turn, Vector, WithdrawnSummary
+from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, messages_of, to_bytes, to_text, turn_of
+from memory.model import DueSession, Role, SaidTurn, SessionSummary, StoredSummary, Turn, Vector, WithdrawnSummary
 
 TURN_BYTES_MAX = 256 << 10  # of one turn; a larger one is a pasted document
 TURNS_BYTES_MAX = 512 << 10  # read for one summary: seconds of the trained reader
 
 _COLUMNS = (
-    "user_id, session_id, version, title, text, first_at, last_at, turn_ids, project_id, agent_id, made_by, made_at"
+    "user_id, session_id, version, title, text, first_at, last_at, turn_ids, project_id, agent_id, made_by, made_at, "
+    "series"
+)
+_STATUSES = ", ".join(f"'{status.value}'" for status in TAUGHT)
+_MAY_BE_PART = (
+    f"is_order = 0 AND length(messages) + length(answer) <= {TURN_BYTES_MAX} "  # noqa: S608  # our own constant
+    "AND id NOT IN (SELECT turn_id FROM turns_in_no_summary)"
 )
 _DUE = """
-SELECT user_id, session_id, token, tries, min(quiet_since) AS since,
-    coalesce((SELECT version FROM session_summaries AS made
-        WHERE made.user_id = waiting.user_id AND made.session_id = waiting.session_id), 0)
-FROM summaries_due AS waiting
+SELECT waiting.user_id, waiting.session_id, token, coalesce(version, 0), tries, coalesce(series, token),
+    min(quiet_since) AS since
+FROM summaries_due AS waiting LEFT JOIN session_summaries AS made
+    ON made.user_id = waiting.user_id AND made.session_id = waiting.session_id
 WHERE quiet_since <= ?1 AND not_before <= ?2 AND NOT EXISTS (
     SELECT 1 FROM turns LEFT JOIN windows ON windows.id = window_id
     WHERE turns.user_id = waiting.user_id AND turns.session_id = waiting.session_id
       AND stage IN ('open', 'ready', 'window') AND (stage != 'window' OR state IN ('leased', 'waiting'))
 )
-GROUP BY user_id ORDER BY since LIMIT ?3
+GROUP BY waiting.user_id ORDER BY since LIMIT ?3
 """
 
 
@@ -52,6 +58,9 @@ class SqliteSummaries:
     async def of_session(self, user_id: str, session_id: str) -> SessionSummary | None:
         return await self._database.read(partial(_of_session, user_id=user_id, session_id=session_id))
 
+    async def get(self, user_id: str, ids: Collection[str]) -> list[SessionSummary]:
+        return await self._database.read(partial(_get, user_id=user_id, ids=ids)) if ids else []
+
     async def of_user(self, user_id: str, *, limit: int) -> list[StoredSummary]:
         return await self._database.read(partial(_of_user, user_id=user_id, limit=limit, origin=self._origin))
 
@@ -65,9 +74,13 @@ class SqliteSummaries:
         if turn_ids:
             await self._database.write(partial(_leave_out, user_id=user_id, turn_ids=turn_ids))
 
-    async def leave_out_before(self, user_id: str, *, project_id: str, before: float) -> None:
-        job = partial(_leave_out_before, user_id=user_id, project_id=project_id, before=before)
-        await self._database.write(job)
+    async def leave_out_until(
+        self, user_id: str, *, project_id: str, until: float, spare: Collection[str] = ()
+    ) -> None:
+        await self._database.write(partial(_leave_out_until, values=(user_id, project_id, until), spare=spare))
+
+    async def said(self, user_id: str, *, project_id: str, until: float, after: int, limit: int) -> list[SaidTurn]:
+        return await self._database.read(partial(_said, values=(user_id, project_id, until, after, limit)))
 
     async def withdrawn(self, user_id: str = "", *, limit: int) -> list[WithdrawnSummary]:
         return await self._database.read(partial(_withdrawn, user_id=user_id, limit=limit))
@@ -93,12 +106,29 @@ class SqliteSummaries:
         await self._database.write(partial(_postpone, due=due, until=until))
 
 
+def let_rest(connection: sqlite3.Connection, *, sessions: Collection[tuple[str, str]], now: float) -> None:
+    """Sessions that are due at once wait as if a turn had ended, since turns expire one by one."""
+    connection.executemany(
+        "UPDATE summaries_due SET quiet_since = ? WHERE user_id = ? AND session_id = ?",
+        [(now, *session) for session in sessions],
+    )
+
+
 def _of_session(connection: sqlite3.Connection, *, user_id: str, session_id: str) -> SessionSummary | None:
     row = connection.execute(
         f"SELECT {_COLUMNS} FROM session_summaries WHERE user_id = ? AND session_id = ?",  # noqa: S608  # our own constant
         (user_id, session_id),
     ).fetchone()
     return None if row is None else _summary(row)
+
+
+def _get(connection: sqlite3.Connection, *, user_id: str, ids: Collection[str]) -> list[SessionSummary]:
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM session_summaries "  # noqa: S608  # our own constant
+        "WHERE user_id = ? AND id IN (SELECT value FROM json_each(?))",
+        (user_id, json.dumps(list(ids))),
+    )
+    return [_summary(row) for row in rows]
 
 
 def _of_user(connection: sqlite3.Connection, *, user_id: str, limit: int, origin: str) -> list[StoredSummary]:
@@ -115,7 +145,7 @@ def _of_user(connection: sqlite3.Connection, *, user_id: str, limit: int, origin
 
 def _summary(row: Sequence[Any]) -> SessionSummary:
     """Of `_COLUMNS`."""
-    user_id, session_id, version, title, text, first_at, last_at, turn_ids, project_id, agent_id, made_by, made_at = row
+    user_id, session_id, version, title, text, first_at, last_at, turn_ids, *others = row
     return SessionSummary(
         user_id,
         session_id,
@@ -125,10 +155,7 @@ def _summary(row: Sequence[Any]) -> SessionSummary:
         first_at,
         last_at,
         tuple(json.loads(turn_ids)),
-        project_id,
-        agent_id,
-        made_by,
-        made_at,
+        *others,
     )
 
 
@@ -158,17 +185,35 @@ def _leave_out(connection: sqlite3.Connection, *, user_id: str, turn_ids: Collec
     )
 
 
-def _leave_out_before(connection: sqlite3.Connection, *, user_id: str, project_id: str, before: float) -> None:
+def _leave_out_until(connection: sqlite3.Connection, *, values: tuple[str, str, float], spare: Collection[str]) -> None:
     connection.execute(
         "INSERT OR IGNORE INTO turns_in_no_summary (turn_id, user_id, session_id) SELECT id, user_id, session_id "
-        "FROM turns WHERE user_id = ?1 AND ?2 IN ('', project_id) AND said_at < ?3",
-        (user_id, project_id, before),
+        "FROM turns WHERE user_id = ?1 AND ?2 IN ('', project_id) AND said_at <= ?3 "
+        "AND id NOT IN (SELECT value FROM json_each(?4))",
+        (*values, json.dumps(list(spare))),
     )
+
+
+def _said(connection: sqlite3.Connection, *, values: tuple[str, str, float, int, int]) -> list[SaidTurn]:
+    """Also of turns that are not learnt yet, and of abandoned ones, which can be resumed."""
+    rows = connection.execute(
+        f"""
+        SELECT seq, id, messages FROM turns
+        WHERE user_id = ?1 AND ?2 IN ('', project_id) AND said_at <= ?3 AND seq > ?4
+          AND stage NOT IN ('nothing', 'withdrawn') AND {_MAY_BE_PART}
+        ORDER BY seq LIMIT ?5
+        """,  # noqa: S608  # our own constants
+        values,
+    )
+    return [
+        SaidTurn(seq, turn_id, tuple(one.content for one in messages_of(messages) if one.role == Role.USER))
+        for seq, turn_id, messages in rows
+    ]
 
 
 def _withdrawn(connection: sqlite3.Connection, *, user_id: str, limit: int) -> list[WithdrawnSummary]:
     rows = connection.execute(
-        "SELECT user_id, session_id, version FROM summaries_withdrawn WHERE ?1 IN ('', user_id) LIMIT ?2",
+        "SELECT user_id, session_id, series, version FROM summaries_withdrawn WHERE ?1 IN ('', user_id) LIMIT ?2",
         (user_id, limit),
     )
     return [WithdrawnSummary(*row) for row in rows]
@@ -176,8 +221,8 @@ def _withdrawn(connection: sqlite3.Connection, *, user_id: str, limit: int) -> l
 
 def _settle(connection: sqlite3.Connection, *, withdrawn: Sequence[WithdrawnSummary]) -> None:
     connection.executemany(
-        "DELETE FROM summaries_withdrawn WHERE user_id = ? AND session_id = ? AND version <= ?",
-        [(one.user_id, one.session_id, one.version) for one in withdrawn],
+        "DELETE FROM summaries_withdrawn WHERE user_id = ? AND session_id = ? AND series = ?",
+        [(one.user_id, one.session_id, one.series) for one in withdrawn],
     )
 
 
@@ -189,21 +234,18 @@ def _erase(connection: sqlite3.Connection, *, user_id: str) -> None:
 
 def _due(connection: sqlite3.Connection, *, now: float, idle_seconds: float, limit: int) -> list[DueSession]:
     rows = connection.execute(_DUE, (now - idle_seconds, now, limit))
-    return [DueSession(user, session, token, version, tries) for user, session, token, tries, _, version in rows]
+    return [DueSession(*row) for *row, _ in rows]
 
 
 def _turns(connection: sqlite3.Connection, *, due: DueSession, limit: int) -> list[Turn]:
-    statuses = sorted(status.value for status in TAUGHT)
     rows = connection.execute(
         f"""
         SELECT {TURN_COLUMNS}, length(messages) + length(answer) FROM turns
-        WHERE user_id = ? AND session_id = ? AND stage NOT IN ('open', 'nothing', 'abandoned', 'withdrawn')
-          AND status IN ({", ".join("?" * len(statuses))}) AND is_order = 0
-          AND length(messages) + length(answer) <= {TURN_BYTES_MAX}
-          AND id NOT IN (SELECT turn_id FROM turns_in_no_summary)
+        WHERE user_id = ? AND session_id = ? AND stage = 'learnt' AND status IN ({_STATUSES})
+          AND {_MAY_BE_PART}
         ORDER BY seq DESC LIMIT ?
         """,  # noqa: S608  # our own constants
-        (due.user_id, due.session_id, *statuses, limit),
+        (due.user_id, due.session_id, limit),
     )
     found: list[Turn] = []
     room = TURNS_BYTES_MAX
@@ -245,13 +287,15 @@ def _put(
         summary.agent_id,
         summary.made_by,
         summary.made_at,
+        summary.series,
+        summary.id,
         b"" if vector is None else np.asarray(vector, dtype=np.float16).tobytes(),
         origin,
     )
     # replacing is no deletion: past notes may hold the earlier version
     connection.execute(
-        f"INSERT OR REPLACE INTO session_summaries ({_COLUMNS}, vector, origin) "  # noqa: S608  # our own constant
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT OR REPLACE INTO session_summaries ({_COLUMNS}, id, vector, origin) "  # noqa: S608  # our own constant
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         values,
     )
     return True

@@ -1,8 +1,8 @@
 """The tables of summaries of sessions, and the triggers by which changes of turns withdraw them: part of `schema`.
 
-A session is due when a turn of it has ended. A summary is gone as soon as a turn of its session is deleted, reworded,
-withdrawn, abandoned, resumed or left out, whoever does it, and the session is due again. No statement in a trigger may
-rely on a conflict clause: that of the outer statement would replace it.
+A session is due when a turn of it has ended, and when one was learnt late. A summary is gone as soon as a turn of its
+session is deleted, reworded, withdrawn, abandoned, resumed or left out, whoever does it, and the session is due again.
+No statement in a trigger may rely on a conflict clause: that of the outer statement would replace it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _session_changes(row: str, then: str = "") -> str:
     return f"""
     BEGIN
         DELETE FROM session_summaries WHERE {of_session};
-        UPDATE summaries_due SET token = random() WHERE {of_session};
+        UPDATE summaries_due SET token = random(), not_before = 0, tries = 0 WHERE {of_session};
         INSERT INTO summaries_due (user_id, session_id, token, quiet_since)
         SELECT {row}.user_id, {row}.session_id, random(), 0
         WHERE NOT EXISTS (SELECT 1 FROM summaries_due WHERE {of_session});
@@ -41,7 +41,8 @@ def _session_changes(row: str, then: str = "") -> str:
 
 
 SUMMARY_TABLES = (
-    # Summaries of sessions, one each. `vector`: 16 bits a number, by the model that `origin` names.
+    # Summaries of sessions, one each. `series`: the same until one is withdrawn. `vector`: 16 bits a number, by the
+    # model that `origin` names.
     """
     CREATE TABLE session_summaries (
         user_id TEXT NOT NULL,
@@ -56,12 +57,15 @@ SUMMARY_TABLES = (
         agent_id TEXT NOT NULL,
         made_by TEXT NOT NULL,
         made_at REAL NOT NULL,
+        series INTEGER NOT NULL,
+        id TEXT NOT NULL,
         vector BLOB NOT NULL,
         origin TEXT NOT NULL,
         PRIMARY KEY (user_id, session_id)
     ) WITHOUT ROWID
     """,
     "CREATE INDEX session_summaries_by_time ON session_summaries (user_id, last_at)",
+    "CREATE UNIQUE INDEX session_summaries_by_id ON session_summaries (user_id, id)",
     # Sessions that have changed since their summary: at most one row per session of the record. `token` changes with
     # the session; `quiet_since`: the end of its last turn, 0 if somebody has ended it.
     """
@@ -76,7 +80,7 @@ SUMMARY_TABLES = (
     ) WITHOUT ROWID
     """,
     "CREATE INDEX summaries_due_in_order ON summaries_due (quiet_since)",
-    # Turns that a forgotten memory quoted, or that asked to forget or to withhold something.
+    # Turns that say what was forgotten or withheld, or that asked for that.
     """
     CREATE TABLE turns_in_no_summary (
         turn_id TEXT PRIMARY KEY,
@@ -85,23 +89,23 @@ SUMMARY_TABLES = (
     ) WITHOUT ROWID
     """,
     "CREATE INDEX turns_in_no_summary_of_user ON turns_in_no_summary (user_id)",
-    # Summaries that are gone and may still stand in past notes.
+    # Summaries that are gone, with all versions of their series, and may still stand in past notes.
     """
     CREATE TABLE summaries_withdrawn (
         user_id TEXT NOT NULL,
         session_id TEXT NOT NULL,
+        series INTEGER NOT NULL,
         version INTEGER NOT NULL,
-        PRIMARY KEY (user_id, session_id)
+        PRIMARY KEY (user_id, session_id, series)
     ) WITHOUT ROWID
     """,
     """
     CREATE TRIGGER summaries_are_withdrawn AFTER DELETE ON session_summaries
     BEGIN
-        UPDATE summaries_withdrawn SET version = max(version, old.version)
-        WHERE user_id = old.user_id AND session_id = old.session_id;
-        INSERT INTO summaries_withdrawn (user_id, session_id, version)
-        SELECT old.user_id, old.session_id, old.version WHERE NOT EXISTS (
-            SELECT 1 FROM summaries_withdrawn WHERE user_id = old.user_id AND session_id = old.session_id
+        INSERT INTO summaries_withdrawn (user_id, session_id, series, version)
+        SELECT old.user_id, old.session_id, old.series, old.version WHERE NOT EXISTS (
+            SELECT 1 FROM summaries_withdrawn
+            WHERE user_id = old.user_id AND session_id = old.session_id AND series = old.series
         );
     END
     """,
@@ -123,6 +127,17 @@ SUMMARY_TABLES = (
     CREATE TRIGGER turns_leave_or_return AFTER UPDATE OF stage ON turns
     WHEN new.stage != old.stage AND (new.stage IN ('abandoned', 'withdrawn') OR old.stage = 'abandoned')
     {_session_changes("new")}
+    """,
+    """
+    CREATE TRIGGER turns_are_learnt_late AFTER UPDATE OF stage ON turns
+    WHEN new.stage = 'learnt' AND old.stage != 'learnt'
+    BEGIN
+        UPDATE summaries_due SET token = random() WHERE user_id = new.user_id AND session_id = new.session_id;
+        INSERT INTO summaries_due (user_id, session_id, token, quiet_since)
+        SELECT new.user_id, new.session_id, random(), new.finished_at WHERE NOT EXISTS (
+            SELECT 1 FROM summaries_due WHERE user_id = new.user_id AND session_id = new.session_id
+        );
+    END
     """,
     f"""
     CREATE TRIGGER turns_are_deleted AFTER DELETE ON turns

@@ -1,13 +1,14 @@
 """Writes the summaries of sessions that are over, in the background of the worker, one at a time.
 
 It never fails and never delays learning. A session that cannot be summarised is tried again later, with growing pauses,
-and holds up nobody else. Summaries that are gone leave all notes that hold them. Never logs content.
+and holds up nobody else: it is postponed before it is tried, so that any failure counts, also one that ends the
+process. Never logs content.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,7 +19,6 @@ from memory.model import DueSession, SessionSummary, Turn
 from memory.ports import (
     ChatModel,
     Embedder,
-    NoteBook,
     SessionSummaries,
     StatementReader,
     SummaryQueue,
@@ -32,7 +32,6 @@ from memory.sessions.summaries.telling import SummaryText, has_substance, of_one
 POLL_SECONDS = 1.0
 SESSIONS_PER_POLL_MAX = 4  # of different users
 TURNS_MAX = 60  # of a session, the last: about 10 ms each for the trained reader
-WITHDRAWN_MAX = 200  # per poll
 RETRY_SECONDS = 60.0  # doubled with each try
 RETRY_SECONDS_MAX = 21_600.0
 
@@ -60,7 +59,6 @@ class SummarizerParts:
     """`reader`: the one that needs no server. `hides_text`: whether a message hides text from its reader."""
 
     summaries: KeptSummaries
-    notes: NoteBook
     reader: StatementReader
     embedder: Embedder
     tokens: Tokens
@@ -88,23 +86,13 @@ class Summarizer:
         self._is_broken = False
 
     async def run(self, until: asyncio.Event) -> None:
-        """Notes of withdrawn summaries do not wait for a session that is being summarised."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(_every(self.drop_withdrawn, until))
-            group.create_task(_every(self.work, until))
-
-    async def drop_withdrawn(self) -> int:
-        """Drop all notes that hold a summary which is gone; returns the number of summaries."""
-        parts = self._parts
-        try:
-            gone = await parts.summaries.withdrawn(limit=WITHDRAWN_MAX)
-            for one in gone:
-                await parts.notes.drop(one.user_id, one.ids(), now=self._clock())
-            await parts.summaries.settle(gone)
-        except FAULTS as error:
-            self._report(type(error).__name__)
-            return 0
-        return len(gone)
+        while not until.is_set():
+            await self.work()
+            try:
+                async with asyncio.timeout(POLL_SECONDS):
+                    await until.wait()
+            except TimeoutError:
+                continue
 
     async def work(self) -> int:
         """One round: returns the number of sessions looked at."""
@@ -116,26 +104,22 @@ class Summarizer:
             self._report(type(error).__name__)
             return 0
         for session in due:
-            await self._looked_at(session)
+            self._outcomes.labels(await self._looked_at(session)).inc()
         return len(due)
 
-    async def _looked_at(self, session: DueSession) -> None:
-        """One session, with the boundary for its errors."""
-        try:
-            outcome = await self._summarise(session)
-            self._is_broken = False
-        except FAULTS as error:
-            outcome = "failed"
-            self._report(type(error).__name__)
-            await self._postpone(session)
-        self._outcomes.labels(outcome).inc()
-
-    async def _postpone(self, session: DueSession) -> None:
+    async def _looked_at(self, session: DueSession) -> str:
+        """The outcome of one session. Another error than those that we expect ends the round; the next one goes on
+        with other sessions.
+        """
         pause = min(RETRY_SECONDS * 2.0 ** min(session.tries, 30), RETRY_SECONDS_MAX)
         try:
             await self._parts.summaries.postpone(session, until=self._clock() + pause)
-        except Unavailable:
-            return
+            outcome = await self._summarise(session)
+        except FAULTS as error:
+            self._report(type(error).__name__)
+            return "failed"
+        self._is_broken = False
+        return outcome
 
     async def _summarise(self, session: DueSession) -> str:
         parts = self._parts
@@ -175,16 +159,6 @@ class Summarizer:
         self._is_broken = True
 
 
-async def _every(round_: Callable[[], Awaitable[int]], until: asyncio.Event) -> None:
-    while not until.is_set():
-        await round_()
-        try:
-            async with asyncio.timeout(POLL_SECONDS):
-                await until.wait()
-        except TimeoutError:
-            continue
-
-
 def _summary(
     session: DueSession, text: SummaryText, turns: Sequence[Turn], *, made_by: str, made_at: float
 ) -> SessionSummary:
@@ -203,6 +177,7 @@ def _summary(
         agent_id=scope.agent_id,
         made_by=made_by,
         made_at=made_at,
+        series=session.series,
     )
 
 

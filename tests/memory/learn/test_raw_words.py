@@ -59,7 +59,7 @@ def vectors_of(bench: Bench, rows: list[Memory]) -> np.ndarray:
 def rows_of(*messages: str, turn_id: str = "t1") -> list[Memory]:
     said = tuple(Message("user", one) for one in messages)
     turn = Turn(turn_id, Scope("ann", session_id="s1"), 5.0, said, status=TurnStatus.CLOSED)
-    return raw_rows([turn], requests=(), later=(), planted=())
+    return raw_rows([turn], withheld=(), planted=())
 
 
 async def test_words_that_no_memory_quotes_are_stored_as_said(bench: Bench) -> None:

@@ -48,6 +48,7 @@ TOLD = (
 )
 HALF_DONE = "My boat is called Nereid. I take the bus to work."
 OVERTAKEN, UNTOUCHED = "My tent is orange.", "My guitar is red."
+OF_HER_SISTER = "Please forget the guitar of my sister."  # no memory, but words that are in no summary then
 USERS = ("ann", "bob", "carl", "dora", "eve", "frank", "gina", "hugo", "iris", "jack", "kim", "lena")
 FORGET_ALL = "Forget everything you know about me."
 SETTINGS = WorkerSettings(
@@ -115,6 +116,8 @@ async def prepare(bench: Bench) -> None:
         await _broken_off(bench, process, Faults(name="apply", error=Killed()))
         await bench.tell(process, UNTOUCHED, user="lena")
         await _broken_off(bench, process, Faults(name="apply", error=Killed()))
+        await bench.tell(process, OF_HER_SISTER, user="lena", session="s1")
+        await _known_as_a_request(process, OF_HER_SISTER)
         await bench.tell(process, FORGET_ALL, user="frank", session="s1", receipt_id="r-2")
         await _broken_off(bench, process, Faults(name="save_plan", number=2, error=Killed(), is_after=True))
         await bench.tell(process, OVERTAKEN, user="hugo")
@@ -144,6 +147,12 @@ async def prepare(bench: Bench) -> None:
 async def _noted_by_an_older_release(process: Process) -> None:
     """Requests so far were noted without what was read of them."""
     await process.log._database.write(lambda connection: connection.execute("UPDATE turns SET order_claims = x''"))
+
+
+async def _known_as_a_request(process: Process, said: str) -> None:
+    """As when it was learnt before the windows that wait."""
+    statement = "UPDATE turns SET is_order = 1 WHERE instr(CAST(messages AS TEXT), ?)"
+    await process.log._database.write(lambda connection: connection.execute(statement, (said,)))
 
 
 async def _broken_off(bench: Bench, process: Process, faults: Faults) -> None:

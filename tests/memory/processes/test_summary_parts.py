@@ -54,7 +54,6 @@ class Parts:
             readers,
             instruments,
             summaries=self.process.summaries,
-            notes=self.process.notes,
             embedding=(HashingEmbedder(), WordPieceTokens()),
         ) as summarizer:
             assert await summarizer.work() == 1

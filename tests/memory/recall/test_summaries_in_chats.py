@@ -45,7 +45,7 @@ async def told(
     assert lease is not None
     await rig.turn_log.acknowledge(lease)
     (due,) = await rig.summaries.due(now=NOW + 1, idle_seconds=0, limit=9)
-    made = SessionSummary(user, session, due.version + 1, title, text, turn.at, turn.at, (turn.id,))
+    made = SessionSummary(user, session, due.version + 1, title, text, turn.at, turn.at, (turn.id,), series=due.series)
     assert await rig.summaries.put(due, made, None)
     return made
 
@@ -158,3 +158,27 @@ async def test_a_summary_cannot_end_the_note(rig: Rig) -> None:
     text = shown(await asked(rig, similarity_threshold=1.0))
     assert text.count("</past_conversations>") == 1
     assert "[INST]" not in text
+
+
+ORDINARY = (
+    FACT,
+    "Which boathouse in Dorset has my kayak?",
+    "What should I pack for sailing around Rügen?",
+    "What did I do in May?",
+    "Is my kayak still in Dorset, or did I move it last month?",
+    "Write a poem about my kayak",
+    "我的皮划艇放在哪里？",
+    "Wo liegt mein Kajak?",
+)
+
+
+async def test_ordinary_questions_get_the_same_bytes_with_summaries_and_without(tmp_path: Path, rig: Rig) -> None:
+    (tmp_path / "off").mkdir()
+    async with rigged(tmp_path / "off") as off:
+        await told(rig)
+        await told(rig, "kayak", "Where my kayak is stored", "My kayak is stored at the boathouse in Dorset")
+        for question in ORDINARY:
+            with_, without = await asked(rig, question), await asked(off, question)
+            assert [note.text for note in with_.notes] == [note.text for note in without.notes], question
+            assert (with_.status, with_.reason) == (without.status, without.reason)
+        assert shown(await asked(rig, BOTH)) != shown(await asked(off, BOTH))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,18 @@ from memory.adapters.models.chat_writer import ChatWriter
 from memory.adapters.models.openai_chat import ChatServer, OpenAiChatModel
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.errors import Late, Unavailable
-from memory.model import Profile, Scope
+from memory.model import Profile, ProfileLine, ProfileProse, Scope
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.service import prose_writing
 from memory.service.profile_layout import HEAD, PROSE_HEAD
-from memory.service.prose_writing import SETTLED_SECONDS, ProfileProseWriting
+from memory.service.profile_prose import material
+from memory.service.prose_writing import (
+    PROFILE_PAUSE_SECONDS,
+    SETTLED_SECONDS,
+    TRIES_MAX,
+    ProfileProseWriting,
+)
 from memory.service.requests import NewMemory
 
 SAID = ("I prefer green tea", "I prefer tabs", "I prefer answers in metric units")
@@ -180,14 +186,63 @@ async def test_an_outage_is_waited_out_and_a_profile_that_takes_too_long_stays_a
     async with OpenAiChatModel(ChatServer(server.url, "m")) as model:
         written = Written(parts, model, seconds=0.2)
         server.status = 503
-        with pytest.raises(Unavailable):
-            await written.task.write_next()
+        for _ in range(TRIES_MAX + 1):
+            with pytest.raises(Unavailable):
+                await written.task.write_next()
+            parts.now += PROFILE_PAUSE_SECONDS
         server.status, server.seconds = 200, 30.0
         with pytest.raises(Late):
             await written.task.write_next()
+        assert not await written.task.write_next(), "it pauses"
+        parts.now += PROFILE_PAUSE_SECONDS
         assert await written.task.write_next()
         assert not await written.task.write_next()
         assert written.count("not_written") == 1
+
+
+@pytest.mark.parametrize("fault", [RuntimeError, ValueError])
+async def test_a_faulty_profile_holds_up_no_other_and_is_given_up(
+    parts: Parts, written: Written, monkeypatch: pytest.MonkeyPatch, fault: type[Exception]
+) -> None:
+    def broken(lines: Sequence[ProfileLine]) -> list[str]:
+        if any("heron" in line.text for line in lines):
+            raise fault("a test")
+        return material(lines)
+
+    monkeypatch.setattr(prose_writing, "material", broken)
+    await told(parts, *SAID)
+    parts.now += 1  # the faulty one is the newest
+    await parts.library.add(
+        Scope("bob"), [NewMemory(f"I prefer herons of kind {kind}", category="preference") for kind in "ABC"]
+    )
+    await parts.library.profiles.refresh("bob")
+    parts.now += SETTLED_SECONDS
+    with pytest.raises(fault):
+        await written.task.write_next()
+    assert await written.task.write_next()
+    assert (await written.profile()).prose is not None
+    assert not await written.task.write_next(), "it pauses"
+    parts.now += PROFILE_PAUSE_SECONDS
+    with pytest.raises(fault):
+        await written.task.write_next()
+    parts.now += PROFILE_PAUSE_SECONDS
+    assert await written.task.write_next(), "it is given up"
+    parts.now += PROFILE_PAUSE_SECONDS
+    assert not await written.task.write_next()
+    assert (written.count("written"), written.count("not_written")) == (1.0, 1.0)
+
+
+async def test_a_refused_text_is_not_written_again_at_once(
+    parts: Parts, written: Written, server: FakeModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(profile: Profile, prose: ProfileProse | None) -> bool:
+        return False
+
+    await told(parts, *SAID)
+    monkeypatch.setattr(parts.profiles, "put_prose", refused)
+    for _ in range(5):
+        await written.task.write_next()
+    assert len(server.asked) == 1
 
 
 async def test_it_runs_in_the_background_until_told_to_stop(

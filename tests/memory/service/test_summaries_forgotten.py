@@ -48,7 +48,7 @@ async def summarise(parts: Parts, user: str) -> SessionSummary:
     turns = await parts.summaries.turns(session, limit=9)
     text = " ".join(turn.messages[0].content for turn in turns if turn.messages[0].content)
     ids = tuple(turn.id for turn in turns)
-    made = SessionSummary(user, "s1", session.version + 1, "Boats", text, NOW, NOW, ids)
+    made = SessionSummary(user, "s1", session.version + 1, "Boats", text, NOW, NOW, ids, series=session.series)
     assert await parts.summaries.put(session, made, None)
     return made
 

@@ -18,7 +18,7 @@ from turn_logs import DEPLOYMENTS, START, Deployment, Process, a_turn, lease_at
 from memory.adapters.models.openai_chat import ChatServer, OpenAiChatModel
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.learn.hidden_text import hides_text
-from memory.model import Claim, PastNote, SessionSummary, Turn, TurnStatus
+from memory.model import Claim, SessionSummary, Turn, TurnStatus
 from memory.processes.compaction_parts import own_sentences
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
@@ -89,7 +89,6 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     async with deployment.start() as process:
         parts = SummarizerParts(
             summaries=process.summaries,
-            notes=process.notes,
             reader=BreakingReader(),
             embedder=HashingEmbedder(),
             tokens=WordPieceTokens(),
@@ -169,6 +168,28 @@ async def test_a_failing_session_holds_up_nobody_and_is_tried_again_with_growing
     assert rig.outcomes("failed") == 3
 
 
+async def test_a_failure_that_nobody_foresaw_does_not_come_first_again(rig: Rig) -> None:
+    """It ends the round, and whoever starts the next one goes on with the others."""
+    await rig.talk("This breaks the reader.", "And breaks it again.")
+    rig.deployment.clock.now += 1
+    await rig.talk(*BOAT, user="bob")
+
+    class Dying(PlainReader):
+        async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+            if any("breaks" in message.content for turn in turns for message in turn.messages):
+                raise RuntimeError("a test")
+            return await super().read(turns, context=context)
+
+    rig.parts = replace(rig.parts, reader=Dying())
+    with pytest.raises(RuntimeError):
+        await rig.work()
+    assert await rig.work(later=0) == 1
+    assert await rig.summary("bob") is not None
+    with pytest.raises(RuntimeError):
+        await rig.work(later=RETRY_SECONDS)
+    assert await rig.work(later=RETRY_SECONDS) == 0  # the pause has doubled
+
+
 async def test_a_session_that_changes_while_it_is_read_is_summarised_later(rig: Rig) -> None:
     class Interrupted(PlainReader):
         async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
@@ -185,21 +206,6 @@ async def test_a_session_that_changes_while_it_is_read_is_summarised_later(rig: 
     made = await rig.summary()
     assert made is not None
     assert "Stralsund" in made.text
-
-
-async def test_a_withdrawn_summary_leaves_the_notes_that_hold_it(rig: Rig) -> None:
-    ids = await rig.talk(*BOAT)
-    await rig.work()
-    made = await rig.summary()
-    assert made is not None
-    for key, note in (("k1", PastNote("with it", ("m1", made.id), 5)), ("k2", PastNote("without", ("m1",), 5))):
-        await rig.process.notes.keep("ann", key, note, made_at=rig.now)
-    assert await rig.summarizer().drop_withdrawn() == 0
-    assert set(await rig.process.notes.find("ann", ["k1", "k2"])) == {"k1", "k2"}
-    await rig.process.log.messages.delete_turns("ann", ids[:1])
-    assert await rig.summarizer().drop_withdrawn() == 1
-    assert set(await rig.process.notes.find("ann", ["k1", "k2"])) == {"k2"}
-    assert await rig.process.summaries.withdrawn(limit=9) == []
 
 
 async def test_it_runs_until_it_is_told_to_stop(rig: Rig) -> None:

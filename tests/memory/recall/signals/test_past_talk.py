@@ -44,6 +44,17 @@ def test_questions_that_it_never_saw_are_told_apart(model: OnnxModel, classifier
     assert right >= ACCURACY_AT_LEAST
 
 
+@pytest.mark.parametrize("name", ["signals", "signals_fresh", "abstention"])
+def test_chats_of_other_tests_are_not_taken_for_one(
+    model: OnnxModel, classifier: PastTalkClassifier, name: str
+) -> None:
+    """So they get the same bytes with summaries and without."""
+    records = [json.loads(line) for line in (BLIND.parent / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+    asked = [one.get("query") or one["question"] for one in records]
+    assert len(asked) >= 80
+    assert [one for one in asked if classifier.score(one, model.vector(one)) >= PAST_TALK_MIN] == []
+
+
 def test_no_blind_record_is_a_training_phrase() -> None:
     taught = {phrase.text.casefold() for phrase in past_talk_phrases()}
     blind = [json.loads(line)["text"].casefold() for line in BLIND.read_text(encoding="utf-8").splitlines()]

@@ -10,7 +10,7 @@ from recorded import added, learn_all, texts
 from turn_logs import START, sqlite_deployment, tell
 
 from memory.errors import Unavailable
-from memory.learn.schedule import EXPIRED_AT_ONCE, RecordExpiry
+from memory.sessions.record_expiry import EXPIRED_AT_ONCE, RecordExpiry
 
 DAY = 86_400.0
 

@@ -1,0 +1,67 @@
+"""Which turns of a window leave nothing behind but memories: no raw words, and no part in a summary. Pure.
+
+Of such a turn something is withheld, whether or not it would have been learnt: it makes a request to forget something,
+or such a request, made in the window or since, means something that it says. What else it says is learnt all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from memory.learn.forgetting import (
+    ForgetReach,
+    ForgetRequest,
+    is_forgotten_later,
+    names_only_a_kind,
+    says_topic,
+    split_claims,
+    turn_meant,
+)
+from memory.learn.gate import Dropped, Refusal
+from memory.learn.reading.units import own_messages
+from memory.model import Claim, Turn
+
+# Not what was too short or not sure: that is said in passing, and may be told again.
+REFUSED = frozenset({Refusal.SECRET, Refusal.PLANTED, Refusal.ASKS_TO_FORGET, Refusal.RATE})
+
+
+def refused_turns(dropped: Iterable[Dropped]) -> frozenset[str]:
+    """The ids of turns of which the gate refused something that must not be told in another way either."""
+    return frozenset(one.claim.evidence.turn_id for one in dropped if one.reason in REFUSED)
+
+
+def withheld_turns(
+    turns: Sequence[Turn], claims: Sequence[Claim], requests: Sequence[ForgetRequest], later: Sequence[ForgetRequest]
+) -> frozenset[str]:
+    """Their ids. `turns`: context and window, in the order said. `claims`: all of the window's, also refused ones.
+
+    `requests`: made in these turns, also in those that were filled in; `later`: `lasting` ones, made since.
+    """
+    if not (requests or later):
+        return frozenset()
+    taken = [*split_claims(claims, requests, turns).withheld, *(c for c in claims if is_forgotten_later(later, c))]
+    withheld = {claim.evidence.turn_id for claim in taken}
+    asked = [*(request.turn for request in requests), *(turn_meant(request, turns) for request in requests)]
+    withheld |= {turn.id for turn in asked if turn is not None}
+    claimed = {claim.evidence.turn_id for claim in claims}
+    place = {turn.id: index for index, turn in enumerate(turns)}
+    for request in requests:
+        withheld |= _meant(request, turns[: place.get(request.turn.id, 0)], claimed)
+    for request in later:
+        withheld |= _meant(request, [turn for turn in turns if turn.at <= request.turn.at], claimed)
+    return frozenset(withheld)
+
+
+def _meant(request: ForgetRequest, turns: Iterable[Turn], claimed: Collection[str]) -> set[str]:
+    """Of the turns before a request those that it means as a whole, or by their words."""
+    project_id = request.turn.scope.project_id
+    of_project = [turn for turn in turns if project_id in ("", turn.scope.project_id)]
+    if request.reach is ForgetReach.EVERYTHING:
+        return {turn.id for turn in of_project}
+    if names_only_a_kind(request):
+        return {turn.id for turn in of_project if turn.id not in claimed}
+    says = says_topic(request)
+    return {turn.id for turn in of_project if any(map(says, own_messages(turn)))}
+
+
+__all__ = ["refused_turns", "withheld_turns"]

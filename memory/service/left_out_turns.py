@@ -1,0 +1,88 @@
+"""Keeps what was forgotten or withheld out of the summaries of sessions: the only place that decides so.
+
+A summary stands on turns, in words that may be a model's. So nothing is taken out of a text: a turn that says what is
+gone is left out for good, whatever session it is in, and the summary of its session is withdrawn in the same
+transaction and made again from the rest. It is rather left out than kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from memory.language.restating import says_any, wording_of
+from memory.model import Claim, Evidence, Memory, MemoryStatus, SaidTurn
+from memory.model.withdrawn import withdrawn_evidence
+from memory.ports import SessionSummaries
+
+TURNS_AT_ONCE = 500  # examined in some milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What was said by `until`, of exactly that project, or of all if it is empty."""
+
+    project_id: str = ""
+    until: float = inf
+
+
+class LeftOutTurns:
+    """Methods raise `Unavailable`; each may be repeated. Where turns are examined, `between` is awaited meanwhile."""
+
+    def __init__(self, summaries: SessionSummaries) -> None:
+        self._summaries = summaries
+
+    async def leave_out(self, user_id: str, turn_ids: Collection[str]) -> None:
+        """Something that these turns say is withheld, or they ask for that."""
+        if turn_ids:
+            await self._summaries.leave_out(user_id, sorted(turn_ids))
+
+    async def leave_out_until(self, user_id: str, reach: Reach, *, spare: Collection[str] = ()) -> None:
+        """Everything within reach is forgotten, but for the turns `spare`."""
+        await self._summaries.leave_out_until(user_id, project_id=reach.project_id, until=reach.until, spare=spare)
+
+    async def forget(self, user_id: str, memories: Sequence[Memory], *, between: Callable[[], Awaitable[None]]) -> None:
+        """These memories are forgotten: the turns that they quote, or quoted, and all that say the same."""
+        await self.leave_out(user_id, {quoted.turn_id for quoted in _quotes(memories) if quoted.turn_id})
+        read = [one for one in memories if one.status is not MemoryStatus.RAW]  # of raw words nobody knows what counts
+        statements = {*(one.content for one in read), *(quoted.quote for quoted in _quotes(read))}
+        wordings = [wording_of(statement) for statement in sorted(statements)]
+        if wordings:
+            await self.leave_out_saying(user_id, lambda text: says_any(text, wordings), Reach(), between=between)
+
+    async def leave_out_saying(
+        self,
+        user_id: str,
+        says: Callable[[str], bool],
+        reach: Reach,
+        *,
+        between: Callable[[], Awaitable[None]],
+    ) -> None:
+        """All turns within reach with a message of which `says` is true."""
+        after, is_last = 0, False
+        while not is_last:
+            page = await self._summaries.said(
+                user_id, project_id=reach.project_id, until=reach.until, after=after, limit=TURNS_AT_ONCE
+            )
+            is_last, after = len(page) < TURNS_AT_ONCE, page[-1].position if page else after
+            await self.leave_out(user_id, await asyncio.to_thread(_saying, page, says))
+            await between()
+
+
+def turns_quoted(known: Iterable[Claim | Memory]) -> frozenset[str]:
+    quotes = (one.evidence if isinstance(one, Memory) else (one.evidence,) for one in known)
+    return frozenset(quoted.turn_id for of_one in quotes for quoted in of_one)
+
+
+def _quotes(memories: Iterable[Memory]) -> list[Evidence]:
+    """Also those that were withdrawn with a branch."""
+    return [quoted for one in memories for quoted in (*one.evidence, *withdrawn_evidence(one))]
+
+
+def _saying(turns: Iterable[SaidTurn], says: Callable[[str], bool]) -> list[str]:
+    return [turn.turn_id for turn in turns if any(map(says, turn.messages))]
+
+
+__all__ = ["LeftOutTurns", "turns_quoted"]
