@@ -65,6 +65,8 @@ class _Held:
     planned: Plan | None = None
 
     async def save(self, planned: Plan) -> None:
+        if plan_inputs.depends_on_memories(planned.inputs):
+            self.lock.touch(())  # nobody else ever plans at this revision, so that a retry can compare it
         await self.store_plan(plan.encode(planned))
         self.planned = planned
 

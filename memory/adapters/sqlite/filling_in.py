@@ -2,8 +2,8 @@
 
 An exchange that this user's record holds or held, under whatever session, project or agent, or that must not be
 recorded, is not filled in. What is filled in follows a turn that we observed; or its whole conversation is unknown, and
-not long ago there was a time without recording, long enough for it to have begun then: a restart is not. Otherwise an unknown beginning
-is likely to be examples in a prompt, or a conversation from elsewhere: it is left out, for good.
+not long ago there was a time without recording, long enough for it to have begun then: a restart is not. Otherwise an
+unknown beginning is likely to be examples in a prompt, or a conversation from elsewhere: it is left out, for good.
 
 A filled-in turn is dated when it can have been said at the earliest, so that it never replaces, nor forgets, what was
 said since.

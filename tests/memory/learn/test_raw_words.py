@@ -84,10 +84,15 @@ async def test_without_the_setting_nothing_of_it_is_stored(bench: Bench) -> None
 
 async def test_raw_words_change_nothing_that_readers_hold(bench: Bench) -> None:
     async with bench.deployment.start() as process:
-        before = (await process.ledger.revision("ann")).number
-        await learn(bench, process, SMALL_TALK)
-        assert await process.ledger.changed_since("ann", before) == frozenset()
-        assert (await process.ledger.revision("ann")).is_settled
+        await learn(bench, process, BUDGET)
+        before = await process.ledger.revision("ann")
+        (turn,) = await learn(bench, process, SMALL_TALK)
+        assert await bench.raw_words() == [SMALL_TALK]
+        await process.log.messages.delete_turns("ann", [turn.id])
+        await bench.worker(process, settings=KEEPS).work_off()
+        assert await bench.raw_words() == []
+        assert await process.ledger.revision("ann") == before
+        assert await process.ledger.changed_since("ann", before.number) == frozenset()
 
 
 @pytest.mark.parametrize("said", ["Forget zebras.", "Forget my budget.", "Off the record: zebras."])
