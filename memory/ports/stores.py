@@ -90,6 +90,14 @@ class MemoryStore(Protocol):
         """Those that exist and belong to the user, in the order asked for."""
         ...
 
+    async def ids(self, where: MemoryFilter) -> list[str]:
+        """The ids of all memories that the filter admits, newest first, as last written."""
+        ...
+
+    async def memories(self, user_id: str, memory_ids: Sequence[str]) -> list[Memory]:
+        """As `get`, without vectors."""
+        ...
+
     async def page(self, where: MemoryFilter, *, limit: int, cursor: str) -> Page:
         """One page. Raises `BadInput` for an invalid cursor."""
         ...

@@ -197,6 +197,37 @@ async def test_forgetting_little_takes_no_other_words_with_it(bench: Bench) -> N
         assert await bench.raw_words() == ["He teams up with zebras", "The steak was good, zebra"]
 
 
+async def test_a_turn_that_says_the_same_goes_as_a_whole(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        rows = [*rows_of("Well, i LIVE in  ulm", "Zebra weather"), *rows_of("And a blue giraffe", turn_id="t2")]
+        await bench.store.apply("ann", [Change(ChangeKind.CREATE, row) for row in rows], vectors_of(bench, rows))
+        home = replace(rows[0], id="m1", status=MemoryStatus.ACTIVE, content="I live in Ulm.", evidence=())
+        await bench.store.apply("ann", [Change(ChangeKind.CREATE, home)], vectors_of(bench, [home]))
+        await erasure(bench, process).memory("ann", "m1")
+        assert await bench.raw_words() == ["And a blue giraffe"]
+
+
+@pytest.mark.parametrize("way", ["in a chat", "the scope"])
+async def test_forgetting_reads_the_words_once_however_many_there_are(bench: Bench, way: str) -> None:
+    """Under the user's lock: neither all of them for each of its steps, nor their vectors."""
+    reads = []
+    for count in (20, 450):
+        rows = [row for n in range(count) for row in rows_of(f"{SMALL_TALK} {n}", turn_id=f"t{n}")]
+        rows += [replace(row, id=f"m{row.id}", status=MemoryStatus.ACTIVE) for row in rows]
+        await bench.store.apply("ann", [Change(ChangeKind.CREATE, row) for row in rows], vectors_of(bench, rows))
+        faults = Faults()
+        async with bench.deployment.start() as process:
+            if way == "in a chat":
+                await learn(bench, process, "Forget everything about me.", faults=faults)
+            else:
+                through = replace(bench, store=faults.around(bench.store))
+                await erasure(through, process).scope("ann", "")
+        assert (await bench.memories(), await bench.raw_words()) == ([], [])
+        reads.append({name: faults.calls.count(name) for name in ("ids", "memories", "get", "load", "page")})
+    assert reads[0] == reads[1]
+    assert reads[0]["get"] == reads[0]["page"] == 0
+
+
 async def test_erasing_a_user_leaves_no_trace_of_removed_words(bench: Bench) -> None:
     async with bench.deployment.start() as process:
         await learn(bench, process, SMALL_TALK, "And a blue giraffe")

@@ -1,0 +1,44 @@
+"""Reads all of a user's memories that a filter admits, a batch at a time, without their vectors.
+
+The ids are read once, so that the cost grows with their number alone. What is written meanwhile may be missing; what is
+deleted meanwhile is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from memory.model import Memory
+from memory.ports import LedgerWrite, MemoryFilter, MemoryStore
+
+BATCH = 1_000  # about 1 MB
+
+Choice: TypeAlias = Callable[[Sequence[Memory]], list[str]]
+
+
+async def scanned(
+    store: MemoryStore, where: MemoryFilter, *, held: LedgerWrite | None = None
+) -> AsyncIterator[list[Memory]]:
+    """Newest first. `held`: the user's lock, renewed after each batch, since there may be many."""
+    ids = await store.ids(where)
+    for start in range(0, len(ids), BATCH):
+        batch = await store.memories(where.user_id, ids[start : start + BATCH])
+        if held is not None:
+            await held.renew()
+        yield batch
+
+
+async def scanned_ids(
+    store: MemoryStore, where: MemoryFilter, choices: Mapping[int, Choice], *, held: LedgerWrite
+) -> dict[int, list[str]]:
+    """The ids that each choice returns for the batches. They run in a thread, since they may take long."""
+    found: dict[int, list[str]] = {number: [] for number in choices}
+    async for memories in scanned(store, where, held=held):
+        for number, choice in choices.items():
+            found[number] += await asyncio.to_thread(choice, memories)
+    return found
+
+
+__all__ = ["scanned", "scanned_ids"]
