@@ -114,18 +114,12 @@ class WindowReading:
         kept = await asyncio.to_thread(_standing, spared.kept, later)
         self._metrics.facts_dropped.labels("withheld").inc(len(verdict.kept) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
-        raw = await asyncio.to_thread(self._raw, claims, turns, said, later) if self._keeps_raw_words else ()
+        raw: Sequence[Memory] = ()
+        if self._keeps_raw_words:
+            planted = gate.planted_messages(claims, turns, limits=self._limits)
+            rows = partial(raw_words.raw_rows, turns, requests=said, later=later, planted=planted, context=context)
+            raw = await asyncio.to_thread(rows)
         return WindowClaims(kept, requests, (*context, *turns), confirmations, raw)
-
-    def _raw(
-        self,
-        claims: Sequence[Claim],
-        turns: Sequence[Turn],
-        requests: Sequence[ForgetRequest],
-        later: Sequence[ForgetRequest],
-    ) -> Sequence[Memory]:
-        planted = gate.planted_messages(claims, turns, limits=self._limits)
-        return raw_words.raw_rows(turns, requests=requests, later=later, planted=planted)
 
     async def later_requests(self, lease: Lease) -> list[ForgetRequest]:
         """The requests to forget that the user made after this window, as they were read then."""

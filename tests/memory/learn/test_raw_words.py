@@ -102,6 +102,41 @@ async def test_a_turn_that_asks_to_forget_leaves_no_words(bench: Bench, said: st
     assert await bench.raw_words() == []
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Forget the zebra weather.",
+        "Forget that.",
+        "Forget everything about me.",
+        "Do not remember what I just said.",
+    ],
+)
+@pytest.mark.parametrize("status", [TurnStatus.CLOSED, TurnStatus.FILLED_IN])
+@pytest.mark.parametrize("is_learnt", [False, True])
+async def test_what_a_request_means_leaves_no_words_in_its_own_window_either(
+    bench: Bench, asked: str, status: TurnStatus, *, is_learnt: bool
+) -> None:
+    """The turn that it means is read with it, or is context. A filled-in request deletes nothing that is stored."""
+    async with bench.deployment.start() as process:
+        await bench.tell(process, "And a blue giraffe", session="s2")
+        await bench.tell(process, SMALL_TALK, status=status)
+        worker = bench.worker(process, settings=KEEPS)
+        if is_learnt:
+            await worker.work_off()
+        await bench.tell(process, asked, status=status)
+        await worker.work_off()
+        is_deleted = not is_learnt or status is TurnStatus.CLOSED
+        assert (SMALL_TALK in await bench.raw_words()) is not is_deleted
+        is_of_all = "everything" in asked and status is TurnStatus.CLOSED
+        assert ("And a blue giraffe" in await bench.raw_words()) is not is_of_all
+
+
+async def test_what_is_said_after_a_request_stays(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        await learn(bench, process, "Forget the zebra weather.", SMALL_TALK)
+        assert await bench.raw_words() == [SMALL_TALK]
+
+
 async def test_forgetting_in_a_chat_reaches_the_words(bench: Bench) -> None:
     async with bench.deployment.start() as process:
         await learn(bench, process, SMALL_TALK, "And a blue giraffe")
