@@ -43,7 +43,7 @@ class PlanWriter:
         self._metrics = metrics
 
     async def apply(self, user_id: str, held: LedgerWrite, plan: Plan, vectors: Mapping[str, Vector]) -> list[str]:
-        """Returns the ids of everything that was deleted; the caller passes them to `finish` after releasing the lock.
+        """Returns the ids of the memories that were deleted; the caller passes them to `finish` after the lock.
 
         `vectors`: known vectors by content.
         """

@@ -26,7 +26,7 @@ from memory.learn.plan_writer import PlanWriter
 from memory.learn.readers import Readers
 from memory.learn.relating import new_claim_indexes, pairs_to_ask, renumbered
 from memory.learn.window_reading import WindowBounds, WindowClaims, WindowReading, asks_memory
-from memory.model import Memory, MemoryStatus, Record, Vector
+from memory.model import Memory, Record, Vector
 from memory.ports import (
     ConversationRecord,
     Lease,
@@ -39,7 +39,7 @@ from memory.ports import (
 )
 from memory.runtime.instruments import Instruments
 from memory.service.erasure import Erasure
-from memory.service.memory_scan import scanned_ids
+from memory.service.raw_word_search import RawWordSearch
 
 VERDICT_ROUNDS_MAX = 3  # in the last one, if somebody writes continuously, fields alone decide
 
@@ -95,6 +95,7 @@ class WindowLearning:
         self._turn_log = turn_log
         self._ledger = memories.ledger
         self._store = memories.store
+        self._raw_words = RawWordSearch(memories.store, turn_log)
         self._readers = readers
         self._summaries = traces.summaries
         self._clock = instruments.clock
@@ -230,7 +231,7 @@ class WindowLearning:
                 stored[project_id] = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
                 of_project = {n: one for n, one in enumerate(read.requests) if one.turn.scope.project_id == project_id}
                 meant = {n: partial(forgetting.matching_ids, one, turns=read.turns) for n, one in of_project.items()}
-                words |= await scanned_ids(self._store, replace(where, status=MemoryStatus.RAW), meant, held=held)
+                words |= await self._raw_words.chosen(lease.user_id, meant, held, project_id=project_id)
             records = stored[project_id]
             memories, likeness = [one.memory for one in records], _likeness(vectors.get(request.topic), records)
             gone = forgetting.matching_ids(request, memories, read.turns)

@@ -55,7 +55,7 @@ class Erasure:
         self, *, memories: MemoryBank, turn_log: ConversationRecord, traces: RequestTraces, clock: Clock
     ) -> None:
         self._store = memories.store
-        self._raw_words = RawWordSearch(memories.store)
+        self._raw_words = RawWordSearch(memories.store, turn_log)
         self._ledger = memories.ledger
         self._turn_log = turn_log
         self._notes = traces.notes
@@ -69,8 +69,8 @@ class Erasure:
     async def forget_held(
         self, user_id: str, held: LedgerWrite, memory_ids: Collection[str], *, known: Sequence[Memory] = ()
     ) -> list[str]:
-        """Delete under the user's lock, which the caller holds. Returns all deleted ids, with duplicates, reflections
-        and the raw words of the turns that they quote, and of those that say the same.
+        """Delete under the user's lock, which the caller holds, also duplicates, reflections, and the raw words of the
+        turns that they quote, and of those that say the same. Returns the ids of all memories that are deleted.
 
         `known`: those of the memories that the caller has read under the lock. The caller calls `drop_notes` with all
         of them again after releasing the lock.
@@ -82,9 +82,10 @@ class Erasure:
         found = await self._raw_words.of_memories(user_id, forgotten, held)
         await self._summaries.leave_out(user_id, found.turn_ids)
         raw_ids = {*found.row_ids, *(one.id for one in forgotten if one.status is MemoryStatus.RAW)}
-        await self._erase_held(user_id, held, [one for one in gone if one not in raw_ids])
+        memories = [one for one in gone if one not in raw_ids]
+        await self._erase_held(user_id, held, memories)
         await self._erase_held(user_id, held, (), sorted(raw_ids))
-        return [*gone, *sorted(raw_ids.difference(gone))]
+        return memories
 
     async def _erase_held(
         self, user_id: str, held: LedgerWrite, memory_ids: Sequence[str], raw_ids: Sequence[str] = ()
@@ -168,7 +169,7 @@ class Erasure:
             for batch in _batches(raw_ids):
                 async with self._ledger.write(user_id) as held:
                     await self._erase_held(user_id, held, (), batch)
-            memories += len(ids) + len(raw_ids)
+            memories += len(ids)
         await self._turn_log.messages.erase(user_id, project_id=project_id, before=called_at)
         await self._erase_profiles(user_id, project_id)
         await self.drop_states(user_id)
@@ -223,9 +224,8 @@ class Erasure:
                 kept += left
         for batch in _batches(sorted(sources), TURNS_AT_ONCE):
             async with self._ledger.write(user_id) as held:
-                raw_ids = [row.id for row in await self._raw_words.of_turns(user_id, batch)]
+                raw_ids = await self._raw_words.of_turns(user_id, batch, held)
                 await self._erase_held(user_id, held, (), raw_ids)
-            forgotten += raw_ids
         await self.drop_states(user_id)
         return SourceForgotten(tuple(forgotten), tuple(kept))
 

@@ -6,16 +6,12 @@ deleted meanwhile is left out.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import AsyncIterator
 
 from memory.model import Memory
 from memory.ports import LedgerWrite, MemoryFilter, MemoryStore
 
 BATCH = 1_000  # about 1 MB
-
-Choice: TypeAlias = Callable[[Sequence[Memory]], list[str]]
 
 
 async def scanned(
@@ -30,15 +26,4 @@ async def scanned(
         yield batch
 
 
-async def scanned_ids(
-    store: MemoryStore, where: MemoryFilter, choices: Mapping[int, Choice], *, held: LedgerWrite
-) -> dict[int, list[str]]:
-    """The ids that each choice returns for the batches. They run in a thread, since they may take long."""
-    found: dict[int, list[str]] = {number: [] for number in choices}
-    async for memories in scanned(store, where, held=held):
-        for number, choice in choices.items():
-            found[number] += await asyncio.to_thread(choice, memories)
-    return found
-
-
-__all__ = ["scanned", "scanned_ids"]
+__all__ = ["scanned"]

@@ -1,25 +1,30 @@
 """Finds the rows with raw words that have to go with forgotten memories. Reads the store, and deletes nothing.
 
 These are the rows of the turns that a memory quotes, or quoted, and of those that say the same: a memory that was said
-often quotes only the first and the latest of its turns. A turn goes as a whole.
+often quotes only the first and the latest of its turns. A turn goes as a whole. What was said is read from the record.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from memory.language.word_boundaries import whole_word_positions
-from memory.model import Evidence, Memory, MemoryStatus, Role
+from memory.model import Evidence, Memory, MemoryStatus, Role, Turn
 from memory.model.exchanges import folded, is_distinctive
-from memory.model.raw_words import raw_row_ids
+from memory.model.raw_words import raw_row_ids, rows_of
 from memory.model.withdrawn import withdrawn_evidence
-from memory.ports import LedgerWrite, MemoryFilter, MemoryStore
-from memory.service.memory_scan import scanned
+from memory.ports import ConversationRecord, LedgerWrite, MemoryFilter, MemoryStore
 
 # Characters at a statement's beginning by which it is looked up, the longest that it has: few begin alike.
 BEGINNINGS = (16, 3)
+TURNS_AT_ONCE = 200  # read from the record before the user's lock is renewed
+ROWS_AT_ONCE = 1_000  # looked up by id before it is renewed
+TURNS_BY_ID_MAX = 500  # for more, all ids of the user's rows are read: that takes less time
+
+Choice: TypeAlias = Callable[[Sequence[Memory]], list[str]]
 
 
 class Statements:
@@ -51,37 +56,71 @@ class Statements:
 
 @dataclass(frozen=True, slots=True)
 class FoundWords:
-    """`row_ids`: the rows. `turn_ids`: the turns that the memories or these rows are from."""
+    """`row_ids`: the stored rows. `turn_ids`: the turns that the memories rest on, and those that say the same."""
 
     row_ids: tuple[str, ...] = ()
     turn_ids: tuple[str, ...] = ()
 
 
 class RawWordSearch:
-    """Raises `Unavailable`, and `Conflict` if the lock was lost meanwhile."""
+    """Raises `Unavailable`, and `Conflict` if the lock was lost meanwhile. `held`: the user's lock; it is renewed."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryStore, turn_log: ConversationRecord) -> None:
         self._store = store
+        self._turn_log = turn_log
 
     async def of_memories(self, user_id: str, forgotten: Sequence[Memory], held: LedgerWrite) -> FoundWords:
         """Of the turns that these memories rest on, and of those that say the same."""
         turns = {quoted.turn_id for quoted in quotes(forgotten) if quoted.turn_id}
         said = Statements(_said(forgotten))
-        if not said:
-            rows = await self.of_turns(user_id, turns)
-            return FoundWords(tuple(row.id for row in rows), tuple(sorted(turns)))
-        row_ids: dict[str, list[str]] = {}  # of all turns
-        async for rows in scanned(self._store, MemoryFilter(user_id, status=MemoryStatus.RAW), held=held):
-            turns |= await asyncio.to_thread(_turns_saying, said, rows)  # may take long; the loop must not wait
-            for row in rows:
-                for quoted in row.evidence:
-                    row_ids.setdefault(quoted.turn_id, []).append(row.id)
-        found = (row_id for turn_id in sorted(turns) for row_id in row_ids.get(turn_id, ()))
-        return FoundWords(tuple(dict.fromkeys(found)), tuple(sorted(turns)))
+        if said:
+            async for rows in self._recorded(user_id, held):
+                turns |= await asyncio.to_thread(_turns_saying, said, rows)  # may take long; the loop must not wait
+        turn_ids = tuple(sorted(turns))
+        return FoundWords(tuple(await self.of_turns(user_id, turn_ids, held)), turn_ids)
 
-    async def of_turns(self, user_id: str, turn_ids: Collection[str]) -> list[Memory]:
-        """The rows of these turns, found by their ids."""
-        return await self._store.memories(user_id, [one for t in sorted(turn_ids) for one in raw_row_ids(user_id, t)])
+    async def chosen(
+        self, user_id: str, choices: Mapping[int, Choice], held: LedgerWrite, *, project_id: str
+    ) -> dict[int, list[str]]:
+        """The stored rows of the turns of which each choice returns a row; in that project or none, "" meaning all."""
+        turns: dict[int, set[str]] = {number: set() for number in choices}
+        async for rows in self._recorded(user_id, held):
+            own = [row for row in rows if not project_id or row.project_id in ("", project_id)]
+            for number, choice in choices.items():
+                ids = set(await asyncio.to_thread(choice, own))
+                turns[number] |= {row.evidence[0].turn_id for row in own if row.id in ids}
+        return {number: await self.of_turns(user_id, sorted(found), held) for number, found in turns.items()}
+
+    async def of_turns(self, user_id: str, turn_ids: Sequence[str], held: LedgerWrite) -> list[str]:
+        """The rows of these turns that are stored."""
+        ids = [row_id for turn_id in turn_ids for row_id in raw_row_ids(user_id, turn_id)]
+        if len(turn_ids) > TURNS_BY_ID_MAX:
+            stored = set(await self._store.ids(MemoryFilter(user_id, status=MemoryStatus.RAW)))
+            return [row_id for row_id in ids if row_id in stored]
+        found: list[str] = []
+        for start in range(0, len(ids), ROWS_AT_ONCE):
+            found += [row.id for row in await self._store.memories(user_id, ids[start : start + ROWS_AT_ONCE])]
+            await held.renew()
+        return found
+
+    async def _recorded(self, user_id: str, held: LedgerWrite) -> AsyncIterator[list[Memory]]:
+        """What was said, as rows, from the record, which the rows come and go with: the store would take far longer.
+
+        A row may have another id than the stored one, or may not be stored, but is of the same turn.
+        """
+        turns: list[Turn] = []
+        async for turn in self._turn_log.turns(user_id):
+            turns.append(turn)
+            if len(turns) == TURNS_AT_ONCE:
+                yield _rows(turns)
+                turns = []
+                await held.renew()
+        yield _rows(turns)
+
+
+def _rows(turns: Sequence[Turn]) -> list[Memory]:
+    own = [(turn, one.content) for turn in turns for one in turn.messages if one.role == Role.USER]
+    return [row for turn, message in own for row in rows_of(turn, [message])]
 
 
 def quotes(memories: Iterable[Memory]) -> list[Evidence]:

@@ -14,8 +14,8 @@ from product import Product, eventually, running_product
 from upstream import RecordingUpstream
 
 SECONDS_MAX = 10.0  # promised to those clients
-STRICT = "memory: {store_raw_turns: true}\n"
-SETTINGS = "memory: {store_raw_turns: true, secrets: {password: allow}}\n"
+STRICT = "memory: {}\n"
+SETTINGS = "memory: {secrets: {password: allow}}\n"
 CODE = "my locker code is 9876"
 
 
