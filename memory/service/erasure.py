@@ -75,7 +75,7 @@ class Erasure:
         `known`: those of the memories that the caller has read under the lock. The caller calls `drop_notes` with all
         of them again after releasing the lock.
         """
-        gone = list(dict.fromkeys([*memory_ids, *await self._hanging_on(user_id, memory_ids)]))
+        gone = list(dict.fromkeys([*memory_ids, *await self._hanging_on(user_id, held, memory_ids)]))
         known_ids = {memory.id for memory in known}
         unknown = await self._store.memories(user_id, [one for one in gone if one not in known_ids])
         forgotten = [*known, *unknown]
@@ -83,8 +83,8 @@ class Erasure:
         await self._summaries.leave_out(user_id, found.turn_ids)
         raw_ids = {*found.row_ids, *(one.id for one in forgotten if one.status is MemoryStatus.RAW)}
         memories = [one for one in gone if one not in raw_ids]
+        await self._erase_held(user_id, held, (), sorted(raw_ids))  # first: a repeat finds them by the memories
         await self._erase_held(user_id, held, memories)
-        await self._erase_held(user_id, held, (), sorted(raw_ids))
         return memories
 
     async def _erase_held(
@@ -103,7 +103,7 @@ class Erasure:
         if raw_ids:
             await self.drop_states(user_id)
 
-    async def _hanging_on(self, user_id: str, memory_ids: Collection[str]) -> list[str]:
+    async def _hanging_on(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> list[str]:
         """Archived duplicates of these memories, and reflections derived from them."""
         if not memory_ids:
             return []
@@ -113,7 +113,7 @@ class Erasure:
         )
         possible: dict[str, Memory] = {}
         for where in wheres:
-            async for memories in scanned(self._store, where):
+            async for memories in scanned(self._store, where, held=held):
                 possible |= {memory.id: memory for memory in memories}
         return hanging_on(possible.values(), memory_ids)
 

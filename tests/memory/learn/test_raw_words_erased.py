@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from learning_parts import Bench
+from learning_parts import Bench, Faults, Killed
 from turn_logs import Process, sqlite_deployment
 
+from memory.errors import NotFound
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import MemoryStatus
 from memory.ports import MemoryBank, MemoryFilter, RequestTraces
@@ -73,6 +75,26 @@ async def test_forgotten_with_a_memory_no_row_of_its_turn_holds_the_words(tmp_pa
         await erasure(bench, process).memory("ann", home.id)
     (left,) = await rows_with_the_marker(bench)
     assert "Ulm" not in left
+
+
+@pytest.mark.parametrize("number", range(1, 5))
+@pytest.mark.parametrize("name", ["delete", "forget"])
+async def test_killed_while_a_memory_is_forgotten_a_repeat_finds_its_words(
+    tmp_path: Path, name: str, number: int
+) -> None:
+    bench = Bench(sqlite_deployment(tmp_path))
+    async with bench.deployment.start() as process:
+        await told(bench, process)
+        (home,) = [memory for memory in await bench.memories() if "Ulm" in memory.content]
+        faults = Faults(name=name, number=number, error=Killed())
+        through = replace(bench, store=faults.around(bench.store))
+        with suppress(Killed):
+            dying = replace(process, ledger=faults.around(process.ledger))
+            await erasure(through, dying).memory("ann", home.id)
+    async with bench.deployment.start() as survivor:
+        with suppress(NotFound):  # it had been deleted
+            await erasure(bench, survivor).memory("ann", home.id)
+    assert not [row for row in await rows_with_the_marker(bench) if "Ulm" in row]
 
 
 @pytest.mark.parametrize("way", ["the turns", "the project", "everything"])
