@@ -1,7 +1,8 @@
-"""Measures what rows of raw words cost on Milvus Lite: reading a user's memories, and writing one more.
+"""Measures what rows of raw words cost on Milvus Lite: reading a user's memories, writing one more, and forgetting.
 
-`python bench/raw_words.py [ROWS]`: one user with 500 memories, before and after so many rows of raw words of a hundred
-users are in the same collection. Times are milliseconds, the median of some rounds.
+`python bench/raw_words.py [ROWS]`: one user with 500 memories, before and after so many rows of raw words are in the
+same collection, of a hundred users. Forgetting looks for the words of a memory in a record of 10,000 turns, under the
+user's lock, and for their rows. Times are milliseconds, the median of some rounds.
 """
 
 from __future__ import annotations
@@ -23,14 +24,21 @@ from rig import free_port
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
-from memory.model import Change, ChangeKind, Memory, MemoryStatus
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.model import Change, ChangeKind, Memory, MemoryStatus, Message, Scope, Turn, TurnStatus
 from memory.ports import MemoryFilter
 from memory.runtime.metrics import Metrics
+from memory.service.raw_word_search import RawWordSearch
 
 ROWS = 20_000
 MEMORIES = 500
 USERS = 100
+TALKER = "dora"
+TURNS = 10_000
 ROUNDS = 21
+FORGET_ROUNDS = 3
 DIMENSION = 384
 BATCH = 500
 START = 1_700_000_000.0
@@ -40,6 +48,7 @@ BARS = (
     Bar("load with raw words", "ms", at_most=1_000),
     Bar("search with raw words", "ms", at_most=1_000),
     Bar("add with raw words", "ms", at_most=250),
+    Bar("forget with raw words", "ms", at_most=5_000),
 )
 
 
@@ -57,6 +66,7 @@ async def main() -> int:
             for user in range(USERS):
                 await fill(store, f"user{user}", options.rows // USERS, MemoryStatus.RAW)
             took |= {f"{name} with raw words": ms for name, ms in (await measured(store, "second")).items()}
+            took["forget with raw words"] = await forgetting(store, Path(folder))
     sheet = Sheet(f"{options.rows:,} rows of raw words", ("what", "ms"), list(took.items()))
     return report.finish(
         {"rows": options.rows, "ms": took}, [sheet], {name: took[name] for name in (bar.name for bar in BARS)}
@@ -116,9 +126,26 @@ async def measured(store: MilvusStore, name: str) -> dict[str, float]:
     }
 
 
-async def median(call: Callable[[], Awaitable[object]]) -> float:
+async def forgetting(store: MilvusStore, folder: Path) -> float:
+    """To find what goes with one memory, with all that the user said on record."""
+    async with SqliteDatabase(folder / "ledger.sqlite") as database:
+        ledger, log = SqliteUserLedger(database, clock=lambda: START), SqliteTurnLog(database, clock=lambda: START)
+        for n in range(TURNS):
+            said = (Message("user", row(TALKER, f"{TALKER}-{n}", MemoryStatus.RAW).content),)
+            await log.append(Turn(f"turn-{n}", Scope(TALKER, session_id="s"), START, said, status=TurnStatus.CLOSED))
+        memory = row(TALKER, f"{TALKER}-7", MemoryStatus.ACTIVE)
+
+        async def find() -> None:
+            async with ledger.write(TALKER) as held:
+                found = await RawWordSearch(store, log).of_memories(TALKER, [memory], held)
+                assert found.turn_ids == ("turn-7",), found
+
+        return await median(find, rounds=FORGET_ROUNDS)
+
+
+async def median(call: Callable[[], Awaitable[object]], *, rounds: int = ROUNDS) -> float:
     took = []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         began = time.perf_counter()
         await call()
         took.append(time.perf_counter() - began)

@@ -35,8 +35,8 @@ class OpenTurn:
 class LeaveOut:
     """The exchange must not be recorded, also not from a later request that sends it again.
 
-    Without an identity, `user_id` is empty, and it matters only where the record of some user holds one of `after`, the
-    exchanges before it: whoever leaves out the identity in the middle of a conversation does not want that recorded.
+    Without an identity, `user_id` is empty, and it concerns only users whose record holds one of `after`, the exchanges
+    before it: whoever leaves out the identity in the middle of a conversation does not want that recorded.
     """
 
     user_id: str

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Seque
 import numpy as np
 
 from memory.adapters import pages, row_codec
-from memory.model import Candidate, Change, Record, Vector, VectorOrigin, statement_key
+from memory.model import Candidate, Change, Memory, Record, Vector, VectorOrigin, statement_key
 from memory.ports import MemoryFilter, Page, ReembeddingStatus, StoredText
 
 
@@ -58,6 +58,12 @@ class InMemoryStore:
     async def get(self, user_id: str, memory_ids: Sequence[str]) -> list[Record]:
         found = (self._records.get(memory_id) for memory_id in memory_ids)
         return [record for record in found if record is not None and record.memory.user_id == user_id]
+
+    async def ids(self, where: MemoryFilter) -> list[str]:
+        return [record.memory.id for record in self._newest(where)]
+
+    async def memories(self, user_id: str, memory_ids: Sequence[str]) -> list[Memory]:
+        return [record.memory for record in await self.get(user_id, memory_ids)]
 
     async def page(self, where: MemoryFilter, *, limit: int, cursor: str) -> Page:
         positions = [pages.position(record.memory) for record in self._matching(where)]

@@ -116,6 +116,12 @@ def split_claims(claims: Sequence[Claim], requests: Sequence[ForgetRequest], tur
     return SplitClaims(tuple(kept), tuple(withheld))
 
 
+def is_withheld(requests: Sequence[ForgetRequest], row: Memory, turns: Sequence[Turn]) -> bool:
+    """Whether a request means this row with raw words, or was made in its turn. `turns` as for `split_claims`."""
+    place = {turn.id: index for index, turn in enumerate(turns)}
+    return any(_takes(request, row, turns, place) for request in requests)
+
+
 def lasting(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
     """The requests that also apply to earlier statements that are learnt later, for example from a dead letter."""
     return [request for request in requests if request.reach in (ForgetReach.TOPIC, ForgetReach.EVERYTHING)]
@@ -130,10 +136,9 @@ def carried_out(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
 
 def is_forgotten_later(requests: Sequence[ForgetRequest], known: Claim | Memory) -> bool:
     """Whether one of these `lasting` requests, made later, means what is being learnt now."""
-    project_id = known.project_id if isinstance(known, Memory) else known.scope.project_id
     return any(
         known.said_at <= request.turn.at
-        and request.turn.scope.project_id in ("", project_id)
+        and request.turn.scope.project_id in ("", _project_of(known))
         and (request.reach is ForgetReach.EVERYTHING or names(request.claim, known))
         for request in requests
     )
@@ -234,31 +239,33 @@ def _outcome(done: Sequence[tuple[Act, ForgetMatches]]) -> dict[str, Any]:
     return outcome
 
 
-def _takes(request: ForgetRequest, claim: Claim, turns: Sequence[Turn], place: Mapping[str, int]) -> bool:
-    if request.turn.scope.project_id not in ("", claim.scope.project_id):
+def _takes(request: ForgetRequest, known: Claim | Memory, turns: Sequence[Turn], place: Mapping[str, int]) -> bool:
+    if request.turn.scope.project_id not in ("", _project_of(known)):
         return False
-    here, there = place.get(request.turn.id), place.get(claim.evidence.turn_id)
+    here, there = place.get(request.turn.id), place.get(_turn_of(known))
     if here is None or there is None or there > here:
         return False
     if there == here:
-        message, start = _position(claim, request.turn)
+        if isinstance(known, Memory):
+            return True
+        message, start = _position(known, request.turn)
         if request.reach is ForgetReach.MESSAGE and message == request.message:
             return True
         if (message, start) >= (request.message, request.start):
             return False
-    return _reaches(request, claim, turns)
+    return _reaches(request, known, turns)
 
 
-def _reaches(request: ForgetRequest, claim: Claim, turns: Sequence[Turn]) -> bool:
-    """Whether the request matches a claim that was made before it."""
+def _reaches(request: ForgetRequest, known: Claim | Memory, turns: Sequence[Turn]) -> bool:
+    """Whether the request matches what was said before it."""
     match request.reach:
         case ForgetReach.EVERYTHING:
             return True
         case ForgetReach.TOPIC:
-            return names(request.claim, claim)
+            return names(request.claim, known)
         case ForgetReach.PREVIOUS:
             previous = turn_meant(request, turns)
-            return previous is not None and claim.evidence.turn_id == previous.id
+            return previous is not None and _turn_of(known) == previous.id
         case _:
             return False
 
@@ -313,6 +320,15 @@ def _said_of(known: Claim | Memory) -> tuple[str, str]:
     return (known.content, known.subject) if isinstance(known, Memory) else (known.text, known.relation.value)
 
 
+def _project_of(known: Claim | Memory) -> str:
+    return known.project_id if isinstance(known, Memory) else known.scope.project_id
+
+
+def _turn_of(known: Claim | Memory) -> str:
+    """The turn that it is from; of a memory, the first one."""
+    return known.evidence[0].turn_id if isinstance(known, Memory) else known.evidence.turn_id
+
+
 def _is_of_attribute(request: Claim, known: Claim | Memory) -> bool:
     named = relation_named(request.text)
     # "my pets" refers to a subject.
@@ -340,6 +356,7 @@ __all__ = [
     "SplitClaims",
     "carried_out",
     "is_forgotten_later",
+    "is_withheld",
     "lasting",
     "matching_ids",
     "names",

@@ -78,8 +78,16 @@ def inputs_of(
 
 
 def is_outdated(inputs: PlanInputs, revision: int) -> bool:
-    """Whether anyone else held the user's lock since planning: from lock to lock the revision grows by 2."""
-    return revision != inputs.revision + 2
+    """Whether anyone else wrote since planning. `revision`: under our lock, as `inputs.revision` was then.
+
+    A lock under which memories were touched, or a plan with claims was stored, moves the revision by 2, any other not.
+    """
+    return revision not in (inputs.revision, inputs.revision + 2)
+
+
+def depends_on_memories(inputs: PlanInputs | None) -> bool:
+    """Whether the plan may change with the user's memories; one that only stores raw words does not."""
+    return inputs is not None and bool(inputs.claims or inputs.confirmations)
 
 
 def progress_of(

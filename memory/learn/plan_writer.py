@@ -20,7 +20,6 @@ from memory.service.erasure import Erasure
 from memory.service.locked_writes import write_rows
 
 OUTCOMES = {ChangeKind.CREATE: "created", ChangeKind.UPDATE: "updated", ChangeKind.SUPERSEDE: "superseded"}
-FORGET_BATCH = 200
 
 
 class PlanWriter:
@@ -44,13 +43,11 @@ class PlanWriter:
         self._metrics = metrics
 
     async def apply(self, user_id: str, held: LedgerWrite, plan: Plan, vectors: Mapping[str, Vector]) -> list[str]:
-        """Returns the ids of everything that was deleted; the caller passes them to `finish` after releasing the lock.
+        """Returns the ids of the memories that were deleted; the caller passes them to `finish` after the lock.
 
         `vectors`: known vectors by content.
         """
-        gone: list[str] = []
-        for start in range(0, len(plan.forget), FORGET_BATCH):
-            gone += await self._erasure.forget_held(user_id, held, plan.forget[start : start + FORGET_BATCH])
+        gone = await self._erasure.forget_held(user_id, held, plan.forget) if plan.forget else []
         await self._write(user_id, held, [*plan.changes, *map(creation, plan.raw)], vectors)
         if gone:
             self._metrics.facts.labels("forgotten").inc(len(gone))

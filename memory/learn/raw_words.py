@@ -1,7 +1,8 @@
 """Makes the rows with what the user said in a turn, as said, where no memory of the window quotes it. Pure.
 
-For clients of vLLM Semantic Router, which look for the words of a chat in the collection. A turn of which
-something is withheld leaves no such row, nor does a message that carries planted instructions or hides text.
+For clients of vLLM Semantic Router, which look for the words of a chat in the collection. A turn that asks to forget or
+to withhold something leaves no such row, nor does what it means, nor a message with planted instructions or hidden
+text.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from collections.abc import Collection, Sequence
 
 from memory.learn.hidden_text import hides_text
 from memory.learn.reading.units import own_messages
-from memory.model import CONTENT_CHARACTERS_MAX, Change, ChangeKind, Evidence, Memory, MemoryStatus, Turn
-from memory.model.raw_words import raw_row_ids
+from memory.model import Change, ChangeKind, Memory, Turn
+from memory.model.raw_words import rows_of
 from memory.secrets.redaction import PLACEHOLDER
 
 
@@ -37,38 +38,7 @@ def creation(row: Memory) -> Change:
 
 def _rows(turn: Turn, planted: Collection[str]) -> list[Memory]:
     messages = (message.strip() for message in own_messages(turn) if message not in planted)
-    wanted = [one for one in messages if one and not PLACEHOLDER.fullmatch(one) and not hides_text(one)]
-    pieces = [piece for one in wanted for piece in _pieces(one)]
-    return [
-        _row(turn, row_id, piece)
-        for row_id, piece in zip(raw_row_ids(turn.scope.user_id, turn.id), pieces, strict=False)
-    ]
-
-
-def _pieces(message: str) -> list[str]:
-    """Pieces that fit into a row; white space alone is none."""
-    starts = range(0, len(message), CONTENT_CHARACTERS_MAX)
-    return [piece for start in starts if (piece := message[start : start + CONTENT_CHARACTERS_MAX]).strip()]
-
-
-def _row(turn: Turn, row_id: str, content: str) -> Memory:
-    scope = turn.scope
-    return Memory(
-        id=row_id,
-        user_id=scope.user_id,
-        content=content,
-        created_at=turn.at,
-        updated_at=turn.at,
-        said_at=turn.at,
-        project_id=scope.project_id,
-        session_id=scope.session_id,
-        agent_id=scope.agent_id,
-        memory_type="episodic",
-        category="context",
-        status=MemoryStatus.RAW,
-        importance=0.0,
-        evidence=(Evidence(content, turn.id),),
-    )
+    return rows_of(turn, [one for one in messages if one and not PLACEHOLDER.fullmatch(one) and not hides_text(one)])
 
 
 __all__ = ["creation", "raw_rows", "without_quoted"]

@@ -26,7 +26,7 @@ from memory.learn.plan_writer import PlanWriter
 from memory.learn.readers import Readers
 from memory.learn.relating import new_claim_indexes, pairs_to_ask, renumbered
 from memory.learn.window_reading import WindowBounds, WindowClaims, WindowReading, asks_memory
-from memory.model import Claim, Memory, MemoryStatus, Record, Vector
+from memory.model import Claim, Memory, Record, Vector
 from memory.ports import (
     ConversationRecord,
     Lease,
@@ -40,6 +40,7 @@ from memory.ports import (
 from memory.runtime.instruments import Instruments
 from memory.service.erasure import Erasure
 from memory.service.left_out_turns import LeftOutTurns, Reach, turns_quoted
+from memory.service.raw_word_search import RawWordSearch
 
 VERDICT_ROUNDS_MAX = 3  # in the last one, if somebody writes continuously, fields alone decide
 
@@ -66,6 +67,8 @@ class _Held:
     planned: Plan | None = None
 
     async def save(self, planned: Plan) -> None:
+        if plan_inputs.depends_on_memories(planned.inputs):
+            self.lock.touch(())  # nobody else ever plans at this revision, so that a retry can compare it
         await self.store_plan(plan.encode(planned))
         self.planned = planned
 
@@ -93,6 +96,7 @@ class WindowLearning:
         self._turn_log = turn_log
         self._ledger = memories.ledger
         self._store = memories.store
+        self._raw_words = RawWordSearch(memories.store, turn_log)
         self._readers = readers
         self._left_out = LeftOutTurns(traces.summaries)
         self._clock = instruments.clock
@@ -137,7 +141,7 @@ class WindowLearning:
                 current = await self._current(lease, read, vectors, seen, is_last=round_ == VERDICT_ROUNDS_MAX - 1)
                 if current is None:
                     continue  # somebody wrote while the reader worked: ask again about the current memories
-                planned, known = await self._planned(lease, read, vectors, current, held.lock)
+                planned, known = await self._planned(lease, held.lock, read, vectors, current)
                 await held.save(planned)
                 gone = await self._plan_writer.apply(lease.user_id, held.lock, planned, vectors | known)
             await self._plan_writer.finish(lease.user_id, planned, gone)
@@ -178,10 +182,10 @@ class WindowLearning:
         return replace(seen, near=near, of_pairs={})
 
     async def _planned(
-        self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector], seen: _Seen, held: LedgerWrite
+        self, lease: Lease, held: LedgerWrite, read: WindowClaims, vectors: Mapping[str, Vector], seen: _Seen
     ) -> tuple[Plan, dict[str, Vector]]:
         """The plan, from the stored memories, under the lock; and the vectors found in the process."""
-        forgotten = await self._forgotten(lease, read, vectors, held)
+        forgotten = await self._forgotten(lease, held, read, vectors)
         gone = {memory_id for found in forgotten.values() for memory_id in (*found.gone, *found.raw)}
         left = [record for record in seen.near if record.memory.id not in gone]
         known = [record.memory for record in left]
@@ -205,13 +209,13 @@ class WindowLearning:
         }
 
     async def _forgotten(
-        self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector], held: LedgerWrite
+        self, lease: Lease, held: LedgerWrite, read: WindowClaims, vectors: Mapping[str, Vector]
     ) -> dict[int, ForgetMatches]:
         """Matching and similar memories by index of the request. Earlier turns that are not learnt yet are
         withdrawn.
         """
         found: dict[int, ForgetMatches] = {}
-        raw: dict[str, Sequence[Memory]] = {}
+        words: dict[int, list[str]] = {}  # rows with raw words, by index of the request
         stored: dict[str, Sequence[Record]] = {}  # by project; nothing is written between two requests of a window
         for index, request in enumerate(read.requests):
             project_id = request.turn.scope.project_id
@@ -223,15 +227,14 @@ class WindowLearning:
             if project_id not in stored:
                 where = MemoryFilter(lease.user_id, project_id=project_id, status=None)
                 stored[project_id] = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
-                where = replace(where, status=MemoryStatus.RAW)
-                said = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
-                raw[project_id] = [record.memory for record in said]
+                of_project = {n: one for n, one in enumerate(read.requests) if one.turn.scope.project_id == project_id}
+                meant = {n: partial(forgetting.matching_ids, one, turns=read.turns) for n, one in of_project.items()}
+                words |= await self._raw_words.chosen(lease.user_id, meant, held, project_id=project_id)
             records = stored[project_id]
             memories, likeness = [one.memory for one in records], _likeness(vectors.get(request.topic), records)
             gone = forgetting.matching_ids(request, memories, read.turns)
             similar = forgetting.similar_ids(request, memories, likeness)
-            words = forgetting.matching_ids(request, raw[project_id], read.turns)
-            found[index] = ForgetMatches(gone, similar, words)
+            found[index] = ForgetMatches(gone, similar, words[index])
             kept: list[Claim | Memory] = [*read.claims, *(one for one in memories if one.id not in gone)]
             await self._leave_out(lease.user_id, request, kept, held)
         return found

@@ -197,9 +197,7 @@ class Worker:
                     await self._learning.learn(lease)
                     await self._turn_log.acknowledge(lease)
                 self._metrics.learn_lag_seconds.observe(max(0.0, self._clock() - lease.waiting_since))
-            except Conflict:
-                outcome = "lost"  # another worker continues
-            except Unusable as error:
+            except (Unusable, Conflict) as error:  # after a lost lease another worker continues, and this does nothing
                 outcome = await self._put_off(lease, str(error))
             except Unavailable as error:
                 outcome = await self._sit_out(lease, error)
@@ -254,8 +252,11 @@ class Worker:
         return longest * (0.5 + self._jitter() / 2)
 
     async def _give_up(self, lease: Lease, reason: str) -> str:
-        log.error("a window is given up", reason=reason, attempts=lease.attempt)
-        return await self._told(self._turn_log.move_to_dead_letters(lease, now=self._clock(), reason=reason), "buried")
+        burying = self._turn_log.move_to_dead_letters(lease, now=self._clock(), reason=reason)
+        outcome = await self._told(burying, "buried")
+        if outcome == "buried":
+            log.error("a window is given up", reason=reason, attempts=lease.attempt)
+        return outcome
 
     async def _told(self, telling: Awaitable[None], outcome: str) -> str:
         """The outcome, or "lost" if the turn log is unavailable: the lease then expires, and the window is retried."""

@@ -22,8 +22,13 @@ class ConversationTrees(Protocol):
     async def known(self, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
         """For each exchange, whether the user's record holds or held it in any session, or it must not be recorded.
 
-        Also true for a distinctive exchange of another user, with the same answer; without a user, for those alone.
+        Also true for a distinctive exchange that another user's record holds, or was shown as a beginning, with the
+        same answer.
         """
+        ...
+
+    async def owners(self, exchanges: Sequence[SentExchange]) -> frozenset[str]:
+        """The users whose record holds or held one of these with the same answer; only distinctive ones count."""
         ...
 
     async def open(self, turn: Turn, sent: SentConversation) -> str:
@@ -45,9 +50,10 @@ class ConversationTrees(Protocol):
         ...
 
     async def leave_out(self, user_id: str, exchange: SentExchange) -> None:
-        """That exchange must not be recorded: it is never filled in, also where its key is another one.
+        """That exchange must not be in this user's record: it is never filled in, also where its key is another one.
 
-        Without a user: for no user, if its words are distinctive.
+        Without a key it is recognised by its words, and left out only if they are distinctive. Other users are not
+        concerned, and `erase` deletes it.
         """
         ...
 

@@ -90,6 +90,14 @@ class MemoryStore(Protocol):
         """Those that exist and belong to the user, in the order asked for."""
         ...
 
+    async def ids(self, where: MemoryFilter) -> list[str]:
+        """The ids of all memories that the filter admits, newest first, as last written."""
+        ...
+
+    async def memories(self, user_id: str, memory_ids: Sequence[str]) -> list[Memory]:
+        """As `get`, without vectors."""
+        ...
+
     async def page(self, where: MemoryFilter, *, limit: int, cursor: str) -> Page:
         """One page. Raises `BadInput` for an invalid cursor."""
         ...
@@ -135,7 +143,10 @@ class LedgerWrite(Protocol):
     """The user's lock, held. Records the changed ids, so that readers refresh only those."""
 
     def touch(self, memory_ids: Collection[str]) -> None:
-        """Record that these memories are written or deleted while the lock is held. Call before the write."""
+        """Record that these memories are written or deleted while the lock is held. Call before the write.
+
+        Also without ids: the user's revision moves on, as it must if the number is stored with what is planned now.
+        """
         ...
 
     async def renew(self) -> None:
@@ -153,8 +164,11 @@ class LedgerWrite(Protocol):
         """Those ids that were deleted permanently: a stored plan must not restore them."""
         ...
 
-    async def forget(self, memory_ids: Collection[str]) -> None:
-        """Record these ids as deleted. Implies `touch` and `renew`: without the lock nothing is recorded."""
+    async def forget(self, memory_ids: Collection[str], *, raw_ids: Collection[str] = ()) -> None:
+        """Record these ids as deleted. Implies `renew`: without the lock nothing is recorded.
+
+        Implies `touch`, except of `raw_ids`: of rows with raw words, which no reader holds.
+        """
         ...
 
 
@@ -188,7 +202,10 @@ class UserLedger(Protocol):
     """Locks and revisions per user, as a sequence lock. Raises `Unavailable`."""
 
     def write(self, user_id: str) -> AbstractAsyncContextManager[LedgerWrite]:
-        """Hold the user's lock: the revision is odd inside, and even and higher afterwards. Works across processes.
+        """Hold the user's lock: the revision is odd inside, and even afterwards. Works across processes.
+
+        Afterwards it is higher, or as before if nothing was touched: then nothing changed that a reader may hold. Two
+        holders may see the same odd number, so readers compare even ones only.
 
         A lock whose holder died, or held it for 30 s, is taken over, and the odd revision is repaired, also by the turn
         log's `recover`. Waits up to 5 s, then raises `Unavailable`. Raises `Conflict` on exit if the lock was lost.

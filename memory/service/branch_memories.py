@@ -17,9 +17,8 @@ from memory.ports import ConversationTrees, LedgerWrite, MemoryBank, MemoryFilte
 from memory.runtime.instruments import Instruments
 from memory.service.branch_evidence import shifted
 from memory.service.locked_writes import write_rows
+from memory.service.memory_scan import scanned
 from memory.service.user_back_off import UserBackOff
-
-ROWS_PER_PAGE = 1_000
 
 
 class BranchMemories:
@@ -51,7 +50,7 @@ class BranchMemories:
     async def _settle(self, user_id: str) -> None:
         async with self._ledger.write(user_id) as held:
             shift = await self._trees.shift(user_id)
-            stored = await self._rows(user_id)
+            stored = await self._rows(user_id, held)
             changed = shifted(stored.values(), shift, now=self._clock())
             withdrawn = [
                 row.id for row in changed if is_of_abandoned_branch(row) and not is_of_abandoned_branch(stored[row.id])
@@ -67,15 +66,10 @@ class BranchMemories:
         self._metrics.facts.labels("withdrawn").inc(len(withdrawn))
         self._metrics.facts.labels("restored").inc(len(restored))
 
-    async def _rows(self, user_id: str) -> dict[str, Memory]:
-        """All rows of the user by id, of any status."""
-        rows: dict[str, Memory] = {}
-        where, cursor, seen = MemoryFilter(user_id, status=None), "", False
-        while not seen or cursor:
-            page = await self._store.page(where, limit=ROWS_PER_PAGE, cursor=cursor)
-            rows |= {memory.id: memory for memory in page.memories}
-            cursor, seen = page.next_cursor, True
-        return rows
+    async def _rows(self, user_id: str, held: LedgerWrite) -> dict[str, Memory]:
+        """All rows of the user by id, of any status, without raw words."""
+        batches = scanned(self._store, MemoryFilter(user_id, status=None), held=held)
+        return {memory.id: memory async for memories in batches for memory in memories}
 
     async def _write(self, user_id: str, held: LedgerWrite, rows: Sequence[Memory]) -> None:
         """In one write, since the rows depend on each other."""

@@ -9,13 +9,12 @@ deletes the record of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from memory.errors import NotFound
-from memory.language.word_boundaries import whole_word_positions
 from memory.model import (
     Change,
     ChangeKind,
@@ -29,18 +28,17 @@ from memory.model import (
     statement_key,
 )
 from memory.model.derived import hanging_on
-from memory.model.exchanges import is_distinctive
 from memory.model.memories import CONFIDENCE_STEP
-from memory.model.raw_words import raw_row_ids
 from memory.model.withdrawn import withdrawn_evidence, without_withdrawn
 from memory.ports import Clock, ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestTraces
 from memory.service.left_out_turns import LeftOutTurns
 from memory.service.locked_writes import write_rows
+from memory.service.memory_scan import scanned
+from memory.service.raw_word_search import RawWordSearch
 from memory.service.withdrawn_summaries import WithdrawnSummaries
 
-DELETE_BATCH = 200  # rows deleted under one hold of the user's lock: well within its expiry
-SOURCE_PAGE = 100
-HANGING_PAGE = 1_000
+DELETE_BATCH = 200  # rows deleted in one step, before which the user's lock is renewed: well within its expiry
+TURNS_AT_ONCE = 100  # under one hold of the user's lock: nine possible rows with raw words each
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +56,7 @@ class Erasure:
         self, *, memories: MemoryBank, turn_log: ConversationRecord, traces: RequestTraces, clock: Clock
     ) -> None:
         self._store = memories.store
+        self._raw_words = RawWordSearch(memories.store, turn_log)
         self._ledger = memories.ledger
         self._turn_log = turn_log
         self._notes = traces.notes
@@ -71,27 +70,45 @@ class Erasure:
         self._withdrawn = WithdrawnSummaries(summaries=traces.summaries, notes=traces.notes, clock=clock)
         self._clock = clock
 
-    async def forget_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> list[str]:
-        """Delete under the user's lock, which the caller holds. Returns all deleted ids, with duplicates, reflections
-        and the raw words of the turns that they quote.
+    async def forget_held(
+        self, user_id: str, held: LedgerWrite, memory_ids: Collection[str], *, known: Sequence[Memory] = ()
+    ) -> list[str]:
+        """Delete under the user's lock, which the caller holds, also duplicates, reflections, and the raw words of the
+        turns that they quote, and of those that say the same. Returns the ids of all memories that are deleted.
 
-        The caller calls `drop_notes` with them again after releasing the lock.
+        `known`: those of the memories that the caller has read under the lock. The caller calls `drop_notes` with all
+        of them again after releasing the lock.
         """
-        gone = list(dict.fromkeys([*memory_ids, *await self._hanging_on(user_id, memory_ids)]))
-        forgotten = [record.memory for record in await self._store.get(user_id, gone)]
-        gone += [row_id for row_id in await self._raw_words_of(user_id, forgotten) if row_id not in gone]
+        gone = list(dict.fromkeys([*memory_ids, *await self._hanging_on(user_id, held, memory_ids)]))
+        known_ids = {memory.id for memory in known}
+        unknown = await self._store.memories(user_id, [one for one in gone if one not in known_ids])
+        forgotten = [*known, *unknown]
+        found = await self._raw_words.of_memories(user_id, forgotten, held)
+        await self._summaries.leave_out(user_id, found.turn_ids)
         await self._left_out.forget(user_id, forgotten, between=held.renew)
-        await self._erase_held(user_id, held, gone)
-        return gone
+        raw_ids = {*found.row_ids, *(one.id for one in forgotten if one.status is MemoryStatus.RAW)}
+        memories = [one for one in gone if one not in raw_ids]
+        await self._erase_held(user_id, held, (), sorted(raw_ids))  # first: a repeat finds them by the memories
+        await self._erase_held(user_id, held, memories)
+        return memories
 
-    async def _erase_held(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> None:
-        await held.forget(memory_ids)  # first: if we die in between, no stored plan restores them
-        await self.drop_notes(user_id, memory_ids)
-        await self._usage_counts.drop(user_id, memory_ids)
-        await held.renew()  # the steps before may have taken long
-        await self._store.delete(user_id, memory_ids)
+    async def _erase_held(
+        self, user_id: str, held: LedgerWrite, memory_ids: Sequence[str], raw_ids: Sequence[str] = ()
+    ) -> None:
+        """`raw_ids`: of rows with raw words, which are in no working set, note or profile, and are not counted."""
+        for batch in _batches(memory_ids):
+            await held.forget(batch)  # first: if we die in between, no stored plan restores them
+            await self.drop_notes(user_id, batch)
+            await self._usage_counts.drop(user_id, batch)
+            await held.renew()  # the steps before may have taken long
+            await self._store.delete(user_id, batch)
+        for batch in _batches(raw_ids):
+            await held.forget((), raw_ids=batch)
+            await self._store.delete(user_id, batch)
+        if raw_ids:
+            await self.drop_states(user_id)
 
-    async def _hanging_on(self, user_id: str, memory_ids: Collection[str]) -> list[str]:
+    async def _hanging_on(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> list[str]:
         """Archived duplicates of these memories, and reflections derived from them."""
         if not memory_ids:
             return []
@@ -101,31 +118,9 @@ class Erasure:
         )
         possible: dict[str, Memory] = {}
         for where in wheres:
-            cursor, seen = "", False
-            while not seen or cursor:
-                page = await self._store.page(where, limit=HANGING_PAGE, cursor=cursor)
-                cursor, seen = page.next_cursor, True
-                possible |= {memory.id: memory for memory in page.memories}
+            async for memories in scanned(self._store, where, held=held):
+                possible |= {memory.id: memory for memory in memories}
         return hanging_on(possible.values(), memory_ids)
-
-    async def _raw_words_of(self, user_id: str, forgotten: Sequence[Memory]) -> list[str]:
-        """The rows with the words of the turns that these memories quote, or quoted, and those that say the same: a
-        memory that was said often quotes only the first and the latest of its turns.
-        """
-        quotes = _quotes(forgotten)
-        ids = {row_id for quoted in quotes if quoted.turn_id for row_id in raw_row_ids(user_id, quoted.turn_id)}
-        memories = [one.content for one in forgotten if one.status is not MemoryStatus.RAW]
-        said = {words for words in memories if " " in words or is_distinctive(words)}  # a single word says too little
-        said |= {quoted.quote for quoted in quotes if quoted.role == Role.USER and is_distinctive(quoted.quote)}
-        found: list[str] = []
-        cursor, seen = "", not forgotten
-        while not seen or cursor:
-            page = await self._store.page(
-                MemoryFilter(user_id, status=MemoryStatus.RAW), limit=HANGING_PAGE, cursor=cursor
-            )
-            cursor, seen = page.next_cursor, True
-            found += [row.id for row in page.memories if row.id in ids or _says(row.content, said)]
-        return found
 
     async def drop_notes(self, user_id: str, memory_ids: Collection[str]) -> None:
         """Drop all notes that hold these memories, and their lines in profiles, so that no later request repeats them.
@@ -162,18 +157,22 @@ class Erasure:
         """
         Scope(user_id, project_id)  # refuses invalid ids
         called_at = self._clock()
-        where = MemoryFilter(user_id, project_id, status=None, with_raw=True, exact_project=bool(project_id))
-        memories = turns = 0
-        while True:
-            async with self._ledger.write(user_id) as held:
+        where = MemoryFilter(user_id, project_id, status=None, exact_project=bool(project_id))
+        memories, turns, is_left = 0, 0, True
+        while is_left:
+            async with self._ledger.write(user_id):
                 turns += await self._turn_log.withdraw(user_id, project_id=project_id, opened_before=called_at)
-                page = await self._store.page(where, limit=DELETE_BATCH, cursor="")
-                ids = [memory.id for memory in page.memories]
-                if not ids:
-                    break
-                await self._erase_held(user_id, held, ids)  # dependent memories are of the same scope
-                memories += len(ids)
-            await self.drop_notes(user_id, ids)
+                ids = await self._store.ids(where)
+                raw_ids = await self._store.ids(replace(where, status=MemoryStatus.RAW))
+            is_left = bool(ids or raw_ids)
+            for batch in _batches(ids):  # dependent memories are of the same scope
+                async with self._ledger.write(user_id) as held:
+                    await self._erase_held(user_id, held, batch)
+                await self.drop_notes(user_id, batch)
+            for batch in _batches(raw_ids):
+                async with self._ledger.write(user_id) as held:
+                    await self._erase_held(user_id, held, (), batch)
+            memories += len(ids)
         await self._turn_log.messages.erase(user_id, project_id=project_id, before=called_at)
         await self._erase_profiles(user_id, project_id)
         await self.drop_states(user_id)
@@ -221,16 +220,16 @@ class Erasure:
         sources = frozenset(turn_ids)
         forgotten: list[str] = []
         kept: list[str] = []
-        cursor, seen = "", False
-        while not seen or cursor:
-            everything = MemoryFilter(user_id, status=None, with_raw=True)
-            page = await self._store.page(everything, limit=SOURCE_PAGE, cursor=cursor)
-            cursor, seen = page.next_cursor, True
-            ids = [memory.id for memory in page.memories if _stands_on(memory, sources)]
-            if ids:
-                gone, left = await self._take_out(user_id, ids, sources)
+        async for memories in scanned(self._store, MemoryFilter(user_id, status=None)):
+            ids = [memory.id for memory in memories if _stands_on(memory, sources)]
+            for batch in _batches(ids):
+                gone, left = await self._take_out(user_id, batch, sources)
                 forgotten += gone
                 kept += left
+        for batch in _batches(sorted(sources), TURNS_AT_ONCE):
+            async with self._ledger.write(user_id) as held:
+                raw_ids = await self._raw_words.of_turns(user_id, batch, held)
+                await self._erase_held(user_id, held, (), raw_ids)
         await self.drop_states(user_id)
         return SourceForgotten(tuple(forgotten), tuple(kept))
 
@@ -241,13 +240,12 @@ class Erasure:
             records = [r for r in await self._store.get(user_id, memory_ids) if _stands_on(r.memory, sources)]
             now = self._clock()
             rows = {record.memory.id: without_sources(record.memory, sources, now=now) for record in records}
-            gone = [memory_id for memory_id, row in rows.items() if row is None]
+            lost = [record.memory for record in records if rows[record.memory.id] is None]
             left = [row for row in rows.values() if row is not None]
             if left:
                 changes = [Change(ChangeKind.UPDATE, row) for row in left]
                 await write_rows(self._store, held, user_id, changes, _vectors(records, left))
-            if gone:
-                gone = await self.forget_held(user_id, held, gone)
+            gone = await self.forget_held(user_id, held, [one.id for one in lost], known=lost) if lost else []
         await self.drop_notes(user_id, gone)
         return gone, [row.id for row in left]
 
@@ -308,13 +306,8 @@ def _vectors(records: Sequence[Record], rows: Sequence[Memory]) -> np.ndarray[tu
     return np.stack([by_id[row.id] for row in rows])
 
 
-def _says(text: str, statements: Iterable[str]) -> bool:
-    return any(whole_word_positions(statement, text) for statement in statements)
-
-
-def _quotes(memories: Iterable[Memory]) -> list[Evidence]:
-    """What they rest on, and what they rested on before a branch was abandoned."""
-    return [quoted for one in memories for quoted in (*one.evidence, *withdrawn_evidence(one))]
+def _batches(ids: Sequence[str], size: int = DELETE_BATCH) -> Iterator[Sequence[str]]:
+    return (ids[start : start + size] for start in range(0, len(ids), size))
 
 
 __all__ = ["Erasure", "SourceForgotten", "supported", "without_evidence", "without_source", "without_sources"]

@@ -21,8 +21,9 @@ async def write_rows(
     """
     if not changes:
         return
-    # raw words are in no working set: readers need not fetch them
-    held.touch([change.memory.id for change in changes if change.memory.status is not MemoryStatus.RAW])
+    # raw words are in no working set: readers need not fetch them, and nothing that they hold has changed
+    if touched := [change.memory.id for change in changes if change.memory.status is not MemoryStatus.RAW]:
+        held.touch(touched)
     await held.renew()
     await store.apply(user_id, changes, vectors, before_each=held.check_term)
 

@@ -36,7 +36,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
             description="Whether what the user said and no memory quotes is stored in the collection as well, for "
             "clients that query it; recall never uses these rows."
         ),
-    ] = False
+    ] = True
     extraction_batch_size: Annotated[
         Annotated[int, Meta(ge=1, le=1000)],
         Meta(

@@ -108,14 +108,32 @@ async def test_a_beginning_that_nobody_missed_is_not_filled_in_also_not_after_an
     assert await said(tell) == ["b", "c"]
 
 
-@pytest.mark.parametrize(("seconds", "since"), [(1.5, 0.0), (60.0, DAY + 1)])
+@pytest.mark.parametrize(("seconds", "since", "path"), [(6.5, 0.0, "abcdefgh"), (60.0, DAY + 1, "abcd")])
 async def test_nor_is_one_that_cannot_have_begun_in_the_outage(
-    deployment: Deployment, process: Process, tell: Teller, seconds: float, since: float
+    deployment: Deployment, process: Process, tell: Teller, seconds: float, since: float, path: str
 ) -> None:
     await outage(deployment, process, seconds=seconds)
     deployment.clock.now += since
-    await tell("abcd")
-    assert await said(tell) == ["d"]
+    await tell(path)
+    assert await said(tell) == [path[-1]]
+
+
+async def test_an_example_in_a_prompt_is_not_filled_in_after_a_restart(
+    deployment: Deployment, process: Process, tell: Teller
+) -> None:
+    """One exchange may take no time at all, so that any gap would have room for it."""
+    await outage(deployment, process, seconds=0.5)
+    await tell("ab")
+    assert await said(tell) == ["b"]
+
+
+async def test_a_restart_is_enough_for_what_followed_an_observed_turn(
+    deployment: Deployment, process: Process, tell: Teller
+) -> None:
+    await tell("a")
+    await outage(deployment, process, seconds=0.5)
+    await tell("abc")
+    assert await said(tell) == ["a", "b", "c"]
 
 
 async def test_examples_after_an_outage_are_filled_in_once_and_are_no_branch(
@@ -207,6 +225,49 @@ async def test_also_where_it_is_shown_with_another_history(
     await outage(deployment, process)
     await says(tell, [("a", "x"), ("b", "an answer")], "c")
     assert await said(tell) == ["a", "c"]
+
+
+async def test_what_one_user_leaves_out_is_filled_in_for_others(
+    deployment: Deployment, process: Process, tell: Teller
+) -> None:
+    await tell.process.log.trees.leave_out("bob", SentExchange("k", (Message("user", LONG),), ""))
+    await outage(deployment, process)
+    await says(tell, [(LONG, "How nice.")], "c")
+    assert await said(tell) == [LONG, "c"]
+
+
+async def test_without_a_key_only_distinctive_words_are_left_out(
+    deployment: Deployment, process: Process, tell: Teller
+) -> None:
+    for text in (LONG, "b"):
+        await tell.process.log.trees.leave_out("ann", SentExchange("", (Message("user", text),), ""))
+    await outage(deployment, process)
+    await says(tell, [(LONG, "How nice."), ("b", "x")], "c")
+    assert await said(tell) == ["b", "c"]
+
+
+async def test_an_exchange_belongs_to_those_whose_record_holds_it(process: Process) -> None:
+    trees, shared = process.log.trees, SentExchange("k", (Message("user", LONG),), "How nice.")
+    for user in ("ann", "bob", "cleo"):
+        turn = a_turn(f"of {user}", user=user, text=LONG, status=TurnStatus.CLOSED)
+        await process.log.append(replace(turn, answer="How nice."))
+    await trees.leave_out("dan", shared)
+    await process.log.messages.delete_turns("bob", ["of bob"])
+    await trees.erase("cleo")
+    assert await trees.owners([replace(shared, answer="No."), shared]) == {"ann", "bob"}
+    assert await trees.owners([replace(shared, answer="No.")]) == {"bob"}  # its answer is not known any more
+    await process.log.append(replace(a_turn("short", text="yes", status=TurnStatus.CLOSED), answer="x"))
+    assert await trees.owners([SentExchange("k", (Message("user", "yes"),), "x")]) == frozenset()
+
+
+async def test_what_was_left_out_is_erased_with_its_user(
+    deployment: Deployment, process: Process, tell: Teller
+) -> None:
+    trees, exchange = process.log.trees, SentExchange("", (Message("user", LONG),), "")
+    await trees.leave_out("ann", exchange)
+    assert await trees.known("ann", [exchange]) == [True]
+    await trees.erase("ann")
+    assert await trees.known("ann", [exchange]) == [False]
 
 
 async def test_what_the_user_deleted_does_not_come_back(deployment: Deployment, process: Process, tell: Teller) -> None:

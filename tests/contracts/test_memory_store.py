@@ -70,6 +70,18 @@ async def test_get_keeps_the_order_asked_for_and_leaves_out_what_is_not_there(st
     found = await store.get("ann", ["m3", "no such", "m0", "m4", "", "x" * 5_000, "tab\t", '"] or id != "'])
     assert [record.memory.id for record in found] == ["m3", "m0", "m4"]
     assert await store.get("ann", []) == []
+    without_vectors = await store.memories("ann", ["m3", "no such", "m0", "m4", "", "tab\t", '"] or id != "'])
+    assert without_vectors == [record.memory for record in found]
+    assert await store.memories("ann", []) == []
+    assert await store.memories("bob", ["m3"]) == []
+
+
+async def test_ids_are_those_that_a_filter_admits_newest_first(store: MemoryStore) -> None:
+    await put(store, *(memory(f"m{i}", created_at=float(100 + i % 3)) for i in range(7)))
+    await put(store, memory("raw", status=MemoryStatus.RAW))
+    assert await store.ids(MemoryFilter("ann")) == ["m5", "m2", "m4", "m1", "m6", "m3", "m0"]
+    assert await store.ids(MemoryFilter("ann", status=MemoryStatus.RAW)) == ["raw"]
+    assert await store.ids(MemoryFilter("bob")) == []
 
 
 async def test_what_is_applied_is_found_at_once_and_applying_twice_changes_nothing(store: MemoryStore) -> None:

@@ -49,6 +49,16 @@ async def test_the_version_grows_only_when_the_lines_change(process: Process) ->
         assert (found.lines, found.version) == (lines, version)
 
 
+async def test_a_lock_under_which_nothing_was_touched_makes_nobody_stale(process: Process) -> None:
+    await process.profiles.put("ann", {"": [LEEDS]}, revision=await written(process), now=START)
+    async with process.ledger.write("ann"):
+        pass
+    assert not await process.profiles.is_stale("ann")
+    assert await process.profiles.stale(limit=9) == []
+    await written(process)
+    assert await process.profiles.stale(limit=9) == ["ann"]
+
+
 async def test_a_project_that_has_nothing_left_loses_its_lines(process: Process) -> None:
     await process.profiles.put("ann", {"": [LEEDS], "atlas": [VEGAN]}, revision=await written(process), now=START)
     await process.profiles.put("ann", {"": [LEEDS]}, revision=await written(process), now=START)

@@ -38,14 +38,17 @@ async def test_beats_in_time_are_no_gap(deployment: Deployment, process: Process
     assert not await has_gap(process)
 
 
-async def test_after_a_restart_there_is_a_gap_however_short(deployment: Deployment, process: Process) -> None:
+@pytest.mark.parametrize(("seconds", "is_gap"), [(0.5, False), (4.5, False), (6.0, True)])
+async def test_after_a_restart_there_is_a_gap_if_it_took_long(
+    deployment: Deployment, process: Process, seconds: float, *, is_gap: bool
+) -> None:
     await process.log.times.beat()
     await process.log.times.end()
-    deployment.clock.now += 0.5
+    deployment.clock.now += seconds
     assert not await has_gap(process)  # it has not ended
     async with deployment.start() as second:
         await second.log.times.beat()
-        assert await has_gap(second)
+        assert await has_gap(second) is is_gap
 
 
 async def test_a_process_that_starts_or_ends_while_another_records_is_no_gap(deployment: Deployment) -> None:

@@ -33,13 +33,93 @@ async def test_a_user_nobody_wrote_for_is_settled_and_unchanged(ledger: UserLedg
 
 async def test_the_revision_is_odd_inside_and_even_and_higher_after(ledger: UserLedger) -> None:
     before = await ledger.revision("ann")
-    async with ledger.write("ann"):
+    async with ledger.write("ann") as held:
+        held.touch(())  # also without ids
         inside = await ledger.revision("ann")
         assert not inside.is_settled
         assert (await ledger.revision("bob")).is_settled
     after = await ledger.revision("ann")
     assert after.is_settled
     assert before.number < inside.number < after.number
+
+
+async def test_a_lock_under_which_nothing_was_touched_returns_the_revision(ledger: UserLedger) -> None:
+    before = await touch(ledger, "a")
+    for _ in range(2):
+        async with ledger.write("ann") as held:
+            assert (await ledger.revision("ann")).number == before + 1
+            await held.renew()
+            await held.forget([], raw_ids=["raw words"])
+            assert await held.forgotten(["raw words"]) == {"raw words"}
+    assert (await ledger.revision("ann")).number == before
+    assert await ledger.changed_since("ann", before) == frozenset()
+    assert await touch(ledger, "b") == before + 2
+    assert await ledger.changed_since("ann", before) == {"b"}
+
+
+async def test_an_error_before_anything_is_touched_returns_the_revision(ledger: UserLedger) -> None:
+    before = await touch(ledger, "a")
+    with pytest.raises(ZeroDivisionError):
+        async with ledger.write("ann"):
+            raise ZeroDivisionError
+    assert (await ledger.revision("ann")).number == before
+
+
+async def test_a_reader_in_between_misses_no_write_of_the_next_holder(ledger: UserLedger) -> None:
+    """Both holders have the same odd number: a reader who saw it asks what changed since the even one below it."""
+    before = await touch(ledger, "a")
+    async with ledger.write("ann"):
+        seen = (await ledger.revision("ann")).number
+    async with ledger.write("ann") as held:
+        assert (await ledger.revision("ann")).number == seen
+        held.touch(["b"])
+    after = await ledger.revision("ann")
+    assert after.is_settled
+    assert after.number > seen > before
+    assert await ledger.changed_since("ann", seen - 1) == {"b"}
+
+
+@pytest.mark.parametrize("is_dead", [False, True])
+async def test_a_revision_that_nobody_saw_settled_is_never_returned_to(
+    deployment: Deployment, *, is_dead: bool
+) -> None:
+    """The lock of one that died, or was slow, is taken over, and nothing is touched: who knows what the first wrote."""
+    async with deployment.start() as other:
+        before = await touch(other.ledger, "a")
+        async with deployment.start() as lost:
+            lock = lost.ledger.write("ann")
+            await lock.__aenter__()
+            deployment.clock.now += 0 if is_dead else 31
+            if not is_dead:
+                async with other.ledger.write("ann"):
+                    pass
+        async with other.ledger.write("ann"):
+            pass
+        after = await other.ledger.revision("ann")
+        assert after.is_settled
+        assert after.number > before
+        assert await other.ledger.changed_since("ann", before) is None
+        assert await other.ledger.changed_since("ann", after.number) == frozenset()
+        with pytest.raises((Conflict, Unavailable)):
+            await lock.__aexit__(None, None, None)
+
+
+async def test_who_lost_the_lock_makes_readers_reload_although_its_successor_touched_nothing(
+    deployment: Deployment,
+) -> None:
+    async with deployment.start() as slow, deployment.start() as other:
+        lock = slow.ledger.write("ann")
+        await lock.__aenter__()
+        deployment.clock.now += 31
+        async with other.ledger.write("ann"):
+            inside = await other.ledger.revision("ann")
+            with pytest.raises(Conflict):
+                await lock.__aexit__(None, None, None)
+        after = await other.ledger.revision("ann")
+        assert after.is_settled
+        assert after.number > inside.number
+        assert await other.ledger.changed_since("ann", inside.number - 1) is None
+        assert await other.ledger.changed_since("ann", after.number) == frozenset()
 
 
 async def test_readers_learn_what_changed_since_they_looked(ledger: UserLedger) -> None:
@@ -83,7 +163,8 @@ async def test_writers_of_one_user_take_turns_and_lose_no_update(deployment: Dep
 
         async def add_one(ledger: UserLedger) -> None:
             nonlocal value
-            async with ledger.write("ann"):
+            async with ledger.write("ann") as held:
+                held.touch(["m"])
                 read = value
                 await asyncio.sleep(0)
                 value = read + 1

@@ -96,7 +96,7 @@ async def test_missed_turns_are_recorded_only_where_the_setting_says_so_and_some
     if has_recorded:
         async with deployment.start() as process, recorder_of(process, policy):
             pass
-    deployment.clock.now += 1
+    deployment.clock.now += 10
     missed = SentExchange("k0", (Message("user", "Hello"),), "Hi.")
     async with deployment.start() as process:
         async with asyncio.timeout(10), recorder_of(process, policy) as recorder:

@@ -21,7 +21,7 @@ from memory.adapters.milvus import filters
 from memory.adapters.milvus.collections import LIBRARY_SECONDS
 from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection
 from memory.errors import BadSetting, Unavailable
-from memory.model import Candidate, Change, Record, Vector, is_valid_id
+from memory.model import Candidate, Change, Memory, Record, Vector, is_valid_id
 from memory.ports import MemoryFilter, Page
 from memory.runtime.metrics import Metrics
 
@@ -139,6 +139,12 @@ class MilvusStore:
 
     async def get(self, user_id: str, memory_ids: Sequence[str]) -> list[Record]:
         return await self._found("get", user_id, memory_ids, row_codec.RECORD_FIELDS, row_codec.record_of)
+
+    async def ids(self, where: MemoryFilter) -> list[str]:
+        return [memory_id for _, memory_id in sorted(await self._positions("ids", where), reverse=True)]
+
+    async def memories(self, user_id: str, memory_ids: Sequence[str]) -> list[Memory]:
+        return await self._found("memories", user_id, memory_ids, row_codec.MEMORY_FIELDS, row_codec.memory_of)
 
     async def page(self, where: MemoryFilter, *, limit: int, cursor: str) -> Page:
         pages.read_cursor(cursor)  # before any query

@@ -42,6 +42,9 @@ class SqliteConversationTrees:
     async def known(self, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
         return await self._database.read(partial(_known, user_id=user_id, exchanges=exchanges))
 
+    async def owners(self, exchanges: Sequence[SentExchange]) -> frozenset[str]:
+        return await self._database.read(partial(_owners, exchanges=exchanges))
+
     async def open(self, turn: Turn, sent: SentConversation) -> str:
         if turn.status is not TurnStatus.OPENED:
             raise BadInput(f"only a turn of status opened can be opened; this one is {turn.status.value}")
@@ -117,9 +120,13 @@ def _known(connection: sqlite3.Connection, *, user_id: str, exchanges: Sequence[
     return [filling_in.is_known(connection, user_id, exchange) for exchange in exchanges]
 
 
+def _owners(connection: sqlite3.Connection, *, exchanges: Sequence[SentExchange]) -> frozenset[str]:
+    return frozenset().union(*(known_exchanges.owners(connection, exchange) for exchange in exchanges))
+
+
 def _leave_out(connection: sqlite3.Connection, *, user_id: str, exchange: SentExchange) -> None:
     known_exchanges.leave_out(connection, user_id, exchange)
-    if not user_id or is_left_out(connection, user_id, exchange.key):
+    if not exchange.key or is_left_out(connection, user_id, exchange.key):
         return
     turn_id = "\x1f".join(("x", user_id, exchange.key))  # not the id of a turn
     kept = connection.execute(

@@ -2,8 +2,8 @@
 
 An exchange that this user's record holds or held, under whatever session, project or agent, or that must not be
 recorded, is not filled in. What is filled in follows a turn that we observed; or its whole conversation is unknown, and
-not long ago there was a time without recording, long enough for it to have begun then. Otherwise an unknown beginning
-is likely to be examples in a prompt, or a conversation from elsewhere: it is left out, for good.
+not long ago there was a time without recording, long enough for it to have begun then: a restart is not. Otherwise an
+unknown beginning is likely to be examples in a prompt, or a conversation from elsewhere: it is left out, for good.
 
 A filled-in turn is dated when it can have been said at the earliest, so that it never replaces, nor forgets, what was
 said since.
@@ -22,8 +22,19 @@ from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
 from memory.model import SentExchange, Turn, TurnStatus
 
 RETURN_SECONDS_MAX = 86_400.0  # after a gap: conversations that begin later with unknown exchanges did not begin in it
+GAP_SECONDS_MIN = 5.0  # a shorter one without a lost turn is a restart: hardly anybody begins a conversation in it
 EXCHANGE_SECONDS_MIN = 1.0  # between two exchanges of a conversation, whoever types and whatever answers
 STEP_SECONDS = 0.001  # keeps filled-in turns in order
+
+
+def seconds_to_begin(exchanges: int, *, is_loss: bool) -> float:
+    """How long a gap has to be, so that a conversation may have begun in it with so many exchanges.
+
+    `is_loss`: a turn was lost when it began, which may have been the first of them.
+    """
+    if is_loss:
+        return (exchanges - 1) * EXCHANGE_SECONDS_MIN
+    return max(GAP_SECONDS_MIN, exchanges * EXCHANGE_SECONDS_MIN)
 
 
 def user_hash(user_id: str) -> str:
@@ -88,8 +99,9 @@ class FillingIn:
         ).fetchone()
         if is_erased:
             return None
-        needed = (count - 1) * EXCHANGE_SECONDS_MIN
-        return recording_times.gap_with_room(connection, since=self.now - RETURN_SECONDS_MAX, seconds=needed)
+        needed, after_loss = (seconds_to_begin(count, is_loss=is_loss) for is_loss in (False, True))
+        since = self.now - RETURN_SECONDS_MAX
+        return recording_times.gap_with_room(connection, since=since, seconds=needed, after_loss=after_loss)
 
     def _imported(self, connection: sqlite3.Connection, exchange: SentExchange) -> Turn | None:
         """A turn of a given session that says this and has no position: history that was imported before."""

@@ -2,7 +2,7 @@
 
 Distinctive words are enough for the user's own turns; others need the same answer. A digest outlives its turn: what was
 deleted, or must not be recorded, stays known. The same exchange in the record of another user (people who share one
-conversation, or one prompt with examples) is known, too.
+conversation, or one prompt with examples) is known, too. What must not be recorded concerns its own user alone.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def remember(connection: sqlite3.Connection, turn: Turn) -> None:
 
 
 def leave_out(connection: sqlite3.Connection, user_id: str, exchange: SentExchange) -> None:
-    """It must not be recorded, whoever sends it again."""
+    """This user's record must not hold it. Without a key it is recognised by its words alone: only distinctive ones."""
     words = words_of(exchange.said)
-    if not words:
+    if not words or not (exchange.key or is_distinctive(words)):
         return
     answer = digest_of(exchange.answer) if exchange.answer else ""
     digest = digest_of(words)
@@ -67,9 +67,25 @@ def is_known(connection: sqlite3.Connection, user_id: str, exchange: SentExchang
     if not is_enough:
         return False
     others = connection.execute(
-        f"{_LOOK} AND known_exchanges.user_id != ?2 LIMIT ?3", (digest, user_id, LOOKS_MAX)
+        f"{_LOOK} AND known_exchanges.user_id != ?2 {_SHOWN} LIMIT ?3", (digest, user_id, LOOKS_MAX)
     ).fetchall()
     return any(_has_answer(row, exchange.answer) for row in others)
+
+
+def owners(connection: sqlite3.Connection, exchange: SentExchange) -> set[str]:
+    """The users whose record holds it, or held it, if its words are distinctive."""
+    words = words_of(exchange.said)
+    if not is_distinctive(words):
+        return set()
+    rows = connection.execute(
+        """
+        SELECT known_exchanges.turn_id, known_exchanges.answer, turns.answer, known_exchanges.user_id
+        FROM known_exchanges LEFT JOIN turns ON turns.id = known_exchanges.turn_id
+        WHERE words = ? AND known_exchanges.turn_id != '' ORDER BY known_exchanges.position DESC LIMIT ?
+        """,
+        (digest_of(words), LOOKS_MAX),
+    ).fetchall()
+    return {user_id for *row, user_id in rows if _has_answer(row, exchange.answer)}
 
 
 def without_position(connection: sqlite3.Connection, scope: Scope, exchange: SentExchange) -> str:
@@ -91,6 +107,8 @@ _LOOK = """
     FROM known_exchanges LEFT JOIN turns ON turns.id = known_exchanges.turn_id AND known_exchanges.turn_id != ''
     WHERE words = ?1
 """
+# recorded, or shown with its answer as an example; what must not be recorded is known before it is answered
+_SHOWN = "AND (known_exchanges.turn_id != '' OR known_exchanges.answer != '')"
 
 
 def _has_answer(row: Sequence[object], answer: str) -> bool:

@@ -3,6 +3,15 @@
 A revision is odd from the time the lock is taken until it is released; then the touched ids are in `changes` under the
 new, even number. A lock whose holder is dead, or took too long, is repaired: the number advances, and since nobody
 knows what was written, all earlier readers have to load everything. Memories are not touched here.
+
+A holder that touched nothing returns the previous, even number, under which nothing that a reader holds has changed:
+
+- A reader that saw it before, and sees it again, has missed nothing, also if the lock was held in between.
+- A reader that saw the odd number knows only the even one below it, which is still true. The next holder may get the
+  same odd number: nobody may compare odd numbers. Whoever stores one, with a plan that was made under the lock, calls
+  `touch` first, even without ids, so that this number is passed for good.
+- If the holder dies, or loses the lock, the number advances as ever: it may have been about to touch something.
+- An even number that was only passed, while a lost lock was taken over, is never returned to: `known_since` is higher.
 """
 
 from __future__ import annotations
@@ -68,7 +77,8 @@ class SqliteUserLedger:
         try:
             yield held
         finally:  # also after an error: part of it may have been written
-            is_ours = await self._database.write(partial(_let_go, user_id=user_id, token=token, touched=held.touched))
+            touched = held.touched if held.is_touched else None
+            is_ours = await self._database.write(partial(_let_go, user_id=user_id, token=token, touched=touched))
             if not is_ours:  # raised after the commit: readers have to notice in any case
                 raise Conflict("the user's lock was lost while it was held: it took too long")
 
@@ -108,6 +118,7 @@ class _HeldLock:
 
     def __init__(self, database: SqliteDatabase, user_id: str, token: str, clock: Clock, lock_seconds: float) -> None:
         self.touched: set[str] = set()
+        self.is_touched = False
         self._database = database
         self._user_id = user_id
         self._token = token
@@ -116,6 +127,7 @@ class _HeldLock:
         self._renewed_at = clock()  # or a little later: `check_term` requires a renewal before it anyway
 
     def touch(self, memory_ids: Collection[str]) -> None:
+        self.is_touched = True
         self.touched.update(memory_ids)
 
     async def renew(self) -> None:
@@ -132,10 +144,11 @@ class _HeldLock:
     async def forgotten(self, memory_ids: Collection[str]) -> frozenset[str]:
         return await self._database.read(partial(_forgotten, user_id=self._user_id, memory_ids=memory_ids))
 
-    async def forget(self, memory_ids: Collection[str]) -> None:
-        self.touch(memory_ids)
+    async def forget(self, memory_ids: Collection[str], *, raw_ids: Collection[str] = ()) -> None:
+        if memory_ids:
+            self.touch(memory_ids)
         await self.renew()
-        await self._database.write(partial(_forget, user_id=self._user_id, memory_ids=memory_ids))
+        await self._database.write(partial(_forget, user_id=self._user_id, memory_ids=[*memory_ids, *raw_ids]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +237,11 @@ def _renew(connection: sqlite3.Connection, *, user_id: str, token: str, until: f
     return renewed.rowcount == 1
 
 
-def _let_go(connection: sqlite3.Connection, *, user_id: str, token: str, touched: Collection[str]) -> bool:
-    """Make the revision even and record the changes. False if the lock was lost: all readers then load everything."""
+def _let_go(connection: sqlite3.Connection, *, user_id: str, token: str, touched: Collection[str] | None) -> bool:
+    """Make the revision even and record the changes. False if the lock was lost: all readers then load everything.
+
+    `touched`: None if nothing was, so that the revision is again what it was.
+    """
     lock = _lock_of(connection, user_id=user_id)
     if lock is None or lock.token != token:
         connection.execute(
@@ -235,12 +251,13 @@ def _let_go(connection: sqlite3.Connection, *, user_id: str, token: str, touched
         return False
     connection.execute(
         """
-        UPDATE users SET revision = revision + 1, lock_token = NULL, lock_owner = NULL, lock_expires_at = NULL
+        UPDATE users SET revision = iif(? OR known_since >= revision, revision + 1, revision - 1),
+            lock_token = NULL, lock_owner = NULL, lock_expires_at = NULL
         WHERE user_id = ?
         """,
-        (user_id,),
+        (touched is not None, user_id),
     )
-    _note_changes(connection, user_id, touched)
+    _note_changes(connection, user_id, touched or ())
     return True
 
 
@@ -248,7 +265,7 @@ def _take_back(connection: sqlite3.Connection, *, user_id: str, token: str) -> N
     """Undo a `_take` whose caller left before it got the result. Nothing was written under it."""
     lock = _lock_of(connection, user_id=user_id)
     if lock is not None and lock.token == token:
-        _let_go(connection, user_id=user_id, token=token, touched=())
+        _let_go(connection, user_id=user_id, token=token, touched=None)
 
 
 def _note_changes(connection: sqlite3.Connection, user_id: str, touched: Collection[str]) -> None:

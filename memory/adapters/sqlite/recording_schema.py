@@ -5,7 +5,7 @@ from __future__ import annotations
 RECORDING_TABLES = (
     # Digests of what users said, by which an exchange is recognised in any session, project or agent. They outlive the
     # turn, so that a deleted one is not recorded again. Without a turn: it must not be recorded; `answer` is then the
-    # digest of the answer, "" if that is not known.
+    # digest of the answer, "" if that is not known, as with what was left out before it was answered.
     """
     CREATE TABLE known_exchanges (
         position INTEGER PRIMARY KEY,
@@ -19,12 +19,13 @@ RECORDING_TABLES = (
     "CREATE INDEX known_exchanges_of_user ON known_exchanges (user_id, position)",
     # When each recording process last said that it records; owner "": those that have ended.
     "CREATE TABLE recorders (owner TEXT PRIMARY KEY, last_at REAL NOT NULL) WITHOUT ROWID",
-    # Times in which turns may have been missed.
+    # Times in which turns may have been missed. `is_loss`: at least one was, since it could not be written.
     """
     CREATE TABLE recording_gaps (
         position INTEGER PRIMARY KEY,
         began_at REAL NOT NULL,
-        ended_at REAL NOT NULL
+        ended_at REAL NOT NULL,
+        is_loss INTEGER NOT NULL
     )
     """,
     "CREATE INDEX recording_gaps_by_end ON recording_gaps (ended_at)",

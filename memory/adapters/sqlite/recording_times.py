@@ -48,7 +48,7 @@ def _beat(
         begins.append(max(last.values()))
     begins += [] if missed_since is None else [missed_since]
     if begins:
-        _add_gap(connection, min(begins), now)
+        _add_gap(connection, min(begins), now, is_loss=missed_since is not None)
     for other, at in dead.items():
         _leave(connection, other, at)
     _put(connection, owner, now)
@@ -71,9 +71,10 @@ def _put(connection: sqlite3.Connection, owner: str, at: float) -> None:
     )
 
 
-def _add_gap(connection: sqlite3.Connection, began_at: float, ended_at: float) -> None:
+def _add_gap(connection: sqlite3.Connection, began_at: float, ended_at: float, *, is_loss: bool) -> None:
     kept = connection.execute(
-        "INSERT INTO recording_gaps (began_at, ended_at) VALUES (?, ?)", (min(began_at, ended_at), ended_at)
+        "INSERT INTO recording_gaps (began_at, ended_at, is_loss) VALUES (?, ?, ?)",
+        (min(began_at, ended_at), ended_at, is_loss),
     )
     connection.execute("DELETE FROM recording_gaps WHERE position <= ?", ((kept.lastrowid or 0) - GAPS_MAX,))
 
@@ -86,11 +87,14 @@ def gap_after(connection: sqlite3.Connection, at: float) -> float | None:
     return None if row is None else float(row[0])
 
 
-def gap_with_room(connection: sqlite3.Connection, *, since: float, seconds: float) -> float | None:
-    """When the first gap began of those that ended since then and lasted so long; None if there is none."""
+def gap_with_room(connection: sqlite3.Connection, *, since: float, seconds: float, after_loss: float) -> float | None:
+    """When the first gap began of those that ended since then and lasted so long; None if there is none.
+
+    `after_loss`: seconds that one with a lost turn has to last.
+    """
     row = connection.execute(
-        "SELECT began_at FROM recording_gaps WHERE ended_at >= ? AND ended_at - began_at >= ?"
+        "SELECT began_at FROM recording_gaps WHERE ended_at >= ? AND ended_at - began_at >= iif(is_loss, ?, ?)"
         " ORDER BY ended_at LIMIT 1",
-        (since, seconds),
+        (since, after_loss, seconds),
     ).fetchone()
     return None if row is None else float(row[0])

@@ -328,7 +328,7 @@ TABLES = (
     """,
     """
     CREATE TRIGGER profiles_become_stale AFTER UPDATE OF revision ON users
-    WHEN new.revision % 2 = 0 AND NOT EXISTS (SELECT 1 FROM profiles_switched_off)
+    WHEN new.revision % 2 = 0 AND new.revision > old.revision AND NOT EXISTS (SELECT 1 FROM profiles_switched_off)
     BEGIN
         INSERT OR IGNORE INTO stale_profiles (user_id) VALUES (new.user_id);
     END

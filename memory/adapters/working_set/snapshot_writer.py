@@ -181,9 +181,9 @@ class _SnapshottingWrite:
     async def forgotten(self, memory_ids: Collection[str]) -> frozenset[str]:
         return await self._held.forgotten(memory_ids)
 
-    async def forget(self, memory_ids: Collection[str]) -> None:
-        """Erases the user's snapshot too; raises `Unavailable` if that fails."""
-        await self._held.forget(memory_ids)
+    async def forget(self, memory_ids: Collection[str], *, raw_ids: Collection[str] = ()) -> None:
+        """Erases the user's snapshot too, which holds no raw words; raises `Unavailable` if that fails."""
+        await self._held.forget(memory_ids, raw_ids=raw_ids)
         if memory_ids:
             self.has_forgotten = True
             self.touched.update(memory_ids)

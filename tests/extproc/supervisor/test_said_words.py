@@ -14,8 +14,8 @@ from product import Product, eventually, running_product
 from upstream import RecordingUpstream
 
 SECONDS_MAX = 10.0  # promised to those clients
-STRICT = "memory: {store_raw_turns: true}\n"
-SETTINGS = "memory: {store_raw_turns: true, secrets: {password: allow}}\n"
+STRICT = "memory: {}\n"
+SETTINGS = "memory: {secrets: {password: allow}}\n"
 CODE = "my locker code is 9876"
 
 
@@ -60,7 +60,9 @@ def rows_with(product: Product, user_id: str, words: str) -> list[dict[str, obje
 @pytest.mark.parametrize(
     "said", ["Quokka lanterns drift past the viaduct", "Why is the zinc kettle humming, and what is 4*4?"]
 )
-def test_what_was_said_is_found_verbatim_within_ten_seconds(lenient: Product, path: str, said: str) -> None:
+def test_what_was_said_is_found_verbatim_within_ten_seconds(
+    lenient: Product, upstream: RecordingUpstream, path: str, said: str
+) -> None:
     user = f"said-{path[4:8]}-{said[:3]}"
     message = {"messages": [{"role": "user", "content": said}]} if path.endswith("completions") else {"input": said}
     headers = {"x-authz-user-id": user}
@@ -73,6 +75,8 @@ def test_what_was_said_is_found_verbatim_within_ten_seconds(lenient: Product, pa
     assert lenient.memories(user) == []
     found = httpx.post(f"{lenient.api}/v1/memory/search", params={"user_id": user}, json={"query": said}, timeout=30)
     assert found.json()["memories"] == []
+    lenient.chat("What do you know of my quokka lanterns and my zinc kettle?", user, session_id="another")
+    assert said not in upstream.last_chat().body.decode()  # it is in no note
     httpx.delete(f"{lenient.api}/v1/memory", params={"user_id": user}, timeout=30).raise_for_status()
     assert rows_with(lenient, user, said) == []
 

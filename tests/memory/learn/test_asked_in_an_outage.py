@@ -225,4 +225,5 @@ async def test_all_that_is_stored_is_looked_through_once_however_much_is_to_be_f
         await bench.tell(process, *(f"Please forget that I like {topic}." for topic in topics), session="s2")
         await bench.worker(process, faults=faults).work_off()
     assert await bench.contents() == []
-    assert faults.calls.count("load") == 2  # memories, and raw words
+    assert faults.calls.count("load") == 1
+    assert faults.calls.count("turns") == 2  # what is meant, and what says the same as what goes

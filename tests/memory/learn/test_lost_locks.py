@@ -18,7 +18,7 @@ from memory.adapters.sqlite.database import CALL_SECONDS_MAX
 from memory.adapters.sqlite.ledger import LOCK_SECONDS, WORK_SECONDS_MAX
 from memory.errors import Conflict
 from memory.learn import window
-from memory.learn.worker import Worker
+from memory.learn.worker import Worker, WorkerSettings
 from memory.model import MemoryStatus
 
 FROZEN_SECONDS = 31.0
@@ -113,6 +113,26 @@ async def test_who_was_frozen_and_then_dies_at_any_await_leaves_what_everybody_s
         assert [str(place) for place in places if not place.is_among(lines)] == []
 
 
+async def test_a_window_whose_lock_is_lost_again_and_again_becomes_a_dead_letter(tmp_path: Path) -> None:
+    bench = Bench(sqlite_deployment(tmp_path))
+    async with bench.deployment.start() as slow, bench.deployment.start() as other:
+
+        async def others_write() -> None:
+            bench.deployment.clock.now += FROZEN_SECONDS
+            async with other.ledger.write("ann"):
+                pass
+
+        await bench.tell(slow, "I live in Rome.")
+        for attempt in range(1, WorkerSettings().attempts_max + 1):
+            part = Frozen(bench.store, "apply", others_write)
+            assert await replace(bench, store=cast(Any, part)).worker(slow).work_off() == 1, f"attempt {attempt}"
+            assert await bench.worker(other).work_off() == 0  # not at once
+            bench.deployment.clock.now += WorkerSettings().retry_seconds_max
+        assert (await slow.log.depth(now=bench.deployment.clock.now)).dead == 1
+        assert await bench.contents() == []
+        assert bench.count("memproxy_windows_total", outcome="retried") == WorkerSettings().attempts_max - 1
+
+
 async def test_nothing_is_written_or_forgotten_under_a_lock_that_somebody_else_took(tmp_path: Path) -> None:
     deployment = sqlite_deployment(tmp_path)
     async with deployment.start() as slow, deployment.start() as other:
@@ -139,7 +159,10 @@ async def test_a_renewed_lock_outlives_its_first_term(tmp_path: Path) -> None:
                 deployment.clock.now += LOCK_SECONDS - 1
                 await held.renew()
                 await slow.log.recover()
-        assert (await slow.ledger.revision("ann")).number == 2
+        revision = await slow.ledger.revision("ann")
+        assert revision.is_settled
+        assert await slow.ledger.changed_since("ann", revision.number) == frozenset()  # it was not repaired
+        assert revision.number == 0
 
 
 def test_one_write_takes_less_time_than_the_lock_lasts() -> None:

@@ -62,6 +62,19 @@ def rows_of(*messages: str, turn_id: str = "t1") -> list[Memory]:
     return raw_rows([turn], withheld=(), planted=())
 
 
+async def stored(bench: Bench, process: Process, *turns: tuple[str, ...]) -> list[Memory]:
+    """Turns on record, with a row for each message."""
+    rows: list[Memory] = []
+    for number, messages in enumerate(turns):
+        said = tuple(Message("user", one) for one in messages)
+        await process.log.append(
+            Turn(f"t{number}", Scope("ann", session_id="s1"), START, said, status=TurnStatus.CLOSED)
+        )
+        rows += rows_of(*messages, turn_id=f"t{number}")
+    await bench.store.apply("ann", [Change(ChangeKind.CREATE, row) for row in rows], vectors_of(bench, rows))
+    return rows
+
+
 async def test_words_that_no_memory_quotes_are_stored_as_said(bench: Bench) -> None:
     async with bench.deployment.start() as process:
         _, small_talk, both = await learn(bench, process, BUDGET, SMALL_TALK, f"{SMALL_TALK}! I live in Ulm. Bye")
@@ -84,10 +97,15 @@ async def test_without_the_setting_nothing_of_it_is_stored(bench: Bench) -> None
 
 async def test_raw_words_change_nothing_that_readers_hold(bench: Bench) -> None:
     async with bench.deployment.start() as process:
-        before = (await process.ledger.revision("ann")).number
-        await learn(bench, process, SMALL_TALK)
-        assert await process.ledger.changed_since("ann", before) == frozenset()
-        assert (await process.ledger.revision("ann")).is_settled
+        await learn(bench, process, BUDGET)
+        before = await process.ledger.revision("ann")
+        (turn,) = await learn(bench, process, SMALL_TALK)
+        assert await bench.raw_words() == [SMALL_TALK]
+        await process.log.messages.delete_turns("ann", [turn.id])
+        await bench.worker(process, settings=KEEPS).work_off()
+        assert await bench.raw_words() == []
+        assert await process.ledger.revision("ann") == before
+        assert await process.ledger.changed_since("ann", before.number) == frozenset()
 
 
 @pytest.mark.parametrize("said", ["Forget zebras.", "Forget my budget.", "Off the record: zebras."])
@@ -95,6 +113,41 @@ async def test_a_turn_that_asks_to_forget_leaves_no_words(bench: Bench, said: st
     async with bench.deployment.start() as process:
         await learn(bench, process, said)
     assert await bench.raw_words() == []
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Forget the zebra weather.",
+        "Forget that.",
+        "Forget everything about me.",
+        "Do not remember what I just said.",
+    ],
+)
+@pytest.mark.parametrize("status", [TurnStatus.CLOSED, TurnStatus.FILLED_IN])
+@pytest.mark.parametrize("is_learnt", [False, True])
+async def test_what_a_request_means_leaves_no_words_in_its_own_window_either(
+    bench: Bench, asked: str, status: TurnStatus, *, is_learnt: bool
+) -> None:
+    """The turn that it means is read with it, or is context. A filled-in request deletes nothing that is stored."""
+    async with bench.deployment.start() as process:
+        await bench.tell(process, "And a blue giraffe", session="s2")
+        await bench.tell(process, SMALL_TALK, status=status)
+        worker = bench.worker(process, settings=KEEPS)
+        if is_learnt:
+            await worker.work_off()
+        await bench.tell(process, asked, status=status)
+        await worker.work_off()
+        is_deleted = not is_learnt or status is TurnStatus.CLOSED
+        assert (SMALL_TALK in await bench.raw_words()) is not is_deleted
+        is_of_all = "everything" in asked and status is TurnStatus.CLOSED
+        assert ("And a blue giraffe" in await bench.raw_words()) is not is_of_all
+
+
+async def test_what_is_said_after_a_request_stays(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        await learn(bench, process, "Forget the zebra weather.", SMALL_TALK)
+        assert await bench.raw_words() == [SMALL_TALK]
 
 
 async def test_forgetting_in_a_chat_reaches_the_words(bench: Bench) -> None:
@@ -179,8 +232,7 @@ async def test_forgetting_a_memory_reaches_the_words_of_all_turns_that_it_rested
 async def test_forgetting_little_takes_no_other_words_with_it(bench: Bench) -> None:
     async with bench.deployment.start() as process:
         said = ("tea", "The steak was good, zebra", "He teams up with zebras", "そうです、私は東京に住んでいます")
-        rows = [row for number, text in enumerate(said) for row in rows_of(text, turn_id=f"t{number}")]
-        await bench.store.apply("ann", [Change(ChangeKind.CREATE, row) for row in rows], vectors_of(bench, rows))
+        rows = await stored(bench, process, *((text,) for text in said))
         bare = replace(rows[0], id="m1", status=MemoryStatus.ACTIVE, evidence=())
         await bench.store.apply("ann", [Change(ChangeKind.CREATE, bare)], vectors_of(bench, [bare]))
         for memory_id in ("m1", rows[0].id):
@@ -190,6 +242,39 @@ async def test_forgetting_little_takes_no_other_words_with_it(bench: Bench) -> N
         await bench.store.apply("ann", [Change(ChangeKind.CREATE, tokyo)], vectors_of(bench, [tokyo]))
         await erasure(bench, process).memory("ann", "m2")
         assert await bench.raw_words() == ["He teams up with zebras", "The steak was good, zebra"]
+
+
+async def test_a_turn_that_says_the_same_goes_as_a_whole(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        rows = await stored(bench, process, ("Zebra weather", "Well, i LIVE in  ulm"), ("And a blue giraffe",))
+        home = replace(rows[0], id="m1", status=MemoryStatus.ACTIVE, content="I live in Ulm.", evidence=())
+        await bench.store.apply("ann", [Change(ChangeKind.CREATE, home)], vectors_of(bench, [home]))
+        await erasure(bench, process).memory("ann", "m1")
+        assert await bench.raw_words() == ["And a blue giraffe"]
+
+
+@pytest.mark.parametrize("way", ["in a chat", "the scope"])
+async def test_forgetting_reads_the_store_once_however_much_there_is(bench: Bench, way: str) -> None:
+    """Under the user's lock: neither all of it for each of its steps, nor vectors."""
+    reads = []
+    for count in (20, 220):
+        faults = Faults()
+        async with bench.deployment.start() as process:
+            await learn(bench, process, *(f"{SMALL_TALK} {n}" for n in range(count)))
+            rows = [
+                replace(row, id=f"m{row.id}", status=MemoryStatus.ACTIVE) for row in await bench.memories(status="raw")
+            ]
+            await bench.store.apply("ann", [Change(ChangeKind.CREATE, row) for row in rows], vectors_of(bench, rows))
+            if way == "in a chat":
+                await learn(bench, process, "Forget everything about me.", faults=faults)
+            else:
+                through = replace(bench, store=faults.around(bench.store))
+                await erasure(through, process).scope("ann", "")
+        assert (await bench.memories(), await bench.raw_words()) == ([], [])
+        reads.append({name: faults.calls.count(name) for name in ("ids", "load", "memories", "get", "page")})
+    assert reads[0] | {"memories": 0} == reads[1] | {"memories": 0}
+    assert reads[0]["get"] == reads[0]["page"] == 0
+    assert reads[1]["memories"] <= reads[0]["memories"] + 6  # by id, a thousand at a time
 
 
 async def test_erasing_a_user_leaves_no_trace_of_removed_words(bench: Bench) -> None:

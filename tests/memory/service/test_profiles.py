@@ -77,7 +77,8 @@ async def test_a_user_who_said_nothing_has_none(parts: Parts) -> None:
 
 async def test_what_is_stored_is_shown_at_once_with_its_evidence(parts: Parts) -> None:
     said = (Evidence("I am vegan", "t1"),)
-    async with parts.ledger.write("ann"):
+    async with parts.ledger.write("ann") as held:
+        held.touch(["m1"])
         await parts.put(Memory("m1", "ann", "I am vegan", NOW, NOW, NOW, attribute="diet", evidence=said))
     shown = await parts.library.profiles.show("ann")
     assert shown.evidence == {"m1": said}

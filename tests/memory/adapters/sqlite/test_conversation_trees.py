@@ -11,6 +11,7 @@ import pytest
 from turn_logs import ManualClock, a_turn
 
 from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.filling_in import seconds_to_begin
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.model import Message, SentConversation, SentExchange
 
@@ -55,3 +56,12 @@ async def test_the_next_message_of_a_long_conversation_costs_as_much_as_of_a_sho
 
 def watch(connection: sqlite3.Connection, *, statements: list[str]) -> None:
     connection.set_trace_callback(statements.append)
+
+
+@pytest.mark.parametrize(("exchanges", "seconds"), [(1, 5.0), (5, 5.0), (6, 6.0), (100, 100.0)])
+def test_a_conversation_takes_time_to_begin_however_short(exchanges: int, seconds: float) -> None:
+    assert seconds_to_begin(exchanges, is_loss=False) == seconds
+
+
+def test_a_lost_turn_is_the_first_exchange_of_those_missed() -> None:
+    assert [seconds_to_begin(exchanges, is_loss=True) for exchanges in (1, 2, 6)] == [0.0, 1.0, 5.0]

@@ -1,0 +1,147 @@
+"""Finds the rows with raw words that have to go with forgotten memories. Reads the store, and deletes nothing.
+
+These are the rows of the turns that a memory quotes, or quoted, and of those that say the same: a memory that was said
+often quotes only the first and the latest of its turns. A turn goes as a whole. What was said is read from the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from memory.language.word_boundaries import whole_word_positions
+from memory.model import Evidence, Memory, MemoryStatus, Role, Turn
+from memory.model.exchanges import folded, is_distinctive
+from memory.model.raw_words import raw_row_ids, rows_of
+from memory.model.withdrawn import withdrawn_evidence
+from memory.ports import ConversationRecord, LedgerWrite, MemoryFilter, MemoryStore
+
+# Characters at a statement's beginning by which it is looked up, the longest that it has: few begin alike.
+BEGINNINGS = (16, 3)
+TURNS_AT_ONCE = 200  # read from the record before the user's lock is renewed
+ROWS_AT_ONCE = 1_000  # looked up by id before it is renewed
+TURNS_BY_ID_MAX = 500  # for more, all ids of the user's rows are read: that takes less time
+
+Choice: TypeAlias = Callable[[Sequence[Memory]], list[str]]
+
+
+class Statements:
+    """What was said, compared without case, white space, and punctuation at the edges. Pure.
+
+    Its cost for a text does not depend on how many statements there are, unless they begin alike.
+    """
+
+    def __init__(self, statements: Iterable[str]) -> None:
+        self._by_beginning: dict[str, set[str]] = {}
+        for statement in map(_bare, statements):
+            length = next((one for one in BEGINNINGS if len(statement) >= one), 0)
+            if length and (" " in statement or is_distinctive(statement)):  # a single word says too little
+                self._by_beginning.setdefault(statement[:length], set()).add(statement)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_beginning)
+
+    def are_in(self, text: str) -> bool:
+        """Whether the text contains one of them, at word boundaries."""
+        said = folded(text).casefold()
+        for length in BEGINNINGS:
+            beginnings = {said[at : at + length] for at in range(len(said) - length + 1)}
+            for beginning in beginnings & self._by_beginning.keys():
+                if any(whole_word_positions(statement, said) for statement in self._by_beginning[beginning]):
+                    return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundWords:
+    """`row_ids`: the stored rows. `turn_ids`: the turns that the memories rest on, and those that say the same."""
+
+    row_ids: tuple[str, ...] = ()
+    turn_ids: tuple[str, ...] = ()
+
+
+class RawWordSearch:
+    """Raises `Unavailable`, and `Conflict` if the lock was lost meanwhile. `held`: the user's lock; it is renewed."""
+
+    def __init__(self, store: MemoryStore, turn_log: ConversationRecord) -> None:
+        self._store = store
+        self._turn_log = turn_log
+
+    async def of_memories(self, user_id: str, forgotten: Sequence[Memory], held: LedgerWrite) -> FoundWords:
+        """Of the turns that these memories rest on, and of those that say the same."""
+        turns = {quoted.turn_id for quoted in quotes(forgotten) if quoted.turn_id}
+        said = Statements(_said(forgotten))
+        if said:
+            async for rows in self._recorded(user_id, held):
+                turns |= await asyncio.to_thread(_turns_saying, said, rows)  # may take long; the loop must not wait
+        turn_ids = tuple(sorted(turns))
+        return FoundWords(tuple(await self.of_turns(user_id, turn_ids, held)), turn_ids)
+
+    async def chosen(
+        self, user_id: str, choices: Mapping[int, Choice], held: LedgerWrite, *, project_id: str
+    ) -> dict[int, list[str]]:
+        """The stored rows of the turns of which each choice returns a row; in that project or none, "" meaning all."""
+        turns: dict[int, set[str]] = {number: set() for number in choices}
+        async for rows in self._recorded(user_id, held):
+            own = [row for row in rows if not project_id or row.project_id in ("", project_id)]
+            for number, choice in choices.items():
+                ids = set(await asyncio.to_thread(choice, own))
+                turns[number] |= {row.evidence[0].turn_id for row in own if row.id in ids}
+        return {number: await self.of_turns(user_id, sorted(found), held) for number, found in turns.items()}
+
+    async def of_turns(self, user_id: str, turn_ids: Sequence[str], held: LedgerWrite) -> list[str]:
+        """The rows of these turns that are stored."""
+        ids = [row_id for turn_id in turn_ids for row_id in raw_row_ids(user_id, turn_id)]
+        if len(turn_ids) > TURNS_BY_ID_MAX:
+            stored = set(await self._store.ids(MemoryFilter(user_id, status=MemoryStatus.RAW)))
+            return [row_id for row_id in ids if row_id in stored]
+        found: list[str] = []
+        for start in range(0, len(ids), ROWS_AT_ONCE):
+            found += [row.id for row in await self._store.memories(user_id, ids[start : start + ROWS_AT_ONCE])]
+            await held.renew()
+        return found
+
+    async def _recorded(self, user_id: str, held: LedgerWrite) -> AsyncIterator[list[Memory]]:
+        """What was said, as rows, from the record, which the rows come and go with: the store would take far longer.
+
+        A row may have another id than the stored one, or may not be stored, but is of the same turn.
+        """
+        turns: list[Turn] = []
+        async for turn in self._turn_log.turns(user_id):
+            turns.append(turn)
+            if len(turns) == TURNS_AT_ONCE:
+                yield _rows(turns)
+                turns = []
+                await held.renew()
+        yield _rows(turns)
+
+
+def _rows(turns: Sequence[Turn]) -> list[Memory]:
+    own = [(turn, one.content) for turn in turns for one in turn.messages if one.role == Role.USER]
+    return [row for turn, message in own for row in rows_of(turn, [message])]
+
+
+def quotes(memories: Iterable[Memory]) -> list[Evidence]:
+    """What they rest on, and what they rested on before a branch was abandoned."""
+    return [quoted for one in memories for quoted in (*one.evidence, *withdrawn_evidence(one))]
+
+
+def _said(forgotten: Sequence[Memory]) -> set[str]:
+    contents = {one.content for one in forgotten if one.status is not MemoryStatus.RAW}
+    of_user = {quoted.quote for quoted in quotes(forgotten) if quoted.role == Role.USER}
+    return contents | {quote for quote in of_user if is_distinctive(quote)}
+
+
+def _turns_saying(statements: Statements, rows: Sequence[Memory]) -> set[str]:
+    saying = (row for row in rows if statements.are_in(row.content))
+    return {quoted.turn_id for row in saying for quoted in row.evidence}
+
+
+def _bare(statement: str) -> str:
+    said = folded(statement).casefold()
+    return said.strip("".join({one for one in said if not one.isalnum()}))
+
+
+__all__ = ["FoundWords", "RawWordSearch", "Statements", "quotes"]
