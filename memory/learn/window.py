@@ -38,6 +38,7 @@ from memory.ports import (
     WindowLeases,
 )
 from memory.runtime.instruments import Instruments
+from memory.runtime.tracing import SpanName
 from memory.service.erasure import Erasure
 
 VERDICT_ROUNDS_MAX = 3  # in the last one, if somebody writes continuously, fields alone decide
@@ -96,6 +97,7 @@ class WindowLearning:
         self._summaries = traces.summaries
         self._clock = instruments.clock
         self._metrics = instruments.metrics
+        self._tracer = instruments.tracer
         self._plan_writer = PlanWriter(
             store=memories.store,
             embedder=memories.embedder,
@@ -119,9 +121,11 @@ class WindowLearning:
     async def learn(self, lease: Lease) -> None:
         """Return once everything in the window is stored. Raises `Unavailable`, `Conflict`, `UnreadablePlan`."""
         if stored_reading.is_reading(lease.plan):
-            read = await self._reading.read(lease, save=partial(self._turn_log.save_plan, lease))
+            with self._tracer.span(SpanName.READ_WINDOW):
+                read = await self._reading.read(lease, save=partial(self._turn_log.save_plan, lease))
             if not read.is_empty:
-                await self._plan_and_apply(lease, read)
+                with self._tracer.span(SpanName.APPLY_WINDOW):
+                    await self._plan_and_apply(lease, read)
         else:
             assert lease.plan is not None
             await self._repeat(lease, plan.decode(lease.plan))
