@@ -94,6 +94,7 @@ from memory.recall.retrieval import Corpora, Retrieval
 from memory.recall.rewrite_prompt import ANSWER_TOKENS, RewriteMode
 from memory.recall.search_flow import SearchParts
 from memory.recall.signals.training import ClassifierTraining, PastTalkTraining
+from memory.runtime.announced_labels import announce
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.service.library import Library
@@ -235,6 +236,7 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False, traced_as:
     `traced_as`: the process in traces; empty: it makes none.
     """
     metrics = Metrics(REGISTRY)
+    announce(metrics)
     async with AsyncExitStack() as stack:
         tracer = await open_tracer(settings, stack, part=traced_as)
         embedder = await stack.enter_async_context(open_embedder(settings, metrics, is_hurried=is_hurried))
