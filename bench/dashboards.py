@@ -1,6 +1,6 @@
 """Pictures of the dashboards, for the documentation: a real product under a small load, seen by a real Prometheus.
 
-`python bench/dashboards.py [--seconds 60]` starts the product, Prometheus with our rules, and a load of users who tell
+`python bench/dashboards.py [--seconds 75]` starts the product, Prometheus with our rules, and a load of users who tell
 and ask things; then it asks Prometheus for each panel of `envoy/grafana/*.json`, as Grafana would, and draws them into
 `docs/images/`. Needs Debian's package `prometheus`. Its figures are those of a machine that
 does all of this at once.
@@ -32,7 +32,7 @@ from memory.processes.composition import SYSTEM_CLOCK
 
 IMAGES = ROOT / "docs" / "images"
 IMAGE_BYTES_MAX = 300_000
-USERS = 6
+USERS = 4
 POINTS = 60  # of each line
 SETTINGS = """\
 memory:
@@ -69,7 +69,7 @@ ASKED = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0, help="of load")
+    parser.add_argument("--seconds", type=float, default=75.0, help="of load")
     parser.add_argument("--out", type=Path, default=IMAGES)
     chosen = parser.parse_args()
     with ExitStack() as stack:
@@ -80,6 +80,7 @@ def main() -> None:
             running_product(folder / "data", upstream=upstream.url, config=folder / "settings.yaml", is_timed=True)
         )
         prometheus = stack.enter_context(running_prometheus(folder / "p", metrics_port=product.ports["metrics"]))
+        warm_up(product)
         began = SYSTEM_CLOCK()
         load(product, upstream, seconds=chosen.seconds)
         ended = SYSTEM_CLOCK()
@@ -105,6 +106,14 @@ def load(product: Product, upstream: RecordingUpstream, *, seconds: float) -> No
             one.result()
         over.set()
         trouble.result()
+
+
+def warm_up(product: Product) -> None:
+    """Until a chat has been learnt: how long the start takes is another question."""
+    product.chat("I have a dog.", "warm-up")
+    with suppress(httpx.TransportError):
+        product.flush("warm-up")
+    product.chat("What pet do I have?", "warm-up")
 
 
 def live(product: Product, user: str, number: int, until: float) -> None:

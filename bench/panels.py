@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 COLUMN, ROW, GAP = 56.0, 36.0, 8.0  # pixels of Grafana's grid: 24 columns make 1344
@@ -149,7 +150,7 @@ def _heatmap(style: Mapping[str, Any], lines: Sequence[Line], box: Box, span: tu
     most = max(max(cells.values()) for cells in added)
     wide = plot.width / max(1, len(moments))
     tall = plot.height / (last - first + 1)
-    parts = _times(axes)
+    parts = [*_times(axes), '<g fill="#1f60c4" shape-rendering="crispEdges">']
     for row, index in enumerate(range(first, last + 1)):
         y = plot.y + plot.height - (row + 1) * tall
         bound = bounds[index][0]
@@ -161,9 +162,9 @@ def _heatmap(style: Mapping[str, Any], lines: Sequence[Line], box: Box, span: tu
                 opacity = 0.12 + 0.88 * math.sqrt(count / most)
                 parts.append(
                     f'<rect x="{max(x, plot.x):.1f}" y="{y:.1f}" width="{wide + 0.4:.1f}" height="{tall:.1f}" '
-                    f'fill="#1f60c4" opacity="{opacity:.2f}" shape-rendering="crispEdges"/>'
+                    f'opacity="{opacity:.2f}"/>'
                 )
-    return parts
+    return [*parts, "</g>"]
 
 
 def _time_series(style: Mapping[str, Any], lines: Sequence[Line], box: Box, span: tuple[float, float]) -> list[str]:
@@ -182,8 +183,9 @@ def _time_series(style: Mapping[str, Any], lines: Sequence[Line], box: Box, span
         if is_stacked and not any(value for _, value in lines[index].points):
             continue  # its line would hide that of the series below
         colour = COLOURS[index % len(COLOURS)]
-        parts += _area(axes, top, floor, colour, opacity=custom.get("fillOpacity", 0) / 100)
-        parts.append(_path(axes, top, colour))
+        for run in _runs(top):
+            parts += _area(axes, top[run], floor[run], colour, opacity=custom.get("fillOpacity", 0) / 100)
+            parts.append(_path(axes, top[run], colour))
     for limit in near:
         y = axes.at(span[0], limit)[1]
         parts.append(
@@ -191,6 +193,13 @@ def _time_series(style: Mapping[str, Any], lines: Sequence[Line], box: Box, span
             'stroke-dasharray="5 4" fill="none"/>'
         )
     return [*parts, *legend]
+
+
+def _runs(points: Sequence[tuple[float, float]]) -> list[slice]:
+    """Where no value is missing: a line does not bridge a gap."""
+    steps = [later - earlier for (earlier, _), (later, _) in pairwise(points)]
+    ends = [index + 1 for index, step in enumerate(steps) if step > 2.5 * min(steps)]
+    return [slice(start, stop) for start, stop in pairwise([0, *ends, len(points)])]
 
 
 def _floors(lines: Sequence[Line]) -> list[list[tuple[float, float]]]:
@@ -254,11 +263,21 @@ def _times(axes: Axes) -> list[str]:
 
 
 def _path(axes: Axes, points: Sequence[tuple[float, float]], colour: str) -> str:
-    steps = "L".join("{:.1f} {:.1f}".format(*axes.at(*point)) for point in points)
+    steps = _corners(axes, points)
     if len(points) == 1:
         x, y = axes.at(*points[0])
         return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2" fill="{colour}"/>'
     return f'<path d="M{steps}" stroke="{colour}" stroke-width="1.5" fill="none" stroke-linejoin="round"/>'
+
+
+def _corners(axes: Axes, points: Sequence[tuple[float, float]]) -> str:
+    """The points of a path, without those between two of the same value: most lines are flat for most of the time."""
+    kept = [
+        point
+        for index, point in enumerate(points)
+        if index in (0, len(points) - 1) or not points[index - 1][1] == point[1] == points[index + 1][1]
+    ]
+    return "L".join("{:.1f} {:.1f}".format(*axes.at(*point)) for point in kept)
 
 
 def _area(
@@ -271,8 +290,7 @@ def _area(
 ) -> list[str]:
     if not opacity or len(top) < 2:
         return []
-    corners = [axes.at(*point) for point in [*top, *reversed(floor)]]
-    steps = "L".join(f"{x:.1f} {y:.1f}" for x, y in corners)
+    steps = f"{_corners(axes, top)}L{_corners(axes, floor[::-1])}"
     return [f'<path d="M{steps}Z" fill="{colour}" opacity="{opacity:g}"/>']
 
 
