@@ -116,12 +116,21 @@ class Observation:
     """
 
     def __init__(
-        self, *, turn_id: str, mode: IdentityMode, is_recording: bool = True, claims: ClaimNames = USUAL_CLAIMS
+        self,
+        *,
+        turn_id: str,
+        mode: IdentityMode,
+        is_recording: bool = True,
+        claims: ClaimNames = USUAL_CLAIMS,
+        trace_id: str = "",
     ) -> None:
-        """`is_recording` False: learning is disabled, and requests cannot enable it. `claims`: of tokens."""
+        """`is_recording` False: learning is disabled, and requests cannot enable it. `claims`: of tokens. `trace_id`:
+        of the trace that the proxy makes; without one the client's `traceparent` names it.
+        """
         self._is_recording = is_recording
         self._claims = claims
         self._turn_id = turn_id
+        self._trace_id = trace_id
         self._mode = mode
         self._phase = _Phase.AWAIT_REQUEST
         self._request_headers: Headers = ()
@@ -262,7 +271,7 @@ class Observation:
             at=exchange.asked_at,
             messages=said,
             model=self._model,
-            trace_id=_trace_id(self._request_headers),
+            trace_id=self._trace_id or _trace_id(self._request_headers),
         )
         return OpenTurn(turn, exchange.links, sent, session.continues)
 

@@ -28,6 +28,7 @@ from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.runtime.metrics import Metrics
 from memory.runtime.offload import run_offloaded
+from memory.runtime.tracing import SpanName
 
 log = structlog.get_logger(__name__)
 
@@ -182,7 +183,8 @@ class TurnRecorder:
             earlier = await earlier_link(self._turn_log.chains, opening.links)
             turn, sent = placed(replace(turn, messages=tuple(messages)), opening, earlier)
             sent = await to_fill_in(self._turn_log.trees, turn, sent, self._policy)
-            session_id = await self._turn_log.trees.open(turn, sent)
+            with self._policy.tracer.span(SpanName.OPEN_TURN):
+                session_id = await self._turn_log.trees.open(turn, sent)
         except Unavailable as error:
             self._lost(error)
             return None
@@ -236,13 +238,14 @@ class TurnRecorder:
             self._lost(error)
 
     async def _finish(self, closing: CloseTurn, answer: str) -> None:
-        await self._turn_log.finish(
-            closing.turn_id,
-            status=closing.status,
-            answer=answer,
-            answered_at=closing.answered_at,
-            receipt_id=closing.receipt_id,
-        )
+        with self._policy.tracer.span(SpanName.CLOSE_TURN):
+            await self._turn_log.finish(
+                closing.turn_id,
+                status=closing.status,
+                answer=answer,
+                answered_at=closing.answered_at,
+                receipt_id=closing.receipt_id,
+            )
 
     async def _redacted(self, answer: str) -> str:
         try:

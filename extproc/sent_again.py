@@ -18,6 +18,7 @@ from memory.errors import NotRecordable
 from memory.model import ChainLink, SentConversation, SentExchange, Turn
 from memory.ports import ConversationTrees
 from memory.runtime.offload import run_offloaded
+from memory.runtime.tracing import NO_TRACER, Tracer
 
 log = structlog.get_logger(__name__)
 
@@ -38,11 +39,12 @@ def placed(turn: Turn, opening: OpenTurn, earlier: ChainLink | None) -> tuple[Tu
 @dataclass(frozen=True, slots=True)
 class RecordingPolicy:
     """`redact` removes secrets from a text before it is stored. `fills_in`: missed turns are recorded when a client
-    sends them again.
+    sends them again. `tracer`: for spans around what is written.
     """
 
     redact: Callable[[str], str]
     fills_in: bool = True
+    tracer: Tracer = NO_TRACER
 
 
 async def to_fill_in(

@@ -47,7 +47,9 @@ from memory.processes.from_settings import claim_names, recording
 from memory.recall.compacted import CompactingRecall
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.upstream import UpstreamSignals
-from memory.runtime.metrics import Metrics
+from memory.recall.traced import traced_recall
+from memory.runtime.instruments import Instruments
+from memory.runtime.tracing import SpanName
 from memory.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -109,7 +111,7 @@ class Filter:
         recall: Recaller,
         recorder: TurnRecorder,
         trust: EdgeTrust,
-        metrics: Metrics,
+        instruments: Instruments,
         new_id: Callable[[], str],
         is_recording: bool = True,
     ) -> None:
@@ -118,7 +120,8 @@ class Filter:
         self._recall = recall
         self._recorder = recorder
         self._trust = trust
-        self._metrics = metrics
+        self._metrics = instruments.metrics
+        self._tracer = instruments.tracer
         self._new_id = new_id
         self._streams = 0
         self._is_settled = asyncio.Event()
@@ -130,11 +133,15 @@ class Filter:
 
     async def process(self, requests: Requests, context: Context) -> None:
         """One stream: one exchange in one role."""
-        role = dict(context.invocation_metadata() or ()).get("x-role", "inject")
+        metadata = dict(context.invocation_metadata() or ())
+        parent = str(metadata.get("traceparent", ""))  # Envoy's span of this call
         self._streams += 1
         self._is_settled.clear()
         try:
-            await contained(self._observe(requests) if role == "observe" else self._inject(requests, context))
+            if metadata.get("x-role") == "observe":
+                await contained(self._observe(requests, parent))
+            else:
+                await contained(self._inject(requests, context, parent))
         finally:
             self._streams -= 1
             if not self._streams:
@@ -142,7 +149,11 @@ class Filter:
 
     # The request side
 
-    async def _inject(self, requests: Requests, context: Context) -> None:
+    async def _inject(self, requests: Requests, context: Context, parent: str) -> None:
+        with self._tracer.span(SpanName.INJECT, parent=parent):
+            await self._injected(requests, context)
+
+    async def _injected(self, requests: Requests, context: Context) -> None:
         trust = self._trust
         injection = Injection(
             trust.identity_mode, trust.signals, trust.claims, rejects_mismatches=trust.rejects_mismatches
@@ -186,21 +197,30 @@ class Filter:
     def _count(self, command: CountPassed | CountRefused | CountRequest) -> None:
         match command:
             case CountPassed(reason):
+                self._tracer.note(status="passed", reason=reason)
                 self._metrics.bodies_passed.labels(reason).inc()
             case CountRefused(reason):
+                self._tracer.note(status="identity_refused", reason=reason)
                 self._metrics.identity_refused.labels(reason).inc()
             case CountRequest(status, reason):
+                self._tracer.note(status=status, reason=reason)
                 self._metrics.requests.labels(status, reason).inc()
 
     # The reply side
 
-    async def _observe(self, requests: Requests) -> None:
+    async def _observe(self, requests: Requests, parent: str) -> None:
+        turn_id = self._new_id()
+        with self._tracer.span(SpanName.OBSERVE, parent=parent, of_turn=turn_id):
+            await self._observed(requests, turn_id)
+
+    async def _observed(self, requests: Requests, turn_id: str) -> None:
         """Observes only: nothing is sent back."""
         observation = Observation(
-            turn_id=self._new_id(),
+            turn_id=turn_id,
             mode=self._trust.identity_mode,
             is_recording=self._is_recording,
             claims=self._trust.claims,
+            trace_id=self._tracer.trace_id(),
         )
         observed = ObservedStream(self._recorder, observation)
         try:
@@ -258,22 +278,23 @@ async def serve(
 
 async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) -> None:
     """The filter process: builds the parts from the settings and serves until told to stop."""
-    async with composition.open_parts(settings, is_hurried=True) as parts:
+    async with composition.open_parts(settings, is_hurried=True, traced_as="filter") as parts:
         template_compatibility = parts.template_compatibility()
         recorder = TurnRecorder(
             parts.turn_log,
             parts.metrics,
             composition.SYSTEM_CLOCK,
             contained,
-            RecordingPolicy(recording(settings), fills_in=settings.memory.turn_log.fill_in),
+            RecordingPolicy(recording(settings), settings.memory.turn_log.fill_in, parts.instruments.tracer),
             ModelLessons(template_compatibility, parts.windows),
         )
         compactor, is_recording = parts.compactor(), settings.memory.enabled and settings.memory.auto_store
+        recall = traced_recall(parts.recall(), parts.instruments)
         filter_ = Filter(
-            recall=CompactingRecall(parts.recall(), compactor.prepare) if is_recording else parts.recall(),
+            recall=CompactingRecall(recall, compactor.prepare) if is_recording else recall,
             recorder=recorder,
             trust=edge_trust(settings),
-            metrics=parts.metrics,
+            instruments=parts.instruments,
             new_id=composition.new_id,
             is_recording=is_recording,
         )

@@ -318,8 +318,9 @@ def scraped_names() -> set[str]:
 
 
 def watched_names(prefix: str) -> dict[str, set[str]]:
-    """Metrics that alerts and dashboards name, by file."""
-    files = [ROOT / "envoy" / "alerts.yml", *sorted((ROOT / "envoy" / "grafana").glob("*.json"))]
+    """Metrics that rules and dashboards name, by file."""
+    rules = [ROOT / "envoy" / name for name in ("alerts.yml", "recording.yml")]
+    files = [*rules, *sorted((ROOT / "envoy" / "grafana").glob("*.json"))]
     pattern = re.compile(rf"\b{prefix}_[a-z0-9_]+\b")
     return {str(path.relative_to(ROOT)): set(pattern.findall(path.read_text(encoding="utf-8"))) for path in files}
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import yaml
 
 from extproc.identity import IDENTITY_HEADER, IdentityMode
+from extproc.supervisor.envoy_tracing import COLLECTOR_CLUSTER, EnvoyTracing, tracing_values, without_tracing
 from extproc.supervisor.remote_servers import Tree, address_of, remote_server
 from extproc.supervisor.token_verification import (
     FILTER,
@@ -30,7 +31,7 @@ from memory.errors import BadSetting
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 OUR_FILTERS = ("memory.observe", "memory.inject", FILTER)
-OUR_CLUSTERS = ("memory_observe", "memory_inject", "memory_api", KEYS_CLUSTER)
+OUR_CLUSTERS = ("memory_observe", "memory_inject", "memory_api", KEYS_CLUSTER, COLLECTOR_CLUSTER)
 EDITED_HEADERS = ("content-length",)
 REJECTION_HEADERS = ("content-type",)
 
@@ -44,7 +45,7 @@ class BootstrapValues:
     `upstream`: an http or https URL; its path, if any, prefixes every client path, except that a final `/v1` is
     dropped, since clients send it. `trusted_peers`: CIDR ranges, for `header` mode and for signals. `signals`: names of
     signals: headers, which only trusted peers may send, and metadata namespaces. `tokens`: in `jwt` mode, and only
-    there. `filter_may_answer`: the filter may reject a request in place of the upstream.
+    there. `filter_may_answer`: the filter may reject a request in place of the upstream. `tracing`: None: no spans.
     """
 
     upstream: str
@@ -61,6 +62,7 @@ class BootstrapValues:
     signals: SignalReader = field(default_factory=SignalReader)
     tokens: TokenVerification | None = None
     filter_may_answer: bool = False
+    tracing: EnvoyTracing | None = None
     root_certificates: Path | None = field(default=None)  # for https URLs; None: the system's
 
     def __post_init__(self) -> None:
@@ -131,6 +133,8 @@ def _load() -> Tree:
 
 def _filled(tree: Tree, plan: BootstrapValues) -> Tree:
     filled = without_unused(_put(tree, _values(plan)), plan.tokens)
+    if plan.tracing is None:
+        without_tracing(filled)
     listener = filled["static_resources"]["listeners"][0]
     if not plan.trusted_peers:  # a chain for no source range would be one for all
         listener["filter_chains"] = [one for one in listener["filter_chains"] if one["name"] != "trusted_peers"]
@@ -158,6 +162,7 @@ def _values(plan: BootstrapValues) -> dict[str, Tree]:
         "signal_headers_removed": [{"remove": name} for name in plan.signals.headers],
         "signal_namespaces": list(plan.signals.namespaces),
         **token_values(plan.tokens, plan.root_certificates),
+        **tracing_values(plan.tracing, plan.root_certificates),
         **_upstream(plan.upstream, plan.root_certificates),
         "upstream_connection_requests": None if plan.is_upstream_kept_alive else 1,
     }

@@ -22,6 +22,7 @@ import msgspec
 from extproc.identity import IdentityMode
 from extproc.supervisor import probes
 from extproc.supervisor.bootstrap import BootstrapValues
+from extproc.supervisor.envoy_tracing import EnvoyTracing
 from extproc.supervisor.locks_and_ports import CannotStart
 from extproc.supervisor.processes import ProcessCommand
 from extproc.supervisor.token_verification import TokenVerification
@@ -40,6 +41,11 @@ MODEL_NICENESS = 10
 ENVOY_STOP_SECONDS = 3.0
 FILTER_STOP_SECONDS = 8.0  # two health-check intervals, then the pending turns
 MILVUS_STOP_SECONDS = 10.0  # it takes 5 s for active calls, then closes its files
+
+QUIET = (
+    "--component-log-level",
+    "tracing:critical",
+)  # a line for each batch of spans while a collector is down; the filter writes one
 
 Probe: TypeAlias = Callable[[], Awaitable[bool]]
 
@@ -179,7 +185,16 @@ def envoy_arguments(bootstrap_file: Path, threads: int) -> tuple[str, ...]:
     """Without hot restart: its shared memory is identified by a number, so that two Envoys on a machine would
     collide.
     """
-    return ("-c", str(bootstrap_file), "--disable-hot-restart", "--concurrency", str(threads), "--log-level", "warn")
+    return (
+        "-c",
+        str(bootstrap_file),
+        "--disable-hot-restart",
+        "--concurrency",
+        str(threads),
+        "--log-level",
+        "warn",
+        *QUIET,
+    )
 
 
 def bootstrap_values(settings: Settings, filter_sockets: tuple[Path, ...]) -> BootstrapValues:
@@ -199,7 +214,13 @@ def bootstrap_values(settings: Settings, filter_sockets: tuple[Path, ...]) -> Bo
         signals=signal_reader(settings.memory.upstream_signals),
         tokens=token_verification(settings),
         filter_may_answer=settings.memory.identity.on_mismatch == "reject",
+        tracing=envoy_tracing(settings),
     )
+
+
+def envoy_tracing(settings: Settings) -> EnvoyTracing | None:
+    tracing = settings.tracing
+    return EnvoyTracing(tracing.endpoint, tracing.sample_ratio) if tracing.endpoint else None
 
 
 def token_verification(settings: Settings) -> TokenVerification | None:

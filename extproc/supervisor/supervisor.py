@@ -252,6 +252,7 @@ class Supervisor:
         for name in self._parts.keys() - missing - self._started:
             self._started.add(name)
             self._metrics.part_start_seconds.labels(name).set(round(took, 2))
+            self._metrics.part_restarts.labels(name)  # 0 from now on, so that the first restart shows as one
             self._logger.info("part works", part=name, after_seconds=round(took, 1))
 
     async def _missing(self) -> list[str]:

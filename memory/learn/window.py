@@ -38,6 +38,7 @@ from memory.ports import (
     WindowLeases,
 )
 from memory.runtime.instruments import Instruments
+from memory.runtime.tracing import SpanName
 from memory.service.erasure import Erasure
 from memory.service.left_out_turns import LeftOutTurns, Reach, turns_quoted
 from memory.service.raw_word_search import RawWordSearch
@@ -101,6 +102,7 @@ class WindowLearning:
         self._left_out = LeftOutTurns(traces.summaries)
         self._clock = instruments.clock
         self._metrics = instruments.metrics
+        self._tracer = instruments.tracer
         self._plan_writer = PlanWriter(
             store=memories.store,
             embedder=memories.embedder,
@@ -124,9 +126,11 @@ class WindowLearning:
     async def learn(self, lease: Lease) -> None:
         """Return once everything in the window is stored. Raises `Unavailable`, `Conflict`, `UnreadablePlan`."""
         if stored_reading.is_reading(lease.plan):
-            read = await self._reading.read(lease, save=partial(self._turn_log.save_plan, lease))
+            with self._tracer.span(SpanName.READ_WINDOW):
+                read = await self._reading.read(lease, save=partial(self._turn_log.save_plan, lease))
             if not read.is_empty:
-                await self._plan_and_apply(lease, read)
+                with self._tracer.span(SpanName.APPLY_WINDOW):
+                    await self._plan_and_apply(lease, read)
         else:
             assert lease.plan is not None
             await self._repeat(lease, plan.decode(lease.plan))

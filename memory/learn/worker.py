@@ -27,6 +27,7 @@ from memory.learn.window_reading import WindowBounds
 from memory.ports import LearnDue, Lease, MemoryBank, RequestTraces, TurnTriage
 from memory.runtime.instruments import Instruments
 from memory.runtime.task_groups import unwrapped
+from memory.runtime.tracing import SpanName, linked
 from memory.secrets.redaction import REDACT_ALL, SecretClass, SecretPolicy
 from memory.service.branch_memories import BranchMemories
 from memory.service.word_removal import WordRemoval
@@ -108,6 +109,7 @@ class Worker:
         self._clock = instruments.clock
         self._jitter = instruments.jitter
         self._metrics = instruments.metrics
+        self._tracer = instruments.tracer
         self._is_log_down = False
         self._is_part_down = False  # according to the last postponed window
 
@@ -191,7 +193,7 @@ class Worker:
     async def _handle(self, lease: Lease) -> None:
         """One job, with the boundary for its errors."""
         outcome = "learnt"
-        with self._metrics.learn_seconds.time():
+        with self._metrics.learn_seconds.time(), self._tracer.span(SpanName.LEARN, links=linked(lease.turns)):
             try:
                 async with self._kept(lease):
                     await self._learning.learn(lease)
@@ -206,6 +208,7 @@ class Worker:
             except Exception as error:  # noqa: BLE001 (one job: a fault in one window must not stop the others)
                 log.error("a window could not be learnt", error=type(error).__name__, attempt=lease.attempt)
                 outcome = await self._put_off(lease, f"unexpected {type(error).__name__}")
+            self._tracer.note(outcome=outcome, turns=len(lease.turns), attempt=lease.attempt)
         self._metrics.windows.labels(outcome).inc()
 
     @asynccontextmanager

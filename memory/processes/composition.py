@@ -85,6 +85,7 @@ from memory.processes.from_settings import (
     worker_settings,
 )
 from memory.processes.summary_parts import past_talk_training
+from memory.processes.tracing_parts import open_tracer
 from memory.processes.working_set_parts import Process, opened_sets
 from memory.processes.writer_parts import open_writer
 from memory.recall.known_windows import KnownWindows
@@ -95,6 +96,7 @@ from memory.recall.retrieval import Corpora, Retrieval
 from memory.recall.rewrite_prompt import ANSWER_TOKENS, RewriteMode
 from memory.recall.search_flow import SearchParts
 from memory.recall.signals.training import ClassifierTraining, PastTalkTraining
+from memory.runtime.announced_labels import announce
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.service.library import Library
@@ -235,19 +237,22 @@ class Parts:
 
 
 @asynccontextmanager
-async def open_parts(settings: Settings, *, is_hurried: bool = False) -> AsyncIterator[Parts]:
+async def open_parts(settings: Settings, *, is_hurried: bool = False, traced_as: str = "") -> AsyncIterator[Parts]:
     """Everything that a filter, a worker or the API needs. Raises `BadSetting`; no server has to be up.
 
     `is_hurried`: the process serves chats, so searches and embeddings are limited to the time of a request.
+    `traced_as`: the process in traces; empty: it makes none.
     """
     metrics = Metrics(REGISTRY)
+    announce(metrics)
     async with AsyncExitStack() as stack:
+        tracer = await open_tracer(settings, stack, part=traced_as)
         embedder = await stack.enter_async_context(open_embedder(settings, metrics, is_hurried=is_hurried))
         origin = await _origin(settings)
         timeouts = MilvusTimeouts(search=REQUEST_SEARCH_SECONDS if is_hurried else PATIENT_SECONDS)
         store = MilvusStore(_address(settings, origin), metrics=metrics, timeouts=timeouts)
         await stack.enter_async_context(store)
-        process = Process(settings, Instruments(SYSTEM_CLOCK, metrics, random.random), is_hurried=is_hurried)
+        process = Process(settings, Instruments(SYSTEM_CLOCK, metrics, random.random, tracer), is_hurried=is_hurried)
         yield await open_parts_on(process, stack, store=store, embedder=embedder, origin=origin)
 
 

@@ -41,7 +41,7 @@ DERIVATION_PAUSE_SECONDS = 30.0
 
 async def run_worker(settings: Settings, until: asyncio.Event) -> None:
     """Learn until told to stop."""
-    async with open_parts(settings) as parts, open_readers(settings, parts.metrics) as readers:
+    async with open_parts(settings, traced_as="worker") as parts, open_readers(settings, parts.metrics) as readers:
         await warming_up(parts, _work(parts, readers, until))
 
 

@@ -320,6 +320,7 @@ class RecallPipeline:
             compacted=edit_of(trace.compacted),
             resent=trace.resent,
             note_keys=tuple(keys[index] for index in sorted(planned.notes) if index in keys) if notes else (),
+            stages=tuple(trace.stages),
         )
 
     def _leave_receipt(self, answered: Answered, trace: Trace, planned: NotePlan) -> None:

@@ -29,6 +29,7 @@ from memory.recall.ranking.ranking import Ranked
 from memory.recall.ranking.weights import DEFAULT_RANKING
 from memory.recall.signals.search_decision import Decision
 from memory.runtime.metrics import Metrics
+from memory.runtime.tracing import StageTiming
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class RecallOutcome:
     compacted: CompactedHistory | None = None
     resent: ResentHistory | None = None  # the history, if a state of it may be due
     note_keys: tuple[str, ...] = ()
+    stages: tuple[StageTiming, ...] = ()  # in the event loop's time
 
 
 @dataclass(slots=True)
@@ -84,6 +86,7 @@ class Trace:
     ranked: Ranked = field(default_factory=Ranked)
     selection: Selection = field(default_factory=lambda: Selection((), 0))
     timings_ms: dict[str, float] = field(default_factory=dict)
+    stages: list[StageTiming] = field(default_factory=list)
     profile: ProfileText | None = None  # goes along with this question
     vector: Vector | None = None  # of the query
     past_talk: float | None = None  # how much the question asks about past conversations; None: not examined
@@ -107,6 +110,7 @@ class Trace:
         finally:
             took = loop.time() - began
             self.timings_ms[stage] = took * 1000
+            self.stages.append(StageTiming(stage, began, took))
             metrics.recall_seconds.labels(stage).observe(took)
 
 

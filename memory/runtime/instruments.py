@@ -1,4 +1,4 @@
-"""What a part tells the time by, counts with and spreads its retries by: handed in, never fetched."""
+"""What a part tells the time by, counts and traces with, and spreads its retries by: handed in, never fetched."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from memory.runtime.metrics import Metrics
+from memory.runtime.tracing import NO_TRACER, Tracer
 
 
 def no_jitter() -> float:
@@ -20,6 +21,7 @@ class Instruments:
     clock: Callable[[], float]
     metrics: Metrics
     jitter: Callable[[], float] = no_jitter
+    tracer: Tracer = NO_TRACER
 
 
 __all__ = ["Instruments", "no_jitter"]

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-FAST_SECONDS = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 5.0)
+# What happens within a request: 1 to 15 ms where all is well, a deadline of 120 ms by default and of 400 at most.
+FAST_SECONDS = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.09, 0.12, 0.15, 0.25, 0.4, 1.0, 5.0)
+# A call of the API: reads take milliseconds, writes embed their text, a flush waits up to 2 minutes.
+CALL_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0, 10.0, 30.0, 120.0)
+# Reading and storing: tenths with the trained reader, seconds with a chat model.
 SLOW_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+# Learning after a chat: within a second, or after the debounce of a chat model, or after an outage.
 LAG_SECONDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 300.0, 1_800.0, 7_200.0)
 COUNTS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55)
 TOKENS = (50, 100, 200, 400, 800, 1200, 1600, 2000)
@@ -212,5 +217,5 @@ class Metrics:
             "memproxy_service_token_calls", "Calls with service tokens.", ["token", "outcome"], registry=registry
         )
         self.api_seconds = Histogram(
-            "memproxy_api_seconds", "REST calls.", ["route", "code"], registry=registry, buckets=SLOW_SECONDS
+            "memproxy_api_seconds", "REST calls.", ["route", "code"], registry=registry, buckets=CALL_SECONDS
         )

@@ -296,7 +296,11 @@ def _check_addresses(settings: Settings) -> None:
             "upstream: expected a URL without user and password (not shown here): clients send their own Authorization "
             "header; take out what stands before the @"
         )
-    for path, url in (("upstream", settings.upstream), ("milvus_uri", settings.store_uri)):
+    for path, url in (
+        ("upstream", settings.upstream),
+        ("milvus_uri", settings.store_uri),
+        ("tracing.endpoint", settings.tracing.endpoint),
+    ):
         if url and not _is_http_url(url):
             raise BadSetting(f"{path}: expected a URL such as http://127.0.0.1:8000, got {_shown(url)}")
     for peer in settings.trusted_peers:

@@ -23,6 +23,7 @@ from memory.settings.retention import RetentionSettings
 from memory.settings.secrets import SecretSettings
 from memory.settings.storage import EmbeddingSettings, MilvusSettings, TurnLogSettings
 from memory.settings.summaries import SummarySettings
+from memory.settings.tracing import TracingSettings
 
 _PORT = Meta(ge=0, le=65535)
 
@@ -190,6 +191,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ""
     filters: Annotated[Annotated[int, Meta(ge=1, le=64)], Meta(description="Filter processes.")] = 1
     workers: Annotated[Annotated[int, Meta(ge=1, le=64)], Meta(description="Worker processes.")] = 1
+    tracing: TracingSettings = TracingSettings()
     ports_file: Annotated[
         str, Meta(description="Where `up` writes the ports it uses, as JSON, before it is ready.")
     ] = ""

@@ -18,7 +18,7 @@ from extproc.supervisor.bootstrap import BootstrapValues, render
 from extproc.supervisor.locks_and_ports import reserve_port
 
 ROOT = Path(__file__).resolve().parents[2]
-ALERTS = ROOT / "envoy" / "alerts.yml"
+RULES = [ROOT / "envoy" / name for name in ("alerts.yml", "recording.yml")]
 DASHBOARDS = sorted((ROOT / "envoy" / "grafana").glob("*.json"))
 # Envoy names a status class once the first answer of it has come.
 AFTER_TRAFFIC = {"envoy_cluster_upstream_rq_xx"}
@@ -38,7 +38,8 @@ def test_prometheus_accepts_its_configuration() -> None:
 
 
 def test_alerts_fire_on_a_bad_day_and_stay_silent_on_an_ordinary_one() -> None:
-    tested = promtool("test", "rules", "alerts.test.yml")
+    """And recorded figures are what they say."""
+    tested = promtool("test", "rules", "alerts.test.yml", "recording.test.yml")
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
 
@@ -82,7 +83,7 @@ def page(port: int) -> str:
     raise AssertionError("Envoy did not answer")
 
 
-@pytest.mark.parametrize("file", [ALERTS, *DASHBOARDS], ids=lambda path: path.name)
+@pytest.mark.parametrize("file", [*RULES, *DASHBOARDS], ids=lambda path: path.name)
 def test_every_watched_metric_of_envoy_exists(envoy_names: set[str], file: Path) -> None:
     watched = set(re.findall(r"\benvoy_[a-z0-9_]+\b", file.read_text()))
     labels = set(re.findall(r"\b(envoy_[a-z0-9_]+)\s*(?:=~?|!=|\))", file.read_text())) | {"envoy_response_code_class"}
@@ -101,7 +102,11 @@ def test_panels_do_not_overlap_and_each_asks_something_that_prometheus_understan
         for y in range(place["y"], place["y"] + place["h"])
     ]
     assert len(cells) == len(set(cells))
-    questions = [t["expr"].replace("$__rate_interval", "1m") for p in panels for t in p.get("targets", [])]
+    questions = [
+        t["expr"].replace("$__rate_interval", "1m").replace("$job", ".*").replace("$instance", ".*")
+        for p in panels
+        for t in p.get("targets", [])
+    ]
     rules = {"groups": [{"name": "d", "rules": [{"record": f"r{i}", "expr": e} for i, e in enumerate(questions)]}]}
     (tmp_path / "rules.yml").write_text(yaml.safe_dump(rules))
     checked = promtool("check", "rules", str(tmp_path / "rules.yml"))

@@ -39,6 +39,7 @@ from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.upstream import UpstreamSignals
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import redact
 
@@ -162,7 +163,7 @@ class FilterStack:
                 self.claims,
                 rejects_mismatches=self.plan.filter_may_answer,
             ),
-            metrics=self.metrics,
+            instruments=Instruments(CLOCK, self.metrics),
             new_id=lambda: f"t-{next(self.ids)}",
         )
         serving = serve(filter_, recorder, socket_path=socket_path, until=stop, pace=DrainPace(grace=1.0))

@@ -15,6 +15,7 @@ from token_issuer import TokenIssuer
 from extproc.health import CHECK_INTERVAL_SECONDS
 from extproc.identity import IdentityMode
 from extproc.supervisor.bootstrap import BootstrapValues, render, render_bare, template
+from extproc.supervisor.envoy_tracing import EnvoyTracing
 from extproc.supervisor.token_verification import TokenVerification
 from extproc.upstream_signals import SignalReader
 from memory.errors import BadSetting
@@ -54,6 +55,8 @@ def accepted(rendered: bytes, folder: Path) -> str:
         {"upstream": "http://[::1]:8000", "host": "::1"},
         {"upstream": "http://vllm:8000", "api_host": "memproxy-api"},
         {"signals": SignalReader(())},
+        {"tracing": EnvoyTracing("http://127.0.0.1:4318", 0.25)},
+        {"tracing": EnvoyTracing("https://collector.example/otlp", 1.0)},
         {"identity": IdentityMode.HEADER, "host": "0.0.0.0", "trusted_peers": ("10.0.0.0/8", "::/0", "0.0.0.0/0")},
         {"identity": IdentityMode.JWT, "tokens": INLINE, "host": "0.0.0.0", "trusted_peers": ()},
         {"identity": IdentityMode.JWT, "tokens": dataclasses.replace(FETCHED, is_required=True)},
@@ -264,3 +267,24 @@ def test_a_file_without_public_keys_is_refused_before_envoy_starts(content: str 
         (tmp_path / "keys").write_text(content, errors="surrogateescape")
     with pytest.raises(BadSetting, match="jwks_file"):
         TokenVerification(issuer="i", keys_file=str(tmp_path / "keys"))
+
+
+def test_envoy_traces_where_a_collector_is_named_and_says_nothing_that_a_client_chose() -> None:
+    silent, traced = render(PLAN), render(plan(tracing=EnvoyTracing("http://collector:4318/otlp/", 0.25)))
+    assert b"tracing" not in silent
+    assert "trace_collector" not in clusters(silent)
+    assert "trace_collector" in clusters(traced)
+    (listener,) = json.loads(traced)["staticResources"]["listeners"]
+    for chain in listener["filterChains"]:
+        tracing = chain["filters"][0]["typedConfig"]["tracing"]
+        assert tracing["randomSampling"] == {"value": 25.0}
+        assert tracing["maxPathTagLength"] == 0
+        hidden = {tag["tag"] for tag in tracing["customTags"] if tag["literal"] == {"value": "-"}}
+        assert hidden == {"http.url", "user_agent", "downstream_cluster", "peer.address"}
+        uri = tracing["provider"]["typedConfig"]["httpService"]["httpUri"]
+        assert uri["uri"] == "http://collector:4318/otlp/v1/traces"
+
+
+def test_a_collector_that_is_no_url_is_refused() -> None:
+    with pytest.raises(BadSetting, match=r"tracing\.endpoint must be a URL such as http://127\.0\.0\.1:4318"):
+        render(plan(tracing=EnvoyTracing("collector:4318", 1.0)))

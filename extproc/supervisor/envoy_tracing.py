@@ -1,0 +1,49 @@
+"""Envoy's own spans, for the template envoy/envoy.yaml; a run without a collector makes none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from extproc.supervisor.remote_servers import Tree, remote_server
+
+COLLECTOR_CLUSTER = "trace_collector"
+_NO_URL = "http://127.0.0.1:9"  # fills the template where nothing is traced
+
+
+@dataclass(frozen=True, slots=True)
+class EnvoyTracing:
+    """`endpoint`: base URL of the collector. `sample_ratio`: 0..1, of requests without a `traceparent`."""
+
+    endpoint: str
+    sample_ratio: float
+
+
+def tracing_values(tracing: EnvoyTracing | None, root_certificates: Path | None) -> dict[str, Tree]:
+    """The placeholders `trace_*`, also those of parts that `without_tracing` takes out."""
+    used = tracing or EnvoyTracing(_NO_URL, 0.0)
+    collector = remote_server(
+        used.endpoint,
+        setting="tracing.endpoint",
+        example="http://127.0.0.1:4318",
+        root_certificates=root_certificates,
+    )
+    return {
+        "trace_percent": used.sample_ratio * 100,
+        "trace_url": f"{used.endpoint.rstrip('/')}/v1/traces",
+        "trace_collector_type": collector.discovery,
+        "trace_collector_address": collector.address,
+        "trace_collector_port": collector.port,
+        "trace_collector_transport_socket": collector.transport_socket,
+    }
+
+
+def without_tracing(tree: Tree) -> None:
+    """Take out the tracer and its cluster: a request then costs nothing more, and its headers stay as they are."""
+    resources = tree["static_resources"]
+    resources["clusters"] = [one for one in resources["clusters"] if one["name"] != COLLECTOR_CLUSTER]
+    for chain in resources["listeners"][0]["filter_chains"]:
+        del chain["filters"][0]["typed_config"]["tracing"]
+
+
+__all__ = ["COLLECTOR_CLUSTER", "EnvoyTracing", "tracing_values", "without_tracing"]

@@ -1,0 +1,84 @@
+"""Label values that are known before anything happens: each is exported from the start, as 0.
+
+Without that, a counter of failures does not exist until the first failure, which then shows as no increase: an alert on
+it stays silent, and a panel says "no data" where it should say 0. Values that come from settings are not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from memory.runtime.metrics import Metrics
+
+_ROLES = ("memory_extraction", "memory_rewrite")
+
+ANNOUNCED: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "requests": (
+        ("used", "found"),
+        ("used", "put_back"),
+        ("empty", "nothing_relevant"),
+        ("disabled", "disabled"),
+        ("unavailable", "deadline"),
+        ("unavailable", "busy"),
+        ("unavailable", "milvus"),
+        ("unavailable", "embedder"),
+    ),
+    "bodies_passed": (("too_large",), ("content_encoding",), ("no_conversation",), ("no_memory_api",)),
+    "identity_refused": (
+        ("several_headers",),
+        ("invalid_header",),
+        ("invalid_user",),
+        ("disagreement",),
+        ("unproven_user",),
+        ("foreign_project",),
+    ),
+    "compactions": (("made",), ("known",), ("not_due",), ("refused",), ("failed",)),
+    "compaction_writings": (("written",), ("refused",), ("failed",)),
+    "summaries": (("quoted",), ("written",), ("no_substance",), ("overtaken",), ("failed",)),
+    "placement_switched": tuple((place, source) for place in ("system", "off") for source in ("asked", "refused")),
+    "turns": (("closed",), ("failed",), ("aborted",)),
+    "turns_lost": (("backlog",), ("failed",), ("unavailable",)),
+    "windows": (("learnt",), ("retried",), ("sat_out",), ("buried",), ("lost",)),
+    "facts": (("created",), ("updated",), ("superseded",), ("forgotten",), ("withdrawn",), ("restored",)),
+    "facts_dropped": (
+        ("no_evidence",),
+        ("too_short",),
+        ("too_long",),
+        ("unsure",),
+        ("echo",),
+        ("secret",),
+        ("planted",),
+        ("asks_to_forget",),
+        ("rate",),
+        ("withheld",),
+    ),
+    "upkeep_changes": (
+        ("duplicate",),
+        ("united",),
+        ("quota",),
+        ("unused",),
+        ("stale",),
+        ("dated",),
+        ("reflected",),
+        ("erased",),
+    ),
+    "upkeep_rounds": (("done",), ("broken_off",)),
+    "model_calls": tuple(
+        (role, outcome) for role in _ROLES for outcome in ("answered", "unusable", "late", "failed", "spared")
+    ),
+    "model_shortfalls": (("window",), ("pair",), ("rest",), ("repair",), ("claim",), ("verdict",)),
+    "model_tokens": tuple((role, kind) for role in _ROLES for kind in ("prompt", "cached", "answer")),
+    "store_errors": (("search",), ("get",), ("apply",), ("page",), ("delete",)),
+    "snapshots": (("read",), ("missing",), ("written",), ("read_failed",), ("write_failed",), ("erase_failed",)),
+    "profiles": (("built",), ("overtaken",)),
+}
+"""By attribute of `Metrics`, in the order of the metric's labels."""
+
+
+def announce(metrics: Metrics) -> None:
+    for name, values in ANNOUNCED.items():
+        for labels in values:
+            getattr(metrics, name).labels(*labels)
+
+
+__all__ = ["ANNOUNCED", "announce"]

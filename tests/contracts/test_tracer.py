@@ -1,0 +1,171 @@
+"""The contract of `Tracer`, on the one that does nothing and on OpenTelemetry's, with a collector that decodes."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+from structlog.testing import capture_logs
+from trace_collector import TraceCollector, running_collector
+
+from memory.adapters.otlp import QUEUE_SPANS_MAX, OtlpTracer, span_id_of
+from memory.runtime.tracing import NO_TRACER, SpanName, StageTiming, Tracer, TurnTrace
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+PARENT = "b7ad6b7169203331"
+SAMPLED, NOT_SAMPLED = f"00-{TRACE}-{PARENT}-01", f"00-{TRACE}-{PARENT}-00"
+NOWHERE = "http://127.0.0.1:9"
+
+
+@pytest.fixture(params=["none", "OTLP"])
+async def tracer(request: pytest.FixtureRequest) -> AsyncIterator[Tracer]:
+    if request.param == "none":
+        yield NO_TRACER
+        return
+    with running_collector() as collector:
+        async with OtlpTracer(collector.url, service="test", sample_ratio=1.0) as tracer:
+            yield tracer
+
+
+@pytest.fixture
+async def collector() -> AsyncIterator[TraceCollector]:
+    with running_collector() as running:
+        yield running
+
+
+async def test_what_is_traced_runs_and_its_errors_pass(tracer: Tracer) -> None:
+    tracer.note(status="used")  # outside of every span
+    tracer.stages([StageTiming("embed", 1.0, 0.5)])
+    done = []
+
+    def work() -> None:
+        with tracer.span(SpanName.LEARN, links=[TurnTrace("t", "no trace")]):
+            tracer.note(status="used", reason="What they said", content="secret", memories=3)
+            done.append(True)
+            raise LookupError("as it was")
+
+    with pytest.raises(LookupError, match="as it was"):
+        work()
+    assert done == [True]
+    assert tracer.trace_id() == ""
+
+
+@pytest.mark.parametrize("parent", ["", "nonsense", f"00-{'0' * 32}-{PARENT}-01", NOT_SAMPLED])
+async def test_every_parent_is_accepted(tracer: Tracer, parent: str) -> None:
+    with tracer.span(SpanName.INJECT, parent=parent), tracer.span(SpanName.RECALL):
+        tracer.note(memories=1)
+
+
+async def test_spans_have_their_parents_stages_and_attributes(collector: TraceCollector) -> None:
+    async with OtlpTracer(f"{collector.url}/", service="memproxy-test", sample_ratio=0.0) as tracer:
+        with tracer.span(SpanName.INJECT, parent=SAMPLED):
+            assert tracer.trace_id() == TRACE
+            with tracer.span(SpanName.RECALL):
+                tracer.stages([StageTiming("embed", 1_700_000_000.0, 0.25)])
+                tracer.note(status="used", reason="found", memories=2, compacted=False)
+                tracer.note(reason="Ann likes tea", content="tea", receipt_id="x" * 65)
+    outer, inner, stage = (
+        next(span for span in collector.trace(TRACE) if span.name == name)
+        for name in ("memory.inject", "memory.recall", "recall.embed")
+    )
+    assert (outer.service, outer.parent_id) == ("memproxy-test", PARENT)
+    assert (inner.parent_id, stage.parent_id) == (outer.span_id, inner.span_id)
+    assert inner.attributes == {
+        "memproxy.status": "used",
+        "memproxy.reason": "found",
+        "memproxy.memories": 2,
+        "memproxy.compacted": False,
+    }
+    assert (stage.began, stage.ended) == (1_700_000_000_000_000_000, 1_700_000_000_250_000_000)
+
+
+async def test_concurrent_tasks_nest_in_what_began_them(collector: TraceCollector) -> None:
+    async with OtlpTracer(collector.url, service="test", sample_ratio=1.0) as tracer:
+
+        async def work(turn: str) -> None:
+            with tracer.span(SpanName.OBSERVE, parent=SAMPLED, of_turn=turn):
+                await asyncio.sleep(0.01)
+                with tracer.span(SpanName.OPEN_TURN):
+                    await asyncio.sleep(0.01)
+
+        await asyncio.gather(*(work(f"t{i}") for i in range(5)))
+    opened = [span for span in collector.trace(TRACE) if span.name == "turn.open"]
+    assert sorted(span.parent_id for span in opened) == sorted(f"{span_id_of(f't{i}'):016x}" for i in range(5))
+    assert len({span.span_id for span in opened}) == 5
+
+
+async def test_a_window_links_to_the_observations_of_its_turns(collector: TraceCollector) -> None:
+    turns = [TurnTrace("t1", TRACE), TurnTrace("t2", "a request id"), TurnTrace("t3", "0" * 32), TurnTrace("t4", "")]
+    async with OtlpTracer(collector.url, service="test", sample_ratio=1.0) as tracer:
+        with tracer.span(SpanName.LEARN, links=turns):
+            pass
+    (span,) = collector.spans()
+    assert span.links == ((TRACE, f"{span_id_of('t1'):016x}"),)
+    assert span.parent_id == ""
+
+
+async def test_sampling_follows_the_parent_and_else_the_ratio(collector: TraceCollector) -> None:
+    async with OtlpTracer(collector.url, service="test", sample_ratio=0.0) as tracer:
+        with tracer.span(SpanName.LEARN):
+            assert tracer.trace_id() == ""
+        with tracer.span(SpanName.INJECT, parent=SAMPLED):
+            pass
+    async with OtlpTracer(collector.url, service="test", sample_ratio=1.0) as tracer:
+        with tracer.span(SpanName.INJECT, parent=NOT_SAMPLED):
+            pass
+    assert [span.name for span in collector.spans()] == ["memory.inject"]
+
+
+async def test_an_error_shows_as_its_type_and_never_as_its_message(collector: TraceCollector) -> None:
+    async with OtlpTracer(collector.url, service="test", sample_ratio=1.0) as tracer:
+        with pytest.raises(ValueError, match="secret"), tracer.span(SpanName.LEARN):
+            raise ValueError("secret words of a user")
+    assert b"ValueError" in b"".join(collector.received)
+    assert b"secret" not in b"".join(collector.received)
+
+
+async def test_a_collector_that_is_down_costs_one_log_line_and_no_time() -> None:
+    with capture_logs() as logs:
+        began = time.monotonic()
+        async with OtlpTracer(NOWHERE, service="test", sample_ratio=1.0) as tracer:
+            for _ in range(3 * QUEUE_SPANS_MAX):
+                with tracer.span(SpanName.RECALL):
+                    pass
+            made = time.monotonic() - began
+            await asyncio.sleep(1.5)
+            stopped = time.monotonic()
+    assert [line["event"] for line in logs] == ["traces cannot be exported: spans are dropped"]
+    assert made < 10.0  # about a second where nobody else works
+    assert time.monotonic() - stopped < 6.0
+
+
+async def test_a_collector_that_comes_back_gets_spans_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memory.adapters.otlp.SPARED_SECONDS", 0.1)
+    with running_collector() as first:
+        port = first.port
+    with capture_logs() as logs:
+        async with OtlpTracer(f"http://127.0.0.1:{port}", service="test", sample_ratio=1.0) as tracer:
+            with tracer.span(SpanName.RECALL):
+                pass
+            while not logs:
+                await asyncio.sleep(0.05)
+            with running_collector(port) as collector:
+                while not collector.received:
+                    with tracer.span(SpanName.LEARN):
+                        await asyncio.sleep(0.1)
+                while len(logs) < 2:
+                    await asyncio.sleep(0.05)
+    assert [line["event"] for line in logs][1] == "traces are exported again"
+
+
+def test_nothing_of_opentelemetry_is_imported_while_traces_are_off() -> None:
+    code = (
+        "import sys, extproc.server, memory.processes.entrypoints;"
+        "print([name for name in sys.modules if name.startswith('opentelemetry.sdk') or 'otlp' in name])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"

@@ -1,0 +1,163 @@
+"""The dashboards and rules ask what a real product exports, and a real Prometheus answers each of them with figures."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from product import Product, eventually
+from prometheus_server import (
+    DASHBOARDS,
+    ROOT,
+    PrometheusServer,
+    is_installed,
+    panels_of,
+    running_prometheus,
+    substituted,
+)
+
+RULES = [ROOT / "envoy" / name for name in ("alerts.yml", "recording.yml")]
+TYPES = {"timeseries", "stat", "heatmap", "bargauge"}
+# With the first answer of its class, and with the first call with a token, which settings name.
+EXPORTED_LATER = {"envoy_cluster_upstream_rq_xx", "memproxy_service_token_calls_total"}
+# Figures of what no short run does: rounds of upkeep come once in hours.
+WITHOUT_FIGURES = {"memproxy_upkeep_seconds_bucket"}
+RANGES = re.compile(r"\[([^\]]+)\]")
+
+
+def named_metrics(text: str) -> set[str]:
+    """Names of ours and of Envoy's in an expression; not those of labels."""
+    labels = set(re.findall(r"\b(envoy_[a-z0-9_]+)\s*(?:=~?|!=|\))", text))
+    return set(re.findall(r"(?<![:\w])((?:memproxy|envoy)_[a-z0-9_]+)", text)) - labels
+
+
+def questions_of(file: Path) -> list[str]:
+    if file.suffix == ".json":
+        return [target["expr"] for panel in panels_of(file) for target in panel["targets"]]
+    return [rule["expr"] for group in yaml.safe_load(file.read_text())["groups"] for rule in group["rules"]]
+
+
+@pytest.fixture(scope="module")
+def busy(shared_product: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServer]:
+    """A Prometheus that has seen a chat with a note and one without, learning, and calls of the API."""
+    if not is_installed():
+        pytest.skip("PROMETHEUS IS MISSING: install Debian's package `prometheus`, as .ci/run does")
+    with running_prometheus(
+        tmp_path_factory.mktemp("prometheus"), metrics_port=shared_product.ports["metrics"]
+    ) as server:
+        eventually(lambda: server.now("memproxy_part_up"), seconds=20)
+        use(shared_product)
+        yield server
+
+
+def use(product: Product) -> None:
+    """What a user does, a new one each time."""
+    user = f"dashboards-{uuid.uuid4().hex}"
+    product.chat("My cat is called Miu and I live in Porto.", user)
+    product.flush(user)
+    product.ask("What is my cat called?", user)
+    product.memories(user)
+    httpx.post(f"{product.url}/v1/chat/completions", content=b"{", timeout=30)
+
+
+@pytest.mark.slow("a real Prometheus scrapes a real product")
+@pytest.mark.parametrize("file", [*RULES, *DASHBOARDS], ids=lambda path: path.name)
+def test_every_metric_that_is_asked_for_is_exported(
+    busy: PrometheusServer, shared_product: Product, file: Path
+) -> None:
+    page = httpx.get(f"http://127.0.0.1:{shared_product.ports['metrics']}/metrics", timeout=30).text
+    exported = set(re.findall(r"^([a-z]\w+)", page, re.MULTILINE))
+    asked = named_metrics(" ".join(questions_of(file)))
+    assert len(asked) > 5
+    assert asked - exported - EXPORTED_LATER == set()
+
+
+@pytest.mark.parametrize("file", DASHBOARDS, ids=lambda path: path.name)
+def test_every_panel_shows_figures(busy: PrometheusServer, shared_product: Product, file: Path) -> None:
+    """Each of its expressions gives at least one series, and each but a few a number.
+
+    A rate needs something to happen between two scrapes, after its series has been seen.
+    """
+    asked = {
+        target["expr"]: panel["title"]
+        for panel in panels_of(file)
+        for target in panel["targets"]
+        if not named_metrics(target["expr"]) & EXPORTED_LATER
+    }
+
+    def empty() -> dict[str, str]:
+        left = {}
+        for expression, title in asked.items():
+            # What happened in the fixture is over: a minute's rate still shows it.
+            series = busy.now(RANGES.sub("[1m]", substituted(expression)))
+            needs_number = not named_metrics(expression) & WITHOUT_FIGURES
+            if not series or (needs_number and not any(one.points for one in series)):
+                left[expression] = title
+        return left
+
+    def is_full_after_use() -> bool:
+        use(shared_product)
+        return not empty()
+
+    with suppress(AssertionError):  # what is still missing then says more
+        eventually(is_full_after_use, seconds=40, every=1.0)
+    assert empty() == {}
+
+
+def test_every_rule_is_evaluated_without_an_error(busy: PrometheusServer) -> None:
+    expected = {rule.get("record") or rule.get("alert") for file in RULES for rule in rules_in(file)}
+
+    def evaluated() -> list[dict[str, Any]]:
+        groups = httpx.get(f"http://127.0.0.1:{busy.port}/api/v1/rules", timeout=30).json()["data"]["groups"]
+        rules = [rule for group in groups for rule in group["rules"]]
+        return rules if all(rule["health"] != "unknown" for rule in rules) else []
+
+    rules = eventually(evaluated, seconds=20)
+    assert {rule["name"] for rule in rules} == expected
+    assert [rule for rule in rules if rule["health"] != "ok"] == []
+    for name in ("memproxy:requests:rate5m", "memproxy:recall_seconds:p99_rate5m", "memproxy:queue_turns:max"):
+        assert eventually(lambda name=name: busy.now(name), seconds=20)
+
+
+def rules_in(file: Path) -> list[dict[str, Any]]:
+    return [rule for group in yaml.safe_load(file.read_text())["groups"] for rule in group["rules"]]
+
+
+def test_every_alert_and_every_recorded_figure_has_a_test_in_which_it_is_seen() -> None:
+    tests = yaml.safe_load((ROOT / "tests" / "data" / "alerts.test.yml").read_text())["tests"]
+    fired = {one["alertname"] for test in tests for one in test["alert_rule_test"] if one["exp_alerts"]}
+    assert {rule["alert"] for rule in rules_in(RULES[0])} - fired == set()
+    shown = (ROOT / "tests" / "data" / "recording.test.yml").read_text()
+    assert [rule["record"] for rule in rules_in(RULES[1]) if f"expr: round({rule['record']}," not in shown] == []
+
+
+@pytest.mark.parametrize("file", DASHBOARDS, ids=lambda path: path.name)
+def test_every_panel_says_what_it_shows(file: Path) -> None:
+    dashboard = json.loads(file.read_text(encoding="utf-8"))
+    variables = {one["name"]: one["type"] for one in dashboard["templating"]["list"]}
+    assert variables == {"datasource": "datasource", "job": "query", "instance": "query"}
+    for panel in panels_of(file):
+        title = panel["title"]
+        assert panel["type"] in TYPES, title
+        assert panel["description"].endswith("."), title
+        assert panel["fieldConfig"]["defaults"]["unit"], title
+        assert panel["datasource"]["uid"] == "${datasource}", title
+        for target in panel["targets"]:
+            assert target["legendFormat"], title
+            assert '{job=~"$job"' in target["expr"], title
+        if panel["type"] == "stat":
+            assert panel["fieldConfig"]["defaults"]["thresholds"]["steps"][0]["value"] is None, title
+
+
+def test_the_two_dashboards_differ_and_name_each_other() -> None:
+    read = [json.loads(file.read_text(encoding="utf-8")) for file in DASHBOARDS]
+    assert [one["title"] for one in read] == ["memproxy: learning and queue", "memproxy: traffic and recall"]
+    assert [one["links"][0]["url"] for one in read] == [f"/d/{one['uid']}" for one in reversed(read)]

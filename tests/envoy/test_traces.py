@@ -1,0 +1,177 @@
+"""One trace from the client through Envoy, filter and turn log to the worker, without a word or a name of the user."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import httpx
+import pytest
+from product import Product, eventually, running_product
+from trace_collector import CollectedSpan, TraceCollector, running_collector
+from upstream import RecordingUpstream
+
+USER = "ann.of.the.traces@example.org"
+MARKER = "zanzibarine"
+PARENT = "b7ad6b7169203331"
+CLIENT_PARTS = ("memory.inject", "memory.recall", "recall.embed", "memory.observe", "turn.open", "turn.close")
+
+
+@dataclass(frozen=True, slots=True)
+class TracedProduct:
+    """A product whose parts send every span to the collector. `collecting.close()` takes that away."""
+
+    product: Product
+    collector: TraceCollector
+    collecting: ExitStack
+
+
+@pytest.fixture(scope="module")
+def traced_product(
+    shared_upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TracedProduct]:
+    folder = tmp_path_factory.mktemp("traced")
+    with ExitStack() as collecting:
+        collector = collecting.enter_context(running_collector())
+        settings = folder / "settings.yaml"
+        settings.write_text(f"tracing: {{endpoint: {collector.url}, sample_ratio: 1.0}}\n", encoding="utf-8")
+        with running_product(folder / "data", upstream=shared_upstream.url, config=settings) as product:
+            yield TracedProduct(product, collector, collecting)
+
+
+@pytest.fixture(scope="module")
+def product(traced_product: TracedProduct) -> Product:
+    return traced_product.product
+
+
+@pytest.fixture(scope="module")
+def collector(traced_product: TracedProduct) -> TraceCollector:
+    return traced_product.collector
+
+
+def chat(product: Product, text: str, *, traceparent: str = "", stream: bool = False) -> httpx.Response:
+    return httpx.post(
+        f"{product.url}/v1/chat/completions?words={MARKER}",
+        json={
+            "model": "m",
+            "stream": stream,
+            "messages": [{"role": "user", "content": text}],
+            "memory_context": {"user_id": USER, "session_id": uuid.uuid4().hex},
+        },
+        headers={"user-agent": MARKER, **({"traceparent": traceparent} if traceparent else {})},
+        timeout=30,
+    )
+
+
+def whole_trace(collector: TraceCollector, trace_id: str, *, names: tuple[str, ...]) -> dict[str, CollectedSpan]:
+    """Its spans by name, once all of these are there."""
+
+    def found() -> dict[str, CollectedSpan]:
+        spans = {span.name: span for span in collector.trace(trace_id)}
+        return spans if set(names) <= set(spans) else {}
+
+    spans: dict[str, CollectedSpan] = eventually(found, seconds=20)
+    return spans
+
+
+@pytest.mark.slow("starts a product of its own")
+@pytest.mark.parametrize("stream", [False, True], ids=["whole answer", "streamed answer"])
+def test_client_envoy_and_filter_are_one_trace_with_right_parents(
+    product: Product, collector: TraceCollector, upstream: RecordingUpstream, stream: bool
+) -> None:
+    trace = uuid.uuid4().hex
+    answer = chat(product, f"I love {MARKER} tea.", traceparent=f"00-{trace}-{PARENT}-01", stream=stream)
+    assert answer.status_code == 200
+    spans = whole_trace(collector, trace, names=("ingress", *CLIENT_PARTS))
+    ingress, inject, observe = (spans[name] for name in ("ingress", "memory.inject", "memory.observe"))
+    assert ingress.service == "memproxy-envoy"
+    assert ingress.parent_id == PARENT
+    calls = {span.span_id: span for span in collector.trace(trace) if span.parent_id == ingress.span_id}
+    assert [calls[one.parent_id].attributes["upstream_cluster"] for one in (inject, observe)] == [
+        "memory_inject",
+        "memory_observe",
+    ]
+    assert spans["memory.recall"].parent_id == inject.span_id
+    assert spans["recall.embed"].parent_id == spans["memory.recall"].span_id
+    assert [spans[name].parent_id for name in ("turn.open", "turn.close")] == [observe.span_id] * 2
+    assert {spans[name].service for name in CLIENT_PARTS} == {"memproxy-filter"}
+    assert spans["memory.recall"].attribute("receipt_id") == answer.headers["x-memory-receipt"]
+    assert spans["memory.recall"].attribute("status") == answer.headers["x-memory-status"]
+    asked = upstream.last_chat().headers["traceparent"]
+    assert asked.startswith(f"00-{trace}-")  # the model server can continue the trace
+    assert [one for one in spans.values() if one.ended < one.began] == []
+
+
+def test_the_window_of_a_turn_links_to_its_observation(product: Product, collector: TraceCollector) -> None:
+    trace = uuid.uuid4().hex
+    chat(product, f"My parrot is called {MARKER}.", traceparent=f"00-{trace}-{PARENT}-01")
+    assert product.flush(USER)["pending"] == 0
+    observe = whole_trace(collector, trace, names=("memory.observe",))["memory.observe"]
+
+    def window() -> list[CollectedSpan]:
+        return [span for span in collector.spans() if (trace, observe.span_id) in span.links]
+
+    (learnt,) = eventually(window, seconds=20)
+    assert (learnt.service, learnt.name, learnt.attribute("outcome")) == ("memproxy-worker", "memory.learn", "learnt")
+    steps = {span.name for span in collector.trace(learnt.trace_id) if span.parent_id == learnt.span_id}
+    assert steps == {"learn.read", "learn.apply"}
+
+
+def test_without_a_client_s_trace_envoy_begins_one_and_the_record_names_it(
+    product: Product, collector: TraceCollector
+) -> None:
+    known = {span.trace_id for span in collector.spans()}
+    chat(product, f"I moved to {MARKER} street.")
+
+    def recorded() -> list[str]:
+        page = httpx.get(f"{product.api}/v1/memory/messages", params={"user_id": USER}, timeout=30).json()
+        return [one["trace_id"] for one in page["messages"] if "street" in one["content"]]
+
+    (trace,) = set(eventually(recorded, seconds=10))
+    assert trace not in known
+    spans = whole_trace(collector, trace, names=("ingress", "memory.observe", "memory.recall"))
+    assert spans["ingress"].parent_id == ""
+
+
+def test_a_client_that_wants_no_trace_gets_none(product: Product, collector: TraceCollector) -> None:
+    quiet, loud = uuid.uuid4().hex, uuid.uuid4().hex
+    chat(product, "What do I like?", traceparent=f"00-{quiet}-{PARENT}-00")
+    chat(product, "What do I like?", traceparent=f"00-{loud}-{PARENT}-01")
+    whole_trace(collector, loud, names=("ingress", *CLIENT_PARTS))
+    assert collector.trace(quiet) == []
+
+
+def test_nothing_exported_holds_words_names_or_addresses(product: Product, collector: TraceCollector) -> None:
+    """After all chats above, each of which named the user and the marker in several places."""
+    httpx.get(f"{product.url}/v1/memory", params={"user_id": USER}, timeout=30)
+    chat(product, f"What do I say of {MARKER}?")
+    sent = len(collector.received)
+    eventually(lambda: len(collector.received) > sent + 1, seconds=20)
+    exported = b"".join(collector.received)
+    assert [
+        word for word in (USER, MARKER, "parrot", "tea", "127.0.0.1", "/v1/memory") if word.encode() in exported
+    ] == []
+    values = {key for span in collector.spans() for key in span.attributes if key.startswith("memproxy.")}
+    assert values >= {"memproxy.status", "memproxy.receipt_id", "memproxy.turns"}
+
+
+def test_a_collector_that_is_gone_costs_one_line_and_no_chat(traced_product: TracedProduct) -> None:
+    """The last of this module: nothing is collected after it."""
+    product = traced_product.product
+    traced_product.collecting.close()
+    began = time.monotonic()
+    answers = [chat(product, "What do I like?", stream=i % 2 == 0) for i in range(20)]
+    assert {answer.status_code for answer in answers} == {200}
+    assert time.monotonic() - began < 20.0  # each takes some milliseconds, where nobody else works
+    said = "traces cannot be exported"
+    eventually(lambda: [one for one in product.log().splitlines() if said in one], seconds=20)
+    for _ in range(3):  # more exports that fail
+        chat(product, "What do I like?")
+        time.sleep(1.1)
+    lines = [one for one in product.log().splitlines() if said in one]
+    assert len(lines) <= 2, lines  # one of the filter, one of the worker
+    assert [one for one in product.log().splitlines() if "OTLP" in one] == []
+    assert product.stop() == 0
