@@ -26,11 +26,13 @@ from memory.api.calls import Call, Endpoint
 from memory.api.calls import json_answer as _json
 from memory.api.conversations import conversation_routes
 from memory.api.identity import DEVELOPMENT, Forbidden, Unauthenticated
+from memory.api.opt_outs import opt_out_routes, opt_out_shape
 from memory.api.project_bounds import is_visible, refuse_foreign_memory, refuse_without_bounds
 from memory.errors import BadInput, Conflict, NotFound, Unavailable
 from memory.model import MemoryStatus, RequestOptions, Scope
 from memory.runtime.metrics import Metrics
 from memory.service.library import PAGE_MEMORIES_MAX, Library
+from memory.service.opt_outs import OptedOut
 
 BODY_BYTES_MAX = 1 << 20  # 200 memories of ordinary length, or a long history; more takes several calls
 QUERY_FIELDS_MAX = 20
@@ -39,7 +41,7 @@ PROFILE_PATHS = ("/v1/profile", "/v1/memory/profile")  # the second is the one b
 RESERVED = frozenset(  # never ids
     (
         *("search", "turns", "mcp", "flush", "stats", "receipts", "export", "everything", "profile"),
-        *("sessions", "conversations", "messages"),
+        *("sessions", "conversations", "messages", "opt-out"),
     )
 )
 RETRY_SECONDS = 1  # value of Retry-After when a part is down
@@ -106,6 +108,7 @@ def create_app(
             route("/v1/memory/receipts/{id}", "GET", show_receipt),
             *conversation_routes(route),
             *_profile_routes(route),
+            *opt_out_routes(route),
             route(ONE, "GET", show),
             route(ONE, "PATCH", edit),
             route(ONE, "DELETE", delete),
@@ -210,6 +213,7 @@ async def show_stats(library: Library, call: Call) -> Response:
             "memories": {"active": stats.active, "superseded": stats.superseded, "archived": stats.archived},
             "by_type": stats.by_type,
             "turns": {"pending": stats.pending_turns, "failed": stats.failed_turns},
+            **opt_out_shape(stats.opted_out_since),
         }
     )
 
@@ -336,7 +340,7 @@ def _refusal(error: BadInput | Unavailable | Conflict) -> Response:
             return _error(error.code, str(error), 404)
         case Unauthenticated():
             return _error(error.code, str(error), 401)
-        case Forbidden():
+        case Forbidden() | OptedOut():
             return _error(error.code, str(error), 403)
         case WrongType():
             return _error(error.code, str(error), 415)

@@ -24,6 +24,7 @@ from memory.api.shapes import time_text
 from memory.cli.api_client import answer_of, api_client, for_user, json_option, quoted
 from memory.cli.doctor import doctor
 from memory.cli.eval import evaluate
+from memory.cli.holdout import holdout
 from memory.cli.mcp import mcp
 from memory.cli.output import config_option, print_json, print_table
 from memory.cli.prepare import prepare
@@ -48,6 +49,7 @@ def commands() -> None:
     """Memory commands: parts that run alone, and the operator's tools."""
 
 
+evaluate.add_command(holdout)
 commands.add_command(evaluate)
 commands.add_command(upkeep)
 commands.add_command(prepare)

@@ -39,6 +39,7 @@ from memory.ports import (
 )
 from memory.runtime.instruments import Instruments
 from memory.service.erasure import Erasure
+from memory.service.holdout_signs import HoldoutSigns
 
 VERDICT_ROUNDS_MAX = 3  # in the last one, if somebody writes continuously, fields alone decide
 
@@ -47,9 +48,7 @@ _IDS = uuid.UUID("8f0c6a1e-54d7-5c43-9d2b-2f7e1b6a9c11")
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The neighbours of the new claims, at a revision of the user's memories, and the reader's verdicts on their
-    pairs.
-    """
+    """The neighbours of the new claims at a revision of the user's memories, and the reader's verdicts on the pairs."""
 
     revision: int
     near: Sequence[Record]
@@ -94,6 +93,7 @@ class WindowLearning:
         self._store = memories.store
         self._readers = readers
         self._summaries = traces.summaries
+        self._opt_outs = traces.opt_outs
         self._clock = instruments.clock
         self._metrics = instruments.metrics
         self._plan_writer = PlanWriter(
@@ -104,6 +104,8 @@ class WindowLearning:
             clock=instruments.clock,
             metrics=instruments.metrics,
         )
+        self._signs = HoldoutSigns(turn_log=turn_log, receipts=traces.receipts, metrics=instruments.metrics)
+        self._compares_arms = bounds.compares_arms
         self._reading = WindowReading(
             turn_log=turn_log,
             memories=memories,
@@ -120,13 +122,15 @@ class WindowLearning:
         """Return once everything in the window is stored. Raises `Unavailable`, `Conflict`, `UnreadablePlan`."""
         if stored_reading.is_reading(lease.plan):
             read = await self._reading.read(lease, save=partial(self._turn_log.save_plan, lease))
-            if not read.is_empty:
-                await self._plan_and_apply(lease, read)
+            learnt = Plan() if read.is_empty else await self._plan_and_apply(lease, read)
         else:
             assert lease.plan is not None
-            await self._repeat(lease, plan.decode(lease.plan))
+            learnt = plan.decode(lease.plan)
+            await self._repeat(lease, learnt)
+        if self._compares_arms:
+            await self._signs.record(lease, learnt.inputs.claims if learnt.inputs else (), learnt.changes)
 
-    async def _plan_and_apply(self, lease: Lease, read: WindowClaims) -> None:
+    async def _plan_and_apply(self, lease: Lease, read: WindowClaims) -> Plan:
         texts = [*(claim.text for claim in read.claims), *(row.content for row in read.raw)]
         topics = forgetting.topics_of(read.requests)
         vectors = await self._plan_writer.embedded([*texts, *topics])  # before the lock, because it takes longest
@@ -136,11 +140,14 @@ class WindowLearning:
                 current = await self._current(lease, read, vectors, seen, is_last=round_ == VERDICT_ROUNDS_MAX - 1)
                 if current is None:
                     continue  # somebody wrote while the reader worked: ask again about the current memories
+                if await self._opt_outs.since(lease.user_id) is not None:
+                    read = replace(read, claims=(), confirmations=(), raw=())  # what they ask to forget remains
                 planned, known = await self._planned(lease, read, vectors, current)
                 await held.save(planned)
                 gone = await self._plan_writer.apply(lease.user_id, held.lock, planned, vectors | known)
             await self._plan_writer.finish(lease.user_id, planned, gone)
-            return
+            return planned
+        raise AssertionError("the last round plans in any case")
 
     async def _neighbours_and_verdicts(self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]) -> _Seen:
         """Before the lock, since a reader takes long."""
@@ -166,9 +173,7 @@ class WindowLearning:
     async def _current(
         self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector], seen: _Seen, *, is_last: bool
     ) -> _Seen | None:
-        """Under the lock: `seen`, if nobody wrote since. Otherwise None, or in the last round the current neighbours,
-        without verdicts of a reader.
-        """
+        """Under the lock: `seen` if nobody wrote since, else None; in the last round neighbours without verdicts."""
         if (await self._ledger.revision(lease.user_id)).number == seen.revision + 1:  # our own lock makes it odd
             return seen
         if not is_last:
@@ -206,9 +211,7 @@ class WindowLearning:
     async def _forgotten(
         self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]
     ) -> dict[int, ForgetMatches]:
-        """Matching and similar memories by index of the request. Earlier turns that are not learnt yet are
-        withdrawn.
-        """
+        """Matching and similar memories by index of the request. Withdraws earlier turns that are not learnt yet."""
         found: dict[int, ForgetMatches] = {}
         raw: dict[str, Sequence[Memory]] = {}
         stored: dict[str, Sequence[Record]] = {}  # by project; nothing is written between two requests of a window
@@ -244,6 +247,8 @@ class WindowLearning:
         later = await self._reading.later_requests(lease)
         not_forgotten = [change for change in stored.changes if not forgetting.is_forgotten_later(later, change.memory)]
         async with self._locked(lease) as held:
+            if await self._opt_outs.since(lease.user_id) is not None:
+                stored, not_forgotten = replace(stored, changes=(), raw=(), inputs=None), []
             revision = (await self._ledger.revision(lease.user_id)).number
             if stored.inputs is None or not plan_inputs.is_outdated(stored.inputs, revision):
                 held.planned = stored
@@ -298,8 +303,7 @@ class WindowLearning:
 
     @asynccontextmanager
     async def _locked(self, lease: Lease) -> AsyncIterator[_Held]:
-        """Hold the user's lock. If it is lost after planning, rows that were written late are compared with others'
-        rows.
+        """Hold the user's lock. If it is lost after planning, rows that were written late are compared with others.
 
         Raises `Conflict` all the same: the window is left to its next lease.
         """

@@ -35,6 +35,7 @@ from memory.adapters.sqlite.exams import SqliteExamResults
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.opt_outs import SqliteOptOuts
 from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.session_summaries import SqliteSummaries
@@ -56,6 +57,7 @@ from memory.ports import (
     MemoryStore,
     ModelCapabilities,
     NoteBook,
+    OptOuts,
     Profiles,
     Receipts,
     RequestTraces,
@@ -131,6 +133,7 @@ class Parts:
     profiles: Profiles
     states: CompactedStates
     summaries: KeptSummaries
+    opt_outs: OptOuts
     past_talk: PastTalkTraining
     upkeep_schedule: UpkeepSchedule
     model_capabilities: ModelCapabilities
@@ -153,7 +156,15 @@ class Parts:
 
     @property
     def traces(self) -> RequestTraces:
-        return RequestTraces(self.notes, self.receipts, self.usage_counts, self.profiles, self.states, self.summaries)
+        return RequestTraces(
+            self.notes,
+            self.receipts,
+            self.usage_counts,
+            self.profiles,
+            self.states,
+            self.summaries,
+            self.opt_outs,
+        )
 
     def recall(self) -> RecallPipeline:
         search = SearchParts(
@@ -217,7 +228,11 @@ class Parts:
         if self.writer is None or self.settings.memory.profile.prose == "off":
             return None
         return ProfileProseWriting(
-            profiles=self.profiles, writer=self.writer, tokens=self.tokens, instruments=self.instruments
+            profiles=self.profiles,
+            writer=self.writer,
+            tokens=self.tokens,
+            instruments=self.instruments,
+            opt_outs=self.opt_outs,
         )
 
     def profile_refresher(self) -> ProfileRefresher:
@@ -293,6 +308,7 @@ async def open_parts_on(
         receipts=SqliteReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
         states=SqliteCompactedStates(database),
         summaries=SqliteSummaries(database, origin=str(origin)),
+        opt_outs=SqliteOptOuts(database),
         past_talk=past_talk_training(settings, embedder),
         usage_counts=await stack.enter_async_context(SqliteUsageCounts(database)),
         profiles=SqliteProfiles(database),

@@ -46,6 +46,7 @@ from memory.runtime.offload import run_offloaded
 from memory.service.conversations import Conversations
 from memory.service.erasure import Erasure, SourceForgotten
 from memory.service.locked_writes import write_rows
+from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
 from memory.service.requests import (
     Deleted,
@@ -118,8 +119,14 @@ class Library:
         self._receipts = traces.receipts
         self._summaries = traces.summaries
         self._erasure = Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=intake.clock)
+        self.opt_outs = OptOutService(opt_outs=traces.opt_outs, ledger=memories.ledger, clock=intake.clock)
         self.conversations = Conversations(
-            turn_log.messages, traces, store=memories.store, erasure=self._erasure, intake=intake
+            turn_log.messages,
+            traces,
+            store=memories.store,
+            erasure=self._erasure,
+            intake=intake,
+            opt_outs=self.opt_outs,
         )
         self.profiles = ProfileService(memories=memories, traces=traces, clock=intake.clock, tokens=intake.tokens)
         self._searcher = searcher
@@ -132,6 +139,7 @@ class Library:
         """Store each memory as given, one id per item, in order; search finds them on return."""
         if not 1 <= len(items) <= MEMORIES_PER_ADD_MAX:
             raise BadInput(f"expected 1 to {MEMORIES_PER_ADD_MAX} memories, got {len(items)}; send several calls")
+        await self.opt_outs.refuse_opted_out(scope.user_id)
         now = self._clock()
         memories = [self._memory(scope, item, index, now) for index, item in enumerate(items)]
         vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
@@ -182,6 +190,7 @@ class Library:
         if not query.strip():
             raise BadInput("query must not be empty")
         refuse_unknown_types(options.memory_types)
+        await self.opt_outs.refuse_opted_out(scope.user_id)
         return await self._searcher.search(scope, query=query, history=history, options=options, as_of=as_of)
 
     async def page(
@@ -291,6 +300,7 @@ class Library:
         exchanges = exchanges_of(messages)
         if not exchanges:
             raise BadInput("messages must hold at least one user message with text")
+        await self.opt_outs.refuse_opted_out(scope.user_id)
         started = time_said(at, self._clock(), "at")
         turn_id = ""
         for ordinal, exchange in enumerate(exchanges):
@@ -351,7 +361,8 @@ class Library:
         superseded = await self._store.count(MemoryFilter(user_id, status=MemoryStatus.SUPERSEDED))
         archived = await self._store.count(MemoryFilter(user_id, status=MemoryStatus.ARCHIVED))
         backlog = await self._turn_log.backlog(user_id, opened_before=self._clock())
-        return Stats(sum(by_type.values()), superseded, archived, by_type, backlog.pending, backlog.failed)
+        since = await self.opt_outs.since(user_id)
+        return Stats(sum(by_type.values()), superseded, archived, by_type, backlog.pending, backlog.failed, since)
 
     def turns(self, user_id: str, session_id: str = "") -> AsyncIterator[Turn]:
         """The conversation record, oldest first."""

@@ -23,6 +23,7 @@ from memory.settings.retention import RetentionSettings
 from memory.settings.secrets import SecretSettings
 from memory.settings.storage import EmbeddingSettings, MilvusSettings, TurnLogSettings
 from memory.settings.summaries import SummarySettings
+from memory.settings.switches import HoldoutSettings, ShadowSettings
 
 _PORT = Meta(ge=0, le=65535)
 
@@ -119,6 +120,15 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     compaction: CompactionSettings = CompactionSettings()
     identity: IdentitySettings = IdentitySettings()
     summaries: SummarySettings = SummarySettings()
+    off_routes: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Routes without memory, neither recall nor learning, as `[HOST]/PATH`: the path and all below "
+            "it, of that host or of any."
+        ),
+    ] = ()
+    shadow: ShadowSettings = ShadowSettings()
+    holdout: HoldoutSettings = HoldoutSettings()
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.opt_outs import SqliteOptOuts
 from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.session_summaries import SqliteSummaries
@@ -68,6 +69,7 @@ class Parts:
     usage_counts: SqliteUsageCounts
     profiles: SqliteProfiles
     summaries: SqliteSummaries
+    opt_outs: SqliteOptOuts
     searcher: PlainSearch
     library: Library
     now: float = NOW
@@ -116,11 +118,11 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
         notes, states = SqliteNoteBook(database), SqliteCompactedStates(database)
         receipts = SqliteReceipts(database, clock=clock, redact=redact)
         usage_counts, profiles = SqliteUsageCounts(database), SqliteProfiles(database)
-        summaries = SqliteSummaries(database)
+        summaries, opt_outs = SqliteSummaries(database), SqliteOptOuts(database)
         library = Library(
             memories=MemoryBank(store, ledger, embedder),
             turn_log=turn_log,
-            traces=RequestTraces(notes, receipts, usage_counts, profiles, states, summaries),
+            traces=RequestTraces(notes, receipts, usage_counts, profiles, states, summaries, opt_outs),
             searcher=searcher,
             intake=Intake(
                 clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]"), WordPieceTokens()
@@ -138,6 +140,7 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
             usage_counts,
             profiles,
             summaries,
+            opt_outs,
             searcher,
             library,
         )

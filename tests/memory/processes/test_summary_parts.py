@@ -53,8 +53,8 @@ class Parts:
             settings,
             readers,
             instruments,
+            traces=self.process.traces,
             summaries=self.process.summaries,
-            notes=self.process.notes,
             embedding=(HashingEmbedder(), WordPieceTokens()),
         ) as summarizer:
             assert await summarizer.work() == 1
