@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recall_rig import KAYAK, SETTINGS, Rig, request_of, request_with, rigged
+from recall_rig import KAYAK, NOW, SETTINGS, Rig, request_of, request_with, rigged
 
-from memory.model import CandidateVerdict, Placement, RecallStatus, Scope
+from memory.model import CandidateVerdict, Memory, Placement, RecallStatus, Scope
 from memory.model.arms import HoldoutRule
 from memory.recall.withholding import unit_of
 
@@ -119,6 +119,18 @@ async def test_a_conversation_that_carries_notes_keeps_them_whatever_is_held_out
         rig.recall._settings = ALL_HELD_OUT
         later = await rig.recall.recall(Scope("u"), request_with(LATER))
         assert (later.status, later.notes[0].text) == (RecallStatus.USED, first.notes[0].text)
+        assert "arm" not in (await rig.receipt(later)).signals
+
+
+async def test_nor_is_a_further_note_of_such_a_conversation_held_out(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        await rig.recall.recall(Scope("u"), request_of(QUESTION))
+        await rig.write(Memory("m2", "u", "My tent is kept in the attic in Leeds", NOW, NOW, NOW))
+        rig.recall._settings = ALL_HELD_OUT
+        messages = [*LATER[:2], {"role": "user", "content": "Where is my tent kept?"}]
+        later = await rig.recall.recall(Scope("u"), request_with(messages))
+        assert (later.status, later.reason) == (RecallStatus.USED, "found")
+        assert "attic" in "".join(note.text for note in later.notes)
         assert "arm" not in (await rig.receipt(later)).signals
 
 
