@@ -8,7 +8,7 @@ A request is never held if it can be passed on, and our own fields never reach t
 | AWAIT_HEADERS  | a POST on a path that we handle    | Proceed(wants_body=True)                   | AWAIT_BODY     |
 | AWAIT_BODY     | of an API without memory           | Count, Finish(stripped if it has fields)   | DONE           |
 | AWAIT_BODY     | not JSON                           | Count, Finish(untouched)                   | DONE           |
-| AWAIT_BODY     | no known user, or memory disabled  | Count, Finish(stripped if necessary)       | DONE           |
+| AWAIT_BODY     | no known user, or memory is off    | Count, Finish(stripped if necessary)       | DONE           |
 | AWAIT_BODY     | body contradicts the edge          | Count, Reject, if the settings say so      | DONE           |
 | AWAIT_BODY     | a conversation of a known user     | RecallMemories, with upstream signals      | AWAIT_RECALL   |
 | AWAIT_RECALL   | recalled                           | Finish(stripped, with the notes)           | DONE           |
@@ -35,6 +35,7 @@ from extproc.identity import (
     first_header,
     identify,
 )
+from extproc.switches import switched_off
 from extproc.upstream_signals import SignalReader
 from memory.chat.api_shape import ApiShape
 from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_chat_request, strip_memory_fields
@@ -42,6 +43,7 @@ from memory.chat.history import deletions
 from memory.model import CHAT_BYTES_MAX, CompactedHistory, Note, Placement, RecallStatus, Scope
 from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
+from memory.settings.switches import OffRoute
 
 HEAVY_BODY_BYTES = 1 << 20  # parsing 1 MiB takes some milliseconds, during which no other stream runs
 
@@ -171,11 +173,15 @@ class Injection:
         claims: ClaimNames = USUAL_CLAIMS,
         *,
         rejects_mismatches: bool = False,
+        off_routes: Sequence[OffRoute] = (),
     ) -> None:
-        """`claims`: of tokens. `rejects_mismatches`: the upstream does not get requests that contradict the edge."""
+        """`claims`: of tokens. `rejects_mismatches`: the upstream does not get requests that contradict the edge.
+        `off_routes`: without memory.
+        """
         self.state = State.AWAIT_HEADERS
         self._claims = claims
         self._rejects_mismatches = rejects_mismatches
+        self._off_routes = off_routes
         self._mode = mode
         self._signals = signals
         self._headers: Headers = ()
@@ -236,6 +242,8 @@ class Injection:
                 return [CountRefused(reason), *_without_memory(request, "identity_refused")]
             case Anonymous():
                 return _without_memory(request, "no_identity")
+        if switch := switched_off(self._headers, self._off_routes):
+            return _without_memory(request, switch)
         if not request.options.enabled:
             return _without_memory(request, "not_understood" if request.problems else "disabled")
         if request.conversation is None:

@@ -28,6 +28,7 @@ what must not be recorded later a digest.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
@@ -36,6 +37,7 @@ from extproc.exchange import CloseTurn, Closing, LeaveOut, ObservedExchange, Obs
 from extproc.identity import Headers, IdentityMode, Metadata, first_header, identify
 from extproc.refusals import context_tokens
 from extproc.reply import Reply, ReplyBuffer, read_reply
+from extproc.switches import switched_off
 from extproc.turn_links import ContinueTurn, LinkExchange
 from memory.chat.completions import NotAChat, read_chat_request
 from memory.chat.sent_conversations import sent_conversation
@@ -50,6 +52,7 @@ from memory.model import (
     TurnStatus,
 )
 from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
+from memory.settings.switches import OffRoute
 
 HEAVY_REQUEST_BYTES = 1 << 20  # parsing more takes milliseconds, during which no other stream runs
 HEAVY_REPLY_BYTES = 128 << 10  # likewise; a stream takes longer per byte than a request
@@ -123,10 +126,13 @@ class Observation:
         is_recording: bool = True,
         claims: ClaimNames = USUAL_CLAIMS,
         trace_id: str = "",
+        off_routes: Sequence[OffRoute] = (),
     ) -> None:
         """`is_recording` False: learning is disabled, and requests cannot enable it. `claims`: of tokens. `trace_id`:
-        of the trace that the proxy makes; without one the client's `traceparent` names it.
+        of the trace that the proxy makes; without one the client's `traceparent` names it. `off_routes`: without
+        memory.
         """
+        self._off_routes = off_routes
         self._is_recording = is_recording
         self._claims = claims
         self._turn_id = turn_id
@@ -258,7 +264,8 @@ class Observation:
         if request.conversation is None:
             return None
         wants_record = self._is_recording and request.options.auto_store
-        return ObservedRequest(scope, request, request.conversation, wants_record, request.options.enabled)
+        is_enabled = request.options.enabled and not switched_off(self._request_headers, self._off_routes)
+        return ObservedRequest(scope, request, request.conversation, wants_record, is_enabled)
 
     def _opening(self, asked: ObservedRequest, said: tuple[Message, ...]) -> OpenTurn:
         assert self._exchange is not None

@@ -17,6 +17,7 @@ import structlog
 
 from extproc.exchange import CloseTurn, LeaveOut, Observed, OpenTurn
 from extproc.observe import LengthRefusal, NoteOutcome, Observation
+from extproc.opted_out import left_out_instead
 from extproc.recording_beats import RecordingBeats
 from extproc.sent_again import RecordingPolicy, leave_out, placed, to_fill_in
 from extproc.tool_recording import without_secrets
@@ -178,6 +179,12 @@ class TurnRecorder:
 
     async def _open(self, opening: OpenTurn) -> ChainLink | None:
         turn = opening.turn
+        try:
+            if link := await left_out_instead(self._turn_log.trees, opening, self._policy):
+                return link
+        except Unavailable as error:
+            self._lost(error)
+            return None
         messages = [replace(m, content=await run_offloaded(self._policy.redact, m.content)) for m in turn.messages]
         try:
             earlier = await earlier_link(self._turn_log.chains, opening.links)
@@ -197,6 +204,8 @@ class TurnRecorder:
         link = await after
         if link is None:
             return False
+        if not link.turn_id:
+            return True  # of a user who has opted out
         answer = await self._redacted(closing.answer)
         try:
             writes = [self._finish(closing, answer)]
@@ -214,6 +223,8 @@ class TurnRecorder:
         """False if the turn that started the tool loop is unknown: no turn is lost, but its answer is not on record."""
         if continuing.is_over_cap:
             self._metrics.replies_over_cap.inc()
+        if await self._policy.is_opted_out(continuing.links.user_id):
+            return True
         is_answered = continuing.status is TurnStatus.CLOSED
         answer = await self._redacted(continuing.answer) if is_answered else ""
         continuing = replace(continuing, tools=await without_secrets(continuing.tools, self._policy.redact))
@@ -229,7 +240,8 @@ class TurnRecorder:
     async def _link(self, exchange: LinkExchange) -> None:
         """No turn is lost without the link: the next request starts another session."""
         with suppress(Unavailable):
-            await link_exchange(self._turn_log.chains, exchange)
+            if not await self._policy.is_opted_out(exchange.links.user_id):
+                await link_exchange(self._turn_log.chains, exchange)
 
     async def _leave_out(self, exchange: LeaveOut) -> None:
         try:

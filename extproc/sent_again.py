@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -16,7 +16,7 @@ from extproc.exchange import LeaveOut, OpenTurn
 from extproc.turn_links import PATIENCE_SECONDS
 from memory.errors import NotRecordable
 from memory.model import ChainLink, SentConversation, SentExchange, Turn
-from memory.ports import ConversationTrees
+from memory.ports import ConversationTrees, NoOptOuts, OptOuts
 from memory.runtime.offload import run_offloaded
 from memory.runtime.tracing import NO_TRACER, Tracer
 
@@ -39,12 +39,17 @@ def placed(turn: Turn, opening: OpenTurn, earlier: ChainLink | None) -> tuple[Tu
 @dataclass(frozen=True, slots=True)
 class RecordingPolicy:
     """`redact` removes secrets from a text before it is stored. `fills_in`: missed turns are recorded when a client
-    sends them again. `tracer`: for spans around what is written.
+    sends them again. Nothing of `opt_outs` is recorded. `tracer`: for spans around what is written.
     """
 
     redact: Callable[[str], str]
     fills_in: bool = True
     tracer: Tracer = NO_TRACER
+    opt_outs: OptOuts = field(default_factory=NoOptOuts)
+
+    async def is_opted_out(self, user_id: str) -> bool:
+        """Raises `Unavailable`."""
+        return await self.opt_outs.since(user_id) is not None
 
 
 async def to_fill_in(

@@ -43,14 +43,15 @@ from memory.chat.completions import ChatRequest
 from memory.model import CHAT_BYTES_MAX, Scope
 from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
 from memory.processes import composition, entrypoints
-from memory.processes.from_settings import claim_names, recording
+from memory.processes.from_settings import claim_names, is_recording, recording
 from memory.recall.compacted import CompactingRecall
+from memory.recall.opted_out import ConsentingRecall
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.upstream import UpstreamSignals
 from memory.recall.traced import traced_recall
 from memory.runtime.instruments import Instruments
 from memory.runtime.tracing import SpanName
-from memory.settings import Settings
+from memory.settings import OffRoute, Settings
 
 log = structlog.get_logger(__name__)
 
@@ -92,6 +93,7 @@ class EdgeTrust:
     signals: SignalReader
     claims: ClaimNames = USUAL_CLAIMS
     rejects_mismatches: bool = False  # envoy.yaml then permits the filter to answer
+    off_routes: tuple[OffRoute, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,11 @@ class Filter:
     async def _injected(self, requests: Requests, context: Context) -> None:
         trust = self._trust
         injection = Injection(
-            trust.identity_mode, trust.signals, trust.claims, rejects_mismatches=trust.rejects_mismatches
+            trust.identity_mode,
+            trust.signals,
+            trust.claims,
+            rejects_mismatches=trust.rejects_mismatches,
+            off_routes=trust.off_routes,
         )
         async for message in requests:
             event = wire.injection_event(message)
@@ -221,6 +227,7 @@ class Filter:
             is_recording=self._is_recording,
             claims=self._trust.claims,
             trace_id=self._tracer.trace_id(),
+            off_routes=self._trust.off_routes,
         )
         observed = ObservedStream(self._recorder, observation)
         try:
@@ -285,18 +292,21 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
             parts.metrics,
             composition.SYSTEM_CLOCK,
             contained,
-            RecordingPolicy(recording(settings), settings.memory.turn_log.fill_in, parts.instruments.tracer),
+            RecordingPolicy(
+                recording(settings), settings.memory.turn_log.fill_in, parts.instruments.tracer, parts.opt_outs
+            ),
             ModelLessons(template_compatibility, parts.windows),
         )
-        compactor, is_recording = parts.compactor(), settings.memory.enabled and settings.memory.auto_store
-        recall = traced_recall(parts.recall(), parts.instruments)
+        compactor, records = parts.compactor(), is_recording(settings)
+        traced = traced_recall(parts.recall(), parts.instruments)
+        recall = ConsentingRecall(traced, parts.opt_outs, parts.metrics)
         filter_ = Filter(
-            recall=CompactingRecall(recall, compactor.prepare) if is_recording else recall,
+            recall=CompactingRecall(recall, compactor.prepare) if records else recall,
             recorder=recorder,
             trust=edge_trust(settings),
             instruments=parts.instruments,
             new_id=composition.new_id,
-            is_recording=is_recording,
+            is_recording=records,
         )
         serving = serve(filter_, recorder, socket_path=socket_path, until=until)
         with_background = entrypoints.beside((parts.windows.run(), compactor.run(contained)), serving)
@@ -311,6 +321,7 @@ def edge_trust(settings: Settings) -> EdgeTrust:
         signal_reader(settings.memory.upstream_signals),
         claim_names(settings),
         rejects_mismatches=settings.memory.identity.on_mismatch == "reject",
+        off_routes=tuple(map(OffRoute.parsed, settings.memory.off_routes)),
     )
 
 

@@ -24,7 +24,7 @@ QUERY_FIELDS_MAX = 20
 RESERVED = frozenset(  # never ids of memories
     (
         *("search", "turns", "mcp", "flush", "stats", "receipts", "export", "import", "everything", "profile"),
-        *("sessions", "conversations", "messages", "openapi.json"),
+        *("sessions", "conversations", "messages", "openapi.json", "opt-out"),
     )
 )
 

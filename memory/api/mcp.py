@@ -138,6 +138,7 @@ async def stats(library: Library, caller: Caller, _: StatsInput) -> dict[str, An
         "archived": found.archived,
         "by_type": found.by_type,
         "pending_turns": found.pending_turns,
+        "opted_out": found.opted_out_since is not None,
     }
 
 

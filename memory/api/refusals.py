@@ -18,6 +18,7 @@ from memory.api.browsers import WrongType
 from memory.api.identity import Forbidden, Unauthenticated
 from memory.errors import BadInput, Conflict, MemproxyError, NotFound, Unavailable
 from memory.service.idempotency import KeyReused
+from memory.service.opt_outs import OptedOut
 
 RETRY_SECONDS = 1  # value of Retry-After when a part is down
 CLIENT_GONE = 499  # nginx's code for a client that disconnected
@@ -25,6 +26,7 @@ STATUSES: dict[type[MemproxyError], int] = {
     NotFound: 404,
     Unauthenticated: 401,
     Forbidden: 403,
+    OptedOut: 403,
     WrongType: 415,
     KeyReused: 422,
 }

@@ -26,6 +26,7 @@ from memory.api.front import Front
 from memory.api.health import show_health, show_liveness
 from memory.api.identity import DEVELOPMENT
 from memory.api.memories import MemoriesController
+from memory.api.opt_outs import OptOutController
 from memory.api.profiles import ProfilesController
 from memory.api.receipts import ReceiptsController
 from memory.api.refusals import HANDLERS
@@ -35,7 +36,10 @@ from memory.runtime.metrics import Metrics
 from memory.service.library import Library
 
 BASES = ("/v1/memory", "/v1")  # the proxy's port serves what is below the first
-OF_MEMORIES = (MemoriesController, TransfersController, TurnsController, ReceiptsController, MessagesController)
+OF_MEMORIES = (
+    *(MemoriesController, TransfersController, TurnsController, ReceiptsController, MessagesController),
+    OptOutController,
+)
 OF_BOTH_BASES = (ProfilesController, SessionsController, ConversationsController)
 
 

@@ -19,7 +19,7 @@ from memory.api.operations import (
     operation,
 )
 from memory.api.project_bounds import bounded_project
-from memory.api.times import time_of
+from memory.api.times import TimeText, time_of, time_text_or_none
 from memory.errors import BadInput
 from memory.model import Scope
 
@@ -73,6 +73,8 @@ class StatsView(msgspec.Struct, frozen=True):
     memories: MemoryCounts
     by_type: dict[str, int]
     turns: UnlearntTurns
+    opted_out: bool
+    opted_out_since: TimeText | None
 
 
 NO_SESSION = FlushBody()
@@ -121,4 +123,6 @@ class TurnsController(Controller):
             MemoryCounts(stats.active, stats.superseded, stats.archived),
             dict(stats.by_type),
             UnlearntTurns(stats.pending_turns, stats.failed_turns),
+            stats.opted_out_since is not None,
+            time_text_or_none(stats.opted_out_since),
         )

@@ -20,6 +20,7 @@ from typer import Argument, BadParameter, Option, Typer, confirm, echo
 from memory.cli.bootstrap import bootstrap
 from memory.cli.doctor import doctor
 from memory.cli.eval import evaluate
+from memory.cli.holdout import holdout
 from memory.cli.mcp import mcp
 from memory.cli.options import (
     MEMORIES,
@@ -59,6 +60,7 @@ _Part = Callable[[Settings, asyncio.Event], Awaitable[None]]
 StatusName: TypeAlias = Literal["active", "superseded", "archived", "raw", "all"]
 
 commands = Typer(help="Memory commands: parts that run alone, and the operator's tools.", **STYLE)
+command(evaluate)(holdout)
 commands.add_typer(evaluate, name="eval", rich_help_panel=OPERATION)
 commands.add_typer(upkeep, name="upkeep", rich_help_panel=OPERATION)
 command(commands, panel=OPERATION)(prepare)

@@ -58,6 +58,7 @@ class Upkeep:
         self._ledger = memories.ledger
         self._usage_counts = traces.usage_counts
         self._notes = traces.notes
+        self._opt_outs = traces.opt_outs
         self._clock = instruments.clock
         self._metrics = instruments.metrics
         self._rules = rules
@@ -73,14 +74,14 @@ class Upkeep:
             if is_dry:
                 rows = await self._with_uses_counted(user_id, rows)
             for task in tasks:
-                for units in _batches(await self._planned(task, rows)):
+                for units in _batches(await self._planned(user_id, task, rows)):
                     steps = [step for unit in units for step in unit] if is_dry else await self._write(user_id, units)
                     done += steps
                     for step in steps:
                         _take(rows, step)
         return done
 
-    async def _planned(self, task: UpkeepTask, rows: dict[str, Memory]) -> list[Unit]:
+    async def _planned(self, user_id: str, task: UpkeepTask, rows: dict[str, Memory]) -> list[Unit]:
         """Units of dependent steps."""
         now, memories = self._clock(), list(rows.values())
         match task:
@@ -96,7 +97,7 @@ class Upkeep:
                 return [[step] for step in (*steps, *dated)]
             case UpkeepTask.REFLECT:
                 steps = stale(memories, now=now)
-                if self._reflecting is not None:
+                if self._reflecting is not None and await self._opt_outs.since(user_id) is None:
                     gone = {step.memory.id for step in steps}
                     steps += await self._reflecting.derive([m for m in memories if m.id not in gone], now=now)
                 return [[step] for step in steps]

@@ -40,6 +40,7 @@ from memory.ports import (
 from memory.runtime.instruments import Instruments
 from memory.runtime.tracing import SpanName
 from memory.service.erasure import Erasure
+from memory.service.holdout_signs import HoldoutSigns
 from memory.service.left_out_turns import LeftOutTurns, Reach, turns_quoted
 from memory.service.raw_word_search import RawWordSearch
 
@@ -50,9 +51,7 @@ _IDS = uuid.UUID("8f0c6a1e-54d7-5c43-9d2b-2f7e1b6a9c11")
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The neighbours of the new claims, at a revision of the user's memories, and the reader's verdicts on their
-    pairs.
-    """
+    """The neighbours of the new claims at a revision of the user's memories, and the reader's verdicts on the pairs."""
 
     revision: int
     near: Sequence[Record]
@@ -100,6 +99,7 @@ class WindowLearning:
         self._raw_words = RawWordSearch(memories.store, turn_log)
         self._readers = readers
         self._left_out = LeftOutTurns(traces.summaries)
+        self._opt_outs = traces.opt_outs
         self._clock = instruments.clock
         self._metrics = instruments.metrics
         self._tracer = instruments.tracer
@@ -111,6 +111,8 @@ class WindowLearning:
             clock=instruments.clock,
             metrics=instruments.metrics,
         )
+        self._signs = HoldoutSigns(turn_log=turn_log, receipts=traces.receipts, metrics=instruments.metrics)
+        self._compares_arms = bounds.compares_arms
         self._reading = WindowReading(
             turn_log=turn_log,
             memories=memories,
@@ -128,14 +130,18 @@ class WindowLearning:
         if stored_reading.is_reading(lease.plan):
             with self._tracer.span(SpanName.READ_WINDOW):
                 read = await self._reading.read(lease, save=partial(self._turn_log.save_plan, lease))
+            learnt = Plan()
             if not read.is_empty:
                 with self._tracer.span(SpanName.APPLY_WINDOW):
-                    await self._plan_and_apply(lease, read)
+                    learnt = await self._plan_and_apply(lease, read)
         else:
             assert lease.plan is not None
-            await self._repeat(lease, plan.decode(lease.plan))
+            learnt = plan.decode(lease.plan)
+            await self._repeat(lease, learnt)
+        if self._compares_arms:
+            await self._signs.record(lease, learnt.inputs.claims if learnt.inputs else (), learnt.changes)
 
-    async def _plan_and_apply(self, lease: Lease, read: WindowClaims) -> None:
+    async def _plan_and_apply(self, lease: Lease, read: WindowClaims) -> Plan:
         texts = [*(claim.text for claim in read.claims), *(row.content for row in read.raw)]
         topics = forgetting.topics_of(read.requests)
         vectors = await self._plan_writer.embedded([*texts, *topics])  # before the lock, because it takes longest
@@ -145,11 +151,14 @@ class WindowLearning:
                 current = await self._current(lease, read, vectors, seen, is_last=round_ == VERDICT_ROUNDS_MAX - 1)
                 if current is None:
                     continue  # somebody wrote while the reader worked: ask again about the current memories
+                if await self._opt_outs.since(lease.user_id) is not None:
+                    read = replace(read, claims=(), confirmations=(), raw=())  # what they ask to forget remains
                 planned, known = await self._planned(lease, held.lock, read, vectors, current)
                 await held.save(planned)
                 gone = await self._plan_writer.apply(lease.user_id, held.lock, planned, vectors | known)
             await self._plan_writer.finish(lease.user_id, planned, gone)
-            return
+            return planned
+        raise AssertionError("the last round plans in any case")
 
     async def _neighbours_and_verdicts(self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector]) -> _Seen:
         """Before the lock, since a reader takes long."""
@@ -175,9 +184,7 @@ class WindowLearning:
     async def _current(
         self, lease: Lease, read: WindowClaims, vectors: Mapping[str, Vector], seen: _Seen, *, is_last: bool
     ) -> _Seen | None:
-        """Under the lock: `seen`, if nobody wrote since. Otherwise None, or in the last round the current neighbours,
-        without verdicts of a reader.
-        """
+        """Under the lock: `seen` if nobody wrote since, else None; in the last round neighbours without verdicts."""
         if (await self._ledger.revision(lease.user_id)).number == seen.revision + 1:  # our own lock makes it odd
             return seen
         if not is_last:
@@ -215,9 +222,7 @@ class WindowLearning:
     async def _forgotten(
         self, lease: Lease, held: LedgerWrite, read: WindowClaims, vectors: Mapping[str, Vector]
     ) -> dict[int, ForgetMatches]:
-        """Matching and similar memories by index of the request. Earlier turns that are not learnt yet are
-        withdrawn.
-        """
+        """Matching and similar memories by index of the request. Withdraws earlier turns that are not learnt yet."""
         found: dict[int, ForgetMatches] = {}
         words: dict[int, list[str]] = {}  # rows with raw words, by index of the request
         stored: dict[str, Sequence[Record]] = {}  # by project; nothing is written between two requests of a window
@@ -264,6 +269,8 @@ class WindowLearning:
         later = await self._reading.later_for_stored(lease, claims)
         not_forgotten = [change for change in stored.changes if not forgetting.is_forgotten_later(later, change.memory)]
         async with self._locked(lease) as held:
+            if await self._opt_outs.since(lease.user_id) is not None:
+                stored, not_forgotten = replace(stored, changes=(), raw=(), inputs=None), []
             revision = (await self._ledger.revision(lease.user_id)).number
             if stored.inputs is None or not plan_inputs.is_outdated(stored.inputs, revision):
                 held.planned = stored
@@ -318,8 +325,7 @@ class WindowLearning:
 
     @asynccontextmanager
     async def _locked(self, lease: Lease) -> AsyncIterator[_Held]:
-        """Hold the user's lock. If it is lost after planning, rows that were written late are compared with others'
-        rows.
+        """Hold the user's lock. If it is lost after planning, rows that were written late are compared with others.
 
         Raises `Conflict` all the same: the window is left to its next lease.
         """

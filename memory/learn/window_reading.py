@@ -53,12 +53,13 @@ class WindowClaims:
 class WindowBounds:
     """Limits what is stored of a window: `limits` per claim, and a session's `rate_limit`, which outlives windows.
 
-    `keeps_raw_words`: whether what no memory quotes is stored as said, too.
+    `keeps_raw_words`: whether what no memory quotes is stored as said. `compares_arms`: whether signs are counted.
     """
 
     rate_limit: SessionRateLimit
     limits: gate.GateLimits | None = None
     keeps_raw_words: bool = False
+    compares_arms: bool = False
 
 
 class WindowReading:

@@ -61,6 +61,7 @@ class WorkerSettings:
     facts_per_session_max: int = 200  # per hour of conversation: one fact every 18 seconds
     secrets: Mapping[SecretClass, SecretPolicy] = field(default_factory=lambda: REDACT_ALL)  # as turns are recorded
     keeps_raw_words: bool = False  # what the user said and no memory quotes, in rows of their own
+    compares_arms: bool = False  # whether signs of conversations that are held out, or might have been, are counted
     drain_seconds: float = 10.0  # at the end, for windows in progress; interrupted ones are continued later
 
 
@@ -92,6 +93,7 @@ class Worker:
                 SessionRateLimit(self.settings.facts_per_session_max),
                 gate.GateLimits(secrets=self.settings.secrets),
                 self.settings.keeps_raw_words,
+                self.settings.compares_arms,
             ),
         )
         self._trigger_scanner = TriggerScanner(

@@ -57,6 +57,7 @@ class CandidateVerdict(StrEnum):
     DUPLICATE = "duplicate"
     OVER_BUDGET = "over_budget"  # of tokens
     OVER_LIMIT = "over_limit"  # of memories
+    WITHHELD = "withheld"  # in a note that did not go along: shadow mode, or a conversation that is held out
     NOT_CHOSEN = "not_chosen"  # for a reason that the ranking did not give
 
 

@@ -10,6 +10,7 @@ from memory.ports.chains import ResponseChains
 from memory.ports.compaction import CompactedStates, ResentHistory
 from memory.ports.conversation_trees import ConversationTrees
 from memory.ports.models import ChatModel, Clock, Completion, Embedder, Tokens
+from memory.ports.opt_outs import NoOptOuts, OptOuts
 from memory.ports.profiles import NoProfiles, Profiles
 from memory.ports.reading import (
     ExamKey,
@@ -71,9 +72,11 @@ __all__ = [
     "ModelCapabilities",
     "ModelWindows",
     "NoLocalMemories",
+    "NoOptOuts",
     "NoProfiles",
     "NoSummaries",
     "NoteBook",
+    "OptOuts",
     "Page",
     "PairRelation",
     "PairVerdict",

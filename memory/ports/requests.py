@@ -14,6 +14,7 @@ from memory.model import (
 from memory.ports.chains import ResponseChains
 from memory.ports.compaction import CompactedStates
 from memory.ports.idempotency import IdempotencyKeys, NoIdempotencyKeys
+from memory.ports.opt_outs import NoOptOuts, OptOuts
 from memory.ports.profiles import NoProfiles, Profiles
 from memory.ports.summaries import NoSummaries, SessionSummaries
 from memory.ports.upkeep import UsageCounts
@@ -81,6 +82,7 @@ class RequestTraces:
     states: CompactedStates | None = None  # None: no history is compacted
     summaries: SessionSummaries = field(default_factory=NoSummaries)
     idempotency: IdempotencyKeys = field(default_factory=NoIdempotencyKeys)
+    opt_outs: OptOuts = field(default_factory=NoOptOuts)  # stays when a user is forgotten
 
 
 class ModelCapabilities(Protocol):

@@ -36,6 +36,7 @@ from memory.adapters.sqlite.idempotency_keys import SqliteIdempotencyKeys
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.opt_outs import SqliteOptOuts
 from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.session_summaries import SqliteSummaries
@@ -57,6 +58,7 @@ from memory.ports import (
     ModelCapabilities,
     NoSummaries,
     NoteBook,
+    OptOuts,
     Profiles,
     Receipts,
     RequestTraces,
@@ -137,6 +139,7 @@ class Parts:
     states: CompactedStates
     summaries: KeptSummaries
     idempotency: IdempotencyKeys
+    opt_outs: OptOuts
     past_talk: PastTalkTraining
     upkeep_schedule: UpkeepSchedule
     model_capabilities: ModelCapabilities
@@ -161,7 +164,7 @@ class Parts:
     def traces(self) -> RequestTraces:
         return RequestTraces(
             *(self.notes, self.receipts, self.usage_counts, self.profiles, self.states, self.summaries),
-            idempotency=self.idempotency,
+            *(self.idempotency, self.opt_outs),
         )
 
     def recall(self) -> RecallPipeline:
@@ -227,7 +230,11 @@ class Parts:
         if self.writer is None or self.settings.memory.profile.prose == "off":
             return None
         return ProfileProseWriting(
-            profiles=self.profiles, writer=self.writer, tokens=self.tokens, instruments=self.instruments
+            profiles=self.profiles,
+            writer=self.writer,
+            tokens=self.tokens,
+            instruments=self.instruments,
+            opt_outs=self.opt_outs,
         )
 
     def profile_refresher(self) -> ProfileRefresher:
@@ -307,6 +314,7 @@ async def open_parts_on(
         states=SqliteCompactedStates(database),
         summaries=SqliteSummaries(database, origin=str(origin)),
         idempotency=SqliteIdempotencyKeys(database),
+        opt_outs=SqliteOptOuts(database),
         past_talk=past_talk_training(settings, embedder),
         usage_counts=await stack.enter_async_context(SqliteUsageCounts(database)),
         profiles=SqliteProfiles(database),

@@ -89,11 +89,7 @@ def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterat
 async def _summarise(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
     embedding = parts.embedder, parts.tokens
     async with open_summarizer(
-        parts.settings,
-        readers,
-        parts.instruments,
-        summaries=parts.summaries,
-        embedding=embedding,
+        parts.settings, readers, parts.instruments, traces=parts.traces, summaries=parts.summaries, embedding=embedding
     ) as summarizer:
         await summarizer.run(until)
 

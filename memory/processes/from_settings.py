@@ -21,6 +21,7 @@ from memory.learn.retention import DAY, FADING, Decay, RetentionRules
 from memory.learn.trigger_scanner import TriggerSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Placement, VectorOrigin
+from memory.model.arms import HoldoutRule
 from memory.model.token_claims import ClaimNames
 from memory.ports import LearnDue
 from memory.recall.notes.profile_notes import ProfileUse
@@ -65,6 +66,8 @@ def recall_settings(settings: Settings) -> RecallSettings:
         profile=ProfileUse(memory.profile.goes_along) if memory.profile.enabled else None,
         compacts=memory.compaction.enabled,
         compacted_tokens=memory.compaction.target_tokens,
+        is_shadow=memory.shadow.enabled,
+        holdout=HoldoutRule(memory.holdout.share, memory.holdout.salt),
     )
 
 
@@ -119,6 +122,12 @@ def recording(settings: Settings) -> Callable[[str], str]:
     return partial(recordable, policy=secret_policy(settings))
 
 
+def is_recording(settings: Settings) -> bool:
+    """Whether chats are recorded and learnt from, where neither user nor request says otherwise."""
+    memory = settings.memory
+    return memory.enabled and memory.auto_store and (memory.shadow.learns or not memory.shadow.enabled)
+
+
 def worker_settings(settings: Settings) -> WorkerSettings:
     learn = settings.memory.learn
     return WorkerSettings(
@@ -128,6 +137,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         facts_per_session_max=learn.facts_per_session_max,
         secrets=secret_policy(settings),
         keeps_raw_words=settings.memory.store_raw_turns,
+        compares_arms=settings.memory.holdout.share > 0 and not settings.memory.shadow.enabled,
         lease_seconds=learn.lease_seconds,
         attempts_max=learn.retry_attempts,
         retry_base_seconds=learn.retry_base_seconds,

@@ -15,7 +15,7 @@ from memory.adapters.models.openai_chat import OpenAiChatModel
 from memory.learn.hidden_text import hides_text
 from memory.learn.readers import Readers
 from memory.model import Message
-from memory.ports import ChatModel, Completion, Embedder, Tokens
+from memory.ports import ChatModel, Completion, Embedder, RequestTraces, Tokens
 from memory.processes.compaction_parts import own_sentences
 from memory.processes.from_settings import chat_server
 from memory.processes.reader_parts import asks_model, examinee
@@ -60,6 +60,7 @@ async def open_summarizer(
     readers: Readers,
     instruments: Instruments,
     *,
+    traces: RequestTraces,
     summaries: KeptSummaries,
     embedding: tuple[Embedder, Tokens],
 ) -> AsyncIterator[Summarizer]:
@@ -77,6 +78,7 @@ async def open_summarizer(
                 sentences=own_sentences,
                 hides_text=hides_text,
                 writer=writer,
+                opt_outs=traces.opt_outs,
             ),
             limits=SummaryLimits(
                 idle_seconds=settings.memory.learn.session_end_seconds, turns_min=settings.memory.summaries.min_turns

@@ -42,6 +42,7 @@ from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 from memory.recall.summary_recall import SummaryRecall, past_talk_of
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
 from memory.recall.window_room import room_for_notes
+from memory.recall.withholding import arm_signals, placement_of, withheld_verdicts, withhold
 from memory.runtime.instruments import Instruments
 from memory.runtime.offload import run_by_size
 
@@ -147,7 +148,9 @@ class RecallPipeline:
             trace.carried, found, budget=budget, tokens=self._tokens, now=trace.began_at, profile=trace.profile
         )
         planned = await self._summaries.closing(scope, request, trace, planned, budget=budget)
-        await self._keep(scope, trace, planned)
+        withhold(self._settings, scope, request, trace, planned, metrics=self._metrics)
+        if trace.withheld is None:
+            await self._keep(scope, trace, planned)
         return self._outcome(scope, status, reason, trace, planned)
 
     async def _found(
@@ -292,10 +295,12 @@ class RecallPipeline:
         self, scope: Scope, status: RecallStatus, reason: str, trace: Trace, planned: NotePlan
     ) -> RecallOutcome:
         """The outcome, its metrics and its receipt."""
-        notes = planned.placed(trace.placement)
+        notes = planned.placed(trace.placement) if trace.withheld is None else ()
         count = len(planned.memory_ids()) if notes else 0
         if notes:
             status, reason = RecallStatus.USED, _used_for(planned)
+        elif trace.withheld is not None:
+            status, reason = trace.withheld.status, trace.withheld.value
         elif planned.notes:
             status, reason = RecallStatus.DISABLED, "placement_off"
         if notes and planned.fresh is not None:
@@ -326,13 +331,13 @@ class RecallPipeline:
     def _leave_receipt(self, answered: Answered, trace: Trace, planned: NotePlan) -> None:
         other_signals = _opening_of(planned) | in_receipt(trace.compacted) | past_talk_of(trace)
         found = Findings(
-            signals=_explained(trace.decision) | trace.rewrite | other_signals,
+            signals=_explained(trace.decision) | arm_signals(trace, planned) | trace.rewrite | other_signals,
             query=trace.query,
             candidates=trace.ranked.candidates,
-            cuts=trace.selection.cuts,
+            cuts=withheld_verdicts(trace, planned),
             timings_ms=trace.timings_ms,
         )
-        self._receipts.keep(receipt_of(answered, found, plan=planned, placement=trace.placement))
+        self._receipts.keep(receipt_of(answered, found, plan=planned, placement=placement_of(trace)))
 
     @asynccontextmanager
     async def _admitted(self, trace: Trace) -> AsyncIterator[AdmissionSlot | None]:

@@ -22,6 +22,7 @@ from memory.model import (
     SessionSummary,
     Vector,
 )
+from memory.model.arms import NO_HOLDOUT, Arm, HoldoutRule, Withholding
 from memory.ports import ResentHistory
 from memory.recall.notes.past_notes import CarriedNotes
 from memory.recall.notes.profile_notes import ProfileUse
@@ -50,6 +51,8 @@ class RecallSettings:
     compacted_tokens: int = 1_000  # aimed at for a compacted prompt: a new note takes what state and turns leave
     rewritten_weight: float = DEFAULT_RANKING.rewritten  # against 1 for the plain question
     profile: ProfileUse | None = ProfileUse.WITH_MEMORIES  # None: no profile goes along
+    is_shadow: bool = False  # recall runs fully, and no note goes along
+    holdout: HoldoutRule = NO_HOLDOUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,8 @@ class Trace:
     summaries: tuple[SessionSummary, ...] = ()  # of those conversations, best first
     resent: ResentHistory | None = None  # None: this request is not to be compacted
     compacted: CompactedState | None = None  # replaces the beginning of the history
+    arm: Arm | None = None  # of a question for which a new note was found, if conversations are held out
+    withheld: Withholding | None = None  # why the planned notes do not go along
     are_notes_reviewed: bool = False  # `carried` holds the notes of the conversation
 
     @property

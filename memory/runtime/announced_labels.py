@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from memory.runtime.metrics import Metrics
 
 _ROLES = ("memory_extraction", "memory_rewrite")
+_ARMS = ("noted", "held_out")
 
 ANNOUNCED: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "requests": (
@@ -71,6 +72,10 @@ ANNOUNCED: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "store_errors": (("search",), ("get",), ("apply",), ("page",), ("delete",)),
     "snapshots": (("read",), ("missing",), ("written",), ("read_failed",), ("write_failed",), ("erase_failed",)),
     "profiles": (("built",), ("overtaken",)),
+    "holdout_questions": tuple((arm,) for arm in _ARMS),
+    "holdout_turns": tuple((arm,) for arm in _ARMS),
+    "holdout_signs": tuple((arm, sign) for arm in _ARMS for sign in ("follow_up", "correction", "repeated_fact")),
+    "holdout_answer_tokens": tuple((arm,) for arm in _ARMS),
 }
 """By attribute of `Metrics`, in the order of the metric's labels."""
 

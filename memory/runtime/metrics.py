@@ -18,6 +18,7 @@ SLOW_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 LAG_SECONDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 300.0, 1_800.0, 7_200.0)
 COUNTS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55)
 TOKENS = (50, 100, 200, 400, 800, 1200, 1600, 2000)
+ANSWER_TOKENS = (10, 20, 50, 100, 200, 400, 800, 1600, 3200)
 
 
 class Metrics:
@@ -29,6 +30,7 @@ class Metrics:
         self._of_summaries(registry)
         self._of_answers(registry)
         self._after_the_reply(registry)
+        self._of_arms(registry)
         self._of_the_parts(registry)
 
     def _in_the_request(self, registry: CollectorRegistry) -> None:
@@ -76,6 +78,12 @@ class Metrics:
             registry=registry,
         )
 
+        self.holdout_questions = Counter(
+            "memproxy_holdout_questions",
+            "Questions for which a new note was found while conversations are held out, by arm (noted, held_out).",
+            ["arm"],
+            registry=registry,
+        )
         self.placement_switched = Counter(
             "memproxy_placement_switched",
             "Models whose notes stand elsewhere from now on, by where and by why (asked, refused).",
@@ -157,6 +165,26 @@ class Metrics:
             "Time of one round over one user's memories.",
             registry=registry,
             buckets=SLOW_SECONDS,
+        )
+
+    def _of_arms(self, registry: CollectorRegistry) -> None:
+        """Counted by the worker, of turns at or after the first question of a conversation with an arm."""
+        self.holdout_turns = Counter(
+            "memproxy_holdout_turns", "Turns of conversations with an arm.", ["arm"], registry=registry
+        )
+        self.holdout_signs = Counter(
+            "memproxy_holdout_signs",
+            "What users said in such conversations after their first question with an arm, by sign (follow_up, "
+            "correction, repeated_fact).",
+            ["arm", "sign"],
+            registry=registry,
+        )
+        self.holdout_answer_tokens = Histogram(
+            "memproxy_holdout_answer_tokens",
+            "Estimated tokens of an answer in such a conversation.",
+            ["arm"],
+            registry=registry,
+            buckets=ANSWER_TOKENS,
         )
 
     def _of_the_parts(self, registry: CollectorRegistry) -> None:

@@ -26,6 +26,7 @@ from memory.model.recorded import ID_OF_TURN, TRACE_CHARACTERS_MAX
 from memory.ports import MemoryStore, MessagePage, RecordedMessages, RequestTraces, SessionPage, Trimming
 from memory.runtime.offload import run_offloaded
 from memory.service.erasure import Erasure
+from memory.service.opt_outs import OptOutService
 from memory.service.requests import Intake, time_said
 from memory.service.summary_contents import summary_contents
 
@@ -81,7 +82,14 @@ class Conversations:
     """Every call is about one user: sessions and messages of others look as if they did not exist."""
 
     def __init__(
-        self, record: RecordedMessages, traces: RequestTraces, *, store: MemoryStore, erasure: Erasure, intake: Intake
+        self,
+        record: RecordedMessages,
+        traces: RequestTraces,
+        *,
+        store: MemoryStore,
+        erasure: Erasure,
+        intake: Intake,
+        opt_outs: OptOutService,
     ) -> None:
         self._record = record
         self._store = store
@@ -89,6 +97,7 @@ class Conversations:
         self._summaries = traces.summaries
         self._erasure = erasure
         self._intake = intake
+        self._opt_outs = opt_outs
 
     async def add(self, scope: Scope, messages: Sequence[NewMessage]) -> list[str]:
         """Record messages of the conversation `scope.session_id`; their ids, in order. Known ids change nothing.
@@ -99,6 +108,7 @@ class Conversations:
             raise BadInput(f"expected 1 to {MESSAGES_PER_ADD_MAX} messages, got {len(messages)}; send several calls")
         if not scope.session_id:
             raise BadInput("the id of a conversation must not be empty")
+        await self._opt_outs.refuse_opted_out(scope.user_id)
         now = self._intake.clock()
         recorded = [await self._recorded(scope, index, message, now) for index, message in enumerate(messages)]
         await self._record.add(scope.user_id, recorded)

@@ -47,6 +47,7 @@ from memory.service.conversations import Conversations
 from memory.service.erasure import Erasure, SourceForgotten
 from memory.service.idempotency import NewId, RepeatableCalls
 from memory.service.locked_writes import write_rows
+from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
 from memory.service.requests import (
     Deleted,
@@ -119,8 +120,14 @@ class Library:
         self._receipts = traces.receipts
         self._summaries = traces.summaries
         self._erasure = Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=intake.clock)
+        self.opt_outs = OptOutService(opt_outs=traces.opt_outs, ledger=memories.ledger, clock=intake.clock)
         self.conversations = Conversations(
-            turn_log.messages, traces, store=memories.store, erasure=self._erasure, intake=intake
+            turn_log.messages,
+            traces,
+            store=memories.store,
+            erasure=self._erasure,
+            intake=intake,
+            opt_outs=self.opt_outs,
         )
         self.profiles = ProfileService(memories=memories, traces=traces, clock=intake.clock, tokens=intake.tokens)
         self.transfers = MemoryTransfers(memories)
@@ -138,6 +145,7 @@ class Library:
     async def _add(self, scope: Scope, items: Sequence[NewMemory], new_id: NewId) -> list[str]:
         if not 1 <= len(items) <= MEMORIES_PER_ADD_MAX:
             raise BadInput(f"expected 1 to {MEMORIES_PER_ADD_MAX} memories, got {len(items)}; send several calls")
+        await self.opt_outs.refuse_opted_out(scope.user_id)
         now = self._clock()
         memories = [
             memory_to_store(scope, item, index, now=now, memory_id=new_id()) for index, item in enumerate(items)
@@ -161,6 +169,7 @@ class Library:
         if not query.strip():
             raise BadInput("query must not be empty")
         refuse_unknown_types(options.memory_types)
+        await self.opt_outs.refuse_opted_out(scope.user_id)
         return await self._searcher.search(scope, query=query, history=history, options=options, as_of=as_of)
 
     async def page(
@@ -284,6 +293,7 @@ class Library:
         exchanges = exchanges_of(messages)
         if not exchanges:
             raise BadInput("messages must hold at least one user message with text")
+        await self.opt_outs.refuse_opted_out(scope.user_id)
         started = time_said(at, self._clock(), "at")
         turn_id = ""
         for ordinal, exchange in enumerate(exchanges):
@@ -344,7 +354,8 @@ class Library:
         superseded = await self._store.count(MemoryFilter(user_id, status=MemoryStatus.SUPERSEDED))
         archived = await self._store.count(MemoryFilter(user_id, status=MemoryStatus.ARCHIVED))
         backlog = await self._turn_log.backlog(user_id, opened_before=self._clock())
-        return Stats(sum(by_type.values()), superseded, archived, by_type, backlog.pending, backlog.failed)
+        since = await self.opt_outs.since(user_id)
+        return Stats(sum(by_type.values()), superseded, archived, by_type, backlog.pending, backlog.failed, since)
 
     def turns(self, user_id: str, session_id: str = "") -> AsyncIterator[Turn]:
         """The conversation record, oldest first."""

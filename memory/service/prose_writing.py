@@ -14,7 +14,7 @@ import structlog
 
 from memory.errors import Late, MemproxyError, Unavailable, Unusable
 from memory.model import Profile, ProfileProse
-from memory.ports import Profiles, Tokens
+from memory.ports import NoOptOuts, OptOuts, Profiles, Tokens
 from memory.ports.writing import GroundedWriter
 from memory.runtime.instruments import Instruments
 from memory.service.profile_prose import LINES_MIN, TASK, material, prose_faults, prose_of
@@ -33,10 +33,20 @@ log = structlog.get_logger(__name__)
 class ProfileProseWriting:
     """Any number of processes may run one: a text whose lines have changed meanwhile is not stored."""
 
-    def __init__(self, *, profiles: Profiles, writer: GroundedWriter, tokens: Tokens, instruments: Instruments) -> None:
+    def __init__(
+        self,
+        *,
+        profiles: Profiles,
+        writer: GroundedWriter,
+        tokens: Tokens,
+        instruments: Instruments,
+        opt_outs: OptOuts | None = None,
+    ) -> None:
+        """Nothing is written about users of `opt_outs`."""
         self._profiles = profiles
         self._writer = writer
         self._tokens = tokens
+        self._opt_outs = opt_outs or NoOptOuts()
         self._clock = instruments.clock
         self._metrics = instruments.metrics
         self._tries = _Tries()
@@ -92,7 +102,7 @@ class ProfileProseWriting:
 
     async def _written(self, profile: Profile) -> ProfileProse | None:
         """The prose, or None if there is none that may be used. Raises `Unavailable`."""
-        if len(profile.lines) < LINES_MIN:
+        if len(profile.lines) < LINES_MIN or await self._opt_outs.since(profile.user_id) is not None:
             return None
         lines, tokens = profile.lines, self._tokens
         made_by = await self._writer.name_for(TASK)

@@ -90,7 +90,7 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Counts for one user. `by_type`: active memories; turns as in `Backlog`."""
+    """Counts for one user. `by_type`: active memories; turns as in `Backlog`. `opted_out_since`: None if not."""
 
     active: int
     superseded: int
@@ -98,6 +98,7 @@ class Stats:
     by_type: dict[str, int]
     pending_turns: int
     failed_turns: int
+    opted_out_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from memory.settings.recall import UpstreamSignal
 from memory.settings.retention import CategoryRetention, RetentionSettings
 from memory.settings.secrets import SecretSettings
 from memory.settings.storage import EmbeddingSettings, MilvusSettings, TurnLogSettings
+from memory.settings.switches import HoldoutSettings, OffRoute, ShadowSettings
 from memory.settings.tree import MemorySettings, Settings, every_setting
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "ExternalModel",
     "ExtractionSettings",
     "HalfLives",
+    "HoldoutSettings",
     "IdentitySettings",
     "JwtSettings",
     "Leaf",
@@ -38,6 +40,7 @@ __all__ = [
     "ModelEndpoint",
     "NeighbourWeights",
     "NoteSettings",
+    "OffRoute",
     "ProfileSettings",
     "RankingSettings",
     "ReceiptSettings",
@@ -46,6 +49,7 @@ __all__ = [
     "ServiceTokenSettings",
     "SettingDoc",
     "Settings",
+    "ShadowSettings",
     "SnapshotSettings",
     "TurnLogSettings",
     "Unspaced",

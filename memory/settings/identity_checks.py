@@ -17,7 +17,7 @@ _HEADER_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 # Headers that mean something else to Envoy, to us or to HTTP itself.
 _NO_TOKEN_HEADERS = frozenset(
     """connection content-encoding content-length content-type cookie expect host te traceparent transfer-encoding
-    upgrade x-authz-user-id x-memory-compact x-memory-edge-secret x-memory-token-claims x-request-id""".split()
+    upgrade x-authz-user-id x-memory x-memory-compact x-memory-edge-secret x-memory-token-claims x-request-id""".split()
 )
 _KEY_PARTS = {"RSA": ("kty", "n", "e"), "EC": ("kty", "crv", "x", "y"), "OKP": ("kty", "crv", "x")}
 _PRIVATE_PARTS = frozenset({"d", "k"})  # of an RSA or elliptic key; of a symmetric one

@@ -36,6 +36,7 @@ from memory.settings import (
     without_secrets,
 )
 from memory.settings.identity_checks import check_identity
+from memory.settings.switches import OffRoute
 
 __all__ = [
     "ExternalModel",
@@ -269,6 +270,8 @@ def _check(settings: Settings) -> None:
     _check_addresses(settings)
     check_identity(settings)
     _check_signals(settings)
+    for route in settings.memory.off_routes:
+        OffRoute.parsed(route)
     if settings.redis_url:
         raise BadSetting("redis_url: Redis is not supported yet; leave it empty, the turn log is SQLite in data_dir")
     if settings.memory.milvus.dimension != settings.memory.embedding.dimension:

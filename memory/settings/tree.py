@@ -23,6 +23,7 @@ from memory.settings.retention import RetentionSettings
 from memory.settings.secrets import SecretSettings
 from memory.settings.storage import EmbeddingSettings, MilvusSettings, TurnLogSettings
 from memory.settings.summaries import SummarySettings
+from memory.settings.switches import HoldoutSettings, ShadowSettings
 from memory.settings.tracing import TracingSettings
 
 _PORT = Meta(ge=0, le=65535)
@@ -120,6 +121,15 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     compaction: CompactionSettings = CompactionSettings()
     identity: IdentitySettings = IdentitySettings()
     summaries: SummarySettings = SummarySettings()
+    off_routes: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Routes without memory, neither recall nor learning, as `[HOST]/PATH`: the path and all below "
+            "it, of that host or of any."
+        ),
+    ] = ()
+    shadow: ShadowSettings = ShadowSettings()
+    holdout: HoldoutSettings = HoldoutSettings()
 
     @property
     def has_summaries(self) -> bool:

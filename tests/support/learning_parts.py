@@ -175,6 +175,7 @@ class Bench:
             traces=RequestTraces(
                 *map(through, (process.notes, process.receipts, process.usage_counts, process.profiles)),
                 summaries=through(process.summaries),
+                opt_outs=through(process.opt_outs),
             ),
             readers=readers or Readers(ready, None if model is None else through(model)),
             instruments=Instruments(self.deployment.clock, self.metrics, lambda: jitter),

@@ -18,6 +18,7 @@ from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.idempotency_keys import SqliteIdempotencyKeys
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.opt_outs import SqliteOptOuts
 from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.session_summaries import SqliteSummaries
@@ -69,6 +70,7 @@ class Parts:
     usage_counts: SqliteUsageCounts
     profiles: SqliteProfiles
     summaries: SqliteSummaries
+    opt_outs: SqliteOptOuts
     searcher: PlainSearch
     library: Library
     now: float = NOW
@@ -117,12 +119,14 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
         notes, states = SqliteNoteBook(database), SqliteCompactedStates(database)
         receipts = SqliteReceipts(database, clock=clock, redact=redact)
         usage_counts, profiles = SqliteUsageCounts(database), SqliteProfiles(database)
-        summaries = SqliteSummaries(database)
+        summaries, opt_outs = SqliteSummaries(database), SqliteOptOuts(database)
         library = Library(
             memories=MemoryBank(store, ledger, embedder),
             turn_log=turn_log,
             traces=RequestTraces(
-                notes, receipts, usage_counts, profiles, states, summaries, SqliteIdempotencyKeys(database)
+                *(notes, receipts, usage_counts, profiles, states, summaries),
+                idempotency=SqliteIdempotencyKeys(database),
+                opt_outs=opt_outs,
             ),
             searcher=searcher,
             intake=Intake(
@@ -141,6 +145,7 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
             usage_counts,
             profiles,
             summaries,
+            opt_outs,
             searcher,
             library,
         )

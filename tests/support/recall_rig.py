@@ -23,6 +23,7 @@ from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.opt_outs import SqliteOptOuts
 from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.session_summaries import SqliteSummaries
@@ -82,6 +83,7 @@ class Rig:
     notes: SqliteNoteBook
     turn_log: SqliteTurnLog
     summaries: SqliteSummaries
+    opt_outs: SqliteOptOuts
 
     async def write(self, *memories: Memory) -> None:
         """What the worker would do: rows as they shall stand, under the user's lock."""
@@ -166,4 +168,5 @@ async def rigged(
                 notes,
                 SqliteTurnLog(database, clock=lambda: NOW),
                 summaries,
+                SqliteOptOuts(database),
             )

@@ -13,13 +13,25 @@ from pathlib import Path
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.opt_outs import SqliteOptOuts
 from memory.adapters.sqlite.profiles import SqliteProfiles
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.session_summaries import SqliteSummaries
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.model import Message, Scope, Turn, TurnStatus
-from memory.ports import LearnDue, Lease, NoteBook, Profiles, Receipts, RequestTraces, TurnLog, UsageCounts, UserLedger
+from memory.ports import (
+    LearnDue,
+    Lease,
+    NoteBook,
+    OptOuts,
+    Profiles,
+    Receipts,
+    RequestTraces,
+    TurnLog,
+    UsageCounts,
+    UserLedger,
+)
 
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
 AT_ONCE = LearnDue()
@@ -47,10 +59,18 @@ class Process:
     usage_counts: UsageCounts
     profiles: Profiles
     summaries: SqliteSummaries
+    opt_outs: OptOuts
 
     @property
     def traces(self) -> RequestTraces:
-        return RequestTraces(self.notes, self.receipts, self.usage_counts, self.profiles, summaries=self.summaries)
+        return RequestTraces(
+            self.notes,
+            self.receipts,
+            self.usage_counts,
+            self.profiles,
+            summaries=self.summaries,
+            opt_outs=self.opt_outs,
+        )
 
 
 class Deployment:
@@ -73,7 +93,7 @@ def sqlite_deployment(folder: Path) -> Deployment:
             async with SqliteUsageCounts(database) as usage_counts:
                 log, notes = SqliteTurnLog(database, clock=clock), SqliteNoteBook(database)
                 profiles, summaries = SqliteProfiles(database), SqliteSummaries(database, origin="a model")
-                yield Process(log, ledger, notes, receipts, usage_counts, profiles, summaries)
+                yield Process(log, ledger, notes, receipts, usage_counts, profiles, summaries, SqliteOptOuts(database))
 
     return Deployment(open_process)
 

@@ -365,6 +365,8 @@ TABLES = (
     "CREATE TABLE profiles_switched_off (is_off INTEGER PRIMARY KEY)",
     *SUMMARY_TABLES,
     *IDEMPOTENCY_TABLES,
+    # Users who opted out, as digests of their ids; kept when a user is erased.
+    "CREATE TABLE opted_out_users (user_hash TEXT PRIMARY KEY, opted_out_at REAL NOT NULL) WITHOUT ROWID",
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
@@ -19,6 +19,8 @@ from memory.model import DueSession, SessionSummary, Turn
 from memory.ports import (
     ChatModel,
     Embedder,
+    NoOptOuts,
+    OptOuts,
     SessionSummaries,
     StatementReader,
     SummaryQueue,
@@ -65,6 +67,7 @@ class SummarizerParts:
     sentences: Sentences
     hides_text: Callable[[str], bool]
     writer: SummaryWriter | None = None
+    opt_outs: OptOuts = field(default_factory=NoOptOuts)  # their sessions get none
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,8 @@ class Summarizer:
 
     async def _summarise(self, session: DueSession) -> str:
         parts = self._parts
+        if await parts.opt_outs.since(session.user_id) is not None:
+            return "opted_out" if await parts.summaries.put(session, None, None) else "overtaken"
         turns = of_one_scope(await parts.summaries.turns(session, limit=TURNS_MAX))
         claims = await parts.reader.read(turns, context=[])
         turns = await asyncio.to_thread(wanted_turns, turns, claims, hides_text=parts.hides_text)

@@ -165,3 +165,14 @@ async def test_the_server_is_loaded_with_the_first_call_for_it() -> None:
         for path in PATHS:
             await on_demand({"path": path}, None, None)  # type: ignore[arg-type]
     assert loaded == ["loaded", "running", *PATHS]
+
+
+async def test_a_model_is_refused_while_the_user_has_opted_out(url: str, parts: Parts) -> None:
+    async with client(url, x_authz_user_id="ann") as ann:
+        saved = await called(ann, "memory_save", content="User is allergic to penicillin")
+        await parts.library.opt_outs.opt_out("ann")
+        assert "opted out" in await refused(ann, "memory_save", content="User likes tea")
+        assert "opted out" in await refused(ann, "memory_search", query="Which medicine am I allergic to?")
+        shown = await called(ann, "memory_stats")
+        assert (shown["active"], shown["opted_out"]) == (1, True)
+        assert await called(ann, "memory_delete", memory_id=saved["id"]) == {"deleted": 1}

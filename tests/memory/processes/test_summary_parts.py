@@ -53,6 +53,7 @@ class Parts:
             settings,
             readers,
             instruments,
+            traces=self.process.traces,
             summaries=self.process.summaries,
             embedding=(HashingEmbedder(), WordPieceTokens()),
         ) as summarizer:

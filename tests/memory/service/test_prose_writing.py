@@ -66,6 +66,7 @@ class Written:
             writer=ChatWriter(model, name="m", seconds=seconds, answer_tokens_max=400),
             tokens=WordPieceTokens(),
             instruments=Instruments(lambda: parts.now, self.metrics),
+            opt_outs=parts.opt_outs,
         )
 
     def count(self, outcome: str) -> float:
@@ -264,3 +265,14 @@ async def test_erasing_a_user_reaches_the_prose(parts: Parts, written: Written) 
     assert await written.task.write_next()
     await parts.library.delete_scope("ann")
     assert await parts.profiles.get("ann", [""]) == {}
+
+
+async def test_nothing_is_asked_of_a_model_about_a_user_who_has_opted_out(
+    parts: Parts, written: Written, server: FakeModelServer
+) -> None:
+    await told(parts, *SAID)
+    await parts.library.opt_outs.opt_out("ann")
+    while await written.task.write_next():
+        continue
+    assert server.asked == []
+    assert (await written.profile()).prose is None

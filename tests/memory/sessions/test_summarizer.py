@@ -283,3 +283,15 @@ async def test_a_model_that_may_not_read_is_not_asked(writing: Rig, server: Fake
     await writing.work()
     assert server.asked == []
     assert await writing.summary() is not None
+
+
+async def test_no_session_of_a_user_who_has_opted_out_is_summarised(rig: Rig) -> None:
+    rig.parts = replace(rig.parts, opt_outs=rig.process.opt_outs)
+    await rig.talk(*BOAT)
+    await rig.talk(*BOAT, user="bob")
+    await rig.process.opt_outs.set("ann", at=rig.now)
+    assert await rig.work() == 2
+    assert await rig.summary() is None
+    assert await rig.summary("bob") is not None
+    assert rig.outcomes("opted_out") == 1
+    assert await rig.work() == 0, "it is not looked at again"

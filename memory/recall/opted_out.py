@@ -1,0 +1,45 @@
+"""Recall that is disabled for users who have opted out, and in doubt for users of whom it cannot be known in time."""
+
+from __future__ import annotations
+
+import asyncio
+
+from memory.chat.completions import ChatRequest
+from memory.errors import Unavailable
+from memory.model import RecallStatus, Scope
+from memory.ports import OptOuts
+from memory.recall.compacted import ChatRecall
+from memory.recall.signals.upstream import UpstreamSignals
+from memory.recall.trace import RecallOutcome
+from memory.runtime.metrics import Metrics
+
+LOOKUP_SECONDS_MAX = 0.05  # usually some microseconds; the rest of the request's time belongs to recall
+
+OPTED_OUT = RecallOutcome(RecallStatus.DISABLED, "opted_out")
+UNKNOWN = RecallOutcome(RecallStatus.UNAVAILABLE, "opt_out_unknown")
+
+
+class ConsentingRecall:
+    """`ChatRecall` for users who have not opted out, and for the others a request without memory."""
+
+    def __init__(self, recall: ChatRecall, opt_outs: OptOuts, metrics: Metrics) -> None:
+        self._recall = recall
+        self._opt_outs = opt_outs
+        self._metrics = metrics
+
+    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome:
+        refused = await self._refused(scope)
+        if refused is None:
+            return await self._recall.recall(scope, request, upstream)
+        self._metrics.requests.labels(refused.status, refused.reason).inc()
+        return refused
+
+    async def _refused(self, scope: Scope) -> RecallOutcome | None:
+        try:
+            async with asyncio.timeout(LOOKUP_SECONDS_MAX):
+                return None if await self._opt_outs.since(scope.user_id) is None else OPTED_OUT
+        except (Unavailable, TimeoutError):
+            return UNKNOWN
+
+
+__all__ = ["ConsentingRecall"]

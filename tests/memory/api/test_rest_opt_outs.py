@@ -1,0 +1,95 @@
+"""`/v1/memory/opt-out`: what a user who has opted out can still do, and what nobody can do for them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import httpx
+import pytest
+from api_parts import ANN, BOB, add_one, api_of, assert_refused
+from library_parts import Parts
+
+from memory.api.callers import CallerRules
+from memory.model.token_claims import ClaimNames
+
+PATH = "/v1/memory/opt-out"
+SINCE = "2025-06-15T15:06:40Z"
+MESSAGES = {"messages": [{"source_type": "user", "target_type": "agent", "target": "a", "content": "I like tea"}]}
+TURN = {"session_id": "s", "at": 1.0, "messages": [{"role": "user", "content": "I like tea"}]}
+
+
+async def state(api: httpx.AsyncClient) -> dict[str, Any]:
+    answer = await api.get(PATH)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def test_a_user_opts_out_and_in_and_the_state_is_shown_in_stats(api: httpx.AsyncClient, parts: Parts) -> None:
+    assert await state(api) == {"opted_out": False, "opted_out_since": None}
+    for later in (0, 60):  # repeated: the time stays
+        parts.now += later
+        assert (await api.put(PATH)).json() == {"opted_out": True, "opted_out_since": SINCE}
+    assert await state(api) == {"opted_out": True, "opted_out_since": SINCE}
+    stats = (await api.get("/v1/memory/stats")).json()
+    assert (stats["opted_out"], stats["opted_out_since"]) == (True, SINCE)
+    async with api_of(parts, headers=BOB) as bob:
+        assert not (await state(bob))["opted_out"]
+    assert (await api.delete(PATH)).json() == {"opted_out": False, "opted_out_since": None}
+    assert not (await api.get("/v1/memory/stats")).json()["opted_out"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/memory", {"memories": [{"content": "I like tea"}]}),
+        ("/v1/memory/search", {"query": "What do I like?"}),
+        ("/v1/memory/turns", TURN),
+        ("/v1/memory/conversations/c/messages", MESSAGES),
+    ],
+)
+async def test_nothing_is_searched_or_stored_meanwhile(
+    api: httpx.AsyncClient, parts: Parts, path: str, body: dict[str, Any]
+) -> None:
+    assert (await api.post(path, json=body)).is_success
+    recorded = (await api.get("/v1/memory/messages")).json()
+    asked, stored = len(parts.searcher.asked), (await api.get("/v1/memory/stats")).json()
+    await api.put(PATH)
+    assert_refused(await api.post(path, json=body), 403, "opted_out")
+    after = (await api.get("/v1/memory/stats")).json()
+    assert (await api.get("/v1/memory/messages")).json() == recorded
+    assert (after["memories"], after["turns"]) == (stored["memories"], stored["turns"])
+    assert len(parts.searcher.asked) == asked
+    await api.delete(PATH)
+    assert (await api.post(path, json=body)).is_success
+
+
+async def test_what_is_stored_stays_and_can_be_listed_corrected_and_forgotten(api: httpx.AsyncClient) -> None:
+    memory_id, other_id = await add_one(api, "I live in Ulm"), await add_one(api, "I like tea")
+    await api.put(PATH)
+    listed = (await api.get("/v1/memory")).json()["memories"]
+    assert {memory["id"] for memory in listed} == {memory_id, other_id}
+    edited = await api.patch(f"/v1/memory/{memory_id}", json={"content": "I live in Bonn"})
+    assert edited.json()["content"] == "I live in Bonn"
+    assert (await api.delete(f"/v1/memory/{memory_id}")).is_success
+    assert (await api.get(f"/v1/memory/{other_id}")).is_success
+
+
+async def test_erasing_everything_keeps_the_opt_out(api: httpx.AsyncClient) -> None:
+    await add_one(api)
+    await api.put(PATH)
+    assert (await api.delete("/v1/memory", params={"user_id": "ann"})).is_success
+    assert (await state(api))["opted_out"]
+
+
+async def test_a_token_for_some_projects_does_not_decide_for_all_of_the_user(parts: Parts) -> None:
+    claims = base64.urlsafe_b64encode(json.dumps({"sub": "ann", "project": ["p"]}).encode()).decode().rstrip("=")
+    rules = CallerRules(ClaimNames(project="project"))
+    headers = {"x-memory-token-claims": claims, "x-memory-edge-secret": "s3cret"}
+    async with api_of(parts, identity_mode="jwt", rules=rules, headers=headers) as bounded:
+        for method in ("GET", "PUT", "DELETE"):
+            assert_refused(await bounded.request(method, PATH), 403, "forbidden")
+    async with api_of(parts, headers=ANN) as ann:
+        assert not (await state(ann))["opted_out"]

@@ -1,0 +1,42 @@
+"""Which conversations are held out: decided by nothing but salt and unit, in the share that was set."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory.model import RecallStatus
+from memory.model.arms import Arm, HoldoutRule, Withholding
+
+UNITS = [f"user {number}" for number in range(4_000)]
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.9])
+def test_about_that_share_of_units_is_held_out(share: float) -> None:
+    held_out = sum(HoldoutRule(share).arm_of(unit) is Arm.HELD_OUT for unit in UNITS)
+    assert held_out / len(UNITS) == pytest.approx(share, abs=0.03)
+
+
+def test_nothing_is_compared_at_0_and_nobody_gets_a_note_at_1() -> None:
+    assert {HoldoutRule(0.0).arm_of(unit) for unit in UNITS} == {None}
+    assert {HoldoutRule(1.0).arm_of(unit) for unit in UNITS} == {Arm.HELD_OUT}
+
+
+def test_the_same_unit_stays_in_its_arm_and_a_greater_share_only_adds_units() -> None:
+    small, large = HoldoutRule(0.1, "may"), HoldoutRule(0.3, "may")
+    for unit in UNITS[:500]:
+        assert small.arm_of(unit) is HoldoutRule(0.1, "may").arm_of(unit)
+        assert small.arm_of(unit) is Arm.NOTED or large.arm_of(unit) is Arm.HELD_OUT
+
+
+def test_another_salt_holds_out_others() -> None:
+    may, june = ({u for u in UNITS if HoldoutRule(0.5, salt).arm_of(u) is Arm.HELD_OUT} for salt in ("may", "june"))
+    assert len(may & june) / len(may) == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_unit_with_lone_surrogates_has_an_arm() -> None:
+    assert HoldoutRule(0.5).arm_of("\ud800") in tuple(Arm)
+
+
+def test_clients_are_told_one_of_the_documented_words() -> None:
+    assert Withholding.SHADOW.status is RecallStatus.DISABLED
+    assert Withholding.HELD_OUT.status is RecallStatus.SKIPPED

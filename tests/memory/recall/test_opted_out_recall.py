@@ -1,0 +1,67 @@
+"""A user who has opted out gets no note, and neither does anybody of whom it cannot be known in time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from recall_rig import NOW, Rig, request_of, rigged
+
+from memory.adapters.sqlite.opt_outs import SqliteOptOuts
+from memory.errors import Unavailable
+from memory.model import RecallStatus, Scope
+from memory.ports import NoOptOuts
+from memory.recall.opted_out import ConsentingRecall
+from memory.recall.signals.upstream import NO_SIGNALS
+from memory.recall.trace import RecallOutcome
+
+QUESTION = "Where is my kayak stored?"
+
+
+class Asked(NoOptOuts):
+    """Answers as a test decides."""
+
+    def __init__(self, answer: Callable[[], Awaitable[float | None]]) -> None:
+        self._answer = answer
+
+    async def since(self, user_id: str) -> float | None:
+        return await self._answer()
+
+
+async def recalled(rig: Rig, opt_outs: NoOptOuts | SqliteOptOuts) -> RecallOutcome:
+    recall = ConsentingRecall(rig.recall, opt_outs, rig.metrics)
+    return await recall.recall(Scope("u"), request_of(QUESTION), NO_SIGNALS)
+
+
+async def test_an_opted_out_user_gets_no_note_until_they_opt_in(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        assert (await recalled(rig, rig.opt_outs)).status is RecallStatus.USED
+        await rig.opt_outs.set("u", at=NOW)
+        rig.embedder.calls = 0
+        outcome = await recalled(rig, rig.opt_outs)
+        assert (outcome.status, outcome.reason, outcome.notes) == (RecallStatus.DISABLED, "opted_out", ())
+        assert (outcome.receipt_id, rig.embedder.calls) == ("", 0)
+        labels = {"status": "disabled", "reason": "opted_out"}
+        assert rig.metrics.registry.get_sample_value("memproxy_requests_total", labels) == 1.0
+        await rig.opt_outs.clear("u")
+        assert (await recalled(rig, rig.opt_outs)).status is RecallStatus.USED
+
+
+async def down() -> float | None:
+    raise Unavailable("turn_log", "it is down")
+
+
+async def hanging() -> float | None:
+    await asyncio.sleep(60)
+    return None
+
+
+@pytest.mark.parametrize("answer", [down, hanging])
+async def test_in_doubt_there_is_no_note_and_no_wait(
+    tmp_path: Path, answer: Callable[[], Awaitable[float | None]]
+) -> None:
+    async with rigged(tmp_path) as rig, asyncio.timeout(5):
+        outcome = await recalled(rig, Asked(answer))
+    assert (outcome.status, outcome.reason, outcome.notes) == (RecallStatus.UNAVAILABLE, "opt_out_unknown", ())
