@@ -23,8 +23,8 @@ _ORIGIN = re.compile(rf"https?://{_LOOPBACK}", re.IGNORECASE)
 class WrongType(BadInput):
     """The body is not declared as JSON: forms and "text/plain" are types that pages can send without permission."""
 
-    def __init__(self) -> None:
-        super().__init__(f"send the body with the header content-type: {JSON}", code="unsupported_media_type")
+    def __init__(self, expected: str = JSON) -> None:
+        super().__init__(f"send the body with the header content-type: {expected}", code="unsupported_media_type")
 
 
 def refuse_pages(headers: Iterable[tuple[bytes, bytes]]) -> None:

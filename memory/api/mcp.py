@@ -10,11 +10,11 @@ Import it only where it is used (`mcp_on_demand`).
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 import structlog
@@ -32,15 +32,14 @@ from mcp_types import (
     ToolAnnotations,
 )
 from msgspec import Meta
-from starlette.requests import Request
-from starlette.types import ASGIApp
 
-from memory.api import shapes
+from memory.api.asgi import AsgiApp
 from memory.api.browsers import refuse_pages
 from memory.api.callers import USERS_ONLY, CallerRules, Callers
 from memory.api.identity import DEVELOPMENT, Caller
 from memory.api.project_bounds import bounded_project, refuse_foreign_memory, refuse_without_bounds
 from memory.api.service_tokens import Access
+from memory.api.times import time_text
 from memory.errors import BadInput, Conflict, Unavailable
 from memory.model import MEMORY_TYPES, Candidate, RequestOptions, Scope
 from memory.runtime.metrics import Metrics
@@ -60,6 +59,16 @@ INSTRUCTIONS = (
 log = structlog.get_logger(__name__)
 
 _Project = Annotated[str, Meta(description="Only for this project of the user; empty: for all.")]
+
+
+class HttpRequest(Protocol):
+    """What the SDK hands on of a request over HTTP."""
+
+    @property
+    def scope(self) -> Mapping[str, Any]: ...
+
+    @property
+    def query_params(self) -> Mapping[str, str]: ...
 
 
 class SaveInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -134,8 +143,14 @@ async def stats(library: Library, caller: Caller, _: StatsInput) -> dict[str, An
 
 def _short(candidate: Candidate) -> dict[str, Any]:
     """What a model needs of a memory; the rest would only cost it tokens."""
-    shape = shapes.candidate_shape(candidate)
-    return {name: shape[name] for name in ("id", "content", "memory_type", "said_at", "score")}
+    memory = candidate.memory
+    return {
+        "id": memory.id,
+        "content": memory.content,
+        "memory_type": memory.memory_type,
+        "said_at": time_text(memory.said_at),
+        "score": candidate.score,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +229,7 @@ class MemoryMcp:
         )
 
     @property
-    def app(self) -> ASGIApp:
+    def app(self) -> AsgiApp:
         return StreamableHTTPASGIApp(self._manager)
 
     @asynccontextmanager
@@ -237,7 +252,7 @@ class MemoryMcp:
         finally:
             self._metrics.api_seconds.labels(params.name, str(code)).observe(time.perf_counter() - started)
 
-    async def _answer(self, tool: MemoryTool, request: Request, arguments: dict[str, Any]) -> CallToolResult:
+    async def _answer(self, tool: MemoryTool, request: HttpRequest, arguments: dict[str, Any]) -> CallToolResult:
         try:
             caller = self._caller(request, "read" if tool.hints.read_only_hint else "write")
             given = msgspec.convert(arguments, tool.arguments)
@@ -254,7 +269,7 @@ class MemoryMcp:
         text = msgspec.json.encode(found).decode()
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=found)
 
-    def _caller(self, request: Request, access: Access) -> Caller:
+    def _caller(self, request: HttpRequest, access: Access) -> Caller:
         """Raises `BadInput`: nobody is identified, or a web page of another host asks."""
         headers = request.scope["headers"]
         if self._callers.identity_mode == DEVELOPMENT:

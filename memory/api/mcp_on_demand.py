@@ -8,16 +8,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 import structlog
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from litestar.handlers import ASGIRouteHandler, asgi
 
-from memory.api.calls import json_answer
+from memory.api.asgi import AsgiApp, AsgiReceive, AsgiScope, AsgiSend
+from memory.api.refusals import refusal, send_refusal
 
 PATHS = ("/mcp", "/v1/memory/mcp")  # the second also through the proxy, with the same identity
-
-_UNAVAILABLE = json_answer(
-    {"error": {"code": "unavailable", "message": "MCP is unavailable: its SDK cannot be loaded; the log says why"}}, 503
-)
 
 log = structlog.get_logger(__name__)
 
@@ -26,7 +22,7 @@ class McpServer(Protocol):
     """The interface of `memory.api.mcp.MemoryMcp`."""
 
     @property
-    def app(self) -> ASGIApp: ...
+    def app(self) -> AsgiApp: ...
 
     def running(self) -> AbstractAsyncContextManager[None]: ...
 
@@ -37,12 +33,15 @@ class McpOnDemand:
     def __init__(self, load: Callable[[], McpServer]) -> None:
         self._load = load
         self._group: asyncio.TaskGroup | None = None
-        self._app: asyncio.Future[ASGIApp] | None = None
+        self._app: asyncio.Future[AsgiApp] | None = None
         self._closing = asyncio.Event()
 
     @property
-    def routes(self) -> list[Route]:
-        return [Route(path, self) for path in PATHS]
+    def routes(self) -> list[ASGIRouteHandler]:
+        async def serve(scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
+            await self(scope, receive, send)
+
+        return [asgi(list(PATHS), copy_scope=True)(serve)]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -53,7 +52,7 @@ class McpOnDemand:
             finally:
                 self._closing.set()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
         assert self._group is not None
         if self._app is None:
             self._app = asyncio.get_running_loop().create_future()
@@ -61,13 +60,18 @@ class McpOnDemand:
         app = await asyncio.shield(self._app)
         await app(scope, receive, send)
 
-    async def _serve(self, app: asyncio.Future[ASGIApp]) -> None:
+    async def _serve(self, app: asyncio.Future[AsgiApp]) -> None:
         try:
             server = await asyncio.to_thread(self._load)
         except ImportError as error:  # of the SDK; the rest of the API needs none of it
             log.error("the MCP server cannot be loaded", module=error.name, reason=type(error).__name__)
-            app.set_result(_UNAVAILABLE)
+            app.set_result(_unavailable)
             return
         async with server.running():
             app.set_result(server.app)
             await self._closing.wait()
+
+
+async def _unavailable(_: AsgiScope, __: AsgiReceive, send: AsgiSend) -> None:
+    message = "MCP is unavailable: its SDK cannot be loaded; the log says why"
+    await send_refusal(send, refusal("unavailable", message, 503))

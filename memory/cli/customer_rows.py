@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from memory.api.shapes import time_of
+from memory.api.times import time_of
 from memory.cli.memory_rows import MemoryRow, RowProblems
 from memory.errors import BadInput
 from memory.service.requests import NewMemory

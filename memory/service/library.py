@@ -60,6 +60,7 @@ from memory.service.requests import (
     time_said,
 )
 from memory.service.summary_contents import summary_contents
+from memory.service.transfers import MemoryTransfers
 
 MEMORIES_PER_ADD_MAX = 200  # embedded within a second
 MESSAGES_PER_APPEND_MAX = 1_000  # each exchange is one durable append
@@ -122,6 +123,7 @@ class Library:
             turn_log.messages, traces, store=memories.store, erasure=self._erasure, intake=intake
         )
         self.profiles = ProfileService(memories=memories, traces=traces, clock=intake.clock, tokens=intake.tokens)
+        self.transfers = MemoryTransfers(memories)
         self._searcher = searcher
         self._clock = intake.clock
         self._new_id = intake.new_id

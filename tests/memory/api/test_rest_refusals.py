@@ -10,7 +10,8 @@ import pytest
 from api_parts import add_one, assert_refused
 from library_parts import NOW, Parts
 
-from memory.api.rest import BODY_BYTES_MAX, RESERVED
+from memory.api.guards import RESERVED
+from memory.api.rest import BODY_BYTES_MAX
 from memory.secrets import redaction
 from memory.secrets.secret_classes import Span
 

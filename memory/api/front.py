@@ -1,0 +1,99 @@
+"""Stands before the framework's router: web pages are refused, ids in paths may be any text, HEAD is GET without a
+body, and calls are counted by the template of their path, never by the path.
+"""
+
+from __future__ import annotations
+
+import time
+from urllib.parse import quote, unquote
+
+from memory.api.asgi import AsgiApp, AsgiMessage, AsgiReceive, AsgiScope, AsgiSend
+from memory.api.browsers import refuse_pages
+from memory.api.identity import Forbidden
+from memory.api.refusals import CLIENT_GONE, ClientGone, refusal, send_refusal
+from memory.runtime.metrics import Metrics
+
+OURS = "/v1/"
+UNMATCHED = "unmatched"  # label of calls that no path of ours matches, or that are refused before
+IDS_AFTER = {"sessions": ("end",), "conversations": ("messages", "trim", "compress"), "messages": ()}
+
+
+class Front:
+    """An application around the framework's. `passed`: paths of others (MCP), which it leaves alone."""
+
+    def __init__(self, app: AsgiApp, *, refuses_pages: bool, passed: frozenset[str], metrics: Metrics) -> None:
+        self._app = app
+        self._refuses_pages = refuses_pages
+        self._passed = passed
+        self._metrics = metrics
+
+    async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
+        if scope["type"] != "http" or scope["path"] in self._passed:
+            await self._app(scope, receive, send)
+            return
+        started, exchange = time.perf_counter(), _Exchange(receive, send, is_head=scope["method"] == "HEAD")
+        inner: AsgiScope = {**scope, "path": _path(scope), "method": "GET" if exchange.is_head else scope["method"]}
+        try:
+            await self._serve(inner, exchange)
+        finally:
+            if scope["path"].startswith(OURS):
+                route = inner.get("path_template", UNMATCHED)
+                self._metrics.api_seconds.labels(route, str(exchange.code)).observe(time.perf_counter() - started)
+
+    async def _serve(self, scope: AsgiScope, exchange: _Exchange) -> None:
+        if self._refuses_pages and scope["path"].startswith(OURS):
+            try:
+                refuse_pages(scope["headers"])
+            except Forbidden as error:
+                await send_refusal(exchange.send, refusal(error.code, str(error), 403))
+                return
+        await self._app(scope, exchange.receive, exchange.send)
+
+
+class _Exchange:
+    """The two directions of a request. `code`: the status that it gets."""
+
+    def __init__(self, receive: AsgiReceive, send: AsgiSend, *, is_head: bool) -> None:
+        self.is_head = is_head
+        self.code = 500
+        self._is_started = False
+        self._receive = receive
+        self._send = send
+
+    async def receive(self) -> AsgiMessage:
+        message = await self._receive()
+        if message["type"] == "http.disconnect" and not self._is_started:
+            self.code = CLIENT_GONE
+            raise ClientGone
+        return message
+
+    async def send(self, message: AsgiMessage) -> None:
+        if message["type"] == "http.response.start":
+            self._is_started, self.code = True, message["status"]
+        if message["type"] == "http.response.body" and self.is_head:
+            message = {**message, "body": b""}
+        await self._send(message)
+
+
+def _path(scope: AsgiScope) -> str:
+    """The path with each of its segments quoted, so that an id is one segment whatever it contains.
+
+    Slashes in the id of a session, a conversation or a message may also come as they are.
+    """
+    raw = scope.get("raw_path") or quote(scope["path"]).encode()
+    segments = [unquote(one) for one in raw.decode("latin-1").split("?")[0].split("/")]
+    base = 3 if segments[:3] == ["", "v1", "memory"] else 2
+    actions = IDS_AFTER.get(segments[base]) if len(segments) > base else None
+    if actions is not None and len(segments) > base + 2:
+        has_action = segments[-1] in actions and _may_act(scope["method"], segments[-1])
+        end = len(segments) - has_action
+        segments = [*segments[: base + 1], "/".join(segments[base + 1 : end]), *segments[end:]]
+    return "/".join(quote(one, safe="") for one in segments)
+
+
+def _may_act(method: str, action: str) -> bool:
+    """Whether the last segment is no part of the id: sessions are shown and deleted under their ids alone."""
+    return action != "end" or method == "POST"
+
+
+__all__ = ["UNMATCHED", "Front"]

@@ -1,0 +1,139 @@
+"""The endpoints of memories; each is one call of the library."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal, TypeAlias
+
+from litestar import Controller, delete, get, patch, post
+from litestar.di import NamedDependency, Provide
+from litestar.params import FromQuery, JSONBody, QueryParameter
+
+from memory.api import memory_views as views
+from memory.api.bodies import messages_of
+from memory.api.operations import READS_PROJECTS, WRITES_PROJECTS, PathId, TheCaller, TheLibrary, operation
+from memory.api.project_bounds import bounded_project, is_visible, refuse_foreign_memory
+from memory.api.times import time_of
+from memory.errors import BadInput
+from memory.model import MemoryStatus, RequestOptions, Scope
+from memory.service.library import PAGE_MEMORIES_MAX
+
+StatusFilter: TypeAlias = Literal["active", "superseded", "archived", "raw", "all"]
+PageLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=PAGE_MEMORIES_MAX)]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPage:
+    """Which memories a listing is about."""
+
+    status: StatusFilter
+    memory_type: str
+    as_of: str | None
+    limit: int
+    cursor: str
+    project_id: str
+
+
+def asked_page(
+    status: FromQuery[StatusFilter] = "active",
+    memory_type: FromQuery[str] = "",
+    as_of: FromQuery[str | None] = None,
+    limit: PageLimit = PAGE_MEMORIES_MAX,
+    cursor: FromQuery[str] = "",
+    project_id: FromQuery[str] = "",
+) -> AskedPage:
+    return AskedPage(status, memory_type, as_of, limit, cursor, project_id)
+
+
+PAGE = Provide(asked_page, sync_to_thread=False)
+
+
+class MemoriesController(Controller):
+    path = "/v1/memory"
+    tags = ("memories",)
+
+    @operation(post, "/", "addMemories", allowed=WRITES_PROJECTS, errors=(409,), status_code=201)
+    async def add(self, library: TheLibrary, caller: TheCaller, data: JSONBody[views.AddBody]) -> views.AddedMemories:
+        """Stores memories as given. Searches find them as soon as this returns."""
+        given = [views.new_memory(memory) for memory in data.memories]
+        items = [replace(one, project_id=bounded_project(caller, one.project_id)) for one in given]
+        return views.AddedMemories(await library.add(Scope(caller.user_id), items))
+
+    @operation(post, "/search", "searchMemories", allowed=READS_PROJECTS, status_code=200)
+    async def search(
+        self, library: TheLibrary, caller: TheCaller, data: JSONBody[views.SearchBody]
+    ) -> views.FoundMemories:
+        """Finds memories, best first: those that a chat with this question and history would get."""
+        started = time.perf_counter()
+        project_id = bounded_project(caller, data.project_id or "")
+        found = await library.search(
+            Scope(caller.user_id, project_id, data.session_id or "", data.agent_id or ""),
+            query=data.query,
+            history=messages_of(data.history, "history"),
+            options=RequestOptions(
+                memory_types=tuple(data.memory_types or ()), retrieval_limit=data.limit, token_budget=data.token_budget
+            ),
+            as_of=time_of(data.as_of, "as_of"),
+        )
+        took_ms = round((time.perf_counter() - started) * 1000, 3)
+        return views.FoundMemories(list(map(views.found_memory, found)), took_ms)
+
+    @operation(get, "/", "listMemories", allowed=READS_PROJECTS, dependencies={"asked": PAGE})
+    async def show_page(
+        self, library: TheLibrary, caller: TheCaller, asked: NamedDependency[AskedPage]
+    ) -> views.MemoryPage:
+        """One page of memories, newest first. `as_of`: those that had that status then."""
+        page = await library.page(
+            Scope(caller.user_id, bounded_project(caller, asked.project_id)),
+            status=None if asked.status == "all" else MemoryStatus(asked.status),
+            memory_type=asked.memory_type,
+            as_of=time_of(asked.as_of, "as_of"),
+            limit=asked.limit,
+            cursor=asked.cursor,
+        )
+        return views.MemoryPage(list(map(views.memory_view, page.memories)), page.next_cursor or None)
+
+    @operation(delete, "/", "deleteMemories", allowed=WRITES_PROJECTS, errors=(409,), status_code=200)
+    async def delete_scope(
+        self,
+        library: TheLibrary,
+        caller: TheCaller,
+        user_id: FromQuery[str | None] = None,
+        project_id: FromQuery[str | None] = None,
+    ) -> views.DeletedScope:
+        """Deletes all memories and the conversation record of the user, or of one of their projects."""
+        if user_id is None:  # that it is the caller's own was checked with the identity
+            raise BadInput("user_id must be given: this deletes all memories of that user, or of one of their projects")
+        if project_id == "":
+            raise BadInput("project_id is empty: leave it out to delete all memories of the user")
+        deleted = await library.delete_scope(caller.user_id, bounded_project(caller, project_id or ""))
+        return views.DeletedScope(deleted.memories, deleted.turns)
+
+    @operation(get, "/{id:str}", "getMemory", allowed=READS_PROJECTS, errors=(404,))
+    async def show(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> views.MemoryView:
+        """One memory."""
+        await refuse_foreign_memory(library, caller, path_id, is_change=False)
+        return views.memory_view(await library.get(caller.user_id, path_id))
+
+    @operation(patch, "/{id:str}", "editMemory", allowed=WRITES_PROJECTS, errors=(404, 409))
+    async def edit(
+        self, library: TheLibrary, caller: TheCaller, path_id: PathId, data: JSONBody[views.EditBody]
+    ) -> views.MemoryView:
+        """Changes a memory in place, or restores an archived one; its id and times stay."""
+        await refuse_foreign_memory(library, caller, path_id, is_change=True)
+        return views.memory_view(await library.patch(caller.user_id, path_id, views.edit_of(data)))
+
+    @operation(delete, "/{id:str}", "deleteMemory", allowed=WRITES_PROJECTS, errors=(404, 409), status_code=200)
+    async def delete(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> views.DeletedMemory:
+        """Forgets one memory for good."""
+        await refuse_foreign_memory(library, caller, path_id, is_change=True)
+        await library.delete(caller.user_id, path_id)
+        return views.DeletedMemory(1)
+
+    @operation(get, "/{id:str}/history", "getMemoryHistory", allowed=READS_PROJECTS, errors=(404,))
+    async def show_history(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> views.MemoryHistory:
+        """The memory and what it replaced, latest first."""
+        await refuse_foreign_memory(library, caller, path_id, is_change=False)
+        history = await library.history(caller.user_id, path_id)
+        return views.MemoryHistory([views.memory_view(one) for one in history if is_visible(caller, one)])

@@ -1,0 +1,201 @@
+"""The JSON of memories: what calls take and give."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from memory.api.times import TimeText, time_of, time_text, time_text_or_none
+from memory.model import CATEGORIES, MEMORY_TYPES, Candidate, Evidence, Memory, MemoryStatus, Trust
+from memory.service.library import MEMORIES_PER_ADD_MAX
+from memory.service.requests import MemoryEdit, NewMemory
+
+SEARCH_LIMIT_MAX = 200
+SEARCH_TOKENS_MAX = 20_000  # ten times the limit of a note, for callers that want more than a chat gets
+
+GivenTime: TypeAlias = Annotated[
+    str | float | None, Meta(description="ISO 8601 (without an offset: UTC) or Unix seconds; default: now.")
+]
+GivenText: TypeAlias = str | None
+TypeName: TypeAlias = Annotated[
+    str, Meta(description="The kind of memory.", extra_json_schema={"extra": {"enum": list(MEMORY_TYPES)}})
+]
+CategoryName: TypeAlias = Annotated[str, Meta(extra_json_schema={"extra": {"enum": list(CATEGORIES)}})]
+
+
+class MemoryBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A memory to store as given. `created_at` is also when it was said."""
+
+    content: Annotated[str, Meta(examples=["I like green tea"])]
+    memory_type: TypeName = "semantic"
+    category: GivenText = None
+    project_id: GivenText = None
+    session_id: GivenText = None
+    agent_id: GivenText = None
+    created_at: GivenTime = None
+    importance: float | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class AddBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    memories: Annotated[list[MemoryBody], Meta(description=f"1 to {MEMORIES_PER_ADD_MAX}.")]
+
+
+class SearchBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """`history`: the messages before the question; `token_budget` is filled if it is given."""
+
+    query: Annotated[str, Meta(examples=["What do I like to drink?"])]
+    limit: Annotated[int, Meta(ge=1, le=SEARCH_LIMIT_MAX)] | None = None
+    token_budget: Annotated[int, Meta(ge=1, le=SEARCH_TOKENS_MAX)] | None = None
+    memory_types: list[TypeName] | None = None
+    project_id: GivenText = None
+    session_id: GivenText = None
+    agent_id: GivenText = None
+    history: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b"null"))
+    as_of: GivenTime = None
+
+
+class EditBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """At least one field. `status` can only be `active`, which restores an archived memory."""
+
+    content: str | UnsetType = UNSET
+    importance: float | UnsetType = UNSET
+    category: CategoryName | UnsetType = UNSET
+    memory_type: TypeName | UnsetType = UNSET
+    metadata: dict[str, Any] | UnsetType = UNSET
+    status: str | UnsetType = UNSET
+
+
+class EvidenceView(msgspec.Struct, frozen=True):
+    """The words that a memory stands on, and the turn in which they were said."""
+
+    quote: str
+    turn_id: str
+    role: str
+
+
+class MemoryView(msgspec.Struct, frozen=True):
+    """A memory. `subject`, `attribute` and `values` are the claim that it was made of, if a reader made it."""
+
+    id: str
+    content: str
+    memory_type: str
+    category: str
+    status: MemoryStatus
+    created_at: TimeText
+    updated_at: TimeText
+    said_at: TimeText
+    valid_from: TimeText | None
+    invalid_at: TimeText | None
+    superseded_at: TimeText | None
+    superseded_by: str | None
+    expires_at: TimeText | None
+    used_at: TimeText | None
+    user_id: str
+    project_id: str | None
+    session_id: str | None
+    agent_id: str | None
+    source: str
+    trust: Trust
+    made_by: str
+    subject: str
+    name: str | None
+    attribute: str
+    values: list[str]
+    is_affirmed: bool
+    importance: float
+    confidence: float
+    access_count: int
+    evidence: list[EvidenceView]
+    metadata: dict[str, Any]
+
+
+class FoundMemory(MemoryView, frozen=True):
+    """A search result: the memory, its score, and the parts of that score by name."""
+
+    score: float
+    score_parts: dict[str, float]
+
+
+class AddedMemories(msgspec.Struct, frozen=True):
+    """One id per memory that was given, in order."""
+
+    ids: list[str]
+
+
+class FoundMemories(msgspec.Struct, frozen=True):
+    """Best first."""
+
+    memories: list[FoundMemory]
+    took_ms: float
+
+
+class MemoryPage(msgspec.Struct, frozen=True):
+    """`next_cursor`: to be passed as `cursor`; null after the last page."""
+
+    memories: list[MemoryView]
+    next_cursor: str | None
+
+
+class MemoryHistory(msgspec.Struct, frozen=True):
+    """The memory and what it replaced, latest first."""
+
+    memories: list[MemoryView]
+
+
+class DeletedScope(msgspec.Struct, frozen=True):
+    """Memories that were deleted, and turns that were withdrawn before they were learnt."""
+
+    deleted: int
+    withdrawn_turns: int
+
+
+class DeletedMemory(msgspec.Struct, frozen=True):
+    deleted: int
+
+
+def new_memory(body: MemoryBody) -> NewMemory:
+    fields = {name: getattr(body, name) for name in ("category", "project_id", "session_id", "agent_id", "importance")}
+    return NewMemory(
+        content=body.content,
+        memory_type=body.memory_type,
+        created_at=time_of(body.created_at, "created_at"),
+        metadata=body.metadata,
+        **{name: value for name, value in fields.items() if value is not None},
+    )
+
+
+def edit_of(body: EditBody) -> MemoryEdit:
+    return MemoryEdit(**{name: value for name in body.__struct_fields__ if (value := getattr(body, name)) is not UNSET})
+
+
+def evidence_view(evidence: Evidence) -> EvidenceView:
+    return EvidenceView(evidence.quote, evidence.turn_id, evidence.role)
+
+
+def memory_view(memory: Memory) -> MemoryView:
+    return MemoryView(**_fields(memory))
+
+
+def found_memory(candidate: Candidate) -> FoundMemory:
+    return FoundMemory(**_fields(candidate.memory), score=candidate.score, score_parts=dict(candidate.parts))
+
+
+def _fields(memory: Memory) -> dict[str, Any]:
+    same = "id content memory_type category status user_id source trust made_by subject attribute is_affirmed"
+    return {
+        **{name: getattr(memory, name) for name in same.split()},
+        **{name: getattr(memory, name) for name in ("importance", "confidence", "access_count")},
+        **{name: time_text(getattr(memory, name)) for name in ("created_at", "updated_at", "said_at")},
+        **{name: time_text_or_none(getattr(memory, name)) for name in _LATER_TIMES},
+        **{name: getattr(memory, name) or None for name in _MAY_BE_EMPTY},
+        "values": list(memory.values),
+        "evidence": list(map(evidence_view, memory.evidence)),
+        "metadata": dict(memory.metadata),
+    }
+
+
+_LATER_TIMES = ("valid_from", "invalid_at", "superseded_at", "expires_at", "used_at")
+_MAY_BE_EMPTY = ("superseded_by", "project_id", "session_id", "agent_id", "name")

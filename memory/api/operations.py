@@ -1,0 +1,89 @@
+"""How an endpoint is declared: its name in the document, who may call it, and the errors that it can answer."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from litestar.di import NamedDependency, Provide
+from litestar.handlers import HTTPRouteHandler, delete, get, patch, post, put
+from litestar.openapi.datastructures import ResponseSpec
+
+from memory.api.identity import Caller
+from memory.api.refusals import ErrorBody
+from memory.api.service_tokens import Access
+from memory.service.library import Library
+
+TheLibrary: TypeAlias = NamedDependency[Library]
+TheCaller: TypeAlias = NamedDependency[Caller]
+PathId: TypeAlias = NamedDependency[str]
+
+NOT_PARAMETERS = frozenset(("self", "library", "caller", "data", "path_id", "request"))  # the others are of the query
+ALIASES = {"words": "query"}  # parameters whose names are taken in Python or by the framework
+OF_EVERY_CALL = (400, 401, 403, 413, 415, 500, 503)
+ERRORS = {
+    400: "A field or a parameter is unknown, missing or not what it must be.",
+    401: "The caller is not identified.",
+    403: "The caller may not do this.",
+    404: "It does not exist, or belongs to another user.",
+    409: "Another call changed it at the same time.",
+    412: "It has changed: its ETag is not the one of `If-Match`.",
+    413: "The body is too large.",
+    415: "The body is not declared as JSON.",
+    422: "The idempotency key was used for another request.",
+    500: "An error of the server.",
+    503: "A part is down; `Retry-After` says when to try again.",
+}
+
+Verb: TypeAlias = type[get] | type[post] | type[put] | type[patch] | type[delete]
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """`access`: which scope a service token needs. `of_projects`: the call stays within the projects of its caller;
+    all others concern the whole user. `is_streamed`: the endpoint reads the body itself.
+    """
+
+    access: Access
+    of_projects: bool = False
+    is_streamed: bool = False
+
+
+READS, WRITES = Allowed("read"), Allowed("write")
+READS_PROJECTS, WRITES_PROJECTS = Allowed("read", of_projects=True), Allowed("write", of_projects=True)
+
+
+def operation(
+    verb: Verb,
+    path: str,
+    name: str,
+    *,
+    allowed: Allowed,
+    errors: tuple[int, ...] = (),
+    **options: Any,  # noqa: ANN401 - of Litestar's decorator
+) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
+    """Declares an endpoint. `name`: its operation id; `errors`: besides those of every call."""
+
+    def declared(endpoint: Callable[..., Any]) -> HTTPRouteHandler:
+        provided: dict[str, Provide] = options.get("dependencies", {})
+        functions = (endpoint, *(one.dependency for one in provided.values()))
+        names = [name for function in functions for name in inspect.signature(function).parameters]
+        parameters = [ALIASES.get(one, one) for one in names if one not in NOT_PARAMETERS and one not in provided]
+        handler: HTTPRouteHandler = verb(
+            path,
+            operation_id=lambda _, __, components: _operation_id(name, components),
+            summary=(inspect.getdoc(endpoint) or name).partition(". ")[0].rstrip("."),
+            opt={"allowed": allowed, "parameters": parameters},
+            responses={one: ResponseSpec(ErrorBody, False, ERRORS[one]) for one in (*OF_EVERY_CALL, *errors)},
+            **options,
+        )(endpoint)
+        return handler
+
+    return declared
+
+
+def _operation_id(name: str, components: list[Any]) -> str:
+    """Paths outside `/v1/memory`, which the API port alone serves, are second names of the same calls."""
+    return name if components[:2] == ["v1", "memory"] else f"{name}OnApiPort"

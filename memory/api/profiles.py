@@ -1,0 +1,110 @@
+"""The endpoints of profiles."""
+
+from __future__ import annotations
+
+import msgspec
+from litestar import Controller, delete, get, put
+from litestar.params import FromQuery, JSONBody
+
+from memory.api.memory_views import EvidenceView, evidence_view
+from memory.api.operations import READS_PROJECTS, WRITES_PROJECTS, TheCaller, TheLibrary, operation
+from memory.api.project_bounds import bounded_project
+from memory.api.times import TimeText, time_text
+from memory.model import ProfileProse
+from memory.service.profiles import ShownProfile
+
+
+class ProfileBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """`pinned`: the user's own lines. `enabled: false` of the user's own profile is for their projects too."""
+
+    pinned: list[str] | None = None
+    enabled: bool | None = None
+
+
+class ProfileLineView(msgspec.Struct, frozen=True):
+    text: str
+    memory_id: str
+    evidence: list[EvidenceView]
+
+
+class ProseSentenceView(msgspec.Struct, frozen=True):
+    """The evidence of a sentence is that of the lines of its memories."""
+
+    text: str
+    memory_ids: list[str]
+
+
+class ProseView(msgspec.Struct, frozen=True):
+    sentences: list[ProseSentenceView]
+    made_by: str
+
+
+class ProfileView(msgspec.Struct, frozen=True):
+    """`text` is what a prompt gets of it."""
+
+    user_id: str
+    project_id: str
+    enabled: bool
+    version: int
+    updated_at: TimeText
+    pinned: list[str]
+    lines: list[ProfileLineView]
+    prose: ProseView | None
+    text: str
+    tokens: int
+
+
+class DeletedProfile(msgspec.Struct, frozen=True):
+    deleted: bool
+
+
+class ProfilesController(Controller):
+    path = "/profile"
+    tags = ("profiles",)
+
+    @operation(get, "/", "getProfile", allowed=READS_PROJECTS, errors=(404,))
+    async def show(self, library: TheLibrary, caller: TheCaller, project_id: FromQuery[str] = "") -> ProfileView:
+        """The profile of the user, or of that project, built again first if memories have changed."""
+        return profile_view(await library.profiles.show(caller.user_id, bounded_project(caller, project_id)))
+
+    @operation(put, "/", "setProfile", allowed=WRITES_PROJECTS, errors=(404, 409))
+    async def set(
+        self, library: TheLibrary, caller: TheCaller, data: JSONBody[ProfileBody], project_id: FromQuery[str] = ""
+    ) -> ProfileView:
+        """Sets the user's own lines, or switches the profile on or off."""
+        project_id = bounded_project(caller, project_id)
+        shown = await library.profiles.set_own(caller.user_id, project_id, pinned=data.pinned, is_enabled=data.enabled)
+        return profile_view(shown)
+
+    @operation(delete, "/", "deleteProfile", allowed=WRITES_PROJECTS, errors=(409,), status_code=200)
+    async def delete(self, library: TheLibrary, caller: TheCaller, project_id: FromQuery[str] = "") -> DeletedProfile:
+        """Deletes all profiles of the user, or that of the project, with pinned lines, also from past notes."""
+        await library.profiles.delete(caller.user_id, bounded_project(caller, project_id))
+        return DeletedProfile(True)
+
+
+def profile_view(shown: ShownProfile) -> ProfileView:
+    profile = shown.profile
+    return ProfileView(
+        user_id=profile.user_id,
+        project_id=profile.project_id,
+        enabled=profile.is_enabled,
+        version=profile.version,
+        updated_at=time_text(profile.updated_at),
+        pinned=[line.text.removeprefix("- ") for line in profile.pinned],
+        lines=[
+            ProfileLineView(
+                line.text.removeprefix("- "),
+                line.memory_id,
+                list(map(evidence_view, shown.evidence.get(line.memory_id, ()))),
+            )
+            for line in profile.lines
+        ],
+        prose=_prose_view(profile.prose) if profile.prose is not None else None,
+        text=shown.text,
+        tokens=shown.tokens,
+    )
+
+
+def _prose_view(prose: ProfileProse) -> ProseView:
+    return ProseView([ProseSentenceView(one.text, list(one.memory_ids)) for one in prose.sentences], prose.made_by)

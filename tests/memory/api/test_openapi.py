@@ -1,0 +1,168 @@
+"""The OpenAPI document: it names what is served, and what is served answers as it says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from api_parts import ANN
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from library_parts import NOW, Parts
+from prometheus_client import CollectorRegistry
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from served_library import served_library
+
+from memory.api.callers import USERS_ONLY, Callers
+from memory.api.document import PATHS
+from memory.api.rest import framework_app
+from memory.model import CarriedNote, Evidence, Memory, Message, RecallStatus, Receipt, Scope
+from memory.runtime.metrics import Metrics
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    response_headers_conformance,
+]
+EXAMPLES = 6  # of each operation; the whole takes some seconds
+KNOWN = {
+    "memories": "m1",
+    "turns": "id-000001",
+    "receipts": "r1",
+    "sessions": "s1",
+    "conversations": "s1",
+    "messages": "x1",
+}
+TURN = {"role": "user", "content": "I like tea"}
+MESSAGE = {"source_type": "agent", "source": "a", "target_type": "agent", "target": "b", "content": "a plan"}
+BODIES: dict[str, Any] = {  # that succeed
+    "addMemories": {"memories": [{"content": "I like tea", "created_at": "2025-03-04T09:00:00Z"}]},
+    "searchMemories": {"query": "tea", "history": [TURN]},
+    "editMemory": {"importance": 0.5},
+    "appendTurns": {"session_id": "s2", "at": NOW, "messages": [TURN]},
+    "flush": {"session_id": "s1"},
+    "setProfile": {"pinned": ["Answer in German"]},
+    "addMessages": {"messages": [MESSAGE | {"id": "x1", "at": NOW}]},
+    "trimConversation": {"keep_last": 5},
+    "compressConversation": {},
+    "importMemories": '{"kind":"memproxy-export","user_id":"ann"}\n',
+}
+
+
+@schemathesis.serializer("application/x-ndjson")
+def lines(_: Any, value: Any) -> Any:
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+async def fill(parts: Parts) -> None:
+    """One of each resource, so that answers with content are checked as well."""
+    quoted = (Evidence("I like tea", "t1"),)
+    await parts.put(Memory("m1", "ann", "I like tea", NOW, NOW, NOW, category="preference", evidence=quoted))
+    parts.receipts.keep(
+        Receipt("r1", "ann", NOW, RecallStatus.USED, "found", notes=(CarriedNote(None, ("m1",), 9, is_new=True),))
+    )
+    while await parts.receipts.get("ann", "r1") is None:
+        await asyncio.sleep(0.001)
+    for session in ("s1", "s2", "s3"):
+        await parts.library.append_turn(Scope("ann", session_id=session), [Message("user", "I like tea")])
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with served_library(tmp_path_factory.mktemp("library"), fill) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def document(url: str) -> dict[str, Any]:
+    answers = [httpx.get(url + path) for path in PATHS]
+    assert [answer.status_code for answer in answers] == [200] * len(PATHS)
+    assert answers[0].content == answers[1].content
+    found: dict[str, Any] = answers[0].json()
+    return found
+
+
+def probe(operation: Any, url: str) -> set[int]:
+    """Calls it as the document allows, and as it succeeds. Returns the statuses of the answers."""
+    statuses, name = set(), operation.definition.raw["operationId"].removesuffix("OnApiPort")
+
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(), is_known=st.booleans())
+    def call(case: Any, is_known: bool) -> None:
+        if is_known:
+            is_second = operation.definition.raw["operationId"] == "deleteSessionOnApiPort"
+            case.path_parameters = {"id": "s3" if is_second else KNOWN.get(operation.tags[0])}
+            case.query = {"user_id": "ann"}
+            case.body = BODIES.get(name, case.body)
+        statuses.add(case.call_and_validate(base_url=url, headers=ANN, checks=CHECKS).status_code)
+
+    call()
+    return statuses
+
+
+@pytest.mark.slow("some hundred requests to a library on disk")
+def test_every_answer_is_as_the_document_says_and_none_is_a_fault_of_ours(url: str, document: dict[str, Any]) -> None:
+    schema = schemathesis.openapi.from_dict(document)
+    operations = [found.ok() for found in schema.get_all_operations()]
+    assert len(operations) == len(operations_of(document)) >= 40
+    statuses = {}
+    last = ("delete", "/v1/memory")  # all is gone then
+    for operation in sorted(operations, key=lambda one: (one.method == "delete", (one.method, one.path) == last)):
+        statuses[operation.definition.raw["operationId"]] = probe(operation, url)
+    refused = {name for name, codes in statuses.items() if min(codes) >= 400}
+    assert refused == set()
+
+
+def operations_of(document: dict[str, Any]) -> set[tuple[str, str]]:
+    return {(path, method.upper()) for path, methods in document["paths"].items() for method in methods}
+
+
+async def test_the_document_names_every_route_and_no_other(parts: Parts, document: dict[str, Any]) -> None:
+    callers = Callers(
+        identity_mode="development", edge_secret="", rules=USERS_ONLY, metrics=Metrics(CollectorRegistry())
+    )
+    app = framework_app(parts.library, callers)
+    routes = {(route.path_format, method) for route in app.routes for method in route.methods}
+    served = {(path, method) for path, method in routes if method != "OPTIONS" and path not in PATHS}
+    assert served == operations_of(document)
+
+
+def test_each_operation_has_an_id_a_description_and_errors_in_one_shape(document: dict[str, Any]) -> None:
+    found = [one for methods in document["paths"].values() for one in methods.values()]
+    ids = [one["operationId"] for one in found]
+    assert len(set(ids)) == len(ids)
+    assert all(one["summary"] and one["description"] for one in found)
+    refusals = [
+        answer["content"]["application/json"]["schema"]["$ref"]
+        for one in found
+        if one["tags"] != ["health"]
+        for status, answer in one["responses"].items()
+        if status >= "400"
+    ]
+    assert len(refusals) > 200
+    assert set(refusals) == {"#/components/schemas/ErrorBody"}
+
+
+def test_the_document_says_who_may_call(document: dict[str, Any]) -> None:
+    schemes = document["components"]["securitySchemes"]
+    assert {name for way in document["security"] for name in way} == set(schemes) == {"user", "userInQuery", "token"}
+    open_to_all = {path for path, methods in document["paths"].items() if methods.get("get", {}).get("security")}
+    assert open_to_all == {"/health", "/healthz"}
