@@ -97,6 +97,7 @@ def api(*, config: ConfigOption = None) -> None:
 def run_part(part: _Part, settings: Settings) -> None:
     """Run one part of the product until SIGTERM or Ctrl-C, then let it drain."""
     import uvloop
+    from threadpoolctl import threadpool_limits
 
     from memory.runtime.logs import log_to_stderr
 
@@ -110,7 +111,9 @@ def run_part(part: _Part, settings: Settings) -> None:
             loop.add_signal_handler(number, until.set)
         await part(settings, until)
 
-    uvloop.run(run())
+    # the threads of a larger BLAS wait for work by spinning, on the cores that chats need
+    with threadpool_limits(limits=1, user_api="blas"):
+        uvloop.run(run())
 
 
 def _show_metrics(host: str, port: int) -> None:
