@@ -17,7 +17,7 @@ project = "memproxy"
 release = version_of("memproxy")
 html_title = f"memproxy {release}"
 extensions = ["myst_parser"]
-exclude_patterns = ["reference_pages"]
+exclude_patterns = ["reference_pages", "_site"]
 
 nitpicky = True  # a reference that leads nowhere is an error
 myst_heading_anchors = 4  # the anchors of GitHub, so that links work in both places

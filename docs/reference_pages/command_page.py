@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from extproc.cli import memproxy
-from reference_pages.markdown import code, document, paragraphs, prose, table
 from typer.main import get_command
 
-INTRODUCTION = """Every command shows this with `--help`. [Tools](../operations.md#tools) has the exit codes, and what the larger commands do."""
+from extproc.cli import memproxy
+from reference_pages.markdown import code, document, paragraphs, prose, table
+
+INTRODUCTION = """Every command shows this with `--help`. [Tools](../operations.md#tools) has the exit codes, and what
+the larger commands do."""
 SHOWN_EVERYWHERE = "--help"
 
 

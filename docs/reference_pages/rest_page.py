@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple, cast
 
+from prometheus_client import CollectorRegistry
+
 from memory.api.callers import USERS_ONLY, Callers
 from memory.api.document import encoded_document
 from memory.api.rest import framework_app
 from memory.runtime.metrics import Metrics
 from memory.service.library import Library
-from prometheus_client import CollectorRegistry
 from reference_pages.markdown import code, document, paragraphs, prose, table
 
 SHORT_NAME = "OnApiPort"  # ends the ids of calls that have a shorter path on the API port
