@@ -23,8 +23,11 @@ nitpicky = True  # a reference that leads nowhere is an error
 myst_heading_anchors = 4  # the anchors of GitHub, so that links work in both places
 myst_links_external_new_tab = False
 
+smartquotes = False  # options have two hyphens
+
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
-templates_path: list[str] = []

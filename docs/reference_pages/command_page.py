@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 from typing import Any
 
 from typer.main import get_command
 
 from extproc.cli import memproxy
+from memory.cli.options import MEMORIES, OPERATION, PARTS, THE_PRODUCT
 from reference_pages.markdown import code, document, paragraphs, prose, table
 
 INTRODUCTION = """Every command shows this with `--help`. [Tools](../operations.md#tools) has the exit codes, and what
 the larger commands do."""
+PANELS = (THE_PRODUCT, MEMORIES, OPERATION, PARTS)
 SHOWN_EVERYWHERE = "--help"
 
 
@@ -20,19 +21,15 @@ def page() -> str:
     root: Any = get_command(memproxy)
     context = root.context_class(root, info_name="memproxy")
     blocks = ["# Command line reference", INTRODUCTION]
-    commands = sorted(root.commands.items(), key=lambda item: _panel(item[1]))
-    for panel, members in groupby(commands, key=lambda item: _panel(item[1])):
+    for panel in PANELS:
         blocks.append(f"## {panel}")
-        for name, command in members:
-            blocks += _command(name, command, context)
+        for name, command in root.commands.items():
+            if command.rich_help_panel == panel:
+                blocks += _command(name, command, context)
     return document(*blocks)
 
 
-def _panel(command: Any) -> str:  # noqa: ANN401 - the parser's, which typer brings and keeps private
-    return str(command.rich_help_panel)
-
-
-def _command(name: str, command: Any, parent: Any) -> Iterator[str]:  # noqa: ANN401 - likewise
+def _command(name: str, command: Any, parent: Any) -> Iterator[str]:  # noqa: ANN401 - the parser's own, private in typer
     """The command, then those below it."""
     context = command.context_class(command, info_name=name, parent=parent)
     yield f"### {code(context.command_path)}"

@@ -22,10 +22,11 @@ def paragraphs(text: str) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table, or nothing if it has no rows."""
+    """A table without columns that are empty, or nothing if it has no rows."""
     if not rows:
         return ""
-    lines = [head, ["---"] * len(head), *rows]
+    filled = [number for number in range(len(head)) if any(row[number] for row in rows)]
+    lines = [[line[number] for number in filled] for line in (head, ["---"] * len(head), *rows)]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 

@@ -25,7 +25,8 @@ def _tool(name: str, tool: MemoryTool) -> Iterator[str]:
     yield f"> {prose(tool.description)}"
     hints = tool.hints
     effect = "reads only" if hints.read_only_hint else "deletes" if hints.destructive_hint else "adds"
-    yield f"It {effect}. {prose(tool.call.__doc__ or '')}"
+    gives = (tool.call.__doc__ or "").partition("Raises")[0]
+    yield f"{prose(gives)} Clients are told that it {effect}."
     schema = listed.input_schema
     needed = set(schema.get("required", ()))
     rows = [

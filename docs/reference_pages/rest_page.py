@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from itertools import groupby
 from typing import Any, NamedTuple, cast
 
 from prometheus_client import CollectorRegistry
@@ -20,6 +19,7 @@ SHORT_NAME = "OnApiPort"  # ends the ids of calls that have a shorter path on th
 REFERENCE = "#/components/schemas/"
 METHODS = ("get", "post", "put", "patch", "delete")
 FIRST_ERROR = 400
+LAST = ("health",)
 INTRODUCTION = """A running API serves the document that this page is made of, at `/openapi.json`.
 [REST](../operations.md#rest) in the handbook describes in words what each call does."""
 
@@ -63,10 +63,11 @@ def page(openapi: Mapping[str, Any]) -> str:
     shorter = {call.name.removesuffix(SHORT_NAME): call.path for call in calls if call.name.endswith(SHORT_NAME)}
     listed = [call for call in calls if not call.name.endswith(SHORT_NAME)]
     blocks = ["# REST reference", INTRODUCTION, paragraphs(openapi["info"]["description"]), _errors(listed)]
-    for tag, members in groupby(sorted(listed, key=lambda call: call.tag), key=lambda call: call.tag):
+    for tag in sorted({call.tag: None for call in listed}, key=LAST.count):
         blocks.append(f"## {tag.capitalize()}")
-        for call in members:
-            blocks += _call(call, shorter.get(call.name, ""))
+        for call in listed:
+            if call.tag == tag:
+                blocks += _call(call, shorter.get(call.name, ""))
     blocks += ["## Types", "Fields with * are always there, or needed."]
     for name, schema in openapi["components"]["schemas"].items():
         blocks += [f"### {name}", *_schema(schema)]
@@ -91,14 +92,14 @@ def _call(call: Call, short_path: str) -> Iterator[str]:
     if body := described.get("requestBody"):
         needed = "" if body.get("required") else ", optional"
         yield f"Body{needed}: {_contents(body['content'])}."
+    parameters = sorted(described.get("parameters", ()), key=lambda one: one["in"])
     rows = [
-        (code(one["name"]), one["in"], kind_of(one["schema"]), prose(one.get("description", "")))
-        for one in described.get("parameters", ())
+        (code(one["name"]), one["in"], kind_of(one["schema"]), prose(one.get("description", ""))) for one in parameters
     ]
     yield table(("parameter", "in", "takes", "meaning"), rows)
     answers = {status: answer for status, answer in described["responses"].items() if int(status) < FIRST_ERROR}
     given = [f"{status}, {_contents(answer['content'])}" for status, answer in answers.items() if answer.get("content")]
-    errors = [status for status in described["responses"] if status not in answers]
+    errors = sorted(status for status in described["responses"] if status not in answers)
     yield f"Answers {' or '.join(given) or ', '.join(answers)}; errors: {', '.join(errors) or 'none'}."
 
 
@@ -142,7 +143,7 @@ def _kind(schema: Mapping[str, Any]) -> str:
         if choice in schema:
             return " or ".join(kind_of(one) for one in schema[choice])
     if "enum" in schema:
-        return "one of " + ", ".join(code(str(one)) for one in schema["enum"])
+        return "one of " + ", ".join("null" if one is None else code(str(one)) for one in schema["enum"])
     if schema.get("type") == "array":
         return f"list of {kind_of(schema.get('items', {}))}"
     return str(schema.get("type", "anything"))

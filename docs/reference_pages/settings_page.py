@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import groupby
 
 from memory.settings import SettingDoc, every_setting
 from reference_pages.markdown import code, document, prose
@@ -20,15 +19,14 @@ def page(handbook: str) -> str:
     """`handbook`: the text of docs/operations.md, whose headings name the settings that it says more about."""
     explained = set(re.findall(r"^### `([a-z0-9_.]+)`$", handbook, re.MULTILINE))
     blocks = ["# Configuration reference", INTRODUCTION]
-    for section, docs in groupby(every_setting(), _section):
+    sections: dict[str, list[SettingDoc]] = {}
+    for doc in every_setting():
+        sections.setdefault(doc.path.rpartition(".")[0], []).append(doc)
+    for section, docs in sections.items():
         blocks.append(f"## {code(section) if section else 'Top level'}")
         for doc in docs:
             blocks += _setting(doc, is_explained=doc.path in explained)
     return document(*blocks)
-
-
-def _section(doc: SettingDoc) -> str:
-    return doc.path.rpartition(".")[0]
 
 
 def _setting(doc: SettingDoc, *, is_explained: bool) -> list[str]:
