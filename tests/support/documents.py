@@ -54,9 +54,9 @@ def block(page: str, language: str, *, holding: str) -> str:
 
 
 def commands(script: str) -> list[list[str]]:
-    """The commands of a shell block as words: quotations may span lines, comments are left out."""
+    """The commands of a shell block as words: quotations and \\ go on in the next line, comments are left out."""
     found, waiting = [], ""
-    for line in script.splitlines():
+    for line in script.replace("\\\n", "").splitlines():
         waiting += line + "\n"
         try:
             words = shlex.split(waiting, comments=True)
