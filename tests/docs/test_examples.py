@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,11 +21,7 @@ MEMPROXY = str(Path(sys.executable).parent / "memproxy")
 def addressed(text: str, product: Product, user: str) -> str:
     """The example for this product's ports, and for a user whom no other test has."""
     text = text.replace("http://127.0.0.1:8080", product.url).replace("http://127.0.0.1:8081", product.api)
-    return (
-        text.replace('"ada"', f'"{user}"')
-        .replace("user_id=ada", f"user_id={user}")
-        .replace("--user ada", f"--user {user}")
-    )
+    return re.sub(r"\b(ada|grace)\b", user, text)
 
 
 def call(words: list[str]) -> httpx.Response:
@@ -54,6 +51,32 @@ def test_the_quick_start_as_it_is_written(shared_product: Product, upstream: Rec
     (forgotten,) = (call(words) for words in calls[5:])
     assert forgotten.json()["deleted"] >= 1
     assert shared_product.memories("quick-ada") == []
+
+
+def calls_of(page: str, product: Product, user: str) -> list[list[str]]:
+    scripts = [addressed(one.text, product, user) for one in blocks("sh") if one.page.name == page]
+    return [words for script in scripts for words in commands(script) if words[0] == "curl"]
+
+
+@pytest.mark.stack
+def test_the_calls_of_clients_are_answered_and_leave_nothing_of_ours(
+    shared_product: Product, upstream: RecordingUpstream
+) -> None:
+    calls = calls_of("clients.md", shared_product, "curl-ada")
+    assert len(calls) >= 4
+    for words in calls:
+        answer = call(words)
+        assert ("x-memory-status" in answer.headers) == ("authorization" not in Curl(words).headers)  # no mode jwt here
+        assert "Which apple tree do I have in my garden?" in upstream.last_chat().body.decode()
+        assert "memory_co" not in upstream.last_chat().body.decode()
+
+
+@pytest.mark.stack
+def test_an_imported_history_is_learnt(shared_product: Product, upstream: RecordingUpstream) -> None:
+    imported, flushed = (call(words) for words in calls_of("migration.md", shared_product, "moved-ada"))
+    assert imported.status_code == 202
+    assert flushed.json() == {"pending": 0, "failed": 0}
+    assert any("York" in memory for memory in shared_product.memories("moved-ada"))
 
 
 @pytest.mark.stack
