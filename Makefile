@@ -17,7 +17,7 @@ BENCHES := "load.py --learning" recall_cpu.py stream.py recall.py cold.py footpr
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench soak proto clean
+.PHONY: help setup run test check docs bench soak proto clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' Makefile | expand -t 10
@@ -56,6 +56,10 @@ check: $(STAMP) ## format, lint, types, import rules, house rules, generated cod
 	{ echo "extproc/_pb is not what proto/ compiles to: run make proto" >&2; exit 1; }
 	$(BIN)/memproxy --version
 
+docs: $(STAMP) ## the documentation site, into docs/_site/; a link that leads nowhere is an error
+	$(BIN)/python -m sphinx --quiet --nitpicky --fail-on-warning --keep-going -b html -d docs/_site/.doctrees docs docs/_site
+	@echo "docs/_site/index.html"
+
 bench: $(STAMP) ## what memory adds to a bare Envoy, chats under load, streaming delay, prefix-cache hits, pace of learning
 	@missed=; for bench in $(BENCHES); do \
 	echo "== $$bench" >&2; $(BIN)/python bench/$$bench || missed="$$missed $${bench%% *}"; \
@@ -69,5 +73,5 @@ proto: $(STAMP) ## compile proto/ into extproc/_pb/, which is committed
 	$(PROTOC) --python_out=. --mypy_out=quiet:. $(PROTO)
 
 clean: ## take away what was built; data (.memproxy) stays
-	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench/results
+	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench/results docs/_site docs/reference
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

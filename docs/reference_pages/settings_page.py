@@ -1,0 +1,55 @@
+"""The configuration reference, from the declarations of the settings."""
+
+from __future__ import annotations
+
+import re
+
+from memory.settings import SettingDoc, every_setting
+from reference_pages.markdown import code, document, prose
+
+INTRODUCTION = """A flag of `memproxy up` has priority over the environment, the environment over the file named
+with `--config` (or `MEMPROXY_CONFIG`), and the file over the default. No file is read unless it is named. An unknown
+key stops the start; the message names the most similar key that exists. Secrets are read from the environment only.
+
+In the file, `memory.learn.reader` is the key `reader` in the section `learn` of the section `memory`. Where the
+[handbook](../operations.md#settings) says more about a setting, its entry links there."""
+
+
+def page(handbook: str) -> str:
+    """`handbook`: the text of docs/operations.md, whose headings name the settings that it says more about."""
+    explained = set(re.findall(r"^### `([a-z0-9_.]+)`$", handbook, re.MULTILINE))
+    blocks = ["# Configuration reference", INTRODUCTION]
+    sections: dict[str, list[SettingDoc]] = {}
+    for doc in every_setting():
+        sections.setdefault(doc.path.rpartition(".")[0], []).append(doc)
+    for section, docs in sections.items():
+        blocks.append(f"## {code(section) if section else 'Top level'}")
+        for doc in docs:
+            blocks += _setting(doc, is_explained=doc.path in explained)
+    return document(*blocks)
+
+
+def _setting(doc: SettingDoc, *, is_explained: bool) -> list[str]:
+    facts = [f"Takes {_type(doc)}", f"default: {_default(doc)}", f"environment: {code(doc.environment)}"]
+    if doc.is_secret:
+        facts.append("from the environment only")
+    more = f"[More about it](../operations.md#{anchor(doc.path)})." if is_explained else ""
+    return [f"### {code(doc.path)}", prose(doc.meaning), f"{'; '.join(facts)}. {more}".strip()]
+
+
+def anchor(heading: str) -> str:
+    """As GitHub and the site make it of a heading that is code."""
+    return re.sub(r"[^a-z0-9_-]", "", heading.lower().replace(" ", "-"))
+
+
+def _type(doc: SettingDoc) -> str:
+    words, _, choices = doc.type.partition("one of ")
+    return f"{words}one of {', '.join(code(choice) for choice in choices.split(', '))}" if choices else doc.type
+
+
+def _default(doc: SettingDoc) -> str:
+    if doc.default is None or doc.default in ("", ()):
+        return "none"
+    if isinstance(doc.default, tuple):
+        return ", ".join(code(str(one)) for one in doc.default)
+    return code(str(doc.default).lower() if isinstance(doc.default, bool) else str(doc.default))
